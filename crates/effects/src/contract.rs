@@ -1,0 +1,131 @@
+//! What an executor is, and the wrapper that every crossing goes through.
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use mainspring_kernel::{
+    effect::{Attempt, Outcome},
+    failure::{Class, Failure},
+    key::ExecutionKey,
+};
+use tokio::sync::watch;
+
+/// A future without a name.
+pub type Work<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Performs attempts of the effects it knows.
+pub trait Executor: Send + Sync {
+    /// Whether this attempt is for this executor.
+    fn performs(&self, attempt: &Attempt) -> bool;
+
+    /// Does the work and says what became of it. Answers soon after `stop` is asked for, whatever the work does.
+    fn perform<'a>(&'a self, attempt: &'a Attempt, stop: Stop) -> Work<'a, Outcome>;
+
+    /// Says what became of an attempt that an earlier process was to perform, after ending whatever it left running.
+    fn adopt<'a>(&'a self, attempt: &'a Attempt) -> Work<'a, Adopted>;
+
+    /// The attempt's receipt is durable: what was written down to find it again may go.
+    fn forget(&self, attempt: AttemptName<'_>);
+}
+
+/// What an executor knows of an attempt that it does not perform itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adopted {
+    /// It was certainly never begun: it may be performed as if nothing had happened.
+    NeverStarted,
+    /// It was begun, or may have been, and does not run any more. Its outcome is unknown.
+    Interrupted,
+}
+
+/// Which attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttemptName<'a> {
+    /// The execution.
+    pub execution: ExecutionKey,
+    /// The step instance.
+    pub step: &'a str,
+    /// Which try.
+    pub number: u32,
+}
+
+impl<'a> From<&'a Attempt> for AttemptName<'a> {
+    fn from(attempt: &'a Attempt) -> Self {
+        Self { execution: attempt.execution, step: &attempt.step, number: attempt.number }
+    }
+}
+
+/// Tells running work to stop; the other end of [`Stop`]. Dropping it does not ask for anything.
+#[derive(Debug)]
+pub struct Stopper(watch::Sender<bool>);
+
+/// Asked by running work whether it is to stop.
+#[derive(Debug, Clone)]
+pub struct Stop(watch::Receiver<bool>);
+
+impl Stopper {
+    /// Both ends.
+    pub fn pair() -> (Self, Stop) {
+        let (sender, receiver) = watch::channel(false);
+        (Self(sender), Stop(receiver))
+    }
+
+    /// Asks the work to stop. Asking twice is asking once.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Stop {
+    /// Returns once stopping was asked for; never if it cannot be asked for any more.
+    pub async fn requested(&mut self) {
+        if self.0.wait_for(|stopping| *stopping).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// All executors of a node. Nothing succeeds by default: an attempt that nobody performs fails.
+#[derive(Clone, Default)]
+pub struct Executors(Vec<Arc<dyn Executor>>);
+
+impl Executors {
+    /// The first that performs an attempt is asked.
+    pub fn new(executors: Vec<Arc<dyn Executor>>) -> Self {
+        Self(executors)
+    }
+
+    /// Does the work of an attempt.
+    pub async fn perform(&self, attempt: &Attempt, stop: Stop) -> Outcome {
+        match self.executor_of(attempt) {
+            Some(executor) => executor.perform(attempt, stop).await,
+            None => Outcome::Failed(no_executor(attempt)),
+        }
+    }
+
+    /// See [`Executor::adopt`].
+    pub async fn adopt(&self, attempt: &Attempt) -> Adopted {
+        match self.executor_of(attempt) {
+            Some(executor) => executor.adopt(attempt).await,
+            None => Adopted::NeverStarted,
+        }
+    }
+
+    /// See [`Executor::forget`].
+    pub fn forget(&self, attempt: AttemptName<'_>) {
+        for executor in &self.0 {
+            executor.forget(attempt);
+        }
+    }
+
+    fn executor_of(&self, attempt: &Attempt) -> Option<&Arc<dyn Executor>> {
+        self.0.iter().find(|executor| executor.performs(attempt))
+    }
+}
+
+/// The failure of an attempt that nobody performs: not retried, because nobody will come by waiting.
+fn no_executor(attempt: &Attempt) -> Failure {
+    let what = match attempt.params.get("tool").and_then(|tool| tool.as_text()) {
+        Some(tool) => format!("the tool `{tool}`"),
+        None => format!("`{}` steps", attempt.effect),
+    };
+    Failure::new(Class::Invalid, "no_executor", format!("step `{}`: no executor here performs {what}", attempt.step))
+}

@@ -1,0 +1,39 @@
+//! The border to the world: what the kernel asks of it and what comes back.
+
+use alloc::string::String;
+
+use crate::{failure::Failure, hash::Hash, key::ExecutionKey, value::Value};
+
+/// One try at a step's effect, ready to be performed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempt {
+    /// The execution it belongs to.
+    pub execution: ExecutionKey,
+    /// The execution's name outside, which is given to the effect's environment.
+    pub execution_id: String,
+    /// The step instance, as `fetch[3].parse`.
+    pub step: String,
+    /// Which try, counted from 1.
+    pub number: u32,
+    /// What kind of effect: `bash`, `tool`, `agent`, `agent_message`.
+    pub effect: String,
+    /// The resolved parameters, by the effect's own names.
+    pub params: Value,
+    /// The identity of the work, the same over all attempts: the idempotency key given to the world.
+    pub intent: Hash,
+    /// Where the work happens: an absolute path, or nothing if the execution has no workspace.
+    pub workspace: Option<String>,
+}
+
+/// What became of an attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// It was done, and this is its result.
+    Done(Value),
+    /// It ran, or could not be run, and this is why.
+    Failed(Failure),
+    /// It was asked to stop and has stopped; what was known by then.
+    Stopped(Value),
+    /// Whoever performed it died; whether it was done is unknown.
+    Interrupted,
+}

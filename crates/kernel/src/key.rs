@@ -1,0 +1,65 @@
+//! How an execution is named inside: a key that sorts by the time of its making.
+
+use alloc::string::String;
+use core::fmt;
+
+use crate::hash::{hex, unhex};
+
+/// An execution's key: a UUID of version 7 (RFC 9562, 5.7). Its first 48 bits are milliseconds since 1970, so that new
+/// executions stand beside each other in the store.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExecutionKey(pub [u8; 16]);
+
+impl ExecutionKey {
+    /// A key from a time in milliseconds since 1970 and 10 random bytes.
+    pub fn new(now_ms: u64, entropy: [u8; 10]) -> Self {
+        let mut bytes = [0; 16];
+        bytes[..6].copy_from_slice(&now_ms.to_be_bytes()[2..]);
+        bytes[6..].copy_from_slice(&entropy);
+        bytes[6] = 0x70 | (bytes[6] & 0x0f);
+        bytes[8] = 0x80 | (bytes[8] & 0x3f);
+        Self(bytes)
+    }
+
+    /// Reads the form with hyphens; `None` for anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let hyphens = |at: usize| text.as_bytes().get(at) == Some(&b'-');
+        if text.len() != 36 || ![8, 13, 18, 23].into_iter().all(hyphens) {
+            return None;
+        }
+        let digits: String = text.chars().filter(|letter| *letter != '-').collect();
+        let mut bytes = [0; 16];
+        unhex(&digits, &mut bytes).then_some(Self(bytes))
+    }
+}
+
+impl fmt::Display for ExecutionKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = hex(&self.0);
+        write!(out, "{}-{}-{}-{}-{}", &digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..])
+    }
+}
+
+impl fmt::Debug for ExecutionKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn keys_sort_by_time_and_read_back() {
+        let early = ExecutionKey::new(1_700_000_000_000, [0xff; 10]);
+        let late = ExecutionKey::new(1_700_000_000_001, [0; 10]);
+        assert!(early < late);
+        assert_eq!(early.to_string(), "018bcfe5-6800-7fff-bfff-ffffffffffff");
+        assert_eq!(ExecutionKey::parse(&early.to_string()), Some(early));
+        for wrong in ["", "018bcfe5-6800-7fff-bfff-fffffffffff", "018bcfe5_6800-7fff-bfff-ffffffffffff", "018bcfe5-6800-7fff-bfff-fffffffffff-"] {
+            assert_eq!(ExecutionKey::parse(wrong), None, "{wrong}");
+        }
+    }
+}

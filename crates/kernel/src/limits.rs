@@ -1,0 +1,76 @@
+//! Every bound of the kernel: its name, its number and its reason.
+
+/// How deep lists and objects may nest in any value. RFC 8259 leaves this to the reader; 100 is far above what people
+/// write and far below what a recursive walk needs on the smallest stack we run on.
+pub const DEPTH_MAX: usize = 100;
+
+/// Bytes of a definition, as text. Ten thousand steps take about one megabyte.
+pub const DEFINITION_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Bytes of one value in its binary form: an execution's input, a step's resolved input, a receipt.
+pub const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Nodes of one document after YAML's aliases are followed; what stops a "billion laughs".
+pub const DOCUMENT_NODES_MAX: usize = 2_000_000;
+
+/// Steps of one plan, nested ones included.
+pub const PLAN_STEPS_MAX: usize = 100_000;
+
+/// Blocks inside blocks in one plan; each step inside takes a level or two of [`DEPTH_MAX`].
+pub const PLAN_DEPTH_MAX: usize = 32;
+
+/// Characters of a step's name, a variable's name, a signal's name.
+pub const NAME_CHARS_MAX: usize = 200;
+
+/// Visits of steps in one execution unless its policy says otherwise (second specification, execution constraints).
+pub const EXECUTION_STEPS_DEFAULT: u32 = 50;
+
+/// The most that a policy may allow.
+pub const EXECUTION_STEPS_MAX: u32 = 1_000_000;
+
+/// Branches at a time unless the policy says otherwise (first specification, section 6.5).
+pub const PARALLEL_DEFAULT: u32 = 4;
+
+/// The most that a policy may allow.
+pub const PARALLEL_MAX: u32 = 10_000;
+
+/// Time for one attempt of a shell step unless it says otherwise, in milliseconds.
+pub const SHELL_TIMEOUT_DEFAULT_MS: u64 = 120_000;
+
+/// The longest time that a shell step may ask for, in milliseconds.
+pub const SHELL_TIMEOUT_MAX_MS: u64 = 600_000;
+
+/// Time for one attempt of a tool unless its step says otherwise, in milliseconds.
+pub const TOOL_TIMEOUT_DEFAULT_MS: u64 = 30_000;
+
+/// Time for one attempt of an agent unless its step says otherwise, in milliseconds (as the second specification's
+/// engine: fifteen minutes is the longest it waits).
+pub const AGENT_TIMEOUT_DEFAULT_MS: u64 = 900_000;
+
+/// The longest time anything may wait: ten years, in milliseconds. Beyond it lies a mistake of units.
+pub const WAIT_MAX_MS: u64 = 10 * 366 * 24 * 3600 * 1000;
+
+/// How long a gate stays open unless it says otherwise, in milliseconds (first specification, 12.1).
+pub const APPROVAL_TTL_DEFAULT_MS: u64 = 24 * 3600 * 1000;
+
+/// People that one gate may ask for.
+pub const APPROVAL_COUNT_MAX: u32 = 100;
+
+/// Attempts of one step instance.
+pub const ATTEMPTS_MAX: u32 = 10_000;
+
+/// Bytes of one step's output in its binary form (first specification, `maxOutputBytes`).
+pub const OUTPUT_BYTES_MAX: usize = 256 * 1024;
+
+/// Signals that one execution keeps while nothing waits for them.
+pub const SIGNALS_KEPT_MAX: usize = 10_000;
+
+/// Records of one turn, after which the rest follows as an input of the execution to itself. A frame stays small enough
+/// to write and to read in one piece, and no execution can hold its shard.
+pub const TURN_RECORDS_MAX: usize = 4_096;
+
+const _: () = assert!(PLAN_DEPTH_MAX * 3 < DEPTH_MAX, "a nested plan must fit into a value");
+const _: () = assert!(SHELL_TIMEOUT_DEFAULT_MS <= SHELL_TIMEOUT_MAX_MS);
+const _: () = assert!(SHELL_TIMEOUT_MAX_MS < WAIT_MAX_MS);
+const _: () = assert!(OUTPUT_BYTES_MAX < VALUE_BYTES_MAX);
+const _: () = assert!(EXECUTION_STEPS_DEFAULT <= EXECUTION_STEPS_MAX && PARALLEL_DEFAULT <= PARALLEL_MAX);

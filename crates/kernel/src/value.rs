@@ -1,0 +1,301 @@
+//! The data that flows through plans: JSON's six kinds, with stated limits and one meaning of equality.
+
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
+use core::cmp::Ordering;
+
+/// An object. Sorted by key, so that nothing depends on the order of insertion.
+pub type Map = BTreeMap<String, Value>;
+
+/// A JSON value.
+///
+/// At most [`DEPTH_MAX`](crate::limits::DEPTH_MAX) deep; every reader of the kernel refuses what is deeper.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Value {
+    /// `null`
+    #[default]
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number; see [`Number`] for its range.
+    Number(Number),
+    /// Text: Unicode scalar values, without half surrogates.
+    Text(String),
+    /// An ordered list.
+    List(Vec<Value>),
+    /// An object; keys are unique.
+    Map(Map),
+}
+
+/// A finite number: a whole number from -2⁶³ to 2⁶⁴-1 exactly, anything else as an IEEE 754 double.
+///
+/// One number has one form: a double that is a whole number within ±(2⁵³-1) is kept as that whole number, and -0 is 0.
+/// So 1, 1.0 and 1e0 are equal and write the same bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Number(Form);
+
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    Whole(i128),
+    Double(f64),
+}
+
+/// The largest whole number up to which every whole number is a double: 2⁵³-1.
+pub const EXACT_MAX: i128 = (1 << 53) - 1;
+
+impl Number {
+    /// A whole number, or `None` outside -2⁶³..2⁶⁴.
+    pub fn whole(number: i128) -> Option<Self> {
+        (i64::MIN as i128..=u64::MAX as i128).contains(&number).then_some(Self(Form::Whole(number)))
+    }
+
+    /// A double, or `None` for what JSON cannot say: NaN and the infinities.
+    pub fn double(number: f64) -> Option<Self> {
+        if !number.is_finite() {
+            return None;
+        }
+        let whole = number as i128;
+        if whole as f64 == number && whole.abs() <= EXACT_MAX {
+            return Some(Self(Form::Whole(whole)));
+        }
+        Some(Self(Form::Double(number)))
+    }
+
+    /// The whole number, if it is one.
+    pub fn as_whole(self) -> Option<i128> {
+        match self.0 {
+            Form::Whole(number) => Some(number),
+            Form::Double(_) => None,
+        }
+    }
+
+    /// The nearest double: what RFC 8785 hashes and what JavaScript sees.
+    pub fn as_double(self) -> f64 {
+        match self.0 {
+            Form::Whole(number) => number as f64,
+            Form::Double(number) => number,
+        }
+    }
+
+    /// Whether a double holds this number exactly.
+    pub fn is_exact_double(self) -> bool {
+        match self.0 {
+            Form::Whole(number) => (number as f64) as i128 == number,
+            Form::Double(_) => true,
+        }
+    }
+}
+
+impl PartialEq for Number {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Number {}
+
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Number {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self.0, other.0) {
+            (Form::Whole(a), Form::Whole(b)) => a.cmp(&b),
+            (Form::Double(a), Form::Double(b)) => a.total_cmp(&b),
+            (Form::Whole(a), Form::Double(b)) => compare_whole_with_double(a, b),
+            (Form::Double(a), Form::Whole(b)) => compare_whole_with_double(b, a).reverse(),
+        }
+    }
+}
+
+/// Exact, where a conversion to double would call neighbours equal. A double with a fraction is below 2⁵³, one at or
+/// above 2⁵³ is a whole number: both convert without loss on the side that matters.
+fn compare_whole_with_double(whole: i128, double: f64) -> Ordering {
+    let cut = double as i128;
+    whole.cmp(&cut).then_with(|| if double > cut as f64 { Ordering::Less } else if double < cut as f64 { Ordering::Greater } else { Ordering::Equal })
+}
+
+impl Value {
+    /// Text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// An object of the given entries; the last of equal keys wins, so callers give each key once.
+    pub fn map<K: Into<String>>(entries: impl IntoIterator<Item = (K, Value)>) -> Self {
+        Self::Map(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
+    }
+
+    /// The field of an object.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.as_map().and_then(|map| map.get(key))
+    }
+
+    /// The text, if it is text.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The boolean, if it is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Self::Bool(bool) => Some(*bool),
+            _ => None,
+        }
+    }
+
+    /// The number, if it is one.
+    pub fn as_number(&self) -> Option<Number> {
+        match self {
+            Self::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The whole number from 0 to 2⁶⁴-1, if it is one.
+    pub fn as_u64(&self) -> Option<u64> {
+        self.as_number().and_then(Number::as_whole).and_then(|number| u64::try_from(number).ok())
+    }
+
+    /// The list, if it is one.
+    pub fn as_list(&self) -> Option<&[Value]> {
+        match self {
+            Self::List(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    /// The object, if it is one.
+    pub fn as_map(&self) -> Option<&Map> {
+        match self {
+            Self::Map(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    /// Whether the value counts as true where a bare question is asked: null, false, 0 and empty text do not.
+    pub fn is_truthy(&self) -> bool {
+        match self {
+            Self::Null => false,
+            Self::Bool(bool) => *bool,
+            Self::Number(number) => number.as_double() != 0.0,
+            Self::Text(text) => !text.is_empty(),
+            Self::List(_) | Self::Map(_) => true,
+        }
+    }
+
+    /// What the value is, in an author's words.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "a boolean",
+            Self::Number(_) => "a number",
+            Self::Text(_) => "text",
+            Self::List(_) => "a list",
+            Self::Map(_) => "an object",
+        }
+    }
+}
+
+impl From<bool> for Value {
+    fn from(bool: bool) -> Self {
+        Self::Bool(bool)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Self::Number(Number(Form::Whole(number.into())))
+    }
+}
+
+impl From<u32> for Value {
+    fn from(number: u32) -> Self {
+        Self::from(u64::from(number))
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Number(Number(Form::Whole(number.into())))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<Value>> for Value {
+    fn from(list: Vec<Value>) -> Self {
+        Self::List(list)
+    }
+}
+
+impl From<Map> for Value {
+    fn from(map: Map) -> Self {
+        Self::Map(map)
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(option: Option<T>) -> Self {
+        option.map_or(Self::Null, Into::into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_number_has_one_form() {
+        assert_eq!(Number::double(1.0), Number::whole(1));
+        assert_eq!(Number::double(-0.0), Number::whole(0));
+        assert_eq!(Number::double(1e300).unwrap().as_whole(), None);
+        assert_eq!(Number::double(f64::NAN), None);
+        assert_eq!(Number::double(f64::INFINITY), None);
+        assert_eq!(Number::whole(i128::from(u64::MAX) + 1), None);
+        assert_eq!(Number::whole(i128::from(i64::MIN) - 1), None);
+    }
+
+    #[test]
+    fn whole_numbers_and_doubles_compare_exactly() {
+        let whole = |number| Number::whole(number).unwrap();
+        let double = |number| Number::double(number).unwrap();
+        assert!(whole(1) < double(1.5) && double(0.5) < whole(1) && double(-1.5) < whole(-1));
+        assert!(whole(-2) < double(-1.5));
+        assert_eq!(whole(1 << 60), double((1u64 << 60) as f64));
+        assert!(whole((1 << 60) + 1) > double((1u64 << 60) as f64));
+        assert!(double(1e300) > whole(u64::MAX.into()) && double(-1e300) < whole(i64::MIN.into()));
+        assert!(!whole((1 << 53) + 1).is_exact_double() && whole(1 << 53).is_exact_double());
+    }
+
+    #[test]
+    fn truth() {
+        for (value, truthy) in [
+            (Value::Null, false),
+            (Value::from(false), false),
+            (Value::from(0u64), false),
+            (Value::from(""), false),
+            (Value::List(Vec::new()), true),
+            (Value::Map(Map::new()), true),
+            (Value::from("false"), true),
+            (Value::from(-1i64), true),
+        ] {
+            assert_eq!(value.is_truthy(), truthy, "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! The verbs of a store, and the words they take. Each verb says what is durable when it returns.
+
+use std::{fmt, sync::Arc};
+
+use mainspring_kernel::{
+    hash::Hash,
+    key::ExecutionKey,
+    stored::{Head, StoredFrame},
+};
+
+/// A payload body above this size lies once in the blob table, by its hash, however many frames name it.
+pub const BLOB_BYTES_MIN: usize = 32 * 1024;
+
+/// What keeps journals and the catalogue. Blocking: callers decide on which thread they wait.
+pub trait Store: Send + Sync {
+    /// Makes `holder` the owner of a partition and returns the new epoch, larger than every earlier one of that
+    /// partition. Durable: a commit with an older epoch is refused from now on.
+    fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError>;
+
+    /// Makes a batch true, in one transaction. When this returns `Ok`, every part that is answered [`Answer::Durable`]
+    /// is on disk with all it contains, and of every refused part nothing is. Answers come in the order of the parts.
+    fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError>;
+
+    /// The head of a journal and the reason if the execution is quarantined; `None` for an unknown execution.
+    fn head(&self, execution: ExecutionKey) -> Result<Option<HeadRow>, StoreError>;
+
+    /// Frames from a sequence on, in order, at most `limit`. What cannot be read back in its stored form (not in the
+    /// sense of the kernel, only the store's own packing) is an error that names the frame.
+    fn frames(&self, execution: ExecutionKey, from: u64, limit: usize) -> Result<Vec<StoredFrame>, StoreError>;
+
+    /// Executions of a partition that must be looked at by `until_ms`, the earliest first, at most `limit`. One with
+    /// `wake_at` 0 has open work. Quarantined ones are left out.
+    fn due(&self, partition: u32, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError>;
+
+    /// Puts a letter into an execution's inbox, with the plan it needs, if any. Durable. A second letter of the same
+    /// execution and id is the same letter and changes nothing, also after the first was consumed if the store still
+    /// knows of it (it need not).
+    fn post(&self, letter: &Letter, plan: Option<&StoredPlan>) -> Result<(), StoreError>;
+
+    /// Letters that wait in a partition, in order of arrival, at most `limit`, beginning after `after` (an arrival
+    /// number; 0 for the first).
+    fn inbox(&self, partition: u32, after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError>;
+
+    /// A plan by its hash.
+    fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError>;
+
+    /// Sets an execution aside with the reason, so that nothing loads it again. Durable. Nothing of it is changed.
+    fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError>;
+
+    /// Takes an execution out of quarantine. Durable.
+    fn release(&self, execution: ExecutionKey) -> Result<(), StoreError>;
+
+    /// Removes the body and the salt of one payload for good. Durable. False if it is not there or already erased.
+    fn erase(&self, execution: ExecutionKey, sequence: u64, index: usize) -> Result<bool, StoreError>;
+
+    /// What was kept beside a journal because it came too late, in order of arrival.
+    fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError>;
+
+    /// The catalogue's row of an execution.
+    fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError>;
+
+    /// The execution that carries a name from outside.
+    fn execution_by_id(&self, id: &str) -> Result<Option<ExecutionRow>, StoreError>;
+
+    /// The execution that an idempotency key of a workflow (by name; unnamed ones share one space) started.
+    fn execution_by_idempotency_key(&self, workflow: Option<&str>, key: &str) -> Result<Option<ExecutionRow>, StoreError>;
+
+    /// Rows of the catalogue, the newest key first, at most `limit`, beginning below `before`.
+    fn executions(&self, filter: &Filter, before: Option<ExecutionKey>, limit: usize) -> Result<Vec<ExecutionRow>, StoreError>;
+}
+
+/// What one commit makes true. No two parts are of one execution.
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    /// The leases under which it is written: every part's partition must be here.
+    pub fences: Vec<Fence>,
+    /// One part for each execution.
+    pub parts: Vec<Part>,
+}
+
+/// The proof of a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fence {
+    /// The partition.
+    pub partition: u32,
+    /// The epoch that [`Store::claim`] gave.
+    pub epoch: u64,
+}
+
+/// One execution's share of a batch.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// The execution.
+    pub execution: ExecutionKey,
+    /// Its partition.
+    pub partition: u32,
+    /// The head that this part continues; `None` for a new execution.
+    pub expected: Option<Expected>,
+    /// What follows the head, in sequence. May be empty: then only letters and late receipts change.
+    pub frames: Vec<StoredFrame>,
+    /// The head after the frames. Not looked at where there are none.
+    pub head: Head,
+    /// When to look at the execution again: 0 if it has open work, a time for its next durable timer, `None` if only
+    /// something from outside can move it. Not looked at where there are no frames.
+    pub wake_at: Option<u64>,
+    /// The catalogue's row, for a new execution.
+    pub row: Option<ExecutionRow>,
+    /// What changes in the row of an older one.
+    pub change: Option<RowChange>,
+    /// The plan, unless the caller knows that the store has it.
+    pub plan: Option<StoredPlan>,
+    /// Letters of this execution that were taken in, by id.
+    pub consumed: Vec<String>,
+    /// Letters to other executions.
+    pub letters: Vec<Letter>,
+    /// What came too late for the journal.
+    pub late: Vec<Late>,
+}
+
+/// The head that a part was decided on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    /// Its sequence.
+    pub sequence: u64,
+    /// Its hash.
+    pub hash: Hash,
+}
+
+/// What became of a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// On disk.
+    Durable,
+    /// Not written, and why.
+    Refused(Refusal),
+}
+
+/// Why a part was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The partition has a newer owner, or no fence of the batch names it.
+    Fence,
+    /// The journal's head is another one; for a new execution: there is one of this key.
+    Sequence,
+    /// The execution has ended: nothing follows an end.
+    Ended,
+    /// Another execution carries this name.
+    IdTaken(ExecutionKey),
+    /// Another execution was started with this idempotency key.
+    IdempotencyKeyTaken(ExecutionKey),
+}
+
+/// Why a batch has no answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommitError {
+    /// Nothing of it was written, certainly: no room, a file that may not be written.
+    NotWritten(String),
+    /// It may or may not be on disk: read the heads before anything else is done.
+    Unknown(String),
+    /// The disk did not do what it was asked (fsync failed): nothing that this process believes about it holds.
+    Fatal(String),
+}
+
+/// A head with the store's remarks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeadRow {
+    /// The head.
+    pub head: Head,
+    /// The partition.
+    pub partition: u32,
+    /// As in [`Part::wake_at`].
+    pub wake_at: Option<u64>,
+    /// Whether the execution has ended.
+    pub ended: bool,
+    /// Why it was set aside, if it was.
+    pub quarantined: Option<String>,
+}
+
+/// An execution to look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    /// The execution.
+    pub execution: ExecutionKey,
+    /// When, in milliseconds since 1970; 0 for at once.
+    pub wake_at: u64,
+}
+
+/// Something for an execution that it has not yet taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Letter {
+    /// For whom. The execution need not exist yet: a letter may start it.
+    pub execution: ExecutionKey,
+    /// Its partition.
+    pub partition: u32,
+    /// The letter's name, unique for its execution.
+    pub id: String,
+    /// An input, as the kernel writes it.
+    pub body: Vec<u8>,
+    /// When it was posted, in milliseconds since 1970.
+    pub posted_at: u64,
+}
+
+/// A letter with its place in the order of arrival.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrived {
+    /// Grows with every letter of a store.
+    pub number: u64,
+    /// The letter.
+    pub letter: Letter,
+}
+
+/// A compiled plan, as the kernel writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredPlan {
+    /// The hash of the bytes.
+    pub hash: Hash,
+    /// The bytes.
+    pub bytes: Arc<[u8]>,
+}
+
+/// A receipt that came too late to count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Late {
+    /// When it came, in milliseconds since 1970.
+    pub at: u64,
+    /// An input, as the kernel writes it.
+    pub body: Vec<u8>,
+}
+
+/// An execution in the catalogue: what is listed and searched. Payloads are not here: they are in the journal, where
+/// they can be erased. The columns follow `workflow_executions` of the second specification where they apply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutionRow {
+    /// The execution.
+    pub key: ExecutionKey,
+    /// Its name outside, unique in the store; the key's own form if none was given.
+    pub id: String,
+    /// The workflow's name, if its definition has one.
+    pub workflow: Option<String>,
+    /// The definition's `version`.
+    pub workflow_version: Option<String>,
+    /// `sha256:…` of the definition.
+    pub workflow_hash: String,
+    /// The plan's hash.
+    pub plan_hash: Hash,
+    /// `pending`, `running`, `waiting_approval`, `completed`, `failed` or `cancelled`.
+    pub status: String,
+    /// `with_failures` for a completed one in which a failure was let through.
+    pub outcome: Option<String>,
+    /// The code of the error or the reason of the end, no message.
+    pub error: Option<String>,
+    /// `manual`, `webhook`, `schedule`, `event`.
+    pub trigger_type: String,
+    /// Who started it, by kind: `manual`, `webhook`, `schedule`.
+    pub initiator_type: String,
+    /// Who started it.
+    pub initiator_user_id: Option<String>,
+    /// Unique per workflow.
+    pub idempotency_key: Option<String>,
+    /// The session it is bound to.
+    pub session_id: Option<String>,
+    /// Its partition.
+    pub partition: u32,
+    /// How often it was handed to a node, from 1.
+    pub attempt_count: u32,
+    /// Milliseconds since 1970.
+    pub started_at: u64,
+    /// Milliseconds since 1970; `None` until it has ended.
+    pub completed_at: Option<u64>,
+}
+
+/// What a commit changes in a row of the catalogue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowChange {
+    /// The new status.
+    pub status: String,
+    /// See [`ExecutionRow::outcome`].
+    pub outcome: Option<String>,
+    /// See [`ExecutionRow::error`].
+    pub error: Option<String>,
+    /// Set by the change that ends it; with it the journal is closed.
+    pub completed_at: Option<u64>,
+}
+
+/// Which rows of the catalogue.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// One of these statuses; empty for any.
+    pub statuses: Vec<String>,
+    /// This workflow.
+    pub workflow: Option<String>,
+}
+
+/// Whether a status is one that nothing follows.
+pub fn is_final(status: &str) -> bool {
+    matches!(status, "completed" | "failed" | "cancelled")
+}
+
+/// A store that cannot do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreError {
+    /// The store was written by a newer release: what it found and what it can read.
+    Newer {
+        /// The format of the store.
+        found: u32,
+        /// The newest format this build reads.
+        readable: u32,
+    },
+    /// The store's files are damaged: what, and which frame if one is known.
+    Damaged(String),
+    /// No room, no permission, no such folder: the operating system's word for it, and the path.
+    Unavailable(String),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Newer { found, readable } => write!(
+                out,
+                "the store has format {found} and this build reads up to {readable}: use the release that wrote it, or a newer one"
+            ),
+            Self::Damaged(what) => write!(out, "the store is damaged: {what}"),
+            Self::Unavailable(why) => write!(out, "the store cannot be used: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+impl fmt::Display for CommitError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotWritten(why) => write!(out, "nothing was written: {why}"),
+            Self::Unknown(why) => write!(out, "whether it was written is unknown: {why}"),
+            Self::Fatal(why) => write!(out, "the disk failed: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for CommitError {}
