@@ -7,11 +7,25 @@
 
 extern crate alloc;
 
+pub mod apply;
+pub mod cbor;
+pub mod condition;
+pub mod document;
+pub mod decide;
 pub mod effect;
 pub mod failure;
 pub mod hash;
+pub mod input;
+pub mod instance;
+pub mod json;
 pub mod key;
 pub mod limits;
+pub mod plan;
+pub mod record;
+pub mod reference;
+pub mod state;
 pub mod stored;
+pub mod template;
 pub mod time;
 pub mod value;
+pub mod yaml;

@@ -1,0 +1,396 @@
+//! Changes a state by a record, and never chooses.
+
+use alloc::{format, string::String};
+
+use crate::{
+    input::Timer,
+    instance::{Instance, Scope},
+    plan::Work,
+    record::{Payload, Record},
+    state::{GateState, ScopeState, Signal, Started, State, Status, StepState},
+    value::Value,
+};
+
+/// A record that cannot follow on its state: stored data that is not ours, or a fault of decide.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Illegal {
+    /// What was to follow on what.
+    pub message: String,
+}
+
+/// The legal moves of a step instance. What is not here cannot happen.
+pub fn next_status(status: Status, record: &Record) -> Option<Status> {
+    use Status::*;
+    Some(match (status, record) {
+        (Pending, Record::StepSkipped { .. }) => Skipped,
+        (Pending, Record::StepStarted { .. }) => Running,
+        // It could not begin: a reference leads nowhere, a condition cannot be read.
+        (Pending, Record::StepFailed { .. }) => Failed,
+
+        (Running, Record::BranchTaken { .. }) => Running,
+        (Running, Record::WaitStarted { .. }) => Waiting,
+        (Running, Record::GateOpened { .. }) => WaitingApproval,
+
+        (Running | Retrying | WaitingApproval, Record::AttemptStarted { .. }) => Running,
+        (Running, Record::AttemptStopping { .. }) => Running,
+        (Running, Record::AttemptFailed { retry_at: Some(_), .. }) => Retrying,
+        (Running, Record::AttemptFailed { retry_at: None, .. }) => Running,
+
+        (Waiting, Record::SignalTaken { .. }) => Waiting,
+        (Running, Record::SignalTaken { .. }) => Running,
+        (WaitingApproval, Record::GateDecided { .. }) => WaitingApproval,
+
+        (Running | Waiting | WaitingApproval, Record::StepCompleted { .. }) => Completed,
+        (Running | Retrying | Waiting | WaitingApproval, Record::StepFailed { .. }) => Failed,
+        (Running | Retrying | Waiting | WaitingApproval, Record::StepCancelled { .. }) => Cancelled,
+        _ => return None,
+    })
+}
+
+/// Applies a record at a time.
+pub fn apply(state: &mut State, record: &Record, now: u64) -> Result<(), Illegal> {
+    if state.ended_at.is_some() {
+        return Err(illegal(state, record, "after the end"));
+    }
+    if state.start.is_none() != matches!(record, Record::Started { .. }) {
+        return Err(illegal(state, record, if state.start.is_none() { "before the start" } else { "twice" }));
+    }
+    state.now = state.now.max(now);
+    state.is_split = matches!(record, Record::TurnSplit);
+    match record.instance() {
+        Some(instance) => apply_to_step(state, instance, record),
+        None => apply_to_execution(state, record),
+    }
+}
+
+fn illegal(state: &State, record: &Record, why: &str) -> Illegal {
+    let subject = record.instance().map_or_else(String::new, |instance| match state.plan.steps.get(instance.step as usize) {
+        Some(step) => format!(" of step `{}`", step.id),
+        None => format!(" of step number {}, which the plan does not have", instance.step),
+    });
+    let name = format!("{record:?}");
+    let name = name.split([' ', '{']).next().unwrap_or_default();
+    Illegal { message: format!("a record `{name}`{subject} cannot stand {why}") }
+}
+
+fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal> {
+    match record {
+        Record::Started { .. } => start(state, record),
+        Record::SignalKept { id, name, payload } => {
+            state.signals_seen.insert(id.clone());
+            let payload = known(state, payload);
+            state.signals.push(Signal { id: id.clone(), name: name.clone(), payload });
+        }
+        Record::DeadlineHeld { remaining_ms } => {
+            state.timers.retain(|(_, timer)| *timer != Timer::Deadline);
+            state.deadline_held = Some(*remaining_ms);
+        }
+        Record::DeadlineSet { at } => {
+            state.deadline_held = None;
+            state.timers.insert((*at, Timer::Deadline));
+        }
+        Record::EndingBegun { ending } => {
+            state.timers.retain(|(_, timer)| *timer != Timer::Deadline);
+            state.deadline_held = None;
+            state.ending = Some(ending.clone());
+        }
+        Record::Ended { .. } => {
+            if state.ending.is_none() || !state.open_attempts.is_empty() || !state.waits.is_empty() {
+                return Err(illegal(state, record, "while something is open"));
+            }
+            state.timers.clear();
+            state.signals.clear();
+            state.ended_at = Some(state.now);
+        }
+        // Who asked is for the trace; what follows from it has its own record.
+        Record::CancelRequested { .. } | Record::TurnSplit => {}
+        _ => return Err(illegal(state, record, "without a step")),
+    }
+    Ok(())
+}
+
+fn start(state: &mut State, record: &Record) {
+    let Record::Started { execution_id, workflow_hash, policy, attempt, by, input, variables, context, deadline, .. } =
+        record
+    else {
+        return;
+    };
+    let context = known(state, context);
+    state.start = Some(Started {
+        execution_id: execution_id.clone(),
+        workflow_hash: *workflow_hash,
+        at: state.now,
+        policy: *policy,
+        attempt: *attempt,
+        by: by.clone(),
+        input: known(state, input),
+        variables: known(state, variables),
+        trigger: context.get("trigger").cloned().unwrap_or_default(),
+        workspace: context.get("workspace").and_then(Value::as_text).map(Into::into),
+    });
+    state.timers.extend(deadline.map(|at| (at, Timer::Deadline)));
+    open_scope(state, Scope::root());
+}
+
+fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Result<(), Illegal> {
+    if state.plan.steps.len() <= instance.step as usize || !instance.rounds.is_empty() {
+        return Err(illegal(state, record, "in this plan"));
+    }
+    let status = state.steps.get(instance).map_or(Status::Pending, |step| step.status);
+    let scope = instance.scope(&state.plan);
+    let Some(next) = next_status(status, record).filter(|_| state.scopes.contains_key(&scope)) else {
+        return Err(illegal(state, record, &format!("where the step is {}", status.name())));
+    };
+    let now = state.now;
+    let mut step = state.steps.remove(instance).unwrap_or_else(|| pending(now));
+    settle_timers(state, instance, &step, record);
+    step.status = next;
+    change(state, instance, &mut step, record);
+    if status == Status::Pending {
+        begin_in_scope(state, &scope, instance, next);
+    }
+    if next.is_final() {
+        step.ended_at = Some(now);
+        end_in_scope(state, &scope, instance, &step, status);
+    }
+    track(state, instance, &step, record);
+    state.steps.insert(instance.clone(), step);
+    Ok(())
+}
+
+fn pending(now: u64) -> StepState {
+    StepState {
+        status: Status::Pending,
+        attempt: 0,
+        input: Value::Null,
+        intent: None,
+        output: Value::Null,
+        failure: None,
+        let_through: false,
+        stopping: None,
+        timeout_at: None,
+        wake_at: None,
+        gate: None,
+        started_at: now,
+        ended_at: None,
+    }
+}
+
+/// The instance's own fields.
+fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: &Record) {
+    match record {
+        Record::StepStarted { input, intent, .. } => {
+            state.visits = state.visits.saturating_add(1);
+            step.attempt = 1;
+            step.intent = *intent;
+            step.input = known(state, input);
+        }
+        Record::BranchTaken { block: Some(block), .. } => open_scope(state, Scope::inside(instance, *block)),
+        Record::AttemptStarted { attempt, timeout_at, .. } => {
+            (step.attempt, step.timeout_at, step.stopping, step.wake_at) = (*attempt, *timeout_at, None, None);
+        }
+        Record::AttemptStopping { reason, .. } => step.stopping = Some(*reason),
+        Record::AttemptFailed { fault, retry_at, .. } => {
+            state.has_erased |= fault.text == Payload::Erased;
+            (step.failure, step.wake_at, step.timeout_at) = (Some(fault.failure()), *retry_at, None);
+        }
+        Record::WaitStarted { until, .. } => step.wake_at = *until,
+        Record::GateOpened { .. } => step.gate = Some(gate(state, record)),
+        Record::GateDecided { gate: _, by, decision, .. } => decided(step, by.as_deref(), *decision),
+        Record::StepCompleted { output, .. } => {
+            step.output = known(state, output);
+            step.failure = None;
+            if let Some(name) = &state.plan.step(instance.step).output_variable {
+                state.outputs.insert(name.clone(), step.output.clone());
+            }
+        }
+        Record::StepFailed { fault, let_through, .. } => {
+            state.has_erased |= fault.text == Payload::Erased;
+            state.with_failures |= *let_through;
+            (step.failure, step.let_through) = (Some(fault.failure()), *let_through);
+        }
+        Record::SignalTaken { id, .. } => state.signals.retain(|signal| signal.id != *id),
+        _ => {}
+    }
+    if matches!(record, Record::StepStarted { .. })
+        && let Work::Parallel { block } = state.plan.step(instance.step).work
+    {
+        open_scope(state, Scope::inside(instance, block));
+    }
+}
+
+fn gate(state: &mut State, record: &Record) -> GateState {
+    let Record::GateOpened { gate, question, approvers, count, expires_at, on_timeout, purpose, .. } = record else {
+        unreachable!("called for gates only");
+    };
+    let question = known(state, question);
+    GateState {
+        number: *gate,
+        is_open: true,
+        prompt: question.get("prompt").and_then(Value::as_text).unwrap_or("(erased)").into(),
+        items: question.get("items").cloned().unwrap_or_default(),
+        approvers: approvers.clone(),
+        count: *count,
+        approved_by: alloc::vec::Vec::new(),
+        expires_at: *expires_at,
+        on_timeout: *on_timeout,
+        purpose: *purpose,
+    }
+}
+
+/// A gate closes with the deciding voice: a denial, the timeout, the last approval that it asks for.
+fn decided(step: &mut StepState, by: Option<&str>, decision: crate::plan::Decision) {
+    let Some(gate) = &mut step.gate else { return };
+    if let (Some(by), crate::plan::Decision::Approve) = (by, decision) {
+        gate.approved_by.push(by.into());
+        gate.is_open = gate.approved_by.len() < gate.count as usize;
+    } else {
+        gate.is_open = false;
+    }
+}
+
+/// Takes away the times that the present state of the instance had set and the record ends.
+fn settle_timers(state: &mut State, instance: &Instance, step: &StepState, record: &Record) {
+    let ends_attempt = !matches!(record, Record::BranchTaken { .. } | Record::GateDecided { .. } | Record::SignalTaken { .. });
+    if !ends_attempt {
+        return;
+    }
+    if let Some(at) = step.timeout_at {
+        state.timers.remove(&(at, Timer::Attempt(instance.clone(), step.attempt)));
+    }
+    if let Some(at) = step.wake_at {
+        state.timers.remove(&(at, Timer::Retry(instance.clone(), step.attempt + 1)));
+        state.timers.remove(&(at, Timer::Sleep(instance.clone())));
+    }
+    if let Some(gate) = &step.gate {
+        state.timers.remove(&(gate.expires_at, Timer::Gate(instance.clone(), gate.number)));
+    }
+}
+
+/// Keeps the indexes by what the instance now is, and sets its times.
+fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Record) {
+    let is_out = matches!(record, Record::AttemptStarted { .. } | Record::AttemptStopping { .. });
+    if is_out { state.open_attempts.insert(instance.clone()) } else { state.open_attempts.remove(instance) };
+    if matches!(step.status, Status::Retrying | Status::Waiting | Status::WaitingApproval) {
+        state.waits.insert(instance.clone());
+    } else {
+        state.waits.remove(instance);
+    }
+    let timer = match record {
+        Record::AttemptStarted { attempt, timeout_at: Some(at), .. } => (*at, Timer::Attempt(instance.clone(), *attempt)),
+        Record::AttemptFailed { attempt, retry_at: Some(at), .. } => (*at, Timer::Retry(instance.clone(), attempt + 1)),
+        Record::WaitStarted { until: Some(at), .. } => (*at, Timer::Sleep(instance.clone())),
+        Record::GateOpened { gate, expires_at, .. } => (*expires_at, Timer::Gate(instance.clone(), *gate)),
+        _ => return,
+    };
+    state.timers.insert(timer);
+}
+
+fn open_scope(state: &mut State, scope: Scope) {
+    let steps = state.plan.block(scope.block).steps.len() as u32;
+    state.scopes.insert(scope, ScopeState { pending: (0..steps).collect(), open: 0, failed: None });
+}
+
+fn begin_in_scope(state: &mut State, scope: &Scope, instance: &Instance, next: Status) {
+    let steps = &state.plan.block(scope.block).steps;
+    let place = steps.binary_search(&instance.step).unwrap_or(steps.len()) as u32;
+    if let Some(scope) = state.scopes.get_mut(scope) {
+        scope.pending.remove(&place);
+        scope.open += u32::from(!next.is_final());
+    }
+}
+
+fn end_in_scope(state: &mut State, scope: &Scope, instance: &Instance, step: &StepState, before: Status) {
+    if let Some(scope) = state.scopes.get_mut(scope) {
+        scope.open -= u32::from(before != Status::Pending);
+        if step.status == Status::Failed && !step.let_through && scope.failed.is_none() {
+            scope.failed = Some(instance.clone());
+        }
+    }
+    for (_, block) in state.plan.step(instance.step).work.branches() {
+        state.scopes.remove(&Scope::inside(instance, block));
+    }
+}
+
+fn known(state: &mut State, payload: &Payload) -> Value {
+    state.has_erased |= *payload == Payload::Erased;
+    payload.value().clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        failure::{Class, Failure},
+        plan::Decision,
+        record::{Purpose, SkipReason, StopReason},
+    };
+    use alloc::vec::Vec;
+
+    const STATUSES: [Status; 9] = [
+        Status::Pending,
+        Status::Running,
+        Status::Retrying,
+        Status::Waiting,
+        Status::WaitingApproval,
+        Status::Completed,
+        Status::Failed,
+        Status::Skipped,
+        Status::Cancelled,
+    ];
+
+    fn records() -> Vec<(&'static str, Record)> {
+        let instance = || Instance::of_step(0);
+        let null = || Payload::Known(Value::Null);
+        let fault = || Failure::new(Class::Failed, "c", "m").into();
+        let question = null();
+        let (approvers, count, expires_at) = (Vec::new(), 1, 0);
+        let (decision, reason, by) = (Decision::Approve, null(), None);
+        let gate = Record::GateOpened { instance: instance(), gate: 1, question, approvers, count, expires_at, on_timeout: decision, purpose: Purpose::Approval };
+        alloc::vec![
+            ("skipped", Record::StepSkipped { instance: instance(), reason: SkipReason::ConditionFalse }),
+            ("started", Record::StepStarted { instance: instance(), input: null(), intent: None }),
+            ("branch", Record::BranchTaken { instance: instance(), block: None }),
+            ("attempt", Record::AttemptStarted { instance: instance(), attempt: 1, timeout_at: None }),
+            ("stopping", Record::AttemptStopping { instance: instance(), attempt: 1, reason: StopReason::Timeout }),
+            ("retry", Record::AttemptFailed { instance: instance(), attempt: 1, fault: fault(), retry_at: Some(0) }),
+            ("again", Record::AttemptFailed { instance: instance(), attempt: 1, fault: fault(), retry_at: None }),
+            ("wait", Record::WaitStarted { instance: instance(), until: None }),
+            ("gate", gate),
+            ("decided", Record::GateDecided { instance: instance(), gate: 1, decision, by, reason }),
+            ("taken", Record::SignalTaken { instance: instance(), id: "s".into() }),
+            ("completed", Record::StepCompleted { instance: instance(), output: null() }),
+            ("failed", Record::StepFailed { instance: instance(), fault: fault(), let_through: false }),
+            ("cancelled", Record::StepCancelled { instance: instance(), reason: "r".into() }),
+        ]
+    }
+
+    /// The whole table, written a second time: a move that is added or lost shows here.
+    #[test]
+    fn every_move_is_written_down() {
+        let picture: Vec<String> = STATUSES
+            .into_iter()
+            .map(|status| {
+                let moves: Vec<String> = records()
+                    .iter()
+                    .filter_map(|(name, record)| Some(format!("{name}>{}", next_status(status, record)?.name())))
+                    .collect();
+                format!("{}: {}", status.name(), moves.join(" "))
+            })
+            .collect();
+        assert_eq!(
+            picture,
+            [
+                "pending: skipped>skipped started>running failed>failed",
+                "running: branch>running attempt>running stopping>running retry>retrying again>running wait>waiting gate>waiting_approval taken>running completed>completed failed>failed cancelled>cancelled",
+                "retrying: attempt>running failed>failed cancelled>cancelled",
+                "waiting: taken>waiting completed>completed failed>failed cancelled>cancelled",
+                "waiting_approval: attempt>running decided>waiting_approval completed>completed failed>failed cancelled>cancelled",
+                "completed: ",
+                "failed: ",
+                "skipped: ",
+                "cancelled: ",
+            ]
+        );
+    }
+}

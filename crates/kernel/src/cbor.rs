@@ -1,0 +1,445 @@
+//! Deterministic CBOR (RFC 8949, 4.2.1): one value, one sequence of bytes.
+//!
+//! Written by hand because frames are hashed: no other crate of a build may change a byte of them. The reader takes
+//! only what the writer writes, so that nothing has two encodings.
+
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
+use core::fmt;
+
+use crate::{
+    limits::DEPTH_MAX,
+    value::{Map, Number, Value},
+};
+
+const UNSIGNED: u8 = 0;
+const NEGATIVE: u8 = 1;
+const BYTES: u8 = 2;
+const TEXT: u8 = 3;
+const ARRAY: u8 = 4;
+const MAP: u8 = 5;
+const FALSE: u8 = 0xf4;
+const TRUE: u8 = 0xf5;
+const NULL: u8 = 0xf6;
+const HALF: u8 = 0xf9;
+const SINGLE: u8 = 0xfa;
+const DOUBLE: u8 = 0xfb;
+
+/// The bytes of a value.
+pub fn encode(value: &Value) -> Vec<u8> {
+    let mut writer = Writer::default();
+    writer.value(value);
+    writer.bytes
+}
+
+/// The value of some bytes, all of them.
+pub fn decode(bytes: &[u8]) -> Result<Value, CborError> {
+    let mut reader = Reader::new(bytes);
+    let value = reader.value()?;
+    reader.end()?;
+    Ok(value)
+}
+
+/// Writes items one after the other.
+#[derive(Debug, Default)]
+pub struct Writer {
+    /// What was written.
+    pub bytes: Vec<u8>,
+}
+
+/// Bytes that are no deterministic CBOR of ours, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CborError {
+    /// The byte at which reading failed.
+    pub at: usize,
+    /// What was expected or is wrong.
+    pub message: &'static str,
+}
+
+impl fmt::Display for CborError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "byte {}: {}", self.at, self.message)
+    }
+}
+
+impl Writer {
+    /// A whole number from 0.
+    pub fn unsigned(&mut self, number: u64) {
+        self.head(UNSIGNED, number);
+    }
+
+    /// A byte string.
+    pub fn byte_string(&mut self, bytes: &[u8]) {
+        self.head(BYTES, bytes.len() as u64);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// A text.
+    pub fn text(&mut self, text: &str) {
+        self.head(TEXT, text.len() as u64);
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    /// The head of an array; its items follow.
+    pub fn array(&mut self, items: usize) {
+        self.head(ARRAY, items as u64);
+    }
+
+    /// A truth value.
+    pub fn bool(&mut self, bool: bool) {
+        self.bytes.push(if bool { TRUE } else { FALSE });
+    }
+
+    /// Null.
+    pub fn null(&mut self) {
+        self.bytes.push(NULL);
+    }
+
+    /// A value of any kind.
+    pub fn value(&mut self, value: &Value) {
+        match value {
+            Value::Null => self.null(),
+            Value::Bool(bool) => self.bool(*bool),
+            Value::Number(number) => self.number(*number),
+            Value::Text(text) => self.text(text),
+            Value::List(list) => {
+                self.array(list.len());
+                list.iter().for_each(|item| self.value(item));
+            }
+            Value::Map(map) => self.map(map),
+        }
+    }
+
+    fn map(&mut self, map: &Map) {
+        self.head(MAP, map.len() as u64);
+        let mut entries: Vec<_> = map.iter().collect();
+        // Keys sort by their encoded bytes; the head holds the length, so shorter keys come first.
+        entries.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+        for (key, value) in entries {
+            self.text(key);
+            self.value(value);
+        }
+    }
+
+    fn number(&mut self, number: Number) {
+        match number.as_whole() {
+            Some(whole) if whole >= 0 => self.head(UNSIGNED, whole as u64),
+            Some(whole) => self.head(NEGATIVE, (-1 - whole) as u64),
+            None => self.double(number.as_double()),
+        }
+    }
+
+    /// The shortest of the three floating-point forms that keeps the number.
+    fn double(&mut self, number: f64) {
+        let single = number as f32;
+        if f64::from(single) != number {
+            self.bytes.push(DOUBLE);
+            self.bytes.extend_from_slice(&number.to_be_bytes());
+        } else if let Some(half) = half_of(single) {
+            self.bytes.push(HALF);
+            self.bytes.extend_from_slice(&half.to_be_bytes());
+        } else {
+            self.bytes.push(SINGLE);
+            self.bytes.extend_from_slice(&single.to_be_bytes());
+        }
+    }
+
+    fn head(&mut self, major: u8, argument: u64) {
+        let major = major << 5;
+        match argument {
+            0..24 => self.bytes.push(major | argument as u8),
+            24..0x100 => self.bytes.extend_from_slice(&[major | 24, argument as u8]),
+            0x100..0x1_0000 => {
+                self.bytes.push(major | 25);
+                self.bytes.extend_from_slice(&(argument as u16).to_be_bytes());
+            }
+            0x1_0000..0x1_0000_0000 => {
+                self.bytes.push(major | 26);
+                self.bytes.extend_from_slice(&(argument as u32).to_be_bytes());
+            }
+            _ => {
+                self.bytes.push(major | 27);
+                self.bytes.extend_from_slice(&argument.to_be_bytes());
+            }
+        }
+    }
+}
+
+/// Reads items one after the other.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader at the start of some bytes.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// An error unless everything was read.
+    pub fn end(&self) -> Result<(), CborError> {
+        if self.at == self.bytes.len() { Ok(()) } else { Err(self.error("bytes after the end")) }
+    }
+
+    /// A whole number from 0.
+    pub fn unsigned(&mut self) -> Result<u64, CborError> {
+        self.head_of(UNSIGNED, "a whole number should be here")
+    }
+
+    /// A whole number from 0 that fits into 32 bits.
+    pub fn unsigned_32(&mut self) -> Result<u32, CborError> {
+        u32::try_from(self.unsigned()?).map_err(|_| self.error("a whole number below 2^32 should be here"))
+    }
+
+    /// A byte string.
+    pub fn byte_string(&mut self) -> Result<&'a [u8], CborError> {
+        let length = self.head_of(BYTES, "a byte string should be here")?;
+        self.take(length)
+    }
+
+    /// A byte string of a fixed length.
+    pub fn byte_array<const N: usize>(&mut self) -> Result<[u8; N], CborError> {
+        let bytes = self.byte_string()?;
+        bytes.try_into().map_err(|_| self.error("a byte string of another length should be here"))
+    }
+
+    /// A text.
+    pub fn text(&mut self) -> Result<&'a str, CborError> {
+        let length = self.head_of(TEXT, "a text should be here")?;
+        let bytes = self.take(length)?;
+        core::str::from_utf8(bytes).map_err(|_| self.error("a text that is not UTF-8"))
+    }
+
+    /// The head of an array: how many items follow.
+    pub fn array(&mut self) -> Result<usize, CborError> {
+        let items = self.head_of(ARRAY, "an array should be here")?;
+        self.bounded(items)
+    }
+
+    /// A truth value.
+    pub fn bool(&mut self) -> Result<bool, CborError> {
+        let bool = match self.peek() {
+            Some(FALSE) => false,
+            Some(TRUE) => true,
+            _ => return Err(self.error("a boolean should be here")),
+        };
+        self.at += 1;
+        Ok(bool)
+    }
+
+    /// Whether null is here; it is taken if so.
+    pub fn null(&mut self) -> bool {
+        let here = self.peek() == Some(NULL);
+        self.at += usize::from(here);
+        here
+    }
+
+    /// A value of any kind.
+    pub fn value(&mut self) -> Result<Value, CborError> {
+        self.value_at(0)
+    }
+
+    fn value_at(&mut self, depth: usize) -> Result<Value, CborError> {
+        if depth > DEPTH_MAX {
+            return Err(self.error("nested too deep"));
+        }
+        let Some(first) = self.peek() else { return Err(self.error("the bytes end where a value should be")) };
+        match (first >> 5, first) {
+            (UNSIGNED, _) => self.unsigned().map(Value::from),
+            (NEGATIVE, _) => {
+                let argument = self.head_of(NEGATIVE, "")?;
+                Number::whole(-1 - i128::from(argument)).map(Value::Number).ok_or_else(|| self.error("beyond the range of numbers"))
+            }
+            (TEXT, _) => self.text().map(Value::from),
+            (ARRAY, _) => {
+                let items = self.array()?;
+                (0..items).map(|_| self.value_at(depth + 1)).collect::<Result<_, _>>().map(Value::List)
+            }
+            (MAP, _) => self.map(depth),
+            (_, FALSE | TRUE) => self.bool().map(Value::Bool),
+            (_, NULL) => {
+                self.at += 1;
+                Ok(Value::Null)
+            }
+            (_, HALF | SINGLE | DOUBLE) => self.double().map(Value::Number),
+            _ => Err(self.error("no value of ours begins like this")),
+        }
+    }
+
+    fn map(&mut self, depth: usize) -> Result<Value, CborError> {
+        let entries = self.head_of(MAP, "")?;
+        let entries = self.bounded(entries)?;
+        let mut map = Map::new();
+        let mut last: Option<String> = None;
+        for _ in 0..entries {
+            let key = self.text()?.to_string();
+            if last.is_some_and(|last| (last.len(), &last) >= (key.len(), &key)) {
+                return Err(self.error("keys out of order"));
+            }
+            last = Some(key.clone());
+            map.insert(key, self.value_at(depth + 1)?);
+        }
+        Ok(Value::Map(map))
+    }
+
+    fn double(&mut self) -> Result<Number, CborError> {
+        let start = self.at;
+        let form = self.bytes[start];
+        self.at += 1;
+        let number = match form {
+            HALF => single_of(u16::from_be_bytes(self.fixed()?)).into(),
+            SINGLE => f32::from_be_bytes(self.fixed()?).into(),
+            _ => f64::from_be_bytes(self.fixed()?),
+        };
+        let number = Number::double(number).ok_or_else(|| self.error("not a finite number"))?;
+        let mut shortest = Writer::default();
+        shortest.number(number);
+        if shortest.bytes != self.bytes[start..self.at] {
+            return Err(self.error("a number that has a shorter form"));
+        }
+        Ok(number)
+    }
+
+    fn head_of(&mut self, major: u8, message: &'static str) -> Result<u64, CborError> {
+        let Some(first) = self.peek().filter(|first| first >> 5 == major) else { return Err(self.error(message)) };
+        self.at += 1;
+        let (argument, least) = match first & 31 {
+            small @ 0..24 => (u64::from(small), 0),
+            24 => (u64::from(u8::from_be_bytes(self.fixed()?)), 24),
+            25 => (u64::from(u16::from_be_bytes(self.fixed()?)), 0x100),
+            26 => (u64::from(u32::from_be_bytes(self.fixed()?)), 0x1_0000),
+            27 => (u64::from_be_bytes(self.fixed()?), 0x1_0000_0000),
+            _ => return Err(self.error("a length that is not given")),
+        };
+        if argument < least { Err(self.error("a number that has a shorter form")) } else { Ok(argument) }
+    }
+
+    /// A count of items that can still be here: every item takes a byte. What a hostile head claims is not allocated.
+    fn bounded(&self, items: u64) -> Result<usize, CborError> {
+        let left = self.bytes.len() - self.at;
+        usize::try_from(items).ok().filter(|items| *items <= left).ok_or_else(|| self.error("more items than bytes"))
+    }
+
+    fn take(&mut self, length: u64) -> Result<&'a [u8], CborError> {
+        let length = self.bounded(length)?;
+        let bytes = &self.bytes[self.at..self.at + length];
+        self.at += length;
+        Ok(bytes)
+    }
+
+    fn fixed<const N: usize>(&mut self) -> Result<[u8; N], CborError> {
+        let bytes = self.take(N as u64)?;
+        bytes.try_into().map_err(|_| self.error("the bytes end inside a number"))
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    /// An error at the present byte.
+    pub fn error(&self, message: &'static str) -> CborError {
+        CborError { at: self.at, message }
+    }
+}
+
+/// The 16-bit form of a number, if it keeps the number.
+fn half_of(single: f32) -> Option<u16> {
+    let bits = single.to_bits();
+    let sign = ((bits >> 16) & 0x8000) as u16;
+    let exponent = ((bits >> 23) & 0xff) as i32 - 127;
+    let fraction = bits & 0x007f_ffff;
+    let candidate = match exponent {
+        -14..=15 => sign | (((exponent + 15) as u16) << 10) | (fraction >> 13) as u16,
+        // Below the normal range: the leading bit becomes visible and everything moves right.
+        -24..=-15 => sign | ((fraction | 0x0080_0000) >> (-exponent - 1)) as u16,
+        _ => return None,
+    };
+    (single_of(candidate) == single).then_some(candidate)
+}
+
+/// The number of a 16-bit form.
+fn single_of(half: u16) -> f32 {
+    let sign = if half & 0x8000 == 0 { 1.0 } else { -1.0 };
+    let exponent = i32::from((half >> 10) & 0x1f);
+    let fraction = f32::from(half & 0x03ff);
+    let power = |exponent: i32| f32::from_bits(((exponent + 127) as u32) << 23);
+    sign * match exponent {
+        0 => fraction * power(-24),
+        31 if fraction == 0.0 => f32::INFINITY,
+        31 => f32::NAN,
+        _ => (1.0 + fraction / 1024.0) * power(exponent - 15),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{hash::hex, json};
+
+    fn check(text: &str, bytes: &str) {
+        let value = json::read(text.as_bytes()).unwrap().value;
+        assert_eq!(hex(&encode(&value)), bytes, "{text}");
+        assert_eq!(decode(&encode(&value)).as_ref(), Ok(&value), "{text}");
+    }
+
+    /// Those of RFC 8949, appendix A, that JSON can say.
+    #[test]
+    fn the_examples_of_the_standard() {
+        for (text, bytes) in [
+            ("0", "00"),
+            ("23", "17"),
+            ("24", "1818"),
+            ("100", "1864"),
+            ("1000", "1903e8"),
+            ("1000000", "1a000f4240"),
+            ("1000000000000", "1b000000e8d4a51000"),
+            ("18446744073709551615", "1bffffffffffffffff"),
+            ("-1", "20"),
+            ("-1000", "3903e7"),
+            ("1.1", "fb3ff199999999999a"),
+            ("1.5", "f93e00"),
+            ("3.4028234663852886e+38", "fa7f7fffff"),
+            ("1.0e+300", "fb7e37e43c8800759c"),
+            ("5.960464477539063e-8", "f90001"),
+            ("0.00006103515625", "f90400"),
+            ("-4.1", "fbc010666666666666"),
+            ("\"\"", "60"),
+            ("\"\\u00fc\"", "62c3bc"),
+            ("\"\\ud800\\udd51\"", "64f0908591"),
+            ("[1,[2,3],[4,5]]", "8301820203820405"),
+            ("{\"a\":1,\"b\":[2,3]}", "a26161016162820203"),
+            ("{}", "a0"),
+            ("[false,true,null]", "83f4f5f6"),
+        ] {
+            check(text, bytes);
+        }
+        check("{\"bb\":1,\"c\":2,\"a\":3}", "a361610361630262626201");
+    }
+
+    #[test]
+    fn only_the_one_encoding_is_read() {
+        for (bytes, message) in [
+            (&[0x18, 0x17][..], "shorter form"),
+            (&[0xf9, 0x3c, 0x00], "shorter form"),
+            (&[0xfa, 0x3f, 0xc0, 0, 0], "shorter form"),
+            (&[0xf9, 0x7e, 0x00], "not a finite"),
+            (&[0xa2, 0x61, b'b', 0, 0x61, b'a', 0], "out of order"),
+            (&[0xa2, 0x61, b'a', 0, 0x61, b'a', 0], "out of order"),
+            (&[0x9f, 0xff], "not given"),
+            (&[0x00, 0x00], "after the end"),
+            (&[0x62, 0xc3, 0x28], "not UTF-8"),
+            (&[0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], "more items than bytes"),
+            (&[0x3b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], "beyond the range"),
+            (&[0xc0, 0x00], "begins like this"),
+            (&[], "bytes end"),
+        ] {
+            let error = decode(bytes).expect_err("refused");
+            assert!(error.message.contains(message), "{bytes:x?}: {error}");
+        }
+        assert!(decode(&[0x81; 200]).is_err());
+    }
+}

@@ -1,0 +1,125 @@
+//! How a step begins: whether it runs at all, and what it is from then on.
+
+use alloc::format;
+
+use crate::{
+    apply::Illegal,
+    condition::Unreadable,
+    failure::{Class, Failure},
+    hash::Hash,
+    instance::{Instance, Scope},
+    limits::WAIT_MAX_MS,
+    plan::Work,
+    record::{Ending, Record, SkipReason},
+    reference::Miss,
+    template::Template,
+    value::Value,
+};
+
+use super::{Decider, fault};
+
+impl Decider<'_> {
+    /// Begins the step at a place of a block, unless its condition forbids it. Effects only come to the door here: they
+    /// go out when everything else of the turn is settled.
+    pub(super) fn begin(&mut self, scope: &Scope, place: u32) -> Result<(), Illegal> {
+        let plan = self.state.plan.clone();
+        let step = plan.block(scope.block).steps[place as usize];
+        let instance = scope.instance(step);
+        let step = plan.step(step);
+        match step.when.as_ref().map(|when| when.holds(&*self.state)) {
+            Some(Err(unreadable)) => return self.fail(&instance, unreadable_condition(&step.id, "when", &unreadable)),
+            Some(Ok(false)) => {
+                return self.record(Record::StepSkipped { instance, reason: SkipReason::ConditionFalse });
+            }
+            Some(Ok(true)) | None => {}
+        }
+        if step.work.is_effect() {
+            self.ready.insert(instance);
+            return Ok(());
+        }
+        if self.is_out_of_steps()? {
+            return Ok(());
+        }
+        match &step.work {
+            Work::Conditional { condition, then, otherwise } => {
+                self.started(&instance, Value::Null, None)?;
+                match condition.holds(&*self.state) {
+                    Err(unreadable) => self.fail(&instance, unreadable_condition(&step.id, "condition", &unreadable)),
+                    Ok(answer) => self.take_branch(&instance, if answer { Some(*then) } else { *otherwise }),
+                }
+            }
+            Work::Parallel { .. } => self.started(&instance, Value::Null, None),
+            Work::Approval(gate) => self.open_approval(&instance, gate),
+            Work::Sleep { duration_ms } => self.sleep(&instance, duration_ms),
+            Work::Signal { name } => self.wait_for_signal(&instance, name),
+            Work::Return { output } => self.return_from(&instance, output),
+            Work::Effect { .. } => Ok(()),
+        }
+    }
+
+    fn take_branch(&mut self, instance: &Instance, block: Option<u32>) -> Result<(), Illegal> {
+        self.record(Record::BranchTaken { instance: instance.clone(), block })?;
+        match block {
+            Some(_) => Ok(()),
+            None => self.complete(instance, Value::Null),
+        }
+    }
+
+    fn return_from(&mut self, instance: &Instance, output: &Template) -> Result<(), Illegal> {
+        let output = match output.resolve(&*self.state) {
+            Ok(output) => output,
+            Err(miss) => return self.fail_for_miss(instance, &miss),
+        };
+        self.started(instance, output.clone(), None)?;
+        self.complete(instance, output.clone())?;
+        self.record(Record::EndingBegun { ending: Ending::Completed { output: output.into() } })
+    }
+
+    fn sleep(&mut self, instance: &Instance, duration_ms: &Template) -> Result<(), Illegal> {
+        let duration = match duration_ms.resolve(&*self.state) {
+            Ok(duration) => duration,
+            Err(miss) => return self.fail_for_miss(instance, &miss),
+        };
+        let Some(milliseconds) = duration.as_u64().filter(|milliseconds| *milliseconds <= WAIT_MAX_MS) else {
+            let message = format!(
+                "step `{}`: `durationMs` must be a whole number of milliseconds up to {WAIT_MAX_MS}, not {}",
+                self.state.plan.id(instance.step),
+                crate::json::compact(&duration)
+            );
+            return self.fail(instance, Failure::new(Class::Invalid, "invalid_duration", message));
+        };
+        self.started(instance, duration, None)?;
+        let until = Some(self.now.saturating_add(milliseconds));
+        self.record(Record::WaitStarted { instance: instance.clone(), until })
+    }
+
+    pub(super) fn started(&mut self, instance: &Instance, input: Value, intent: Option<Hash>) -> Result<(), Illegal> {
+        self.record(Record::StepStarted { instance: instance.clone(), input: input.into(), intent })
+    }
+
+    /// Counts a visit. One too many ends the execution: what is out is awaited, nothing new starts.
+    pub(super) fn is_out_of_steps(&mut self) -> Result<bool, Illegal> {
+        let max_steps = self.state.start.as_ref().map_or(0, |start| start.policy.max_steps);
+        if self.state.visits < max_steps {
+            return Ok(false);
+        }
+        let message = format!("more than {max_steps} steps were to run; raise maxSteps if that is meant");
+        let fault = fault(Class::Policy, &format!("max_steps_exceeded:{max_steps}"), message);
+        self.record(Record::EndingBegun { ending: Ending::Failed { fault, instance: None, stops: false } })?;
+        Ok(true)
+    }
+
+    pub(super) fn fail_for_miss(&mut self, instance: &Instance, miss: &Miss) -> Result<(), Illegal> {
+        let message = format!(
+            "step `{}`: `@{}` leads nowhere; the value it is to be read from has no such part",
+            self.state.plan.id(instance.step),
+            miss.reference
+        );
+        self.fail(instance, Failure::new(Class::Invalid, "reference_not_found", message))
+    }
+}
+
+fn unreadable_condition(step: &str, key: &str, unreadable: &Unreadable) -> Failure {
+    let message = format!("step `{step}`: its `{key}` cannot be read: {}", unreadable.message);
+    Failure::new(Class::Invalid, "condition_unreadable", message)
+}

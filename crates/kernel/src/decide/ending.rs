@@ -1,0 +1,78 @@
+//! How an execution ends: nothing new starts, what runs is stopped or awaited, then it is over.
+
+use alloc::{format, string::ToString};
+
+use crate::{
+    apply::Illegal,
+    failure::Class,
+    instance::Instance,
+    record::{Ending, Record, StopReason},
+};
+
+use super::{Decider, fault};
+
+impl Decider<'_> {
+    /// Calls the execution off. A cancel goes before an end that still waits for its running steps.
+    pub(super) fn cancel(&mut self, reason: &str, by: &str) -> Result<(), Illegal> {
+        if self.state.ending.as_ref().is_some_and(Ending::stops) {
+            return Ok(());
+        }
+        self.record(Record::CancelRequested { reason: reason.to_string(), by: by.to_string() })?;
+        self.record(Record::EndingBegun { ending: Ending::Cancelled { reason: reason.to_string() } })
+    }
+
+    pub(super) fn deadline_passed(&mut self) -> Result<(), Illegal> {
+        let limit = self.state.start.as_ref().and_then(|start| start.policy.timeout_ms).unwrap_or_default();
+        let message = format!("the execution did not end within {limit} ms; raise timeoutMs if it needs longer");
+        let fault = fault(Class::Timeout, &format!("execution_timeout:{limit}"), message);
+        self.record(Record::EndingBegun { ending: Ending::Failed { fault, instance: None, stops: true } })
+    }
+
+    /// One step towards the end; false while something is still out.
+    pub(super) fn wind_down(&mut self) -> Result<bool, Illegal> {
+        self.dirty.clear();
+        self.ready.clear();
+        let reason = match &self.state.ending {
+            Some(Ending::Cancelled { reason }) => reason.clone(),
+            _ => "execution_ending".to_string(),
+        };
+        if let Some(instance) = self.state.waits.first().cloned() {
+            self.call_off(&instance, &reason)?;
+            return Ok(true);
+        }
+        if self.state.ending.as_ref().is_some_and(Ending::stops)
+            && let Some((instance, attempt)) = self.next_to_stop()
+        {
+            self.stop(&instance, attempt, StopReason::Ending)?;
+            return Ok(true);
+        }
+        if !self.state.open_attempts.is_empty() {
+            return Ok(false);
+        }
+        self.end_containers(&reason)?;
+        self.record(Record::Ended { with_failures: self.state.with_failures })?;
+        Ok(true)
+    }
+
+    fn next_to_stop(&self) -> Option<(Instance, u32)> {
+        self.state.open_attempts.iter().find_map(|instance| {
+            let step = self.state.steps.get(instance)?;
+            (step.stopping != Some(StopReason::Ending)).then(|| (instance.clone(), step.attempt))
+        })
+    }
+
+    /// The innermost first: blocks are numbered from the outside in.
+    fn end_containers(&mut self, reason: &str) -> Result<(), Illegal> {
+        while let Some(owner) = self.state.scopes.keys().rev().find_map(|scope| scope.owner(&self.state.plan)) {
+            let failed = self.state.scopes.iter().rev().find(|(scope, _)| scope.owner(&self.state.plan).as_ref() == Some(&owner));
+            let failure = failed
+                .and_then(|(_, here)| self.state.steps.get(here.failed.as_ref()?))
+                .and_then(|step| step.failure.clone());
+            match failure {
+                Some(failure) => self.fail(&owner, failure)?,
+                None => self.call_off(&owner, reason)?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! Gates: how people are asked and what their decisions do.
+
+use alloc::{format, string::ToString};
+
+use crate::{
+    apply::Illegal,
+    instance::Instance,
+    limits::APPROVAL_TTL_DEFAULT_MS,
+    plan::{Decision, Gate},
+    record::{Ending, Payload, Purpose, Record},
+    state::GateState,
+    value::Value,
+};
+
+use super::{Decider, effects::interruption, no_reason};
+
+impl Decider<'_> {
+    /// Opens the gate of an approval step: what is shown is resolved now and stays as it is.
+    pub(super) fn open_approval(&mut self, instance: &Instance, gate: &Gate) -> Result<(), Illegal> {
+        let question = gate.prompt.resolve(&*self.state).and_then(|prompt| Ok((prompt, gate.items.resolve(&*self.state)?)));
+        let (prompt, items) = match question {
+            Ok(question) => question,
+            Err(miss) => return self.fail_for_miss(instance, &miss),
+        };
+        let prompt = crate::template::text_form(&prompt);
+        let question = Value::map([("prompt", Value::Text(prompt)), ("items", items)]);
+        self.started(instance, question.clone(), None)?;
+        self.record(Record::GateOpened {
+            instance: instance.clone(),
+            gate: 1,
+            question: question.into(),
+            approvers: gate.approvers.clone(),
+            count: gate.count,
+            expires_at: self.now.saturating_add(gate.ttl_ms),
+            on_timeout: gate.on_timeout,
+            purpose: Purpose::Approval,
+        })
+    }
+
+    /// Asks whether an interrupted attempt is to be repeated: only a person can find out whether it was done.
+    pub(super) fn open_interruption(&mut self, instance: &Instance, attempt: u32) -> Result<(), Illegal> {
+        let step = self.state.steps.get(instance);
+        let gate = step.and_then(|step| step.gate.as_ref()).map_or(1, |gate| gate.number + 1);
+        let input = step.map(|step| step.input.clone()).unwrap_or_default();
+        let prompt = format!(
+            "Attempt {attempt} of step `{}` was interrupted, and whether it was done is unknown. Repeat it?",
+            self.state.plan.id(instance.step)
+        );
+        self.record(Record::GateOpened {
+            instance: instance.clone(),
+            gate,
+            question: Value::map([("prompt", Value::Text(prompt)), ("items", input)]).into(),
+            approvers: alloc::vec::Vec::new(),
+            count: 1,
+            expires_at: self.now.saturating_add(APPROVAL_TTL_DEFAULT_MS),
+            on_timeout: Decision::Deny,
+            purpose: Purpose::Interrupted,
+        })
+    }
+
+    /// A decision counts for the gate that is open, from somebody who may decide and has not yet, in time.
+    pub(super) fn decision(
+        &mut self,
+        instance: &Instance,
+        gate: u32,
+        decision: Decision,
+        by: &str,
+        reason: &Value,
+    ) -> Result<(), Illegal> {
+        let open = self.state.steps.get(instance).and_then(|step| step.gate.as_ref());
+        let Some(open) = open.filter(|open| open.accepts(gate, by, self.now)) else { return Ok(()) };
+        let purpose = open.purpose;
+        let reason = Payload::Known(reason.clone());
+        self.record(Record::GateDecided { instance: instance.clone(), gate, decision, by: Some(by.to_string()), reason })?;
+        match decision {
+            Decision::Deny => self.denied(instance, purpose, "approval_denied"),
+            Decision::Approve if self.is_open(instance) => Ok(()),
+            Decision::Approve => self.approved(instance, purpose),
+        }
+    }
+
+    pub(super) fn gate_expired(&mut self, instance: &Instance, gate: u32) -> Result<(), Illegal> {
+        let open = self.state.steps.get(instance).and_then(|step| step.gate.as_ref());
+        let Some(open) = open.filter(|open| open.is_open && open.number == gate) else { return Ok(()) };
+        let (decision, purpose) = (open.on_timeout, open.purpose);
+        let reason = no_reason();
+        self.record(Record::GateDecided { instance: instance.clone(), gate, decision, by: None, reason })?;
+        match decision {
+            Decision::Deny => self.denied(instance, purpose, "approval_timeout"),
+            Decision::Approve => self.approved(instance, purpose),
+        }
+    }
+
+    fn approved(&mut self, instance: &Instance, purpose: Purpose) -> Result<(), Illegal> {
+        let step = self.state.steps.get(instance);
+        let attempt = step.map_or(0, |step| step.attempt);
+        match purpose {
+            Purpose::Interrupted => self.hand_out(instance, attempt + 1),
+            Purpose::Approval => {
+                let gate = step.and_then(|step| step.gate.as_ref());
+                let by = gate.map(|gate| gate.approved_by.iter().map(|by| Value::from(by.as_str())).collect());
+                let by = Value::List(by.unwrap_or_default());
+                let at = crate::time::rfc3339(self.now).into();
+                self.complete(instance, Value::map([("decision", "approve".into()), ("by", by), ("at", at)]))
+            }
+        }
+    }
+
+    /// A denied gate cancels the execution, wherever it stands. Who is asked about an interrupted attempt only says
+    /// whether to repeat it: without a repeat its step has failed.
+    fn denied(&mut self, instance: &Instance, purpose: Purpose, reason: &str) -> Result<(), Illegal> {
+        match purpose {
+            Purpose::Interrupted => {
+                let attempt = self.state.steps.get(instance).map_or(0, |step| step.attempt);
+                let failure = interruption(self.state.plan.id(instance.step), attempt);
+                self.fail(instance, failure)
+            }
+            Purpose::Approval => {
+                self.call_off(instance, reason)?;
+                self.record(Record::EndingBegun { ending: Ending::Cancelled { reason: reason.into() } })
+            }
+        }
+    }
+
+    fn is_open(&self, instance: &Instance) -> bool {
+        self.state.steps.get(instance).and_then(|step| step.gate.as_ref()).is_some_and(|gate| gate.is_open)
+    }
+}
+
+impl GateState {
+    /// Whether a decision of this person at this time would count.
+    pub fn accepts(&self, gate: u32, by: &str, now: u64) -> bool {
+        let may = self.approvers.is_empty() || self.approvers.iter().any(|approver| approver == by);
+        let has = self.approved_by.iter().any(|approver| approver == by);
+        self.is_open && self.number == gate && now < self.expires_at && may && !has
+    }
+}

@@ -1,0 +1,65 @@
+//! Waits for named messages, and what becomes of waits when their block fails.
+
+use alloc::string::ToString;
+
+use crate::{
+    apply::Illegal,
+    instance::{Instance, Scope},
+    limits::SIGNALS_KEPT_MAX,
+    plan::Work,
+    record::Record,
+    state::Status,
+    value::Value,
+};
+
+use super::{Decider, inside};
+
+impl Decider<'_> {
+    /// Takes the first signal of the name that is kept, or waits for one.
+    pub(super) fn wait_for_signal(&mut self, instance: &Instance, name: &str) -> Result<(), Illegal> {
+        self.started(instance, Value::Null, None)?;
+        let kept = self.state.signals.iter().find(|signal| signal.name == name);
+        match kept.map(|signal| (signal.id.clone(), signal.payload.clone())) {
+            Some((id, payload)) => self.take_signal(instance, &id, payload),
+            None => self.record(Record::WaitStarted { instance: instance.clone(), until: None }),
+        }
+    }
+
+    /// A signal is used by one wait: the first in the plan that waits for its name. One that comes before it is waited
+    /// for is kept; the second of an identity is no signal.
+    pub(super) fn signal(&mut self, id: &str, name: &str, payload: &Value) -> Result<(), Illegal> {
+        let is_full = self.state.signals.len() >= SIGNALS_KEPT_MAX;
+        if self.state.ending.is_some() || is_full || self.state.signals_seen.contains(id) {
+            return Ok(());
+        }
+        let (kept_id, kept_name) = (id.to_string(), name.to_string());
+        self.record(Record::SignalKept { id: kept_id, name: kept_name, payload: payload.clone().into() })?;
+        let plan = self.state.plan.clone();
+        let waits = |instance: &&Instance| {
+            self.status_of(instance) == Status::Waiting
+                && matches!(&plan.step(instance.step).work, Work::Signal { name: waited } if waited == name)
+        };
+        match self.state.waits.iter().find(waits).cloned() {
+            Some(instance) => self.take_signal(&instance, id, payload.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn take_signal(&mut self, instance: &Instance, id: &str, payload: Value) -> Result<(), Illegal> {
+        self.record(Record::SignalTaken { instance: instance.clone(), id: id.to_string() })?;
+        self.complete(instance, payload)
+    }
+
+    /// In a block that has failed nothing is waited for: what was to be tried again has failed, the rest is called off.
+    /// True if there was anything.
+    pub(super) fn call_off_waits(&mut self, scope: &Scope) -> Result<bool, Illegal> {
+        let waits = inside(self.state, self.state.waits.iter(), scope);
+        for instance in &waits {
+            match self.state.steps.get(instance).and_then(|step| step.failure.clone()) {
+                Some(failure) if self.status_of(instance) == Status::Retrying => self.fail(instance, failure)?,
+                _ => self.call_off(instance, "sibling_failed")?,
+            }
+        }
+        Ok(!waits.is_empty())
+    }
+}

@@ -1,0 +1,105 @@
+//! Whatever reaches an execution from outside. This is the one way in.
+
+use alloc::{boxed::Box, string::String};
+
+use crate::{effect::Outcome, hash::Hash, instance::Instance, plan::Decision, value::Value};
+
+/// Something for an execution to take in, once.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// It begins.
+    Start(Box<Start>),
+    /// What became of an attempt.
+    Receipt {
+        /// Whose.
+        instance: Instance,
+        /// Which try.
+        attempt: u32,
+        /// The result.
+        outcome: Outcome,
+    },
+    /// A time has come.
+    Timer(Timer),
+    /// Somebody has decided at a gate.
+    Decide {
+        /// Whose gate.
+        instance: Instance,
+        /// Which of its gates, counted from 1.
+        gate: u32,
+        /// How.
+        decision: Decision,
+        /// Who, by the credential.
+        by: String,
+        /// Why, if said; null otherwise.
+        reason: Value,
+    },
+    /// A named message.
+    Signal {
+        /// The message's identity: the second of the same is no message.
+        id: String,
+        /// Its name.
+        name: String,
+        /// What it brings.
+        payload: Value,
+    },
+    /// It is called off.
+    Cancel {
+        /// A word for it, as `user_cancelled`.
+        reason: String,
+        /// Who, by the credential.
+        by: String,
+    },
+    /// The rest of a turn that was too long for one frame.
+    Continue,
+}
+
+/// How an execution begins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Start {
+    /// The execution's name outside.
+    pub execution_id: String,
+    /// The normalised definition.
+    pub workflow_hash: Hash,
+    /// The plan that it runs.
+    pub plan_hash: Hash,
+    /// `@input`.
+    pub input: Value,
+    /// `@vars`, an object.
+    pub variables: Value,
+    /// What started it: `{type, metadata}` and whatever else the trigger says. Snapshotted, never changed.
+    pub trigger: Value,
+    /// Bounds that go before those of the definition.
+    pub policy: Policy,
+    /// How often this work was dispatched, from 1: `@ctx.attempt`.
+    pub attempt: u32,
+    /// Who started it, by the credential.
+    pub by: String,
+    /// The absolute path of the folder where its steps work, if it has one.
+    pub workspace: Option<String>,
+}
+
+/// Bounds on an execution, once the defaults are filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// Visits of steps.
+    pub max_steps: u32,
+    /// Branches at a time.
+    pub max_parallel: u32,
+    /// Milliseconds for the whole; `None` for no bound.
+    pub timeout_ms: Option<u64>,
+}
+
+/// What a time was set for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Timer {
+    /// The end of the execution's time.
+    Deadline,
+    /// The end of an attempt's time.
+    Attempt(Instance, u32),
+    /// The beginning of an attempt.
+    Retry(Instance, u32),
+    /// The end of a sleep.
+    Sleep(Instance),
+    /// The end of a gate's time to be decided.
+    Gate(Instance, u32),
+}

@@ -1,0 +1,367 @@
+//! What an execution is at a moment: the fold of its records, and nothing else.
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+    sync::Arc,
+    vec::Vec,
+};
+
+use crate::{
+    failure::Failure,
+    hash::Hash,
+    input::{Policy, Timer},
+    instance::{Instance, Scope},
+    key::ExecutionKey,
+    plan::{Decision, Plan},
+    record::{Ending, Purpose, StopReason},
+    reference::{Found, Lookup, Root, context},
+    value::{Map, Value},
+};
+
+/// An execution's state. Changed by [`apply`](crate::apply::apply) alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct State {
+    /// The execution.
+    pub key: ExecutionKey,
+    /// The plan that it runs.
+    pub plan: Arc<Plan>,
+    /// Time of the last turn; it never goes back.
+    pub now: u64,
+    /// What it began with; `None` until it has.
+    pub start: Option<Started>,
+    /// Step instances that are more than pending.
+    pub steps: BTreeMap<Instance, StepState>,
+    /// Blocks that run.
+    pub scopes: BTreeMap<Scope, ScopeState>,
+    /// Instances of which an attempt is out in the world.
+    pub open_attempts: BTreeSet<Instance>,
+    /// Instances that wait: for people, time, signals, their next attempt.
+    pub waits: BTreeSet<Instance>,
+    /// Times to come.
+    pub timers: BTreeSet<(u64, Timer)>,
+    /// The output variables.
+    pub outputs: Map,
+    /// Signals that no wait has taken yet, in order of arrival.
+    pub signals: Vec<Signal>,
+    /// Every signal that ever arrived, by identity.
+    pub signals_seen: BTreeSet<String>,
+    /// How many steps were begun.
+    pub visits: u32,
+    /// Whether a failure was let through.
+    pub with_failures: bool,
+    /// Whether a payload on the way here was erased.
+    pub has_erased: bool,
+    /// Whether the last turn was cut short.
+    pub is_split: bool,
+    /// What is left of the execution's time while it stands still.
+    pub deadline_held: Option<u64>,
+    /// How it is to end.
+    pub ending: Option<Ending>,
+    /// When it ended.
+    pub ended_at: Option<u64>,
+}
+
+/// What an execution began with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Started {
+    /// Its name outside.
+    pub execution_id: String,
+    /// The pinned definition.
+    pub workflow_hash: Hash,
+    /// When.
+    pub at: u64,
+    /// The bounds.
+    pub policy: Policy,
+    /// `@ctx.attempt`.
+    pub attempt: u32,
+    /// Who started it.
+    pub by: String,
+    /// `@input`.
+    pub input: Value,
+    /// `@vars`.
+    pub variables: Value,
+    /// What triggered it.
+    pub trigger: Value,
+    /// Where its steps work.
+    pub workspace: Option<String>,
+}
+
+/// A step instance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepState {
+    /// Where it is.
+    pub status: Status,
+    /// The last attempt, from 1; 0 for one that never began.
+    pub attempt: u32,
+    /// The resolved parameters.
+    pub input: Value,
+    /// The identity of its work in the world.
+    pub intent: Option<Hash>,
+    /// Its output, once completed.
+    pub output: Value,
+    /// The last failure.
+    pub failure: Option<Failure>,
+    /// Whether its failure was let through.
+    pub let_through: bool,
+    /// Why the attempt that is out was asked to stop.
+    pub stopping: Option<StopReason>,
+    /// The end of the time of the attempt that is out.
+    pub timeout_at: Option<u64>,
+    /// When it wakes: the next attempt's or the sleep's time.
+    pub wake_at: Option<u64>,
+    /// The gate that is open, or was the last.
+    pub gate: Option<GateState>,
+    /// When it began.
+    pub started_at: u64,
+    /// When it ended.
+    pub ended_at: Option<u64>,
+}
+
+/// Where a step instance is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// Not begun.
+    Pending,
+    /// An attempt is out, or what it contains runs.
+    Running,
+    /// An attempt failed, and the next has its time.
+    Retrying,
+    /// Waits for time or a signal.
+    Waiting,
+    /// Waits for people.
+    WaitingApproval,
+    /// Ended well.
+    Completed,
+    /// Failed for good.
+    Failed,
+    /// Was not to run.
+    Skipped,
+    /// Was called off.
+    Cancelled,
+}
+
+impl Status {
+    /// The word in traces and answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Retrying => "retrying",
+            Self::Waiting => "waiting",
+            Self::WaitingApproval => "waiting_approval",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether nothing follows.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Skipped | Self::Cancelled)
+    }
+}
+
+/// A gate, open or decided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GateState {
+    /// Which of its instance's, from 1.
+    pub number: u32,
+    /// Whether it waits.
+    pub is_open: bool,
+    /// What is asked.
+    pub prompt: String,
+    /// What is approved.
+    pub items: Value,
+    /// Who may decide; empty for the owner and the admins.
+    pub approvers: Vec<String>,
+    /// How many must approve.
+    pub count: u32,
+    /// Who has.
+    pub approved_by: Vec<String>,
+    /// When it is decided by itself.
+    pub expires_at: u64,
+    /// How, then.
+    pub on_timeout: Decision,
+    /// What for.
+    pub purpose: Purpose,
+}
+
+/// A block that runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ScopeState {
+    /// Places in the block of the steps that are still pending.
+    pub pending: BTreeSet<u32>,
+    /// How many of its steps have begun and not ended.
+    pub open: u32,
+    /// The step whose failure fails the block.
+    pub failed: Option<Instance>,
+}
+
+/// A message that nothing has taken yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Signal {
+    /// Its identity.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// What it brings.
+    pub payload: Value,
+}
+
+/// Where an execution is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExecutionStatus {
+    /// It has not begun.
+    Pending,
+    /// Something runs, or waits for something other than people.
+    Running,
+    /// Only people are waited for.
+    WaitingApproval,
+    /// It ended well.
+    Completed,
+    /// It failed.
+    Failed,
+    /// It was called off.
+    Cancelled,
+}
+
+impl ExecutionStatus {
+    /// The word in the catalogue and in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::WaitingApproval => "waiting_approval",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl State {
+    /// An execution that has not begun.
+    pub fn new(key: ExecutionKey, plan: Arc<Plan>) -> Self {
+        Self {
+            key,
+            plan,
+            now: 0,
+            start: None,
+            steps: BTreeMap::new(),
+            scopes: BTreeMap::new(),
+            open_attempts: BTreeSet::new(),
+            waits: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            outputs: Map::new(),
+            signals: Vec::new(),
+            signals_seen: BTreeSet::new(),
+            visits: 0,
+            with_failures: false,
+            has_erased: false,
+            is_split: false,
+            deadline_held: None,
+            ending: None,
+            ended_at: None,
+        }
+    }
+
+    /// Where the execution is.
+    pub fn status(&self) -> ExecutionStatus {
+        match (&self.ending, self.ended_at) {
+            _ if self.start.is_none() => ExecutionStatus::Pending,
+            (Some(Ending::Completed { .. }), Some(_)) => ExecutionStatus::Completed,
+            (Some(Ending::Failed { .. }), Some(_)) => ExecutionStatus::Failed,
+            (Some(Ending::Cancelled { .. }), Some(_)) => ExecutionStatus::Cancelled,
+            _ if self.waits_only_for_people() => ExecutionStatus::WaitingApproval,
+            _ => ExecutionStatus::Running,
+        }
+    }
+
+    fn waits_only_for_people(&self) -> bool {
+        let is_gate = |instance| self.step_status(instance) == Status::WaitingApproval;
+        self.open_attempts.is_empty() && !self.is_split && !self.waits.is_empty() && self.waits.iter().all(is_gate)
+    }
+
+    /// Where a step instance is. One that stands where nothing went is pending while that can change, else skipped.
+    pub fn step_status(&self, instance: &Instance) -> Status {
+        if let Some(step) = self.steps.get(instance) {
+            return step.status;
+        }
+        let Some(owner) = instance.scope(&self.plan).owner(&self.plan) else {
+            return Status::Pending;
+        };
+        let passed_by = self.step_status(&owner).is_final() || self.took_another_branch(&owner, instance);
+        if passed_by { Status::Skipped } else { Status::Pending }
+    }
+
+    fn took_another_branch(&self, owner: &Instance, instance: &Instance) -> bool {
+        let is_conditional = matches!(self.plan.step(owner.step).work, crate::plan::Work::Conditional { .. });
+        let scope = instance.scope(&self.plan);
+        is_conditional && self.steps.contains_key(owner) && !self.scopes.contains_key(&scope)
+    }
+
+    /// The gates that are open, in the order of the plan.
+    pub fn open_gates(&self) -> impl Iterator<Item = (&Instance, &GateState)> {
+        self.waits.iter().filter_map(|instance| {
+            let gate = self.steps.get(instance)?.gate.as_ref()?;
+            gate.is_open.then_some((instance, gate))
+        })
+    }
+
+    /// The execution's output, once it has completed.
+    pub fn output(&self) -> Option<&Value> {
+        match &self.ending {
+            Some(Ending::Completed { output }) if self.ended_at.is_some() => Some(output.value()),
+            _ => None,
+        }
+    }
+
+    /// The first time at which something is due, whatever for.
+    pub fn next_timer(&self) -> Option<&(u64, Timer)> {
+        self.timers.first()
+    }
+
+    /// When the store must say that it is to be looked at, for nodes that do not have it in memory: 0 if it has work,
+    /// the first durable time, or nothing if only something from outside can move it.
+    pub fn wake_at(&self) -> Option<u64> {
+        if self.ended_at.is_some() {
+            return None;
+        }
+        if !self.open_attempts.is_empty() || self.is_split {
+            return Some(0);
+        }
+        self.timers.first().map(|(at, _)| *at)
+    }
+}
+
+static NULL: Value = Value::Null;
+
+impl Lookup for State {
+    fn root(&self, root: Root) -> Found<'_> {
+        let Some(start) = &self.start else { return Found::Missing };
+        match root {
+            Root::Input => Found::Kept(&start.input),
+            Root::Variables => Found::Kept(&start.variables),
+            Root::Context => Found::Made(context(&start.execution_id, start.attempt, self.now)),
+            // No loops in this build: the compiler knows no such name.
+            Root::Item | Root::Index => Found::Missing,
+            Root::Step(step) => match self.steps.get(&Instance::of_step(step)) {
+                Some(step) if step.status == Status::Completed => Found::Kept(&step.output),
+                // A failure that was let through, here or further out, gives null and nothing below it.
+                Some(step) if matches!(step.status, Status::Failed | Status::Cancelled) => Found::Kept(&NULL),
+                // References reach what has certainly ended, so that what is not here was passed by.
+                _ => Found::Skipped,
+            },
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<&Value> {
+        self.start.as_ref()?.variables.get(name)
+    }
+
+    fn output(&self, name: &str) -> Option<&Value> {
+        self.outputs.get(name)
+    }
+}

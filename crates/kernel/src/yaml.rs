@@ -1,0 +1,318 @@
+//! YAML text, read as JSON is: the same values, the same limits, the same refusals.
+//!
+//! The core schema of YAML 1.2: `yes` and `on` are text. Anchors and aliases work within the limits of a document; tags,
+//! several documents in one text and keys that are not text are refused.
+
+use alloc::{
+    borrow::Cow,
+    collections::BTreeMap,
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
+
+use crate::{
+    document::{Document, Inner, Place, ReadError, Spot},
+    json,
+    limits::{DEPTH_MAX, DOCUMENT_NODES_MAX},
+    value::{Map, Number, Value},
+};
+
+/// Reads one YAML document with the places of its parts.
+pub fn read(bytes: &[u8]) -> Result<Document, ReadError> {
+    let text = core::str::from_utf8(bytes).map_err(|error| json::not_utf8(bytes, error.valid_up_to()))?;
+    let mut reader = Reader { parser: Parser::new_from_str(text), anchors: BTreeMap::new(), nodes: 0 };
+    let node = reader.document()?;
+    Ok(Document { value: node.value, spot: Some(node.spot) })
+}
+
+struct Reader<'a> {
+    parser: Parser<'a, StrInput<'a>>,
+    anchors: BTreeMap<usize, Node>,
+    nodes: usize,
+}
+
+#[derive(Clone)]
+struct Node {
+    value: Value,
+    spot: Spot,
+    nodes: usize,
+    depth: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn document(&mut self) -> Result<Node, ReadError> {
+        let node = loop {
+            match self.next()? {
+                (Event::StreamStart | Event::DocumentStart(_) | Event::Nothing, _) => {}
+                (Event::StreamEnd | Event::DocumentEnd, span) => {
+                    return Err(error(span, "the document is empty", "write a definition"));
+                }
+                (event, span) => break self.node(event, span, 0)?,
+            }
+        };
+        loop {
+            match self.next()? {
+                (Event::StreamEnd, _) => return Ok(node),
+                (Event::DocumentStart(_), span) => {
+                    return Err(error(span, "a second document begins here", "keep one document in a file"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, ReadError> {
+        if depth > DEPTH_MAX {
+            return Err(error(span, format!("nested more than {DEPTH_MAX} deep"), "flatten it"));
+        }
+        let before = self.nodes;
+        self.count(1, span)?;
+        let (anchor, mut node) = match event {
+            Event::Alias(id) => (0, self.alias(id, span, depth)?),
+            Event::Scalar(text, style, anchor, tag) => {
+                (anchor, leaf(scalar(text, style, tag.as_deref(), span)?, span))
+            }
+            Event::SequenceStart(anchor, tag) => {
+                refuse_tag(tag.as_deref(), span)?;
+                (anchor, self.list(span, depth)?)
+            }
+            Event::MappingStart(anchor, tag) => {
+                refuse_tag(tag.as_deref(), span)?;
+                (anchor, self.map(span, depth)?)
+            }
+            _ => return Err(error(span, "a value should be here", "complete the document")),
+        };
+        node.nodes = self.nodes - before;
+        if anchor > 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        Ok(node)
+    }
+
+    fn alias(&mut self, id: usize, span: Span, depth: usize) -> Result<Node, ReadError> {
+        let Some(node) = self.anchors.get(&id).cloned() else {
+            return Err(error(span, "an alias of what is not complete", "an anchor cannot hold an alias of itself"));
+        };
+        self.count(node.nodes, span)?;
+        if depth + node.depth > DEPTH_MAX {
+            return Err(error(span, format!("nested more than {DEPTH_MAX} deep"), "flatten it"));
+        }
+        Ok(Node { spot: Spot { place: place(span.start), ..node.spot.clone() }, ..node })
+    }
+
+    fn list(&mut self, span: Span, depth: usize) -> Result<Node, ReadError> {
+        let (mut list, mut spots, mut inner_depth) = (Vec::new(), Vec::new(), 0);
+        loop {
+            match self.next()? {
+                (Event::SequenceEnd, _) => break,
+                (event, span) => {
+                    let node = self.node(event, span, depth + 1)?;
+                    inner_depth = inner_depth.max(node.depth + 1);
+                    list.push(node.value);
+                    spots.push(node.spot);
+                }
+            }
+        }
+        let spot = Spot { place: place(span.start), key: None, inner: Inner::List(spots) };
+        Ok(Node { value: Value::List(list), spot, nodes: 0, depth: inner_depth })
+    }
+
+    fn map(&mut self, span: Span, depth: usize) -> Result<Node, ReadError> {
+        let (mut map, mut spots, mut inner_depth) = (Map::new(), BTreeMap::new(), 0);
+        loop {
+            let (key, key_span) = match self.next()? {
+                (Event::MappingEnd, _) => break,
+                (Event::Scalar(key, ..), span) => (key.into_owned(), span),
+                (_, span) => return Err(error(span, "a key that is not text", "write `key: value`")),
+            };
+            if map.contains_key(&key) {
+                return Err(error(key_span, format!("the key \"{key}\" stands here twice"), "keep one of them"));
+            }
+            let (event, span) = self.next()?;
+            let mut node = self.node(event, span, depth + 1)?;
+            inner_depth = inner_depth.max(node.depth + 1);
+            node.spot.key = Some(place(key_span.start));
+            map.insert(key.clone(), node.value);
+            spots.insert(key, node.spot);
+        }
+        let spot = Spot { place: place(span.start), key: None, inner: Inner::Map(spots) };
+        Ok(Node { value: Value::Map(map), spot, nodes: 0, depth: inner_depth })
+    }
+
+    fn count(&mut self, nodes: usize, span: Span) -> Result<(), ReadError> {
+        self.nodes += nodes;
+        if self.nodes > DOCUMENT_NODES_MAX {
+            let message = format!("more than {DOCUMENT_NODES_MAX} values, aliases followed");
+            return Err(error(span, message, "split the document"));
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<(Event<'a>, Span), ReadError> {
+        match self.parser.next_event() {
+            Some(Ok(event)) => Ok(event),
+            Some(Err(scan)) => Err(scan_error(&scan)),
+            None => Err(error(Span::default(), "the document ends too early", "complete it")),
+        }
+    }
+}
+
+fn leaf(value: Value, span: Span) -> Node {
+    Node { value, spot: Spot { place: place(span.start), key: None, inner: Inner::Leaf }, nodes: 1, depth: 0 }
+}
+
+/// What a scalar says: text where it is quoted, else by the core schema of YAML 1.2.2, 10.3.2.
+fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>, span: Span) -> Result<Value, ReadError> {
+    let is_text_tag = tag.is_some_and(|tag| tag.is_yaml_core_schema() && tag.suffix == "str");
+    if !is_text_tag {
+        refuse_tag(tag, span)?;
+    }
+    if is_text_tag || style != ScalarStyle::Plain {
+        return Ok(Value::Text(text.into_owned()));
+    }
+    Ok(match text.as_ref() {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => Value::Bool(true),
+        "false" | "False" | "FALSE" => Value::Bool(false),
+        other => match number(other) {
+            NumberRead::Number(number) => Value::Number(number),
+            NumberRead::Text => Value::Text(text.into_owned()),
+            NumberRead::Beyond => {
+                return Err(error(span, format!("{other} is beyond the range of numbers"), "write it as text, in quotes"));
+            }
+        },
+    })
+}
+
+enum NumberRead {
+    Number(Number),
+    Text,
+    Beyond,
+}
+
+/// Decimal numbers as JSON writes them, also with a leading plus, point or zeros; hexadecimal and octal ones.
+fn number(text: &str) -> NumberRead {
+    let radix = |digits: &str, radix: u32| match i128::from_str_radix(digits, radix).ok().and_then(Number::whole) {
+        Some(number) => NumberRead::Number(number),
+        None if !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix)) => NumberRead::Beyond,
+        None => NumberRead::Text,
+    };
+    if let Some(digits) = text.strip_prefix("0x").filter(|digits| !digits.starts_with(['+', '-'])) {
+        return radix(digits, 16);
+    }
+    if let Some(digits) = text.strip_prefix("0o").filter(|digits| !digits.starts_with(['+', '-'])) {
+        return radix(digits, 8);
+    }
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
+        return NumberRead::Beyond;
+    }
+    if !is_decimal(unsigned) {
+        return NumberRead::Text;
+    }
+    json::number_of_literal(text.strip_prefix('+').unwrap_or(text)).map_or(NumberRead::Beyond, NumberRead::Number)
+}
+
+/// `( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`
+fn is_decimal(text: &str) -> bool {
+    let (mantissa, exponent) = match text.find(['e', 'E']) {
+        Some(at) => (&text[..at], Some(&text[at + 1..])),
+        None => (text, None),
+    };
+    let digits = |text: &str| text.bytes().all(|digit| digit.is_ascii_digit());
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let exponent_holds = exponent.is_none_or(|exponent| {
+        let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        !exponent.is_empty() && digits(exponent)
+    });
+    digits(whole) && digits(fraction) && !(whole.is_empty() && fraction.is_empty()) && exponent_holds
+}
+
+fn refuse_tag(tag: Option<&Tag>, span: Span) -> Result<(), ReadError> {
+    match tag {
+        None => Ok(()),
+        Some(tag) => Err(error(span, format!("the tag {}{}", tag.handle, tag.suffix), "tags are not used here; remove it")),
+    }
+}
+
+fn place(marker: Marker) -> Place {
+    json::place(marker.line(), marker.col() + 1)
+}
+
+fn error(span: Span, message: impl ToString, mend: impl Into<String>) -> ReadError {
+    ReadError { place: place(span.start), message: message.to_string(), mend: mend.into() }
+}
+
+/// The parser's own words, with a mend for what people really run into.
+fn scan_error(scan: &ScanError) -> ReadError {
+    let message = scan.info().to_string();
+    let mend = if message.contains("tab") {
+        "YAML indents with spaces: replace the tab"
+    } else if message.contains("mapping values") {
+        "put the text in quotes, or write it after `|` on lines of its own: a plain text cannot contain `: `"
+    } else {
+        "check the indentation and the quotes here and on the line before"
+    };
+    ReadError { place: place(*scan.marker()), message, mend: mend.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{document::Path, json::canonical};
+
+    fn check(text: &str, canonically: &str) {
+        let document = read(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(canonical(&document.value), canonically, "{text}");
+    }
+
+    #[test]
+    fn accepted() {
+        check("a: 1\nb: [x, 'y', \"z\\n\"]\n", r#"{"a":1,"b":["x","y","z\n"]}"#);
+        check("- yes\n- on\n- ~\n- null\n- True\n- 1.5\n- +3\n- 0x1F\n- 0o17\n- 1e3\n- .5\n- 1_000\n", r#"["yes","on",null,null,true,1.5,3,31,15,1000,0.5,"1_000"]"#);
+        check("run: |\n  echo one\n  echo two\n", r#"{"run":"echo one\necho two\n"}"#);
+        check("x: &a {k: [1]}\ny: *a\n", r#"{"x":{"k":[1]},"y":{"k":[1]}}"#);
+        check("{\"json\": [1, true]}", r#"{"json":[1,true]}"#);
+        check("a: !!str 12\n", r#"{"a":"12"}"#);
+        check("a:\n", r#"{"a":null}"#);
+        check("---\na: 1\n...\n", r#"{"a":1}"#);
+        check("v: 1.2.3\nd: 2026-02-07\n", r#"{"d":"2026-02-07","v":"1.2.3"}"#);
+    }
+
+    #[test]
+    fn refused() {
+        for (text, message) in [
+            ("", "empty"),
+            ("a: 1\na: 2\n", "line 2, column 1: the key \"a\" stands here twice"),
+            ("a: !thing 1\n", "tag"),
+            ("--- 1\n--- 2\n", "second document"),
+            ("? [a]\n: 1\n", "not text"),
+            ("a: .inf\n", "beyond the range"),
+            ("a: 1e999\n", "beyond the range"),
+            ("a: b: c\n", "in quotes"),
+            ("a:\n\t- b\n", "tab"),
+            ("a: [1, 2\n", "line 2"),
+            ("x: &a [*a]\n", "alias"),
+        ] {
+            let error = read(text.as_bytes()).expect_err(text).to_string();
+            assert!(error.contains(message), "{text}: {error}");
+        }
+        let bomb: String = core::iter::once("a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n".to_string())
+            .chain((1..9).map(|n| format!("a{n}: &a{n} [{}]\n", alloc::vec![format!("*a{}", n - 1); 10].join(","))))
+            .collect();
+        assert!(read(bomb.as_bytes()).unwrap_err().to_string().contains("more than"));
+        assert!(read("[".repeat(10_000).as_bytes()).is_err());
+        assert!(read(b"a: \xff").unwrap_err().to_string().contains("UTF-8"));
+    }
+
+    #[test]
+    fn places() {
+        let document = read(b"name: x\nsteps:\n  - id: a\n    type: bash\n").unwrap();
+        let path = Path::root().key("steps").index(0).key("type");
+        assert_eq!(document.place(&path).unwrap().to_string(), "4:11");
+        assert_eq!(document.key_place(&path).unwrap().to_string(), "4:5");
+    }
+}
