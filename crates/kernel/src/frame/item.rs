@@ -1,0 +1,246 @@
+//! How single things stand in a frame, and where payloads go.
+
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use crate::{
+    cbor::{self, CborError, Reader, Writer},
+    failure::{Class, Failure},
+    hash::Hash,
+    instance::Instance,
+    record::{Fault, Payload},
+    stored::StoredValue,
+    value::Value,
+};
+
+use super::{payload_hash, stored_value};
+
+/// Something that stands in a frame. What is written is read back the same.
+pub(super) trait Item: Sized {
+    fn write(&self, out: &mut Encoder<'_>);
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError>;
+}
+
+/// Writes items; payloads go beside them, or among them where there is no beside.
+pub(super) struct Encoder<'a> {
+    pub(super) writer: Writer,
+    beside: Option<Beside<'a>>,
+}
+
+struct Beside<'a> {
+    salt_of: &'a dyn Fn(usize) -> [u8; 16],
+    values: Vec<(StoredValue, Hash)>,
+}
+
+impl<'a> Encoder<'a> {
+    pub(super) fn salted(salt_of: &'a dyn Fn(usize) -> [u8; 16]) -> Self {
+        Self { writer: Writer::default(), beside: Some(Beside { salt_of, values: Vec::new() }) }
+    }
+
+    pub(super) fn inline() -> Self {
+        Self { writer: Writer::default(), beside: None }
+    }
+
+    pub(super) fn finish(self) -> (Vec<u8>, Vec<StoredValue>) {
+        let values = self.beside.map(|beside| beside.values.into_iter().map(|(value, _)| value).collect());
+        (self.writer.bytes, values.unwrap_or_default())
+    }
+
+    /// One body has one salt in a frame: an output that is a receipt's result is kept once.
+    fn payload(&mut self, value: &Value) {
+        let Some(beside) = &mut self.beside else { return self.writer.value(value) };
+        let body = cbor::encode(value);
+        let known = beside.values.iter().find(|(value, _)| value.body.as_ref() == Some(&body)).map(|(_, hash)| *hash);
+        let hash = known.unwrap_or_else(|| {
+            let salt = (beside.salt_of)(beside.values.len());
+            let hash = payload_hash(&salt, &body);
+            beside.values.push((stored_value(salt, body), hash));
+            hash
+        });
+        self.writer.byte_string(&hash.0);
+    }
+}
+
+/// Reads items, and the payloads beside them.
+pub(super) struct Decoder<'a> {
+    pub(super) reader: Reader<'a>,
+    values: Option<&'a [StoredValue]>,
+    /// The hashes named so far, in order: the place of each is the place of its value.
+    named: Vec<Hash>,
+}
+
+impl<'a> Decoder<'a> {
+    pub(super) fn salted(frame: &'a [u8], values: &'a [StoredValue]) -> Self {
+        Self { reader: Reader::new(frame), values: Some(values), named: Vec::new() }
+    }
+
+    pub(super) fn inline(bytes: &'a [u8]) -> Self {
+        Self { reader: Reader::new(bytes), values: None, named: Vec::new() }
+    }
+
+    pub(super) fn finish(self) -> Result<(), CborError> {
+        if self.values.is_some_and(|values| values.len() != self.named.len()) {
+            return Err(self.reader.error("values beside the frame that it does not name"));
+        }
+        self.reader.end()
+    }
+
+    fn payload(&mut self) -> Result<Payload, CborError> {
+        let Some(values) = self.values else { return self.reader.value().map(Payload::Known) };
+        let hash = Hash(self.reader.byte_array()?);
+        let known = self.named.iter().position(|named| *named == hash);
+        let place = known.unwrap_or(self.named.len());
+        let Some(value) = values.get(place) else {
+            return Err(self.reader.error("a value that the frame names is not there"));
+        };
+        let Some(body) = &value.body else {
+            self.named.extend(known.is_none().then_some(hash));
+            return Ok(Payload::Erased);
+        };
+        if known.is_none() {
+            if payload_hash(&value.salt, body) != hash {
+                return Err(self.reader.error("a value does not have the hash by which the frame names it"));
+            }
+            self.named.push(hash);
+        }
+        cbor::decode(body).map(Payload::Known)
+    }
+}
+
+impl Item for u32 {
+    fn write(&self, out: &mut Encoder<'_>) {
+        out.writer.unsigned(u64::from(*self));
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        from.reader.unsigned_32()
+    }
+}
+
+impl Item for u64 {
+    fn write(&self, out: &mut Encoder<'_>) {
+        out.writer.unsigned(*self);
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        from.reader.unsigned()
+    }
+}
+
+impl Item for bool {
+    fn write(&self, out: &mut Encoder<'_>) {
+        out.writer.bool(*self);
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        from.reader.bool()
+    }
+}
+
+impl Item for String {
+    fn write(&self, out: &mut Encoder<'_>) {
+        out.writer.text(self);
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        from.reader.text().map(ToString::to_string)
+    }
+}
+
+impl Item for Hash {
+    fn write(&self, out: &mut Encoder<'_>) {
+        out.writer.byte_string(&self.0);
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        from.reader.byte_array().map(Self)
+    }
+}
+
+/// Data of users: a payload wherever it stands.
+impl Item for Value {
+    fn write(&self, out: &mut Encoder<'_>) {
+        out.payload(self);
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        from.payload().map(|payload| payload.value().clone())
+    }
+}
+
+impl Item for Payload {
+    fn write(&self, out: &mut Encoder<'_>) {
+        out.payload(self.value());
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        from.payload()
+    }
+}
+
+impl Item for Instance {
+    fn write(&self, out: &mut Encoder<'_>) {
+        out.writer.array(1 + self.rounds.len());
+        self.step.write(out);
+        self.rounds.iter().for_each(|round| round.write(out));
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        let parts = from.reader.array()?;
+        let step = u32::read(from)?;
+        let rounds = (1..parts).map(|_| u32::read(from)).collect::<Result<_, _>>()?;
+        Ok(Self { step, rounds })
+    }
+}
+
+impl<T: Item> Item for Option<T> {
+    fn write(&self, out: &mut Encoder<'_>) {
+        match self {
+            None => out.writer.null(),
+            Some(item) => item.write(out),
+        }
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        if from.reader.null() { Ok(None) } else { T::read(from).map(Some) }
+    }
+}
+
+impl<T: Item> Item for Vec<T> {
+    fn write(&self, out: &mut Encoder<'_>) {
+        out.writer.array(self.len());
+        self.iter().for_each(|item| item.write(out));
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        let items = from.reader.array()?;
+        (0..items).map(|_| T::read(from)).collect()
+    }
+}
+
+impl Item for Class {
+    fn write(&self, out: &mut Encoder<'_>) {
+        let place = Self::ALL.iter().position(|class| class == self).unwrap_or_default();
+        out.writer.unsigned(place as u64);
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        let place = u32::read(from)? as usize;
+        Self::ALL.get(place).copied().ok_or_else(|| from.reader.error("an unknown class of failures"))
+    }
+}
+
+impl Item for Fault {
+    fn write(&self, out: &mut Encoder<'_>) {
+        out.writer.array(3);
+        self.code.write(out);
+        self.class.write(out);
+        self.text.write(out);
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        if from.reader.array()? != 3 {
+            return Err(from.reader.error("a failure has three parts"));
+        }
+        Ok(Self { code: Item::read(from)?, class: Item::read(from)?, text: Item::read(from)? })
+    }
+}
+
+impl Item for Failure {
+    fn write(&self, out: &mut Encoder<'_>) {
+        Fault::from(self.clone()).write(out);
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        Fault::read(from).map(|fault| fault.failure())
+    }
+}

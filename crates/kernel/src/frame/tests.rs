@@ -1,0 +1,195 @@
+//! Frames are read back as they were written, and as nothing else.
+
+use alloc::{format, string::ToString, vec, vec::Vec};
+
+use super::*;
+use crate::{
+    effect::Outcome,
+    failure::{Class, Failure},
+    hash::hex,
+    input::{Policy, Start, Timer},
+    instance::Instance,
+    plan::Decision,
+    record::{Ending, Payload, Purpose, SkipReason, StopReason},
+    value::Value,
+};
+
+fn salt_of(place: usize) -> [u8; 16] {
+    [place as u8 + 1; 16]
+}
+
+fn instance() -> Instance {
+    Instance { step: 3, rounds: vec![1, 300] }
+}
+
+fn policy() -> Policy {
+    Policy { max_steps: 50, max_parallel: 4, timeout_ms: Some(1000) }
+}
+
+fn failure() -> Failure {
+    Failure::new(Class::Failed, "bash_exit_code:3", "it said no").with_details(Value::from("details"))
+}
+
+fn text(text: &str) -> Value {
+    Value::text(text)
+}
+
+fn inputs() -> Vec<Input> {
+    let start = Start {
+        execution_id: "e".into(),
+        workflow_hash: Hash::of(b"w"),
+        plan_hash: Hash::of(b"p"),
+        input: text("input"),
+        variables: text("variables"),
+        trigger: text("trigger"),
+        policy: policy(),
+        attempt: 1,
+        by: "owner".into(),
+        workspace: Some("/w".into()),
+    };
+    let receipt = |outcome| Input::Receipt { instance: instance(), attempt: 2, outcome };
+    let mut inputs = vec![Input::Start(start.into())];
+    inputs.extend([Outcome::Done(text("done")), Outcome::Failed(failure()), Outcome::Stopped(text("stopped")), Outcome::Interrupted].map(receipt));
+    let timers = [Timer::Deadline, Timer::Attempt(instance(), 1), Timer::Retry(instance(), 2), Timer::Sleep(instance()), Timer::Gate(instance(), 1)];
+    inputs.extend(timers.map(Input::Timer));
+    let (decision, by) = (Decision::Deny, "owner".into());
+    inputs.push(Input::Decide { instance: instance(), gate: 1, decision, by, reason: text("reason") });
+    inputs.push(Input::Signal { id: "i".into(), name: "n".into(), payload: text("payload") });
+    inputs.push(Input::Cancel { reason: "r".into(), by: "owner".into() });
+    inputs.push(Input::Continue);
+    inputs
+}
+
+fn records() -> Vec<Record> {
+    let payload = |value: &str| Payload::Known(text(value));
+    let started = Record::Started {
+        execution_id: "e".into(),
+        workflow_hash: Hash::of(b"w"),
+        plan_hash: Hash::of(b"p"),
+        decide_version: 1,
+        policy: policy(),
+        attempt: 1,
+        by: "owner".into(),
+        input: payload("input"),
+        variables: payload("variables"),
+        context: payload("context"),
+        deadline: None,
+    };
+    let gate = Record::GateOpened {
+        instance: instance(),
+        gate: 1,
+        question: payload("question"),
+        approvers: vec!["a".into(), "b".into()],
+        count: 2,
+        expires_at: 99,
+        on_timeout: Decision::Approve,
+        purpose: Purpose::Interrupted,
+    };
+    let (decision, reason) = (Decision::Approve, payload("reason"));
+    vec![
+        started,
+        Record::StepSkipped { instance: instance(), reason: SkipReason::ConditionFalse },
+        Record::StepStarted { instance: instance(), input: payload("resolved"), intent: Some(Hash::of(b"i")) },
+        Record::BranchTaken { instance: instance(), block: Some(2) },
+        Record::AttemptStarted { instance: instance(), attempt: 1, timeout_at: Some(7) },
+        Record::AttemptStopping { instance: instance(), attempt: 1, reason: StopReason::Ending },
+        Record::AttemptFailed { instance: instance(), attempt: 1, fault: failure().into(), retry_at: Some(9) },
+        Record::WaitStarted { instance: instance(), until: None },
+        gate,
+        Record::GateDecided { instance: instance(), gate: 1, decision, by: None, reason },
+        Record::StepCompleted { instance: instance(), output: payload("output") },
+        Record::StepFailed { instance: instance(), fault: failure().into(), let_through: true },
+        Record::StepCancelled { instance: instance(), reason: "r".into() },
+        Record::SignalKept { id: "i".into(), name: "n".into(), payload: payload("payload") },
+        Record::SignalTaken { instance: instance(), id: "i".into() },
+        Record::CancelRequested { reason: "r".into(), by: "owner".into() },
+        Record::DeadlineHeld { remaining_ms: 5 },
+        Record::DeadlineSet { at: 6 },
+        Record::EndingBegun { ending: Ending::Completed { output: payload("output") } },
+        Record::EndingBegun { ending: Ending::Failed { fault: failure().into(), instance: Some(instance()), stops: true } },
+        Record::EndingBegun { ending: Ending::Cancelled { reason: "r".into() } },
+        Record::Ended { with_failures: true },
+        Record::TurnSplit,
+    ]
+}
+
+fn frame(input: Input) -> Frame {
+    Frame { sequence: 4, before: Hash::of(b"before"), now: 1_700_000_000_000, input, records: records() }
+}
+
+#[test]
+fn every_kind_is_read_back() {
+    for input in inputs() {
+        assert_eq!(Input::decode(&input.encode()), Ok(input.clone()));
+        let frame = frame(input);
+        let (stored, hash) = frame.store(&salt_of);
+        assert_eq!(Frame::read(&stored), Ok((frame, hash)));
+    }
+}
+
+/// The bytes of frames are frozen: a journal of today is read by every later release.
+#[test]
+fn the_bytes_are_frozen() {
+    let hashes: Vec<_> = inputs().into_iter().map(|input| frame(input).store(&salt_of).1.hex()).collect();
+    let together = Hash::of(hashes.concat().as_bytes()).hex();
+    assert_eq!(together, include_str!("frozen.txt").trim(), "frames changed: a stored journal could not be read");
+    let (stored, _) = Frame { records: Vec::new(), ..frame(Input::Continue) }.store(&salt_of);
+    let before = Hash::of(b"before").hex();
+    assert_eq!(hex(&stored.frame), format!("8701045820{before}1b0000018bcfe5680081068080"));
+}
+
+#[test]
+fn a_body_is_kept_once() {
+    let output = || Payload::Known(text("same"));
+    let records = vec![
+        Record::StepCompleted { instance: instance(), output: output() },
+        Record::EndingBegun { ending: Ending::Completed { output: output() } },
+    ];
+    let input = Input::Receipt { instance: instance(), attempt: 1, outcome: Outcome::Done(text("same")) };
+    assert_eq!(Frame { records, ..frame(input) }.store(&salt_of).0.values.len(), 1);
+}
+
+#[test]
+fn every_flipped_byte_is_seen() {
+    for input in inputs() {
+        let frame = frame(input);
+        let (stored, hash) = frame.store(&salt_of);
+        for place in 0..stored.frame.len() {
+            let mut flipped = stored.clone();
+            flipped.frame[place] ^= 1 << (place % 8);
+            // The chain sees every flip; what is still readable must at least not be taken for the same frame.
+            assert!(Frame::read(&flipped).is_err() || Frame::read(&flipped).unwrap().1 != hash);
+        }
+        for place in 0..stored.values.len() {
+            let mut flipped = stored.clone();
+            flipped.values[place].salt[place % 16] ^= 1;
+            assert!(Frame::read(&flipped).is_err());
+            let mut flipped = stored.clone();
+            flipped.values[place].body.as_mut().unwrap()[0] ^= 1;
+            assert!(Frame::read(&flipped).is_err());
+        }
+    }
+}
+
+#[test]
+fn erased_values_say_so_and_the_chain_holds() {
+    let (mut stored, hash) = frame(Input::Continue).store(&salt_of);
+    let place = stored.values.iter().position(|value| value.body == Some(crate::cbor::encode(&text("output")))).unwrap();
+    stored.values[place] = StoredValue { salt: [0; 16], body: None };
+    let (read, read_hash) = Frame::read(&stored).unwrap();
+    assert_eq!(read_hash, hash);
+    assert!(read.records.contains(&Record::StepCompleted { instance: instance(), output: Payload::Erased }));
+    assert!(read.records.contains(&Record::EndingBegun { ending: Ending::Completed { output: Payload::Erased } }));
+    assert_eq!(Frame::erased(&stored).collect::<Vec<_>>(), [place]);
+
+    stored.values.pop();
+    let error = Frame::read(&stored).unwrap_err().to_string();
+    assert!(error.contains("is not there"), "{error}");
+}
+
+#[test]
+fn a_newer_frame_is_refused_with_its_version() {
+    let (mut stored, _) = frame(Input::Continue).store(&salt_of);
+    stored.frame[1] = 2;
+    assert!(Frame::read(&stored).unwrap_err().to_string().contains("version 2"));
+}

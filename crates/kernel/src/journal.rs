@@ -1,0 +1,162 @@
+//! Folding a journal back into a state, and proving that it is what it says.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+    sync::Arc,
+    vec::Vec,
+};
+use core::fmt;
+
+use crate::{
+    apply::apply,
+    decide::{DECIDE_VERSION, decide},
+    frame::Frame,
+    hash::Hash,
+    key::ExecutionKey,
+    plan::Plan,
+    record::Record,
+    state::State,
+    stored::{Head, StoredFrame},
+};
+
+/// A journal on its way back into a state, frame by frame. Loading and verifying are the same walk.
+#[derive(Debug)]
+pub struct Fold {
+    /// What the frames so far make.
+    pub state: State,
+    next: u64,
+    head: Hash,
+}
+
+/// A journal that cannot be what was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// The first frame that does not fit.
+    pub sequence: u64,
+    /// Why not.
+    pub why: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "frame {}: {}", self.sequence, self.why)
+    }
+}
+
+impl Fold {
+    /// Before the first frame.
+    pub fn new(key: ExecutionKey, plan: Arc<Plan>) -> Self {
+        Self { state: State::new(key, plan), next: 0, head: Hash::default() }
+    }
+
+    /// Reads the next frame and checks that it continues the chain.
+    pub fn read(&self, stored: &StoredFrame) -> Result<(Frame, Hash), Broken> {
+        if stored.sequence != self.next {
+            return Err(self.broken(format!("it is missing; frame {} stands in its place", stored.sequence)));
+        }
+        let (frame, hash) = Frame::read(stored).map_err(|error| self.broken(error.to_string()))?;
+        if frame.before != self.head {
+            return Err(self.broken("it does not continue the frame before it".into()));
+        }
+        Ok((frame, hash))
+    }
+
+    /// Applies the records of the next frame.
+    pub fn push(&mut self, stored: &StoredFrame) -> Result<Frame, Broken> {
+        let (frame, hash) = self.read(stored)?;
+        self.check_version(&frame)?;
+        for record in &frame.records {
+            apply(&mut self.state, record, frame.now).map_err(|illegal| self.broken(illegal.message))?;
+        }
+        (self.next, self.head) = (self.next + 1, hash);
+        Ok(frame)
+    }
+
+    /// Decides the next frame's input again and compares; what is decided is then what is applied. With something
+    /// erased before it or in it a decision cannot be made again, and the frame is only applied. True if it was decided.
+    pub fn push_deciding(&mut self, stored: &StoredFrame) -> Result<bool, Broken> {
+        if self.state.has_erased || Frame::erased(stored).next().is_some() {
+            return self.push(stored).map(|_| false);
+        }
+        let (frame, hash) = self.read(stored)?;
+        self.check_version(&frame)?;
+        let turn = decide(&mut self.state, &frame.input, frame.now).map_err(|illegal| self.broken(illegal.message))?;
+        if turn.records != frame.records {
+            let at = turn.records.iter().zip(&frame.records).take_while(|(decided, written)| decided == written).count();
+            let message = format!("deciding its input again gives another record in place {at}");
+            return Err(self.broken(message));
+        }
+        (self.next, self.head) = (self.next + 1, hash);
+        Ok(true)
+    }
+
+    /// Whether the journal ends where its head says, and the head is sealed with the key.
+    pub fn finish(&self, head: &Head, key: &[u8; 32]) -> Result<(), Broken> {
+        if !head.is_sealed_by(key, self.state.key) {
+            let why = "the journal's head does not bear the seal of this installation's key".into();
+            return Err(Broken { sequence: head.sequence, why });
+        }
+        if self.next != head.sequence + 1 {
+            return Err(self.broken(format!("it is missing; the head says that the journal ends with frame {}", head.sequence)));
+        }
+        if self.head != head.hash {
+            let why = "it is not the frame that the head was sealed over".into();
+            return Err(Broken { sequence: head.sequence, why });
+        }
+        Ok(())
+    }
+
+    /// The hash of the last frame.
+    pub fn head(&self) -> Hash {
+        self.head
+    }
+
+    /// The sequence of the next frame.
+    pub fn next_sequence(&self) -> u64 {
+        self.next
+    }
+
+    fn check_version(&self, frame: &Frame) -> Result<(), Broken> {
+        match frame.records.first() {
+            Some(Record::Started { decide_version, .. }) if *decide_version > DECIDE_VERSION => Err(self.broken(format!(
+                "the execution was begun by a newer release (version {decide_version} of decide, this build has {DECIDE_VERSION})"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn broken(&self, why: String) -> Broken {
+        Broken { sequence: self.next, why }
+    }
+}
+
+/// What verifying a journal has shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// Frames in the chain.
+    pub frames: u64,
+    /// Frames whose input was decided again, with the same records.
+    pub decided_again: u64,
+    /// Values that were erased: the frame's sequence and the place among its values.
+    pub erased: Vec<(u64, usize)>,
+}
+
+/// Folds a whole journal, deciding every input again, and checks its head.
+pub fn verify(
+    key: ExecutionKey,
+    plan: Arc<Plan>,
+    frames: &[StoredFrame],
+    head: &Head,
+    sealing_key: &[u8; 32],
+) -> Result<Verified, Broken> {
+    let mut fold = Fold::new(key, plan);
+    let mut verified = Verified { frames: 0, decided_again: 0, erased: Vec::new() };
+    for stored in frames {
+        verified.erased.extend(Frame::erased(stored).map(|place| (stored.sequence, place)));
+        verified.decided_again += u64::from(fold.push_deciding(stored)?);
+        verified.frames += 1;
+    }
+    fold.finish(head, sealing_key)?;
+    Ok(verified)
+}
