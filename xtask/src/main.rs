@@ -1,1 +1,107 @@
-fn main() {}
+//! `cargo xtask`: the one tool of this repository. What must hold before a change lands is written here as data and
+//! code, and not as a pile of shell.
+//!
+//! | command | answers |
+//! |---|---|
+//! | `tidy` | does the repository keep its own rules? |
+//! | `test` | may this change land? |
+//! | `conformance` | are the checked-in cases the given ones? |
+//! | `mutants` | would a test notice if these files were wrong? |
+
+mod conformance;
+mod finding;
+mod landing;
+mod mutants;
+mod need;
+mod repository;
+mod tidy;
+mod token;
+
+use clap::{Parser, Subcommand, builder::PossibleValuesParser};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The one tool of this repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check the rules of the house: crate edges, module comments, lengths, leftovers, and what else `tidy.rs` lists.
+    Tidy {
+        /// Bring the numbers in xtask/ratchet.txt down to what is measured now. No number is ever raised.
+        #[arg(long)]
+        lower: bool,
+    },
+    /// Run everything that a landing needs, in order, up to the first failure.
+    ///
+    /// The conformance cases are compared with the folder that the variable MAINSPRING_CASES names. Without it, with
+    /// the folder where they are kept beside this repository, if that is there.
+    Test {
+        /// Run only this step.
+        #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(landing::step_names()))]
+        only: Option<String>,
+    },
+    /// Compare conformance/ with another copy of the cases, byte for byte.
+    Conformance {
+        /// The folder with the other copy.
+        #[arg(long, value_name = "DIR")]
+        against: PathBuf,
+    },
+    /// Break the given files on purpose, one place at a time, and name the places where no test turns red.
+    Mutants {
+        /// The source files to break, as paths from the root of the repository.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let root = repository_root();
+    let outcome = match CommandLine::parse().command {
+        Command::Tidy { lower: false } => tidy::run(&root),
+        Command::Tidy { lower: true } => tidy::lower(&root),
+        Command::Test { only } => landing::run(&root, only.as_deref()),
+        Command::Conformance { against } => conformance::run(&root, &against),
+        Command::Mutants { files } => mutants::run(&root, &files),
+    };
+    match outcome {
+        Ok(sentence) => {
+            println!("{sentence}");
+            ExitCode::SUCCESS
+        }
+        Err(report) => {
+            eprintln!("{}", report.trim_end());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The folder above this crate. Cargo says at run time where the crate is; what was true when it was compiled is only
+/// for a program that is started by hand.
+fn repository_root() -> PathBuf {
+    let crate_folder = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+    Path::new(&crate_folder).parent().expect("the crate xtask has a folder above it").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CommandLine;
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_command_and_every_option_has_a_help_text() {
+        let line = CommandLine::command();
+        line.clone().debug_assert();
+        for command in line.get_subcommands() {
+            assert!(command.get_about().is_some(), "{} says nothing of itself", command.get_name());
+            for argument in command.get_arguments() {
+                assert!(argument.get_help().is_some(), "{} {} has no help", command.get_name(), argument.get_id());
+            }
+        }
+    }
+}

@@ -1,1 +1,18 @@
-//! To come.
+//! Who keeps the promise: turns, timers, recovery, on one node.
+//!
+//! [`shard`] is a synchronous machine without I/O; everything else here is the thin rim that carries its events and
+//! outputs: the store, the executors, the clock.
+
+pub mod engine;
+mod error;
+pub mod home;
+pub mod inbox;
+pub mod keys;
+pub mod load;
+pub mod request;
+mod rim;
+pub mod shard;
+pub mod token;
+
+pub use engine::{Engine, Options, Submitted};
+pub use error::EngineError;

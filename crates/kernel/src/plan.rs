@@ -10,6 +10,8 @@ use crate::{condition::Condition, failure::Class, hash::Hash, template::Template
 
 mod form;
 
+pub use form::PlanError;
+
 /// A compiled definition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -176,6 +178,19 @@ pub enum OnError {
     Continue,
 }
 
+impl OnError {
+    /// Every form.
+    pub const ALL: [Self; 2] = [Self::Fail, Self::Continue];
+
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fail => "fail",
+            Self::Continue => "continue",
+        }
+    }
+}
+
 /// What an attempt with an unknown outcome does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnInterrupted {
@@ -185,6 +200,20 @@ pub enum OnInterrupted {
     Ask,
     /// The step fails.
     Fail,
+}
+
+impl OnInterrupted {
+    /// Every form.
+    pub const ALL: [Self; 3] = [Self::Retry, Self::Ask, Self::Fail];
+
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Ask => "ask",
+            Self::Fail => "fail",
+        }
+    }
 }
 
 /// How a failed attempt is tried again.

@@ -28,7 +28,7 @@ pub enum Value {
 
 /// A finite number: a whole number from -2⁶³ to 2⁶⁴-1 exactly, anything else as an IEEE 754 double.
 ///
-/// One number has one form: a double that is a whole number within ±(2⁵³-1) is kept as that whole number, and -0 is 0.
+/// One number has one form: a double that is a whole number in that range is kept as that whole number, and -0 is 0.
 /// So 1, 1.0 and 1e0 are equal and write the same bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Number(Form);
@@ -38,9 +38,6 @@ enum Form {
     Whole(i128),
     Double(f64),
 }
-
-/// The largest whole number up to which every whole number is a double: 2⁵³-1.
-pub const EXACT_MAX: i128 = (1 << 53) - 1;
 
 impl Number {
     /// A whole number, or `None` outside -2⁶³..2⁶⁴.
@@ -54,10 +51,8 @@ impl Number {
             return None;
         }
         let whole = number as i128;
-        if whole as f64 == number && whole.abs() <= EXACT_MAX {
-            return Some(Self(Form::Whole(whole)));
-        }
-        Some(Self(Form::Double(number)))
+        let exact = if whole as f64 == number { Self::whole(whole) } else { None };
+        Some(exact.unwrap_or(Self(Form::Double(number))))
     }
 
     /// The whole number, if it is one.
@@ -110,8 +105,8 @@ impl Ord for Number {
     }
 }
 
-/// Exact, where a conversion to double would call neighbours equal. A double with a fraction is below 2⁵³, one at or
-/// above 2⁵³ is a whole number: both convert without loss on the side that matters.
+/// Exact, where a conversion to double would call neighbours equal: what is still a double here has a fraction, or is
+/// larger than every whole number we keep.
 fn compare_whole_with_double(whole: i128, double: f64) -> Ordering {
     let cut = double as i128;
     whole.cmp(&cut).then_with(|| if double > cut as f64 { Ordering::Less } else if double < cut as f64 { Ordering::Greater } else { Ordering::Equal })
@@ -277,7 +272,7 @@ mod tests {
         let double = |number| Number::double(number).unwrap();
         assert!(whole(1) < double(1.5) && double(0.5) < whole(1) && double(-1.5) < whole(-1));
         assert!(whole(-2) < double(-1.5));
-        assert_eq!(whole(1 << 60), double((1u64 << 60) as f64));
+        assert_eq!(double((1u64 << 60) as f64).as_whole(), Some(1 << 60));
         assert!(whole((1 << 60) + 1) > double((1u64 << 60) as f64));
         assert!(double(1e300) > whole(u64::MAX.into()) && double(-1e300) < whole(i64::MIN.into()));
         assert!(!whole((1 << 53) + 1).is_exact_double() && whole(1 << 53).is_exact_double());

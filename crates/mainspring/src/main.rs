@@ -1,1 +1,7 @@
-fn main() {}
+//! `mainspring`: the user's command line.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::SUCCESS
+}

@@ -1,1 +1,19 @@
-//! To come.
+//! Is it so? Runs workflows on virtual time over the real engine and the real kernel, with scripted effects and seeded
+//! faults.
+//!
+//! [`scenario`] reads what authors write down, [`run_case`] runs it four ways and says what does not hold, [`explore`]
+//! makes workflows and misfortunes of its own from a seed. Nothing here looks at the wall clock or does real I/O, but
+//! for reading scenario files.
+
+pub mod case;
+mod check;
+pub mod explore;
+pub mod faults;
+mod mirror;
+pub mod picture;
+mod run;
+pub mod scenario;
+mod setup;
+mod world;
+
+pub use case::{CaseReport, ModeReport, run_case};

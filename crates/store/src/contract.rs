@@ -63,10 +63,19 @@ pub trait Store: Send + Sync {
     fn execution_by_id(&self, id: &str) -> Result<Option<ExecutionRow>, StoreError>;
 
     /// The execution that an idempotency key of a workflow (by name; unnamed ones share one space) started.
-    fn execution_by_idempotency_key(&self, workflow: Option<&str>, key: &str) -> Result<Option<ExecutionRow>, StoreError>;
+    fn execution_by_idempotency_key(
+        &self,
+        workflow: Option<&str>,
+        key: &str,
+    ) -> Result<Option<ExecutionRow>, StoreError>;
 
     /// Rows of the catalogue, the newest key first, at most `limit`, beginning below `before`.
-    fn executions(&self, filter: &Filter, before: Option<ExecutionKey>, limit: usize) -> Result<Vec<ExecutionRow>, StoreError>;
+    fn executions(
+        &self,
+        filter: &Filter,
+        before: Option<ExecutionKey>,
+        limit: usize,
+    ) -> Result<Vec<ExecutionRow>, StoreError>;
 }
 
 /// What one commit makes true. No two parts are of one execution.

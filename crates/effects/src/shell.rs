@@ -1,0 +1,157 @@
+//! The executor of `bash` steps: scripts in process groups that are written down before they start.
+//!
+//! A script is started behind a gate, in a group of its own. The group is noted in a file, then the gate is opened, so
+//! that a later process finds and ends whatever we leave behind. An attempt is over when bash itself has ended; what it
+//! left in the background is ended before the outcome is told, so that no group outlives its receipt. Processes that
+//! make a group of their own (`setsid`, `set -m`) are daemons by their author's will and are not followed.
+//!
+//! Linux 5.3 or later, with `/proc`: process handles (pidfds) tell of the end of processes without reaping them.
+
+mod adopt;
+mod environment;
+mod group;
+mod limits;
+mod note;
+mod output;
+mod process;
+mod refusal;
+mod report;
+mod running;
+mod script;
+
+use std::{
+    env,
+    ffi::OsString,
+    path::PathBuf,
+    sync::Once,
+    time::{Duration, Instant},
+};
+
+use mainspring_kernel::effect::{Attempt, Outcome};
+
+use crate::{Adopted, AttemptName, Executor, Stop, Work};
+use note::{Mark, Note};
+use refusal::Refusal;
+use report::Report;
+use running::Running;
+use script::Script;
+
+pub use limits::{GRACE_DEFAULT, STREAM_BYTES_MAX};
+
+/// How a [`Shell`] works.
+#[derive(Debug, Clone)]
+pub struct ShellOptions {
+    /// The folder in which running groups are written down; made when it is first needed. Of one node only, and kept over
+    /// restarts of the process.
+    pub notes: PathBuf,
+    /// Whether this process runs in the same boot of the machine as the one before it. Without that, a missing note says
+    /// nothing: notes are not synced to the disk.
+    pub same_boot: bool,
+    /// Variables of our environment that scripts do not get.
+    pub hidden_env: Vec<String>,
+    /// The time between SIGTERM and SIGKILL; usually [`GRACE_DEFAULT`].
+    pub grace: Duration,
+}
+
+/// Performs the attempts of `bash` steps.
+#[derive(Debug)]
+pub struct Shell {
+    options: ShellOptions,
+    /// Where bash is looked for.
+    search_path: OsString,
+}
+
+impl Shell {
+    /// An executor. It makes this process the one that orphans of its scripts come to.
+    pub fn new(options: ShellOptions) -> Self {
+        become_subreaper();
+        Self { options, search_path: env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()) }
+    }
+
+    async fn run(&self, attempt: &Attempt, mut stop: Stop) -> Result<Outcome, Refusal> {
+        if is_requested(&mut stop).await {
+            return Ok(Report::default().stopped());
+        }
+        let mark = Mark::of(attempt.into());
+        let script = Script::of(attempt, &mark, &self.search_path)?;
+        let begun = Instant::now();
+        let mut running = Running::start(&script, &self.options.hidden_env, mark, &self.options.notes)?;
+        // In this order: a script that has ended before it was asked to stop has ended by itself.
+        let is_stopped = tokio::select! {
+            biased;
+            () = running.leader.ended() => false,
+            () = stop.requested() => true,
+            never = running.streams.read() => match never {},
+        };
+        if is_stopped {
+            // What a script says while it is being ended is part of its output.
+            self.end_group(&mut running).await;
+        }
+        running.streams.drain();
+        let duration = begun.elapsed();
+        if !is_stopped {
+            self.end_group(&mut running).await;
+        }
+        let status = running.reap().await?;
+        let (stdout, stderr) = running.streams.into_kept();
+        let report = Report { stdout, stderr, duration };
+        Ok(if is_stopped { report.stopped() } else { report.ended(status) })
+    }
+
+    /// Ends all of a script's processes, and reads on meanwhile: one that has something to print in its last moments is
+    /// not to hang on a full pipe.
+    async fn end_group(&self, running: &mut Running) {
+        tokio::select! {
+            biased;
+            () = running.group.end(self.options.grace) => {}
+            never = running.streams.read() => match never {},
+        }
+    }
+}
+
+impl Executor for Shell {
+    fn performs(&self, attempt: &Attempt) -> bool {
+        attempt.effect == "bash"
+    }
+
+    /// The result is `{exitCode, stdout, stderr, durationMs, truncated}`, with `stdoutBytes` and `stderrBytes` if
+    /// `truncated`. Failures: `bash_exit_code:N` (class `failed`, details as the result), `bash_missing_command`,
+    /// `bash_command_invalid`, `bash_environment_invalid`, `bash_missing_workspace`, `bash_missing_cwd`,
+    /// `bash_too_large` (all `invalid`), `bash_missing` and `bash_not_started` (`unavailable`).
+    fn perform<'a>(&'a self, attempt: &'a Attempt, stop: Stop) -> Work<'a, Outcome> {
+        Box::pin(async move {
+            match self.run(attempt, stop).await {
+                Ok(outcome) => outcome,
+                Err(refusal) => Outcome::Failed(refusal.into()),
+            }
+        })
+    }
+
+    fn adopt<'a>(&'a self, attempt: &'a Attempt) -> Work<'a, Adopted> {
+        let ShellOptions { notes, same_boot, grace, .. } = &self.options;
+        Box::pin(async move { adopt::adopt(notes, &Mark::of(attempt.into()), *same_boot, *grace).await })
+    }
+
+    fn forget(&self, attempt: AttemptName<'_>) {
+        Note::forget(&self.options.notes, &Mark::of(attempt));
+    }
+}
+
+/// Whether a stop was asked for already.
+async fn is_requested(stop: &mut Stop) -> bool {
+    tokio::select! {
+        biased;
+        () = stop.requested() => true,
+        () = std::future::ready(()) => false,
+    }
+}
+
+/// Makes orphans of our scripts come to us, where their group is swept, and not to the first process of the machine,
+/// which in a container is often one that reaps nobody. Where the system refuses, zombies stay until it cares for them;
+/// they do not count as alive here.
+fn become_subreaper() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    });
+}

@@ -1,0 +1,130 @@
+//! What an earlier process left running of an attempt, and the end of it.
+
+use std::{path::Path, time::Duration};
+
+use super::{
+    group::Members,
+    note::{Found, Mark, Note},
+    process::{self, Stat, boot_id},
+};
+use crate::Adopted;
+
+/// Ends whatever is left of an attempt and says what is known of it.
+///
+/// | note | of this boot | what is ended | answer |
+/// |---|---|---|---|
+/// | none | yes | nothing | never started |
+/// | none | no | nothing | interrupted |
+/// | damaged | either | every process with the mark | interrupted |
+/// | there | no | nothing | interrupted |
+/// | there | yes | the group, if it is the attempt's | interrupted |
+pub(super) async fn adopt(notes: &Path, mark: &Mark, same_boot: bool, grace: Duration) -> Adopted {
+    let leftovers = match Note::read(notes, mark) {
+        Found::Nothing if same_boot => return Adopted::NeverStarted,
+        Found::Nothing => return Adopted::Interrupted,
+        Found::Damaged => Some(Members::With(mark.assignment())),
+        Found::Note(note) => match boot_id() {
+            Ok(boot) if boot != note.boot => None,
+            Ok(_) => group_of(&note),
+            Err(_) => Some(Members::With(mark.assignment())),
+        },
+    };
+    if let Some(leftovers) = leftovers {
+        leftovers.end(grace).await;
+    }
+    Adopted::Interrupted
+}
+
+/// The group that a note names, unless its number has passed to strangers. It has not if its leader is the process that
+/// was written down, or if a member carries the attempt's mark: a number stays with a group until its last member is
+/// gone.
+fn group_of(note: &Note) -> Option<Members> {
+    let group = Members::OfGroup(note.leader);
+    let is_same_leader = || Stat::of(note.leader).is_some_and(|stat| stat.started_ticks == note.started_ticks);
+    let assignment = note.mark.assignment();
+    let is_marked = || group.sweep().into_iter().any(|pid| process::has_variable(pid, &assignment));
+    (is_same_leader() || is_marked()).then_some(group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::AttemptName;
+    use mainspring_kernel::key::ExecutionKey;
+    use rustix::process::Pid;
+    use std::{
+        fs,
+        os::unix::process::CommandExt,
+        process::{Child, Command},
+    };
+
+    /// A grace that no test survives, so that SIGTERM alone has to do.
+    const LONG: Duration = Duration::from_secs(3600);
+
+    fn mark(number: u32) -> Mark {
+        Mark::of(AttemptName { execution: ExecutionKey([9; 16]), step: "adopt", number })
+    }
+
+    /// A process that runs in a group of its own, with the mark or without.
+    fn sleeper(mark: Option<&Mark>) -> Child {
+        let mut command = Command::new("sleep");
+        command.arg("300").process_group(0).envs(mark.map(|mark| ("MAINSPRING_MARK", mark.text())));
+        let child = command.spawn().unwrap();
+        // Spawning returns when the program is being executed, which is a moment before its environment can be read.
+        let is_ready = |mark: &Mark| process::has_variable(Pid::from_child(&child), &mark.assignment());
+        while mark.is_some_and(|mark| !is_ready(mark)) {
+            std::thread::yield_now();
+        }
+        child
+    }
+
+    fn note_of(child: &Child, mark: &Mark) -> Note {
+        let leader = Pid::from_child(child);
+        let started_ticks = Stat::of(leader).unwrap().started_ticks;
+        Note { mark: mark.clone(), leader, started_ticks, boot: boot_id().unwrap() }
+    }
+
+    /// Adopts the attempt that a living process is written down for, and says whether the process lives on.
+    async fn survives(number: u32, is_marked: bool, damage: impl FnOnce(&mut Note)) -> bool {
+        let (folder, mark) = (tempfile::tempdir().unwrap(), mark(number));
+        let mut child = sleeper(is_marked.then_some(&mark));
+        let mut note = note_of(&child, &mark);
+        damage(&mut note);
+        note.write(folder.path()).unwrap();
+        assert_eq!(adopt(folder.path(), &mark, true, LONG).await, Adopted::Interrupted);
+        assert_eq!(Note::read(folder.path(), &mark), Found::Note(note), "only forgetting removes a note");
+        let survives = child.try_wait().unwrap().is_none();
+        let _ = child.kill();
+        child.wait().unwrap();
+        survives
+    }
+
+    #[tokio::test]
+    async fn only_what_is_ours_is_ended() {
+        assert!(!survives(1, false, |_| {}).await, "the leader that was written down");
+        assert!(!survives(2, true, |note| note.started_ticks += 1).await, "a marked member of the group");
+        assert!(survives(3, false, |note| note.started_ticks += 1).await, "a stranger with the same number");
+        assert!(survives(4, true, |note| note.boot = "another".into()).await, "a note of another boot");
+    }
+
+    #[tokio::test]
+    async fn without_a_note_the_boot_decides() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(adopt(folder.path(), &mark(1), true, LONG).await, Adopted::NeverStarted);
+        assert_eq!(adopt(folder.path(), &mark(1), false, LONG).await, Adopted::Interrupted);
+    }
+
+    #[tokio::test]
+    async fn a_damaged_note_kills_by_the_mark_alone() {
+        let (folder, mark) = (tempfile::tempdir().unwrap(), mark(5));
+        let (mut ours, mut stranger) = (sleeper(Some(&mark)), sleeper(None));
+        note_of(&stranger, &mark).write(folder.path()).unwrap();
+        let file = folder.path().join(mark.text());
+        fs::write(&file, fs::read_to_string(&file).unwrap() + "x").unwrap();
+        assert_eq!(adopt(folder.path(), &mark, true, LONG).await, Adopted::Interrupted);
+        assert!(!ours.wait().unwrap().success());
+        assert!(stranger.try_wait().unwrap().is_none());
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+    }
+}

@@ -1,0 +1,118 @@
+//! The variables that an attempt's processes find in their environment, beside those that they inherit.
+
+use mainspring_kernel::{effect::Attempt, value::Value};
+
+use super::{
+    note::{MARK_VARIABLE, Mark},
+    refusal::Refusal,
+};
+
+/// Names and values, in the order in which they are set: later ones win.
+pub(super) type Variables = Vec<(String, String)>;
+
+/// Our own variables of an attempt, then those that its step gives.
+pub(super) fn variables_of(attempt: &Attempt, mark: &Mark) -> Result<Variables, Refusal> {
+    let mut variables = vec![
+        ("MAINSPRING_EXECUTION_ID".to_owned(), attempt.execution_id.clone()),
+        ("MAINSPRING_STEP_ID".to_owned(), attempt.step.clone()),
+        ("MAINSPRING_ATTEMPT".to_owned(), attempt.number.to_string()),
+        ("MAINSPRING_INTENT".to_owned(), attempt.intent.hex()),
+        (MARK_VARIABLE.to_owned(), mark.text().to_owned()),
+    ];
+    match attempt.params.get("env") {
+        None | Some(Value::Null) => {}
+        Some(Value::Map(env)) => {
+            for (name, value) in env {
+                variables.push((name.clone(), checked(name, value)?));
+            }
+        }
+        Some(_) => return Err(refused("env", "is not an object of names and texts: write `env: {NAME: text}`")),
+    }
+    match variables.iter().find(|(_, value)| value.contains('\0')) {
+        Some((name, _)) => {
+            Err(refused(name, "contains a NUL character, which no environment takes: write it to a file"))
+        }
+        None => Ok(variables),
+    }
+}
+
+fn checked(name: &str, value: &Value) -> Result<String, Refusal> {
+    if !is_identifier(name) {
+        let why = "is no name of a variable: use letters, digits and underscores, and no digit first";
+        return Err(refused(name, why));
+    }
+    if name == MARK_VARIABLE {
+        return Err(refused(name, "is set by us, to find again what the script starts: use another name"));
+    }
+    match value.as_text() {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(refused(name, "is not text: an environment holds nothing else, so convert it")),
+    }
+}
+
+/// A name as POSIX defines it (Base Definitions, 3.216). The shell drops any other.
+fn is_identifier(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|byte| byte == b'_' || byte.is_ascii_alphabetic())
+        && bytes.all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+}
+
+fn refused(name: &str, why: &'static str) -> Refusal {
+    Refusal::EnvironmentInvalid { name: name.to_owned(), why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::AttemptName;
+    use mainspring_kernel::{hash::Hash, key::ExecutionKey};
+
+    fn variables(step: &str, env: Value) -> Result<Variables, Refusal> {
+        let attempt = Attempt {
+            execution: ExecutionKey([1; 16]),
+            execution_id: "run-1".into(),
+            step: step.into(),
+            number: 2,
+            effect: "bash".into(),
+            params: Value::map([("env", env)]),
+            intent: Hash([0xab; 32]),
+            workspace: None,
+        };
+        variables_of(&attempt, &Mark::of(AttemptName::from(&attempt)))
+    }
+
+    #[test]
+    fn ours_come_first() {
+        let env = Value::map([("A", Value::from("1")), ("MAINSPRING_ATTEMPT", Value::from("mine"))]);
+        let variables = variables("a[0].b", env).unwrap();
+        let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
+        let ours = ["EXECUTION_ID", "STEP_ID", "ATTEMPT", "INTENT", "MARK"].map(|name| format!("MAINSPRING_{name}"));
+        assert_eq!(names[..5], ours);
+        assert_eq!(names[5..], ["A", "MAINSPRING_ATTEMPT"]);
+        let values: Vec<&str> = variables.iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(values[..4], ["run-1", "a[0].b", "2", &"ab".repeat(32)]);
+    }
+
+    #[test]
+    fn what_no_environment_takes_is_refused_by_name() {
+        let check = |step: &str, env: Value, expected: &str| match variables(step, env) {
+            Err(Refusal::EnvironmentInvalid { name, .. }) => assert_eq!(name, expected),
+            other => panic!("{expected:?}: {other:?}"),
+        };
+        for name in ["", "1A", "A-B", "A=B", "A B", "Ä", "A\0", "BASH_FUNC_x%%", "MAINSPRING_MARK"] {
+            check("a", Value::map([(name, Value::from("x"))]), name);
+        }
+        check("a", Value::map([("A", Value::from("x\0y"))]), "A");
+        check("a", Value::map([("A", Value::from(1u64))]), "A");
+        check("a", Value::map([("A", Value::Null)]), "A");
+        check("a", Value::from("A=1"), "env");
+        check("a\0b", Value::Null, "MAINSPRING_STEP_ID");
+    }
+
+    #[test]
+    fn plain_names_and_no_names_are_taken() {
+        let env = Value::map(["_", "a", "A_1", "PATH"].map(|name| (name, Value::from(""))));
+        assert_eq!(variables("a", env).unwrap().len(), 9);
+        assert_eq!(variables("a", Value::Null).unwrap().len(), 5);
+    }
+}

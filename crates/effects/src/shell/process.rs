@@ -1,0 +1,123 @@
+//! What `/proc` and pidfds tell of single processes.
+
+use std::{
+    fs, io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tokio::io::{Interest, unix::AsyncFd};
+
+/// What we need of `/proc/PID/stat` (proc_pid_stat(5)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stat {
+    /// When it started, in clock ticks since boot: with the process id, the identity of a process within one boot.
+    pub(super) started_ticks: u64,
+    /// The number of its group; 0 for threads of the kernel and groups from outside our container.
+    pub(super) group: i32,
+    /// Whether it has ended and only waits for its parent to notice.
+    pub(super) is_dead: bool,
+}
+
+impl Stat {
+    /// The stat of a process, or nothing if there is none.
+    pub(super) fn of(pid: Pid) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?)
+    }
+
+    /// The name of a process stands in parentheses, unquoted, and may contain spaces and parentheses: the fields begin
+    /// behind the last one. A leader whose other threads still run is shown as a zombie too, but it is not dead.
+    fn parse(text: &str) -> Option<Self> {
+        let fields: Vec<&str> = text.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
+        let [state, group, threads, started] = [fields.first()?, fields.get(2)?, fields.get(17)?, fields.get(19)?];
+        let is_alone = threads.parse::<u32>().ok()? <= 1;
+        Some(Self {
+            started_ticks: started.parse().ok()?,
+            group: group.parse().ok()?,
+            is_dead: matches!(*state, "X" | "x") || (*state == "Z" && is_alone),
+        })
+    }
+}
+
+/// A process number from text that may be anything, where the library takes a negative one for a mistake of ours.
+pub(super) fn pid_of(text: &str) -> Option<Pid> {
+    Pid::from_raw(text.parse().ok().filter(|number| *number > 0)?)
+}
+
+/// All processes that we may see.
+pub(super) fn all() -> impl Iterator<Item = Pid> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| pid_of(entry.file_name().to_str()?))
+}
+
+/// Whether the environment that a process was started with has this `NAME=value`. False for the dead, which have none.
+pub(super) fn has_variable(pid: Pid, assignment: &str) -> bool {
+    fs::read(format!("/proc/{}/environ", pid.as_raw_pid()))
+        .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == assignment.as_bytes()))
+}
+
+/// Which boot of the machine this is.
+pub(super) fn boot_id() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim_end().to_owned())
+}
+
+/// A handle on one process that outlives its number.
+#[derive(Debug)]
+pub(super) struct Watch(AsyncFd<OwnedFd>);
+
+impl Watch {
+    /// Opens a handle on the process that has this number now.
+    #[expect(
+        deprecated,
+        reason = "its successor is unsafe, for types whose descriptor may change; an OwnedFd's cannot"
+    )]
+    pub(super) fn open(pid: Pid) -> io::Result<Self> {
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        Ok(Self(AsyncFd::with_interest(pidfd, Interest::READABLE)?))
+    }
+
+    /// Returns once the process has ended, without taking its exit status away from whoever waits for it.
+    pub(super) async fn ended(&self) {
+        if self.0.readable().await.is_err() {
+            std::future::pending::<()>().await; // The runtime is shutting down and will drop us.
+        }
+    }
+}
+
+impl AsFd for Watch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.get_ref().as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_is_read_behind_any_name() {
+        let rest = "1 77 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 THREADS 0 4242 9 9";
+        let check = |name: &str, state: &str, threads: &str, dead: bool| {
+            let text = format!("12 ({name}) {state} {}", rest.replace("THREADS", threads));
+            assert_eq!(Stat::parse(&text), Some(Stat { started_ticks: 4242, group: 77, is_dead: dead }), "{text}");
+        };
+        check("bash", "S", "1", false);
+        check("a) R (b c", "S", "1", false);
+        check("bash", "Z", "1", true);
+        check("bash", "Z", "2", false);
+        check("bash", "X", "0", true);
+        for damaged in ["", "12 (bash", "12 (bash) S", "12 (bash) S 1 2 3"] {
+            assert_eq!(Stat::parse(damaged), None, "{damaged}");
+        }
+    }
+
+    #[test]
+    fn we_see_ourselves() {
+        let me = rustix::process::getpid();
+        assert!(all().any(|pid| pid == me));
+        assert!(Stat::of(me).is_some_and(|stat| !stat.is_dead && stat.started_ticks > 0));
+        let path = format!("PATH={}", std::env::var("PATH").unwrap());
+        assert!(has_variable(me, &path) && !has_variable(me, &path[..path.len() - 1]));
+        assert_eq!(boot_id().unwrap().len(), 36);
+    }
+}

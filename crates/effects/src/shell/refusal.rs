@@ -1,0 +1,96 @@
+//! Why a script could not be started, each reason with its code and its mend.
+
+use std::{io, path::PathBuf};
+
+use mainspring_kernel::failure::{Class, Failure};
+
+/// A reason not to start. No message shows a command or the value of a variable: they may be secret.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// There is no command, or nothing in it.
+    MissingCommand,
+    /// The command cannot be an argument of a program.
+    CommandInvalid,
+    /// Something is wrong with this variable.
+    EnvironmentInvalid {
+        /// Its name, or `env` itself.
+        name: String,
+        /// What.
+        why: &'static str,
+    },
+    /// The working folder cannot be entered.
+    FolderMissing {
+        /// Who named it.
+        named_by: FolderSource,
+        /// Which.
+        folder: PathBuf,
+        /// What the system said.
+        why: String,
+    },
+    /// More than the system takes for arguments and environment together.
+    TooLarge,
+    /// No bash in the search path.
+    BashMissing,
+    /// The system did not start a process, or it could not be written down.
+    NotStarted(io::Error),
+}
+
+/// Who named a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FolderSource {
+    /// The session.
+    Workspace,
+    /// The step's `cwd`.
+    Cwd,
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        use FolderSource::{Cwd, Workspace};
+        let (class, code, message) = match refusal {
+            Refusal::MissingCommand => {
+                let message = "`command` is missing or blank: give the script as text".to_owned();
+                (Class::Invalid, "bash_missing_command", message)
+            }
+            Refusal::CommandInvalid => {
+                let message = "`command` contains a NUL character, which no program takes: remove it".to_owned();
+                (Class::Invalid, "bash_command_invalid", message)
+            }
+            Refusal::EnvironmentInvalid { name, why } => {
+                (Class::Invalid, "bash_environment_invalid", format!("`{}`: {why}", name.escape_debug()))
+            }
+            Refusal::FolderMissing { named_by: Workspace, folder, why } => {
+                let message = format!("the workspace {} cannot be entered ({why}): restore it", folder.display());
+                (Class::Invalid, "bash_missing_workspace", message)
+            }
+            Refusal::FolderMissing { named_by: Cwd, folder, why } => {
+                let mend = "create it in an earlier step or correct `cwd`";
+                let message = format!("`cwd` {} cannot be entered ({why}): {mend}", folder.display());
+                (Class::Invalid, "bash_missing_cwd", message)
+            }
+            Refusal::TooLarge => {
+                let message = "the command and its environment are larger than the system allows (128 KiB for one of \
+                               them): write large values to a file in the workspace and pass its name";
+                (Class::Invalid, "bash_too_large", message.to_owned())
+            }
+            Refusal::BashMissing => {
+                let message = "there is no bash in the PATH of this node: install it".to_owned();
+                (Class::Unavailable, "bash_missing", message)
+            }
+            Refusal::NotStarted(error) => {
+                (Class::Unavailable, "bash_not_started", format!("the script could not be started: {error}"))
+            }
+        };
+        Failure::new(class, code, message)
+    }
+}
+
+/// What starting a process says when it fails.
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::ArgumentListTooLong => Self::TooLarge,
+            _ => Self::NotStarted(error),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What an attempt asks to be run, read from its parameters and checked against the machine.
+
+use std::{
+    env,
+    ffi::OsStr,
+    fs, io,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use mainspring_kernel::{effect::Attempt, value::Value};
+use rustix::fs::{Access, access};
+
+use super::{
+    environment::{Variables, variables_of},
+    note::Mark,
+    refusal::{FolderSource, Refusal},
+};
+
+/// A script, ready to be started.
+#[derive(Debug)]
+pub(super) struct Script {
+    /// The program that runs it.
+    pub(super) bash: PathBuf,
+    /// The text of the script, as it was given.
+    pub(super) command: String,
+    /// Where it runs; nothing for where we are.
+    pub(super) folder: Option<PathBuf>,
+    /// What is added to its environment.
+    pub(super) variables: Variables,
+}
+
+impl Script {
+    /// The script of an attempt. `search_path` is where bash is looked for.
+    pub(super) fn of(attempt: &Attempt, mark: &Mark, search_path: &OsStr) -> Result<Self, Refusal> {
+        Ok(Self {
+            command: command_of(attempt)?,
+            variables: variables_of(attempt, mark)?,
+            folder: folder_of(attempt)?,
+            bash: find_program("bash", search_path).ok_or(Refusal::BashMissing)?,
+        })
+    }
+}
+
+fn command_of(attempt: &Attempt) -> Result<String, Refusal> {
+    match attempt.params.get("command").and_then(Value::as_text) {
+        Some(command) if command.contains('\0') => Err(Refusal::CommandInvalid),
+        Some(command) if !command.trim().is_empty() => Ok(command.to_owned()),
+        _ => Err(Refusal::MissingCommand),
+    }
+}
+
+fn folder_of(attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
+    let workspace = match &attempt.workspace {
+        Some(workspace) => Some(enterable(PathBuf::from(workspace), FolderSource::Workspace)?),
+        None => None,
+    };
+    let cwd = match attempt.params.get("cwd") {
+        None | Some(Value::Null) => return Ok(workspace),
+        Some(Value::Text(cwd)) => Path::new(cwd),
+        Some(other) => {
+            let why = format!("it is {} and not text", other.kind());
+            return Err(Refusal::FolderMissing { named_by: FolderSource::Cwd, folder: PathBuf::new(), why });
+        }
+    };
+    // An absolute `cwd` replaces what it is joined to.
+    enterable(workspace.unwrap_or_default().join(cwd), FolderSource::Cwd).map(Some)
+}
+
+/// Looked at before, because a failed start does not say whether the program or its folder was missing.
+fn enterable(folder: PathBuf, named_by: FolderSource) -> Result<PathBuf, Refusal> {
+    let enter = || match fs::metadata(&folder)?.is_dir() {
+        true => access(&folder, Access::EXEC_OK).map_err(io::Error::from),
+        false => Err(io::ErrorKind::NotADirectory.into()),
+    };
+    match enter() {
+        Ok(()) => Ok(folder),
+        Err(error) => Err(Refusal::FolderMissing { named_by, folder, why: error.to_string() }),
+    }
+}
+
+/// Looked for by us, so that a missing bash is told apart from a script that ends with 127.
+fn find_program(name: &str, search_path: &OsStr) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    };
+    // A relative folder would mean another place inside the workspace, and be the workspace's choice of program.
+    env::split_paths(search_path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).find(is_program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_in_order_and_must_be_executable() {
+        let root = tempfile::tempdir().unwrap();
+        let place = |folder: &str, mode: u32| {
+            let path = root.path().join(folder);
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join("bash"), "").unwrap();
+            fs::set_permissions(path.join("bash"), fs::Permissions::from_mode(mode)).unwrap();
+            path
+        };
+        let (plain, first, second) = (place("plain", 0o644), place("first", 0o755), place("second", 0o755));
+        fs::create_dir_all(root.path().join("folder/bash")).unwrap();
+        let folders = [Path::new("relative"), &root.path().join("folder"), &plain, &first, &second];
+        let search_path = env::join_paths(folders).unwrap();
+        assert_eq!(find_program("bash", &search_path), Some(first.join("bash")));
+        assert_eq!(find_program("dash", &search_path), None);
+        assert_eq!(find_program("bash", OsStr::new("")), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! What a caller of the engine must be able to tell apart.
+
+use std::{fmt, path::PathBuf};
+
+use mainspring_kernel::key::ExecutionKey;
+use mainspring_store::StoreError;
+
+use crate::load::LoadError;
+
+/// Why the engine does not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EngineError {
+    /// The folder cannot be used.
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// The operating system's word for it.
+        why: String,
+    },
+    /// Another process runs an engine on the folder.
+    Held {
+        /// Which folder.
+        path: PathBuf,
+        /// Which process, if it has said so.
+        pid: Option<u32>,
+    },
+    /// The installation's key cannot be used.
+    Key {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// The store cannot be used.
+    Store(StoreError),
+    /// A journal cannot be read back.
+    Load(LoadError),
+    /// There is no such execution.
+    NoSuchExecution,
+    /// The execution is set aside, and why.
+    Quarantined(String),
+    /// Another execution has the name or the idempotency key.
+    Exists(ExecutionKey),
+    /// The engine has stopped, and why.
+    Stopped(String),
+    /// No gate is open for this, and why.
+    NoOpenGate(String),
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder { path, why } => write!(out, "the folder {} cannot be used: {why}", path.display()),
+            Self::Held { path, pid: Some(pid) } => {
+                write!(out, "{} is in use by the process {pid}", path.display())
+            }
+            Self::Held { path, pid: None } => write!(out, "{} is in use by another process", path.display()),
+            Self::Key { path, why } => write!(out, "the key {} cannot be used: {why}", path.display()),
+            Self::Store(error) => error.fmt(out),
+            Self::Load(error) => error.fmt(out),
+            Self::NoSuchExecution => out.write_str("there is no such execution"),
+            Self::Quarantined(why) => write!(out, "the execution is set aside: {why}"),
+            Self::Exists(key) => write!(out, "the execution {key} has this name or idempotency key already"),
+            Self::Stopped(why) => write!(out, "the engine has stopped: {why}"),
+            Self::NoOpenGate(why) => write!(out, "no gate is open for this: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for EngineError {}
+
+impl From<StoreError> for EngineError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<LoadError> for EngineError {
+    fn from(error: LoadError) -> Self {
+        Self::Load(error)
+    }
+}

@@ -1,0 +1,129 @@
+//! The folder that an engine lives in: who holds it, where its files are, whether the machine was restarted.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{Read, Seek, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use crate::EngineError;
+
+/// A folder, not necessarily held.
+#[derive(Debug, Clone)]
+pub struct Home {
+    folder: PathBuf,
+}
+
+/// The proof that this process, and no other, runs an engine on the folder. Given back when dropped, or when the process
+/// ends in whatever way.
+#[derive(Debug)]
+pub struct Held {
+    _lock: File,
+    /// Whether the machine has not been restarted since an engine was last here: what was not written down as begun was
+    /// then certainly not begun.
+    pub same_boot: bool,
+}
+
+impl Home {
+    /// A folder by its path. Nothing is made yet.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The store's file.
+    pub fn journal(&self) -> PathBuf {
+        self.folder.join("journal.db")
+    }
+
+    /// Where processes are written down.
+    pub fn processes(&self) -> PathBuf {
+        self.folder.join("processes")
+    }
+
+    /// What wakes the engine that holds the folder.
+    pub fn bell(&self) -> PathBuf {
+        self.folder.join("bell")
+    }
+
+    /// Makes the folder, readable by its owner alone.
+    pub fn create(&self) -> Result<(), EngineError> {
+        let mut builder = fs::DirBuilder::new();
+        let made = builder.recursive(true).mode(0o700).create(self.processes());
+        made.map_err(|error| EngineError::Folder { path: self.folder.clone(), why: error.to_string() })
+    }
+
+    /// Takes the folder, or says which process has it.
+    pub fn hold(&self) -> Result<Held, EngineError> {
+        self.create()?;
+        let failed = |error: std::io::Error| EngineError::Folder { path: self.folder.clone(), why: error.to_string() };
+        let mut options = OpenOptions::new();
+        let path = self.folder.join("lock");
+        let mut lock = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut pid = String::new();
+                lock.read_to_string(&mut pid).map_err(failed)?;
+                return Err(EngineError::Held { path: self.folder.clone(), pid: pid.trim().parse().ok() });
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        lock.set_len(0).and_then(|()| lock.rewind()).map_err(failed)?;
+        writeln!(lock, "{}", std::process::id()).map_err(failed)?;
+        let same_boot = self.note_boot().map_err(failed)?;
+        Ok(Held { _lock: lock, same_boot })
+    }
+
+    /// The process that holds the folder, if one does.
+    pub fn holder(&self) -> Option<Option<u32>> {
+        let mut lock = File::open(self.folder.join("lock")).ok()?;
+        match lock.try_lock_shared() {
+            Ok(()) => None,
+            Err(_) => {
+                let mut pid = String::new();
+                lock.read_to_string(&mut pid).ok();
+                Some(pid.trim().parse().ok())
+            }
+        }
+    }
+
+    fn note_boot(&self) -> std::io::Result<bool> {
+        let now = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let path = self.folder.join("boot");
+        let before = fs::read_to_string(&path).ok();
+        if before.as_ref() == Some(&now) && !now.is_empty() {
+            return Ok(true);
+        }
+        fs::write(&path, &now)?;
+        // A folder in which no engine has ever run holds nothing that was begun.
+        Ok(before.is_none() && !self.journal().exists())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("a/b"));
+        assert!(home.holder().is_none());
+        let held = home.hold().unwrap();
+        assert!(held.same_boot);
+        assert_eq!(home.holder(), Some(Some(std::process::id())));
+        let Err(EngineError::Held { pid, .. }) = home.hold() else { panic!("held twice") };
+        assert_eq!(pid, Some(std::process::id()));
+        drop(held);
+        assert!(home.holder().is_none());
+        assert!(home.hold().unwrap().same_boot);
+        fs::write(home.folder().join("boot"), "another boot").unwrap();
+        assert!(!home.hold().unwrap().same_boot);
+    }
+}

@@ -1,0 +1,100 @@
+//! The installation's key: what authenticates journals and approvals. It lies outside of every store, state folder and
+//! workspace.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{ErrorKind, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use mainspring_kernel::hash::{hex, unhex};
+
+use crate::EngineError;
+
+/// Reads the key of a file, or makes both.
+pub fn load_or_create(path: &Path) -> Result<[u8; 32], EngineError> {
+    let failed = |why: String| EngineError::Key { path: path.to_owned(), why };
+    for _ in 0..2 {
+        match fs::read_to_string(path) {
+            Ok(text) => return read(path, &text),
+            Err(error) if error.kind() == ErrorKind::NotFound => create(path).map_err(|error| failed(error.to_string()))?,
+            Err(error) => return Err(failed(error.to_string())),
+        }
+    }
+    Err(failed("it cannot be made".into()))
+}
+
+/// Where the key is kept: `given`, or the user's configuration folder; below `/var/tmp` if that lies inside a folder
+/// that is to be avoided, as it does where a workspace is the user's home.
+pub fn location(given: Option<PathBuf>, config_home: Option<PathBuf>, home: Option<PathBuf>, avoid: &[&Path]) -> PathBuf {
+    if let Some(given) = given {
+        return given;
+    }
+    let config = config_home.or_else(|| home.map(|home| home.join(".config")));
+    let outside = |path: &PathBuf| !avoid.iter().any(|avoided| path.starts_with(avoided));
+    let fallback = || PathBuf::from(format!("/var/tmp/mainspring-{}/key", rustix::process::getuid().as_raw()));
+    config.map(|config| config.join("mainspring/key")).filter(outside).unwrap_or_else(fallback)
+}
+
+fn read(path: &Path, text: &str) -> Result<[u8; 32], EngineError> {
+    let failed = |why: &str| EngineError::Key { path: path.to_owned(), why: why.into() };
+    let metadata = fs::symlink_metadata(path).map_err(|error| failed(&error.to_string()))?;
+    if metadata.uid() != rustix::process::getuid().as_raw() || metadata.mode() & 0o077 != 0 {
+        return Err(failed("others may read or own it; it must be yours alone, with mode 0600"));
+    }
+    let mut key = [0; 32];
+    if unhex(text.trim(), &mut key) { Ok(key) } else { Err(failed("it does not hold 64 hexadecimal digits")) }
+}
+
+/// Written whole under another name, then linked to its own: nobody ever reads half a key, and of two processes that
+/// make one at the same time both use the first.
+fn create(path: &Path) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).map_err(std::io::Error::other)?;
+    let mut suffix = [0; 8];
+    getrandom::fill(&mut suffix).map_err(std::io::Error::other)?;
+    let whole = folder.join(format!(".key-{}", hex(&suffix)));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&whole)?;
+    writeln!(file, "{}", hex(&key))?;
+    file.sync_all()?;
+    let linked = fs::hard_link(&whole, path);
+    fs::remove_file(&whole)?;
+    match linked {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+        _ => fs::File::open(folder)?.sync_all(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn made_once_and_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config/key");
+        let key = load_or_create(&path).unwrap();
+        assert_eq!(load_or_create(&path).unwrap(), key);
+        assert_ne!(load_or_create(&folder.path().join("other")).unwrap(), key);
+        assert_eq!(fs::read_dir(folder.path().join("config")).unwrap().count(), 1);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(load_or_create(&path).unwrap_err().to_string().contains("0600"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(&path, "short").unwrap();
+        assert!(load_or_create(&path).unwrap_err().to_string().contains("64 hexadecimal"));
+    }
+
+    #[test]
+    fn never_inside_what_steps_work_in() {
+        let home = Some(PathBuf::from("/home/user"));
+        let config = location(None, None, home.clone(), &[Path::new("/home/user/project")]);
+        assert_eq!(config, Path::new("/home/user/.config/mainspring/key"));
+        let config = location(None, None, home.clone(), &[Path::new("/home/user")]);
+        assert!(config.starts_with("/var/tmp"));
+        assert_eq!(location(Some("/k".into()), None, home, &[Path::new("/")]), Path::new("/k"));
+    }
+}

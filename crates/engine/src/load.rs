@@ -1,0 +1,163 @@
+//! Reads a journal back into a state, checking all of it on the way.
+
+use std::{collections::BTreeMap, sync::{Arc, Mutex}};
+
+use mainspring_kernel::{
+    hash::Hash,
+    journal::{Broken, Fold, Verified},
+    key::ExecutionKey,
+    plan::Plan,
+    record::Record,
+    frame::Frame,
+    state::State,
+    stored::{Head, StoredFrame},
+};
+use mainspring_store::{Store, StoreError};
+
+use crate::shard::LoadAnswer;
+
+/// Frames read from the store at a time: what bounds the memory of reading a long journal.
+const FRAMES_AT_A_TIME: usize = 4096;
+
+/// A journal, folded.
+#[derive(Debug)]
+pub struct Journal {
+    /// What the execution is.
+    pub state: State,
+    /// Where the journal ends.
+    pub head: Head,
+}
+
+/// Reads journals from a store. Plans are decoded once.
+pub struct Loader {
+    store: Arc<dyn Store>,
+    sealing: [u8; 32],
+    plans: Mutex<BTreeMap<Hash, Arc<Plan>>>,
+}
+
+/// Plans kept decoded; more than this and the table begins anew, which costs time and nothing else.
+const PLANS_MAX: usize = 1024;
+
+impl Loader {
+    /// A reader of a store whose heads are sealed with this key.
+    pub fn new(store: Arc<dyn Store>, sealing: [u8; 32]) -> Self {
+        Self { store, sealing, plans: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// The answer to a shard that asks for an execution.
+    pub fn load(&self, execution: ExecutionKey) -> LoadAnswer {
+        match self.journal(execution) {
+            Ok(Some(Read { quarantined: Some(reason), .. })) => LoadAnswer::Quarantined(reason),
+            Ok(Some(Read { journal, .. })) => journal.into(),
+            Ok(None) => LoadAnswer::Unknown,
+            Err(LoadError::Store(error)) => LoadAnswer::Unavailable(error.to_string()),
+            Err(LoadError::Broken(why)) => LoadAnswer::Broken(why),
+        }
+    }
+
+    /// An execution's journal as it stands, quarantined or not; `None` if there is none.
+    pub fn journal(&self, execution: ExecutionKey) -> Result<Option<Read>, LoadError> {
+        self.walk(execution, |fold, stored| fold.push(stored).map(drop))
+    }
+
+    /// Verifies an execution's journal: the chain, every value, every decision, the head.
+    pub fn verify(&self, execution: ExecutionKey) -> Result<Option<Verified>, LoadError> {
+        let mut verified = Verified { frames: 0, decided_again: 0, erased: Vec::new() };
+        let read = self.walk(execution, |fold, stored| {
+            verified.erased.extend(Frame::erased(stored).map(|place| (stored.sequence, place)));
+            verified.decided_again += u64::from(fold.push_deciding(stored)?);
+            verified.frames += 1;
+            Ok(())
+        })?;
+        Ok(read.map(|_| verified))
+    }
+
+    /// Every frame of an execution, in order, with what its records make.
+    pub fn frames(&self, execution: ExecutionKey, mut each: impl FnMut(&State, &Frame)) -> Result<Option<Read>, LoadError> {
+        self.walk(execution, |fold, stored| {
+            let frame = fold.push(stored)?;
+            each(&fold.state, &frame);
+            Ok(())
+        })
+    }
+
+    fn walk(
+        &self,
+        execution: ExecutionKey,
+        mut step: impl FnMut(&mut Fold, &StoredFrame) -> Result<(), Broken>,
+    ) -> Result<Option<Read>, LoadError> {
+        let Some(row) = self.store.head(execution)? else { return Ok(None) };
+        let broken = |broken: Broken| LoadError::Broken(broken.to_string());
+        let mut frames = self.store.frames(execution, 0, FRAMES_AT_A_TIME)?;
+        let plan = self.plan(frames.first())?;
+        let mut fold = Fold::new(execution, plan);
+        while !frames.is_empty() {
+            for stored in &frames {
+                step(&mut fold, stored).map_err(broken)?;
+            }
+            frames = self.store.frames(execution, fold.next_sequence(), FRAMES_AT_A_TIME)?;
+        }
+        fold.finish(&row.head, &self.sealing).map_err(broken)?;
+        let journal = Journal { state: fold.state, head: row.head };
+        Ok(Some(Read { journal, quarantined: row.quarantined }))
+    }
+
+    /// The plan that a journal's first frame pins.
+    fn plan(&self, first: Option<&StoredFrame>) -> Result<Arc<Plan>, LoadError> {
+        let broken = |why: String| LoadError::Broken(format!("frame 0: {why}"));
+        let first = first.ok_or_else(|| broken("it is missing".into()))?;
+        let (frame, _) = Frame::read(first).map_err(|error| broken(error.to_string()))?;
+        let Some(Record::Started { plan_hash, .. }) = frame.records.first() else {
+            return Err(broken("it does not begin an execution".into()));
+        };
+        let mut plans = self.plans.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(plan) = plans.get(plan_hash) {
+            return Ok(plan.clone());
+        }
+        let bytes = self.store.plan(*plan_hash)?.ok_or_else(|| broken(format!("its plan {plan_hash:?} is not stored")))?;
+        if Hash::of(&bytes) != *plan_hash {
+            return Err(broken(format!("the stored plan is not {plan_hash:?}")));
+        }
+        let plan = Arc::new(Plan::decode(&bytes).map_err(|error| broken(error.to_string()))?);
+        if plans.len() >= PLANS_MAX {
+            plans.clear();
+        }
+        plans.insert(*plan_hash, plan.clone());
+        Ok(plan)
+    }
+}
+
+/// A journal and the store's remark on it.
+#[derive(Debug)]
+pub struct Read {
+    /// The journal.
+    pub journal: Journal,
+    /// Why it is set aside, if it is.
+    pub quarantined: Option<String>,
+}
+
+/// A journal that could not be read back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoadError {
+    /// The store did not answer.
+    Store(StoreError),
+    /// What is stored is not what was written, and where.
+    Broken(String),
+}
+
+impl From<StoreError> for LoadError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl std::fmt::Display for LoadError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(out),
+            Self::Broken(why) => write!(out, "the journal is broken: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}

@@ -1,0 +1,119 @@
+//! What is asked for when an execution is started, and how it becomes a submission.
+
+use std::sync::Arc;
+
+use mainspring_kernel::{
+    hash::Hash,
+    input::{Policy, Start},
+    key::ExecutionKey,
+    limits::{EXECUTION_STEPS_DEFAULT, PARALLEL_DEFAULT},
+    plan::{Constraints, Plan},
+    value::{Map, Value},
+};
+use mainspring_store::{ExecutionRow, StoredPlan};
+
+/// The one partition of a node that shares its store with nobody.
+pub const PARTITION: u32 = 0;
+
+/// An execution to start.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The compiled definition.
+    pub plan: Arc<Plan>,
+    /// Its name outside; its key's own form if none is given.
+    pub execution_id: Option<String>,
+    /// `@input`.
+    pub input: Value,
+    /// `@vars`.
+    pub variables: Map,
+    /// Bounds that go before the definition's.
+    pub bounds: Constraints,
+    /// `{type, metadata}`.
+    pub trigger: Value,
+    /// How often this was dispatched, from 1.
+    pub attempt: u32,
+    /// Unique for the workflow: a repeated one gives the first execution.
+    pub idempotency_key: Option<String>,
+    /// Who asks, by the credential.
+    pub by: String,
+    /// The absolute path of the folder to work in.
+    pub workspace: Option<String>,
+}
+
+/// The bounds of an execution: the request's, or else the definition's, or else the defaults.
+pub fn policy(bounds: &Constraints, plan: &Constraints) -> Policy {
+    Policy {
+        max_steps: bounds.max_steps.or(plan.max_steps).unwrap_or(EXECUTION_STEPS_DEFAULT),
+        max_parallel: bounds.max_parallel.or(plan.max_parallel).unwrap_or(PARALLEL_DEFAULT),
+        timeout_ms: bounds.timeout_ms.or(plan.timeout_ms),
+    }
+}
+
+/// A plan and its stored form.
+pub fn stored_plan(plan: &Plan) -> StoredPlan {
+    let bytes: Arc<[u8]> = plan.encode().into();
+    StoredPlan { hash: Hash::of(&bytes), bytes }
+}
+
+impl Request {
+    /// A request with nothing but a plan and who asks.
+    pub fn new(plan: Arc<Plan>, by: impl Into<String>) -> Self {
+        Self {
+            plan,
+            execution_id: None,
+            input: Value::Null,
+            variables: Map::new(),
+            bounds: Constraints::default(),
+            trigger: Value::map([("type", "manual".into())]),
+            attempt: 1,
+            idempotency_key: None,
+            by: by.into(),
+            workspace: None,
+        }
+    }
+
+    /// What the execution begins with.
+    pub fn start(self, key: ExecutionKey, plan_hash: Hash) -> Start {
+        let mut trigger = self.trigger;
+        if let (Value::Map(trigger), Some(key)) = (&mut trigger, self.idempotency_key) {
+            trigger.insert("idempotencyKey".into(), key.into());
+        }
+        Start {
+            execution_id: self.execution_id.unwrap_or_else(|| key.to_string()),
+            workflow_hash: self.plan.workflow_hash,
+            plan_hash,
+            input: self.input,
+            variables: Value::Map(self.variables),
+            trigger,
+            policy: policy(&self.bounds, &self.plan.constraints),
+            attempt: self.attempt,
+            by: self.by,
+            workspace: self.workspace,
+        }
+    }
+}
+
+/// The catalogue's row of an execution that begins.
+pub fn row(key: ExecutionKey, start: &Start, plan: &Plan, now: u64) -> ExecutionRow {
+    let trigger_type = start.trigger.get("type").and_then(Value::as_text).unwrap_or("manual");
+    ExecutionRow {
+        key,
+        id: start.execution_id.clone(),
+        workflow: plan.name.clone(),
+        workflow_version: plan.version.clone(),
+        workflow_hash: start.workflow_hash.prefixed(),
+        plan_hash: start.plan_hash,
+        status: "pending".into(),
+        outcome: None,
+        error: None,
+        trigger_type: trigger_type.into(),
+        initiator_type: trigger_type.into(),
+        initiator_user_id: Some(start.by.clone()),
+        idempotency_key: start.trigger.get("idempotencyKey").and_then(Value::as_text).map(Into::into),
+        session_id: None,
+        partition: PARTITION,
+        attempt_count: start.attempt,
+        started_at: now,
+        completed_at: None,
+    }
+}

@@ -1,0 +1,343 @@
+//! The thin asynchronous rim: carries a shard's outputs to the store, the executors and the callers, and brings back
+//! what comes of them.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use mainspring_effects::{Adopted, AttemptName, Executors, Stopper};
+use mainspring_kernel::{
+    effect::{Attempt, Outcome},
+    failure::{Class, Failure},
+    input::Input,
+    instance::Instance,
+    key::ExecutionKey,
+};
+use mainspring_store::{Arrived, Batch, Due, Store};
+use tokio::{
+    net::UnixDatagram,
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
+
+use crate::{
+    engine::now_ms,
+    home::{Held, Home},
+    inbox,
+    load::Loader,
+    request::PARTITION,
+    shard::{Event, Moment, Output, Queued, Reply, Shard, Ticket},
+};
+
+/// How far ahead timers are taken from the store.
+const WINDOW_MS: u64 = 60_000;
+
+/// How often the store is looked at for timers, whatever was heard of them: recovery is level-triggered.
+const LOOK_FOR_TIMERS: Duration = Duration::from_secs(20);
+
+/// How often the inbox is looked at, for letters whose bell was not heard.
+const LOOK_FOR_LETTERS: Duration = Duration::from_secs(1);
+
+/// Commands taken in before what they gave is carried out: what bounds the length of a commit.
+const COMMANDS_AT_A_TIME: usize = 1024;
+
+/// Letters and timers read at a time.
+const ROWS_AT_A_TIME: usize = 10_000;
+
+/// What reaches the rim.
+pub(crate) enum Command {
+    /// An event for the shard.
+    Event(Event),
+    /// An event whose answer somebody waits for.
+    Ask(Ticket, oneshot::Sender<Reply>, Event),
+    /// Somebody wants to see an execution's frames.
+    Watch(ExecutionKey, mpsc::UnboundedSender<Arc<Moment>>),
+    /// An attempt has ended.
+    Ended(ExecutionKey, Instance, u32, Outcome),
+    /// Letters that wait.
+    Letters(Vec<Arrived>),
+    /// Executions to look at.
+    Due(Vec<Due>),
+    /// Stop what runs, and end.
+    Drain,
+}
+
+type Running = (ExecutionKey, Instance, u32);
+
+pub(crate) struct Rim {
+    shard: Shard,
+    store: Arc<dyn Store>,
+    loader: Arc<Loader>,
+    executors: Executors,
+    home: Option<(Home, Held)>,
+    commands: mpsc::UnboundedSender<Command>,
+    commits: std::sync::mpsc::Sender<(u64, Batch)>,
+    waiting: BTreeMap<Ticket, oneshot::Sender<Reply>>,
+    watchers: HashMap<ExecutionKey, Vec<mpsc::UnboundedSender<Arc<Moment>>>>,
+    running: BTreeMap<Running, Stopper>,
+    letters_seen: u64,
+    in_flight: bool,
+    draining: bool,
+    why_stopped: Arc<Mutex<Option<String>>>,
+    over: bool,
+}
+
+impl Rim {
+    pub(crate) fn new(
+        shard: Shard,
+        store: Arc<dyn Store>,
+        loader: Arc<Loader>,
+        executors: Executors,
+        home: Option<(Home, Held)>,
+        commands: mpsc::UnboundedSender<Command>,
+        why_stopped: Arc<Mutex<Option<String>>>,
+    ) -> Self {
+        let commits = committer(store.clone(), commands.clone());
+        Self {
+            shard,
+            store,
+            loader,
+            executors,
+            home,
+            commands,
+            commits,
+            waiting: BTreeMap::new(),
+            watchers: HashMap::new(),
+            running: BTreeMap::new(),
+            letters_seen: 0,
+            in_flight: false,
+            draining: false,
+            why_stopped,
+            over: false,
+        }
+    }
+
+    /// Works until drained or fatally hurt.
+    pub(crate) async fn run(mut self, mut received: mpsc::UnboundedReceiver<Command>) {
+        let bell = self.bell();
+        let mut look_for_timers = tokio::time::interval(LOOK_FOR_TIMERS);
+        let mut look_for_letters = tokio::time::interval(LOOK_FOR_LETTERS);
+        let mut commands = Vec::with_capacity(COMMANDS_AT_A_TIME);
+        while !self.is_over() {
+            let wake = self.shard.next_wake().map(|at| Instant::now() + Duration::from_millis(at.saturating_sub(now_ms())));
+            tokio::select! {
+                biased;
+                count = received.recv_many(&mut commands, COMMANDS_AT_A_TIME) => if count == 0 { break },
+                () = sleep_until(wake) => self.shard.handle(now_ms(), Event::Wake),
+                () = ring(bell.as_ref()) => self.look_for_letters(),
+                _ = look_for_letters.tick() => self.look_for_letters(),
+                _ = look_for_timers.tick() => self.look_for_timers(),
+            }
+            for command in commands.drain(..) {
+                self.obey(command);
+            }
+            self.carry();
+        }
+        if let Some((home, _)) = &self.home {
+            let _ = std::fs::remove_file(home.bell());
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Event(event) => {
+                self.in_flight &= !matches!(event, Event::Committed { .. });
+                self.shard.handle(now_ms(), event);
+            }
+            Command::Ask(..) if self.draining => {}
+            Command::Ask(ticket, sender, event) => {
+                self.waiting.insert(ticket, sender);
+                self.shard.handle(now_ms(), event);
+            }
+            Command::Watch(execution, sender) => self.watchers.entry(execution).or_default().push(sender),
+            Command::Ended(execution, instance, attempt, outcome) => self.ended(execution, instance, attempt, outcome),
+            Command::Letters(letters) => self.take_letters(letters),
+            Command::Due(due) => self.shard.handle(now_ms(), Event::Due(due)),
+            Command::Drain => {
+                self.draining = true;
+                self.running.values().for_each(Stopper::stop);
+            }
+        }
+    }
+
+    /// A stop that nobody decided on is no receipt: the attempt stays open, and is interrupted when the work goes on.
+    fn ended(&mut self, execution: ExecutionKey, instance: Instance, attempt: u32, outcome: Outcome) {
+        self.running.remove(&(execution, instance.clone(), attempt));
+        if self.draining && matches!(outcome, Outcome::Stopped(_)) {
+            return;
+        }
+        let input = Input::Receipt { instance, attempt, outcome };
+        self.shard.handle(now_ms(), Event::Take(execution, Queued::silent(input)));
+    }
+
+    /// Commits what has gathered and carries out what is released, until nothing is left.
+    fn carry(&mut self) {
+        self.shard.flush();
+        while let Some(output) = self.shard.next_output() {
+            match output {
+                Output::Commit { flight, batch } => {
+                    self.in_flight = true;
+                    // The committer ends only with the rim.
+                    let _ = self.commits.send((flight, batch));
+                }
+                Output::Load(execution) => self.load(execution),
+                Output::Perform { execution, instance, attempt } => self.perform(execution, instance, attempt),
+                Output::Stop { execution, instance, attempt } => {
+                    self.running.get(&(execution, instance, attempt)).map(Stopper::stop);
+                }
+                Output::Adopt { execution, instance, attempt } => self.adopt(execution, instance, attempt),
+                Output::Forget { execution, step, attempt } => {
+                    self.executors.forget(AttemptName { execution, step: &step, number: attempt });
+                }
+                Output::Reply(ticket, reply) => {
+                    self.waiting.remove(&ticket).map(|sender| sender.send(reply));
+                }
+                Output::Tell(moment) => self.tell(&moment),
+                Output::Quarantine(execution, why) => {
+                    if let Err(error) = self.store.quarantine(execution, &why) {
+                        self.stop(format!("an execution cannot be set aside: {error}"));
+                    }
+                    self.watchers.remove(&execution);
+                }
+                Output::Stalled(why) | Output::Fatal(why) => return self.stop(why),
+            }
+        }
+    }
+
+    fn stop(&mut self, why: String) {
+        self.why_stopped.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+        self.waiting.clear();
+        self.watchers.clear();
+        self.draining = true;
+        self.over = true;
+        self.running.values().for_each(Stopper::stop);
+    }
+
+    /// What was out is awaited even after the store has failed: nothing of ours is left running behind.
+    fn is_over(&self) -> bool {
+        self.draining && self.running.is_empty() && (self.over || !self.in_flight)
+    }
+
+    fn tell(&mut self, moment: &Arc<Moment>) {
+        if let Some(watchers) = self.watchers.get_mut(&moment.execution) {
+            watchers.retain(|watcher| watcher.send(moment.clone()).is_ok());
+            if watchers.is_empty() {
+                self.watchers.remove(&moment.execution);
+            }
+        }
+    }
+
+    fn load(&self, execution: ExecutionKey) {
+        let (loader, commands) = (self.loader.clone(), self.commands.clone());
+        tokio::task::spawn_blocking(move || {
+            let answer = Box::new(loader.load(execution));
+            let _ = commands.send(Command::Event(Event::Loaded(execution, answer)));
+        });
+    }
+
+    fn perform(&mut self, execution: ExecutionKey, instance: Instance, attempt: Attempt) {
+        if self.draining {
+            return;
+        }
+        let (stopper, stop) = Stopper::pair();
+        let number = attempt.number;
+        self.running.insert((execution, instance.clone(), number), stopper);
+        let (executors, commands) = (self.executors.clone(), self.commands.clone());
+        tokio::spawn(async move {
+            let step = attempt.step.clone();
+            let work = tokio::spawn(async move { executors.perform(&attempt, stop).await });
+            let outcome = work.await.unwrap_or_else(|_| {
+                let message = format!("step `{step}`: the executor failed; this is a fault of ours");
+                Outcome::Failed(Failure::new(Class::Internal, "executor_panicked", message))
+            });
+            let _ = commands.send(Command::Ended(execution, instance, number, outcome));
+        });
+    }
+
+    fn adopt(&self, execution: ExecutionKey, instance: Instance, attempt: Attempt) {
+        if self.draining {
+            return;
+        }
+        let (executors, commands) = (self.executors.clone(), self.commands.clone());
+        tokio::spawn(async move {
+            let was_started = executors.adopt(&attempt).await == Adopted::Interrupted;
+            let attempt = attempt.number;
+            let _ = commands.send(Command::Event(Event::Adopted { execution, instance, attempt, was_started }));
+        });
+    }
+
+    fn look_for_timers(&self) {
+        let (store, commands) = (self.store.clone(), self.commands.clone());
+        tokio::task::spawn_blocking(move || {
+            if let Ok(due) = store.due(PARTITION, now_ms() + WINDOW_MS, ROWS_AT_A_TIME) {
+                let _ = commands.send(Command::Due(due));
+            }
+        });
+    }
+
+    fn look_for_letters(&self) {
+        let (store, commands, after) = (self.store.clone(), self.commands.clone(), self.letters_seen);
+        tokio::task::spawn_blocking(move || {
+            if let Ok(letters) = store.inbox(PARTITION, after, ROWS_AT_A_TIME)
+                && !letters.is_empty()
+            {
+                let _ = commands.send(Command::Letters(letters));
+            }
+        });
+    }
+
+    fn take_letters(&mut self, letters: Vec<Arrived>) {
+        if self.draining {
+            return;
+        }
+        for arrived in letters {
+            if arrived.number <= self.letters_seen {
+                continue;
+            }
+            self.letters_seen = arrived.number;
+            let execution = arrived.letter.execution;
+            match inbox::event_of(&*self.store, arrived.letter) {
+                Ok(event) => self.shard.handle(now_ms(), event),
+                Err(why) => drop(self.store.quarantine(execution, &why)),
+            }
+        }
+    }
+
+    /// Bound where the folder's path is short enough for a socket; without it letters are found by looking.
+    fn bell(&self) -> Option<UnixDatagram> {
+        let path = self.home.as_ref()?.0.bell();
+        let _ = std::fs::remove_file(&path);
+        UnixDatagram::bind(path).ok()
+    }
+}
+
+/// One thread writes, so that the shard goes on while the disk is busy.
+fn committer(store: Arc<dyn Store>, commands: mpsc::UnboundedSender<Command>) -> std::sync::mpsc::Sender<(u64, Batch)> {
+    let (sender, receiver) = std::sync::mpsc::channel::<(u64, Batch)>();
+    let work = move || {
+        for (flight, batch) in receiver {
+            let answer = store.commit(&batch);
+            if commands.send(Command::Event(Event::Committed { flight, answer })).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("commit".into()).spawn(work).expect("a process can start a thread");
+    sender
+}
+
+async fn sleep_until(wake: Option<Instant>) {
+    match wake {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn ring(bell: Option<&UnixDatagram>) {
+    match bell {
+        Some(bell) => drop(bell.recv(&mut [0; 1]).await),
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,308 @@
+//! The shard: a synchronous machine without I/O. Events go in, outputs come out, and a rim carries both.
+//!
+//! It owns its executions without locks. What a turn decides is held until its frame is durable; while one commit is on
+//! its way to the disk, what comes in gathers for the next. The simulator drives this very code on virtual time.
+
+mod cell;
+mod flight;
+mod words;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+use mainspring_kernel::{
+    decide::{Action, decide},
+    effect::Outcome,
+    frame::Frame,
+    hash::Hash,
+    input::Input,
+    instance::Instance,
+    key::ExecutionKey,
+    plan::Plan,
+};
+use mainspring_store::{Fence, StoredPlan};
+
+use crate::{load::Journal, shard::cell::Cell};
+
+pub use words::{Event, LoadAnswer, Moment, Output, Queued, Reply, ShardError, Submission, Taken, Ticket};
+
+/// The owner of some executions.
+#[derive(Debug)]
+pub struct Shard {
+    keys: Keys,
+    fence: Fence,
+    cells: BTreeMap<ExecutionKey, Cell>,
+    /// Executions with something that waits for the next commit.
+    dirty: BTreeSet<ExecutionKey>,
+    /// When to look at which execution again.
+    timers: BTreeSet<(u64, ExecutionKey)>,
+    /// Attempts that this process performs.
+    performing: BTreeSet<(ExecutionKey, Instance, u32)>,
+    /// Plans that the store certainly has.
+    plans_stored: BTreeSet<Hash>,
+    flight: Option<flight::Flight>,
+    flights: u64,
+    outputs: VecDeque<Output>,
+}
+
+/// The secrets of a shard. None of them is in the store.
+#[derive(Debug, Clone)]
+pub struct Keys {
+    /// Authenticates the heads of chains.
+    pub sealing: [u8; 32],
+    /// Makes salts; drawn anew for every process, so that nobody can make them again.
+    pub salting: [u8; 32],
+}
+
+impl Shard {
+    /// A shard that holds a partition under a fence.
+    pub fn new(fence: Fence, keys: Keys) -> Self {
+        Self {
+            keys,
+            fence,
+            cells: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            performing: BTreeSet::new(),
+            plans_stored: BTreeSet::new(),
+            flight: None,
+            flights: 0,
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// Takes an event in. Outputs gather until they are asked for; commits are made by [`flush`](Self::flush).
+    pub fn handle(&mut self, now: u64, event: Event) {
+        match event {
+            Event::Submit(submission) => self.submit(now, *submission),
+            Event::Take(execution, queued) => self.take(now, execution, queued),
+            Event::Loaded(execution, answer) => self.loaded(now, execution, *answer),
+            Event::Committed { flight, answer } => self.committed(now, flight, answer),
+            Event::Adopted { execution, instance, attempt, was_started } => {
+                self.adopted(now, execution, instance, attempt, was_started);
+            }
+            Event::Due(due) => self.due(due),
+            Event::Wake => {}
+        }
+        self.fire_timers(now);
+    }
+
+    /// The next thing to be done, if there is one.
+    pub fn next_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When the shard wants to be woken.
+    pub fn next_wake(&self) -> Option<u64> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Whether nothing is in memory, on its way or waiting.
+    pub fn is_idle(&self) -> bool {
+        self.cells.is_empty() && self.flight.is_none() && self.outputs.is_empty()
+    }
+
+    fn submit(&mut self, now: u64, submission: Submission) {
+        let Submission { execution, plan, stored_plan, start, row, ticket, letter } = submission;
+        if self.cells.contains_key(&execution) {
+            // The same execution again: the kernel takes a second start for what it is.
+            let queued = Queued { input: Input::Start(start), letter, ticket };
+            return self.take(now, execution, queued);
+        }
+        let stored_plan = Some(stored_plan).filter(|plan: &StoredPlan| !self.plans_stored.contains(&plan.hash));
+        self.cells.insert(execution, Cell::fresh(execution, plan, stored_plan, row));
+        self.turn(now, execution, Queued { input: Input::Start(start), letter, ticket });
+    }
+
+    fn take(&mut self, now: u64, execution: ExecutionKey, queued: Queued) {
+        match self.cells.get_mut(&execution) {
+            Some(Cell::Live(_)) => self.turn(now, execution, queued),
+            Some(Cell::Loading(waiting)) => waiting.push(queued),
+            None => {
+                self.cells.insert(execution, Cell::Loading(vec![queued]));
+                self.outputs.push_back(Output::Load(execution));
+            }
+        }
+    }
+
+    /// One input, one turn, at most one frame.
+    fn turn(&mut self, now: u64, execution: ExecutionKey, queued: Queued) {
+        let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { return };
+        let before = live.state.next_timer().map(|(at, _)| *at);
+        let turn = match decide(&mut live.state, &queued.input, now) {
+            Ok(turn) => turn,
+            Err(illegal) => return self.quarantine(execution, illegal.message),
+        };
+        if let Input::Receipt { instance, attempt, .. } = &queued.input {
+            self.performing.remove(&(execution, instance.clone(), *attempt));
+        }
+        let after = live.state.next_timer().map(|(at, _)| *at);
+        let is_split = live.state.is_split;
+        if turn.records.is_empty() {
+            live.draft.take_without_frame(now, queued);
+        } else {
+            let sequence = live.next_sequence;
+            let now = live.state.now;
+            let frame = Frame { sequence, before: live.head, now, input: queued.input.clone(), records: turn.records };
+            let salting = self.keys.salting;
+            let (stored, hash) = frame.store(&|place| salt(&salting, execution, sequence, place));
+            (live.head, live.next_sequence) = (hash, sequence + 1);
+            live.draft.take(stored, hash, frame, queued, turn.actions, &live.state);
+        }
+        self.dirty.insert(execution);
+        self.reschedule(execution, before, after);
+        if is_split {
+            self.turn(now, execution, Queued::silent(Input::Continue));
+        }
+    }
+
+    fn reschedule(&mut self, execution: ExecutionKey, before: Option<u64>, after: Option<u64>) {
+        if before != after {
+            before.map(|at| self.timers.remove(&(at, execution)));
+            after.map(|at| self.timers.insert((at, execution)));
+        }
+    }
+
+    /// Gives every execution whose time has come its timers; one that is not in memory is loaded and gets them then.
+    fn fire_timers(&mut self, now: u64) {
+        while let Some((at, execution)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
+            match self.cells.get(&execution) {
+                Some(Cell::Live(live)) => match live.state.next_timer() {
+                    Some((due, timer)) if *due <= now => {
+                        let timer = timer.clone();
+                        self.turn(now, execution, Queued::silent(Input::Timer(timer)));
+                        // A timer that gives nothing would be due for ever: that is a fault of decide.
+                        if matches!(self.cells.get(&execution), Some(Cell::Live(live)) if live.state.next_timer().is_some_and(|(next, _)| *next == at && live.is_stuck_at(at))) {
+                            self.quarantine(execution, format!("a timer of {at} has no effect"));
+                        }
+                    }
+                    _ => drop(self.timers.remove(&(at, execution))),
+                },
+                Some(Cell::Loading(_)) => drop(self.timers.remove(&(at, execution))),
+                None => {
+                    self.timers.remove(&(at, execution));
+                    self.cells.insert(execution, Cell::Loading(Vec::new()));
+                    self.outputs.push_back(Output::Load(execution));
+                }
+            }
+        }
+    }
+
+    fn due(&mut self, due: Vec<mainspring_store::Due>) {
+        for due in due {
+            if !self.cells.contains_key(&due.execution) {
+                self.timers.insert((due.wake_at, due.execution));
+            }
+        }
+    }
+
+    fn loaded(&mut self, now: u64, execution: ExecutionKey, answer: LoadAnswer) {
+        let Some(Cell::Loading(waiting)) = self.cells.remove(&execution) else { return };
+        match answer {
+            LoadAnswer::Journal(journal) => {
+                self.cells.insert(execution, Cell::loaded(*journal));
+                self.go_on(now, execution);
+                for queued in waiting {
+                    self.turn(now, execution, queued);
+                }
+                self.dirty.insert(execution);
+            }
+            LoadAnswer::Unknown => self.refuse(waiting, ShardError::NoSuchExecution),
+            LoadAnswer::Quarantined(reason) => self.refuse(waiting, ShardError::Quarantined(reason)),
+            LoadAnswer::Broken(reason) => {
+                self.outputs.push_back(Output::Quarantine(execution, reason.clone()));
+                self.refuse(waiting, ShardError::Quarantined(reason));
+            }
+            LoadAnswer::Unavailable(reason) => self.refuse(waiting, ShardError::Store(reason)),
+        }
+    }
+
+    /// Asks a loaded state for its open work. This is all of recovery.
+    fn go_on(&mut self, now: u64, execution: ExecutionKey) {
+        let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
+        for instance in &live.state.open_attempts {
+            let Some(attempt) = mainspring_kernel::decide::open_attempt(&live.state, instance) else { continue };
+            let is_stopping = live.state.steps.get(instance).is_some_and(|step| step.stopping.is_some());
+            let number = attempt.number;
+            if !self.performing.contains(&(execution, instance.clone(), number)) {
+                self.outputs.push_back(Output::Adopt { execution, instance: instance.clone(), attempt });
+            } else if is_stopping {
+                self.outputs.push_back(Output::Stop { execution, instance: instance.clone(), attempt: number });
+            }
+        }
+        let (next, is_split) = (live.state.next_timer().map(|(at, _)| *at), live.state.is_split);
+        self.timers.extend(next.map(|at| (at, execution)));
+        if is_split {
+            self.turn(now, execution, Queued::silent(Input::Continue));
+        }
+    }
+
+    /// An attempt that another process left: it begins for the first time if it was never started, and is interrupted
+    /// otherwise.
+    fn adopted(&mut self, now: u64, execution: ExecutionKey, instance: Instance, number: u32, was_started: bool) {
+        let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
+        let is_open = live.state.open_attempts.contains(&instance);
+        let Some(step) = live.state.steps.get(&instance).filter(|step| is_open && step.attempt == number) else { return };
+        let attempt = mainspring_kernel::decide::open_attempt(&live.state, &instance);
+        match attempt {
+            Some(attempt) if !was_started && step.stopping.is_none() => self.perform(execution, instance, attempt),
+            _ => {
+                let input = Input::Receipt { instance, attempt: number, outcome: Outcome::Interrupted };
+                self.turn(now, execution, Queued::silent(input));
+            }
+        }
+    }
+
+    fn perform(&mut self, execution: ExecutionKey, instance: Instance, attempt: mainspring_kernel::effect::Attempt) {
+        self.performing.insert((execution, instance.clone(), attempt.number));
+        self.outputs.push_back(Output::Perform { execution, instance, attempt });
+    }
+
+    fn act(&mut self, execution: ExecutionKey, action: Action) {
+        match action {
+            Action::Perform { instance, attempt } => self.perform(execution, instance, attempt),
+            Action::Stop { instance, attempt } => {
+                self.outputs.push_back(Output::Stop { execution, instance, attempt });
+            }
+        }
+    }
+
+    /// Sets an execution aside. Its neighbours go on.
+    fn quarantine(&mut self, execution: ExecutionKey, reason: String) {
+        self.timers.retain(|(_, timed)| *timed != execution);
+        self.dirty.remove(&execution);
+        if let Some(Cell::Live(live)) = self.cells.remove(&execution) {
+            self.refuse(live.draft.into_queued(), ShardError::Quarantined(reason.clone()));
+        }
+        self.outputs.push_back(Output::Quarantine(execution, reason));
+    }
+
+    fn refuse(&mut self, queued: Vec<Queued>, error: ShardError) {
+        let tickets = queued.into_iter().filter_map(|queued| queued.ticket);
+        self.outputs.extend(tickets.map(|ticket| Output::Reply(ticket, Err(error.clone()))));
+    }
+
+    /// What a journal, loaded, becomes here.
+    pub fn plan_of(&self, execution: ExecutionKey) -> Option<Arc<Plan>> {
+        match self.cells.get(&execution) {
+            Some(Cell::Live(live)) => Some(live.state.plan.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// The salt of a payload: nobody without the process's key can make it, and the process forgets its key.
+fn salt(key: &[u8; 32], execution: ExecutionKey, sequence: u64, place: usize) -> [u8; 16] {
+    let hash = Hash::keyed(key, &[&execution.0, &sequence.to_be_bytes(), &(place as u64).to_be_bytes()]);
+    let mut salt = [0; 16];
+    salt.copy_from_slice(&hash.0[..16]);
+    salt
+}
+
+impl From<Journal> for LoadAnswer {
+    fn from(journal: Journal) -> Self {
+        Self::Journal(Box::new(journal))
+    }
+}

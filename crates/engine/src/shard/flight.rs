@@ -1,0 +1,171 @@
+//! Commits: what goes to the disk together, and what its answer releases.
+
+use std::sync::Arc;
+
+use mainspring_kernel::{decide::Action, key::ExecutionKey};
+use mainspring_store::{Answer, Batch, CommitError, Expected, Part, Refusal};
+
+use crate::shard::{
+    Shard,
+    cell::{Cell, Draft},
+    words::{Moment, Output, Queued, ShardError, Taken},
+};
+
+/// Executions in one commit at the most: what bounds the time of a transaction.
+const PARTS_MAX: usize = 4096;
+
+/// A commit on its way.
+#[derive(Debug)]
+pub(super) struct Flight {
+    id: u64,
+    passengers: Vec<Passenger>,
+    batch: Batch,
+}
+
+/// What one execution waits for.
+#[derive(Debug)]
+struct Passenger {
+    execution: ExecutionKey,
+    after: Option<Expected>,
+    queued: Vec<(Queued, bool)>,
+    actions: Vec<Action>,
+    moments: Vec<Moment>,
+    settled: Vec<(String, u32)>,
+}
+
+impl Shard {
+    /// Sends what has gathered to the store, unless a commit is on its way.
+    pub fn flush(&mut self) {
+        if self.flight.is_some() {
+            return;
+        }
+        let (mut passengers, mut parts) = (Vec::new(), Vec::new());
+        while parts.len() < PARTS_MAX
+            && let Some(execution) = self.dirty.pop_first()
+        {
+            let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { continue };
+            let part = live.part(self.fence.partition, &self.keys.sealing);
+            let after = Some(Expected { sequence: live.next_sequence.wrapping_sub(1), hash: live.head });
+            let passenger = Passenger::of(execution, after, std::mem::take(&mut live.draft));
+            match part {
+                Some(part) => {
+                    live.in_flight = true;
+                    passengers.push(passenger);
+                    parts.push(part);
+                }
+                // Nothing to write, and nothing before it that is not durable: it can be answered.
+                None => self.land(passenger),
+            }
+        }
+        if parts.is_empty() {
+            return;
+        }
+        self.flights += 1;
+        let batch = Batch { fences: vec![self.fence], parts };
+        self.outputs.push_back(Output::Commit { flight: self.flights, batch: batch.clone() });
+        self.flight = Some(Flight { id: self.flights, passengers, batch });
+    }
+
+    pub(super) fn committed(&mut self, now: u64, id: u64, answer: Result<Vec<Answer>, CommitError>) {
+        let Some(flight) = self.flight.take_if(|flight| flight.id == id) else { return };
+        match answer {
+            Ok(answers) => {
+                for ((passenger, part), answer) in flight.passengers.into_iter().zip(flight.batch.parts).zip(answers) {
+                    match answer {
+                        Answer::Durable => self.durable(passenger, part),
+                        Answer::Refused(refusal) => self.refused(now, passenger, refusal),
+                    }
+                }
+            }
+            Err(CommitError::NotWritten(why)) => {
+                // The very same commit again, when the rim asks: nothing of it is on the disk.
+                self.flights += 1;
+                let (id, batch) = (self.flights, flight.batch.clone());
+                self.flight = Some(Flight { id, ..flight });
+                self.outputs.push_back(Output::Stalled(why));
+                self.outputs.push_back(Output::Commit { flight: id, batch });
+            }
+            Err(CommitError::Unknown(_)) => {
+                for passenger in flight.passengers {
+                    self.reload(passenger.execution, passenger.queued);
+                }
+            }
+            Err(CommitError::Fatal(why)) => self.outputs.push_back(Output::Fatal(why)),
+        }
+    }
+
+    fn durable(&mut self, passenger: Passenger, part: Part) {
+        self.plans_stored.extend(part.plan.map(|plan| plan.hash));
+        if let Some(Cell::Live(live)) = self.cells.get_mut(&passenger.execution) {
+            live.in_flight = false;
+            if !part.frames.is_empty() {
+                live.durable = passenger.after;
+            }
+        }
+        self.land(passenger);
+    }
+
+    /// Releases what waited for a commit.
+    fn land(&mut self, passenger: Passenger) {
+        let Passenger { execution, queued, actions, moments, settled, .. } = passenger;
+        for action in actions {
+            self.act(execution, action);
+        }
+        let forgotten = settled.into_iter().map(|(step, attempt)| Output::Forget { execution, step, attempt });
+        self.outputs.extend(forgotten);
+        self.outputs.extend(moments.into_iter().map(|moment| Output::Tell(Arc::new(moment))));
+        for (queued, changed) in queued {
+            self.outputs.extend(queued.ticket.map(|ticket| Output::Reply(ticket, Ok(Taken { changed }))));
+        }
+        if matches!(self.cells.get(&execution), Some(Cell::Live(live)) if live.is_idle()) {
+            self.cells.remove(&execution);
+        }
+    }
+
+    fn refused(&mut self, _now: u64, passenger: Passenger, refusal: Refusal) {
+        let execution = passenger.execution;
+        match refusal {
+            Refusal::IdTaken(other) | Refusal::IdempotencyKeyTaken(other) => {
+                self.forget_cell(execution);
+                let queued = passenger.queued.into_iter().map(|(queued, _)| queued).collect();
+                self.refuse(queued, ShardError::Exists(other));
+            }
+            // Somebody else has written: what is stored counts, and the inputs are taken in again on top of it.
+            Refusal::Sequence | Refusal::Ended => self.reload(execution, passenger.queued),
+            Refusal::Fence => {
+                let why = "another process has taken over this store's executions".to_string();
+                self.outputs.push_back(Output::Fatal(why));
+            }
+        }
+    }
+
+    /// Forgets what is believed of an execution and reads what is stored.
+    fn reload(&mut self, execution: ExecutionKey, queued: Vec<(Queued, bool)>) {
+        let newer = self.forget_cell(execution);
+        let mut waiting: Vec<_> = queued.into_iter().map(|(queued, _)| queued).collect();
+        waiting.extend(newer);
+        self.cells.insert(execution, Cell::Loading(waiting));
+        self.outputs.push_back(Output::Load(execution));
+    }
+
+    fn forget_cell(&mut self, execution: ExecutionKey) -> Vec<Queued> {
+        self.dirty.remove(&execution);
+        match self.cells.remove(&execution) {
+            Some(Cell::Live(live)) => {
+                if let Some((at, _)) = live.state.next_timer() {
+                    self.timers.remove(&(*at, execution));
+                }
+                live.draft.into_queued()
+            }
+            Some(Cell::Loading(waiting)) => waiting,
+            None => Vec::new(),
+        }
+    }
+}
+
+impl Passenger {
+    fn of(execution: ExecutionKey, after: Option<Expected>, draft: Draft) -> Self {
+        let Draft { queued, actions, moments, settled, .. } = draft;
+        Self { execution, after, queued, actions, moments, settled }
+    }
+}

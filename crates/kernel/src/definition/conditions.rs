@@ -1,0 +1,165 @@
+//! Conditions as they are written: exactly one form each, nothing unknown beside it.
+
+use alloc::{boxed::Box, format, string::String, vec::Vec};
+
+use super::{
+    references::Reader,
+    report::{Fields, joined},
+};
+use crate::{
+    condition::{Condition, Operator, Test},
+    diagnostic::{self, quoted},
+    document::Path,
+    reference,
+    template::Template,
+    value::Value,
+};
+
+/// The keys that say which form a condition has.
+const FORMS: [&str; 5] = ["ref", "variable", "all", "any", "not"];
+
+/// What every mend for a broken condition begins with.
+const WRITE: &str = "write true or false, {ref: \"@step.path\", eq: …}, {variable: name, equals: …}, {all: […]}, {any: […]} or {not: …}";
+
+impl Reader<'_, '_> {
+    /// Reads a condition; what is wrong with it is reported.
+    pub(super) fn condition(&mut self, value: &Value, path: &Path) -> Option<Condition> {
+        match value {
+            Value::Bool(answer) => Some(Condition::Constant(*answer)),
+            Value::Map(map) => self.form(&Fields { map, path: path.clone() }),
+            other => {
+                let message = format!("a condition is data, not {}", other.kind());
+                self.report.error(diagnostic::BAD_CONDITION, path, message, WRITE);
+                None
+            }
+        }
+    }
+
+    fn form(&mut self, fields: &Fields<'_>) -> Option<Condition> {
+        let forms: Vec<&str> = FORMS.into_iter().filter(|form| fields.has(form)).collect();
+        match forms.as_slice() {
+            ["ref"] => self.about(fields),
+            ["variable"] => self.variable(fields),
+            [form @ ("all" | "any")] => {
+                self.report.known_keys(fields, &[*form]);
+                let parts = self.report.list(fields, form)?;
+                let path = fields.path.key(form);
+                // Every part is read before one that failed ends it, so that every mistake is told.
+                let parts: Vec<_> =
+                    parts.iter().enumerate().map(|(at, part)| self.condition(part, &path.index(at))).collect();
+                let parts = parts.into_iter().collect::<Option<Vec<_>>>()?;
+                Some(if *form == "all" { Condition::All(parts) } else { Condition::Any(parts) })
+            }
+            ["not"] => {
+                self.report.known_keys(fields, &["not"]);
+                let part = self.condition(fields.get("not")?, &fields.path.key("not"))?;
+                Some(Condition::Not(Box::new(part)))
+            }
+            [] => {
+                let message = "a condition must ask something: this object has none of the keys that do";
+                self.report.error(diagnostic::BAD_CONDITION, &fields.path, message, WRITE);
+                None
+            }
+            several => {
+                let message = format!("a condition has one form, and this one has {}", several.join(" and "));
+                self.report.error(
+                    diagnostic::BAD_CONDITION,
+                    &fields.path,
+                    message,
+                    "put them into {all: […]} or {any: […]}",
+                );
+                None
+            }
+        }
+    }
+
+    fn about(&mut self, fields: &Fields<'_>) -> Option<Condition> {
+        let operators: Vec<&str> = Operator::ALL.into_iter().map(Operator::name).collect();
+        let known: Vec<&str> = ["ref", "exists"].into_iter().chain(operators).collect();
+        self.report.known_keys(fields, &known);
+        let reference =
+            self.report.filled_text(fields, "ref").and_then(|text| self.ref_of(text, &fields.path.key("ref")));
+        let test = self.test(fields);
+        Some(Condition::About(reference?, test?))
+    }
+
+    fn ref_of(&mut self, text: &str, path: &Path) -> Option<reference::Reference> {
+        let body = text.strip_prefix('@').unwrap_or(text);
+        if text.starts_with('@') && reference::length(body).is_some_and(|(_, all)| all == body.len()) {
+            return self.whole_reference(text, path);
+        }
+        let is_bare = reference::length(text).is_some_and(|(_, all)| all == text.len());
+        let mend = if is_bare { format!("write \"@{text}\"") } else { "write \"@step.path\"".into() };
+        let message = format!("`ref` must be one whole reference, not {}", quoted(text));
+        self.report.error(diagnostic::BAD_CONDITION, path, message, mend);
+        None
+    }
+
+    fn test(&mut self, fields: &Fields<'_>) -> Option<Test> {
+        let given: Vec<Operator> = Operator::ALL.into_iter().filter(|operator| fields.has(operator.name())).collect();
+        let is_allowed = match (given.as_slice(), fields.has("exists")) {
+            ([], _) | ([_], false) => true,
+            ([low, high], false) => low.is_lower_bound() && high.is_upper_bound(),
+            _ => false,
+        };
+        if !is_allowed {
+            let exists = fields.has("exists").then_some("exists");
+            let names: Vec<&str> = given.iter().map(|operator| operator.name()).chain(exists).collect();
+            let message = format!(
+                "a condition has one operator or the two bounds of a range, and this one has {}",
+                names.join(" and ")
+            );
+            self.report.error(diagnostic::BAD_CONDITION, &fields.path, message, "put them into {all: […]}");
+            return None;
+        }
+        if fields.has("exists") {
+            return self.report.bool(fields, "exists").map(Test::Exists);
+        }
+        let compares: Vec<_> =
+            given.into_iter().map(|operator| Some((operator, self.operand(fields, operator)?))).collect();
+        let compares = compares.into_iter().collect::<Option<Vec<_>>>()?;
+        Some(if compares.is_empty() { Test::Truth } else { Test::Compares(compares) })
+    }
+
+    fn operand(&mut self, fields: &Fields<'_>, operator: Operator) -> Option<Template> {
+        let (value, path) = (fields.get(operator.name())?, fields.path.key(operator.name()));
+        let operand = self.template(value, &path);
+        let may_be_list = matches!(operand, Template::Whole(_) | Template::List(_) | Template::Literal(Value::List(_)));
+        if operator == Operator::In && !may_be_list {
+            // An unknown whole reference was refused already; it is no list either, but one mistake is told once.
+            if !value.as_text().is_some_and(|text| text.starts_with('@')) {
+                self.report.wrong_kind(&path, "in", "a list or a reference to one", value);
+            }
+            return None;
+        }
+        Some(operand)
+    }
+
+    fn variable(&mut self, fields: &Fields<'_>) -> Option<Condition> {
+        self.report.known_keys(fields, &["variable", "equals"]);
+        let name = self.report.filled_text(fields, "variable").map(String::from);
+        let equals = match fields.get("equals") {
+            None => None,
+            Some(value) => Some(self.literal(
+                value,
+                &fields.path.key("equals"),
+                "write {ref: \"@vars.name\", eq: …}: its operand may refer",
+            )?),
+        };
+        Some(Condition::Variable(name?, equals))
+    }
+
+    /// Reads data that may not refer.
+    pub(super) fn literal(&mut self, value: &Value, path: &Path, mend: &str) -> Option<Value> {
+        let mut bad = Vec::new();
+        let template = Template::read(value, &|name| self.root_of(name), &mut bad);
+        match (super::references::settled(template), bad.first()) {
+            (Template::Literal(value), None) => Some(value),
+            (_, bad) => {
+                let path = bad.map_or_else(|| path.clone(), |bad| joined(path, &bad.path));
+                self.report.error(diagnostic::MISPLACED_REFERENCE, &path, "a reference cannot stand here", mend);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What an author probably meant: the known name that is nearest to an unknown one.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::diagnostic::quoted;
+
+/// Names longer than this are compared with nothing: the comparison takes time by the square of the length.
+const COMPARED_BYTES_MAX: usize = 64;
+
+/// The nearest of some names, if it is near enough to be meant: a third of its letters may differ.
+pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > COMPARED_BYTES_MAX {
+        return None;
+    }
+    let near = known.into_iter().filter(|known| known.len().abs_diff(name.len()) <= allowed(name, known));
+    let ranked = near.map(|known| (distance(name, known), known));
+    ranked
+        .filter(|(distance, known)| *distance <= allowed(name, known))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
+/// The mend for an unknown name: the nearest known one, or else all of them.
+pub(super) fn write_instead<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    match nearest(name, known.clone()) {
+        Some(known) => format!("write {}", quoted(known)),
+        None => format!("known here: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn allowed(name: &str, known: &str) -> usize {
+    (name.len().max(known.len()) / 3).max(1)
+}
+
+/// How many letters to put in, take out, change or swap with their neighbour (optimal string alignment), in any case.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut rows: [Vec<usize>; 3] = [alloc::vec![0; b.len() + 1], (0..=b.len()).collect(), alloc::vec![0; b.len() + 1]];
+    for i in 1..=a.len() {
+        rows[2][0] = i;
+        for j in 1..=b.len() {
+            let changed = rows[1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = changed.min(rows[1][j] + 1).min(rows[2][j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[0][j - 2] + 1);
+            }
+            rows[2][j] = least;
+        }
+        rows.rotate_left(1);
+    }
+    rows[1][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_meant() {
+        let check = |name: &str, expected: Option<&str>| {
+            let known = ["tool", "bash", "conditional", "parallel", "timeoutMs", "id"];
+            assert_eq!(nearest(name, known), expected, "{name}");
+        };
+        check("tol", Some("tool"));
+        check("Bash", Some("bash"));
+        check("bsah", Some("bash"));
+        check("timeout_ms", Some("timeoutMs"));
+        check("timeoutMS", Some("timeoutMs"));
+        check("condition", Some("conditional"));
+        check("teleport", None);
+        check("", None);
+        check("x", None);
+        check(&"conditional".repeat(9), None);
+    }
+
+    #[test]
+    fn distances() {
+        for (a, b, expected) in
+            [("", "", 0), ("", "abc", 3), ("abc", "", 3), ("kitten", "sitting", 3), ("ab", "ba", 1), ("é", "e", 2)]
+        {
+            assert_eq!(distance(a, b), expected, "{a} {b}");
+            assert_eq!(distance(b, a), expected, "{b} {a}");
+        }
+    }
+}

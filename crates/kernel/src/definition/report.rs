@@ -1,0 +1,269 @@
+//! What was found so far, and the questions about fields that every part of the compiler asks in the same words.
+
+use alloc::{format, string::String, vec::Vec};
+use core::ops::RangeInclusive;
+
+use super::nearest::write_instead;
+use crate::{
+    diagnostic::{self, Diagnostic, Severity, quoted},
+    document::{Document, Path},
+    value::{Map, Value},
+};
+
+/// The findings of one compilation.
+#[derive(Debug)]
+pub(super) struct Report<'a> {
+    document: &'a Document,
+    found: Vec<Diagnostic>,
+}
+
+/// The fields of an object and the way to it.
+#[derive(Debug, Clone)]
+pub(super) struct Fields<'a> {
+    pub map: &'a Map,
+    pub path: Path,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
+        self.map.get(key)
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.map.contains_key(key)
+    }
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(document: &'a Document) -> Self {
+        Self { document, found: Vec::new() }
+    }
+
+    /// Whether the definition is refused.
+    pub(super) fn has_errors(&self) -> bool {
+        self.found.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+
+    /// Everything found, in the order of the document; what has no place, in the order of the paths.
+    pub(super) fn into_sorted(mut self) -> Vec<Diagnostic> {
+        self.found.sort_by(|a, b| (a.place, &a.path).cmp(&(b.place, &b.path)));
+        self.found
+    }
+
+    /// A mistake in the value at a path.
+    pub(super) fn error(
+        &mut self,
+        code: &'static str,
+        path: &Path,
+        message: impl Into<String>,
+        mend: impl Into<String>,
+    ) {
+        self.push(Severity::Error, code, path, false, message.into(), mend.into());
+    }
+
+    /// A mistake in the presence of a key.
+    pub(super) fn error_at_key(
+        &mut self,
+        code: &'static str,
+        path: &Path,
+        message: impl Into<String>,
+        mend: impl Into<String>,
+    ) {
+        self.push(Severity::Error, code, path, true, message.into(), mend.into());
+    }
+
+    /// What is taken as it is.
+    pub(super) fn warning(
+        &mut self,
+        code: &'static str,
+        path: &Path,
+        message: impl Into<String>,
+        mend: impl Into<String>,
+    ) {
+        self.push(Severity::Warning, code, path, false, message.into(), mend.into());
+    }
+
+    fn push(
+        &mut self,
+        severity: Severity,
+        code: &'static str,
+        path: &Path,
+        at_key: bool,
+        message: String,
+        mend: String,
+    ) {
+        let place = if at_key { self.document.key_place(path) } else { self.document.place(path) };
+        self.found.push(Diagnostic { severity, code, path: path.clone(), place, message, mend });
+    }
+
+    /// Where a part stands, in words.
+    pub(super) fn place_in_words(&self, path: &Path) -> String {
+        self.document.place(path).map_or_else(|| format!("at {path}"), |place| format!("in line {}", place.line))
+    }
+
+    /// A key that has to be there.
+    pub(super) fn missing(&mut self, fields: &Fields<'_>, key: &str, mend: impl Into<String>) {
+        self.error(diagnostic::MISSING_KEY, &fields.path, format!("`{key}` is missing"), mend);
+    }
+
+    /// A value of the wrong kind.
+    pub(super) fn wrong_kind(&mut self, path: &Path, key: &str, wanted: &str, value: &Value) {
+        let mend = match value {
+            Value::Number(_) | Value::Bool(_) if wanted == "text" => "put it in quotes",
+            Value::Null => "give it a value, or leave the key out",
+            _ => "",
+        };
+        self.error(diagnostic::WRONG_KIND, path, format!("`{key}` must be {wanted}, not {}", value.kind()), mend);
+    }
+
+    /// A field that is text, if it is there.
+    pub(super) fn text<'v>(&mut self, fields: &Fields<'v>, key: &str) -> Option<&'v str> {
+        let value = fields.get(key)?;
+        if value.as_text().is_none() {
+            self.wrong_kind(&fields.path.key(key), key, "text", value);
+        }
+        value.as_text()
+    }
+
+    /// A field that is text with something in it, if it is there.
+    pub(super) fn filled_text<'v>(&mut self, fields: &Fields<'v>, key: &str) -> Option<&'v str> {
+        let text = self.text(fields, key)?;
+        if text.trim().is_empty() {
+            self.error(diagnostic::EMPTY, &fields.path.key(key), format!("`{key}` is blank"), "");
+            return None;
+        }
+        Some(text)
+    }
+
+    /// A field that is true or false, if it is there.
+    pub(super) fn bool(&mut self, fields: &Fields<'_>, key: &str) -> Option<bool> {
+        let value = fields.get(key)?;
+        if value.as_bool().is_none() {
+            self.wrong_kind(&fields.path.key(key), key, "true or false", value);
+        }
+        value.as_bool()
+    }
+
+    /// A field that is a whole number within bounds, if it is there.
+    pub(super) fn whole(&mut self, fields: &Fields<'_>, key: &str, bounds: RangeInclusive<u64>) -> Option<u64> {
+        let value = fields.get(key)?;
+        if !matches!(value, Value::Number(_)) {
+            self.wrong_kind(&fields.path.key(key), key, "a whole number", value);
+            return None;
+        }
+        let number = value.as_u64().filter(|number| bounds.contains(number));
+        if number.is_none() {
+            let message = format!("`{key}` must be a whole number from {} to {}", bounds.start(), bounds.end());
+            self.error(diagnostic::WRONG_VALUE, &fields.path.key(key), message, "");
+        }
+        number
+    }
+
+    /// The same in 32 bits.
+    pub(super) fn whole_32(&mut self, fields: &Fields<'_>, key: &str, bounds: RangeInclusive<u32>) -> Option<u32> {
+        let wide = u64::from(*bounds.start())..=u64::from(*bounds.end());
+        self.whole(fields, key, wide).and_then(|number| u32::try_from(number).ok())
+    }
+
+    /// A field that is a list, if it is there.
+    pub(super) fn list<'v>(&mut self, fields: &Fields<'v>, key: &str) -> Option<&'v [Value]> {
+        let value = fields.get(key)?;
+        if value.as_list().is_none() {
+            self.wrong_kind(&fields.path.key(key), key, "a list", value);
+        }
+        value.as_list()
+    }
+
+    /// A field that is an object, if it is there.
+    pub(super) fn object<'v>(&mut self, fields: &Fields<'v>, key: &str) -> Option<Fields<'v>> {
+        let value = fields.get(key)?;
+        let path = fields.path.key(key);
+        let Some(map) = value.as_map() else {
+            self.wrong_kind(&path, key, "an object", value);
+            return None;
+        };
+        Some(Fields { map, path })
+    }
+
+    /// A field that is one of some words, if it is there: the one of `all` with that name.
+    pub(super) fn word<T: Copy>(&mut self, fields: &Fields<'_>, key: &str, all: &[(&str, T)]) -> Option<T> {
+        let text = self.text(fields, key)?;
+        let found = all.iter().find(|(name, _)| *name == text).map(|(_, meaning)| *meaning);
+        if found.is_none() {
+            self.unknown_word(&fields.path.key(key), key, text, all.iter().map(|(name, _)| *name));
+        }
+        found
+    }
+
+    /// A text that is none of the words allowed.
+    pub(super) fn unknown_word<'k>(
+        &mut self,
+        path: &Path,
+        key: &str,
+        text: &str,
+        known: impl Iterator<Item = &'k str> + Clone,
+    ) {
+        let words = known.clone().collect::<Vec<_>>().join(", ");
+        let message = format!("`{key}` must be one of {words}, not {}", quoted(text));
+        let mend = super::nearest::nearest(text, known).map(|word| format!("write {}", quoted(word)));
+        self.error(diagnostic::WRONG_VALUE, path, message, mend.unwrap_or_default());
+    }
+
+    /// Refuses every key but the known ones.
+    pub(super) fn known_keys(&mut self, fields: &Fields<'_>, known: &[&str]) {
+        for key in fields.map.keys().filter(|key| !known.contains(&key.as_str())) {
+            self.unknown_key(&fields.path, key, known.iter().copied());
+        }
+    }
+
+    /// A key that means nothing.
+    pub(super) fn unknown_key<'k>(&mut self, path: &Path, key: &str, known: impl Iterator<Item = &'k str> + Clone) {
+        let message = format!("unknown key {}", quoted(key));
+        self.error_at_key(diagnostic::UNKNOWN_KEY, &path.key(key), message, write_instead(key, known));
+    }
+
+    /// A key of the language that does not work yet.
+    pub(super) fn later_key(&mut self, path: &Path, key: &str) {
+        let message = format!("`{key}` is not in this build yet");
+        self.error_at_key(diagnostic::NOT_IN_BUILD, &path.key(key), message, "leave it out");
+    }
+
+    /// Warns of whole numbers that the hash sees rounded.
+    pub(super) fn inexact_numbers(&mut self, value: &Value, path: &Path) {
+        match value {
+            Value::Number(number) if !number.is_exact_double() => {
+                let shown = crate::json::compact(value);
+                let message = format!("{shown} is not exact as a double, and the definition's hash sees it rounded");
+                self.warning(diagnostic::INEXACT_NUMBER, path, message, format!("write it as text: \"{shown}\""));
+            }
+            Value::List(items) => {
+                items.iter().enumerate().for_each(|(at, item)| self.inexact_numbers(item, &path.index(at)));
+            }
+            Value::Map(map) => map.iter().for_each(|(key, field)| self.inexact_numbers(field, &path.key(key))),
+            _ => {}
+        }
+    }
+}
+
+/// Whether the search for inexact numbers, which makes a path for every part, would find any.
+pub(super) fn has_inexact_numbers(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => !number.is_exact_double(),
+        Value::List(items) => items.iter().any(has_inexact_numbers),
+        Value::Map(map) => map.values().any(has_inexact_numbers),
+        _ => false,
+    }
+}
+
+/// The way to a part of a part.
+pub(super) fn joined(base: &Path, rest: &Path) -> Path {
+    rest.segments().iter().fold(base.clone(), |path, segment| match segment {
+        crate::document::Segment::Key(key) => path.key(key),
+        crate::document::Segment::Index(index) => path.index(*index),
+    })
+}
+
+/// A name between backticks, cut where it is long.
+pub(super) fn named(name: &str) -> String {
+    format!("`{}`", quoted(name).trim_matches('"'))
+}

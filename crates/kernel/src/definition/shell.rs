@@ -1,0 +1,144 @@
+//! Shell steps: a script that is text of the author, and values that reach it through its environment only.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use super::{
+    references::Reader,
+    report::{Fields, named},
+    work::{effect, is_whole, literal},
+};
+use crate::{
+    diagnostic::{self, quoted},
+    document::Path,
+    plan::Work,
+    reference::Reference,
+    script::{self, VARIABLE_PREFIX},
+    template::{Piece, Template, text_form},
+    value::Value,
+};
+
+const KEYS: [&str; 3] = ["command", "cwd", "env"];
+
+/// Names that the engine gives to a script itself.
+const OWN_PREFIX: &str = "MAINSPRING_";
+
+impl Reader<'_, '_> {
+    /// Reads the keys of a shell step, wherever they stand.
+    pub(super) fn shell(&mut self, fields: &Fields<'_>) -> Option<Work> {
+        if !fields.has("command") {
+            self.report.missing(fields, "command", "say what the script is");
+        }
+        let command = self.report.filled_text(fields, "command");
+        let script = command.and_then(|command| self.script(command, &fields.path.key("command")));
+        let cwd = self.report.filled_text(fields, "cwd").and_then(|_| self.text_field(fields, "cwd"));
+        let mut env = self.env(fields);
+        let (text, references) = script?;
+        env.extend(
+            references
+                .into_iter()
+                .map(|(name, reference)| (name, Template::Text([Piece::Reference(reference)].into()))),
+        );
+        env.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Some(effect("bash", [("command", Some(literal(text))), ("cwd", cwd), ("env", Some(Template::Map(env)))]))
+    }
+
+    /// `tool: bash` is a shell step by another name.
+    pub(super) fn shell_tool(&mut self, fields: &Fields<'_>) -> Option<Work> {
+        if !fields.has("arguments") {
+            self.report.missing(
+                fields,
+                "arguments",
+                "write {command: …}: `bash` as a tool takes what a `bash` step takes",
+            );
+        }
+        let arguments = self.report.object(fields, "arguments")?;
+        self.report.known_keys(&arguments, &KEYS);
+        self.shell(&arguments)
+    }
+
+    /// The prepared text of a script, and the variables that stand for its references.
+    fn script(&mut self, command: &str, path: &Path) -> Option<(String, Vec<(String, Reference)>)> {
+        if is_whole(&Value::text(command)) {
+            // Inside a script an unknown name is text, but a text that is nothing else is refused as everywhere.
+            self.template(&Value::text(command), path);
+        }
+        match script::prepare(command, |name| self.root_of(name).is_some()) {
+            Ok(script) => {
+                let references = script.references.iter().enumerate();
+                let read = references.map(|(at, text)| {
+                    Some((format!("{VARIABLE_PREFIX}{at}"), self.whole_reference(&format!("@{text}"), path)?))
+                });
+                let read: Vec<_> = read.collect();
+                Some((script.text, read.into_iter().collect::<Option<_>>()?))
+            }
+            Err(problems) => {
+                let has_lines = command.trim_end().contains('\n');
+                // Problems come in the order of the text, so that its lines are counted once for all of them.
+                let (mut line, mut counted) = (1, 0);
+                for problem in problems {
+                    let between = command.as_bytes().get(counted..problem.offset).unwrap_or_default();
+                    line += between.iter().filter(|byte| **byte == b'\n').count();
+                    counted = problem.offset;
+                    let line = if has_lines { format!("line {line} of the script: ") } else { String::new() };
+                    let message = format!("{line}`@{}` stands {}", problem.reference, problem.place.describe());
+                    self.report.error(diagnostic::REFERENCE_IN_SCRIPT, path, message, phrase(problem.place.mend()));
+                }
+                None
+            }
+        }
+    }
+
+    /// The variables of a script: every value is text by then.
+    fn env(&mut self, fields: &Fields<'_>) -> Vec<(String, Template)> {
+        let Some(env) = self.report.object(fields, "env") else { return Vec::new() };
+        let mut variables = Vec::new();
+        for name in env.map.keys() {
+            self.check_variable_name(name, &env.path);
+            if let Some(value) = self.text_field(&env, name) {
+                variables.push((name.to_string(), value));
+            }
+        }
+        variables
+    }
+
+    fn check_variable_name(&mut self, name: &str, path: &Path) {
+        let mut letters = name.chars();
+        let begins = letters.next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
+        if !begins || !letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
+            let message = format!("{} is no name of a shell variable", quoted(name));
+            let mend = "write a letter or `_`, then letters, digits and `_`";
+            self.report.error_at_key(diagnostic::BAD_NAME, &path.key(name), message, mend);
+        }
+        if name.starts_with(OWN_PREFIX) {
+            let message = format!("{}: names that begin with `{OWN_PREFIX}` are the engine's", named(name));
+            self.report.error_at_key(diagnostic::BAD_NAME, &path.key(name), message, "write another name");
+        }
+    }
+
+    /// A field as a template that gives text: what is a value by itself is turned into text here.
+    fn text_field(&mut self, fields: &Fields<'_>, key: &str) -> Option<Template> {
+        match self.field(fields, key)? {
+            Template::Whole(reference) => Some(Template::Text([Piece::Reference(reference)].into())),
+            Template::Literal(value) if !fields.get(key).is_some_and(is_whole) => Some(literal(text_form(&value))),
+            Template::Literal(_) => None,
+            text @ Template::Text(_) => Some(text),
+            Template::List(_) | Template::Map(_) => {
+                let kind = fields.get(key).map_or("a value", Value::kind);
+                let message = format!("`{key}` is {kind} with references inside, and a variable holds text");
+                let mend = "refer to one value, or give it as several variables";
+                self.report.error(diagnostic::MISPLACED_REFERENCE, &fields.path.key(key), message, mend);
+                None
+            }
+        }
+    }
+}
+
+/// A sentence as a part of one, as all mends are.
+fn phrase(sentence: &str) -> String {
+    let mut letters = sentence.strip_suffix('.').unwrap_or(sentence).chars();
+    letters.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(letters).collect()
+}

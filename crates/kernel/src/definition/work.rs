@@ -1,0 +1,251 @@
+//! What each type of step does, from its own keys.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use super::{
+    kinds::Kind,
+    references::{Reader, settled},
+    report::{Fields, named},
+    steps::refuse_type,
+};
+use crate::{
+    diagnostic::{self, quoted},
+    limits::{APPROVAL_COUNT_MAX, APPROVAL_TTL_DEFAULT_MS, NAME_CHARS_MAX, WAIT_MAX_MS},
+    plan::{Decision, Gate, Work},
+    template::Template,
+    value::{Map, Value},
+};
+
+/// The least time that `agent_message` may ask for, in milliseconds (second specification).
+const AWAIT_MIN_MS: u64 = 1000;
+
+/// Whether a tool step is a shell step by another name.
+pub(super) fn is_shell_tool(kind: &Kind, fields: &Fields<'_>) -> bool {
+    kind.name == "tool" && fields.get("tool").and_then(Value::as_text) == Some("bash")
+}
+
+impl Reader<'_, '_> {
+    /// Reads what a step does; what is wrong with it is reported.
+    pub(super) fn work(&mut self, kind: &Kind, fields: &Fields<'_>) -> Option<Work> {
+        match kind.name {
+            "bash" => self.shell(fields),
+            "tool" if is_shell_tool(kind, fields) => self.shell_tool(fields),
+            "tool" => self.tool(fields),
+            "agent" => self.agent(fields),
+            "agent_message" => self.agent_message(fields),
+            "conditional" => self.conditional(fields),
+            "parallel" => self.parallel(fields),
+            "approval" => self.approval(fields),
+            "sleep" => self.sleep(fields),
+            "signal" => self.signal(fields),
+            "return" => {
+                Some(Work::Return { output: self.field(fields, "input").unwrap_or(Template::Literal(Value::Null)) })
+            }
+            _ => {
+                refuse_type(kind, fields, self.report);
+                None
+            }
+        }
+    }
+
+    fn tool(&mut self, fields: &Fields<'_>) -> Option<Work> {
+        if !fields.has("tool") {
+            self.report.missing(fields, "tool", "say which tool");
+        }
+        let tool = self.report.filled_text(fields, "tool").map(String::from);
+        if let Some(name) = tool.as_deref().filter(|name| name.starts_with('@')) {
+            let message = format!("`tool` is a name and does not refer: {}", quoted(name));
+            self.report.error(
+                diagnostic::MISPLACED_REFERENCE,
+                &fields.path.key("tool"),
+                message,
+                "write the tool's name",
+            );
+        }
+        let arguments = self.field(fields, "arguments").unwrap_or(Template::Literal(Map::new().into()));
+        let is_object = matches!(arguments, Template::Map(_) | Template::Whole(_) | Template::Literal(Value::Map(_)));
+        if let Some(value) = fields.get("arguments").filter(|value| !is_object && !is_whole(value)) {
+            self.report.wrong_kind(
+                &fields.path.key("arguments"),
+                "arguments",
+                "an object or a reference to one",
+                value,
+            );
+        }
+        Some(effect("tool", [("tool", Some(literal(tool?))), ("arguments", Some(arguments))]))
+    }
+
+    fn agent(&mut self, fields: &Fields<'_>) -> Option<Work> {
+        let goal = self.one_text(fields, ["goal", "content", "message"], "say what the agent is to do");
+        let context = self.field(fields, "context");
+        Some(effect("agent", [("goal", Some(goal?)), ("context", context)]))
+    }
+
+    fn agent_message(&mut self, fields: &Fields<'_>) -> Option<Work> {
+        let content = self.one_text(fields, ["content", "message", "goal"], "say what the message is");
+        let interrupt = self.report.bool(fields, "interrupt").map(literal);
+        let await_response = self.report.bool(fields, "await_response").map(literal);
+        let await_timeout_ms = self.report.whole(fields, "await_timeout_ms", AWAIT_MIN_MS..=WAIT_MAX_MS).map(literal);
+        let params = [
+            ("content", Some(content?)),
+            ("interrupt", interrupt),
+            ("await_response", await_response),
+            ("await_timeout_ms", await_timeout_ms),
+        ];
+        Some(effect("agent_message", params))
+    }
+
+    /// The text under exactly one of some keys, the first of which is the one to recommend.
+    fn one_text(&mut self, fields: &Fields<'_>, keys: [&str; 3], purpose: &str) -> Option<Template> {
+        let given: Vec<&str> = keys.into_iter().filter(|key| fields.has(key)).collect();
+        match given.as_slice() {
+            [] => {
+                self.report.missing(fields, keys[0], purpose);
+                None
+            }
+            [key] => {
+                self.report.filled_text(fields, key)?;
+                self.field(fields, key)
+            }
+            [first, second, ..] => {
+                let message = format!("`{first}` and `{second}` mean the same here");
+                self.report.error_at_key(
+                    diagnostic::EXCLUSIVE_KEYS,
+                    &fields.path.key(second),
+                    message,
+                    "keep one of them",
+                );
+                None
+            }
+        }
+    }
+
+    fn conditional(&mut self, fields: &Fields<'_>) -> Option<Work> {
+        if !fields.has("condition") {
+            self.report.missing(fields, "condition", "say when `then` is taken");
+        }
+        let condition = fields.get("condition").and_then(|value| self.condition(value, &fields.path.key("condition")));
+        if !fields.has("then") && !fields.has("else") {
+            self.report.missing(fields, "then", "give it steps in `then`, in `else`, or in both");
+        }
+        let branch = |key| self.entry().branches.iter().find(|(name, _)| *name == key).map(|(_, block)| *block);
+        let (then, otherwise) = (branch("then"), branch("else"));
+        Some(Work::Conditional { condition: condition?, then: then?, otherwise })
+    }
+
+    fn parallel(&mut self, fields: &Fields<'_>) -> Option<Work> {
+        if !fields.has("steps") {
+            self.report.missing(fields, "steps", "each of its steps is a branch");
+        }
+        self.entry().branches.first().map(|(_, block)| Work::Parallel { block: *block })
+    }
+
+    fn approval(&mut self, fields: &Fields<'_>) -> Option<Work> {
+        self.report.filled_text(fields, "prompt");
+        let question = format!("Approval required for step {}", self.entry().id);
+        let prompt = self.field(fields, "prompt").unwrap_or(literal(question));
+        let items = self.field(fields, "items").unwrap_or(literal(Vec::<Value>::new()));
+        let approvers = self.approvers(fields);
+        let count = self.report.whole_32(fields, "count", 1..=APPROVAL_COUNT_MAX).unwrap_or(1);
+        if !approvers.is_empty() && count as usize > approvers.len() {
+            let message = format!("`count` asks for {count} of {} `approvers`", approvers.len());
+            self.report.error(
+                diagnostic::WRONG_VALUE,
+                &fields.path.key("count"),
+                message,
+                "name more people, or ask for fewer",
+            );
+        }
+        let ttl_ms = self.report.whole(fields, "ttlMs", 1..=WAIT_MAX_MS).unwrap_or(APPROVAL_TTL_DEFAULT_MS);
+        let decisions = [Decision::Deny, Decision::Approve].map(|decision| (decision.name(), decision));
+        let on_timeout = self.report.word(fields, "onTimeout", &decisions).unwrap_or(Decision::Deny);
+        Some(Work::Approval(Gate { prompt, items, approvers, count, ttl_ms, on_timeout }))
+    }
+
+    fn approvers(&mut self, fields: &Fields<'_>) -> Vec<String> {
+        let path = fields.path.key("approvers");
+        let mut approvers: Vec<String> = Vec::new();
+        let Some(items) = self.report.list(fields, "approvers") else { return approvers };
+        if items.is_empty() {
+            let mend = "leave it out: then the owner and the admins decide";
+            self.report.error(diagnostic::EMPTY, &path, "`approvers` is empty", mend);
+        }
+        let mut seen = alloc::collections::BTreeSet::new();
+        for (at, item) in items.iter().enumerate() {
+            match item.as_text() {
+                None => self.report.wrong_kind(&path.index(at), "approvers", "a list of names", item),
+                Some(name) if name.trim().is_empty() => {
+                    self.report.error(diagnostic::EMPTY, &path.index(at), "a blank name", "")
+                }
+                Some(name) if !seen.insert(name) => {
+                    let message = format!("{} stands in `approvers` twice", named(name));
+                    self.report.error(diagnostic::WRONG_VALUE, &path.index(at), message, "keep one of them");
+                }
+                Some(name) => approvers.push(name.to_string()),
+            }
+        }
+        approvers
+    }
+
+    fn sleep(&mut self, fields: &Fields<'_>) -> Option<Work> {
+        let Some(value) = fields.get("durationMs") else {
+            self.report.missing(fields, "durationMs", "say how many milliseconds");
+            return None;
+        };
+        let duration_ms = match value {
+            Value::Number(_) => literal(self.report.whole(fields, "durationMs", 0..=WAIT_MAX_MS)?),
+            value if is_whole(value) => self.field(fields, "durationMs")?,
+            other => {
+                let wanted = "a whole number of milliseconds or a reference to one";
+                self.report.wrong_kind(&fields.path.key("durationMs"), "durationMs", wanted, other);
+                return None;
+            }
+        };
+        Some(Work::Sleep { duration_ms })
+    }
+
+    fn signal(&mut self, fields: &Fields<'_>) -> Option<Work> {
+        if !fields.has("signal") {
+            self.report.missing(fields, "signal", "say which signal is waited for");
+        }
+        let name = self.report.filled_text(fields, "signal")?;
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.' | ':' | '/');
+        if !name.chars().all(is_plain) {
+            let message = format!("{} is no name of a signal", quoted(name));
+            let mend = "use letters, digits and `_ - . : /`";
+            self.report.error(diagnostic::BAD_NAME, &fields.path.key("signal"), message, mend);
+        }
+        if name.chars().nth(NAME_CHARS_MAX).is_some() {
+            let message = format!("`signal` has more than {NAME_CHARS_MAX} characters");
+            self.report.error(diagnostic::TOO_LARGE, &fields.path.key("signal"), message, "write a shorter one");
+        }
+        Some(Work::Signal { name: name.to_string() })
+    }
+
+    /// A field that may refer, if it is there.
+    pub(super) fn field(&mut self, fields: &Fields<'_>, key: &str) -> Option<Template> {
+        fields.get(key).map(|value| self.template(value, &fields.path.key(key)))
+    }
+}
+
+/// An effect of the given name with the parameters that are there.
+pub(super) fn effect<'k>(name: &str, params: impl IntoIterator<Item = (&'k str, Option<Template>)>) -> Work {
+    let mut params: Vec<_> = params.into_iter().filter_map(|(key, param)| Some((key.to_string(), param?))).collect();
+    // Objects are sorted, and a plan reads back from its stored form as it was.
+    params.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Work::Effect { effect: name.to_string(), params: settled(Template::Map(params)) }
+}
+
+pub(super) fn literal(value: impl Into<Value>) -> Template {
+    Template::Literal(value.into())
+}
+
+/// Whether a value is one whole reference, known or not.
+pub(super) fn is_whole(value: &Value) -> bool {
+    let body = value.as_text().and_then(|text| text.strip_prefix('@'));
+    body.is_some_and(|body| crate::reference::length(body).is_some_and(|(_, all)| all == body.len()))
+}

@@ -1,0 +1,293 @@
+//! What is wrong with a definition: where, what, and what to write instead.
+//!
+//! Diagnostics are collected and not thrown: an author hears of all mistakes at once, in the order of the document.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+use core::fmt;
+
+use crate::{
+    document::{Path, Place, ReadError},
+    value::Value,
+};
+
+/// One finding in a definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Whether the definition is refused for it.
+    pub severity: Severity,
+    /// What a program branches on: one of [`CODES`].
+    pub code: &'static str,
+    /// The way to the part that it is about.
+    pub path: Path,
+    /// Where that part stands, for what was read from text.
+    pub place: Option<Place>,
+    /// What is wrong. Text of the author stands in it quoted and cut.
+    pub message: String,
+    /// What to write instead; empty where the message says it all.
+    pub mend: String,
+}
+
+/// How much a finding weighs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The definition is refused.
+    Error,
+    /// The definition is taken as it is.
+    Warning,
+}
+
+impl Severity {
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// Every code and what it means. The list is closed: codes are added, and none changes its meaning.
+pub const CODES: [(&str, &str); 23] = [
+    (UNREADABLE, "the text is no JSON or YAML of ours"),
+    (TOO_LARGE, "more steps, deeper blocks, deeper values or longer names than the limits allow"),
+    (NOT_IN_BUILD, "a part of the language that this build does not run yet"),
+    (UNKNOWN_KEY, "a key that means nothing here"),
+    (MISPLACED_KEY, "a key that belongs to another kind of step"),
+    (MISSING_KEY, "a key that has to be there"),
+    (EXCLUSIVE_KEYS, "keys of which one excludes the other"),
+    (UNKNOWN_TYPE, "a step type that nobody knows"),
+    (WRONG_KIND, "a value of another kind than asked for, as text for a number"),
+    (WRONG_VALUE, "a value of the right kind that is out of range or not among the words allowed"),
+    (EMPTY, "a blank text or an empty list where something has to be"),
+    (BAD_NAME, "a name that references could not use"),
+    (DUPLICATE_ID, "two steps of one id"),
+    (DUPLICATE_OUTPUT_VARIABLE, "two branches that run at the same time and write one output variable"),
+    (BAD_CONDITION, "what is no condition"),
+    (UNKNOWN_REFERENCE, "a reference to a name or property that is not known"),
+    (REFERENCE_TO_ITSELF, "a step that refers to itself or to a step around it"),
+    (REFERENCE_TO_LATER, "a reference to a step that has not ended by then"),
+    (REFERENCE_INTO_PARALLEL, "a reference to a step that runs at the same time"),
+    (REFERENCE_IN_SCRIPT, "a reference at a place in a script where no quoted expansion can stand"),
+    (MISPLACED_REFERENCE, "a reference where the value has to be written out"),
+    (REFERENCE_TO_OUTPUT_VARIABLE, "warning: `@vars` does not hold output variables"),
+    (INEXACT_NUMBER, "warning: a whole number that the definition's hash sees rounded"),
+];
+
+/// See [`CODES`].
+pub const UNREADABLE: &str = "unreadable";
+/// See [`CODES`].
+pub const TOO_LARGE: &str = "too_large";
+/// See [`CODES`].
+pub const NOT_IN_BUILD: &str = "not_in_build";
+/// See [`CODES`].
+pub const UNKNOWN_KEY: &str = "unknown_key";
+/// See [`CODES`].
+pub const MISPLACED_KEY: &str = "misplaced_key";
+/// See [`CODES`].
+pub const MISSING_KEY: &str = "missing_key";
+/// See [`CODES`].
+pub const EXCLUSIVE_KEYS: &str = "exclusive_keys";
+/// See [`CODES`].
+pub const UNKNOWN_TYPE: &str = "unknown_type";
+/// See [`CODES`].
+pub const WRONG_KIND: &str = "wrong_kind";
+/// See [`CODES`].
+pub const WRONG_VALUE: &str = "wrong_value";
+/// See [`CODES`].
+pub const EMPTY: &str = "empty";
+/// See [`CODES`].
+pub const BAD_NAME: &str = "bad_name";
+/// See [`CODES`].
+pub const DUPLICATE_ID: &str = "duplicate_id";
+/// See [`CODES`].
+pub const DUPLICATE_OUTPUT_VARIABLE: &str = "duplicate_output_variable";
+/// See [`CODES`].
+pub const BAD_CONDITION: &str = "bad_condition";
+/// See [`CODES`].
+pub const UNKNOWN_REFERENCE: &str = "unknown_reference";
+/// See [`CODES`].
+pub const REFERENCE_TO_ITSELF: &str = "reference_to_itself";
+/// See [`CODES`].
+pub const REFERENCE_TO_LATER: &str = "reference_to_later";
+/// See [`CODES`].
+pub const REFERENCE_INTO_PARALLEL: &str = "reference_into_parallel";
+/// See [`CODES`].
+pub const REFERENCE_IN_SCRIPT: &str = "reference_in_script";
+/// See [`CODES`].
+pub const MISPLACED_REFERENCE: &str = "misplaced_reference";
+/// See [`CODES`].
+pub const REFERENCE_TO_OUTPUT_VARIABLE: &str = "reference_to_output_variable";
+/// See [`CODES`].
+pub const INEXACT_NUMBER: &str = "inexact_number";
+
+/// Characters of a source line that are shown; a definition may be one line of a megabyte.
+const SHOWN_CHARS_MAX: usize = 100;
+
+/// Characters of an author's text that a message repeats.
+const QUOTED_CHARS_MAX: usize = 60;
+
+impl Diagnostic {
+    /// `{severity, code, path, line, column, message, mend}`; line and column are null without a text.
+    pub fn to_value(&self) -> Value {
+        Value::map([
+            ("severity", self.severity.name().into()),
+            ("code", self.code.into()),
+            ("path", self.path.to_string().into()),
+            ("line", self.place.map(|place| place.line).into()),
+            ("column", self.place.map(|place| place.column).into()),
+            ("message", self.message.as_str().into()),
+            ("mend", self.mend.as_str().into()),
+        ])
+    }
+
+    /// The finding with the line of the source that it is about and a caret under the place: several lines of plain
+    /// text, the last one ended. Without a place, or where the source has no such line, the lines are left out.
+    pub fn render(&self, source: &str) -> String {
+        let mut out = format!("{}[{}]: {}\n", self.severity.name(), self.code, self.message);
+        let excerpt = self.place.and_then(|place| Excerpt::of(source, place).map(|excerpt| (place, excerpt)));
+        let number = excerpt.as_ref().map(|(place, _)| place.line.to_string()).unwrap_or_default();
+        let margin = " ".repeat(number.len());
+        let place = self.place.map(|place| format!("{place} ")).unwrap_or_default();
+        out.push_str(format!("{margin}--> {place}{}", self.path).trim_end());
+        out.push('\n');
+        if let Some((_, excerpt)) = excerpt {
+            out.push_str(&format!("{margin} |\n{}\n", format!("{number} | {}", excerpt.line).trim_end()));
+            out.push_str(&format!("{margin} | {}^\n", excerpt.indent));
+        }
+        if !self.mend.is_empty() {
+            out.push_str(&format!("{margin} = {}\n", self.mend));
+        }
+        out
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = self.place {
+            write!(out, "{place} ")?;
+        }
+        if !self.path.segments().is_empty() {
+            write!(out, "{}: ", self.path)?;
+        }
+        write!(out, "{} [{}]", self.message, self.code)?;
+        if self.mend.is_empty() { Ok(()) } else { write!(out, "; {}", self.mend) }
+    }
+}
+
+impl From<ReadError> for Diagnostic {
+    fn from(error: ReadError) -> Self {
+        Self {
+            severity: Severity::Error,
+            code: UNREADABLE,
+            path: Path::root(),
+            place: Some(error.place),
+            message: plain(&error.message),
+            mend: error.mend,
+        }
+    }
+}
+
+/// A part of a source line, and what stands under it before the caret.
+struct Excerpt {
+    line: String,
+    indent: String,
+}
+
+impl Excerpt {
+    fn of(source: &str, place: Place) -> Option<Self> {
+        let line = source.lines().nth(usize::try_from(place.line).ok()?.checked_sub(1)?)?;
+        let caret = usize::try_from(place.column).ok()?.checked_sub(1)?;
+        let start = if caret < SHOWN_CHARS_MAX { 0 } else { caret - SHOWN_CHARS_MAX / 2 };
+        let letters: Vec<char> = line.chars().skip(start).take(SHOWN_CHARS_MAX + 1).collect();
+        let (shown, is_cut) = match letters.get(..SHOWN_CHARS_MAX) {
+            Some(shown) if letters.len() > SHOWN_CHARS_MAX => (shown, true),
+            _ => (letters.as_slice(), false),
+        };
+        let (before, after) = (if start > 0 { "…" } else { "" }, if is_cut { "…" } else { "" });
+        let shown: String = shown.iter().copied().map(visible).collect();
+        // A tab is as wide as the reader's terminal makes it, so the same tab stands under it.
+        let mut indent: String = shown.chars().map(|letter| if letter == '\t' { '\t' } else { ' ' }).collect();
+        indent.truncate((caret - start).min(indent.len()));
+        indent.extend(core::iter::repeat_n(' ', (caret - start).saturating_sub(indent.len()) + before.chars().count()));
+        Some(Self { line: format!("{before}{shown}{after}"), indent })
+    }
+}
+
+/// A text of the author inside a message: quoted, escaped, and cut where it is long.
+pub(crate) fn quoted(text: &str) -> String {
+    if text.chars().nth(QUOTED_CHARS_MAX).is_none() {
+        return format!("{text:?}");
+    }
+    let start: String = text.chars().take(QUOTED_CHARS_MAX).collect();
+    format!("{:?}", start + "…")
+}
+
+/// No definition steers the terminal of who reads about it.
+fn plain(text: &str) -> String {
+    text.chars().map(visible).collect()
+}
+
+fn visible(letter: char) -> char {
+    if letter.is_control() && letter != '\t' { '\u{fffd}' } else { letter }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(line: u32, column: u32) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Error,
+            code: UNKNOWN_TYPE,
+            path: Path::root().key("steps").index(0).key("type"),
+            place: Some(Place { line, column }),
+            message: "unknown step type \"tol\"".into(),
+            mend: "write \"tool\"".into(),
+        }
+    }
+
+    fn check(source: &str, line: u32, column: u32, shown: &str) {
+        let rendered = at(line, column).render(source);
+        let lines: Vec<_> = rendered.lines().skip(3).take_while(|line| !line.contains('=')).collect();
+        assert_eq!(lines.join("\n"), shown, "{rendered}");
+    }
+
+    #[test]
+    fn the_line_and_the_caret() {
+        check("a\nb: tol\n", 2, 4, "2 | b: tol\n  |    ^");
+        check("\tb: tol\r\n", 1, 5, "1 | \tb: tol\n  | \t   ^");
+        check("a\u{1b}[31m: x", 1, 1, "1 | a\u{fffd}[31m: x\n  | ^");
+        check("a", 1, 3, "1 | a\n  |   ^");
+        check("a", 7, 1, "");
+        check("", 1, 1, "");
+        let long = "x".repeat(1000);
+        check(&long, 1, 1, &format!("1 | {}…\n  | ^", "x".repeat(100)));
+        check(&long, 1, 500, &format!("1 | …{}…\n  | {}^", "x".repeat(100), " ".repeat(51)));
+        check("é: tol", 1, 4, "1 | é: tol\n  |    ^");
+    }
+
+    #[test]
+    fn forms() {
+        assert_eq!(at(3, 5).to_string(), "3:5 steps[0].type: unknown step type \"tol\" [unknown_type]; write \"tool\"");
+        let placeless = Diagnostic { place: None, path: Path::root(), mend: String::new(), ..at(1, 1) };
+        assert_eq!(placeless.to_string(), "unknown step type \"tol\" [unknown_type]");
+        assert_eq!(placeless.render("x"), "error[unknown_type]: unknown step type \"tol\"\n-->\n");
+        assert_eq!(
+            crate::json::compact(&at(3, 5).to_value()),
+            r#"{"code":"unknown_type","column":5,"line":3,"mend":"write \"tool\"","message":"unknown step type \"tol\"","path":"steps[0].type","severity":"error"}"#
+        );
+        assert_eq!(quoted(&"a".repeat(61)), format!("\"{}…\"", "a".repeat(60)));
+    }
+
+    #[test]
+    fn codes_are_unique() {
+        let mut codes: Vec<_> = CODES.iter().map(|(code, _)| *code).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), CODES.len());
+    }
+}

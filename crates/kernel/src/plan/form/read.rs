@@ -1,0 +1,411 @@
+//! Reads stored plans. What is stored is data from outside: nothing of it is believed, and nothing of it can panic.
+
+use alloc::{
+    boxed::Box,
+    collections::BTreeMap,
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use super::{FORMAT, PlanError};
+use crate::{
+    condition::{Condition, Operator, Test},
+    definition::references::settled,
+    document::Path,
+    failure::Class,
+    hash::Hash,
+    limits::{DEPTH_MAX, PLAN_STEPS_MAX},
+    plan::{
+        Backoff, Block, Constraints, Decision, Delay, Gate, OnError, OnInterrupted, Order, Plan, Retry, Step, Work,
+    },
+    reference::{self, Reference, Root},
+    template::{Piece, Template},
+    value::{Map, Value},
+};
+
+const PLAN_KEYS: &[&str] = &["format", "name", "version", "workflowHash", "constraints", "steps"];
+const CONSTRAINT_KEYS: &[&str] = &["maxSteps", "maxParallel", "timeoutMs", "allowSelfModification"];
+const STEP_KEYS: &[&str] = &["id", "type", "when", "retry", "timeoutMs", "onError", "onInterrupted", "outputVariable"];
+const RETRY_KEYS: &[&str] = &["maxAttempts", "delay", "jitterPermille", "retryOn", "neverOn"];
+const APPROVAL_KEYS: &[&str] = &["prompt", "items", "approvers", "count", "ttlMs", "onTimeout"];
+
+/// Where steps stand inside a step, in the order in which they are numbered.
+const BRANCH_KEYS: [&str; 3] = ["then", "else", "steps"];
+
+/// A plan of its stored form.
+pub(super) fn plan(value: &Value) -> Result<Plan, PlanError> {
+    let part = Part { value, path: Path::root() };
+    part.known(&[PLAN_KEYS])?;
+    let format = part.field("format")?;
+    if format.value.as_u64() != Some(FORMAT) {
+        return Err(format.error("a form that this build does not know"));
+    }
+    let steps = part.field("steps")?;
+    let mut names = BTreeMap::new();
+    learn_names(&steps, &mut names, 0)?;
+    let mut reader = Reader { names, blocks: Vec::new(), steps: Vec::new() };
+    reader.block(&steps, None, Order::Sequence)?;
+    Ok(Plan {
+        name: part.optional("name", Part::text)?,
+        version: part.optional("version", Part::text)?,
+        workflow_hash: workflow_hash(&part.field("workflowHash")?)?,
+        constraints: part.optional("constraints", constraints)?.unwrap_or_default(),
+        blocks: reader.blocks,
+        steps: reader.steps,
+    })
+}
+
+/// A part of the stored form and the way to it.
+struct Part<'v> {
+    value: &'v Value,
+    path: Path,
+}
+
+impl<'v> Part<'v> {
+    fn error(&self, message: impl Into<String>) -> PlanError {
+        PlanError { path: self.path.clone(), message: message.into() }
+    }
+
+    fn map(&self) -> Result<&'v Map, PlanError> {
+        self.value.as_map().ok_or_else(|| self.error("an object should be here"))
+    }
+
+    /// An error unless this is an object with no keys but these.
+    fn known(&self, known: &[&[&str]]) -> Result<(), PlanError> {
+        match self.map()?.keys().find(|key| !known.iter().any(|keys| keys.contains(&key.as_str()))) {
+            Some(key) => Err(self.error(format!("the key {key:?} is not known to this build"))),
+            None => Ok(()),
+        }
+    }
+
+    fn field(&self, key: &str) -> Result<Part<'v>, PlanError> {
+        self.get(key).ok_or_else(|| self.error(format!("{key:?} is missing")))
+    }
+
+    fn get(&self, key: &str) -> Option<Part<'v>> {
+        self.value.get(key).map(|value| Part { value, path: self.path.key(key) })
+    }
+
+    fn optional<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&Part<'v>) -> Result<T, PlanError>,
+    ) -> Result<Option<T>, PlanError> {
+        self.get(key).map(|part| read(&part)).transpose()
+    }
+
+    fn items(&self) -> Result<impl Iterator<Item = Part<'v>> + use<'v, '_>, PlanError> {
+        let items = self.value.as_list().ok_or_else(|| self.error("a list should be here"))?;
+        Ok(items.iter().enumerate().map(|(at, value)| Part { value, path: self.path.index(at) }))
+    }
+
+    fn text(&self) -> Result<String, PlanError> {
+        self.value.as_text().map(ToString::to_string).ok_or_else(|| self.error("a text should be here"))
+    }
+
+    fn u64(&self) -> Result<u64, PlanError> {
+        self.value.as_u64().ok_or_else(|| self.error("a whole number should be here"))
+    }
+
+    fn u32(&self) -> Result<u32, PlanError> {
+        u32::try_from(self.u64()?).map_err(|_| self.error("a whole number below 2^32 should be here"))
+    }
+
+    fn positive(&self) -> Result<u32, PlanError> {
+        self.u32().and_then(|number| if number == 0 { Err(self.error("0 is too few")) } else { Ok(number) })
+    }
+
+    fn bool(&self) -> Result<bool, PlanError> {
+        self.value.as_bool().ok_or_else(|| self.error("true or false should be here"))
+    }
+
+    /// The meaning of a word.
+    fn word<T>(&self, meaning: impl FnOnce(&str) -> Option<T>) -> Result<T, PlanError> {
+        self.value.as_text().and_then(meaning).ok_or_else(|| self.error("a word that is not known here"))
+    }
+}
+
+/// Every id and its number, before any reference is read: steps may name others that come later.
+fn learn_names(steps: &Part<'_>, names: &mut BTreeMap<String, u32>, depth: usize) -> Result<(), PlanError> {
+    if depth > DEPTH_MAX {
+        return Err(steps.error("blocks too deep"));
+    }
+    for step in steps.items()? {
+        let number = names.len();
+        if number >= PLAN_STEPS_MAX {
+            return Err(step.error("too many steps"));
+        }
+        if names.insert(step.field("id")?.text()?, number as u32).is_some() {
+            return Err(step.error("two steps of one id"));
+        }
+        for branch in BRANCH_KEYS.iter().filter_map(|key| step.get(key)) {
+            learn_names(&branch, names, depth + 1)?;
+        }
+    }
+    Ok(())
+}
+
+/// Only the form that is written: one plan has one name.
+fn workflow_hash(part: &Part<'_>) -> Result<Hash, PlanError> {
+    let text = part.text()?;
+    Hash::parse(&text).filter(|hash| hash.prefixed() == text).ok_or_else(|| part.error("a hash should be here"))
+}
+
+fn constraints(part: &Part<'_>) -> Result<Constraints, PlanError> {
+    part.known(&[CONSTRAINT_KEYS])?;
+    Ok(Constraints {
+        max_steps: part.optional("maxSteps", Part::u32)?,
+        max_parallel: part.optional("maxParallel", Part::u32)?,
+        timeout_ms: part.optional("timeoutMs", Part::u64)?,
+        allow_self_modification: part.optional("allowSelfModification", Part::bool)?.unwrap_or_default(),
+    })
+}
+
+/// Numbers blocks and steps as it walks, which is the order in which [`learn_names`] walked.
+struct Reader {
+    names: BTreeMap<String, u32>,
+    blocks: Vec<Block>,
+    steps: Vec<Step>,
+}
+
+impl Reader {
+    fn block(&mut self, steps: &Part<'_>, owner: Option<u32>, order: Order) -> Result<u32, PlanError> {
+        let number = self.blocks.len() as u32;
+        self.blocks.push(Block { owner, order, steps: Vec::new() });
+        for step in steps.items()? {
+            let step_number = self.steps.len() as u32;
+            self.blocks[number as usize].steps.push(step_number);
+            let unfinished = self.step(&step, number)?;
+            self.steps.push(unfinished);
+            let work = self.work(&step, step_number)?;
+            self.steps[step_number as usize].work = work;
+        }
+        Ok(number)
+    }
+
+    /// A step without its work, which is read when the step has its number: steps inside it have higher ones.
+    fn step(&self, part: &Part<'_>, block: u32) -> Result<Step, PlanError> {
+        Ok(Step {
+            id: part.field("id")?.text()?,
+            block,
+            when: part.optional("when", |when| self.condition(when, 0))?,
+            work: Work::Signal { name: String::new() },
+            retry: part.optional("retry", retry)?.unwrap_or_else(Retry::never),
+            timeout_ms: part.optional("timeoutMs", Part::u64)?,
+            on_error: part
+                .optional("onError", |part| part.word(|word| named(OnError::ALL, OnError::name, word)))?
+                .unwrap_or(OnError::Fail),
+            on_interrupted: part
+                .optional("onInterrupted", |part| {
+                    part.word(|word| named(OnInterrupted::ALL, OnInterrupted::name, word))
+                })?
+                .unwrap_or(OnInterrupted::Retry),
+            output_variable: part.optional("outputVariable", Part::text)?,
+        })
+    }
+
+    fn work(&mut self, part: &Part<'_>, number: u32) -> Result<Work, PlanError> {
+        let keys = |keys: &[&str]| part.known(&[STEP_KEYS, keys]);
+        let template = |reader: &Self, key: &str| reader.template(&part.field(key)?);
+        let kind = part.field("type")?;
+        Ok(match kind.text()?.as_str() {
+            "effect" => {
+                keys(&["effect", "params"])?;
+                Work::Effect { effect: part.field("effect")?.text()?, params: template(self, "params")? }
+            }
+            "conditional" => {
+                keys(&["condition", "then", "else"])?;
+                let condition = self.condition(&part.field("condition")?, 0)?;
+                let then = self.block(&part.field("then")?, Some(number), Order::Sequence)?;
+                let otherwise = part.optional("else", |block| self.block(block, Some(number), Order::Sequence))?;
+                Work::Conditional { condition, then, otherwise }
+            }
+            "parallel" => {
+                keys(&["steps"])?;
+                Work::Parallel { block: self.block(&part.field("steps")?, Some(number), Order::Parallel)? }
+            }
+            "approval" => {
+                keys(APPROVAL_KEYS)?;
+                Work::Approval(self.gate(part)?)
+            }
+            "sleep" => {
+                keys(&["durationMs"])?;
+                Work::Sleep { duration_ms: template(self, "durationMs")? }
+            }
+            "signal" => {
+                keys(&["signal"])?;
+                Work::Signal { name: part.field("signal")?.text()? }
+            }
+            "return" => {
+                keys(&["output"])?;
+                Work::Return { output: template(self, "output")? }
+            }
+            _ => return Err(kind.error("a type of work that this build does not know")),
+        })
+    }
+
+    fn gate(&self, part: &Part<'_>) -> Result<Gate, PlanError> {
+        let approvers = |part: &Part<'_>| part.items()?.map(|item| item.text()).collect::<Result<_, _>>();
+        Ok(Gate {
+            prompt: self.template(&part.field("prompt")?)?,
+            items: self.template(&part.field("items")?)?,
+            approvers: part.optional("approvers", approvers)?.unwrap_or_default(),
+            count: part.field("count")?.positive()?,
+            ttl_ms: part.field("ttlMs")?.u64()?,
+            on_timeout: part.field("onTimeout")?.word(Decision::parse)?,
+        })
+    }
+
+    fn condition(&self, part: &Part<'_>, depth: usize) -> Result<Condition, PlanError> {
+        if depth > DEPTH_MAX {
+            return Err(part.error("conditions too deep"));
+        }
+        if let Some(answer) = part.value.as_bool() {
+            return Ok(Condition::Constant(answer));
+        }
+        let several = |key: &str| {
+            part.known(&[&[key]])?;
+            part.field(key)?.items()?.map(|item| self.condition(&item, depth + 1)).collect::<Result<Vec<_>, _>>()
+        };
+        let forms = part.map()?;
+        let has = |key: &str| forms.contains_key(key);
+        if has("ref") {
+            return self.about(part);
+        } else if has("all") {
+            return several("all").map(Condition::All);
+        } else if has("any") {
+            return several("any").map(Condition::Any);
+        } else if has("not") {
+            part.known(&[&["not"]])?;
+            return Ok(Condition::Not(Box::new(self.condition(&part.field("not")?, depth + 1)?)));
+        }
+        part.known(&[&["variable", "equals"]])?;
+        let equals = part.get("equals").map(|equals| equals.value.clone());
+        Ok(Condition::Variable(part.field("variable")?.text()?, equals))
+    }
+
+    fn about(&self, part: &Part<'_>) -> Result<Condition, PlanError> {
+        let operators = Operator::ALL.map(Operator::name);
+        part.known(&[&["ref", "exists"], &operators])?;
+        let whole = part.field("ref")?;
+        let text = whole.text()?;
+        let text = text.strip_prefix('@').ok_or_else(|| whole.error("a reference should be here"))?;
+        let reference = self.reference(text, &whole)?;
+        let given = Operator::ALL.into_iter().filter_map(|operator| Some((operator, part.get(operator.name())?)));
+        let compares =
+            given.map(|(operator, operand)| Ok((operator, self.template(&operand)?))).collect::<Result<Vec<_>, _>>()?;
+        let test = match (part.optional("exists", Part::bool)?, compares.is_empty()) {
+            (Some(wanted), true) => Test::Exists(wanted),
+            (Some(_), false) => return Err(part.error("`exists` stands alone")),
+            (None, true) => Test::Truth,
+            (None, false) => Test::Compares(compares),
+        };
+        Ok(Condition::About(reference, test))
+    }
+
+    fn template(&self, part: &Part<'_>) -> Result<Template, PlanError> {
+        self.unsettled(part, 0).map(settled)
+    }
+
+    fn unsettled(&self, part: &Part<'_>, depth: usize) -> Result<Template, PlanError> {
+        if depth > DEPTH_MAX {
+            return Err(part.error("nested too deep"));
+        }
+        Ok(match part.value {
+            Value::Text(text) => self.text(text, part)?,
+            Value::List(_) => {
+                Template::List(part.items()?.map(|item| self.unsettled(&item, depth + 1)).collect::<Result<_, _>>()?)
+            }
+            Value::Map(map) => {
+                let field = |(key, value): (&String, _)| {
+                    Ok((key.clone(), self.unsettled(&Part { value, path: part.path.key(key) }, depth + 1)?))
+                };
+                Template::Map(map.iter().map(field).collect::<Result<_, _>>()?)
+            }
+            other => Template::Literal(other.clone()),
+        })
+    }
+
+    fn text(&self, text: &str, part: &Part<'_>) -> Result<Template, PlanError> {
+        if let Some(literal) = text.strip_prefix('=') {
+            return Ok(Template::Literal(literal.into()));
+        }
+        if let Some(reference) = text.strip_prefix('@') {
+            return self.reference(reference, part).map(Template::Whole);
+        }
+        match text.strip_prefix('~') {
+            Some(pieces) => self.pieces(pieces, part).map(Template::Text),
+            None => Ok(Template::Literal(text.into())),
+        }
+    }
+
+    fn pieces(&self, text: &str, part: &Part<'_>) -> Result<Vec<Piece>, PlanError> {
+        let (mut pieces, mut plain, mut rest) = (Vec::new(), String::new(), text);
+        while let Some((before, after)) = rest.split_once('@') {
+            plain.push_str(before);
+            if let Some(after) = after.strip_prefix('@') {
+                plain.push('@');
+                rest = after;
+                continue;
+            }
+            let reference = after.strip_prefix('{').and_then(|after| after.split_once('}'));
+            let Some((reference, after)) = reference else { return Err(part.error("a text with an open reference")) };
+            if !plain.is_empty() {
+                pieces.push(Piece::Plain(core::mem::take(&mut plain)));
+            }
+            pieces.push(Piece::Reference(self.reference(reference, part)?));
+            rest = after;
+        }
+        plain.push_str(rest);
+        if !plain.is_empty() {
+            pieces.push(Piece::Plain(plain));
+        }
+        Ok(pieces)
+    }
+
+    fn reference(&self, text: &str, part: &Part<'_>) -> Result<Reference, PlanError> {
+        let is_whole = reference::length(text).is_some_and(|(_, all)| all == text.len());
+        let read = if is_whole { Reference::read(text, &|name| self.root_of(name)) } else { None };
+        read.ok_or_else(|| part.error(format!("{text:?} refers to nothing in this plan")))
+    }
+
+    fn root_of(&self, name: &str) -> Option<Root> {
+        match name {
+            "input" => Some(Root::Input),
+            "vars" => Some(Root::Variables),
+            "ctx" => Some(Root::Context),
+            id => self.names.get(id).map(|number| Root::Step(*number)),
+        }
+    }
+}
+
+fn retry(part: &Part<'_>) -> Result<Retry, PlanError> {
+    part.known(&[RETRY_KEYS])?;
+    let classes = |part: &Part<'_>| part.items()?.map(|item| item.word(Class::parse)).collect::<Result<Vec<_>, _>>();
+    Ok(Retry {
+        max_attempts: part.field("maxAttempts")?.positive()?,
+        delay: delay(&part.field("delay")?)?,
+        jitter_permille: part.optional("jitterPermille", Part::u32)?.unwrap_or_default(),
+        retry_on: part.optional("retryOn", classes)?,
+        never_on: part.optional("neverOn", classes)?.unwrap_or_default(),
+    })
+}
+
+fn delay(part: &Part<'_>) -> Result<Delay, PlanError> {
+    if part.value.as_list().is_some() {
+        return part.items()?.map(|item| item.u64()).collect::<Result<_, _>>().map(Delay::Listed);
+    }
+    part.known(&[&["backoff", "initialMs", "maxMs"]])?;
+    let backoff = |word: &str| named(Backoff::ALL, Backoff::name, word);
+    Ok(Delay::Formula {
+        backoff: part.field("backoff")?.word(backoff)?,
+        initial_ms: part.field("initialMs")?.u64()?,
+        max_ms: part.field("maxMs")?.u64()?,
+    })
+}
+
+/// The one of several with a name.
+fn named<T: Copy, const N: usize>(all: [T; N], name: impl Fn(T) -> &'static str, word: &str) -> Option<T> {
+    all.into_iter().find(|one| name(*one) == word)
+}

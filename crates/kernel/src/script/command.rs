@@ -1,0 +1,242 @@
+//! One simple command as a whole: builtins and programs that take an argument for a name, an option or code.
+//!
+//! A quoted expansion is one word and nothing else to the grammar, but some commands evaluate their words a second time.
+//! The tables below are bash's builtins as its manual describes them, checked against bash 5.2 with
+//! `a[$(touch PWNED)]` for a value.
+
+use alloc::{collections::BTreeSet, vec::Vec};
+use core::ops::Range;
+
+use super::{
+    Place,
+    interpreters::{self, Wrapper},
+    lexer::Lexer,
+    nesting::Word,
+};
+
+/// Commands that run or evaluate their arguments, all of them or ones that are hard to tell.
+const EVALUATING_COMMANDS: [&[u8]; 13] = [
+    b"eval", b"let", b"trap", b"alias", b"complete", b"compgen", b"compopt", b"bind", b"mapfile", b"readarray", b"enable",
+    b"fc", b"hash",
+];
+
+/// Commands that declare variables: `name` is evaluated, `=value` depends on the variable.
+const DECLARING_COMMANDS: [&[u8]; 5] = [b"declare", b"typeset", b"local", b"readonly", b"export"];
+
+/// Commands that take names of variables, and evaluate the subscripts in them.
+const NAMING_COMMANDS: [&[u8]; 4] = [b"unset", b"read", b"wait", b"getopts"];
+
+/// Variables whose values bash expands or runs as commands.
+const CODE_VARIABLES: [&[u8]; 9] =
+    [b"PS0", b"PS1", b"PS2", b"PS4", b"PROMPT_COMMAND", b"BASH_ENV", b"ENV", b"BASH_ALIASES", b"BASH_CMDS"];
+
+/// Variables that are integers from the start: bash evaluates what is assigned to them.
+const INTEGER_VARIABLES: [&[u8]; 4] = [b"HISTCMD", b"OPTIND", b"RANDOM", b"SRANDOM"];
+
+/// Variables that are arrays from the start: `declare` takes `(…)` for a list that is still to be expanded.
+const ARRAY_VARIABLES: [&[u8]; 7] =
+    [b"DIRSTACK", b"GROUPS", b"FUNCNAME", b"PIPESTATUS", b"BASH_ARGV", b"BASH_ARGC", b"BASH_VERSINFO"];
+
+/// What a script says about its variables, in any order: a function may be called before it is written down.
+#[derive(Debug, Default)]
+pub(super) struct Variables {
+    /// Names with an attribute that makes bash evaluate every assignment.
+    evaluated: BTreeSet<Vec<u8>>,
+    /// Names of arrays.
+    arrays: BTreeSet<Vec<u8>>,
+    /// What references are assigned to, and whether a declaring command does it.
+    assigned: Vec<(Vec<u8>, bool, Range<usize>)>,
+}
+
+impl Variables {
+    pub(super) fn new() -> Self {
+        let names = |table: &[&[u8]]| table.iter().map(|name| name.to_vec()).collect();
+        Self { evaluated: names(&INTEGER_VARIABLES), arrays: names(&ARRAY_VARIABLES), assigned: Vec::new() }
+    }
+
+    /// References reach a variable.
+    pub(super) fn set(&mut self, name: &[u8], marks: Range<usize>) {
+        if !marks.is_empty() {
+            self.assigned.push((name.to_vec(), false, marks));
+        }
+    }
+
+    /// A variable is an array.
+    pub(super) fn set_array(&mut self, name: &[u8]) {
+        self.arrays.insert(name.to_vec());
+    }
+
+    /// The references that reach a variable that is evaluated.
+    pub(super) fn evaluated(self) -> impl Iterator<Item = (Range<usize>, Place)> {
+        let Self { evaluated, arrays, assigned } = self;
+        let is_bad = move |(name, is_declared, marks): (Vec<u8>, bool, Range<usize>)| {
+            let is_evaluated = evaluated.contains(&name) || (is_declared && arrays.contains(&name));
+            is_evaluated.then_some((marks, Place::EvaluatedVariable))
+        };
+        assigned.into_iter().filter_map(is_bad)
+    }
+}
+
+impl Lexer<'_> {
+    /// Refuses what cannot stand in a simple command, given its words.
+    pub(super) fn judge(&mut self, words: &[Word]) {
+        let arguments: Vec<&Word> = words.iter().filter(|word| word.redirect.is_none()).collect();
+        for word in &arguments {
+            self.judge_assignment(word);
+        }
+        let prefix = arguments.iter().take_while(|word| word.assigns).count();
+        let (assignments, command) = arguments.split_at(prefix);
+        for word in assignments {
+            if word.is_compound {
+                self.variables.set_array(word.name());
+            }
+            self.variables.set(word.name(), word.marks.clone());
+        }
+        self.judge_name(command);
+        let unwrapped = interpreters::unwrap(command);
+        if let Some((name, rest)) = unwrapped.split_first() {
+            self.judge_builtin(name, rest, words);
+        }
+        self.judge_interpreters(command, words);
+    }
+
+    /// A word that sets a variable that bash or another bash runs, be it before a command or an argument of `env`.
+    fn judge_assignment(&mut self, word: &Word) {
+        if word.equals_mark.is_some() && CODE_VARIABLES.contains(&word.name()) {
+            self.refuse(word.marks.clone(), Place::EvaluatedVariable);
+        }
+    }
+
+    /// The value of a reference may choose neither the command nor, behind a wrapper, where its name begins.
+    fn judge_name(&mut self, command: &[&Word]) {
+        let Some(name) = command.first() else { return };
+        if name.has_marks() {
+            return self.refuse(name.marks.clone(), Place::CommandName);
+        }
+        if Wrapper::of(name) != Some(Wrapper::Command) {
+            return;
+        }
+        let mut before: &[u8] = b"";
+        for word in &command[1..] {
+            let takes_value = matches!(before, b"-u" | b"-g" | b"-n" | b"-a");
+            if word.begins_dynamic && word.has_marks() && !takes_value {
+                self.refuse(word.marks.clone(), Place::CommandName);
+            }
+            let is_option = word.text.first() == Some(&b'-');
+            if !is_option && !takes_value && word.equals_mark.is_none() && Wrapper::of(word).is_none() {
+                return;
+            }
+            before = &word.text;
+        }
+    }
+
+    fn judge_builtin(&mut self, name: &Word, arguments: &[&Word], words: &[Word]) {
+        let marks = |words: &[&Word]| match (words.first(), words.last()) {
+            (Some(first), Some(last)) => first.marks.start..last.marks.end,
+            _ => 0..0,
+        };
+        match &name.text[..] {
+            b"alias" if !arguments.is_empty() => self.lose(Place::Unclear),
+            b"mapfile" | b"readarray" => {
+                self.refuse(marks(arguments), Place::EvaluatedArgument);
+                self.variables.set_array(b"MAPFILE");
+                self.judge_names(arguments, words, true);
+            }
+            text if EVALUATING_COMMANDS.contains(&text) => {
+                self.refuse(marks(arguments), Place::EvaluatedArgument);
+            }
+            b"." | b"source" => self.judge_source(arguments),
+            text if DECLARING_COMMANDS.contains(&text) => self.judge_declaration(text, arguments),
+            text if NAMING_COMMANDS.contains(&text) => {
+                for word in arguments {
+                    self.refuse(word.name_marks(), Place::VariableName);
+                }
+                if text == b"read" {
+                    self.judge_names(arguments, words, arguments.iter().any(|word| word.text.starts_with(b"-")));
+                }
+            }
+            b"printf" => self.judge_printf(arguments),
+            b"test" | b"[" => self.judge_test(arguments),
+            _ => {}
+        }
+    }
+
+    /// Arguments that may be the names of variables, into which the command reads.
+    fn judge_names(&mut self, arguments: &[&Word], words: &[Word], may_be_arrays: bool) {
+        for word in arguments {
+            if may_be_arrays {
+                self.variables.set_array(word.name());
+            }
+            let redirects = words.iter().filter(|word| word.redirect.is_some() && word.has_marks());
+            for redirect in redirects {
+                self.variables.set(word.name(), redirect.marks.clone());
+            }
+        }
+    }
+
+    /// `source FILE ARGUMENT…`: the file is code, the arguments are not.
+    fn judge_source(&mut self, arguments: &[&Word]) {
+        let file = arguments.iter().position(|word| word.text != b"--").unwrap_or(0);
+        for word in arguments.iter().take(file + 1).chain(arguments.iter().filter(|word| word.has_process)) {
+            self.refuse(word.marks.clone(), Place::InnerScript);
+        }
+    }
+
+    /// `declare` and its kind. With some attributes the value is evaluated again, whatever its quotes.
+    fn judge_declaration(&mut self, command: &[u8], arguments: &[&Word]) {
+        let is_option = |word: &&&Word| matches!(word.text.first(), Some(b'-' | b'+'));
+        let has = |letters: &[u8]| {
+            arguments.iter().filter(is_option).any(|word| word.text.iter().any(|byte| letters.contains(byte)))
+        };
+        let evaluates = has(b"in");
+        let lists = has(b"aA");
+        let is_unknown = !matches!(command, b"export" | b"readonly")
+            && arguments.iter().any(|word| word.is_dynamic && word.equals_mark.is_none());
+        for word in arguments {
+            self.refuse(word.name_marks(), Place::VariableName);
+            if evaluates || is_unknown || (lists && !word.is_compound) {
+                self.refuse(word.marks.clone(), Place::EvaluatedVariable);
+            }
+            if evaluates {
+                self.variables.evaluated.insert(word.name().to_vec());
+            }
+            if lists || word.is_compound {
+                self.variables.set_array(word.name());
+            }
+            if word.has_marks() {
+                self.variables.assigned.push((word.name().to_vec(), !word.is_compound, word.marks.clone()));
+            }
+        }
+    }
+
+    /// `printf -v NAME` evaluates a subscript in the name, and a value can be `-v`.
+    fn judge_printf(&mut self, arguments: &[&Word]) {
+        let Some(first) = arguments.first() else { return };
+        let names_variable = first.text.starts_with(b"-v");
+        if names_variable && let Some(name) = arguments.get(1) {
+            self.refuse(name.marks.clone(), Place::VariableName);
+            for word in &arguments[2..] {
+                self.variables.set(name.name(), word.marks.clone());
+            }
+        }
+        if first.begins_dynamic || first.text.starts_with(b"-") {
+            self.refuse(first.marks.clone(), Place::Option);
+        }
+    }
+
+    /// `test -v NAME` evaluates a subscript in the name; two values side by side can be an operator and a name.
+    fn judge_test(&mut self, arguments: &[&Word]) {
+        let (Some(first), Some(last)) = (arguments.first(), arguments.last()) else { return };
+        if arguments.iter().any(|word| matches!(&word.text[..], b"-v" | b"-R")) {
+            self.refuse(first.marks.start..last.marks.end, Place::VariableName);
+        }
+        for pair in arguments.windows(2) {
+            if pair[0].is_dynamic && pair[1].is_dynamic {
+                self.refuse(pair[0].marks.start..pair[1].marks.end, Place::Option);
+            }
+        }
+        for word in arguments.iter().filter(|word| word.is_spread) {
+            self.refuse(word.marks.clone(), Place::Option);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Programs that run code they are given: as an argument, as a file, on their standard input.
+//!
+//! A reference in such code would put the value into the code, quotes or not: to the inner interpreter it is text. The
+//! tables are of what people write in scripts; `awk`, `sed` and `ssh` have languages of their own for their arguments
+//! and are not judged.
+
+use super::{
+    Place,
+    lexer::Lexer,
+    nesting::{Redirect, Word},
+};
+
+/// A command that runs another command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wrapper {
+    /// Its first operand is the command.
+    Command,
+    /// Operands of its own come first.
+    Operands,
+    /// The same, and what it reads becomes arguments.
+    Arguments,
+}
+
+impl Wrapper {
+    /// What a word is, as the name of a command.
+    pub(super) fn of(word: &Word) -> Option<Self> {
+        match base_name(&word.text) {
+            b"command" | b"builtin" | b"exec" | b"env" | b"sudo" | b"doas" | b"nohup" | b"setsid" => {
+                Some(Self::Command)
+            }
+            b"timeout" | b"nice" | b"ionice" | b"stdbuf" | b"chroot" | b"flock" | b"unshare" | b"nsenter" | b"ssh"
+            | b"docker" | b"podman" | b"kubectl" | b"busybox" | b"find" => Some(Self::Operands),
+            b"xargs" | b"parallel" => Some(Self::Arguments),
+            _ => None,
+        }
+    }
+}
+
+/// Interpreters in one command that are judged one by one; a command with more of them is refused as a whole.
+const INTERPRETERS_MAX: usize = 16;
+
+/// How a program is given code.
+struct Interpreter {
+    /// Letters of its options after which code comes.
+    code: &'static [u8],
+    /// Long options, or a word, after which code comes.
+    code_words: &'static [&'static [u8]],
+    /// Letters of its options that take the next word for their value.
+    valued: &'static [u8],
+    /// Letters of its options that take none. A word after any other option may be its value or an operand.
+    flags: &'static [u8],
+    /// What it does with the words that are neither options nor code.
+    operands: Operands,
+}
+
+/// What an interpreter does with its operands.
+#[derive(PartialEq, Eq)]
+enum Operands {
+    /// The first is a file with code, without one it is the standard input; all after that or after code is data.
+    Code,
+    /// The same, but options can still come after code that was an option's.
+    CodeThenOptions,
+    /// Nothing that matters here.
+    Other,
+}
+
+impl Interpreter {
+    const SHELL: Self = Self {
+        code: b"c",
+        code_words: &[b"--command"],
+        valued: b"oO",
+        flags: b"abefhiklmnprstuvxBCDEHPT",
+        operands: Operands::Code,
+    };
+
+    /// One that may be any program, or that runs a shell among other things.
+    const OTHER: Self = Self {
+        code: b"c",
+        code_words: &[b"--command", b"--session-command"],
+        valued: b"",
+        flags: b"",
+        operands: Operands::Other,
+    };
+
+    /// A language's, whose options can be given more than once.
+    const fn language(code: &'static [u8], code_words: &'static [&'static [u8]], flags: &'static [u8]) -> Self {
+        Self { code, code_words, valued: b"", flags, operands: Operands::CodeThenOptions }
+    }
+
+    /// The interpreter of a name, with whatever version it ends in.
+    fn of(word: &Word) -> Option<Self> {
+        if word.is_dynamic {
+            return None;
+        }
+        let name = base_name(&word.text);
+        let version = name.iter().rev().take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-')).count();
+        let found = match &name[..name.len() - version] {
+            b"bash" | b"sh" | b"dash" | b"zsh" | b"ksh" | b"ash" | b"mksh" | b"rbash" | b"fish" => Self::SHELL,
+            b"su" | b"runuser" | b"script" | b"flock" => Self::OTHER,
+            b"python" | b"pypy" => Self {
+                code: b"c",
+                code_words: &[],
+                valued: b"WX",
+                flags: b"bBdEhiImOPqsSuvVx",
+                operands: Operands::Code,
+            },
+            b"perl" => Self::language(b"eE", &[], b"acfhnpsStTuUvwWX"),
+            b"ruby" | b"lua" | b"luajit" | b"julia" | b"Rscript" | b"osascript" | b"elixir" => {
+                Self::language(b"e", &[], b"achilnpsSvwy")
+            }
+            b"node" | b"nodejs" | b"bun" | b"tsx" => Self::language(b"ep", &[b"--eval", b"--print"], b"chiv"),
+            b"deno" => Self::language(b"", &[b"eval"], b""),
+            b"php" => Self::language(b"rBRE", &[], b"aCefhimnqsvw"),
+            b"pwsh" | b"powershell" => Self::language(b"cC", &[], b""),
+            _ => return None,
+        };
+        Some(found)
+    }
+
+    /// Whether code comes in the word after this one, or in it.
+    fn takes_code(&self, word: &Word) -> bool {
+        let text = &word.text[..];
+        let is_short = text.starts_with(b"-") && !text.starts_with(b"--");
+        let long = text.split(|byte| *byte == b'=').next().unwrap_or_default();
+        (is_short && text.iter().any(|byte| self.code.contains(byte))) || self.code_words.contains(&long)
+    }
+
+    /// Whether the word after this option may be its value.
+    fn may_take_value(&self, option: &[u8]) -> bool {
+        match option.strip_prefix(b"--") {
+            Some(long) => !long.contains(&b'='),
+            None => !option[1..].iter().all(|letter| self.flags.contains(letter)),
+        }
+    }
+
+    fn takes_value(&self, option: &[u8]) -> bool {
+        option.last().is_some_and(|letter| !option.starts_with(b"--") && self.valued.contains(letter))
+    }
+}
+
+/// What was found in the words after an interpreter's name.
+#[derive(Default)]
+struct Reading {
+    /// An option said that code follows.
+    is_code_due: bool,
+    /// The option before takes this word for its value.
+    is_value_due: bool,
+    /// The option before may do so.
+    may_be_value: bool,
+    /// Options have ended.
+    is_past_options: bool,
+    /// There was code, or a file with code.
+    has_code: bool,
+    /// It was told to read code from its standard input.
+    reads_input: bool,
+    /// What follows is data.
+    is_done: bool,
+}
+
+/// The command inside `command` and `builtin`, with its arguments.
+pub(super) fn unwrap<'a, 'b>(command: &'a [&'b Word]) -> &'a [&'b Word] {
+    let mut rest = command;
+    while let Some((name, arguments)) = rest.split_first()
+        && matches!(&name.text[..], b"command" | b"builtin")
+    {
+        let options = arguments.iter().take_while(|word| word.text.starts_with(b"-")).count();
+        rest = &arguments[options..];
+    }
+    rest
+}
+
+impl Lexer<'_> {
+    /// Refuses references in code that a command gives to interpreters. `words` are those of the command with its
+    /// redirections.
+    pub(super) fn judge_interpreters(&mut self, command: &[&Word], words: &[Word]) {
+        let Some(name) = command.first() else { return };
+        let wrapper = Wrapper::of(name);
+        if name.is_dynamic {
+            self.judge_interpreter(&Interpreter::OTHER, &command[1..], words, true);
+        }
+        let mut count = 0;
+        for (at, word) in command.iter().enumerate() {
+            let Some(interpreter) = Interpreter::of(word) else { continue };
+            count += 1;
+            if count > INTERPRETERS_MAX {
+                return self.refuse(words[0].marks.start..self.marks_met(), Place::InnerScript);
+            }
+            let is_command = at == 0 || wrapper.is_some();
+            let reading = self.judge_interpreter(&interpreter, &command[at + 1..], words, is_command);
+            let replaces = |word: &&Word| word.text.starts_with(b"-I") || word.text.starts_with(b"-i");
+            let is_replacing = name.text.ends_with(b"parallel") || command[..at].iter().any(replaces);
+            // What `xargs` reads is code if the code is still missing, or if it is put into the code.
+            if wrapper == Some(Wrapper::Arguments) && (reading.is_code_due || (is_replacing && reading.has_code)) {
+                self.refuse_input(words);
+            }
+        }
+    }
+
+    fn judge_interpreter(&mut self, found: &Interpreter, rest: &[&Word], words: &[Word], is_command: bool) -> Reading {
+        let mut reading = Reading::default();
+        for word in rest {
+            if let Some(place) = reading.take(word, found, is_command) {
+                self.refuse(word.marks.clone(), place);
+            }
+            if reading.is_done {
+                break;
+            }
+        }
+        if found.operands != Operands::Other && is_command && (reading.reads_input || !reading.has_code) {
+            self.refuse_input(words);
+        }
+        reading
+    }
+
+    /// Refuses what reaches the standard input of a command.
+    fn refuse_input(&mut self, words: &[Word]) {
+        for word in words.iter().filter(|word| word.redirect == Some(Redirect::Input)) {
+            self.refuse(word.marks.clone(), Place::InnerScript);
+        }
+        if let Some(first) = self.top().pipeline.input_from() {
+            self.refuse(first..self.marks_met(), Place::InnerScript);
+        }
+    }
+}
+
+impl Reading {
+    /// Takes the next word, and says why no reference can stand in it.
+    fn take(&mut self, word: &Word, interpreter: &Interpreter, is_command: bool) -> Option<Place> {
+        let text = &word.text[..];
+        let runs_operand = interpreter.operands != Operands::Other;
+        if core::mem::take(&mut self.is_value_due) {
+            return Some(Place::Option);
+        }
+        if text == b"--" {
+            self.is_past_options = true;
+            self.may_be_value = false;
+            return None;
+        }
+        if interpreter.takes_code(word) {
+            self.is_code_due = true;
+            self.is_value_due = interpreter.takes_value(text);
+            return Some(Place::InnerScript);
+        }
+        if text.len() > 1 && matches!(text[0], b'-' | b'+') {
+            self.is_value_due = interpreter.takes_value(text);
+            self.may_be_value = interpreter.may_take_value(text);
+            let is_short = !text.starts_with(b"--");
+            self.reads_input |= is_short && interpreter.valued.contains(&b'o') && text.contains(&b's');
+            let is_bad = runs_operand && is_command && (is_short || word.equals_mark.is_none());
+            return is_bad.then_some(Place::Option);
+        }
+        if core::mem::take(&mut self.is_code_due) {
+            self.has_code = true;
+            self.is_done = interpreter.operands == Operands::Code;
+            return Some(Place::InnerScript);
+        }
+        if !runs_operand {
+            return None;
+        }
+        self.take_operand(word).filter(|_| is_command)
+    }
+
+    /// Takes a word that is no option: a file with code, or the value of an option before it.
+    fn take_operand(&mut self, word: &Word) -> Option<Place> {
+        let is_sure = !core::mem::take(&mut self.may_be_value);
+        let is_data = self.has_code;
+        self.is_done = is_sure;
+        self.has_code |= is_sure;
+        self.reads_input |= matches!(&word.text[..], b"-" | b"/dev/stdin");
+        match () {
+            () if is_data => None,
+            () if word.has_process => Some(Place::InnerScript),
+            () if word.begins_dynamic && !self.is_past_options => Some(Place::Option),
+            () => None,
+        }
+    }
+}
+
+/// A program's name without its folder.
+fn base_name(text: &[u8]) -> &[u8] {
+    text.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+}

@@ -1,0 +1,164 @@
+//! What an execution did, attempt by attempt: the view that people and programs read, made from the journal.
+
+use alloc::{
+    collections::BTreeMap,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use crate::{
+    failure::Failure,
+    frame::Frame,
+    input::Input,
+    instance::Instance,
+    plan::Plan,
+    record::{Record, SkipReason},
+    state::Status,
+    time::rfc3339,
+    value::{Map, Value},
+};
+
+/// The attempts of an execution, in the order in which they began.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Trace {
+    /// The attempts.
+    pub attempts: Vec<AttemptTrace>,
+    last: BTreeMap<Instance, usize>,
+    inputs: BTreeMap<Instance, Value>,
+}
+
+/// One attempt at a step instance. A step that was skipped, or failed before it could begin, has attempt 0.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttemptTrace {
+    /// The step instance, as `fetch[3].parse`.
+    pub step: String,
+    /// Which, from 1.
+    pub attempt: u32,
+    /// Where it is, or how it ended.
+    pub status: Status,
+    /// Milliseconds since 1970.
+    pub started_at: u64,
+    /// Milliseconds since 1970; `None` while it runs or waits.
+    pub ended_at: Option<u64>,
+    /// The resolved parameters.
+    pub input: Value,
+    /// The output of one that completed.
+    pub output: Value,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+    /// Why it was skipped, retried, called off, decided; who decided.
+    pub note: Option<String>,
+}
+
+impl Trace {
+    /// Adds what a frame says.
+    pub fn add(&mut self, plan: &Plan, frame: &Frame) {
+        for record in &frame.records {
+            self.add_record(plan, record, frame.now, &frame.input);
+        }
+    }
+
+    fn add_record(&mut self, plan: &Plan, record: &Record, now: u64, input: &Input) {
+        let Some(instance) = record.instance() else { return };
+        match record {
+            Record::StepSkipped { reason: SkipReason::ConditionFalse, .. } => {
+                self.begin(plan, instance, 0, now);
+                self.end(instance, Status::Skipped, now).note = Some("its condition does not hold".into());
+            }
+            Record::StepStarted { input, .. } => {
+                self.inputs.insert(instance.clone(), input.value().clone());
+                self.begin(plan, instance, 1, now);
+            }
+            Record::AttemptStarted { attempt: 1, .. } => {}
+            Record::AttemptStarted { attempt, .. } => self.begin(plan, instance, *attempt, now),
+            Record::AttemptFailed { fault, retry_at, .. } => {
+                let row = self.end(instance, Status::Failed, now);
+                row.failure = Some(fault.failure());
+                row.note = retry_at.map(|at| alloc::format!("tried again at {}", rfc3339(at)));
+            }
+            Record::WaitStarted { .. } => self.row(instance, Status::Waiting),
+            Record::GateOpened { .. } => self.row(instance, Status::WaitingApproval),
+            Record::GateDecided { decision, by, .. } => {
+                let by = by.as_deref().unwrap_or("nobody in time");
+                let reason = match input {
+                    Input::Decide { reason: Value::Text(reason), .. } => alloc::format!(": {reason}"),
+                    _ => String::new(),
+                };
+                self.last(instance).note = Some(alloc::format!("{} by {by}{reason}", decision.name()));
+            }
+            Record::StepCompleted { output, .. } => self.end(instance, Status::Completed, now).output = output.value().clone(),
+            Record::StepFailed { fault, let_through, .. } => {
+                if !self.last.contains_key(instance) {
+                    self.begin(plan, instance, 0, now);
+                }
+                let row = self.end(instance, Status::Failed, now);
+                row.failure = Some(fault.failure());
+                if *let_through {
+                    row.note = Some("let through".into());
+                }
+            }
+            Record::StepCancelled { reason, .. } => {
+                let row = self.end(instance, Status::Cancelled, now);
+                row.note.get_or_insert_with(|| reason.clone());
+            }
+            Record::BranchTaken { block, .. } => {
+                let branches = plan.step(instance.step).work.branches();
+                let name = branches.iter().find(|(_, branch)| Some(*branch) == *block).map_or("neither", |(name, _)| name);
+                self.last(instance).note = Some(alloc::format!("took {name}"));
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, plan: &Plan, instance: &Instance, attempt: u32, now: u64) {
+        self.last.insert(instance.clone(), self.attempts.len());
+        self.attempts.push(AttemptTrace {
+            step: instance.name(plan),
+            attempt,
+            status: Status::Running,
+            started_at: now,
+            ended_at: None,
+            input: self.inputs.get(instance).cloned().unwrap_or_default(),
+            output: Value::Null,
+            failure: None,
+            note: None,
+        });
+    }
+
+    fn row(&mut self, instance: &Instance, status: Status) {
+        self.last(instance).status = status;
+    }
+
+    fn end(&mut self, instance: &Instance, status: Status, now: u64) -> &mut AttemptTrace {
+        let row = self.last(instance);
+        row.status = status;
+        row.ended_at = Some(now);
+        row
+    }
+
+    /// The attempt that a record about a begun instance belongs to. Records are applied before they come here, so that
+    /// it is always there.
+    fn last(&mut self, instance: &Instance) -> &mut AttemptTrace {
+        let place = self.last.get(instance).copied().unwrap_or(0);
+        &mut self.attempts[place]
+    }
+}
+
+impl AttemptTrace {
+    /// `{stepId, status, attempt, startedAt, completedAt, input, output, error, note}`, as the first specification has it.
+    pub fn to_value(&self) -> Value {
+        let mut map = Map::new();
+        map.insert("stepId".into(), self.step.as_str().into());
+        map.insert("status".into(), self.status.name().into());
+        map.insert("attempt".into(), self.attempt.into());
+        map.insert("startedAt".into(), rfc3339(self.started_at).into());
+        map.insert("completedAt".into(), self.ended_at.map(rfc3339).into());
+        map.insert("input".into(), self.input.clone());
+        map.insert("output".into(), self.output.clone());
+        map.insert("error".into(), self.failure.as_ref().map(Failure::to_value).unwrap_or_default());
+        if let Some(note) = &self.note {
+            map.insert("note".into(), note.to_string().into());
+        }
+        Value::Map(map)
+    }
+}

@@ -1,0 +1,310 @@
+//! Definitions against what must come of them: diagnostics as pictures, plans, hashes, the cases of the conformance
+//! folder. `MAINSPRING_UPDATE_GOLDEN=1` writes the pictures anew; their difference is to be read in review.
+
+use std::{collections::BTreeSet, fs, path::Path, time::Instant};
+
+use mainspring_kernel::{
+    definition::{Compiled, Syntax, compile, read},
+    diagnostic::{CODES, Diagnostic},
+    document::Document,
+    json,
+    plan::Plan,
+    value::Value,
+};
+
+const HERE: &str = env!("CARGO_MANIFEST_DIR");
+
+/// The place of the cases that several implementations share.
+const CONFORMANCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance");
+
+fn compiled(text: &str) -> Result<Compiled, Vec<Diagnostic>> {
+    compile(&read(text.as_bytes(), Syntax::Guess).map_err(|diagnostic| vec![diagnostic])?)
+}
+
+/// What both outcomes say.
+fn findings(text: &str) -> Vec<Diagnostic> {
+    compiled(text).map_or_else(|found| found, |compiled| compiled.warnings)
+}
+
+fn is_updating() -> bool {
+    std::env::var_os("MAINSPRING_UPDATE_GOLDEN").is_some_and(|value| value == "1")
+}
+
+/// Compares a text with a golden file, or writes it.
+fn check_golden(path: &Path, text: &str) {
+    if is_updating() {
+        return fs::write(path, text).expect("the golden file can be written");
+    }
+    let expected = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let lines = text.lines().zip(expected.lines()).enumerate();
+    let mut difference = lines
+        .filter(|(_, (now, before))| now != before)
+        .map(|(at, (now, before))| format!("line {}\n  picture: {before}\n  now:     {now}", at + 1));
+    let first = difference.next().unwrap_or_else(|| "one is longer".into());
+    assert!(text == expected, "{}: {first}\n(MAINSPRING_UPDATE_GOLDEN=1 writes it anew)", path.display());
+}
+
+#[test]
+fn diagnostics_are_as_pictured() {
+    let mut names: Vec<_> = fs::read_dir(format!("{HERE}/tests/diagnostics"))
+        .expect("the folder of pictures")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension != "txt"))
+        .collect();
+    names.sort();
+    let mut codes = BTreeSet::new();
+    for path in &names {
+        let source = fs::read_to_string(path).expect("a definition");
+        let found = findings(&source);
+        assert!(!found.is_empty(), "{}: nothing was found", path.display());
+        let places: Vec<_> = found.iter().map(|diagnostic| diagnostic.place).collect();
+        assert!(places.is_sorted(), "{}: {places:?}", path.display());
+        codes.extend(found.iter().map(|diagnostic| diagnostic.code));
+        let pictures: Vec<_> = found.iter().map(|diagnostic| diagnostic.render(&source)).collect();
+        check_golden(&path.with_extension("txt"), &pictures.join("\n"));
+    }
+    assert!(names.len() >= 60, "{} pictures", names.len());
+    let documented: BTreeSet<_> = CODES.iter().map(|(code, _)| *code).collect();
+    assert_eq!(codes, documented, "every code is documented and pictured");
+}
+
+#[test]
+fn plans_are_as_pictured() {
+    let path = format!("{HERE}/tests/golden/plan.yaml");
+    let source = fs::read_to_string(&path).expect("a definition");
+    let compiled = compiled(&source).unwrap_or_else(|found| panic!("{}", pictures(&found)));
+    assert_eq!(compiled.warnings, []);
+    check_golden(&Path::new(&path).with_extension("json"), &(json::pretty(&compiled.plan.to_value()) + "\n"));
+    assert_eq!(Plan::decode(&compiled.plan.encode()), Ok(compiled.plan));
+}
+
+fn pictures(found: &[Diagnostic]) -> String {
+    found.iter().map(|diagnostic| format!("{diagnostic}\n")).collect()
+}
+
+fn cases(path: &str) -> Vec<Value> {
+    let path = format!("{CONFORMANCE}/{path}");
+    let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let document = json::read(&bytes).unwrap_or_else(|error| panic!("{path}: {error}"));
+    document.value.get("cases").and_then(Value::as_list).expect("cases").to_vec()
+}
+
+#[test]
+fn hashes_are_those_of_the_vectors() {
+    for case in cases("vectors/hashes.json") {
+        let text = |key: &str| case.get(key).and_then(Value::as_text).expect("a text").to_string();
+        let document = Document::placeless(case.get("definition").expect("a definition").clone());
+        let compiled = compile(&document).unwrap_or_else(|found| panic!("{}: {}", text("id"), pictures(&found)));
+        assert_eq!(json::canonical(&compiled.normalised), text("canonicalJson"), "{}", text("id"));
+        assert_eq!(compiled.workflow_hash.prefixed(), text("workflowHash"), "{}", text("id"));
+    }
+}
+
+#[test]
+fn scenarios_are_accepted_and_refused_as_they_say() {
+    let names =
+        ["approval", "cancel", "conditional", "limits", "loop", "parallel", "recovery", "retry", "run", "validation"];
+    let mut accepted = 0;
+    for case in names.iter().flat_map(|name| cases(&format!("sequence/{name}.scenario.json"))) {
+        let expected = case.get("expect").expect("an expectation");
+        let outcome = compile(&Document::placeless(case.get("definition").expect("a definition").clone()));
+        let found = outcome.as_ref().err().map(|found| pictures(found)).unwrap_or_default();
+        let name = case.get("name").and_then(Value::as_text).expect("a name");
+        if expected.get("accepted") == Some(&Value::from(false)) {
+            assert!(outcome.is_err(), "{name}");
+            let words = expected.get("diagnostics_contain").and_then(Value::as_list).unwrap_or_default();
+            for word in words.iter().filter_map(Value::as_text) {
+                assert!(found.contains(word), "{name}: {word} is not in\n{found}");
+            }
+        } else if let Err(diagnostics) = &outcome {
+            assert!(diagnostics.iter().all(|diagnostic| diagnostic.code == "not_in_build"), "{name}: {found}");
+        } else {
+            accepted += 1;
+        }
+    }
+    assert!(accepted >= 20, "{accepted}");
+}
+
+/// What is accepted, and a word of the stored plan that shows how it was read.
+#[test]
+fn accepted() {
+    for (steps, shown) in [
+        (
+            r#"{"type":"bash","command":"echo hi"}"#,
+            r#""retry":{"delay":[10000,30000],"maxAttempts":3},"timeoutMs":120000"#,
+        ),
+        (
+            r#"{"type":"bash","command":"x","retry":{"maxAttempts":1}}"#,
+            r#""retry":{"delay":[10000,30000],"maxAttempts":1}"#,
+        ),
+        (
+            r#"{"type":"bash","command":"x","retry":{"backoff":"linear"}}"#,
+            r#""delay":{"backoff":"linear","initialMs":10000,"maxMs":86400000}"#,
+        ),
+        (
+            r#"{"type":"bash","command":"x","retry":{"initialDelayMs":10,"jitter":0.2}}"#,
+            r#""delay":{"backoff":"exponential","initialMs":10,"maxMs":86400000},"jitterPermille":200"#,
+        ),
+        (
+            r#"{"type":"bash","command":"x","retry":{"retryOn":["failed"],"neverOn":["timeout"]}}"#,
+            r#""neverOn":["timeout"],"retryOn":["failed"]"#,
+        ),
+        (
+            r#"{"type":"bash","command":"x","timeoutMs":600000,"onInterrupted":"ask","onError":"continue"}"#,
+            r#""onError":"continue","onInterrupted":"ask""#,
+        ),
+        (
+            r#"{"type":"bash","command":"x","env":{"A":null,"B":1.5,"C":{"k":[1]},"D":"@@x"}}"#,
+            r#""env":{"A":"","B":"1.5","C":"{\"k\":[1]}","D":"=@x"}"#,
+        ),
+        (
+            r#"{"type":"bash","command":"x","env":{"A":"@input.a","B":"b@input.b"},"cwd":"@vars.dir"}"#,
+            r#"{"command":"x","cwd":"~@{vars.dir}","env":{"A":"~@{input.a}","B":"~b@{input.b}"}}"#,
+        ),
+        (
+            r#"{"type":"bash","command":"echo @vars.name @@here"}"#,
+            r#"{"command":"echo \"${MAINSPRING_REF_0}\" @here","env":{"MAINSPRING_REF_0":"~@{vars.name}"}}"#,
+        ),
+        (
+            r#"{"type":"tool","tool":"bash","arguments":{"command":"x"}}"#,
+            r#""effect":"bash","id":"step[0]","params":{"command":"x","env":{}}"#,
+        ),
+        (r#"{"type":"tool","tool":"T"}"#, r#""params":{"arguments":{},"tool":"T"}"#),
+        (r#"{"type":"tool","tool":"T","arguments":"@input"}"#, r#""arguments":"@input""#),
+        (
+            r#"{"type":"tool","tool":"T","arguments":{"a":"me@example.com","b":"~","c":"=","d":"a@@input b"}}"#,
+            r#"{"a":"me@example.com","b":"=~","c":"==","d":"a@input b"}"#,
+        ),
+        (
+            r#"{"type":"agent","message":"do @input.x"}"#,
+            r#""params":{"goal":"~do @{input.x}"},"retry":{"delay":[10000,30000],"maxAttempts":3},"timeoutMs":900000"#,
+        ),
+        (r#"{"type":"agent_message","goal":"hi","await_timeout_ms":1000,"timeoutMs":5}"#, r#""timeoutMs":1000"#),
+        (r#"{"type":"conditional","condition":false,"else":[]}"#, r#""else":[],"id":"step[0]","then":[]"#),
+        (
+            r#"{"type":"conditional","condition":{"ref":"@input.n","gte":1,"lt":"@input.m"},"then":[]}"#,
+            r#"{"gte":1,"lt":"@input.m","ref":"@input.n"}"#,
+        ),
+        (
+            r#"{"type":"approval"}"#,
+            r#""count":1,"id":"step[0]","items":[],"onTimeout":"deny","prompt":"Approval required for step step[0]","ttlMs":86400000"#,
+        ),
+        (r#"{"type":"sleep","durationMs":"@input.ms"}"#, r#""durationMs":"@input.ms""#),
+        (r#"{"type":"signal","signal":"order.paid"}"#, r#""signal":"order.paid""#),
+        (r#"{"type":"return"}"#, r#""output":null"#),
+        (
+            r#"{"id":"a","type":"bash","command":"x","when":{"not":{"any":[{"variable":"k","equals":null},{"ref":"@input.x","exists":false}]}}}"#,
+            r#""when":{"not":{"any":[{"equals":null,"variable":"k"},{"exists":false,"ref":"@input.x"}]}}"#,
+        ),
+    ] {
+        let compiled = compiled(&format!("{{\"steps\":[{steps}]}}"))
+            .unwrap_or_else(|found| panic!("{steps}: {}", pictures(&found)));
+        let form = json::compact(&compiled.plan.to_value());
+        assert!(form.contains(shown), "{steps}: {form}");
+        assert_eq!(Plan::decode(&compiled.plan.encode()), Ok(compiled.plan), "{steps}");
+    }
+}
+
+/// What may refer to what: the steps of a fixed plan, each with a reference to each other one.
+#[test]
+fn references_reach_what_has_certainly_ended() {
+    const IDS: [&str; 9] = ["first", "choice", "yes1", "yes2", "no", "all", "left", "right", "last"];
+    // One row for each step that refers; the letters follow the order above: `.` reaches, `l` is later, `s` is itself
+    // or around, `p` runs at the same time.
+    const TABLE: [&str; 9] = [
+        "sllllllll",
+        ".slllllll",
+        ".ssl.llll",
+        ".s.s.llll",
+        ".s..sllll",
+        ".....slll",
+        ".....sspl",
+        ".....spsl",
+        "........s",
+    ];
+    for (from, row) in IDS.iter().zip(TABLE) {
+        for (to, expected) in IDS.iter().zip(row.chars()) {
+            let step = |id: &str, rest: &str| {
+                let when = if id == *from { format!(",\"when\":{{\"ref\":\"@{to}\"}}") } else { String::new() };
+                format!("{{\"id\":\"{id}\"{when},{rest}}}")
+            };
+            let leaf = |id: &str| step(id, r#""type":"tool","tool":"T""#);
+            let (yes, no) = (format!("{},{}", leaf("yes1"), leaf("yes2")), leaf("no"));
+            let choice =
+                step("choice", &format!(r#""type":"conditional","condition":true,"then":[{yes}],"else":[{no}]"#));
+            let all = step("all", &format!(r#""type":"parallel","steps":[{},{}]"#, leaf("left"), leaf("right")));
+            let text = format!("{{\"steps\":[{},{choice},{all},{}]}}", leaf("first"), leaf("last"));
+            let found = findings(&text);
+            let codes: Vec<_> = found.iter().map(|diagnostic| diagnostic.code).collect();
+            let code = match expected {
+                '.' => None,
+                'l' => Some("reference_to_later"),
+                's' => Some("reference_to_itself"),
+                _ => Some("reference_into_parallel"),
+            };
+            // A container that refers into itself reads what runs after it was asked.
+            assert_eq!(codes, code.into_iter().collect::<Vec<_>>(), "{from} refers to {to}: {found:?}");
+            assert!(found.iter().all(|one| one.message.contains(from) && one.message.contains(to)), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn read_guesses() {
+    assert!(read(b" \n{\"steps\": []}", Syntax::Guess).is_ok());
+    assert!(read(b"{a: b}", Syntax::Guess).is_err() && read(b"{a: b}", Syntax::Yaml).is_ok());
+    assert!(read(b"a: b", Syntax::Json).is_err() && read(b"a: b", Syntax::Guess).is_ok());
+    let oops = read(b"{oops", Syntax::Guess).expect_err("no JSON");
+    assert_eq!((oops.code, oops.place.map(|place| (place.line, place.column))), ("unreadable", Some((1, 2))));
+}
+
+/// A plan of many steps with ids, references, containers and output variables.
+fn large(steps: usize) -> String {
+    let parts = (0..steps / 4).map(|n| {
+        let before = if n == 0 { "input.x".to_string() } else { format!("d{}.x", n - 1) };
+        format!(
+            r#"{{"id":"a{n}","type":"bash","command":"echo @{before}","outputVariable":"o{n}"}},{{"id":"b{n}","type":"conditional","condition":{{"ref":"@a{n}.exitCode","eq":0}},"then":[{{"id":"c{n}","type":"tool","tool":"T","arguments":{{"x":"@a{n}.stdout","y":"say @{before}","z":[1,2,{{"k":null}}]}}}}]}},{{"id":"d{n}","type":"tool","tool":"T","arguments":{{"x":"@c{n}.y"}}}}"#
+        )
+    });
+    format!("{{\"steps\":[{}]}}", parts.collect::<Vec<_>>().join(","))
+}
+
+#[test]
+fn large_plans_compile() {
+    let text = large(2_000);
+    let compiled = compiled(&text).unwrap_or_else(|found| panic!("{}", pictures(&found[..1])));
+    assert_eq!(compiled.plan.steps.len(), 2_000);
+    assert_eq!(Plan::decode(&compiled.plan.encode()), Ok(compiled.plan));
+}
+
+/// Mistakes may not cost more than the plan they stand in: duplicates, unknown names, clashes, all of them many.
+#[test]
+fn many_mistakes_are_told() {
+    let step = r#"{"id":"twin","type":"tool","tool":"T","arguments":"@nobody","outputVariable":"v"}"#;
+    let text = format!("{{\"steps\":[{{\"type\":\"parallel\",\"steps\":[{}]}}]}}", vec![step; 2_000].join(","));
+    assert_eq!(findings(&text).len(), 3 * 2_000 - 2);
+}
+
+/// `cargo test --release -p mainspring-kernel --test definition -- --ignored --nocapture` prints how long 10,000 steps
+/// take. It is a figure to read and no timed test.
+#[test]
+#[ignore = "prints figures"]
+fn speed() {
+    let text = large(10_000);
+    let started = Instant::now();
+    let document = read(text.as_bytes(), Syntax::Json).expect("JSON");
+    let was_read = started.elapsed();
+    let compiled = compile(&document).expect("a plan");
+    let was_compiled = started.elapsed();
+    let bytes = compiled.plan.encode();
+    let was_encoded = started.elapsed();
+    Plan::decode(&bytes).expect("a plan");
+    println!(
+        "{} bytes: read {was_read:?}, compile {:?}, encode {:?} ({} bytes), decode {:?}",
+        text.len(),
+        was_compiled - was_read,
+        was_encoded - was_compiled,
+        bytes.len(),
+        started.elapsed() - was_encoded
+    );
+}

@@ -1,0 +1,87 @@
+//! The envelope: the one JSON object that says what became of a call (first specification, 6.2 and 6.5).
+
+use mainspring_engine::token;
+use mainspring_kernel::{
+    failure::{Class, Failure},
+    instance::Instance,
+    record::Ending,
+    state::{ExecutionStatus, GateState, State},
+    time::rfc3339,
+    trace::{AttemptTrace, Trace},
+    value::{Map, Value},
+};
+
+/// The envelope of an execution as it stands: ended, or with nothing left but gates.
+pub fn of_execution(state: &State, trace: &Trace, key: &[u8; 32]) -> Value {
+    let status = status(state);
+    let gates: Vec<Value> = state.open_gates().map(|(instance, gate)| gate_value(state, instance, gate, key)).collect();
+    let mut map = Map::new();
+    map.insert("ok".into(), (status != "failed").into());
+    map.insert("status".into(), status.into());
+    map.insert("executionId".into(), state.start.as_ref().map(|start| start.execution_id.as_str()).into());
+    map.insert("workflowHash".into(), state.plan.workflow_hash.prefixed().into());
+    map.insert("output".into(), state.output().cloned().unwrap_or_else(|| Value::Map(state.outputs.clone())));
+    map.insert("steps".into(), trace.attempts.iter().map(AttemptTrace::to_value).collect::<Vec<_>>().into());
+    map.insert("requiresApproval".into(), gates.first().cloned().unwrap_or_default());
+    map.insert("approvals".into(), gates.into());
+    map.insert("error".into(), error(state));
+    if state.status() == ExecutionStatus::Completed && state.with_failures {
+        map.insert("outcome".into(), "with_failures".into());
+    }
+    Value::Map(map)
+}
+
+/// The envelope of a call that never came to an execution, or lost sight of it.
+pub fn of_refusal(execution_id: Option<&str>, failure: &Failure) -> Value {
+    Value::map([
+        ("ok", false.into()),
+        ("status", "failed".into()),
+        ("executionId", execution_id.into()),
+        ("output", Map::new().into()),
+        ("steps", Vec::new().into()),
+        ("requiresApproval", Value::Null),
+        ("approvals", Vec::new().into()),
+        ("error", failure.to_value()),
+    ])
+}
+
+/// The envelope's word: `ok`, `needs_approval`, `cancelled`, `failed`; `running` for what is looked at on its way.
+pub fn status(state: &State) -> &'static str {
+    match state.status() {
+        ExecutionStatus::Completed => "ok",
+        ExecutionStatus::WaitingApproval => "needs_approval",
+        ExecutionStatus::Cancelled => "cancelled",
+        ExecutionStatus::Failed => "failed",
+        ExecutionStatus::Pending | ExecutionStatus::Running => "running",
+    }
+}
+
+fn gate_value(state: &State, instance: &Instance, gate: &GateState, key: &[u8; 32]) -> Value {
+    let texts = |texts: &[String]| texts.iter().map(|text| Value::from(text.as_str())).collect::<Vec<_>>();
+    Value::map([
+        ("stepId", instance.name(&state.plan).into()),
+        ("prompt", gate.prompt.as_str().into()),
+        ("items", gate.items.clone()),
+        ("approvers", texts(&gate.approvers).into()),
+        ("count", gate.count.into()),
+        ("approvedBy", texts(&gate.approved_by).into()),
+        ("expiresAt", rfc3339(gate.expires_at).into()),
+        ("resumeToken", token::token(key, state, instance, gate).into()),
+    ])
+}
+
+/// Why an execution ended as it did, with the step that failed it.
+pub fn error(state: &State) -> Value {
+    let (mut error, step) = match &state.ending {
+        Some(Ending::Failed { fault, instance, .. }) => (fault.failure().to_value(), instance.as_ref()),
+        Some(Ending::Cancelled { reason }) => {
+            let message = format!("the execution was cancelled: {reason}");
+            (Failure::new(Class::Cancelled, reason.clone(), message).to_value(), None)
+        }
+        _ => return Value::Null,
+    };
+    if let (Value::Map(error), Some(step)) = (&mut error, step) {
+        error.insert("stepId".into(), step.name(&state.plan).into());
+    }
+    error
+}

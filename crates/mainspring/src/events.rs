@@ -1,0 +1,117 @@
+//! Progress events: a journal's records in the words of the first specification (6.6).
+
+use std::collections::BTreeMap;
+
+use mainspring_engine::token;
+use mainspring_kernel::{
+    instance::Instance,
+    json::compact,
+    plan::{Decision, Plan},
+    record::{Ending, Record},
+    state::State,
+    time::rfc3339,
+    value::{Map, Value},
+};
+
+/// Makes the events of an execution's records, which are given in order.
+pub struct Events<'a> {
+    execution_id: &'a str,
+    plan: &'a Plan,
+    /// The last attempt of each step instance: records of an end do not repeat it.
+    attempts: BTreeMap<Instance, u32>,
+}
+
+impl<'a> Events<'a> {
+    /// Before the first record.
+    pub fn new(execution_id: &'a str, plan: &'a Plan) -> Self {
+        Self { execution_id, plan, attempts: BTreeMap::new() }
+    }
+
+    /// The event of a record at a time, if it has one. Tokens are in no record: see [`gates`](Self::gates).
+    pub fn of_record(&mut self, record: &Record, now: u64) -> Option<Value> {
+        let step = record.instance().map(|instance| instance.name(self.plan));
+        let mut more = Map::new();
+        if let Some(instance) = record.instance() {
+            match record {
+                Record::StepStarted { .. } => drop(self.attempts.insert(instance.clone(), 1)),
+                Record::AttemptStarted { attempt, .. } => drop(self.attempts.insert(instance.clone(), *attempt)),
+                _ => {}
+            }
+            more.extend(self.attempts.get(instance).map(|attempt| ("attempt".to_string(), (*attempt).into())));
+        }
+        let kind = match record {
+            Record::Started { .. } => "execution.started",
+            Record::StepStarted { instance, .. } if !self.plan.step(instance.step).work.is_effect() => "step.started",
+            Record::AttemptStarted { .. } => "step.started",
+            Record::AttemptFailed { fault, retry_at, .. } => {
+                more.insert("error".into(), fault.failure().to_value());
+                more.insert("retryAt".into(), retry_at.map(rfc3339).into());
+                "step.retrying"
+            }
+            Record::StepCompleted { .. } => "step.completed",
+            Record::StepFailed { fault, .. } => {
+                more.insert("error".into(), fault.failure().to_value());
+                "step.failed"
+            }
+            Record::StepSkipped { .. } => "step.skipped",
+            Record::StepCancelled { reason, .. } => {
+                more.insert("reason".into(), reason.as_str().into());
+                "step.cancelled"
+            }
+            Record::GateDecided { decision, by, .. } => {
+                more.insert("by".into(), by.as_deref().into());
+                match decision {
+                    Decision::Approve => "approval.approved",
+                    Decision::Deny => "approval.denied",
+                }
+            }
+            _ => return None,
+        };
+        Some(self.event(kind, step.as_deref(), now, more))
+    }
+
+    /// `approval.required` for the gates that a record opened, with their tokens.
+    pub fn gates(&self, state: &State, key: &[u8; 32], now: u64) -> Vec<Value> {
+        let event = |(instance, gate)| {
+            let token: String = token::token(key, state, instance, gate);
+            let more = [("resumeToken".to_string(), token.into()), ("prompt".to_string(), gate_prompt(gate))];
+            let step = Instance::name(instance, self.plan);
+            self.event("approval.required", Some(&step), now, Map::from(more))
+        };
+        state.open_gates().map(event).collect()
+    }
+
+    /// `execution.finished`, also for an execution that is left with nothing but gates.
+    pub fn finished(&self, state: &State, now: u64) -> Value {
+        let mut more = Map::from([("status".to_string(), crate::envelope::status(state).into())]);
+        if let Some(Ending::Cancelled { reason }) = &state.ending {
+            more.insert("reason".into(), reason.as_str().into());
+        }
+        self.event("execution.finished", None, now, more)
+    }
+
+    /// `execution.resumed`.
+    pub fn resumed(&self, now: u64) -> Value {
+        self.event("execution.resumed", None, now, Map::new())
+    }
+
+    fn event(&self, kind: &str, step: Option<&str>, now: u64, mut map: Map) -> Value {
+        map.insert("type".into(), kind.into());
+        map.insert("executionId".into(), self.execution_id.into());
+        if let Some(step) = step {
+            map.insert("stepId".into(), step.into());
+        }
+        map.insert("ts".into(), rfc3339(now).into());
+        Value::Map(map)
+    }
+}
+
+fn gate_prompt(gate: &mainspring_kernel::state::GateState) -> Value {
+    gate.prompt.as_str().into()
+}
+
+/// One line of NDJSON, to standard error. A reader that has gone is no reason to stop working.
+pub fn print(event: &Value) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr().lock(), "{}", compact(event));
+}

@@ -1,0 +1,10 @@
+//! How is it started: the command lines `mainspring` and `workflow`, their flags, their exit codes, what they show.
+
+pub mod bounded;
+pub mod draw;
+pub mod envelope;
+pub mod events;
+pub mod exit;
+pub mod place;
+pub mod runner;
+pub mod sandbox;

@@ -1,0 +1,137 @@
+//! Runs an execution until it has ended or only gates are left, and tells what happens on the way.
+
+use std::{sync::Arc, time::Duration};
+
+use mainspring_effects::{
+    Executors,
+    shell::{GRACE_DEFAULT, Shell, ShellOptions},
+};
+use mainspring_engine::{
+    Engine, EngineError,
+    home::{Held, Home},
+    shard::Moment,
+};
+use mainspring_kernel::{
+    frame::Frame,
+    key::ExecutionKey,
+    plan::Plan,
+    record::Record,
+    state::{ExecutionStatus, State},
+    trace::Trace,
+};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc::UnboundedReceiver,
+};
+
+use crate::place::HIDDEN_VARIABLES;
+
+/// What performs the effects of a node that runs on a user's machine.
+pub fn executors(home: &Home, held: &Held) -> Executors {
+    let hidden_env = HIDDEN_VARIABLES.map(String::from).to_vec();
+    let grace: Duration = GRACE_DEFAULT;
+    let options = ShellOptions { notes: home.processes(), same_boot: held.same_boot, hidden_env, grace };
+    Executors::new(vec![Arc::new(Shell::new(options))])
+}
+
+/// An execution as it stands in the store.
+pub struct Standing {
+    /// What it is.
+    pub state: State,
+    /// What it did.
+    pub trace: Trace,
+    /// The sequence of its next frame.
+    pub next_sequence: u64,
+}
+
+/// Reads an execution from the store; every frame is shown to `each` on the way.
+pub fn standing(engine: &Engine, key: ExecutionKey, mut each: impl FnMut(&Frame, &State)) -> Result<Standing, EngineError> {
+    let mut trace = Trace::default();
+    let read = engine.loader().frames(key, |state, frame| {
+        trace.add(&state.plan, frame);
+        each(frame, state);
+    })?;
+    let journal = read.ok_or(EngineError::NoSuchExecution)?.journal;
+    Ok(Standing { state: journal.state, trace, next_sequence: journal.head.sequence + 1 })
+}
+
+/// Why following an execution came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Followed {
+    /// It has ended, or nothing but gates is left.
+    Rests,
+    /// This process was asked to stop.
+    Interrupted,
+}
+
+/// Shows every record of an execution from a frame on, until it rests or this process is asked to stop.
+pub async fn follow(
+    engine: &Engine,
+    watch: &mut UnboundedReceiver<Arc<Moment>>,
+    from: &Standing,
+    mut show: impl FnMut(&Plan, &Record, u64),
+) -> Result<Followed, EngineError> {
+    let mut next = from.next_sequence;
+    if rests(from.state.status()) {
+        return Ok(Followed::Rests);
+    }
+    let mut signals = Signals::new()?;
+    loop {
+        let moment = tokio::select! {
+            biased;
+            () = signals.any() => return Ok(Followed::Interrupted),
+            moment = watch.recv() => moment,
+        };
+        let Some(moment) = moment else {
+            let why = engine.why_stopped();
+            return Err(why.map_or_else(|| quarantined(engine, from.state.key), EngineError::Stopped));
+        };
+        if moment.sequence < next {
+            continue;
+        }
+        next = moment.sequence + 1;
+        for record in &moment.records {
+            show(&from.state.plan, record, moment.now);
+        }
+        if rests(moment.status) {
+            return Ok(Followed::Rests);
+        }
+    }
+}
+
+fn quarantined(engine: &Engine, key: ExecutionKey) -> EngineError {
+    let reason = engine.store().head(key).ok().flatten().and_then(|head| head.quarantined);
+    EngineError::Quarantined(reason.unwrap_or_else(|| "it is no longer watched".into()))
+}
+
+fn rests(status: ExecutionStatus) -> bool {
+    !matches!(status, ExecutionStatus::Pending | ExecutionStatus::Running)
+}
+
+/// The signals that ask a process to stop.
+pub struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// From now on they are heard here, and do not end the process by themselves.
+    pub fn new() -> Result<Self, EngineError> {
+        let hear = |kind| signal(kind).map_err(|error| EngineError::Stopped(format!("signals cannot be heard: {error}")));
+        Ok(Self {
+            interrupt: hear(SignalKind::interrupt())?,
+            terminate: hear(SignalKind::terminate())?,
+            hangup: hear(SignalKind::hangup())?,
+        })
+    }
+
+    /// Returns with the first of them.
+    pub async fn any(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
+}

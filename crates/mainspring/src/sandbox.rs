@@ -1,0 +1,106 @@
+//! The executable that a sandbox carries: one execution, JSON on its standard streams.
+//!
+//! The contract is the first specification's, section 6: a request on standard input, one envelope on standard output,
+//! progress as NDJSON on standard error, and exit codes. An envelope is printed in every case but that of help.
+
+mod arguments;
+mod payload;
+mod propose;
+mod resume;
+mod run;
+mod validate;
+
+use std::{ffi::OsString, io::Write, path::PathBuf};
+
+use mainspring_engine::home::Home;
+use mainspring_kernel::{json::compact, value::Value};
+
+use crate::{
+    envelope,
+    exit::{Exit, Refusal},
+    place,
+};
+use arguments::{Command, Parsed};
+
+/// What a command answers: the exit code and the envelope.
+type Answer = (Exit, Value);
+
+/// Runs the command line and prints its envelope.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
+    let (exit, envelope) = match arguments::parse(arguments) {
+        Parsed::Shown(exit) => return exit,
+        Parsed::Refused(refusal) => refused(None, &refusal),
+        Parsed::Command(command) => {
+            let execution_id = command.execution_id().map(ToString::to_string);
+            obey(command).unwrap_or_else(|refusal| refused(execution_id.as_deref(), &refusal))
+        }
+    };
+    // A reader that has gone does not change what was done.
+    let _ = writeln!(std::io::stdout().lock(), "{}", compact(&envelope));
+    exit
+}
+
+fn obey(command: Command) -> Result<Answer, Refusal> {
+    match command {
+        Command::Run(run) => run::run(&run),
+        Command::Resume(resume) => resume::resume(&resume),
+        Command::Validate(validate) => validate::validate(&validate),
+        Command::Propose(propose) => Ok(propose::propose(&propose)),
+    }
+}
+
+fn refused(execution_id: Option<&str>, refusal: &Refusal) -> Answer {
+    let _ = writeln!(std::io::stderr().lock(), "workflow: {}", refusal.failure.message);
+    (refusal.exit, envelope::of_refusal(execution_id, &refusal.failure))
+}
+
+/// The folder of one execution, beside those of others. Its name is the execution's, with what a folder's name cannot
+/// hold written as `%XX`: two names never share a folder, and none leads out of it.
+fn home(state_dir: Option<&PathBuf>, execution_id: &str) -> Result<Home, Refusal> {
+    let base = match state_dir {
+        Some(given) => given.clone(),
+        None => place::state_home()?.join("workflow"),
+    };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let name: String = execution_id
+        .bytes()
+        .enumerate()
+        .map(|(at, byte)| if plain(byte) || (byte == b'.' && at > 0) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect();
+    if name.is_empty() || name.len() > EXECUTION_ID_BYTES_MAX {
+        let message = format!("--execution-id: a name of 1 to {EXECUTION_ID_BYTES_MAX} bytes, please");
+        return Err(Refusal::bad_input("bad_execution_id", message));
+    }
+    Ok(Home::new(base.join(name)))
+}
+
+/// What a folder's name can hold, less what the file system may add.
+const EXECUTION_ID_BYTES_MAX: usize = 200;
+
+/// Work of one thread: the process does one thing.
+fn block_on<T>(work: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Refusal::internal("no_runtime", error.to_string()))?;
+    runtime.block_on(work)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_execution_has_a_folder_of_its_own() {
+        let base = PathBuf::from("/s");
+        let folder = |id: &str| home(Some(&base), id).map(|home| home.folder().display().to_string());
+        for (id, expected) in [
+            ("ex_1", "/s/ex_1"),
+            ("../x", "/s/%2E.%2Fx"),
+            ("..", "/s/%2E."),
+            ("a.b", "/s/a.b"),
+            ("a b/é", "/s/a%20b%2F%C3%A9"),
+        ] {
+            assert_eq!(folder(id).unwrap(), expected);
+        }
+        assert!(folder("").is_err() && folder(&"x".repeat(300)).is_err());
+    }
+}

@@ -1,0 +1,147 @@
+//! The flags of `workflow`, as the first specification lists them.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
+use mainspring_kernel::plan::Decision;
+
+use crate::exit::{Exit, Refusal};
+
+/// Runs one workflow durably, with JSON on standard streams.
+#[derive(Debug, Parser)]
+#[command(name = "workflow", version, disable_help_subcommand = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Execute a workflow; the request comes on standard input
+    Run(Run),
+    /// Continue an execution that waits at an approval
+    Resume(Resume),
+    /// Check a definition without executing it
+    Validate(Validate),
+    /// Propose a change to a workflow
+    Propose(Propose),
+}
+
+/// Execute a workflow.
+#[derive(Debug, Args)]
+pub(super) struct Run {
+    /// The execution's name; running it again goes on where it was
+    #[arg(long, value_name = "ID")]
+    pub(super) execution_id: String,
+    /// The hash that the definition must have, with or without `sha256:`
+    #[arg(long, value_name = "SHA256")]
+    pub(super) workflow_hash: String,
+    /// The folder in which the steps work
+    #[arg(long, value_name = "PATH")]
+    pub(super) workspace: PathBuf,
+    /// Milliseconds for the whole execution
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) timeout_ms: Option<u64>,
+    /// Steps that may be visited, containers and nested ones included
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max_steps: Option<u32>,
+    /// Branches at a time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max_parallel: Option<u32>,
+    /// Where journals are kept, a folder for each execution [default: $XDG_STATE_HOME/workflow]
+    #[arg(long, value_name = "DIR")]
+    pub(super) state_dir: Option<PathBuf>,
+}
+
+/// Continue an execution.
+#[derive(Debug, Args)]
+pub(super) struct Resume {
+    /// The execution's name
+    #[arg(long, value_name = "ID")]
+    pub(super) execution_id: String,
+    /// The token of the gate
+    #[arg(long, value_name = "TOKEN")]
+    pub(super) resume_token: String,
+    /// The decision
+    #[arg(long, value_name = "DECISION", default_value = "approve", value_parser = decision())]
+    pub(super) decision: Decision,
+    /// Where journals are kept, a folder for each execution [default: $XDG_STATE_HOME/workflow]
+    #[arg(long, value_name = "DIR")]
+    pub(super) state_dir: Option<PathBuf>,
+}
+
+/// Check a definition.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(super) struct Validate {
+    /// The definition's file, JSON or YAML
+    #[arg(long, value_name = "PATH")]
+    pub(super) workflow_path: Option<PathBuf>,
+    /// `-` for a definition on standard input
+    #[arg(long, value_name = "-", allow_hyphen_values = true, value_parser = ["-"])]
+    pub(super) workflow_json: Option<String>,
+}
+
+/// Propose a change.
+#[derive(Debug, Args)]
+pub(super) struct Propose {
+    /// The workflow
+    #[arg(long, value_name = "ID")]
+    pub(super) workflow_id: String,
+    /// The hash that the change is based on
+    #[arg(long, value_name = "SHA256")]
+    pub(super) base_hash: String,
+    /// What is wanted
+    #[arg(long, value_name = "TEXT")]
+    pub(super) intent: String,
+}
+
+/// What came of a command line.
+pub(super) enum Parsed {
+    /// A command to obey.
+    Command(Command),
+    /// Help or the version was shown.
+    Shown(Exit),
+    /// It cannot be obeyed.
+    Refused(Refusal),
+}
+
+impl Command {
+    /// The execution that it is about.
+    pub(super) fn execution_id(&self) -> Option<&str> {
+        match self {
+            Self::Run(run) => Some(&run.execution_id),
+            Self::Resume(resume) => Some(&resume.execution_id),
+            Self::Validate(_) | Self::Propose(_) => None,
+        }
+    }
+}
+
+/// Reads a command line. A flag that is missing breaks the contract; one that is wrong is bad input.
+pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Parsed {
+    let parsed = CommandLine::command().try_get_matches_from(arguments).and_then(|matches| CommandLine::from_arg_matches(&matches));
+    let error = match parsed {
+        Ok(line) => return Parsed::Command(line.command),
+        Err(error) => error,
+    };
+    let message = error.render().to_string().trim().trim_start_matches("error: ").to_string();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            print!("{}", error.render());
+            Parsed::Shown(Exit::Fine)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            print!("{}", CommandLine::command().render_help());
+            Parsed::Shown(Exit::Fine)
+        }
+        ErrorKind::MissingRequiredArgument => Parsed::Refused(Refusal::contract("missing_flag", message)),
+        _ => Parsed::Refused(Refusal::bad_input("bad_arguments", message)),
+    }
+}
+
+fn decision() -> impl clap::builder::TypedValueParser<Value = Decision> {
+    use clap::builder::TypedValueParser;
+    clap::builder::PossibleValuesParser::new(["approve", "deny"])
+        .map(|word| Decision::parse(&word).expect("only the words of decisions are let through"))
+}

@@ -1,0 +1,121 @@
+//! The request of `run` on standard input (first specification, 6.5). Unknown fields are refused.
+
+use mainspring_kernel::{
+    definition,
+    document::Document,
+    json,
+    limits::{EXECUTION_STEPS_MAX, PARALLEL_MAX, WAIT_MAX_MS},
+    plan::Constraints,
+    value::{Map, Value},
+};
+
+use crate::exit::Refusal;
+
+/// What is to be run.
+pub(super) struct Payload {
+    /// The definition.
+    pub(super) workflow: Document,
+    /// What started it.
+    pub(super) trigger: Value,
+    /// `@vars`.
+    pub(super) variables: Map,
+    /// `@input`.
+    pub(super) input: Value,
+    /// How often it was dispatched.
+    pub(super) attempt: u32,
+    /// Unique for the workflow.
+    pub(super) idempotency_key: Option<String>,
+    /// The request's own bounds.
+    pub(super) bounds: Constraints,
+}
+
+/// Reads the request.
+pub(super) fn read(bytes: &[u8]) -> Result<Payload, Refusal> {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(refused("standard input is empty; `run` takes its request there, as JSON"));
+    }
+    let document = json::read(bytes).map_err(|error| refused(format!("standard input is not JSON: {error}")))?;
+    let root = object(&document.value, "the request")?;
+    known(root, "", &["workflow", "trigger", "variables", "input", "runtime"])?;
+    let workflow = document.field("workflow").filter(|workflow| workflow.value.as_map().is_some());
+    let workflow = workflow.ok_or_else(|| refused("the request has no `workflow`: put the definition there, as an object"))?;
+    let runtime = part(root, "runtime")?;
+    known(&runtime, "runtime.", &["attempt", "idempotencyKey", "policy"])?;
+    let policy = part(&runtime, "policy")?;
+    known(&policy, "runtime.policy.", &["timeoutMs", "maxSteps", "maxParallel", "maxOutputBytes"])?;
+    if policy.contains_key("maxOutputBytes") {
+        number(&policy, "runtime.policy.", "maxOutputBytes", 1, OUTPUT_BOUND)?;
+    }
+    let small = |number: Option<u64>| number.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+    Ok(Payload {
+        workflow,
+        trigger: trigger(root)?,
+        variables: part(root, "variables")?,
+        input: root.get("input").cloned().unwrap_or_default(),
+        attempt: small(number(&runtime, "runtime.", "attempt", 1, u64::from(u32::MAX))?).unwrap_or(1),
+        idempotency_key: text(&runtime, "runtime.", "idempotencyKey")?,
+        bounds: Constraints {
+            max_steps: small(number(&policy, "runtime.policy.", "maxSteps", 1, u64::from(EXECUTION_STEPS_MAX))?),
+            max_parallel: small(number(&policy, "runtime.policy.", "maxParallel", 1, u64::from(PARALLEL_MAX))?),
+            timeout_ms: number(&policy, "runtime.policy.", "timeoutMs", 1, WAIT_MAX_MS)?,
+            allow_self_modification: false,
+        },
+    })
+}
+
+/// The bound on outputs is the kernel's own in this build: a request may name it, and not raise it.
+const OUTPUT_BOUND: u64 = mainspring_kernel::limits::OUTPUT_BYTES_MAX as u64;
+
+/// Reads a definition's text for `validate`.
+pub(super) fn definition(bytes: &[u8]) -> Result<Document, mainspring_kernel::diagnostic::Diagnostic> {
+    definition::read(bytes, definition::Syntax::Guess)
+}
+
+fn trigger(root: &Map) -> Result<Value, Refusal> {
+    let mut trigger = part(root, "trigger")?;
+    known(&trigger, "trigger.", &["type", "metadata"])?;
+    let kind = text(&trigger, "trigger.", "type")?.unwrap_or_else(|| "manual".into());
+    if !["manual", "webhook", "schedule"].contains(&kind.as_str()) {
+        return Err(refused(format!("`trigger.type` is manual, webhook or schedule, not {kind:?}")));
+    }
+    trigger.insert("type".into(), kind.into());
+    Ok(Value::Map(trigger))
+}
+
+/// An object inside an object; an empty one if it is not there.
+fn part(map: &Map, key: &str) -> Result<Map, Refusal> {
+    match map.get(key) {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(value) => object(value, &format!("`{key}`")).cloned(),
+    }
+}
+
+fn object<'a>(value: &'a Value, what: &str) -> Result<&'a Map, Refusal> {
+    value.as_map().ok_or_else(|| refused(format!("{what} is to be an object, not {}", value.kind())))
+}
+
+fn text(map: &Map, place: &str, key: &str) -> Result<Option<String>, Refusal> {
+    match map.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Text(text)) => Ok(Some(text.clone())),
+        Some(value) => Err(refused(format!("`{place}{key}` is to be text, not {}", value.kind()))),
+    }
+}
+
+fn number(map: &Map, place: &str, key: &str, least: u64, most: u64) -> Result<Option<u64>, Refusal> {
+    let Some(value) = map.get(key).filter(|value| **value != Value::Null) else { return Ok(None) };
+    let number = value.as_u64().filter(|number| (least..=most).contains(number));
+    let message = || format!("`{place}{key}` is to be a whole number from {least} to {most}, not {}", json::compact(value));
+    number.map(Some).ok_or_else(|| refused(message()))
+}
+
+fn known(map: &Map, place: &str, keys: &[&str]) -> Result<(), Refusal> {
+    match map.keys().find(|key| !keys.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(key) => Err(refused(format!("`{place}{key}` is unknown; known here: {}", keys.join(", ")))),
+    }
+}
+
+fn refused(message: impl Into<String>) -> Refusal {
+    Refusal::bad_input("bad_request", message)
+}

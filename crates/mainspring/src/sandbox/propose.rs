@@ -1,0 +1,25 @@
+//! `workflow propose`: not in this build, and says so.
+
+use mainspring_kernel::{
+    failure::{Class, Failure},
+    value::Value,
+};
+
+use super::{Answer, arguments::Propose};
+use crate::exit::Exit;
+
+/// Answers that nothing is proposed.
+pub(super) fn propose(propose: &Propose) -> Answer {
+    let message = format!(
+        "proposing a change to the workflow `{}` ({}: {:?}) needs a model, and this build has no access to one",
+        propose.workflow_id, propose.base_hash, propose.intent
+    );
+    eprintln!("workflow: {message}");
+    let envelope = Value::map([
+        ("ok", false.into()),
+        ("status", "proposal_failed".into()),
+        ("proposal", Value::Null),
+        ("error", Failure::new(Class::Unavailable, "not_available", message).to_value()),
+    ]);
+    (Exit::Failed, envelope)
+}

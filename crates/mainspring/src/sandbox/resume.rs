@@ -1,0 +1,81 @@
+//! `workflow resume`: a decision at a gate. The token is checked before anything runs.
+
+use std::{path::PathBuf, sync::Arc};
+
+use mainspring_engine::{engine::now_ms, keys, load::Loader, token};
+use mainspring_kernel::{
+    frame::Frame,
+    key::ExecutionKey,
+    record::Record,
+    value::Value,
+};
+use mainspring_store::{Store, StoreError, sqlite::SqliteStore};
+
+use super::{
+    Answer,
+    arguments::Resume,
+    block_on, home,
+    run::{Beginning, open, to_its_rest},
+};
+use crate::{exit::Refusal, place};
+
+/// Decides, and goes on until the execution has ended or nothing but gates is left.
+pub(super) fn resume(resume: &Resume) -> Result<Answer, Refusal> {
+    let home = home(resume.state_dir.as_ref(), &resume.execution_id)?;
+    let unknown = || {
+        let message = format!("there is no execution `{}` in {}", resume.execution_id, home.folder().display());
+        Refusal::contract("resume_mismatch", message)
+    };
+    if !home.journal().exists() {
+        return Err(unknown());
+    }
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open_read_only(&home.journal()).map_err(store_refusal)?);
+    let row = store.execution_by_id(&resume.execution_id).map_err(store_refusal)?.ok_or_else(unknown)?;
+    let workspace = workspace(&*store, row.key)?;
+    let key = keys::load_or_create(&place::key_file(&[&workspace, home.folder()]))?;
+    let loader = Loader::new(store.clone(), key);
+    let read = loader.journal(row.key).map_err(mainspring_engine::EngineError::from)?.ok_or_else(unknown)?;
+    let state = read.journal.state;
+    let opened = token::gate_of(&key, &state, &resume.resume_token);
+    let Some((instance, gate)) = opened else {
+        return Err(mismatch("the token opens no gate that waits: it is wrong, was used, or the execution has ended"));
+    };
+    if now_ms() >= gate.expires_at {
+        return Err(mismatch("the token has expired: the gate's time to be decided is over"));
+    }
+    let (instance, gate, from) = (instance.clone(), gate.number, read.journal.head.sequence + 1);
+    // The reader goes before the engine comes.
+    drop((loader, store));
+    place::workspace(&workspace)?;
+    block_on(async {
+        let engine = open(home, &workspace).await?;
+        let decided = engine.decide(row.key, instance, gate, resume.decision, &place::user(), Value::Null).await;
+        let answer = match decided {
+            Ok(true) => to_its_rest(&engine, row.key, Beginning::Resumed(from)).await,
+            Ok(false) => Err(mismatch("the gate was decided meanwhile")),
+            Err(error) => Err(error.into()),
+        };
+        engine.drain().await;
+        answer
+    })
+}
+
+/// Where the execution works, by its first frame. Read before the key is known, because where the key lies depends on
+/// it: whatever is written there, the journal is then checked with a key of this user.
+fn workspace(store: &dyn Store, key: ExecutionKey) -> Result<PathBuf, Refusal> {
+    let frames = store.frames(key, 0, 1).map_err(store_refusal)?;
+    let first = frames.first().and_then(|stored| Frame::read(stored).ok());
+    let workspace = first.and_then(|(frame, _)| match frame.records.into_iter().next() {
+        Some(Record::Started { context, .. }) => context.value().get("workspace").and_then(Value::as_text).map(PathBuf::from),
+        _ => None,
+    });
+    workspace.ok_or_else(|| Refusal::internal("journal_broken", "frame 0 of the journal cannot be read, or names no workspace"))
+}
+
+fn mismatch(message: &str) -> Refusal {
+    Refusal::contract("resume_mismatch", message)
+}
+
+fn store_refusal(error: StoreError) -> Refusal {
+    mainspring_engine::EngineError::from(error).into()
+}

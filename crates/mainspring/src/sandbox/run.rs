@@ -1,0 +1,155 @@
+//! `workflow run`: an execution from its beginning, or from where it was left.
+
+use std::{path::Path, sync::Arc};
+
+use mainspring_engine::{Engine, Options, home::Home, keys, request::Request};
+use mainspring_kernel::{
+    definition::compile,
+    diagnostic::{Diagnostic, Severity},
+    failure::{Class, Failure},
+    hash::Hash,
+    key::ExecutionKey,
+    plan::{Constraints, Plan},
+    value::Value,
+};
+
+use super::{Answer, arguments::Run, block_on, home, payload};
+use crate::{
+    bounded, envelope,
+    events::{self, Events},
+    exit::{self, Exit, Refusal},
+    place,
+    runner::{self, Followed, Standing},
+};
+
+/// Runs an execution until it has ended or nothing but gates is left.
+pub(super) fn run(run: &Run) -> Result<Answer, Refusal> {
+    let bytes = bounded::stdin().map_err(|why| Refusal::bad_input("unreadable", why))?;
+    let payload = payload::read(&bytes)?;
+    let compiled = compile(&payload.workflow).map_err(|diagnostics| invalid(&diagnostics))?;
+    let plan = Arc::new(compiled.plan);
+    check_hash(run, &plan)?;
+    let workspace = place::workspace(&run.workspace)?;
+    let home = home(run.state_dir.as_ref(), &run.execution_id)?;
+    let request = Request {
+        execution_id: Some(run.execution_id.clone()),
+        input: payload.input,
+        variables: payload.variables,
+        bounds: Constraints {
+            max_steps: run.max_steps.or(payload.bounds.max_steps),
+            max_parallel: run.max_parallel.or(payload.bounds.max_parallel),
+            timeout_ms: run.timeout_ms.or(payload.bounds.timeout_ms),
+            allow_self_modification: false,
+        },
+        trigger: payload.trigger,
+        attempt: payload.attempt,
+        idempotency_key: payload.idempotency_key,
+        workspace: Some(place::text(&workspace)?),
+        ..Request::new(plan, place::user())
+    };
+    block_on(async {
+        let engine = open(home, &workspace).await?;
+        let answer = started(&engine, request).await;
+        engine.drain().await;
+        answer
+    })
+}
+
+/// An engine on the folder of one execution.
+pub(super) async fn open(home: Home, workspace: &Path) -> Result<Engine, Refusal> {
+    let key = keys::load_or_create(&place::key_file(&[workspace, home.folder()]))?;
+    Ok(Engine::open(Options { home, key }, runner::executors).await?)
+}
+
+async fn started(engine: &Engine, request: Request) -> Result<Answer, Refusal> {
+    let (wanted, id) = (request.plan.workflow_hash, request.execution_id.clone().unwrap_or_default());
+    let submitted = engine.submit(request).await?;
+    if submitted.existed {
+        let pinned = engine.state(submitted.execution)?.plan.workflow_hash;
+        if pinned != wanted {
+            return Err(hash_mismatch(&format!("the execution `{id}` was begun with"), pinned, wanted));
+        }
+    }
+    to_its_rest(engine, submitted.execution, Beginning::Shown).await
+}
+
+/// Whether the events that were before are told.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Beginning {
+    /// From the start.
+    Shown,
+    /// What is new, after `execution.resumed`.
+    Resumed(u64),
+}
+
+/// Follows an execution to its rest, with its events on standard error, and gives its envelope.
+pub(super) async fn to_its_rest(engine: &Engine, key: ExecutionKey, beginning: Beginning) -> Result<Answer, Refusal> {
+    let mut watch = engine.watch(key);
+    let mut told = Vec::new();
+    let from = runner::standing(engine, key, |frame, _| told.push(frame.clone()))?;
+    let id = from.state.start.as_ref().map(|start| start.execution_id.clone()).unwrap_or_default();
+    let plan = from.state.plan.clone();
+    let mut events = Events::new(&id, &plan);
+    if beginning != Beginning::Shown {
+        events::print(&events.resumed(mainspring_engine::engine::now_ms()));
+    }
+    for frame in told {
+        let is_new = !matches!(beginning, Beginning::Resumed(from) if frame.sequence < from);
+        let told = frame.records.iter().filter_map(|record| events.of_record(record, frame.now));
+        told.filter(|_| is_new).for_each(|event| events::print(&event));
+    }
+    let followed = runner::follow(engine, &mut watch, &from, |_, record, now| {
+        events.of_record(record, now).iter().for_each(events::print);
+    });
+    match followed.await? {
+        Followed::Rests => Ok(rested(&runner::standing(engine, key, |_, _| ())?, &events, engine)),
+        Followed::Interrupted => {
+            engine.drain().await;
+            Ok(interrupted(&runner::standing(engine, key, |_, _| ())?, engine))
+        }
+    }
+}
+
+fn rested(standing: &Standing, events: &Events<'_>, engine: &Engine) -> Answer {
+    let Standing { state, trace, .. } = standing;
+    let now = state.now;
+    events.gates(state, engine.key(), now).iter().for_each(events::print);
+    events::print(&events.finished(state, now));
+    (exit::of_execution(state), envelope::of_execution(state, trace, engine.key()))
+}
+
+/// Stopped from outside without a cancel: what ran is interrupted, and the same command goes on from here.
+fn interrupted(standing: &Standing, engine: &Engine) -> Answer {
+    let mut envelope = envelope::of_execution(&standing.state, &standing.trace, engine.key());
+    let message = "this process was asked to stop; run it again with the same --execution-id to go on";
+    if let Value::Map(map) = &mut envelope {
+        map.insert("ok".into(), false.into());
+        map.insert("status".into(), "failed".into());
+        map.insert("error".into(), Failure::new(Class::Unavailable, "interrupted", message).to_value());
+    }
+    eprintln!("workflow: {message}");
+    (Exit::Failed, envelope)
+}
+
+fn check_hash(run: &Run, plan: &Plan) -> Result<(), Refusal> {
+    let Some(wanted) = Hash::parse(&run.workflow_hash) else {
+        let message = format!("--workflow-hash: {:?} is no SHA-256; `workflow validate` prints the hash", run.workflow_hash);
+        return Err(Refusal::contract("hash_mismatch", message));
+    };
+    if wanted == plan.workflow_hash { Ok(()) } else { Err(hash_mismatch("the definition has", plan.workflow_hash, wanted)) }
+}
+
+fn hash_mismatch(what: &str, found: Hash, wanted: Hash) -> Refusal {
+    let message = format!("the workflow's hash does not match: {what} {}, and {} was asked for", found.prefixed(), wanted.prefixed());
+    Refusal::contract("hash_mismatch", message)
+}
+
+/// The refusal of a definition that does not compile, with every diagnostic.
+fn invalid(diagnostics: &[Diagnostic]) -> Refusal {
+    let errors = || diagnostics.iter().filter(|found| found.severity == Severity::Error);
+    let lines: Vec<String> = errors().map(ToString::to_string).collect();
+    let mut refusal = Refusal::bad_input("invalid_definition", format!("the workflow does not compile: {}", lines.join("; ")));
+    let details = errors().map(Diagnostic::to_value).collect::<Vec<_>>();
+    refusal.failure.details = Value::map([("errors", details.into())]);
+    refusal
+}

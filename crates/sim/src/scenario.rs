@@ -1,0 +1,291 @@
+//! Scenario files: a workflow, what the world answers, what arrives and when, and what must come of it.
+//!
+//! A file is named `*.scenario.json` or `*.scenario.yaml` and holds one case or `{"cases": […]}`. Every key is known and
+//! checked; what is unknown is refused with its place and its mend, because a key that nobody reads would be a check
+//! that nobody makes.
+
+mod effects;
+mod expect;
+mod inbox;
+mod reader;
+
+use std::{
+    fmt, fs, io,
+    path::{Path as FilePath, PathBuf},
+};
+
+use mainspring_kernel::{
+    definition::{self, Syntax},
+    diagnostic::{self, Diagnostic},
+    document::Document,
+    plan::Constraints,
+    value::{Map, Value},
+};
+
+use reader::{Part, Reader};
+
+pub use effects::{Answer, Effects, Script};
+pub use expect::{CallExpect, End, Expect, StepExpect};
+pub use inbox::{At, Entry, Reached, What};
+
+pub(crate) use effects::{arguments, called, names};
+pub(crate) use reader::duration_text;
+
+/// One case.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// Its name, unique in its file.
+    pub name: String,
+    /// What would go wrong if it did not hold; empty if nothing is said.
+    pub why: String,
+    /// The workflow, or why its text cannot be read.
+    pub definition: Result<Document, Diagnostic>,
+    /// `@input`.
+    pub input: Value,
+    /// `@vars`.
+    pub variables: Map,
+    /// Bounds that go before those of the definition.
+    pub policy: Constraints,
+    /// The execution's name outside, if the case gives it one.
+    pub execution_id: Option<String>,
+    /// What the world answers.
+    pub effects: Effects,
+    /// What arrives.
+    pub inbox: Vec<Entry>,
+    /// The ways to run it.
+    pub modes: Vec<Mode>,
+    /// What must come of it.
+    pub expect: Expect,
+}
+
+/// A way to run a case. All of them must give the expected result and the same journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mode {
+    /// Nothing goes wrong.
+    Straight,
+    /// The node forgets everything before every input.
+    CrashBeforeInputs,
+    /// Every input is delivered twice.
+    InputsTwice,
+    /// In the end, every input is delivered once more.
+    InboxAgain,
+}
+
+impl Mode {
+    /// Every mode and its word.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("straight", Self::Straight),
+        ("crash_before_inputs", Self::CrashBeforeInputs),
+        ("inputs_twice", Self::InputsTwice),
+        ("inbox_again", Self::InboxAgain),
+    ];
+
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        Self::ALL.into_iter().find(|(_, mode)| *mode == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// A scenario file that cannot be read: which, and why, with every mistake and its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The file.
+    pub file: PathBuf,
+    /// Several lines of plain text, the last one ended.
+    pub message: String,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.file.display(), self.message)
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+const FILE_ENDINGS: [(&str, Syntax); 3] =
+    [(".scenario.json", Syntax::Json), (".scenario.yaml", Syntax::Yaml), (".scenario.yml", Syntax::Yaml)];
+
+const CASE_KEYS: [&str; 13] = [
+    "name",
+    "why",
+    "definition",
+    "workflows",
+    "input",
+    "variables",
+    "policy",
+    "execution_id",
+    "effects",
+    "inbox",
+    "modes",
+    "expect",
+    "description",
+];
+
+/// The scenario files among some paths and in the folders among them, sorted, each once. A file that is named is taken
+/// whatever it is called; in folders only the names of scenarios count.
+pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Unreadable> {
+    let mut files = Vec::new();
+    for path in paths {
+        find_in(path, true, &mut files)?;
+    }
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
+fn find_in(path: &FilePath, is_named: bool, files: &mut Vec<PathBuf>) -> Result<(), Unreadable> {
+    let unreadable = |error: io::Error| Unreadable { file: path.into(), message: format!("{error}\n") };
+    if !fs::metadata(path).map_err(unreadable)?.is_dir() {
+        if is_named || syntax(path).is_some() {
+            files.push(path.into());
+        }
+        return Ok(());
+    }
+    for entry in fs::read_dir(path).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        // Links are not followed: a folder may contain itself by one.
+        let is_link = entry.file_type().map_err(unreadable)?.is_symlink();
+        if !is_link {
+            find_in(&entry.path(), false, files)?;
+        }
+    }
+    Ok(())
+}
+
+fn syntax(path: &FilePath) -> Option<Syntax> {
+    let name = path.file_name()?.to_str()?;
+    FILE_ENDINGS.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, syntax)| syntax)
+}
+
+/// The cases of a file.
+pub fn read(file: &FilePath) -> Result<Vec<Case>, Unreadable> {
+    let unreadable = |message: String| Unreadable { file: file.into(), message };
+    let text = fs::read(file).map_err(|error| unreadable(format!("{error}\n")))?;
+    read_text(&text, syntax(file).unwrap_or(Syntax::Guess), file.parent().unwrap_or(FilePath::new("."))).map_err(unreadable)
+}
+
+/// The cases of a text; `folder` is where the definitions lie that it names. The error is every mistake, each with the
+/// line it stands in.
+pub fn read_text(text: &[u8], syntax: Syntax, folder: &FilePath) -> Result<Vec<Case>, String> {
+    let source = String::from_utf8_lossy(text);
+    let render = |problems: &[Diagnostic]| {
+        let rendered: String = problems.iter().map(|problem| problem.render(&source)).collect();
+        format!("the scenario cannot be read\n{rendered}")
+    };
+    let document = definition::read(text, syntax).map_err(|problem| render(&[problem]))?;
+    let mut reader = Reader::new(&document);
+    let cases = cases(&mut reader, folder);
+    if reader.problems.is_empty() {
+        return Ok(cases);
+    }
+    reader.problems.sort_by_key(|problem| problem.place);
+    Err(render(&reader.problems))
+}
+
+fn cases(reader: &mut Reader<'_>, folder: &FilePath) -> Vec<Case> {
+    let document = reader.whole_document();
+    let Some(list) = document.field("cases") else { return case(&document, reader, folder).into_iter().collect() };
+    reader.object(&document, &["cases"]);
+    let items = reader.items(&list);
+    if items.is_empty() {
+        reader.problem(diagnostic::EMPTY, &list.path, "the file has no cases", "give it at least one");
+    }
+    let cases: Vec<Case> = items.iter().filter_map(|item| case(item, reader, folder)).collect();
+    for (at, case) in cases.iter().enumerate() {
+        if cases[..at].iter().any(|other| other.name == case.name) {
+            let message = format!("two cases are called {:?}", case.name);
+            reader.problem(diagnostic::DUPLICATE_ID, &list.path.index(at), message, "give each a name of its own");
+        }
+    }
+    cases
+}
+
+fn case<'a>(part: &Part<'a>, reader: &mut Reader<'a>, folder: &FilePath) -> Option<Case> {
+    reader.object(part, &CASE_KEYS)?;
+    for (key, mend) in [
+        ("name", "give the case a name"),
+        ("definition", "give it a workflow, in place or as the path of its file"),
+        ("expect", "say what must come of it: expect: {status: completed}"),
+    ] {
+        if !part.has(key) {
+            reader.missing(part, key, mend);
+        }
+    }
+    let text = |key, reader: &mut Reader<'a>| part.field(key).and_then(|field| reader.text(&field));
+    let name = text("name", reader);
+    let why = text("why", reader).unwrap_or_default();
+    text("description", reader);
+    if let Some(workflows) = part.field("workflows") {
+        object_of(&workflows, reader);
+    }
+    let definition = part.field("definition").and_then(|field| definition_of(&field, reader, folder));
+    let variables = part.field("variables").map(|field| object_of(&field, reader)).unwrap_or_default();
+    let policy = part.field("policy").map(|field| policy(&field, reader)).unwrap_or_default();
+    let execution_id = text("execution_id", reader);
+    let effects = part.field("effects").map(|field| effects::read(&field, reader)).unwrap_or_default();
+    let inbox = part.field("inbox").map(|field| inbox::read(&field, reader)).unwrap_or_default();
+    let modes = modes(part, reader);
+    let expect = part.field("expect").and_then(|field| expect::read(&field, reader));
+    let input = part.field("input").map(|field| field.value.clone()).unwrap_or_default();
+    Some(Case {
+        name: name?,
+        why,
+        definition: definition?,
+        input,
+        variables,
+        policy,
+        execution_id,
+        effects,
+        inbox,
+        modes,
+        expect: expect?,
+    })
+}
+
+/// The workflow in place, or that of a file beside the scenario. A definition that is no JSON or YAML is a refused one.
+fn definition_of<'a>(
+    part: &Part<'a>,
+    reader: &mut Reader<'a>,
+    folder: &FilePath,
+) -> Option<Result<Document, Diagnostic>> {
+    let Value::Text(path) = part.value else { return Some(Ok(reader.cut_out(part))) };
+    match fs::read(folder.join(path)) {
+        Ok(text) => Some(definition::read(&text, Syntax::Guess)),
+        Err(error) => {
+            let message = format!("the definition {path:?} cannot be read: {error}");
+            reader.problem(diagnostic::WRONG_VALUE, &part.path, message, "paths begin at the scenario's folder");
+            None
+        }
+    }
+}
+
+fn object_of<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Map {
+    match part.value {
+        Value::Map(map) => map.clone(),
+        _ => {
+            reader.wrong_kind(part, "an object");
+            Map::new()
+        }
+    }
+}
+
+fn policy<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Constraints {
+    reader.object(part, &["maxSteps", "maxParallel", "timeoutMs"]);
+    Constraints {
+        max_steps: part.field("maxSteps").and_then(|field| reader.count(&field)),
+        max_parallel: part.field("maxParallel").and_then(|field| reader.count(&field)),
+        timeout_ms: part.field("timeoutMs").and_then(|field| reader.whole(&field)),
+        ..Constraints::default()
+    }
+}
+
+fn modes<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Vec<Mode> {
+    let Some(field) = part.field("modes") else { return Mode::ALL.map(|(_, mode)| mode).into() };
+    let items = reader.items(&field);
+    let modes: Vec<Mode> = items.iter().filter_map(|item| reader.word(item, &Mode::ALL)).collect();
+    if items.is_empty() {
+        reader.problem(diagnostic::EMPTY, &field.path, "`modes` is empty", "leave it out to run all of them");
+    }
+    modes
+}

@@ -1,0 +1,241 @@
+//! What the world answers: a script for each call, by step, tool or kind of effect.
+
+use std::collections::BTreeMap;
+
+use mainspring_kernel::{
+    diagnostic,
+    effect::{Attempt, Outcome},
+    failure::{Class, Failure},
+    json,
+    value::Value,
+};
+
+use super::reader::{Part, Reader};
+
+/// The scripts of a world, by step id, tool or kind of effect. Each list has one answer for each call, and the last of
+/// them for all that follow.
+pub type Effects = BTreeMap<String, Vec<Script>>;
+
+/// One answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Script {
+    /// What is answered.
+    pub answer: Answer,
+    /// After how many milliseconds of virtual time.
+    pub after_ms: u64,
+}
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// This result.
+    Return(Value),
+    /// This failure.
+    Error(Failure),
+    /// The arguments.
+    Echo,
+    /// One of the arguments.
+    Pick(String),
+    /// A failure if an argument has a certain value, else another answer.
+    FailIf {
+        /// Which argument.
+        argument: String,
+        /// The value.
+        equals: Value,
+        /// The failure.
+        error: Failure,
+        /// The other answer.
+        otherwise: Box<Script>,
+    },
+    /// Nothing, ever.
+    Hang,
+}
+
+/// The forms of an answer: exactly one of these keys stands in a script.
+const FORMS: [&str; 8] = ["return", "fail_if", "error", "echo", "pick", "content", "is_error", "hang"];
+const SCRIPT_KEYS: [&str; 11] =
+    ["return", "error", "echo", "pick", "fail_if", "else", "content", "is_error", "text", "hang", "after"];
+
+impl Script {
+    /// The outcome for an attempt and when it comes, in milliseconds from now; `None` if it never comes.
+    pub fn outcome(&self, attempt: &Attempt) -> Result<Option<(u64, Outcome)>, String> {
+        let arguments = arguments(attempt);
+        let outcome = match &self.answer {
+            Answer::Return(value) => Outcome::Done(value.clone()),
+            Answer::Error(failure) => Outcome::Failed(failure.clone()),
+            Answer::Echo => Outcome::Done(arguments.clone()),
+            Answer::Pick(argument) => match arguments.get(argument) {
+                Some(value) => Outcome::Done(value.clone()),
+                None => return Err(format!("its script picks `{argument}`, which the call does not have")),
+            },
+            Answer::FailIf { argument, equals, error, .. } if arguments.get(argument) == Some(equals) => {
+                Outcome::Failed(error.clone())
+            }
+            Answer::FailIf { otherwise, .. } => {
+                let inner = otherwise.outcome(attempt)?;
+                return Ok(inner.map(|(after_ms, outcome)| (self.after_ms.saturating_add(after_ms), outcome)));
+            }
+            Answer::Hang => return Ok(None),
+        };
+        Ok(Some((self.after_ms, outcome)))
+    }
+}
+
+/// The names by which scripts for an attempt are looked up, the first that matches counts.
+pub(crate) fn names(attempt: &Attempt) -> impl Iterator<Item = &str> {
+    [Some(attempt.step.as_str()), tool(attempt), Some(attempt.effect.as_str())].into_iter().flatten()
+}
+
+/// The tool that an attempt calls; what is no tool is called by the kind of its effect.
+pub(crate) fn called(attempt: &Attempt) -> &str {
+    tool(attempt).unwrap_or(&attempt.effect)
+}
+
+fn tool(attempt: &Attempt) -> Option<&str> {
+    if attempt.effect == "tool" { attempt.params.get("tool").and_then(Value::as_text) } else { None }
+}
+
+/// What an attempt is called with: a tool's arguments, or all parameters of another effect.
+pub(crate) fn arguments(attempt: &Attempt) -> &Value {
+    static NONE: Value = Value::Null;
+    match attempt.effect.as_str() {
+        "tool" => attempt.params.get("arguments").unwrap_or(&NONE),
+        _ => &attempt.params,
+    }
+}
+
+pub(super) fn read<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Effects {
+    let Some(map) = part.value.as_map() else {
+        reader.wrong_kind(part, "an object");
+        return Effects::new();
+    };
+    let mut effects = Effects::new();
+    for key in map.keys() {
+        let Some(scripts) = part.field(key) else { continue };
+        let answers = match scripts.value {
+            Value::List(_) => reader.items(&scripts),
+            _ => vec![scripts.clone()],
+        };
+        if answers.is_empty() {
+            let mend = "give one answer for each call; the last is repeated";
+            reader.problem(diagnostic::EMPTY, &scripts.path, format!("{key:?} has no answers"), mend);
+        }
+        let answers = answers.iter().filter_map(|answer| script(answer, reader)).collect();
+        effects.insert(key.clone(), answers);
+    }
+    effects
+}
+
+fn script<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Script> {
+    reader.object(part, &SCRIPT_KEYS)?;
+    let after_ms = match part.field("after") {
+        Some(after) => reader.duration_ms(&after)?,
+        None => 0,
+    };
+    let forms: Vec<&str> = FORMS.into_iter().filter(|key| part.has(key)).collect();
+    let form = match forms.as_slice() {
+        ["fail_if", "error"] => "fail_if",
+        [form] => form,
+        [] => {
+            let mend = format!("write one of: {}", FORMS.join(", "));
+            reader.problem(diagnostic::MISSING_KEY, &part.path, "the script says no answer", mend);
+            return None;
+        }
+        [first, second, ..] => {
+            let message = format!("`{first}` and `{second}` are two answers to one call");
+            reader.problem(diagnostic::EXCLUSIVE_KEYS, &part.path, message, "keep one of them");
+            return None;
+        }
+    };
+    for (key, owner) in [("else", "fail_if"), ("text", "is_error")] {
+        if part.has(key) && form != owner {
+            let message = format!("`{key}` goes with `{owner}` only");
+            reader.problem(diagnostic::MISPLACED_KEY, &part.path.key(key), message, "leave it out");
+        }
+    }
+    Some(Script { answer: answer(form, part, reader)?, after_ms })
+}
+
+fn answer<'a>(form: &str, part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Answer> {
+    let field = part.field(form)?;
+    match form {
+        "return" => Some(Answer::Return(field.value.clone())),
+        "error" => failure(&field, reader).map(Answer::Error),
+        "pick" => reader.text(&field).map(Answer::Pick),
+        "fail_if" => fail_if(part, &field, reader),
+        "content" => content(&field, reader).map(Answer::Return),
+        "is_error" => {
+            reader.only_true(&field);
+            let Some(text) = part.field("text") else {
+                reader.missing(part, "text", "say what the tool answered: text: no such user");
+                return None;
+            };
+            Some(Answer::Error(Failure::new(Class::Failed, "tool_error", reader.text(&text)?)))
+        }
+        "echo" => {
+            reader.only_true(&field);
+            Some(Answer::Echo)
+        }
+        _ => {
+            reader.only_true(&field);
+            Some(Answer::Hang)
+        }
+    }
+}
+
+fn failure<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Failure> {
+    reader.object(part, &["class", "message", "code"])?;
+    let class = match part.field("class") {
+        Some(class) => reader.word(&class, &Class::ALL.map(|class| (class.name(), class)))?,
+        None => {
+            reader.missing(part, "class", "say what kind of failure it is: class: transient");
+            return None;
+        }
+    };
+    let message = match part.field("message") {
+        Some(message) => reader.text(&message)?,
+        None => String::new(),
+    };
+    let code = match part.field("code") {
+        Some(code) => reader.text(&code)?,
+        None => class.name().into(),
+    };
+    Some(Failure::new(class, code, message))
+}
+
+fn fail_if<'a>(part: &Part<'a>, condition: &Part<'a>, reader: &mut Reader<'a>) -> Option<Answer> {
+    reader.object(condition, &["arg", "eq"])?;
+    for key in ["arg", "eq"].into_iter().filter(|key| !condition.has(key)) {
+        reader.missing(condition, key, "write fail_if: {arg: x, eq: 2}");
+    }
+    for key in ["error", "else"].into_iter().filter(|key| !part.has(key)) {
+        reader.missing(part, key, "`fail_if` takes an `error`, and in `else` the other answer");
+    }
+    let argument = reader.text(&condition.field("arg")?)?;
+    let equals = condition.field("eq")?.value.clone();
+    let error = failure(&part.field("error")?, reader)?;
+    let otherwise = Box::new(script(&part.field("else")?, reader)?);
+    Some(Answer::FailIf { argument, equals, error, otherwise })
+}
+
+/// What an MCP result without structured content comes to: a single text is read as JSON if it is JSON and is a text if
+/// not; anything else is the list of its blocks.
+fn content<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Value> {
+    let blocks = reader.items(part);
+    for block in &blocks {
+        if block.value.as_map().is_none() {
+            reader.wrong_kind(block, "an object such as {type: text, text: hi}");
+        }
+    }
+    match blocks.as_slice() {
+        [block] if block.value.get("type").and_then(Value::as_text) == Some("text") => {
+            let Some(text) = block.field("text") else {
+                reader.missing(block, "text", "write {type: text, text: hi}");
+                return None;
+            };
+            let text = reader.text(&text)?;
+            Some(json::read(text.as_bytes()).map(|document| document.value).unwrap_or(Value::Text(text)))
+        }
+        _ => Some(part.value.clone()),
+    }
+}

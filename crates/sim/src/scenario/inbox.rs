@@ -1,0 +1,154 @@
+//! What arrives while a case runs, and when.
+
+use mainspring_kernel::{diagnostic, plan::Decision, value::Value};
+
+use super::reader::{Part, Reader};
+
+/// Something that arrives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// When.
+    pub at: At,
+    /// What.
+    pub what: What,
+}
+
+/// When something arrives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum At {
+    /// At a time, in milliseconds from the start.
+    Time(u64),
+    /// Right after the turn in which a step instance is in a state for the first time.
+    Step(Reached, String),
+}
+
+/// A state of a step instance that something can wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reached {
+    /// It has begun.
+    Started,
+    /// It has ended well.
+    Completed,
+    /// It waits: for people, for a signal, for time.
+    Waiting,
+}
+
+/// What arrives.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// A decision.
+    Decide {
+        /// Which.
+        decision: Decision,
+        /// Whose.
+        by: String,
+    },
+    /// A named message.
+    Signal {
+        /// Its name.
+        name: String,
+        /// What it brings.
+        payload: Value,
+    },
+    /// The execution is called off.
+    Cancel {
+        /// A word for why.
+        reason: String,
+        /// By whom.
+        by: String,
+    },
+    /// The node dies with the work that is out, and comes back.
+    Crash,
+    /// Only time passes.
+    Tick,
+}
+
+impl Reached {
+    /// Every state and its word.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("started", Self::Started), ("completed", Self::Completed), ("waiting", Self::Waiting)];
+
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        Self::ALL.into_iter().find(|(_, reached)| *reached == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// Who decides and cancels where a scenario does not say.
+const WHO: &str = "owner";
+
+const KINDS: [&str; 5] = ["decide", "signal", "cancel", "crash", "tick"];
+const KEYS: [&str; 7] = ["at", "decide", "signal", "cancel", "crash", "tick", "by"];
+
+pub(super) fn read<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Vec<Entry> {
+    reader.items(part).iter().filter_map(|item| entry(item, reader)).collect()
+}
+
+fn entry<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Entry> {
+    reader.object(part, &KEYS)?;
+    let at = match part.field("at") {
+        Some(when) => at(&when, reader),
+        None => {
+            reader.missing(part, "at", "say when it arrives: at: {time: 30s}");
+            None
+        }
+    };
+    let kinds: Vec<&str> = KINDS.into_iter().filter(|key| part.has(key)).collect();
+    let [kind] = kinds.as_slice() else {
+        let message = format!("an entry is one thing, and this is {}", if kinds.is_empty() { "none" } else { "several" });
+        let mend = format!("write one of: {}", KINDS.join(", "));
+        reader.problem(diagnostic::EXCLUSIVE_KEYS, &part.path, message, mend);
+        return None;
+    };
+    if part.has("by") && !matches!(*kind, "decide" | "cancel") {
+        let mend = "it goes with `decide` and `cancel`";
+        reader.problem(diagnostic::MISPLACED_KEY, &part.path.key("by"), format!("`by` means nothing for `{kind}`"), mend);
+    }
+    let what = what(kind, part, reader);
+    Some(Entry { at: at?, what: what? })
+}
+
+fn at<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<At> {
+    let map = reader.object(part, &["time", "started", "completed", "waiting"])?;
+    if map.len() != 1 {
+        let mend = "write one of: time, started, completed, waiting";
+        reader.problem(diagnostic::EXCLUSIVE_KEYS, &part.path, "`at` has exactly one key", mend);
+        return None;
+    }
+    if let Some(time) = part.field("time") {
+        return reader.duration_ms(&time).map(At::Time);
+    }
+    let (step, reached) = Reached::ALL.into_iter().find_map(|(name, reached)| Some((part.field(name)?, reached)))?;
+    reader.text(&step).map(|step| At::Step(reached, step))
+}
+
+fn what<'a>(kind: &str, part: &Part<'a>, reader: &mut Reader<'a>) -> Option<What> {
+    let field = part.field(kind)?;
+    let by = match part.field("by") {
+        Some(by) => reader.text(&by)?,
+        None => WHO.into(),
+    };
+    match kind {
+        "decide" => reader.decision(&field).map(|decision| What::Decide { decision, by }),
+        "cancel" => reader.text(&field).map(|reason| What::Cancel { reason, by }),
+        "signal" => signal(&field, reader),
+        "crash" => {
+            reader.only_true(&field);
+            Some(What::Crash)
+        }
+        _ => {
+            reader.only_true(&field);
+            Some(What::Tick)
+        }
+    }
+}
+
+fn signal<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<What> {
+    reader.object(part, &["name", "payload"])?;
+    let Some(name) = part.field("name") else {
+        reader.missing(part, "name", "write signal: {name: paid, payload: {ok: true}}");
+        return None;
+    };
+    let payload = part.field("payload").map(|payload| payload.value.clone()).unwrap_or_default();
+    reader.text(&name).map(|name| What::Signal { name, payload })
+}

@@ -1,0 +1,215 @@
+//! Reads the parts of a scenario file and collects what is wrong with them, each with its place and its mend.
+
+use mainspring_kernel::{
+    diagnostic::{self, Diagnostic, Severity},
+    document::{Document, Inner, Path, Spot},
+    plan::Decision,
+    value::{Map, Value},
+};
+
+/// A look at one document: every mistake is collected and none is thrown.
+pub(super) struct Reader<'a> {
+    document: &'a Document,
+    pub(super) problems: Vec<Diagnostic>,
+}
+
+/// A part of the document and the way to it.
+#[derive(Clone)]
+pub(super) struct Part<'a> {
+    pub(super) value: &'a Value,
+    pub(super) path: Path,
+}
+
+impl<'a> Part<'a> {
+    pub(super) fn field(&self, key: &str) -> Option<Part<'a>> {
+        Some(Part { value: self.value.get(key)?, path: self.path.key(key) })
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.value.get(key).is_some()
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(document: &'a Document) -> Self {
+        Self { document, problems: Vec::new() }
+    }
+
+    pub(super) fn whole_document(&self) -> Part<'a> {
+        Part { value: &self.document.value, path: Path::root() }
+    }
+
+    /// A part by itself, with the places of the file that it stands in.
+    pub(super) fn cut_out(&self, part: &Part<'a>) -> Document {
+        let mut spot = self.document.spot.as_ref();
+        for segment in part.path.segments() {
+            spot = spot.and_then(|spot| inner(spot, segment));
+        }
+        Document { value: part.value.clone(), spot: spot.cloned() }
+    }
+
+    pub(super) fn problem(&mut self, code: &'static str, path: &Path, message: impl Into<String>, mend: impl Into<String>) {
+        let place = match code {
+            diagnostic::UNKNOWN_KEY => self.document.key_place(path),
+            _ => self.document.place(path),
+        };
+        let (severity, path, message, mend) = (Severity::Error, path.clone(), message.into(), mend.into());
+        self.problems.push(Diagnostic { severity, code, path, place, message, mend });
+    }
+
+    pub(super) fn wrong_kind(&mut self, part: &Part<'_>, wanted: &str) {
+        let message = format!("this must be {wanted}, not {}", part.value.kind());
+        self.problem(diagnostic::WRONG_KIND, &part.path, message, format!("write {wanted}"));
+    }
+
+    /// The fields of an object that may have these keys and no other.
+    pub(super) fn object(&mut self, part: &Part<'a>, keys: &[&str]) -> Option<&'a Map> {
+        let Some(map) = part.value.as_map() else {
+            self.wrong_kind(part, "an object");
+            return None;
+        };
+        for key in map.keys().filter(|key| !keys.contains(&key.as_str())) {
+            let message = format!("the key {key:?} means nothing here");
+            let mend = format!("known here: {}", keys.join(", "));
+            self.problem(diagnostic::UNKNOWN_KEY, &part.path.key(key), message, mend);
+        }
+        Some(map)
+    }
+
+    pub(super) fn missing(&mut self, part: &Part<'_>, key: &str, mend: &str) {
+        self.problem(diagnostic::MISSING_KEY, &part.path, format!("`{key}` is missing"), mend);
+    }
+
+    pub(super) fn items(&mut self, part: &Part<'a>) -> Vec<Part<'a>> {
+        let Some(items) = part.value.as_list() else {
+            self.wrong_kind(part, "a list");
+            return Vec::new();
+        };
+        items.iter().enumerate().map(|(at, value)| Part { value, path: part.path.index(at) }).collect()
+    }
+
+    pub(super) fn text(&mut self, part: &Part<'a>) -> Option<String> {
+        let text = part.value.as_text().map(String::from);
+        if text.is_none() {
+            self.wrong_kind(part, "text");
+        }
+        text
+    }
+
+    pub(super) fn bool(&mut self, part: &Part<'a>) -> Option<bool> {
+        let bool = part.value.as_bool();
+        if bool.is_none() {
+            self.wrong_kind(part, "true or false");
+        }
+        bool
+    }
+
+    /// A key whose only meaning is that it is there.
+    pub(super) fn only_true(&mut self, part: &Part<'a>) {
+        if part.value.as_bool() != Some(true) {
+            let message = format!("this can only be true, not {}", part.value.kind());
+            self.problem(diagnostic::WRONG_VALUE, &part.path, message, "write true, or leave the key out");
+        }
+    }
+
+    pub(super) fn whole(&mut self, part: &Part<'a>) -> Option<u64> {
+        let whole = part.value.as_u64();
+        if whole.is_none() {
+            self.wrong_kind(part, "a whole number from 0");
+        }
+        whole
+    }
+
+    /// A whole number from 1 that fits 32 bits: counts of steps and branches.
+    pub(super) fn count(&mut self, part: &Part<'a>) -> Option<u32> {
+        let count = self.whole(part)?;
+        match u32::try_from(count) {
+            Ok(count) if count > 0 => Some(count),
+            _ => {
+                let message = format!("{count} is out of range");
+                self.problem(diagnostic::WRONG_VALUE, &part.path, message, format!("write 1 to {}", u32::MAX));
+                None
+            }
+        }
+    }
+
+    pub(super) fn texts(&mut self, part: &Part<'a>) -> Vec<String> {
+        self.items(part).iter().filter_map(|item| self.text(item)).collect()
+    }
+
+    /// One word of a closed set.
+    pub(super) fn word<T: Clone>(&mut self, part: &Part<'a>, words: &[(&str, T)]) -> Option<T> {
+        let text = self.text(part)?;
+        let found = words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| meaning.clone());
+        if found.is_none() {
+            let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+            let mend = format!("write one of: {}", known.join(", "));
+            self.problem(diagnostic::WRONG_VALUE, &part.path, format!("{text:?} is not known here"), mend);
+        }
+        found
+    }
+
+    pub(super) fn decision(&mut self, part: &Part<'a>) -> Option<Decision> {
+        self.word(part, &[Decision::Approve, Decision::Deny].map(|decision| (decision.name(), decision)))
+    }
+
+    /// Milliseconds, written with a unit: `1234ms`, `10s`, `5m`, `20h`, `3d`.
+    pub(super) fn duration_ms(&mut self, part: &Part<'a>) -> Option<u64> {
+        let text = self.text(part)?;
+        let duration = duration_ms(&text);
+        if duration.is_none() {
+            let message = format!("{text:?} is no duration");
+            self.problem(diagnostic::WRONG_VALUE, &part.path, message, "write it as 1234ms, 10s, 5m, 20h or 3d");
+        }
+        duration
+    }
+}
+
+fn inner<'s>(spot: &'s Spot, segment: &mainspring_kernel::document::Segment) -> Option<&'s Spot> {
+    use mainspring_kernel::document::Segment;
+    match (&spot.inner, segment) {
+        (Inner::Map(fields), Segment::Key(key)) => fields.get(key),
+        (Inner::List(items), Segment::Index(index)) => items.get(*index),
+        _ => None,
+    }
+}
+
+fn duration_ms(text: &str) -> Option<u64> {
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let unit_ms = match &text[digits..] {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    text[..digits].parse::<u64>().ok()?.checked_mul(unit_ms)
+}
+
+/// Milliseconds as a scenario writes them, in the largest unit that says them exactly.
+pub(crate) fn duration_text(ms: u64) -> String {
+    let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
+    match units.into_iter().find(|(_, unit_ms)| ms > 0 && ms.is_multiple_of(*unit_ms)) {
+        Some((unit, unit_ms)) => format!("{}{unit}", ms / unit_ms),
+        None => format!("{ms}ms"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (text, ms) in [("0s", 0), ("1234ms", 1234), ("10s", 10_000), ("5m", 300_000), ("20h", 72_000_000), ("3d", 259_200_000)] {
+            assert_eq!(duration_ms(text), Some(ms), "{text}");
+            assert!(ms == 0 || duration_text(ms) == text, "{text}");
+        }
+        for text in ["", "s", "10", "10 s", "-1s", "1.5s", "1w", "99999999999999999999s", "213503982335d"] {
+            assert_eq!(duration_ms(text), None, "{text}");
+        }
+        assert_eq!(duration_text(90_000), "90s");
+        assert_eq!(duration_text(0), "0ms");
+    }
+}

@@ -1,0 +1,260 @@
+//! The reference: the contract over plain maps, as plainly as it can be said.
+//!
+//! A handle is cheap to clone and all clones are one store, so that a simulated node can crash and come back to it.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
+
+use crate::{
+    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Expected, Filter, HeadRow, Late, Letter, Part, Refusal,
+    Store, StoreError, StoredPlan,
+};
+
+/// A store that lives as long as its last handle.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryStore(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    epochs: BTreeMap<u32, u64>,
+    heads: BTreeMap<ExecutionKey, HeadRow>,
+    frames: BTreeMap<ExecutionKey, Vec<StoredFrame>>,
+    rows: BTreeMap<ExecutionKey, ExecutionRow>,
+    ids: BTreeMap<String, ExecutionKey>,
+    idempotency_keys: BTreeMap<(Option<String>, String), ExecutionKey>,
+    inbox: BTreeMap<u64, Letter>,
+    waiting: BTreeMap<(ExecutionKey, String), u64>,
+    arrived: u64,
+    plans: BTreeMap<Hash, Arc<[u8]>>,
+    late: BTreeMap<ExecutionKey, Vec<Late>>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The rules, in the order in which they count.
+    fn refusal(&self, batch: &Batch, part: &Part) -> Option<Refusal> {
+        let fenced = batch
+            .fences
+            .iter()
+            .any(|fence| fence.partition == part.partition && self.epochs.get(&fence.partition) == Some(&fence.epoch));
+        let head = self.heads.get(&part.execution);
+        if !fenced || head.is_some_and(|row| row.partition != part.partition) {
+            return Some(Refusal::Fence);
+        }
+        if part.expected.is_some() && head.is_some_and(|row| row.ended) && !part.frames.is_empty() {
+            return Some(Refusal::Ended);
+        }
+        if part.expected != head.map(|row| Expected { sequence: row.head.sequence, hash: row.head.hash }) {
+            return Some(Refusal::Sequence);
+        }
+        let last = part.frames.last()?;
+        let next = part.expected.map_or(0, |expected| expected.sequence + 1);
+        if part.frames.iter().zip(next..).any(|(frame, sequence)| frame.sequence != sequence) {
+            return Some(Refusal::Sequence);
+        }
+        if part.head.sequence != last.sequence {
+            return Some(Refusal::Sequence);
+        }
+        let row = part.row.as_ref().filter(|_| part.expected.is_none())?;
+        if let Some(other) = self.ids.get(&row.id) {
+            return Some(Refusal::IdTaken(*other));
+        }
+        let key = (row.workflow.clone(), row.idempotency_key.clone()?);
+        self.idempotency_keys.get(&key).map(|other| Refusal::IdempotencyKeyTaken(*other))
+    }
+
+    fn take(&mut self, part: &Part) {
+        self.put_plan(part.plan.as_ref());
+        if !part.frames.is_empty() {
+            self.take_frames(part);
+        }
+        for id in &part.consumed {
+            if let Some(number) = self.waiting.remove(&(part.execution, id.clone())) {
+                self.inbox.remove(&number);
+            }
+        }
+        for letter in &part.letters {
+            self.post(letter);
+        }
+        if !part.late.is_empty() {
+            self.late.entry(part.execution).or_default().extend_from_slice(&part.late);
+        }
+    }
+
+    fn take_frames(&mut self, part: &Part) {
+        let key = part.execution;
+        if let (None, Some(row)) = (part.expected, &part.row) {
+            self.ids.insert(row.id.clone(), key);
+            if let Some(idempotency_key) = &row.idempotency_key {
+                self.idempotency_keys.insert((row.workflow.clone(), idempotency_key.clone()), key);
+            }
+            self.rows.insert(key, ExecutionRow { key, ..row.clone() });
+        }
+        if let (Some(row), Some(change)) = (self.rows.get_mut(&key), part.change.clone()) {
+            row.status = change.status;
+            row.outcome = change.outcome;
+            row.error = change.error;
+            row.completed_at = change.completed_at;
+        }
+        self.frames.entry(key).or_default().extend_from_slice(&part.frames);
+        let opened_ended = part.expected.is_none() && part.row.as_ref().is_some_and(|row| row.completed_at.is_some());
+        let ended = opened_ended || part.change.as_ref().is_some_and(|change| change.completed_at.is_some());
+        let wake_at = if ended { None } else { part.wake_at };
+        let quarantined = self.heads.get(&key).and_then(|row| row.quarantined.clone());
+        self.heads.insert(key, HeadRow { head: part.head, partition: part.partition, wake_at, ended, quarantined });
+    }
+
+    fn post(&mut self, letter: &Letter) {
+        if let Entry::Vacant(place) = self.waiting.entry((letter.execution, letter.id.clone())) {
+            self.arrived += 1;
+            place.insert(self.arrived);
+            self.inbox.insert(self.arrived, letter.clone());
+        }
+    }
+
+    fn put_plan(&mut self, plan: Option<&StoredPlan>) {
+        if let Some(plan) = plan {
+            self.plans.entry(plan.hash).or_insert_with(|| plan.bytes.clone());
+        }
+    }
+}
+
+impl Store for MemoryStore {
+    fn claim(&self, partition: u32, _holder: &str) -> Result<u64, StoreError> {
+        let mut state = self.state();
+        let epoch = state.epochs.entry(partition).or_default();
+        *epoch += 1;
+        Ok(*epoch)
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
+        let mut state = self.state();
+        let mut answers = Vec::new();
+        for part in &batch.parts {
+            answers.push(match state.refusal(batch, part) {
+                Some(refusal) => Answer::Refused(refusal),
+                None => {
+                    state.take(part);
+                    Answer::Durable
+                }
+            });
+        }
+        Ok(answers)
+    }
+
+    fn head(&self, execution: ExecutionKey) -> Result<Option<HeadRow>, StoreError> {
+        Ok(self.state().heads.get(&execution).cloned())
+    }
+
+    fn frames(&self, execution: ExecutionKey, from: u64, limit: usize) -> Result<Vec<StoredFrame>, StoreError> {
+        let state = self.state();
+        let frames = state.frames.get(&execution).into_iter().flatten();
+        Ok(frames.filter(|frame| frame.sequence >= from).take(limit).cloned().collect())
+    }
+
+    fn due(&self, partition: u32, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
+        let state = self.state();
+        let waking = state.heads.iter().filter(|(_, row)| row.partition == partition && row.quarantined.is_none());
+        let mut due: Vec<Due> =
+            waking.filter_map(|(key, row)| row.wake_at.map(|wake_at| Due { execution: *key, wake_at })).collect();
+        due.retain(|due| due.wake_at <= until_ms);
+        due.sort_by_key(|due| (due.wake_at, due.execution));
+        due.truncate(limit);
+        Ok(due)
+    }
+
+    fn post(&self, letter: &Letter, plan: Option<&StoredPlan>) -> Result<(), StoreError> {
+        let mut state = self.state();
+        state.put_plan(plan);
+        state.post(letter);
+        Ok(())
+    }
+
+    fn inbox(&self, partition: u32, after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
+        let state = self.state();
+        let waiting = state.inbox.iter().filter(|(number, letter)| **number > after && letter.partition == partition);
+        Ok(waiting.take(limit).map(|(number, letter)| Arrived { number: *number, letter: letter.clone() }).collect())
+    }
+
+    fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
+        Ok(self.state().plans.get(&hash).cloned())
+    }
+
+    fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
+        if let Some(row) = self.state().heads.get_mut(&execution) {
+            row.quarantined = Some(reason.to_owned());
+        }
+        Ok(())
+    }
+
+    fn release(&self, execution: ExecutionKey) -> Result<(), StoreError> {
+        if let Some(row) = self.state().heads.get_mut(&execution) {
+            row.quarantined = None;
+        }
+        Ok(())
+    }
+
+    fn erase(&self, execution: ExecutionKey, sequence: u64, index: usize) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let mut frames = state.frames.get_mut(&execution).into_iter().flatten();
+        let frame = frames.find(|frame| frame.sequence == sequence);
+        let Some(value) = frame.and_then(|frame| frame.values.get_mut(index)) else { return Ok(false) };
+        let erased = value.body.take().is_some();
+        if erased {
+            value.salt = [0; 16];
+        }
+        Ok(erased)
+    }
+
+    fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError> {
+        Ok(self.state().late.get(&execution).cloned().unwrap_or_default())
+    }
+
+    fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {
+        Ok(self.state().rows.get(&execution).cloned())
+    }
+
+    fn execution_by_id(&self, id: &str) -> Result<Option<ExecutionRow>, StoreError> {
+        let state = self.state();
+        Ok(state.ids.get(id).and_then(|key| state.rows.get(key)).cloned())
+    }
+
+    fn execution_by_idempotency_key(
+        &self,
+        workflow: Option<&str>,
+        key: &str,
+    ) -> Result<Option<ExecutionRow>, StoreError> {
+        let state = self.state();
+        let place = (workflow.map(str::to_owned), key.to_owned());
+        Ok(state.idempotency_keys.get(&place).and_then(|key| state.rows.get(key)).cloned())
+    }
+
+    fn executions(
+        &self,
+        filter: &Filter,
+        before: Option<ExecutionKey>,
+        limit: usize,
+    ) -> Result<Vec<ExecutionRow>, StoreError> {
+        let state = self.state();
+        let older = state.rows.values().rev().filter(|row| before.is_none_or(|before| row.key < before));
+        let matching = older.filter(|row| {
+            let of_workflow = filter.workflow.is_none() || filter.workflow == row.workflow;
+            of_workflow && (filter.statuses.is_empty() || filter.statuses.contains(&row.status))
+        });
+        Ok(matching.take(limit).cloned().collect())
+    }
+}

@@ -1,0 +1,120 @@
+//! The catalogue's rows of executions.
+
+use std::collections::BTreeSet;
+
+use mainspring_kernel::{hash::Hash, key::ExecutionKey};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::{integer, natural};
+use crate::{ExecutionRow, Filter, RowChange};
+
+/// Above every key, for a list that begins at the newest.
+const ABOVE_ALL_KEYS: [u8; 17] = [0xff; 17];
+
+/// False if the key, the name or the idempotency key is another's; then nothing was written.
+pub(super) fn insert(connection: &Connection, key: ExecutionKey, row: &ExecutionRow) -> rusqlite::Result<bool> {
+    let values = params![
+        key.0,
+        row.id,
+        row.workflow,
+        row.workflow_version,
+        row.workflow_hash,
+        row.plan_hash.0,
+        row.status,
+        row.outcome,
+        row.error,
+        row.trigger_type,
+        row.initiator_type,
+        row.initiator_user_id,
+        row.idempotency_key,
+        row.session_id,
+        row.partition,
+        row.attempt_count,
+        integer(row.started_at),
+        row.completed_at.map(integer),
+    ];
+    Ok(connection.prepare_cached(include_str!("sql/execution_insert.sql"))?.execute(values)? == 1)
+}
+
+pub(super) fn change(connection: &Connection, key: ExecutionKey, change: &RowChange) -> rusqlite::Result<()> {
+    let values = params![key.0, change.status, change.outcome, change.error, change.completed_at.map(integer)];
+    connection.prepare_cached(include_str!("sql/execution_change.sql"))?.execute(values)?;
+    Ok(())
+}
+
+pub(super) fn by_key(connection: &Connection, key: ExecutionKey) -> rusqlite::Result<Option<ExecutionRow>> {
+    connection.prepare_cached(include_str!("sql/execution.sql"))?.query_row([key.0], of_row).optional()
+}
+
+pub(super) fn by_id(connection: &Connection, id: &str) -> rusqlite::Result<Option<ExecutionRow>> {
+    connection.prepare_cached(include_str!("sql/execution_by_id.sql"))?.query_row([id], of_row).optional()
+}
+
+pub(super) fn by_idempotency_key(
+    connection: &Connection,
+    workflow: Option<&str>,
+    key: &str,
+) -> rusqlite::Result<Option<ExecutionRow>> {
+    let sql = include_str!("sql/execution_by_idempotency_key.sql");
+    connection.prepare_cached(sql)?.query_row(params![workflow, key], of_row).optional()
+}
+
+/// Each status is an index range of its own, in the order asked for: the newest of all are among the newest of each.
+pub(super) fn list(
+    connection: &Connection,
+    filter: &Filter,
+    before: Option<ExecutionKey>,
+    limit: usize,
+) -> rusqlite::Result<Vec<ExecutionRow>> {
+    let before = before.as_ref().map_or(&ABOVE_ALL_KEYS[..], |key| &key.0);
+    let limit_sql = integer(limit as u64);
+    let Filter { statuses, workflow } = filter;
+    if statuses.is_empty() {
+        return match workflow {
+            None => rows(connection, include_str!("sql/executions.sql"), params![before, limit_sql]),
+            Some(name) => {
+                rows(connection, include_str!("sql/executions_of_workflow.sql"), params![before, limit_sql, name])
+            }
+        };
+    }
+    let mut found = Vec::new();
+    for status in statuses.iter().collect::<BTreeSet<_>>() {
+        found.extend(match workflow {
+            None => rows(connection, include_str!("sql/executions_of_status.sql"), params![before, limit_sql, status])?,
+            Some(name) => {
+                let sql = include_str!("sql/executions_of_workflow_and_status.sql");
+                rows(connection, sql, params![before, limit_sql, status, name])?
+            }
+        });
+    }
+    found.sort_by_key(|row| std::cmp::Reverse(row.key));
+    found.truncate(limit);
+    Ok(found)
+}
+
+fn rows(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> rusqlite::Result<Vec<ExecutionRow>> {
+    connection.prepare_cached(sql)?.query_map(values, of_row)?.collect()
+}
+
+fn of_row(row: &Row<'_>) -> rusqlite::Result<ExecutionRow> {
+    Ok(ExecutionRow {
+        key: ExecutionKey(row.get("execution")?),
+        id: row.get("id")?,
+        workflow: row.get("workflow")?,
+        workflow_version: row.get("workflow_version")?,
+        workflow_hash: row.get("workflow_hash")?,
+        plan_hash: Hash(row.get("plan_hash")?),
+        status: row.get("status")?,
+        outcome: row.get("outcome")?,
+        error: row.get("error")?,
+        trigger_type: row.get("trigger_type")?,
+        initiator_type: row.get("initiator_type")?,
+        initiator_user_id: row.get("initiator_user_id")?,
+        idempotency_key: row.get("idempotency_key")?,
+        session_id: row.get("session_id")?,
+        partition: row.get("partition")?,
+        attempt_count: row.get("attempt_count")?,
+        started_at: natural(row.get("started_at")?),
+        completed_at: row.get::<_, Option<i64>>("completed_at")?.map(natural),
+    })
+}

@@ -1,0 +1,171 @@
+//! A batch inside its transaction.
+//!
+//! | a part that | is refused as |
+//! |---|---|
+//! | names a partition that no valid fence of the batch names, or that its execution is not in | fence |
+//! | is new where there is a head, or continues where there is none | sequence |
+//! | has frames, and the execution has ended | ended |
+//! | was decided on another head, or whose frames do not follow it one by one up to the new head | sequence |
+//! | is new, with another's name or idempotency key | id taken, idempotency key taken |
+//!
+//! The first row that fits counts. The common path asks nothing beforehand: it writes under these conditions, and looks
+//! for the reason only when nothing was written.
+
+use std::collections::BTreeSet;
+
+use rusqlite::{Connection, Error, params, types::Type};
+
+use super::{catalogue, integer, journal, values};
+use crate::{Answer, Batch, ExecutionRow, Expected, Letter, Part, Refusal, StoredPlan};
+
+/// Writes what may be written and says of each part what became of it. The caller commits.
+pub(super) fn write(connection: &Connection, batch: &Batch) -> rusqlite::Result<Vec<Answer>> {
+    let held = held(connection, batch)?;
+    let answer = |part| write_part(connection, &held, part);
+    let answers = batch.parts.iter().map(|part| Ok(answer(part)?.map_or(Answer::Durable, Answer::Refused)));
+    answers.collect()
+}
+
+/// The partitions whose fences are valid. Nobody can claim one before the transaction ends.
+fn held(connection: &Connection, batch: &Batch) -> rusqlite::Result<BTreeSet<u32>> {
+    let mut held = BTreeSet::new();
+    let mut statement = connection.prepare_cached(include_str!("sql/fence.sql"))?;
+    for fence in &batch.fences {
+        if statement.exists(params![fence.partition, integer(fence.epoch)])? {
+            held.insert(fence.partition);
+        }
+    }
+    Ok(held)
+}
+
+fn write_part(connection: &Connection, held: &BTreeSet<u32>, part: &Part) -> rusqlite::Result<Option<Refusal>> {
+    if !held.contains(&part.partition) {
+        return Ok(Some(Refusal::Fence));
+    }
+    let refusal = match part.expected {
+        _ if part.frames.is_empty() => compare_head(connection, part)?,
+        _ if !follows(part) => Some(why_not(connection, part)?),
+        None => open_journal(connection, part)?,
+        Some(expected) => advance_journal(connection, part, expected)?,
+    };
+    if refusal.is_some() {
+        return Ok(refusal);
+    }
+    put_plan(connection, part.plan.as_ref())?;
+    let mut insert = connection.prepare_cached(include_str!("sql/frame_insert.sql"))?;
+    for frame in &part.frames {
+        let packed = values::pack(&frame.values, |hash, body| {
+            let sql = include_str!("sql/blob_put.sql");
+            connection.prepare_cached(sql)?.execute(params![hash.0, body]).map(drop)
+        })?;
+        insert.execute(params![part.execution.0, integer(frame.sequence), frame.frame, packed])?;
+    }
+    if let (Some(change), false) = (&part.change, part.frames.is_empty()) {
+        catalogue::change(connection, part.execution, change)?;
+    }
+    for id in &part.consumed {
+        connection.prepare_cached(include_str!("sql/letter_consume.sql"))?.execute(params![part.execution.0, id])?;
+    }
+    for letter in &part.letters {
+        post(connection, letter)?;
+    }
+    for late in &part.late {
+        let sql = include_str!("sql/late_put.sql");
+        connection.prepare_cached(sql)?.execute(params![part.execution.0, integer(late.at), late.body])?;
+    }
+    Ok(None)
+}
+
+/// Whether the frames follow the expected head one by one, up to the new head.
+fn follows(part: &Part) -> bool {
+    let first = part.expected.map_or(0, |expected| expected.sequence.saturating_add(1));
+    let in_order = part.frames.iter().zip(first..).all(|(frame, sequence)| frame.sequence == sequence);
+    in_order && part.frames.last().is_none_or(|frame| frame.sequence == part.head.sequence)
+}
+
+fn is_end(part: &Part) -> bool {
+    part.change.as_ref().is_some_and(|change| change.completed_at.is_some())
+        || part.row.as_ref().is_some_and(|row| part.expected.is_none() && row.completed_at.is_some())
+}
+
+fn wake_at(part: &Part) -> Option<i64> {
+    part.wake_at.filter(|_| !is_end(part)).map(integer)
+}
+
+fn open_journal(connection: &Connection, part: &Part) -> rusqlite::Result<Option<Refusal>> {
+    let sequence = integer(part.head.sequence);
+    let (hash, seal) = (part.head.hash.0, part.head.seal.0);
+    let values = params![part.execution.0, part.partition, sequence, hash, seal, wake_at(part), is_end(part)];
+    if connection.prepare_cached(include_str!("sql/head_insert.sql"))?.execute(values)? == 0 {
+        return Ok(Some(Refusal::Sequence));
+    }
+    let Some(row) = &part.row else { return Ok(None) };
+    if catalogue::insert(connection, part.execution, row)? {
+        return Ok(None);
+    }
+    connection.prepare_cached(include_str!("sql/head_remove.sql"))?.execute([part.execution.0])?;
+    whose(connection, row).map(Some)
+}
+
+/// Who has the name, or else the idempotency key.
+fn whose(connection: &Connection, row: &ExecutionRow) -> rusqlite::Result<Refusal> {
+    if let Some(other) = catalogue::by_id(connection, &row.id)? {
+        return Ok(Refusal::IdTaken(other.key));
+    }
+    if let Some(key) = &row.idempotency_key
+        && let Some(other) = catalogue::by_idempotency_key(connection, row.workflow.as_deref(), key)?
+    {
+        return Ok(Refusal::IdempotencyKeyTaken(other.key));
+    }
+    let what = format!("the catalogue has a row of {}, which has no journal", row.key);
+    Err(Error::FromSqlConversionFailure(0, Type::Blob, what.into()))
+}
+
+fn advance_journal(connection: &Connection, part: &Part, expected: Expected) -> rusqlite::Result<Option<Refusal>> {
+    let head = [integer(part.head.sequence), integer(expected.sequence)];
+    let (hash, seal, wake_at) = (part.head.hash.0, part.head.seal.0, wake_at(part));
+    let (key, partition, before) = (part.execution.0, part.partition, expected.hash.0);
+    if !is_end(part) {
+        let values = params![head[0], hash, seal, key, partition, head[1], before, wake_at];
+        if connection.prepare_cached(include_str!("sql/head_advance.sql"))?.execute(values)? == 1 {
+            return Ok(None);
+        }
+    }
+    let values = params![head[0], hash, seal, key, partition, head[1], before, wake_at, is_end(part)];
+    if connection.prepare_cached(include_str!("sql/head_advance_and_wake.sql"))?.execute(values)? == 1 {
+        return Ok(None);
+    }
+    why_not(connection, part).map(Some)
+}
+
+/// For a part without frames, which changes no head but was decided on one.
+fn compare_head(connection: &Connection, part: &Part) -> rusqlite::Result<Option<Refusal>> {
+    let row = journal::head(connection, part.execution)?;
+    let in_partition = row.as_ref().is_none_or(|row| row.partition == part.partition);
+    let found = row.map(|row| Expected { sequence: row.head.sequence, hash: row.head.hash });
+    if found == part.expected && in_partition { Ok(None) } else { why_not(connection, part).map(Some) }
+}
+
+/// The rows of the table above, for a part of which nothing was written.
+fn why_not(connection: &Connection, part: &Part) -> rusqlite::Result<Refusal> {
+    Ok(match (part.expected, journal::head(connection, part.execution)?) {
+        (_, Some(row)) if row.partition != part.partition => Refusal::Fence,
+        (Some(_), Some(row)) if row.ended && !part.frames.is_empty() => Refusal::Ended,
+        _ => Refusal::Sequence,
+    })
+}
+
+pub(super) fn put_plan(connection: &Connection, plan: Option<&StoredPlan>) -> rusqlite::Result<()> {
+    if let Some(plan) = plan {
+        let values = params![plan.hash.0, &plan.bytes[..]];
+        connection.prepare_cached(include_str!("sql/plan_put.sql"))?.execute(values)?;
+    }
+    Ok(())
+}
+
+pub(super) fn post(connection: &Connection, letter: &Letter) -> rusqlite::Result<()> {
+    let Letter { execution, partition, id, body, posted_at } = letter;
+    let values = params![execution.0, id, partition, body, integer(*posted_at)];
+    connection.prepare_cached(include_str!("sql/letter_post.sql"))?.execute(values)?;
+    Ok(())
+}

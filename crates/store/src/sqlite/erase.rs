@@ -1,0 +1,54 @@
+//! Erasing a payload so that its bytes are in no file any more.
+//!
+//! An UPDATE does not suffice, and neither does `secure_delete`: it clears what is freed, but when a page is split or two
+//! are merged, SQLite leaves copies of the rows that it moved in the unused part of the old page (`rebuildPage` in its
+//! btree.c). Therefore frames and blobs lie in tables whose rows are only appended and are erased in place at the same
+//! length, so that they never move; the inbox, whose rows come and go and may have carried the value, is written anew;
+//! and the log, which has the pages as they were, is emptied.
+
+use mainspring_kernel::{hash::Hash, key::ExecutionKey};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{
+    integer, journal,
+    values::{Content, repack, unpack},
+};
+
+/// Overwrites the value, and its blob if nothing else names it. False if there is none or it was erased before.
+pub(super) fn overwrite(
+    connection: &Connection,
+    execution: ExecutionKey,
+    sequence: u64,
+    index: usize,
+) -> rusqlite::Result<bool> {
+    let place = params![execution.0, integer(sequence)];
+    let mut select = connection.prepare_cached(include_str!("sql/values.sql"))?;
+    let column: Option<Vec<u8>> = select.query_row(place, |row| row.get(0)).optional()?;
+    let Some(column) = column else { return Ok(false) };
+    let mut values =
+        unpack(&column).ok_or_else(|| journal::damaged(execution, sequence, "its values cannot be read"))?;
+    let Some(value) = values.get_mut(index).filter(|value| !matches!(value.content, Content::Erased(_))) else {
+        return Ok(false);
+    };
+    let before = value.content.clone();
+    value.content = before.erased();
+    value.salt = [0; 16];
+    let sql = include_str!("sql/values_overwrite.sql");
+    connection.prepare_cached(sql)?.execute(params![execution.0, integer(sequence), repack(&values)])?;
+    if let Content::Blob(hash) = before {
+        let_go(connection, hash)?;
+    }
+    connection.execute_batch(include_str!("sql/inbox_rewrite.sql"))?;
+    Ok(true)
+}
+
+fn let_go(connection: &Connection, hash: Hash) -> rusqlite::Result<()> {
+    connection.prepare_cached(include_str!("sql/blob_let_go.sql"))?.execute([hash.0])?;
+    connection.prepare_cached(include_str!("sql/blob_clear.sql"))?.execute([hash.0])?;
+    Ok(())
+}
+
+/// Moves the log into the file and empties it. False if a reader still needs it.
+pub(super) fn clear_log(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0)).map(|busy| !busy)
+}

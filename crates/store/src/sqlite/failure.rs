@@ -1,0 +1,88 @@
+//! What SQLite's errors mean to a caller.
+
+use std::path::Path;
+
+use rusqlite::{Error, ErrorCode, ffi};
+
+use crate::{CommitError, StoreError};
+
+/// What an error of any verb but `commit` means.
+pub(super) fn of_store(path: &Path, error: &Error) -> StoreError {
+    let path = path.display();
+    match error {
+        Error::SqliteFailure(failure, _) => match failure.code {
+            ErrorCode::NotADatabase => StoreError::Damaged(format!(
+                "{path} is no database: give the path of a store, or move the file away and restore a backup"
+            )),
+            ErrorCode::DatabaseCorrupt => StoreError::Damaged(format!(
+                "{path}: {error}. Stop the engine, keep the files (also -wal and -shm) for study, and restore the latest backup"
+            )),
+            _ => StoreError::Unavailable(format!("{path}: {error}")),
+        },
+        // Everything else is about a row that is not as it was written.
+        Error::FromSqlConversionFailure(_, _, what) => StoreError::Damaged(format!("{path}: {what}")),
+        _ => StoreError::Damaged(format!("{path}: {error}")),
+    }
+}
+
+/// What an error before COMMIT means. Without a commit mark in the log nothing counts, whatever else was written there,
+/// so that also an error of reading or writing leaves nothing. An fsync that failed says that the disk lies.
+pub(super) fn before_commit(path: &Path, error: &Error) -> CommitError {
+    let what = format!("{}: {error}", path.display());
+    if is_of_fsync(error) { CommitError::Fatal(what) } else { CommitError::NotWritten(what) }
+}
+
+/// What an error of COMMIT itself means. It appends the changed pages and then the commit mark to the log, and
+/// synchronises it. No room or no right to write stops it before the mark is whole, and a cut-off mark does not count.
+/// Any other error (EIO in the midst of a write) may have left a whole one, which a recovery would find.
+pub(super) fn at_commit(path: &Path, error: &Error) -> CommitError {
+    let what = format!("{}: {error}", path.display());
+    match error.sqlite_error_code() {
+        _ if is_of_fsync(error) => CommitError::Fatal(what),
+        Some(
+            ErrorCode::DiskFull
+            | ErrorCode::ReadOnly
+            | ErrorCode::CannotOpen
+            | ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::ConstraintViolation,
+        ) => CommitError::NotWritten(what),
+        _ => CommitError::Unknown(what),
+    }
+}
+
+fn is_of_fsync(error: &Error) -> bool {
+    let code = error.sqlite_error().map(|failure| failure.extended_code);
+    matches!(code, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_errors() {
+        let table = [
+            (ffi::SQLITE_FULL, "not written", "not written"),
+            (ffi::SQLITE_READONLY, "not written", "not written"),
+            (ffi::SQLITE_CANTOPEN, "not written", "not written"),
+            (ffi::SQLITE_BUSY, "not written", "not written"),
+            (ffi::SQLITE_NOMEM, "not written", "unknown"),
+            (ffi::SQLITE_CORRUPT, "not written", "unknown"),
+            (ffi::SQLITE_IOERR_READ, "not written", "unknown"),
+            (ffi::SQLITE_IOERR_WRITE, "not written", "unknown"),
+            (ffi::SQLITE_IOERR_FSYNC, "fatal", "fatal"),
+            (ffi::SQLITE_IOERR_DIR_FSYNC, "fatal", "fatal"),
+        ];
+        let word = |error: CommitError| match error {
+            CommitError::NotWritten(_) => "not written",
+            CommitError::Unknown(_) => "unknown",
+            CommitError::Fatal(_) => "fatal",
+        };
+        for (code, before, at) in table {
+            let error = Error::SqliteFailure(ffi::Error::new(code), None);
+            let path = Path::new("store.db");
+            assert_eq!((word(before_commit(path, &error)), word(at_commit(path, &error))), (before, at), "{error}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Reading journals, inboxes and what is due.
+
+use mainspring_kernel::{
+    hash::Hash,
+    key::ExecutionKey,
+    stored::{Head, StoredFrame, StoredValue},
+};
+use rusqlite::{Connection, Error, OptionalExtension, Row, params, types::Type};
+
+use super::{
+    integer, natural,
+    values::{Content, PackedValue, unpack},
+};
+use crate::{Arrived, Due, HeadRow, Late, Letter};
+
+pub(super) fn head(connection: &Connection, execution: ExecutionKey) -> rusqlite::Result<Option<HeadRow>> {
+    let sql = include_str!("sql/head.sql");
+    connection.prepare_cached(sql)?.query_row([execution.0], head_of_row).optional()
+}
+
+fn head_of_row(row: &Row<'_>) -> rusqlite::Result<HeadRow> {
+    Ok(HeadRow {
+        head: Head { sequence: natural(row.get(0)?), hash: Hash(row.get(1)?), seal: Hash(row.get(2)?) },
+        partition: row.get(3)?,
+        wake_at: row.get::<_, Option<i64>>(4)?.map(natural),
+        ended: row.get(5)?,
+        quarantined: row.get(6)?,
+    })
+}
+
+pub(super) fn frames(
+    connection: &Connection,
+    execution: ExecutionKey,
+    from: u64,
+    limit: usize,
+) -> rusqlite::Result<Vec<StoredFrame>> {
+    let mut statement = connection.prepare_cached(include_str!("sql/frames.sql"))?;
+    let mut rows = statement.query(params![execution.0, integer(from), integer(limit as u64)])?;
+    let mut frames = Vec::new();
+    while let Some(row) = rows.next()? {
+        let sequence = natural(row.get(0)?);
+        let packed = unpack(row.get_ref(2)?.as_blob()?).ok_or_else(|| {
+            damaged(execution, sequence, "the values beside it do not have the form they were written in")
+        })?;
+        let values = packed.into_iter().map(|value| load(connection, execution, sequence, value));
+        frames.push(StoredFrame { sequence, frame: row.get(1)?, values: values.collect::<Result<_, _>>()? });
+    }
+    Ok(frames)
+}
+
+fn load(
+    connection: &Connection,
+    execution: ExecutionKey,
+    sequence: u64,
+    value: PackedValue,
+) -> rusqlite::Result<StoredValue> {
+    let body = match value.content {
+        Content::Inline(body) => Some(body),
+        Content::Erased(_) => None,
+        Content::Blob(hash) => {
+            let sql = include_str!("sql/blob.sql");
+            let bytes: Option<Vec<u8>> =
+                connection.prepare_cached(sql)?.query_row([hash.0], |row| row.get(0)).optional()?;
+            let sound = bytes.filter(|bytes| Hash::of(bytes) == hash);
+            Some(sound.ok_or_else(|| damaged(execution, sequence, "a blob that it names is missing or changed"))?)
+        }
+    };
+    Ok(StoredValue { salt: value.salt, body })
+}
+
+/// An error that names the frame.
+pub(super) fn damaged(execution: ExecutionKey, sequence: u64, what: &str) -> Error {
+    let what =
+        format!("frame {sequence} of {execution}: {what}; restore the latest backup beside this store and compare");
+    Error::FromSqlConversionFailure(0, Type::Blob, what.into())
+}
+
+pub(super) fn due(connection: &Connection, partition: u32, until_ms: u64, limit: usize) -> rusqlite::Result<Vec<Due>> {
+    let mut statement = connection.prepare_cached(include_str!("sql/due.sql"))?;
+    let due = |row: &Row<'_>| Ok(Due { execution: ExecutionKey(row.get(0)?), wake_at: natural(row.get(1)?) });
+    statement.query_map(params![partition, integer(until_ms), integer(limit as u64)], due)?.collect()
+}
+
+pub(super) fn inbox(
+    connection: &Connection,
+    partition: u32,
+    after: u64,
+    limit: usize,
+) -> rusqlite::Result<Vec<Arrived>> {
+    let mut statement = connection.prepare_cached(include_str!("sql/inbox.sql"))?;
+    let arrived = |row: &Row<'_>| {
+        let letter = Letter {
+            execution: ExecutionKey(row.get(1)?),
+            id: row.get(2)?,
+            partition: row.get(3)?,
+            body: row.get(4)?,
+            posted_at: natural(row.get(5)?),
+        };
+        Ok(Arrived { number: natural(row.get(0)?), letter })
+    };
+    statement.query_map(params![partition, integer(after), integer(limit as u64)], arrived)?.collect()
+}
+
+pub(super) fn late(connection: &Connection, execution: ExecutionKey) -> rusqlite::Result<Vec<Late>> {
+    let mut statement = connection.prepare_cached(include_str!("sql/late.sql"))?;
+    let late = |row: &Row<'_>| Ok(Late { at: natural(row.get(0)?), body: row.get(1)? });
+    statement.query_map([execution.0], late)?.collect()
+}

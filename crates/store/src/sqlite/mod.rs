@@ -1,0 +1,223 @@
+//! The default store: one SQLite file in WAL mode, acknowledged means on disk.
+//!
+//! One connection writes, behind a lock; some more read beside it, each what was committed when it began. Other processes
+//! may do both at the same time. There is no option that weakens what a commit promises.
+//!
+//! Times and numbers above 2^63-1 are kept as that, the largest that SQLite has: the year 292 million.
+
+mod catalogue;
+mod commit;
+mod connection;
+mod erase;
+mod failure;
+#[cfg(test)]
+mod faults;
+mod journal;
+mod values;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::{
+    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Filter, HeadRow, Late, Letter, Store, StoreError,
+    StoredPlan,
+};
+
+/// How many reading connections are kept for the next reader. More readers at once open more, and close them again.
+const READERS_KEPT: usize = 4;
+
+/// A store in a file.
+pub struct SqliteStore {
+    path: PathBuf,
+    // Before the writer, because fields are dropped in order and the last connection to close tidies up the log.
+    readers: Mutex<Vec<Connection>>,
+    writer: Option<Mutex<Connection>>,
+}
+
+impl SqliteStore {
+    /// Opens a store for reading and writing, and makes it (mode 0600) if there is none; the folder must exist.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let writer = Some(Mutex::new(connection::open_writer(path)?));
+        Ok(Self { path: path.to_owned(), readers: Mutex::default(), writer })
+    }
+
+    /// Opens a store that is there for reading, beside whatever process writes it. Verbs that write answer
+    /// [`StoreError::Unavailable`].
+    pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
+        let readers = Mutex::new(vec![connection::open_reader(path)?]);
+        Ok(Self { path: path.to_owned(), readers, writer: None })
+    }
+
+    /// Lends a connection that sees what is committed now and nothing that is committed while it is used.
+    fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let kept = lock(&self.readers).pop();
+        let connection = kept.map_or_else(|| connection::open_reader(&self.path), Ok)?;
+        let snapshot = || -> rusqlite::Result<T> {
+            let transaction = connection.unchecked_transaction()?;
+            let found = work(&transaction)?;
+            transaction.commit()?;
+            Ok(found)
+        };
+        let found = snapshot().map_err(|error| failure::of_store(&self.path, &error))?;
+        let mut readers = lock(&self.readers);
+        if readers.len() < READERS_KEPT {
+            readers.push(connection);
+        }
+        Ok(found)
+    }
+
+    /// Runs one transaction of the writer. When this returns `Ok`, it is on disk.
+    fn write<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let connection = self.writer()?;
+        let transaction = || -> rusqlite::Result<T> {
+            connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+            let done = work(&connection)?;
+            connection.prepare_cached("COMMIT")?.execute([])?;
+            Ok(done)
+        };
+        transaction().map_err(|error| {
+            connection::roll_back(&connection);
+            failure::of_store(&self.path, &error)
+        })
+    }
+
+    fn writer(&self) -> Result<MutexGuard<'_, Connection>, StoreError> {
+        let read_only = || StoreError::Unavailable(format!("{} was opened for reading only", self.path.display()));
+        let connection = lock(self.writer.as_ref().ok_or_else(read_only)?);
+        // A panic of whoever held it before may have left a transaction open.
+        connection::roll_back(&connection);
+        Ok(connection)
+    }
+}
+
+impl Store for SqliteStore {
+    fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
+        let sql = include_str!("sql/claim.sql");
+        self.write(|connection| {
+            connection.prepare_cached(sql)?.query_row(params![partition, holder], |row| row.get(0).map(natural))
+        })
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
+        let connection = self.writer().map_err(|error| CommitError::NotWritten(error.to_string()))?;
+        let work = || -> rusqlite::Result<Vec<Answer>> {
+            connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+            commit::write(&connection, batch)
+        };
+        let answers = work().map_err(|error| {
+            connection::roll_back(&connection);
+            failure::before_commit(&self.path, &error)
+        })?;
+        let ended = connection.prepare_cached("COMMIT").and_then(|mut statement| statement.execute([]));
+        ended.map_err(|error| {
+            connection::roll_back(&connection);
+            failure::at_commit(&self.path, &error)
+        })?;
+        Ok(answers)
+    }
+
+    fn head(&self, execution: ExecutionKey) -> Result<Option<HeadRow>, StoreError> {
+        self.read(|connection| journal::head(connection, execution))
+    }
+
+    fn frames(&self, execution: ExecutionKey, from: u64, limit: usize) -> Result<Vec<StoredFrame>, StoreError> {
+        self.read(|connection| journal::frames(connection, execution, from, limit))
+    }
+
+    fn due(&self, partition: u32, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
+        self.read(|connection| journal::due(connection, partition, until_ms, limit))
+    }
+
+    fn post(&self, letter: &Letter, plan: Option<&StoredPlan>) -> Result<(), StoreError> {
+        self.write(|connection| {
+            commit::put_plan(connection, plan)?;
+            commit::post(connection, letter)
+        })
+    }
+
+    fn inbox(&self, partition: u32, after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
+        self.read(|connection| journal::inbox(connection, partition, after, limit))
+    }
+
+    fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
+        let sql = include_str!("sql/plan.sql");
+        self.read(|connection| {
+            let bytes = |row: &rusqlite::Row<'_>| Ok(Arc::from(row.get_ref(0)?.as_blob()?));
+            connection.prepare_cached(sql)?.query_row([hash.0], bytes).optional()
+        })
+    }
+
+    fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
+        self.write(|connection| set_quarantine(connection, execution, Some(reason)))
+    }
+
+    fn release(&self, execution: ExecutionKey) -> Result<(), StoreError> {
+        self.write(|connection| set_quarantine(connection, execution, None))
+    }
+
+    fn erase(&self, execution: ExecutionKey, sequence: u64, index: usize) -> Result<bool, StoreError> {
+        let found = self.write(|connection| erase::overwrite(connection, execution, sequence, index))?;
+        let cleared = erase::clear_log(&*self.writer()?).map_err(|error| failure::of_store(&self.path, &error))?;
+        if cleared {
+            return Ok(found);
+        }
+        Err(StoreError::Unavailable(format!(
+            "{}: the value is erased, but its bytes are still in the log, because a reader holds it: erase again",
+            self.path.display()
+        )))
+    }
+
+    fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError> {
+        self.read(|connection| journal::late(connection, execution))
+    }
+
+    fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {
+        self.read(|connection| catalogue::by_key(connection, execution))
+    }
+
+    fn execution_by_id(&self, id: &str) -> Result<Option<ExecutionRow>, StoreError> {
+        self.read(|connection| catalogue::by_id(connection, id))
+    }
+
+    fn execution_by_idempotency_key(
+        &self,
+        workflow: Option<&str>,
+        key: &str,
+    ) -> Result<Option<ExecutionRow>, StoreError> {
+        self.read(|connection| catalogue::by_idempotency_key(connection, workflow, key))
+    }
+
+    fn executions(
+        &self,
+        filter: &Filter,
+        before: Option<ExecutionKey>,
+        limit: usize,
+    ) -> Result<Vec<ExecutionRow>, StoreError> {
+        self.read(|connection| catalogue::list(connection, filter, before, limit))
+    }
+}
+
+fn set_quarantine(connection: &Connection, execution: ExecutionKey, reason: Option<&str>) -> rusqlite::Result<()> {
+    connection.prepare_cached(include_str!("sql/quarantine.sql"))?.execute(params![execution.0, reason])?;
+    Ok(())
+}
+
+/// A poisoned lock guards nothing that a rollback does not mend.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A number as SQLite keeps it.
+fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A number as it was before. No column that is read this way is ever negative.
+fn natural(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}

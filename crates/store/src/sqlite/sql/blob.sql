@@ -1,0 +1,1 @@
+SELECT bytes FROM blobs WHERE hash = ?1

@@ -1,0 +1,1 @@
+SELECT * FROM executions WHERE execution = ?1

@@ -1,0 +1,1 @@
+SELECT * FROM executions WHERE id = ?1

@@ -1,0 +1,1 @@
+DELETE FROM heads WHERE execution = ?1

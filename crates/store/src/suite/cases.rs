@@ -1,0 +1,387 @@
+//! The cases of the conformance suite: lists of verbs with their answers. Each begins with an empty store.
+
+use super::{
+    Subject,
+    verb::{Turn, Verb, Verb::*, goes_on, opens},
+};
+use crate::BLOB_BYTES_MIN;
+
+fn one(turn: Turn) -> Verb {
+    Commit(1, vec![turn])
+}
+
+fn erased() -> Vec<Option<usize>> {
+    vec![None]
+}
+
+/// What it shows, and verbs with the pictures of their answers.
+pub(super) type Case = (&'static str, Vec<(Verb, &'static str)>);
+
+/// All cases, for a store with what it declares.
+pub(super) fn cases<S: Subject>() -> Vec<Case> {
+    [journals(), ends(), refusals(), looking_again(), letters::<S>(), payloads(), catalogue()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn journals() -> Vec<Case> {
+    vec![
+        (
+            "a claim gives a larger epoch, for each partition by itself",
+            vec![(Claim(0), "1"), (Claim(0), "2"), (Claim(1), "1"), (Claim(u32::MAX), "1"), (Claim(0), "3")],
+        ),
+        (
+            "an unknown execution is nowhere",
+            vec![
+                (Head(0), "none"),
+                (Frames(0, 0, 9), ""),
+                (Late(0), ""),
+                (Row(0), ""),
+                (Plan(1), "None"),
+                (Quarantine(0, "no"), "done"),
+                (Release(0), "done"),
+                (Head(0), "none"),
+            ],
+        ),
+        (
+            "frames are read back in order, from anywhere, in pages",
+            vec![
+                (Claim(0), "1"),
+                (one(Turn { frames: 2, ..opens(0) }), "durable"),
+                (one(Turn { frames: 3, ..goes_on(0, 1) }), "durable"),
+                (Head(0), "4 in 0 wake 0"),
+                (Frames(0, 0, 9), "0[] 1[] 2[] 3[] 4[]"),
+                (Frames(0, 1, 2), "1[] 2[]"),
+                (Frames(0, 5, 9), ""),
+                (Frames(0, u64::MAX, usize::MAX), ""),
+                (Frames(0, 0, 0), ""),
+            ],
+        ),
+        (
+            "a batch moves many, in the order of its parts",
+            vec![
+                (Claim(0), "1"),
+                (Commit(1, vec![]), ""),
+                (Commit(1, vec![opens(2), opens(1), goes_on(0, 3), opens(3)]), "durable durable sequence durable"),
+                (Rows(vec![], None, None, 9), "3 2 1"),
+            ],
+        ),
+    ]
+}
+
+fn ends() -> Vec<Case> {
+    vec![
+        (
+            "an ended journal takes letters and late receipts, and nothing else",
+            vec![
+                (Claim(0), "1"),
+                (one(opens(0)), "durable"),
+                (Post(0, "a"), "posted"),
+                (one(Turn { ends: true, ..goes_on(0, 0) }), "durable"),
+                (Head(0), "1 in 0 ended"),
+                (Row(0), "0::completed:with_failures"),
+                (one(goes_on(0, 1)), "ended"),
+                (one(goes_on(0, 0)), "ended"),
+                (one(opens(0)), "sequence"),
+                (one(Turn { frames: 0, consumed: vec!["a"], late: vec![7, 5], ..goes_on(0, 1) }), "durable"),
+                (one(Turn { frames: 0, late: vec![6], ..goes_on(0, 1) }), "durable"),
+                (Late(0), "7 5 6"),
+                (Inbox(0, 0, 9), ""),
+                (Head(0), "1 in 0 ended"),
+                (Row(0), "0::completed:with_failures"),
+            ],
+        ),
+        (
+            "an execution may end with its first frame",
+            vec![
+                (Claim(0), "1"),
+                (one(Turn { ends: true, ..opens(0) }), "durable"),
+                (Head(0), "0 in 0 ended"),
+                (one(goes_on(0, 0)), "ended"),
+            ],
+        ),
+    ]
+}
+
+fn refusals() -> Vec<Case> {
+    let all = Turn {
+        letters: vec![(3, "x")],
+        consumed: vec!["a"],
+        late: vec![1],
+        plan: Some(2),
+        values: vec![Some(BLOB_BYTES_MIN + 1)],
+        ..Turn::default()
+    };
+    let with_all = |turn: Turn| Turn {
+        execution: turn.execution,
+        partition: turn.partition,
+        after: turn.after,
+        other_hash: turn.other_hash,
+        frames: turn.frames,
+        gap: turn.gap,
+        id: turn.id,
+        ..all.clone()
+    };
+    // With the answers to it and to the sound part beside it.
+    let wrong = [
+        ("fence durable", Turn { partition: 9, ..opens(1) }),
+        ("fence durable", Turn { partition: 1, ..goes_on(0, 1) }),
+        ("fence durable", Turn { partition: 1, frames: 0, ..goes_on(0, 1) }),
+        ("sequence durable", opens(0)),
+        ("sequence durable", goes_on(0, 0)),
+        ("sequence durable", goes_on(0, 2)),
+        ("sequence durable", Turn { other_hash: true, ..goes_on(0, 1) }),
+        ("sequence durable", Turn { gap: true, ..goes_on(0, 1) }),
+        ("sequence durable", Turn { gap: true, ..opens(1) }),
+        ("sequence durable", goes_on(1, 0)),
+        ("sequence durable", Turn { frames: 0, ..goes_on(0, 0) }),
+        ("sequence durable", Turn { frames: 0, ..opens(0) }),
+        ("id-of-0 durable", Turn { id: Some("name"), ..opens(1) }),
+    ];
+    let mut steps = vec![
+        (Claim(0), "1"),
+        (Claim(1), "1"),
+        (Post(0, "a"), "posted"),
+        (one(Turn { frames: 2, id: Some("name"), ..opens(0) }), "durable"),
+    ];
+    for (pair, turn) in wrong {
+        let alone = pair.split_once(' ').expect("two answers").0;
+        // The sound part consumes a letter that is not there, so that it can be written again and again.
+        let sound = Turn { frames: 0, consumed: vec!["none"], ..goes_on(0, 1) };
+        let whole = with_all(turn);
+        steps.extend([(one(whole.clone()), alone), (Commit(1, vec![whole, sound]), pair)]);
+    }
+    steps.extend([
+        (Head(0), "1 in 0 wake 0"),
+        (Head(1), "none"),
+        (Frames(0, 0, 9), "0[] 1[]"),
+        (Frames(1, 0, 9), ""),
+        (Inbox(0, 0, 9), "0:a"),
+        (Late(0), ""),
+        (Late(1), ""),
+        (Plan(2), "None"),
+        (Rows(vec![], None, None, 9), "0"),
+    ]);
+    let old_epoch = vec![
+        (one(opens(0)), "fence"),
+        (Claim(0), "1"),
+        (one(opens(0)), "durable"),
+        (Claim(0), "2"),
+        (one(goes_on(0, 0)), "fence"),
+        (Commit(3, vec![goes_on(0, 0)]), "fence"),
+        (Commit(2, vec![goes_on(0, 0)]), "durable"),
+    ];
+    vec![("a refused part leaves no trace", steps), ("only the newest epoch writes", old_epoch)]
+}
+
+fn looking_again() -> Vec<Case> {
+    vec![
+        (
+            "due is by time, then by key, in pages, and only what waits",
+            vec![
+                (Claim(0), "1"),
+                (Claim(1), "1"),
+                (
+                    Commit(1, vec![Turn { wake_at: Some(50), ..opens(0) }, Turn { wake_at: Some(20), ..opens(1) }]),
+                    "durable durable",
+                ),
+                (Commit(1, vec![opens(2), Turn { wake_at: None, ..opens(3) }]), "durable durable"),
+                (
+                    Commit(1, vec![Turn { wake_at: Some(20), ..opens(4) }, Turn { partition: 1, ..opens(5) }]),
+                    "durable durable",
+                ),
+                (Due(0, 0, 9), "2@0"),
+                (Due(0, 19, 9), "2@0"),
+                (Due(0, 20, 9), "2@0 1@20 4@20"),
+                (Due(0, u64::MAX, 9), "2@0 1@20 4@20 0@50"),
+                (Due(0, u64::MAX, 2), "2@0 1@20"),
+                (Due(1, 0, 9), "5@0"),
+                (one(Turn { wake_at: None, ..goes_on(1, 0) }), "durable"),
+                (one(Turn { wake_at: Some(10), ..goes_on(3, 0) }), "durable"),
+                (one(Turn { ends: true, ..goes_on(2, 0) }), "durable"),
+                (one(Turn { wake_at: Some(99), frames: 0, ..goes_on(4, 0) }), "durable"),
+                (Due(0, u64::MAX, 9), "3@10 4@20 0@50"),
+            ],
+        ),
+        (
+            "a quarantined execution is left out until it is released",
+            vec![
+                (Claim(0), "1"),
+                (Commit(1, vec![opens(0), opens(1)]), "durable durable"),
+                (Quarantine(0, "bad frame"), "done"),
+                (Due(0, 0, 9), "1@0"),
+                (Head(0), "0 in 0 wake 0 quarantined: bad frame"),
+                (Frames(0, 0, 9), "0[]"),
+                (one(Turn { wake_at: Some(3), ..goes_on(0, 0) }), "durable"),
+                (Head(0), "1 in 0 wake 3 quarantined: bad frame"),
+                (Due(0, 9, 9), "1@0"),
+                (Release(0), "done"),
+                (Due(0, 9, 9), "1@0 0@3"),
+                (Head(0), "1 in 0 wake 3"),
+            ],
+        ),
+    ]
+}
+
+fn letters<S: Subject>() -> Vec<Case> {
+    let put_again = if S::REMEMBERS_CONSUMED_LETTERS { "1:b" } else { "1:b 0:a" };
+    vec![
+        (
+            "letters wait in order of arrival, each once",
+            vec![
+                (Post(1, "a"), "posted"),
+                (Post(0, "a"), "posted"),
+                (Post(1, "a"), "posted"),
+                (Post(0, "b"), "posted"),
+                (Plan(1), "kept"),
+                (Inbox(0, 0, 9), "1:a 0:a 0:b"),
+                (Inbox(0, 1, 9), "0:a 0:b"),
+                (Inbox(0, 1, 1), "0:a"),
+                (Inbox(0, 3, 9), ""),
+                (Inbox(1, 0, 9), ""),
+            ],
+        ),
+        (
+            "a letter leaves in its receiver's commit, and others arrive in it",
+            vec![
+                (Claim(0), "1"),
+                (Post(0, "a"), "posted"),
+                (one(Turn { consumed: vec!["a", "z"], letters: vec![(1, "b"), (1, "b")], ..opens(0) }), "durable"),
+                (Inbox(0, 0, 9), "1:b"),
+                (Post(0, "a"), "posted"),
+                (Inbox(0, 0, 9), put_again),
+            ],
+        ),
+        (
+            "a letter to itself may have the name of the one it consumes",
+            vec![
+                (Claim(0), "1"),
+                (Post(0, "a"), "posted"),
+                (Post(1, "b"), "posted"),
+                (one(Turn { consumed: vec!["a"], letters: vec![(0, "a")], ..opens(0) }), "durable"),
+                (Inbox(0, 0, 9), if S::REMEMBERS_CONSUMED_LETTERS { "1:b" } else { "1:b 0:a" }),
+            ],
+        ),
+        (
+            "plans come with letters and with parts, any number of times",
+            vec![
+                (Claim(0), "1"),
+                (one(Turn { plan: Some(2), ..opens(0) }), "durable"),
+                (one(Turn { plan: Some(2), ..opens(1) }), "durable"),
+                (Plan(2), "kept"),
+                (Plan(1), "None"),
+            ],
+        ),
+    ]
+}
+
+fn payloads() -> Vec<Case> {
+    let (small, large) = (Some(BLOB_BYTES_MIN), Some(BLOB_BYTES_MIN + 1));
+    vec![
+        (
+            "values of every size are read back, and erased one by one",
+            vec![
+                (Claim(0), "1"),
+                (one(Turn { values: vec![Some(0), small, large, Some(3), None], ..opens(0) }), "durable"),
+                (Frames(0, 0, 9), "0[0 32768 32769 3 erased]"),
+                (Erase(0, 0, 3), "true"),
+                (Erase(0, 0, 3), "false"),
+                (Erase(0, 0, 4), "false"),
+                (Erase(0, 0, 5), "false"),
+                (Erase(0, 1, 0), "false"),
+                (Erase(1, 0, 0), "false"),
+                (Frames(0, 0, 9), "0[0 32768 32769 erased erased]"),
+                (Erase(0, 0, 2), "true"),
+                (Erase(0, 0, 0), "true"),
+                (Erase(0, 0, 1), "true"),
+                (Frames(0, 0, 9), "0[erased erased erased erased erased]"),
+                (Head(0), "0 in 0 wake 0"),
+                (one(Turn { values: erased(), ..goes_on(0, 0) }), "durable"),
+                (Frames(0, 1, 9), "1[erased]"),
+            ],
+        ),
+        (
+            "a body that many name is there until the last of them is erased",
+            vec![
+                (Claim(0), "1"),
+                (one(Turn { values: vec![large, large], ..opens(0) }), "durable"),
+                (one(Turn { values: vec![large], ..opens(1) }), "durable"),
+                (Erase(0, 0, 0), "true"),
+                (Erase(1, 0, 0), "true"),
+                (Frames(0, 0, 9), "0[erased 32769]"),
+                (Erase(0, 0, 1), "true"),
+                (Frames(0, 0, 9), "0[erased erased]"),
+                (one(Turn { values: vec![large], ..opens(2) }), "durable"),
+                (Frames(2, 0, 9), "0[32769]"),
+            ],
+        ),
+        (
+            "an ended execution's values may be erased",
+            vec![
+                (Claim(0), "1"),
+                (one(Turn { values: vec![Some(1)], ends: true, ..opens(0) }), "durable"),
+                (Erase(0, 0, 0), "true"),
+                (Frames(0, 0, 9), "0[erased]"),
+            ],
+        ),
+    ]
+}
+
+fn catalogue() -> Vec<Case> {
+    let keyed = |execution, workflow, key| one(Turn { workflow, idempotency_key: Some(key), ..opens(execution) });
+    vec![
+        (
+            "a name is unique in the store",
+            vec![
+                (Claim(0), "1"),
+                (one(Turn { id: Some("name"), ..opens(0) }), "durable"),
+                (RowById("name"), "0:name:running:"),
+                (RowById("other"), ""),
+                (
+                    Commit(1, vec![Turn { id: Some("other"), ..opens(1) }, Turn { id: Some("other"), ..opens(2) }]),
+                    "durable id-of-1",
+                ),
+                (one(Turn { id: Some("name"), frames: 2, ..opens(2) }), "id-of-0"),
+                (one(opens(2)), "durable"),
+                (Row(2), "2::running:"),
+            ],
+        ),
+        (
+            "an idempotency key is unique in its workflow",
+            vec![
+                (Claim(0), "1"),
+                (keyed(0, Some("flow"), "k"), "durable"),
+                (keyed(1, Some("flow"), "k"), "key-of-0"),
+                (keyed(1, Some("other"), "k"), "durable"),
+                (keyed(2, None, "k"), "durable"),
+                (keyed(3, None, "k"), "key-of-2"),
+                (keyed(3, Some(""), "k"), "durable"),
+                (keyed(4, None, "l"), "durable"),
+                (RowByIdempotencyKey(Some("flow"), "k"), "0::running:"),
+                (RowByIdempotencyKey(None, "k"), "2::running:"),
+                (RowByIdempotencyKey(Some("flow"), "l"), ""),
+            ],
+        ),
+        (
+            "lists are newest first, filtered, in pages",
+            vec![
+                (Claim(0), "1"),
+                (Commit(1, vec![opens(0), Turn { workflow: Some("flow"), ..opens(1) }]), "durable durable"),
+                (Commit(1, vec![Turn { ends: true, ..opens(2) }, opens(3)]), "durable durable"),
+                (one(Turn { ends: true, workflow: Some("flow"), ..opens(4) }), "durable"),
+                (Rows(vec![], None, None, 9), "4 3 2 1 0"),
+                (Rows(vec![], None, None, 2), "4 3"),
+                (Rows(vec![], None, Some(3), 2), "2 1"),
+                (Rows(vec![], None, Some(0), 2), ""),
+                (Rows(vec!["running"], None, None, 9), "3 1 0"),
+                (Rows(vec!["running", "completed", "running"], None, Some(4), 3), "3 2 1"),
+                (Rows(vec![], Some("flow"), None, 9), "4 1"),
+                (Rows(vec!["completed"], Some("flow"), None, 9), "4"),
+                (Rows(vec!["failed"], None, None, 9), ""),
+                (one(Turn { ends: true, ..goes_on(3, 0) }), "durable"),
+                (Rows(vec!["completed"], None, None, 9), "4 3 2"),
+            ],
+        ),
+    ]
+}

@@ -1,0 +1,85 @@
+//! One conformance suite for every store, and one randomised model test. A new store becomes a `Subject` and gets both.
+
+mod cases;
+mod model;
+pub(crate) mod verb;
+
+use crate::{Store, memory::MemoryStore, sqlite::SqliteStore};
+use verb::run;
+
+/// A store under test, and what it declares where the contract leaves a choice.
+trait Subject {
+    fn store(&self) -> &dyn Store;
+    /// Closes the store and opens it again, as a process does that ended in between.
+    fn reopen(&mut self);
+    /// Whether a letter that was consumed is still known, so that it is not put again.
+    const REMEMBERS_CONSUMED_LETTERS: bool;
+}
+
+struct Memory(MemoryStore);
+
+impl Subject for Memory {
+    fn store(&self) -> &dyn Store {
+        &self.0
+    }
+
+    fn reopen(&mut self) {
+        self.0 = self.0.clone();
+    }
+
+    const REMEMBERS_CONSUMED_LETTERS: bool = false;
+}
+
+struct Sqlite {
+    folder: tempfile::TempDir,
+    store: Option<SqliteStore>,
+}
+
+impl Sqlite {
+    fn new() -> Self {
+        let mut new = Self { folder: tempfile::tempdir().unwrap(), store: None };
+        new.reopen();
+        new
+    }
+}
+
+impl Subject for Sqlite {
+    fn store(&self) -> &dyn Store {
+        self.store.as_ref().unwrap()
+    }
+
+    fn reopen(&mut self) {
+        self.store = None;
+        self.store = Some(SqliteStore::open(&self.folder.path().join("store.db")).unwrap());
+    }
+
+    const REMEMBERS_CONSUMED_LETTERS: bool = false;
+}
+
+fn check<S: Subject>(make: impl Fn() -> S, reopening: bool) {
+    for (case, steps) in cases::cases::<S>() {
+        let mut subject = make();
+        for (number, (verb, expected)) in steps.iter().enumerate() {
+            assert_eq!(run(subject.store(), verb), *expected, "{case}, step {number}: {verb:?}");
+            if reopening {
+                subject.reopen();
+            }
+        }
+    }
+}
+
+#[test]
+fn memory() {
+    check(|| Memory(MemoryStore::new()), false);
+    check(|| Memory(MemoryStore::new()), true);
+}
+
+#[test]
+fn sqlite() {
+    check(Sqlite::new, false);
+}
+
+#[test]
+fn sqlite_opened_again_after_every_step() {
+    check(Sqlite::new, true);
+}

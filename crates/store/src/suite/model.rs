@@ -1,0 +1,117 @@
+//! Random verbs on every store at once: all must give the answers of the reference, and show the same after each step.
+
+use super::{
+    Memory, Sqlite, Subject,
+    verb::{EXECUTIONS, Turn, Verb, key, look, run},
+};
+use crate::{BLOB_BYTES_MIN, Store, memory::MemoryStore};
+
+const SEEDS: u64 = 12;
+const STEPS: usize = 120;
+
+/// SplitMix64 (Steele, Lea, Flood 2014): small, seeded, the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
+    }
+
+    fn one_in(&mut self, count: usize) -> bool {
+        self.below(count) == 0
+    }
+
+    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+
+    fn some<T>(&mut self, most: usize, mut make: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        (0..self.below(most + 1)).map(|_| make(self)).collect()
+    }
+}
+
+const LETTERS: [&str; 3] = ["a", "b", "c"];
+
+fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
+    let execution = random.below(usize::from(EXECUTIONS)) as u8;
+    match random.below(20) {
+        0 => {
+            *epoch += 1;
+            Verb::Claim(0)
+        }
+        1..12 => {
+            let first = usize::from(execution);
+            let count = random.below(3) + 1;
+            let executions = (first..first + count).map(|number| (number % usize::from(EXECUTIONS)) as u8);
+            let turns = executions.map(|execution| turn(random, reference, execution)).collect();
+            Verb::Commit(if random.one_in(30) { *epoch - 1 } else { *epoch }, turns)
+        }
+        12 | 13 => Verb::Post(execution, random.of(&LETTERS)),
+        14 => Verb::Quarantine(execution, random.of(&["why", "why not"])),
+        15 => Verb::Release(execution),
+        16 => Verb::Erase(execution, random.below(4) as u64, random.below(3)),
+        17 => Verb::Due(0, random.below(60) as u64, random.below(4)),
+        18 => Verb::Frames(execution, random.below(4) as u64, random.below(4)),
+        _ => {
+            let statuses = random.some(2, |random| random.of(&["running", "completed"]));
+            let (workflow, before) = (random.of(&[None, Some("flow")]), random.of(&[None, Some(execution)]));
+            Verb::Rows(statuses, workflow, before, random.below(5))
+        }
+    }
+}
+
+/// Mostly one that continues what is there.
+fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
+    let sound = reference.head(key(execution)).unwrap().map(|row| row.head.sequence);
+    let after = if random.one_in(8) { random.of(&[None, Some(0), Some(3)]) } else { sound };
+    Turn {
+        execution,
+        partition: if random.one_in(20) { random.of(&[1, 9]) } else { 0 },
+        after,
+        other_hash: random.one_in(20),
+        frames: random.below(3) as u64,
+        gap: random.one_in(20),
+        wake_at: random.of(&[None, Some(0), Some(0), Some(0), Some(20), Some(50)]),
+        ends: random.one_in(8),
+        id: random.of(&[None, None, None, Some("x"), Some("y")]),
+        workflow: random.of(&[None, Some("flow"), Some("other")]),
+        idempotency_key: random.of(&[None, None, Some("k"), Some("l")]),
+        values: random
+            .some(3, |random| random.of(&[None, Some(0), Some(9), Some(BLOB_BYTES_MIN), Some(BLOB_BYTES_MIN + 1)])),
+        plan: random.of(&[None, Some(1), Some(2)]),
+        consumed: random.some(2, |random| random.of(&LETTERS)),
+        letters: random.some(2, |random| (random.below(usize::from(EXECUTIONS)) as u8, random.of(&LETTERS))),
+        late: random.some(1, |random| random.below(9) as u64),
+    }
+}
+
+#[test]
+fn random_verbs_have_the_answers_of_the_reference() {
+    let mut durable = 0;
+    for seed in 0..SEEDS {
+        let (reference, mut sqlite) = (Memory(MemoryStore::new()), Sqlite::new());
+        let (mut random, mut epoch, mut done) = (Random(seed), 1, vec![Verb::Claim(0)]);
+        for store in [reference.store(), sqlite.store()] {
+            run(store, &done[0]);
+            run(store, &Verb::Claim(1));
+        }
+        for _ in 0..STEPS {
+            done.push(verb(&mut random, reference.store(), &mut epoch));
+            let last = done.last().unwrap();
+            let expected = run(reference.store(), last);
+            let found = run(sqlite.store(), last);
+            assert!(expected == found, "seed {seed}, after {done:?}\nreference: {expected}\nsqlite:    {found}");
+            durable += expected.matches("durable").count();
+            if random.one_in(10) {
+                sqlite.reopen();
+            }
+            let (expected, found) = (look(reference.store()), look(sqlite.store()));
+            assert!(expected == found, "seed {seed}, after {done:?}\nreference:\n{expected}\nsqlite:\n{found}");
+        }
+    }
+    assert!(durable > 500, "the verbs reach so little that they prove nothing: {durable}");
+}

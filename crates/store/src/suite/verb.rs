@@ -1,0 +1,289 @@
+//! The verbs of a store as data, and its answers as small pictures.
+//!
+//! Executions are numbers, and all content follows from them: a picture that shows only a sequence or a length has
+//! checked the bytes behind it.
+
+use mainspring_kernel::{
+    hash::Hash,
+    key::ExecutionKey,
+    stored::{Head, StoredFrame, StoredValue},
+};
+
+use crate::{
+    Answer, Batch, ExecutionRow, Expected, Fence, Filter, Late, Letter, Part, Refusal, RowChange, Store, StoreError,
+    StoredPlan,
+};
+
+/// Executions of the tests are below this.
+pub(crate) const EXECUTIONS: u8 = 6;
+
+pub(crate) type Word = &'static str;
+
+#[derive(Debug, Clone)]
+pub(crate) enum Verb {
+    Claim(u32),
+    /// The epoch under which all is written, and what is.
+    Commit(u64, Vec<Turn>),
+    Head(u8),
+    Frames(u8, u64, usize),
+    Due(u32, u64, usize),
+    Post(u8, Word),
+    /// Partition, how many of its letters to pass over, limit.
+    Inbox(u32, usize, usize),
+    Plan(u8),
+    Quarantine(u8, Word),
+    Release(u8),
+    Erase(u8, u64, usize),
+    Late(u8),
+    Row(u8),
+    RowById(Word),
+    RowByIdempotencyKey(Option<Word>, Word),
+    Rows(Vec<Word>, Option<Word>, Option<u8>, usize),
+}
+
+/// A [`Part`] in few words: one frame after `after`, in partition 0, with a row if it is the first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Turn {
+    pub(crate) execution: u8,
+    pub(crate) partition: u32,
+    pub(crate) after: Option<u64>,
+    pub(crate) other_hash: bool,
+    pub(crate) frames: u64,
+    pub(crate) gap: bool,
+    pub(crate) wake_at: Option<u64>,
+    pub(crate) ends: bool,
+    pub(crate) id: Option<Word>,
+    pub(crate) workflow: Option<Word>,
+    pub(crate) idempotency_key: Option<Word>,
+    /// The lengths of the values beside each frame; `None` for one that is erased already.
+    pub(crate) values: Vec<Option<usize>>,
+    pub(crate) plan: Option<u8>,
+    pub(crate) consumed: Vec<Word>,
+    pub(crate) letters: Vec<(u8, Word)>,
+    pub(crate) late: Vec<u64>,
+}
+
+pub(crate) fn opens(execution: u8) -> Turn {
+    Turn { execution, frames: 1, wake_at: Some(0), ..Turn::default() }
+}
+
+pub(crate) fn goes_on(execution: u8, after: u64) -> Turn {
+    Turn { after: Some(after), ..opens(execution) }
+}
+
+pub(crate) fn key(execution: u8) -> ExecutionKey {
+    ExecutionKey::new(1_000 + u64::from(execution), [execution; 10])
+}
+
+fn number(key: ExecutionKey) -> u8 {
+    (0..EXECUTIONS).find(|number| self::key(*number) == key).expect("an execution of the tests")
+}
+
+fn hash(execution: u8, sequence: u64) -> Hash {
+    Hash::of_parts(&[&[execution], &sequence.to_be_bytes()])
+}
+
+fn head(execution: u8, sequence: u64) -> Head {
+    Head { sequence, hash: hash(execution, sequence), seal: Hash::of(&hash(execution, sequence).0) }
+}
+
+fn value(length: Option<usize>) -> StoredValue {
+    let salt = if length.is_some() { [5; 16] } else { [0; 16] };
+    StoredValue { salt, body: length.map(|length| vec![length as u8; length]) }
+}
+
+fn plan(number: u8) -> StoredPlan {
+    let bytes = vec![number; 100];
+    StoredPlan { hash: Hash::of(&bytes), bytes: bytes.into() }
+}
+
+fn letter(execution: u8, id: Word) -> Letter {
+    let body = format!("to {execution}: {id}").into_bytes();
+    Letter { execution: key(execution), partition: 0, id: id.into(), body, posted_at: 77 }
+}
+
+impl Turn {
+    pub(crate) fn part(&self) -> Part {
+        let expected =
+            |sequence| Expected { sequence, hash: hash(self.execution + u8::from(self.other_hash), sequence) };
+        let first = self.after.map_or(0, |after| after + 1) + u64::from(self.gap);
+        let frames = (first..first + self.frames).map(|sequence| StoredFrame {
+            sequence,
+            frame: hash(self.execution, sequence).0.to_vec(),
+            values: self.values.iter().copied().map(value).collect(),
+        });
+        let completed_at = self.ends.then_some(99);
+        let status = if self.ends { "completed" } else { "running" };
+        Part {
+            execution: key(self.execution),
+            partition: self.partition,
+            expected: self.after.map(expected),
+            frames: frames.collect(),
+            head: head(self.execution, (first + self.frames).saturating_sub(1)),
+            wake_at: self.wake_at,
+            row: self.after.is_none().then(|| self.row(status, completed_at)),
+            change: self.after.map(|_| RowChange {
+                status: status.into(),
+                outcome: self.ends.then(|| "with_failures".into()),
+                error: None,
+                completed_at,
+            }),
+            plan: self.plan.map(plan),
+            consumed: self.consumed.iter().map(|id| (*id).into()).collect(),
+            letters: self.letters.iter().map(|(to, id)| letter(*to, id)).collect(),
+            late: self.late.iter().map(|at| Late { at: *at, body: at.to_be_bytes().to_vec() }).collect(),
+        }
+    }
+
+    fn row(&self, status: &str, completed_at: Option<u64>) -> ExecutionRow {
+        ExecutionRow {
+            key: key(self.execution),
+            id: self.id.map_or_else(|| key(self.execution).to_string(), Into::into),
+            workflow: self.workflow.map(Into::into),
+            workflow_version: Some("2".into()),
+            workflow_hash: Hash::of(b"definition").prefixed(),
+            plan_hash: plan(1).hash,
+            status: status.into(),
+            outcome: None,
+            error: None,
+            trigger_type: "webhook".into(),
+            initiator_type: "schedule".into(),
+            initiator_user_id: Some("user".into()),
+            idempotency_key: self.idempotency_key.map(Into::into),
+            session_id: Some("session".into()),
+            partition: self.partition,
+            attempt_count: 1,
+            started_at: 88,
+            completed_at,
+        }
+    }
+}
+
+/// Does a verb, and draws the answer.
+pub(crate) fn run(store: &dyn Store, verb: &Verb) -> String {
+    answer(store, verb).unwrap_or_else(|error| error.to_string())
+}
+
+fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
+    Ok(match verb {
+        Verb::Claim(partition) => store.claim(*partition, "node")?.to_string(),
+        Verb::Commit(epoch, turns) => commit(store, *epoch, turns),
+        Verb::Head(execution) => draw_head(store, *execution)?,
+        Verb::Frames(execution, from, limit) => {
+            let frames = store.frames(key(*execution), *from, *limit)?;
+            join(frames.into_iter().map(|frame| draw_frame(*execution, frame)))
+        }
+        Verb::Due(partition, until_ms, limit) => {
+            let due = store.due(*partition, *until_ms, *limit)?;
+            join(due.into_iter().map(|due| format!("{}@{}", number(due.execution), due.wake_at)))
+        }
+        Verb::Post(execution, id) => {
+            store.post(&letter(*execution, id), Some(&plan(1)))?;
+            "posted".into()
+        }
+        Verb::Inbox(partition, skip, limit) => draw_inbox(store, *partition, *skip, *limit)?,
+        Verb::Plan(number) => match store.plan(plan(*number).hash)? {
+            Some(bytes) if bytes == plan(*number).bytes => "kept".into(),
+            other => format!("{other:?}"),
+        },
+        Verb::Quarantine(execution, reason) => store.quarantine(key(*execution), reason).map(|()| "done".into())?,
+        Verb::Release(execution) => store.release(key(*execution)).map(|()| "done".into())?,
+        Verb::Erase(execution, sequence, index) => store.erase(key(*execution), *sequence, *index)?.to_string(),
+        Verb::Late(execution) => join(store.late(key(*execution))?.into_iter().map(|late| {
+            assert_eq!(late.body, late.at.to_be_bytes());
+            late.at.to_string()
+        })),
+        Verb::Row(execution) => join(store.execution(key(*execution))?.into_iter().map(draw_row)),
+        Verb::RowById(id) => join(store.execution_by_id(id)?.into_iter().map(draw_row)),
+        Verb::RowByIdempotencyKey(workflow, key) => {
+            join(store.execution_by_idempotency_key(*workflow, key)?.into_iter().map(draw_row))
+        }
+        Verb::Rows(statuses, workflow, before, limit) => {
+            let statuses = statuses.iter().map(|status| (*status).into()).collect();
+            let filter = Filter { statuses, workflow: workflow.map(Into::into) };
+            let rows = store.executions(&filter, before.map(key), *limit)?;
+            join(rows.into_iter().map(|row| number(row.key).to_string()))
+        }
+    })
+}
+
+fn commit(store: &dyn Store, epoch: u64, turns: &[Turn]) -> String {
+    // Partition 9 is one that no batch has a fence for.
+    let fences = (0..9).map(|partition| Fence { partition, epoch }).collect();
+    match store.commit(&Batch { fences, parts: turns.iter().map(Turn::part).collect() }) {
+        Err(error) => error.to_string(),
+        Ok(answers) => join(answers.into_iter().map(|answer| match answer {
+            Answer::Durable => "durable".into(),
+            Answer::Refused(Refusal::Fence) => "fence".into(),
+            Answer::Refused(Refusal::Sequence) => "sequence".into(),
+            Answer::Refused(Refusal::Ended) => "ended".into(),
+            Answer::Refused(Refusal::IdTaken(other)) => format!("id-of-{}", number(other)),
+            Answer::Refused(Refusal::IdempotencyKeyTaken(other)) => format!("key-of-{}", number(other)),
+        })),
+    }
+}
+
+fn draw_head(store: &dyn Store, execution: u8) -> Result<String, StoreError> {
+    let Some(row) = store.head(key(execution))? else { return Ok("none".into()) };
+    assert_eq!(row.head, head(execution, row.head.sequence));
+    let wake = row.wake_at.map(|at| format!(" wake {at}")).unwrap_or_default();
+    let ended = if row.ended { " ended" } else { "" };
+    let quarantined = row.quarantined.map(|reason| format!(" quarantined: {reason}")).unwrap_or_default();
+    Ok(format!("{} in {}{wake}{ended}{quarantined}", row.head.sequence, row.partition))
+}
+
+fn draw_frame(execution: u8, frame: StoredFrame) -> String {
+    assert_eq!(frame.frame, hash(execution, frame.sequence).0);
+    let values = frame.values.into_iter().map(|found| {
+        let length = found.body.as_ref().map(Vec::len);
+        assert_eq!(found, value(length), "a body and a salt are there together, as they were written, or not at all");
+        length.map_or("erased".into(), |length| length.to_string())
+    });
+    format!("{}[{}]", frame.sequence, values.collect::<Vec<_>>().join(" "))
+}
+
+fn draw_inbox(store: &dyn Store, partition: u32, skip: usize, limit: usize) -> Result<String, StoreError> {
+    let all = store.inbox(partition, 0, usize::MAX)?;
+    assert!(all.is_sorted_by(|a, b| a.number < b.number));
+    let after = skip.checked_sub(1).and_then(|last| all.get(last)).map_or(0, |arrived| arrived.number);
+    Ok(join(store.inbox(partition, after, limit)?.into_iter().map(|arrived| {
+        let Letter { execution, id, body, posted_at, .. } = arrived.letter;
+        let to = number(execution);
+        assert_eq!((body, posted_at), (format!("to {to}: {id}").into_bytes(), 77));
+        format!("{to}:{id}")
+    })))
+}
+
+fn draw_row(row: ExecutionRow) -> String {
+    let id = row.id.clone();
+    let named = ExecutionRow { id: String::new(), ..row.clone() };
+    let turn = Turn { execution: number(row.key), partition: row.partition, ..Turn::default() };
+    let mut model = turn.row(&row.status, row.completed_at);
+    model.id = String::new();
+    (model.workflow, model.idempotency_key, model.outcome) = (row.workflow, row.idempotency_key, row.outcome.clone());
+    assert_eq!(named, model);
+    let id = if id == row.key.to_string() { "" } else { &id };
+    format!("{}:{id}:{}:{}", number(row.key), row.status, row.outcome.unwrap_or_default())
+}
+
+fn join(pictures: impl Iterator<Item = String>) -> String {
+    pictures.collect::<Vec<_>>().join(" ")
+}
+
+/// Everything that a store shows.
+pub(crate) fn look(store: &dyn Store) -> String {
+    let mut all = Vec::new();
+    for execution in 0..EXECUTIONS {
+        all.extend([
+            Verb::Head(execution),
+            Verb::Frames(execution, 0, 99),
+            Verb::Late(execution),
+            Verb::Row(execution),
+        ]);
+    }
+    for partition in [0, 1, 9] {
+        all.extend([Verb::Due(partition, u64::MAX, 99), Verb::Inbox(partition, 0, 99)]);
+    }
+    all.extend([Verb::Plan(1), Verb::Plan(2), Verb::Rows(vec![], None, None, 99)]);
+    all.iter().map(|verb| format!("{verb:?} -> {}\n", run(store, verb))).collect()
+}

@@ -1,0 +1,184 @@
+//! Everything that a change needs before it lands: steps in order, each with its time, up to the first that fails.
+
+use crate::{conformance, need, tidy};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// The variable that names the folder with the given conformance cases.
+const CASES_VARIABLE: &str = "MAINSPRING_CASES";
+
+/// Where they are when the variable says nothing, from the root of the repository.
+const CASES_DEFAULT: &str = "../shared/cases";
+
+/// One step of a landing.
+struct Step {
+    name: &'static str,
+    work: Work,
+}
+
+/// What a step does.
+enum Work {
+    /// Cargo with these arguments.
+    Cargo(&'static [&'static str]),
+    Tidy,
+    /// Compares the cases with the given ones, where those are.
+    Conformance,
+}
+
+const STEPS: [Step; 6] = [
+    Step { name: "format", work: Work::Cargo(&["fmt", "--check"]) },
+    Step { name: "tidy", work: Work::Tidy },
+    Step { name: "clippy", work: Work::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
+    Step { name: "build", work: Work::Cargo(&["build", "--workspace", "--bins"]) },
+    Step { name: "test", work: Work::Cargo(&["test", "--workspace"]) },
+    Step { name: "conformance", work: Work::Conformance },
+];
+
+/// The names that `--only` takes.
+pub(crate) fn step_names() -> [&'static str; STEPS.len()] {
+    STEPS.each_ref().map(|step| step.name)
+}
+
+/// Runs all steps, or the one of that name. The error says which step failed and how to run it alone.
+pub(crate) fn run(root: &Path, only: Option<&str>) -> Result<String, String> {
+    let missing = need::missing();
+    if !missing.is_empty() {
+        return Err(missing.join("\n"));
+    }
+    let chosen: Vec<&Step> = STEPS.iter().filter(|step| only.is_none_or(|name| name == step.name)).collect();
+    run_steps(&chosen, &mut io::stderr(), |step| perform(root, step))
+}
+
+fn run_steps(
+    steps: &[&Step],
+    terminal: &mut dyn Write,
+    mut perform: impl FnMut(&Step) -> (Result<String, String>, Duration),
+) -> Result<String, String> {
+    for step in steps {
+        // A terminal that is gone is no reason to stop testing.
+        let _ = writeln!(terminal, "==> {}: {}", step.name, step.work.as_command());
+        let (outcome, took) = perform(step);
+        let seconds = took.as_secs_f64();
+        match outcome {
+            Ok(sentence) => {
+                let _ = writeln!(terminal, "{sentence}\n    {} passed in {seconds:.1} s", step.name);
+            }
+            Err(report) => {
+                let alone = format!("Run it alone: cargo xtask test --only {}", step.name);
+                return Err(format!("{report}\n    {} failed after {seconds:.1} s. {alone}", step.name));
+            }
+        }
+    }
+    Ok("Everything passed.".to_owned())
+}
+
+fn perform(root: &Path, step: &Step) -> (Result<String, String>, Duration) {
+    let started = Instant::now();
+    let outcome = match step.work {
+        Work::Cargo(arguments) => cargo(root, arguments),
+        Work::Tidy => tidy::run(root),
+        Work::Conformance => compare_cases(root, std::env::var_os(CASES_VARIABLE).map(PathBuf::from)),
+    };
+    (outcome, started.elapsed())
+}
+
+impl Work {
+    fn as_command(&self) -> String {
+        match self {
+            Work::Cargo(arguments) => format!("cargo {}", arguments.join(" ")),
+            Work::Tidy => "cargo xtask tidy".to_owned(),
+            Work::Conformance => "cargo xtask conformance --against DIR".to_owned(),
+        }
+    }
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> Result<String, String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    match Command::new(cargo).args(arguments).current_dir(root).status() {
+        Ok(status) if status.success() => Ok(String::new()),
+        Ok(status) => Err(format!("cargo {} ended with {status}.", arguments.join(" "))),
+        Err(error) => Err(format!("cargo cannot be run: {error}.")),
+    }
+}
+
+/// Without the given cases there is nothing to compare with; a folder that was named must be there.
+fn compare_cases(root: &Path, named: Option<PathBuf>) -> Result<String, String> {
+    let is_named = named.is_some();
+    let folder = root.join(named.unwrap_or_else(|| PathBuf::from(CASES_DEFAULT)));
+    match (folder.is_dir(), is_named) {
+        (true, _) => conformance::run(root, &folder),
+        (false, true) => Err(format!("{CASES_VARIABLE} names {}, which is no folder.", folder.display())),
+        (false, false) => Ok(format!("conformance: nothing to compare with; {CASES_VARIABLE} can name a folder.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{STEPS, Step, compare_cases, run_steps, step_names};
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    /// The names of the steps that were run when this one fails, and what was said.
+    fn run_where_it_fails(failing: Option<&str>) -> (Vec<&'static str>, String) {
+        let mut run = Vec::new();
+        let mut terminal = Vec::new();
+        let steps: Vec<&Step> = STEPS.iter().collect();
+        let outcome = run_steps(&steps, &mut terminal, |step| {
+            run.push(step.name);
+            let outcome = if Some(step.name) == failing { Err("no".to_owned()) } else { Ok("yes".to_owned()) };
+            (outcome, Duration::from_millis(1_500))
+        });
+        assert_eq!(outcome.is_err(), failing.is_some());
+        let said = String::from_utf8(terminal).unwrap() + &outcome.unwrap_or_else(|report| report);
+        (run, said)
+    }
+
+    #[test]
+    fn every_step_is_run_and_named_with_its_time() {
+        let (run, said) = run_where_it_fails(None);
+        assert_eq!(run, step_names());
+        for name in step_names() {
+            assert!(
+                said.contains(&format!("==> {name}: cargo ")) && said.contains(&format!("{name} passed in 1.5 s")),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_first_failure_ends_it_and_says_how_to_go_on() {
+        for (index, name) in step_names().into_iter().enumerate() {
+            let (run, said) = run_where_it_fails(Some(name));
+            assert_eq!(run, step_names()[..=index]);
+            assert!(
+                said.ends_with(&format!("{name} failed after 1.5 s. Run it alone: cargo xtask test --only {name}")),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_are_told_apart() {
+        assert_eq!(BTreeSet::from(step_names()).len(), STEPS.len());
+    }
+
+    #[test]
+    fn the_cases_are_compared_where_they_are() {
+        let temporary = tempfile::tempdir().unwrap();
+        let root = temporary.path().join("main");
+        fs::create_dir_all(root.join("conformance")).unwrap();
+        let said = |named: Option<&str>| compare_cases(&root, named.map(PathBuf::from));
+        assert!(said(None).unwrap().contains("nothing to compare"));
+        assert!(said(Some("absent")).unwrap_err().contains("no folder"));
+        let given = root.join("../shared/cases");
+        fs::create_dir_all(&given).unwrap();
+        fs::write(given.join("a.json"), "{}").unwrap();
+        assert!(said(None).unwrap_err().contains("missing: a.json"));
+        fs::write(root.join("conformance/a.json"), "{}").unwrap();
+        assert!(said(None).unwrap().contains("all as given"));
+    }
+}

@@ -1,0 +1,57 @@
+//! What a machine must have before the tests mean anything, and how to get what is missing.
+
+use std::path::PathBuf;
+
+/// A tool from outside of this repository.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Need {
+    pub(crate) what: &'static str,
+    pub(crate) why: &'static str,
+    /// Programs that will do; one of them is enough.
+    programs: &'static [&'static str],
+    /// What brings it on Debian and Ubuntu, or anywhere if apt has no package for it.
+    pub(crate) mend: &'static str,
+}
+
+const RUSTUP: &str = "install Rust as https://rustup.rs says; `rust-version` in Cargo.toml tells which";
+
+/// Everything that `cargo xtask test` needs.
+const NEEDS: [Need; 5] = [
+    Need { what: "bash", why: "shell steps run in it", programs: &["bash"], mend: "apt-get install bash" },
+    Need { what: "cargo", why: "it builds", programs: &["cargo"], mend: RUSTUP },
+    Need { what: "a C compiler", why: "it builds SQLite", programs: &["cc"], mend: "apt-get install gcc libc6-dev" },
+    Need {
+        what: "rustfmt",
+        why: "the first step asks it",
+        programs: &["cargo-fmt"],
+        mend: "rustup component add rustfmt",
+    },
+    Need { what: "clippy", why: "a step asks it", programs: &["cargo-clippy"], mend: "rustup component add clippy" },
+];
+
+/// What this machine lacks, one sentence to each; empty when nothing is.
+pub(crate) fn missing() -> Vec<String> {
+    let folders: Vec<PathBuf> =
+        std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
+    missing_where(&|program| folders.iter().any(|folder| folder.join(program).is_file()))
+}
+
+fn missing_where(is_there: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let lacking = NEEDS.iter().filter(|need| !need.programs.iter().any(|program| is_there(program)));
+    lacking.map(|need| format!("{} is missing ({}): {}", need.what, need.why, need.mend)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NEEDS, missing_where};
+
+    #[test]
+    fn each_need_is_asked_for_and_named_with_its_mend() {
+        assert_eq!(missing_where(&|_| true), Vec::<String>::new());
+        for need in &NEEDS {
+            let said = missing_where(&|program| !need.programs.contains(&program));
+            assert_eq!(said.len(), 1, "{said:?}");
+            assert!(said[0].contains(need.what) && said[0].contains(need.mend), "{said:?}");
+        }
+    }
+}

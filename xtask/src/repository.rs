@@ -1,0 +1,222 @@
+//! The repository as the checks see it: files with their text and tokens, and crates with what they use.
+//!
+//! It is read once; every check is then a function of it, and a test of a check makes a small one of its own.
+
+use crate::token::{self, Token};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::{fs, io};
+
+/// Folders that are made by tools and belong to nobody.
+const FOLDERS_PASSED_OVER: [&str; 5] = [".git", "target", "dist", "node_modules", "mutants.out"];
+
+/// The cases that were given from outside and are kept byte for byte, so that no rule of ours may change them.
+pub(crate) const CASES: &str = "conformance/";
+
+/// The one file among the cases that is ours.
+pub(crate) const UNCOVERED: &str = "conformance/uncovered.txt";
+
+/// The files and the crates of a checkout.
+#[derive(Debug, Default)]
+pub(crate) struct Repository {
+    /// In order of their paths.
+    pub(crate) files: Vec<File>,
+    pub(crate) packages: Vec<Package>,
+}
+
+/// One file.
+#[derive(Debug)]
+pub(crate) struct File {
+    /// From the root of the repository, with `/`.
+    pub(crate) path: String,
+    /// Empty for a file that is not text.
+    pub(crate) text: String,
+    /// Whether its owner may run it.
+    pub(crate) may_be_run: bool,
+    /// Empty for a file that is not Rust.
+    pub(crate) tokens: Vec<Token>,
+    /// The line at which a Rust file cannot be read.
+    pub(crate) unreadable_at: Option<usize>,
+}
+
+/// One crate of the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    /// The names of its dependencies of every kind: normal, for the build, for tests.
+    pub(crate) uses: BTreeSet<String>,
+}
+
+impl Repository {
+    /// Reads a checkout. Fails with a sentence when a file cannot be read or cargo cannot describe the workspace.
+    pub(crate) fn read(root: &Path) -> Result<Repository, String> {
+        let mut files = Vec::new();
+        for path in
+            paths_below(root).map_err(|error| format!("The folder {} cannot be read: {error}.", root.display()))?
+        {
+            files.push(File::read(root, &path).map_err(|error| format!("The file {path} cannot be read: {error}."))?);
+        }
+        Ok(Repository::of(files, packages(root)?))
+    }
+
+    /// Puts the files in order and marks those that are tests as a whole.
+    pub(crate) fn of(mut files: Vec<File>, packages: Vec<Package>) -> Repository {
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        let test_modules: Vec<String> = files.iter().flat_map(test_modules).collect();
+        for file in &mut files {
+            let is_test =
+                |module: &String| file.path == format!("{module}.rs") || file.path.starts_with(&format!("{module}/"));
+            if file.path.contains("/tests/") || test_modules.iter().any(is_test) {
+                file.tokens.iter_mut().for_each(|token| token.in_test = true);
+            }
+        }
+        Repository { files, packages }
+    }
+
+    pub(crate) fn file(&self, path: &str) -> Option<&File> {
+        self.files.iter().find(|file| file.path == path)
+    }
+
+    /// The Rust files of the project.
+    pub(crate) fn rust(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().filter(|file| file.is_rust())
+    }
+}
+
+impl File {
+    pub(crate) fn of(path: &str, text: &str) -> File {
+        let mut file = File {
+            path: path.to_owned(),
+            text: text.to_owned(),
+            may_be_run: false,
+            tokens: Vec::new(),
+            unreadable_at: None,
+        };
+        if file.is_rust() {
+            match token::tokens(text) {
+                Ok(tokens) => file.tokens = tokens,
+                Err(line) => file.unreadable_at = Some(line),
+            }
+        }
+        file
+    }
+
+    fn read(root: &Path, path: &str) -> io::Result<File> {
+        let on_disk = root.join(path);
+        let text = String::from_utf8(fs::read(&on_disk)?).unwrap_or_default();
+        let may_be_run = may_be_run(&fs::metadata(&on_disk)?);
+        Ok(File { may_be_run, ..File::of(path, &text) })
+    }
+
+    pub(crate) fn extension(&self) -> &str {
+        Path::new(&self.path).extension().and_then(|extension| extension.to_str()).unwrap_or_default()
+    }
+
+    /// The lines with their numbers, counted from 1.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
+    }
+
+    /// Whether it was given from outside.
+    pub(crate) fn is_given(&self) -> bool {
+        self.path.starts_with(CASES) && self.path != UNCOVERED
+    }
+
+    fn is_rust(&self) -> bool {
+        self.extension() == "rs" && (self.path.starts_with("crates/") || self.path.starts_with("xtask/"))
+    }
+}
+
+/// The files that `#[cfg(test)] mod name;` brings in, without `.rs`.
+fn test_modules(file: &File) -> Vec<String> {
+    let stem = file.path.trim_end_matches(".rs");
+    let (folder, name) = stem.rsplit_once('/').unwrap_or(("", stem));
+    let home = if ["lib", "main", "mod"].contains(&name) { folder } else { stem };
+    let is_declared = |words: &&[Token]| words[0].text == "mod" && words[2].text == ";" && words[0].in_test;
+    file.tokens.windows(3).filter(is_declared).map(|words| format!("{home}/{}", words[1].text)).collect()
+}
+
+fn paths_below(root: &Path) -> io::Result<Vec<String>> {
+    let mut paths = Vec::new();
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(root.join(&folder))? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let kind = entry.file_type()?;
+            if kind.is_dir() && !FOLDERS_PASSED_OVER.contains(&name.as_str()) {
+                folders.push(format!("{folder}{name}/"));
+            } else if kind.is_file() {
+                paths.push(format!("{folder}{name}"));
+            }
+        }
+    }
+    Ok(paths)
+}
+
+#[cfg(unix)]
+fn may_be_run(metadata: &fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    metadata.permissions().mode() & 0o100 != 0
+}
+
+/// Where files have no run bit, none is missing.
+#[cfg(not(unix))]
+fn may_be_run(_: &fs::Metadata) -> bool {
+    true
+}
+
+/// The crates of the workspace, as cargo reports them.
+fn packages(root: &Path) -> Result<Vec<Package>, String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let arguments = ["metadata", "--no-deps", "--format-version", "1"];
+    let output = Command::new(cargo).args(arguments).current_dir(root).output();
+    let output = output.map_err(|error| format!("cargo metadata cannot be run: {error}."))?;
+    if !output.status.success() {
+        return Err(format!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata printed no JSON: {error}."))?;
+    packages_of(&metadata).ok_or_else(|| "cargo metadata printed another shape than expected.".to_owned())
+}
+
+fn packages_of(metadata: &serde_json::Value) -> Option<Vec<Package>> {
+    let name_of = |value: &serde_json::Value| Some(value.get("name")?.as_str()?.to_owned());
+    let package_of = |value: &serde_json::Value| {
+        let uses = value.get("dependencies")?.as_array()?.iter().map(name_of).collect::<Option<BTreeSet<_>>>()?;
+        Some(Package { name: name_of(value)?, uses })
+    };
+    metadata.get("packages")?.as_array()?.iter().map(package_of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{File, Package, Repository, packages_of};
+
+    #[test]
+    fn a_file_that_is_brought_in_for_tests_is_a_test() {
+        let files = [
+            ("crates/a/src/lib.rs", "mod plain;\n#[cfg(test)]\nmod checks;\n"),
+            ("crates/a/src/checks.rs", "mod deep;"),
+            ("crates/a/src/checks/deep.rs", "fn a() {}"),
+            ("crates/a/src/plain.rs", "fn a() {}\n#[cfg(test)]\nmod own;"),
+            ("crates/a/src/plain/own.rs", "fn a() {}"),
+            ("crates/a/tests/outside.rs", "fn a() {}"),
+        ];
+        let repository = Repository::of(files.map(|(path, text)| File::of(path, text)).into(), Vec::new());
+        let is_test = |path: &str| repository.file(path).unwrap().tokens[0].in_test;
+        let found: Vec<bool> = files.map(|(path, _)| is_test(path)).into();
+        assert_eq!(found, [false, true, true, false, true, true]);
+    }
+
+    #[test]
+    fn dependencies_of_every_kind_count() {
+        let metadata = serde_json::json!({"packages": [{"name": "a", "dependencies": [
+            {"name": "b", "kind": null}, {"name": "c", "kind": "dev"}, {"name": "d", "kind": "build"},
+        ]}]});
+        let expected = Package { name: "a".to_owned(), uses: ["b", "c", "d"].map(str::to_owned).into() };
+        assert_eq!(packages_of(&metadata), Some(vec![expected]));
+        assert_eq!(packages_of(&serde_json::json!({"packages": [{"name": "a"}]})), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! The rules of the house, each a function of the repository, in one table.
+
+mod changelog;
+mod decisions;
+mod dependencies;
+mod edges;
+mod leftovers;
+mod lengths;
+mod module_docs;
+mod ratchet;
+mod run_bits;
+mod sql;
+mod uncovered;
+mod whitespace;
+
+use crate::finding::Finding;
+use crate::repository::Repository;
+use std::fs;
+use std::path::Path;
+
+/// A rule and what looks for its breaches.
+struct Check {
+    name: &'static str,
+    rule: &'static str,
+    look: fn(&Repository) -> Vec<Finding>,
+}
+
+const CHECKS: [Check; 11] = [
+    Check { name: "edges", rule: "A crate uses only crates of lower layers.", look: edges::look },
+    Check { name: "module-docs", rule: "Every Rust file begins by saying what it is for.", look: module_docs::look },
+    Check { name: "leftovers", rule: "Nothing half-done, machine-bound or sleeping stays.", look: leftovers::look },
+    Check { name: "whitespace", rule: "No space at a line's end; a newline at a file's end.", look: whitespace::look },
+    Check { name: "dependencies", rule: "Each dependency says why it is there.", look: dependencies::look },
+    Check { name: "sql", rule: "SQL stands in the store's .sql files.", look: sql::look },
+    Check { name: "changelog", rule: "The changelog knows what is being built.", look: changelog::look },
+    Check { name: "run-bits", rule: "What is to be run can be run.", look: run_bits::look },
+    Check { name: "decisions", rule: "Every decision is in the index.", look: decisions::look },
+    Check { name: "uncovered", rule: "The list of uncovered cases names real cases.", look: uncovered::look },
+    Check { name: "ratchet", rule: "Files, functions and that list do not grow.", look: ratchet::look },
+];
+
+/// Looks at everything. The error is the list of all findings.
+pub(crate) fn run(root: &Path) -> Result<String, String> {
+    let repository = Repository::read(root)?;
+    let mut report = String::new();
+    let mut count = 0;
+    for check in &CHECKS {
+        let mut findings = (check.look)(&repository);
+        findings.sort();
+        count += findings.len();
+        if !findings.is_empty() {
+            report.push_str(&format!("{}: {}\n", check.name, check.rule));
+            findings.iter().for_each(|finding| report.push_str(&format!("  {finding}\n")));
+        }
+    }
+    match count {
+        0 => Ok(format!("tidy: {} rules kept in {} files.", CHECKS.len(), repository.files.len())),
+        1 => Err(format!("{report}tidy: 1 finding.")),
+        _ => Err(format!("{report}tidy: {count} findings.")),
+    }
+}
+
+/// Writes the ratchet with every number that is lower now, and without the entries that are no longer needed.
+pub(crate) fn lower(root: &Path) -> Result<String, String> {
+    let repository = Repository::read(root)?;
+    let before = repository.file(ratchet::PATH).map(|file| file.text.clone()).unwrap_or_default();
+    let after = ratchet::lowered(&before, &ratchet::measure(&repository));
+    if before == after {
+        return Ok(format!("{} says already what is measured, or less.", ratchet::PATH));
+    }
+    fs::write(root.join(ratchet::PATH), after)
+        .map_err(|error| format!("{} cannot be written: {error}.", ratchet::PATH))?;
+    Ok(format!("{} is lowered.", ratchet::PATH))
+}
+
+/// What the tests of the checks share.
+#[cfg(test)]
+mod tests {
+    use crate::finding::Finding;
+    use crate::repository::{File, Repository};
+
+    /// A repository of these files and no crates.
+    pub(super) fn repository(files: &[(&str, &str)]) -> Repository {
+        Repository::of(files.iter().map(|(path, text)| File::of(path, text)).collect(), Vec::new())
+    }
+
+    /// The places of findings, as `path:line`, and whether each message has the word that belongs to it.
+    #[track_caller]
+    pub(super) fn assert_found(mut findings: Vec<Finding>, expected: &[(&str, usize, &str)]) {
+        findings.sort();
+        let places: Vec<(&str, usize)> = findings.iter().map(|finding| (finding.path.as_str(), finding.line)).collect();
+        let expected_places: Vec<(&str, usize)> = expected.iter().map(|(path, line, _)| (*path, *line)).collect();
+        assert_eq!(places, expected_places, "{findings:#?}");
+        for (finding, (_, _, word)) in findings.iter().zip(expected) {
+            assert!(finding.message.contains(word), "{finding} does not say {word:?}");
+        }
+    }
+
+    #[test]
+    fn this_repository_is_tidy() {
+        if let Err(report) = super::run(&crate::repository_root()) {
+            panic!("\n{report}");
+        }
+    }
+}

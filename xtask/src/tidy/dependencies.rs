@@ -1,0 +1,114 @@
+//! Each dependency says in the root manifest why it is there, and only there says its version.
+
+use crate::finding::Finding;
+use crate::repository::{File, Repository};
+
+const ROOT: &str = "Cargo.toml";
+const SECTION: &str = "workspace.dependencies";
+
+pub(super) fn look(repository: &Repository) -> Vec<Finding> {
+    let mut findings = repository.file(ROOT).map(reasons).unwrap_or_default();
+    let is_member = |file: &&File| file.path.ends_with("/Cargo.toml") && !file.is_given();
+    findings.extend(repository.files.iter().filter(is_member).flat_map(versions));
+    findings
+}
+
+/// A group of dependencies begins below a comment and ends with an empty line or the next comment.
+fn reasons(manifest: &File) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut section = "";
+    let mut has_reason = false;
+    for (number, line) in manifest.lines() {
+        if let Some(header) = header(line) {
+            section = header;
+            let is_unexplained = header.starts_with(&format!("{SECTION}.")) && !has_reason;
+            findings.extend(is_unexplained.then(|| unexplained(number)));
+            has_reason = false;
+        } else if line.starts_with('#') {
+            has_reason = true;
+        } else if line.is_empty() {
+            has_reason = false;
+        } else if section == SECTION && begins_entry(line) && !has_reason {
+            findings.push(unexplained(number));
+        }
+    }
+    findings
+}
+
+fn unexplained(line: usize) -> Finding {
+    Finding::at(ROOT, line, "Say in a comment above it why this dependency is there.")
+}
+
+/// Versions, paths and repositories are decided in the root manifest.
+fn versions(manifest: &File) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut in_dependencies = false;
+    for (number, line) in manifest.lines() {
+        if let Some(header) = header(line) {
+            in_dependencies = header.contains("dependencies");
+        } else if in_dependencies && decides_a_version(line) {
+            let message = "Write `workspace = true`; versions are decided in the root manifest.";
+            findings.push(Finding::at(&manifest.path, number, message));
+        }
+    }
+    findings
+}
+
+fn decides_a_version(line: &str) -> bool {
+    let Some((name, value)) = line.split_once('=') else { return false };
+    let is_plain = begins_entry(line) && value.trim_start().starts_with('"');
+    let keys = ["version", "path", "git"];
+    is_plain
+        || keys.contains(&name.trim())
+        || value.split(['{', ',']).any(|part| keys.iter().any(|key| has_key(part, key)))
+}
+
+fn has_key(part: &str, key: &str) -> bool {
+    part.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
+}
+
+fn header(line: &str) -> Option<&str> {
+    line.strip_prefix('[')?.strip_suffix(']')
+}
+
+/// The further lines of a long entry are indented or begin with a bracket.
+fn begins_entry(line: &str) -> bool {
+    line.starts_with(|letter: char| letter.is_alphanumeric() || letter == '"')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::look;
+    use crate::tidy::tests::{assert_found, repository};
+
+    #[track_caller]
+    fn check(path: &str, text: &str, lines: &[usize]) {
+        let word = if path == "Cargo.toml" { "why" } else { "workspace = true" };
+        let expected: Vec<(&str, usize, &str)> = lines.iter().map(|line| (path, *line, word)).collect();
+        assert_found(look(&repository(&[(path, text)])), &expected);
+    }
+
+    #[test]
+    fn each_dependency_says_why() {
+        let section = "[workspace.dependencies]\n";
+        check("Cargo.toml", &format!("{section}# Why.\na = \"1\"\n# Why.\nb = [\n  \"c\",\n]\n"), &[]);
+        check("Cargo.toml", &format!("{section}# Why these.\na = \"1\"\nb = \"1\"\n"), &[]);
+        check("Cargo.toml", &format!("{section}a = [\n  \"c\",\n]\n"), &[2]);
+        check("Cargo.toml", &format!("# Of the section.\n{section}a = \"1\"\n"), &[3]);
+        check("Cargo.toml", &format!("{section}# Why.\na = \"1\"\n\nb = \"1\"\n"), &[5]);
+        check("Cargo.toml", "# Why.\n[workspace.dependencies.a]\nversion = \"1\"\n[workspace.dependencies.b]\n", &[4]);
+        check("Cargo.toml", "[workspace]\nresolver = \"3\"\n", &[]);
+    }
+
+    #[test]
+    fn versions_are_decided_in_one_place() {
+        let member = "crates/a/Cargo.toml";
+        check(
+            member,
+            "[package]\nversion = \"1\"\n[dependencies]\na.workspace = true\nb = { workspace = true }\n",
+            &[],
+        );
+        check(member, "[dependencies]\na = \"1\"\nb = { version = \"1\" }\nc = { path = \"../c\" }\n", &[2, 3, 4]);
+        check(member, "[dev-dependencies.a]\nversion = \"1\"\n", &[2]);
+    }
+}

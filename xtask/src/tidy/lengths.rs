@@ -1,0 +1,114 @@
+//! How long files and functions are. A file has one noun, and a function fits a screen.
+
+use super::ratchet::Measure;
+use crate::repository::{File, Repository};
+use crate::token::{self, Token};
+
+/// Where a file has grown a second noun; most have one half of it.
+const FILE_LINES_MAX: usize = 800;
+
+/// The lines of a screen.
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// Every file and every function that is too long. Tests count like everything else: they are read as well.
+pub(super) fn measure(repository: &Repository) -> Vec<Measure> {
+    repository
+        .rust()
+        .flat_map(|file| functions(file).into_iter().chain([whole(file)]))
+        .filter(|found| found.is_too_much())
+        .collect()
+}
+
+fn whole(file: &File) -> Measure {
+    Measure {
+        key: format!("file {}", file.path),
+        path: file.path.clone(),
+        line: 0,
+        number: file.text.lines().count(),
+        limit: FILE_LINES_MAX,
+        unit: "lines of a file; split it by noun",
+    }
+}
+
+/// The functions of a file with their lines from `fn` to the closing brace.
+fn functions(file: &File) -> Vec<Measure> {
+    let tokens = &file.tokens;
+    let with_body = (0..tokens.len()).filter_map(|start| Some((start, body(tokens, start)?)));
+    let measured = with_body.map(|(start, open)| {
+        let line = tokens[start].line;
+        Measure {
+            key: format!("function {}::{}", file.path, tokens[start + 1].text),
+            path: file.path.clone(),
+            line,
+            number: tokens[token::closing(tokens, open)].line + 1 - line,
+            limit: FUNCTION_LINES_MAX,
+            unit: "lines of a function; branch in the parent, compute in the leaves",
+        }
+    });
+    measured.collect()
+}
+
+/// Where the body of the function opens whose `fn` stands here. None for what is no function, like the type `fn(u8)`,
+/// and for a function of a trait that has no body.
+fn body(tokens: &[Token], start: usize) -> Option<usize> {
+    let is_name = |token: &Token| token.text.starts_with(|letter: char| letter.is_alphabetic() || letter == '_');
+    if tokens[start].text != "fn" || !is_name(tokens.get(start + 1)?) {
+        return None;
+    }
+    let depth = tokens[start].depth;
+    let rest = &tokens[start + 2..];
+    let beside = rest.iter().take_while(|token| token.depth >= depth);
+    let (index, end) =
+        beside.enumerate().find(|(_, token)| token.depth == depth && ["{", ";"].contains(&token.text.as_str()))?;
+    (end.text == "{").then_some(start + 2 + index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FILE_LINES_MAX, FUNCTION_LINES_MAX, measure};
+    use crate::tidy::tests::repository;
+
+    /// The keys and numbers of what is too long.
+    #[track_caller]
+    fn check(text: &str, expected: &[(&str, usize)]) {
+        let measured = measure(&repository(&[("crates/a/src/a.rs", text)]));
+        let found: Vec<(&str, usize)> = measured.iter().map(|measure| (measure.key.as_str(), measure.number)).collect();
+        assert_eq!(found, expected);
+    }
+
+    fn function(signature: &str, lines: usize) -> String {
+        format!("{signature} {{\n{}}}\n", "    a();\n".repeat(lines - 2))
+    }
+
+    #[test]
+    fn a_function_fits_a_screen() {
+        let name = "function crates/a/src/a.rs::long";
+        check(&function("fn long()", FUNCTION_LINES_MAX), &[]);
+        check(&function("fn long()", FUNCTION_LINES_MAX + 1), &[(name, FUNCTION_LINES_MAX + 1)]);
+        check(
+            &function("fn long(\n  a: [u8; { 3 }],\n) -> B", FUNCTION_LINES_MAX - 1),
+            &[(name, FUNCTION_LINES_MAX + 1)],
+        );
+    }
+
+    #[test]
+    fn functions_in_tests_and_in_macros_count() {
+        let long = function("fn long()", 90);
+        let expected = [("function crates/a/src/a.rs::long", 90)];
+        check(&format!("#[cfg(test)]\nmod tests {{\n{long}}}\n"), &expected);
+        check(&format!("proptest! {{\n#[test]\n{long}}}\n"), &expected);
+    }
+
+    #[test]
+    fn what_has_no_body_is_no_function() {
+        check(&format!("trait A {{ fn long(); }}\nmod b {{\n{}}}\n", "use c;\n".repeat(90)), &[]);
+        check(&format!("trait A {{\nfn long();\n{}const B: u8;\n}}\n", "\n".repeat(90)), &[]);
+        check(&format!("type A = fn(u8);\nmod b {{\n{}}}\n", "use c;\n".repeat(90)), &[]);
+    }
+
+    #[test]
+    fn a_file_has_one_noun() {
+        check(&"// a\n".repeat(FILE_LINES_MAX), &[]);
+        check(&"// a\n".repeat(FILE_LINES_MAX + 1), &[("file crates/a/src/a.rs", FILE_LINES_MAX + 1)]);
+    }
+}

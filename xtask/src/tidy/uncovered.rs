@@ -1,0 +1,89 @@
+//! The list of conformance cases that this build does not cover: each entry names one case, once.
+//!
+//! That the list only shrinks is the ratchet's affair; the number of its entries is measured here.
+
+use super::ratchet::Measure;
+use crate::finding::Finding;
+use crate::repository::{CASES, File, Repository, UNCOVERED};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const SEPARATOR: &str = " :: ";
+
+/// What a case is called by: scenarios have names, vectors have ids.
+const NAMES: [&str; 2] = ["name", "id"];
+
+pub(super) fn look(repository: &Repository) -> Vec<Finding> {
+    let Some(list) = repository.file(UNCOVERED) else { return Vec::new() };
+    let cases: BTreeSet<String> = repository.files.iter().filter(|file| file.is_given()).flat_map(cases).collect();
+    let mut seen = BTreeSet::new();
+    let mut findings = Vec::new();
+    for (number, entry) in entries(list) {
+        let message = if !cases.contains(entry) {
+            "No case is called so; an entry is `path in conformance :: name or id`."
+        } else if !seen.insert(entry) {
+            "This case is in the list already."
+        } else {
+            continue;
+        };
+        findings.push(Finding::at(UNCOVERED, number, message));
+    }
+    findings
+}
+
+/// How many cases are uncovered. None would be right, so every one is too much and needs the ratchet's leave.
+pub(super) fn measure(repository: &Repository) -> Option<Measure> {
+    let measure = Measure {
+        key: format!("cases {UNCOVERED}"),
+        path: UNCOVERED.to_owned(),
+        line: 0,
+        number: entries(repository.file(UNCOVERED)?).count(),
+        limit: 0,
+        unit: "uncovered cases; what was covered once stays covered",
+    };
+    measure.is_too_much().then_some(measure)
+}
+
+fn entries(list: &File) -> impl Iterator<Item = (usize, &str)> {
+    list.lines().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// The cases of one file as entries of the list would name them.
+fn cases(file: &File) -> Vec<String> {
+    let path = file.path.trim_start_matches(CASES);
+    let document: Value = serde_json::from_str(&file.text).unwrap_or_default();
+    let cases = document.get("cases").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let names = cases.iter().filter_map(|case| NAMES.iter().find_map(|key| case.get(key)?.as_str()));
+    names.map(|name| format!("{path}{SEPARATOR}{name}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{look, measure};
+    use crate::repository::{Repository, UNCOVERED};
+    use crate::tidy::tests::{assert_found, repository};
+
+    fn with_list(list: &str) -> Repository {
+        repository(&[
+            ("conformance/graph/a.scenario.json", r#"{"cases": [{"name": "one :: of two"}, {"name": "two"}]}"#),
+            ("conformance/vectors/b.json", r#"{"cases": [{"id": "b-1"}]}"#),
+            (UNCOVERED, list),
+        ])
+    }
+
+    #[test]
+    fn an_entry_names_one_case_once() {
+        let good = "# why\n\ngraph/a.scenario.json :: one :: of two\nvectors/b.json :: b-1\n";
+        assert_found(look(&with_list(good)), &[]);
+        assert_found(look(&with_list("graph/a.scenario.json :: three\n")), &[(UNCOVERED, 1, "No case")]);
+        assert_found(look(&with_list("a.scenario.json :: two\n")), &[(UNCOVERED, 1, "No case")]);
+        assert_found(look(&with_list("vectors/b.json :: b-1\nvectors/b.json :: b-1\n")), &[(UNCOVERED, 2, "already")]);
+    }
+
+    #[test]
+    fn every_entry_counts() {
+        let number = |list: &str| measure(&with_list(list)).map(|measure| measure.number);
+        assert_eq!(number("# why\n\nvectors/b.json :: b-1\nvectors/b.json :: b-2\n"), Some(2));
+        assert_eq!(number("# why\n"), None);
+    }
+}
