@@ -27,8 +27,8 @@ use crate::{
     error::EngineError,
     home::{Held, Home},
     load::Loader,
-    request::{PARTITION, Request, row, stored_plan},
-    rim::{Command, Rim},
+    request::{PARTITION, Request, row},
+    rim::{Command, Reach, Rim},
     shard::{Event, Keys, Moment, Queued, Reply, Shard, ShardError, Submission, Ticket},
     token,
 };
@@ -39,6 +39,8 @@ pub struct Options {
     pub home: Home,
     /// The installation's key; see [`keys`](crate::keys).
     pub key: [u8; 32],
+    /// Which of the folder's executions to work on.
+    pub reach: Reach,
 }
 
 /// An engine that runs. Dropping it without [`drain`](Self::drain) is like the process's death: nothing is lost, and
@@ -63,14 +65,14 @@ pub struct Submitted {
 }
 
 impl Engine {
-    /// Takes the folder and begins to work on everything in it that is not finished. `executors` is asked for once the
-    /// folder is held.
+    /// Takes the folder and begins to work on what is in reach and not finished. `executors` is asked for once the folder
+    /// is held.
     pub async fn open(options: Options, executors: impl FnOnce(&Home, &Held) -> Executors) -> Result<Self, EngineError> {
-        let Options { home, key } = options;
+        let Options { home, key, reach } = options;
         let held = home.hold()?;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&home.journal())?);
         let executors = executors(&home, &held);
-        Self::run(store, key, executors, Some((home, held)))
+        Self::run(store, key, executors, Some((home, held)), reach)
     }
 
     /// An engine on a store that nobody else uses.
@@ -79,6 +81,7 @@ impl Engine {
         key: [u8; 32],
         executors: Executors,
         home: Option<(Home, Held)>,
+        reach: Reach,
     ) -> Result<Self, EngineError> {
         let epoch = store.claim(PARTITION, &format!("process {}", std::process::id()))?;
         let mut salting = [0; 32];
@@ -87,21 +90,26 @@ impl Engine {
         let loader = Arc::new(Loader::new(store.clone(), key));
         let (commands, received) = mpsc::unbounded_channel();
         let why_stopped = Arc::new(Mutex::new(None));
-        let rim = Rim::new(shard, store.clone(), loader.clone(), executors, home, commands.clone(), why_stopped.clone());
+        let ground = (home, reach);
+        let rim = Rim::new(shard, store.clone(), loader.clone(), executors, ground, commands.clone(), why_stopped.clone());
         let rim = Mutex::new(Some(tokio::spawn(rim.run(received))));
         Ok(Self { store, loader, key, commands, tickets: AtomicU64::new(1), rim, why_stopped })
     }
 
     /// Starts an execution. When this returns, it is durable.
     pub async fn submit(&self, request: Request) -> Result<Submitted, EngineError> {
+        let execution = new_key(now_ms())?;
+        self.submit_as(execution, request).await
+    }
+
+    /// Starts an execution under a fresh key of [`new_key`]: a caller that watches the key before misses nothing.
+    pub async fn submit_as(&self, execution: ExecutionKey, request: Request) -> Result<Submitted, EngineError> {
         if let Some(existing) = self.existing(&request)? {
             return Ok(Submitted { execution: existing, existed: true });
         }
         let now = now_ms();
-        let execution = new_key(now)?;
-        let plan = request.plan.clone();
-        let stored_plan = stored_plan(&plan);
-        let start = request.start(execution, stored_plan.hash);
+        let (plan, stored_plan) = (request.plan.clone(), request.stored_plan.clone());
+        let start = request.start(execution);
         let row = row(execution, &start, &plan, now);
         let submission = |ticket| {
             let (start, ticket) = (Box::new(start), Some(ticket));
@@ -112,6 +120,11 @@ impl Engine {
             Err(EngineError::Exists(execution)) => Ok(Submitted { execution, existed: true }),
             Err(error) => Err(error),
         }
+    }
+
+    /// Goes on with an execution that is in the store, whatever the reach.
+    pub fn attend(&self, execution: ExecutionKey) {
+        let _ = self.commands.send(Command::Attend(execution));
     }
 
     /// Decides at a gate. False if that gate does not take this decision (any more).

@@ -9,7 +9,7 @@ use crate::{
     EngineError,
     engine::{new_key, now_ms},
     home::Home,
-    request::{PARTITION, Request, row, stored_plan},
+    request::{PARTITION, Request, row},
     shard::{Event, Queued, Submission},
 };
 
@@ -25,8 +25,8 @@ pub fn post(store: &dyn Store, home: &Home, execution: ExecutionKey, id: String,
 pub fn post_start(store: &dyn Store, home: &Home, request: Request) -> Result<ExecutionKey, EngineError> {
     let now = now_ms();
     let execution = new_key(now)?;
-    let plan: StoredPlan = stored_plan(&request.plan);
-    let start = request.start(execution, plan.hash);
+    let plan = request.stored_plan.clone();
+    let start = request.start(execution);
     let body = Input::Start(Box::new(start)).encode();
     let letter = Letter { execution, partition: PARTITION, id: "start".into(), body, posted_at: now };
     store.post(&letter, Some(&plan))?;

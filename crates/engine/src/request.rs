@@ -20,6 +20,8 @@ pub const PARTITION: u32 = 0;
 pub struct Request {
     /// The compiled definition.
     pub plan: Arc<Plan>,
+    /// The plan as it is stored: made once, however often the request is.
+    pub stored_plan: StoredPlan,
     /// Its name outside; its key's own form if none is given.
     pub execution_id: Option<String>,
     /// `@input`.
@@ -59,6 +61,7 @@ impl Request {
     /// A request with nothing but a plan and who asks.
     pub fn new(plan: Arc<Plan>, by: impl Into<String>) -> Self {
         Self {
+            stored_plan: stored_plan(&plan),
             plan,
             execution_id: None,
             input: Value::Null,
@@ -73,7 +76,8 @@ impl Request {
     }
 
     /// What the execution begins with.
-    pub fn start(self, key: ExecutionKey, plan_hash: Hash) -> Start {
+    pub fn start(self, key: ExecutionKey) -> Start {
+        let plan_hash = self.stored_plan.hash;
         let mut trigger = self.trigger;
         if let (Value::Map(trigger), Some(key)) = (&mut trigger, self.idempotency_key) {
             trigger.insert("idempotencyKey".into(), key.into());

@@ -2,7 +2,7 @@
 //! what comes of them.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -60,11 +60,42 @@ pub(crate) enum Command {
     Letters(Vec<Arrived>),
     /// Executions to look at.
     Due(Vec<Due>),
+    /// An execution to go on with.
+    Attend(ExecutionKey),
     /// Stop what runs, and end.
     Drain,
 }
 
 type Running = (ExecutionKey, Instance, u32);
+
+/// Which executions of a store an engine works on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// All that are not finished.
+    All,
+    /// Those that are named, and those that are submitted.
+    Named(BTreeSet<ExecutionKey>),
+}
+
+impl Reach {
+    /// None but what will be named or submitted.
+    pub fn named() -> Self {
+        Self::Named(BTreeSet::new())
+    }
+
+    fn holds(&self, execution: ExecutionKey) -> bool {
+        match self {
+            Self::All => true,
+            Self::Named(named) => named.contains(&execution),
+        }
+    }
+
+    fn extend(&mut self, execution: ExecutionKey) {
+        if let Self::Named(named) = self {
+            named.insert(execution);
+        }
+    }
+}
 
 pub(crate) struct Rim {
     shard: Shard,
@@ -72,6 +103,7 @@ pub(crate) struct Rim {
     loader: Arc<Loader>,
     executors: Executors,
     home: Option<(Home, Held)>,
+    reach: Reach,
     commands: mpsc::UnboundedSender<Command>,
     commits: std::sync::mpsc::Sender<(u64, Batch)>,
     waiting: BTreeMap<Ticket, oneshot::Sender<Reply>>,
@@ -90,10 +122,11 @@ impl Rim {
         store: Arc<dyn Store>,
         loader: Arc<Loader>,
         executors: Executors,
-        home: Option<(Home, Held)>,
+        ground: (Option<(Home, Held)>, Reach),
         commands: mpsc::UnboundedSender<Command>,
         why_stopped: Arc<Mutex<Option<String>>>,
     ) -> Self {
+        let (home, reach) = ground;
         let commits = committer(store.clone(), commands.clone());
         Self {
             shard,
@@ -101,6 +134,7 @@ impl Rim {
             loader,
             executors,
             home,
+            reach,
             commands,
             commits,
             waiting: BTreeMap::new(),
@@ -149,12 +183,22 @@ impl Rim {
             Command::Ask(..) if self.draining => {}
             Command::Ask(ticket, sender, event) => {
                 self.waiting.insert(ticket, sender);
+                self.reach.extend(event.execution());
                 self.shard.handle(now_ms(), event);
+            }
+            Command::Attend(execution) => {
+                self.reach.extend(execution);
+                self.letters_seen = 0;
+                self.look_for_letters();
+                self.shard.handle(now_ms(), Event::Due(vec![Due { execution, wake_at: 0 }]));
             }
             Command::Watch(execution, sender) => self.watchers.entry(execution).or_default().push(sender),
             Command::Ended(execution, instance, attempt, outcome) => self.ended(execution, instance, attempt, outcome),
             Command::Letters(letters) => self.take_letters(letters),
-            Command::Due(due) => self.shard.handle(now_ms(), Event::Due(due)),
+            Command::Due(mut due) => {
+                due.retain(|due| self.reach.holds(due.execution));
+                self.shard.handle(now_ms(), Event::Due(due));
+            }
             Command::Drain => {
                 self.draining = true;
                 self.running.values().for_each(Stopper::stop);
@@ -293,11 +337,12 @@ impl Rim {
             return;
         }
         for arrived in letters {
-            if arrived.number <= self.letters_seen {
+            let execution = arrived.letter.execution;
+            let is_new = arrived.number > self.letters_seen;
+            self.letters_seen = self.letters_seen.max(arrived.number);
+            if !is_new || !self.reach.holds(execution) {
                 continue;
             }
-            self.letters_seen = arrived.number;
-            let execution = arrived.letter.execution;
             match inbox::event_of(&*self.store, arrived.letter) {
                 Ok(event) => self.shard.handle(now_ms(), event),
                 Err(why) => drop(self.store.quarantine(execution, &why)),

@@ -107,6 +107,8 @@ pub enum Place {
     InnerScript,
     /// Where the value could become an option that makes the command run or evaluate what follows.
     Option,
+    /// As the target of `>&` or `<&`.
+    Duplicate,
     /// In or after something that is opened and not closed.
     Unterminated,
     /// Too many levels down.
@@ -136,6 +138,7 @@ impl Place {
             Self::EvaluatedArgument => "in an argument that its command runs as code",
             Self::InnerScript => "inside code that is given to an interpreter",
             Self::Option => "where its value could become an option that runs code",
+            Self::Duplicate => "as the target of >& or <&, which bash evaluates a second time",
             Self::Unterminated => "in or after something that is opened and not closed",
             Self::TooDeep => "inside too many levels of nesting",
             Self::Unclear => "in or after something that cannot be read with certainty",
@@ -161,6 +164,7 @@ impl Place {
                 "Name the value in the step's env and use $NAME, with a delimiter that is not quoted; write @@ for a literal @."
             }
             Self::Comment => "Write @@ for a literal @, or take the reference out.",
+            Self::Duplicate => "For a file, write > FILE 2>&1.",
             Self::Unterminated => "Close what is open; or name the value in the step's env and use \"$NAME\".",
             _ => "Name the value in the step's env and use \"$NAME\".",
         }

@@ -84,7 +84,7 @@ const LISTS: [&str; 34] = [
     "for iN in W W; do L; done", "case W in W) L ;; (W|W) L ;& *) L ;; esac", "vN=W; L", "vN=(W W [3]=W); L",
     "fN() { L; }; fN W", "function gN { L; }; gN W", "cat <<< W", "cat < <(L)", "L > /dev/null 2>&1",
     "[[ W == W && -n W ]]", "[[ W =~ ^(a|b)W$ || ! (W < W) ]]", "[ W = a ] || L", "test a != '@vars.a'",
-    "while L; do break; done", "cat <<E\n' \" ` $(echo a) \\\nE\nL", "cat <<-'E'; L\n\t$( ' \"\n\tE\nL", "# it's a \"comment\nL",
+    "while L; do break; done", "cat <<E\n' \" ` $(echo a) \\\\\nE\nL", "cat <<-'E'; L\n\t$( ' \"\n\tE\nL", "# it's a \"comment\nL",
     "L &\nwait", "time L", "! L", "echo a \\\n  W", "(( 1 << 2 )) ; L", "for ((i=0; i<1; i++)); do L; done", "local vN=W 2>/dev/null",
     "export vN=W", "read -r vN <<< W", "bash -c 'echo \"$1\" \"$0\"' W W",
 ];

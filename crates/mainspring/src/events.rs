@@ -27,6 +27,11 @@ impl<'a> Events<'a> {
         Self { execution_id, plan, attempts: BTreeMap::new() }
     }
 
+    /// The plan that the events are of.
+    pub fn plan(&self) -> &'a Plan {
+        self.plan
+    }
+
     /// The event of a record at a time, if it has one. Tokens are in no record: see [`gates`](Self::gates).
     pub fn of_record(&mut self, record: &Record, now: u64) -> Option<Value> {
         let step = record.instance().map(|instance| instance.name(self.plan));

@@ -1,10 +1,14 @@
 //! How is it started: the command lines `mainspring` and `workflow`, their flags, their exit codes, what they show.
 
 pub mod bounded;
+pub mod cli;
+mod commands;
 pub mod draw;
 pub mod envelope;
 pub mod events;
 pub mod exit;
+mod naming;
 pub mod place;
 pub mod runner;
 pub mod sandbox;
+mod terminal;

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    mainspring_cli::cli::main(std::env::args_os()).into()
 }

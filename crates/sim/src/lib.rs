@@ -8,7 +8,7 @@
 pub mod case;
 mod check;
 pub mod explore;
-pub mod faults;
+mod faults;
 mod mirror;
 pub mod picture;
 mod run;
@@ -16,4 +16,5 @@ pub mod scenario;
 mod setup;
 mod world;
 
-pub use case::{CaseReport, ModeReport, run_case};
+pub use case::{CaseReport, ModeReport, run_case, run_case_under};
+pub use faults::Faults;

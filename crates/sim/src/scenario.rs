@@ -106,7 +106,7 @@ impl std::error::Error for Unreadable {}
 const FILE_ENDINGS: [(&str, Syntax); 3] =
     [(".scenario.json", Syntax::Json), (".scenario.yaml", Syntax::Yaml), (".scenario.yml", Syntax::Yaml)];
 
-const CASE_KEYS: [&str; 13] = [
+const CASE_KEYS: [&str; 12] = [
     "name",
     "why",
     "definition",
@@ -119,7 +119,6 @@ const CASE_KEYS: [&str; 13] = [
     "inbox",
     "modes",
     "expect",
-    "description",
 ];
 
 /// The scenario files among some paths and in the folders among them, sorted, each once. A file that is named is taken
@@ -215,7 +214,6 @@ fn case<'a>(part: &Part<'a>, reader: &mut Reader<'a>, folder: &FilePath) -> Opti
     let text = |key, reader: &mut Reader<'a>| part.field(key).and_then(|field| reader.text(&field));
     let name = text("name", reader);
     let why = text("why", reader).unwrap_or_default();
-    text("description", reader);
     if let Some(workflows) = part.field("workflows") {
         object_of(&workflows, reader);
     }

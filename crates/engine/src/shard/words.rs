@@ -48,6 +48,17 @@ pub enum Event {
     Wake,
 }
 
+impl Event {
+    /// The execution of an event that a caller waits for.
+    pub(crate) fn execution(&self) -> ExecutionKey {
+        match self {
+            Self::Submit(submission) => submission.execution,
+            Self::Take(execution, _) | Self::Loaded(execution, _) | Self::Adopted { execution, .. } => *execution,
+            Self::Committed { .. } | Self::Due(_) | Self::Wake => ExecutionKey([0; 16]),
+        }
+    }
+}
+
 /// A new execution, ready to begin.
 #[derive(Debug)]
 pub struct Submission {

@@ -220,9 +220,10 @@ impl Lexer<'_> {
             (b'<', Some(b'<'), Some(b'<')) => self.begin_redirect(3, Redirect::Input),
             (b'<', Some(b'<'), Some(b'-')) => self.begin_here_document(3, true),
             (b'<', Some(b'<'), _) => self.begin_here_document(2, false),
-            (b'<', Some(b'&' | b'>'), _) => self.begin_redirect(2, Redirect::Input),
+            (_, Some(b'&'), _) => self.begin_redirect(2, Redirect::Duplicate),
+            (b'<', Some(b'>'), _) => self.begin_redirect(2, Redirect::Input),
             (b'<', _, _) => self.begin_redirect(1, Redirect::Input),
-            (_, Some(b'>' | b'&' | b'|'), _) => self.begin_redirect(2, Redirect::Output),
+            (_, Some(b'>' | b'|'), _) => self.begin_redirect(2, Redirect::Output),
             (_, _, _) => self.begin_redirect(1, Redirect::Output),
         }
     }

@@ -3,7 +3,7 @@
 use super::{
     Place,
     lexer::Lexer,
-    nesting::{Kind, Stage, Word},
+    nesting::{Kind, Redirect, Stage, Word},
 };
 
 impl Lexer<'_> {
@@ -19,7 +19,10 @@ impl Lexer<'_> {
             if matches!(frame.stage, Stage::Start | Stage::Timed) {
                 frame.stage = Stage::Prefix;
             }
-            return frame.command.push(word);
+            if word.redirect == Some(Redirect::Duplicate) {
+                self.refuse(word.marks.clone(), Place::Duplicate);
+            }
+            return self.top_mut().command.push(word);
         }
         match frame.kind {
             Kind::Case => self.finish_case_word(&word),

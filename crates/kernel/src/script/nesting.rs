@@ -116,6 +116,8 @@ pub(super) enum Redirect {
     Input,
     /// Nothing.
     Output,
+    /// The same as another descriptor of it (`>&`, `<&`). Where the target is no number, bash expands it a second time.
+    Duplicate,
 }
 
 /// Where the pipeline of the present command began.

@@ -234,6 +234,11 @@ fn arguments_that_are_evaluated_are_refused() {
 }
 
 #[test]
+fn targets_that_bash_expands_twice_are_refused() {
+    check_refused(Place::Duplicate, &["echo >&@vars.x", "{ echo; } >& \"a@vars.x\"", "echo 2>&$(echo @vars.x)", "cat <&@vars.x"]);
+}
+
+#[test]
 fn code_for_other_interpreters_is_refused() {
     check_refused(
         Place::InnerScript,

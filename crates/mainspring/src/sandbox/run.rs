@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use mainspring_engine::{Engine, Options, home::Home, keys, request::Request};
+use mainspring_engine::{Engine, Options, Reach, home::Home, keys, request::Request};
 use mainspring_kernel::{
     definition::compile,
     diagnostic::{Diagnostic, Severity},
@@ -58,7 +58,7 @@ pub(super) fn run(run: &Run) -> Result<Answer, Refusal> {
 /// An engine on the folder of one execution.
 pub(super) async fn open(home: Home, workspace: &Path) -> Result<Engine, Refusal> {
     let key = keys::load_or_create(&place::key_file(&[workspace, home.folder()]))?;
-    Ok(Engine::open(Options { home, key }, runner::executors).await?)
+    Ok(Engine::open(Options { home, key, reach: Reach::All }, runner::executors).await?)
 }
 
 async fn started(engine: &Engine, request: Request) -> Result<Answer, Refusal> {

@@ -1,0 +1,135 @@
+//! The flags of `mainspring`, and the way from a command line to an exit code.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint, error::ErrorKind};
+
+use crate::{
+    commands,
+    exit::{Exit, Refusal},
+    terminal::Terminal,
+};
+
+/// Durable workflows: nothing lost, nothing repeated, everything on record.
+#[derive(Debug, Parser)]
+#[command(name = "mainspring", version, disable_help_subcommand = true, max_term_width = 100)]
+pub(crate) struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    global: Global,
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// The folder of executions [default: $XDG_STATE_HOME/mainspring]
+    #[arg(long, global = true, value_name = "DIR", env = "MAINSPRING_DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) dir: Option<PathBuf>,
+    /// Answer in JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a workflow and show what it does
+    Run(commands::run::Run),
+    /// Go on with executions that were left unfinished
+    Resume(commands::resume::Resume),
+    /// List executions, the newest first
+    List(commands::list::List),
+    /// Show an execution: its steps, its attempts, what it waits for
+    Show(commands::show::Show),
+    /// Follow an execution as it goes
+    Tail(commands::tail::Tail),
+    /// Approve what an execution waits for, and go on with it
+    Approve(commands::decide::Approve),
+    /// Deny what an execution waits for, which cancels it
+    Deny(commands::decide::Deny),
+    /// Cancel an execution
+    Cancel(commands::cancel::Cancel),
+    /// Send a named message to an execution
+    Signal(commands::signal::Signal),
+    /// Prove that journals are what was written
+    Verify(commands::verify::Verify),
+    /// Check a definition without running it
+    Validate(commands::validate::Validate),
+    /// Draw the plan of a definition
+    Plan(commands::plan::Plan),
+    /// Run scenario files on virtual time
+    Test(commands::test::Test),
+    /// Measure throughput and latency on this machine
+    Bench(commands::bench::Bench),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Runs the command line.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
+    let matches = CommandLine::command().try_get_matches_from(arguments);
+    let line = match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
+        Ok(line) => line,
+        Err(error) => return refused_arguments(&error),
+    };
+    let terminal = Terminal::of_process();
+    match obey(line.command, &line.global, &terminal) {
+        Ok(exit) => exit,
+        Err(refusal) => {
+            tell(&refusal, &line.global, &terminal);
+            refusal.exit
+        }
+    }
+}
+
+fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    match command {
+        Command::Run(run) => commands::run::run(&run, global, terminal),
+        Command::Resume(resume) => commands::resume::resume(&resume, global, terminal),
+        Command::List(list) => commands::list::list(&list, global, terminal),
+        Command::Show(show) => commands::show::show(&show, global, terminal),
+        Command::Tail(tail) => commands::tail::tail(&tail, global, terminal),
+        Command::Approve(approve) => commands::decide::approve(&approve, global, terminal),
+        Command::Deny(deny) => commands::decide::deny(&deny, global, terminal),
+        Command::Cancel(cancel) => commands::cancel::cancel(&cancel, global, terminal),
+        Command::Signal(signal) => commands::signal::signal(&signal, global, terminal),
+        Command::Verify(verify) => commands::verify::verify(&verify, global, terminal),
+        Command::Validate(validate) => commands::validate::validate(&validate, global, terminal),
+        Command::Plan(plan) => commands::plan::plan(&plan, global, terminal),
+        Command::Test(test) => commands::test::test(&test, global, terminal),
+        Command::Bench(bench) => commands::bench::bench(&bench, global),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut CommandLine::command(), "mainspring", &mut std::io::stdout());
+            Ok(Exit::Fine)
+        }
+    }
+}
+
+fn refused_arguments(error: &clap::Error) -> Exit {
+    let _ = error.print();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Fine,
+        ErrorKind::MissingRequiredArgument => Exit::Contract,
+        _ => Exit::BadInput,
+    }
+}
+
+fn tell(refusal: &Refusal, global: &Global, terminal: &Terminal) {
+    if global.json {
+        println!("{}", mainspring_kernel::json::compact(&crate::envelope::of_refusal(None, &refusal.failure)));
+    }
+    terminal.error(&refusal.failure.message);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flags_fit_together() {
+        CommandLine::command().debug_assert();
+    }
+}

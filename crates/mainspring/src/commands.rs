@@ -1,0 +1,16 @@
+//! The commands of `mainspring`, one file each: its flags, then what it does.
+
+pub(crate) mod bench;
+pub(crate) mod cancel;
+pub(crate) mod decide;
+pub(crate) mod follow;
+pub(crate) mod list;
+pub(crate) mod plan;
+pub(crate) mod resume;
+pub(crate) mod run;
+pub(crate) mod show;
+pub(crate) mod signal;
+pub(crate) mod tail;
+pub(crate) mod test;
+pub(crate) mod validate;
+pub(crate) mod verify;

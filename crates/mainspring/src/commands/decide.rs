@@ -1,0 +1,112 @@
+//! `mainspring approve` and `deny`: a decision at a gate, after which the execution goes on.
+
+use clap::Args;
+use mainspring_engine::{EngineError, Reach};
+use mainspring_kernel::{input::Input, instance::Instance, plan::Decision, state::State, value::Value};
+
+use super::{
+    cancel::hand_over,
+    follow::{Gates, follow, show_items, who},
+};
+use crate::{
+    cli::Global,
+    exit::{Exit, Refusal},
+    naming::{block_on, engine, find, look},
+    place,
+    terminal::{Terminal, bold, printable},
+};
+
+/// Approve.
+#[derive(Debug, Args)]
+pub(crate) struct Approve {
+    #[command(flatten)]
+    at: At,
+}
+
+/// Deny.
+#[derive(Debug, Args)]
+pub(crate) struct Deny {
+    #[command(flatten)]
+    at: At,
+}
+
+/// Where, and why.
+#[derive(Debug, Args)]
+struct At {
+    /// The execution: its name, the beginning of it, or `last`
+    id: String,
+    /// The step, if several gates are open
+    #[arg(long, value_name = "STEP")]
+    step: Option<String>,
+    /// Why; kept with the decision
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// Approves at a gate.
+pub(crate) fn approve(approve: &Approve, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    decide(&approve.at, Decision::Approve, global, terminal)
+}
+
+/// Denies at a gate.
+pub(crate) fn deny(deny: &Deny, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    decide(&deny.at, Decision::Deny, global, terminal)
+}
+
+fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    let looked = look(global)?;
+    let row = find(&*looked.store, &at.id)?;
+    let read = looked.loader.journal(row.key).map_err(EngineError::from)?.ok_or(EngineError::NoSuchExecution)?;
+    let state = read.journal.state;
+    let (instance, gate) = open_gate(&state, at)?;
+    let by = place::user();
+    let accepts = state.steps.get(&instance).and_then(|step| step.gate.as_ref());
+    if !accepts.is_some_and(|open| open.accepts(gate, &by, mainspring_engine::engine::now_ms())) {
+        let message = format!("the gate `{}` does not take a decision of {by}: {}", instance.name(&state.plan), who(&state, &instance));
+        return Err(Refusal::contract("not_an_approver", message));
+    }
+    if !global.json {
+        shown(&state, &instance);
+    }
+    let reason = at.reason.as_deref().map_or(Value::Null, Value::from);
+    let id = format!("decide {} {gate} {by}", instance.name(&state.plan));
+    let input = Input::Decide { instance: instance.clone(), gate, decision, by: by.clone(), reason: reason.clone() };
+    let home = looked.home.clone();
+    drop(looked);
+    if home.holder().is_some() {
+        return hand_over(&home, row.key, id, &input, global, terminal);
+    }
+    block_on(async {
+        let engine = engine(global, Reach::named()).await?;
+        engine.attend(row.key);
+        let taken = engine.decide(row.key, instance, gate, decision, &by, reason).await?;
+        let exit = if taken {
+            follow(&engine, row.key, Gates::Ask, global, terminal).await
+        } else {
+            Err(Refusal::contract("not_open", "the gate was decided meanwhile"))
+        };
+        engine.drain().await;
+        exit
+    })
+}
+
+fn open_gate(state: &State, at: &At) -> Result<(Instance, u32), Refusal> {
+    let open: Vec<_> = state.open_gates().map(|(instance, gate)| (instance.clone(), gate.number)).collect();
+    let names = || open.iter().map(|(instance, _)| instance.name(&state.plan)).collect::<Vec<_>>().join(", ");
+    match (&at.step, open.as_slice()) {
+        (_, []) => Err(Refusal::contract("no_open_gate", format!("`{}` waits for nobody: it is {}", at.id, state.status().name()))),
+        (None, [only]) => Ok(only.clone()),
+        (None, _) => Err(Refusal::bad_input("several_gates", format!("several gates are open; name one with --step: {}", names()))),
+        (Some(step), _) => {
+            let found = open.iter().find(|(instance, _)| instance.name(&state.plan) == *step).cloned();
+            found.ok_or_else(|| Refusal::contract("no_open_gate", format!("no gate is open at `{step}`; open are: {}", names())))
+        }
+    }
+}
+
+fn shown(state: &State, instance: &Instance) {
+    if let Some(gate) = state.steps.get(instance).and_then(|step| step.gate.as_ref()) {
+        anstream::println!("{}", bold(&printable(&gate.prompt)));
+        show_items(&gate.items);
+    }
+}

@@ -1,0 +1,220 @@
+//! Following an execution to its rest, with what a person or a program wants to see on the way.
+
+use std::io::{BufRead, Write};
+
+use mainspring_engine::{Engine, engine::now_ms};
+use mainspring_kernel::{
+    instance::Instance,
+    json::{compact, pretty},
+    key::ExecutionKey,
+    plan::Decision,
+    state::{ExecutionStatus, State},
+    value::Value,
+};
+
+use crate::{
+    cli::Global,
+    envelope,
+    events::{self, Events},
+    exit::{self, Exit, Refusal},
+    place,
+    runner::{self, Followed, Standing},
+    terminal::{Progress, Terminal, bold, dim, duration, printable, status},
+};
+
+/// How gates are met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gates {
+    /// Approved, as the owner.
+    Approve,
+    /// Shown to whoever is at the terminal, if somebody is.
+    Ask,
+}
+
+/// Follows an execution until it has ended, or nothing but gates is left that nobody here decides.
+pub(crate) async fn follow(
+    engine: &Engine,
+    key: ExecutionKey,
+    gates: Gates,
+    global: &Global,
+    terminal: &Terminal,
+) -> Result<Exit, Refusal> {
+    loop {
+        let (followed, standing) = to_rest(engine, key, global, terminal).await?;
+        if followed == Followed::Interrupted {
+            return interrupted(engine, &standing, global, terminal).await;
+        }
+        let waits = standing.state.status() == ExecutionStatus::WaitingApproval;
+        if !waits || !decide_all(engine, key, &standing.state, gates, global, terminal).await? {
+            return Ok(conclude(engine, &standing, global));
+        }
+    }
+}
+
+async fn to_rest(engine: &Engine, key: ExecutionKey, global: &Global, terminal: &Terminal) -> Result<(Followed, Standing), Refusal> {
+    let mut watch = engine.watch(key);
+    let mut frames = Vec::new();
+    let from = runner::standing(engine, key, |frame, _| frames.push(frame.clone()))?;
+    let plan = from.state.plan.clone();
+    let id = name(&from.state);
+    let (mut events, mut progress) = (Events::new(&id, &plan), Progress::new(*terminal));
+    let is_first = from.next_sequence <= 1 || global.json;
+    for frame in frames.iter().filter(|_| is_first) {
+        for record in &frame.records {
+            show(&mut events, &mut progress, record, frame.now, global);
+        }
+    }
+    let mut tick = tokio::time::interval(REDRAW);
+    let shown = std::cell::RefCell::new((events, progress));
+    let following = runner::follow(engine, &mut watch, &from, |_, record, now| {
+        let (events, progress) = &mut *shown.borrow_mut();
+        show(events, progress, record, now, global);
+    });
+    tokio::pin!(following);
+    let followed = loop {
+        tokio::select! {
+            followed = &mut following => break followed,
+            _ = tick.tick(), if terminal.is_live && !global.json => shown.borrow_mut().1.tick(),
+        }
+    };
+    shown.borrow_mut().1.finish();
+    Ok((followed?, runner::standing(engine, key, |_, _| ())?))
+}
+
+/// How often the times of running steps are redrawn.
+const REDRAW: std::time::Duration = std::time::Duration::from_millis(100);
+
+fn show(events: &mut Events<'_>, progress: &mut Progress, record: &mainspring_kernel::record::Record, now: u64, global: &Global) {
+    if global.json {
+        events.of_record(record, now).iter().for_each(events::print);
+    } else {
+        progress.record(events.plan(), record, now);
+    }
+}
+
+/// Decides at every open gate; false if one stays open.
+async fn decide_all(
+    engine: &Engine,
+    key: ExecutionKey,
+    state: &State,
+    gates: Gates,
+    global: &Global,
+    terminal: &Terminal,
+) -> Result<bool, Refusal> {
+    let by = place::user();
+    let open: Vec<(Instance, u32)> = state.open_gates().map(|(instance, gate)| (instance.clone(), gate.number)).collect();
+    for (instance, gate) in open {
+        let (decision, reason) = match gates {
+            Gates::Approve => (Decision::Approve, Value::from("as the owner, with --yes")),
+            Gates::Ask if !terminal.can_ask || global.json => return Ok(false),
+            Gates::Ask => match ask(state, &instance)? {
+                Some(decision) => (decision, Value::from("at the terminal")),
+                None => return Ok(false),
+            },
+        };
+        if !engine.decide(key, instance.clone(), gate, decision, &by, reason).await? {
+            let message = format!("the gate `{}` does not take a decision of {by}: {}", instance.name(&state.plan), who(state, &instance));
+            return Err(Refusal::contract("not_an_approver", message));
+        }
+    }
+    Ok(true)
+}
+
+/// Who may decide at a gate, in words.
+pub(crate) fn who(state: &State, instance: &Instance) -> String {
+    let gate = state.steps.get(instance).and_then(|step| step.gate.as_ref());
+    match gate {
+        Some(gate) if !gate.approvers.is_empty() => {
+            format!("its approvers are {}, {} of them must approve, {} has", gate.approvers.join(", "), gate.count, names(&gate.approved_by))
+        }
+        Some(gate) => format!("{} must approve, {} has", gate.count, names(&gate.approved_by)),
+        None => "it is not open".into(),
+    }
+}
+
+fn names(names: &[String]) -> String {
+    if names.is_empty() { "nobody".into() } else { names.join(", ") }
+}
+
+fn ask(state: &State, instance: &Instance) -> Result<Option<Decision>, Refusal> {
+    let Some(gate) = state.steps.get(instance).and_then(|step| step.gate.as_ref()) else { return Ok(None) };
+    anstream::println!("\n  {}", bold(&printable(&gate.prompt)));
+    show_items(&gate.items);
+    let mut input = std::io::stdin().lock();
+    loop {
+        anstream::print!("  {} ", bold("[y]es, [n]o, [l]ater?"));
+        let _ = std::io::stdout().flush();
+        let mut answer = String::new();
+        let read = input.read_line(&mut answer).map_err(|error| Refusal::internal("no_answer", error.to_string()))?;
+        match answer.trim() {
+            "y" | "yes" => return Ok(Some(Decision::Approve)),
+            "n" | "no" => return Ok(Some(Decision::Deny)),
+            "l" | "later" => return Ok(None),
+            _ if read == 0 => return Ok(None),
+            _ => {}
+        }
+    }
+}
+
+/// What is approved, as it is bound to the decision.
+pub(crate) fn show_items(items: &Value) {
+    let is_empty = matches!(items, Value::Null) || items.as_list().is_some_and(<[Value]>::is_empty);
+    if !is_empty {
+        for line in printable(&pretty(items)).lines() {
+            anstream::println!("    {line}");
+        }
+    }
+}
+
+fn conclude(engine: &Engine, standing: &Standing, global: &Global) -> Exit {
+    let Standing { state, trace, .. } = standing;
+    let id = name(state);
+    if global.json {
+        let events = Events::new(&id, &state.plan);
+        events.gates(state, engine.key(), state.now).iter().for_each(events::print);
+        events::print(&events.finished(state, state.now));
+        println!("{}", compact(&envelope::of_execution(state, trace, engine.key())));
+        return exit::of_execution(state);
+    }
+    summary(state);
+    exit::of_execution(state)
+}
+
+/// The last lines about an execution.
+pub(crate) fn summary(state: &State) {
+    let id = name(state);
+    let word = state.status().name();
+    let took = state.start.as_ref().map_or(0, |start| state.ended_at.unwrap_or_else(now_ms).saturating_sub(start.at));
+    let note = if state.with_failures { " with failures let through" } else { "" };
+    anstream::println!("\n{} {}{note} {}", bold(&printable(&id)), status(word), dim(&format!("after {}", duration(took))));
+    if let Some(output) = state.output().filter(|output| **output != Value::Null && output.as_map().is_none_or(|map| !map.is_empty())) {
+        anstream::println!("{}", printable(&pretty(output)));
+    }
+    let error = envelope::error(state);
+    if let Some(message) = error.get("message").and_then(Value::as_text) {
+        let code = error.get("code").and_then(Value::as_text).unwrap_or_default();
+        anstream::println!("  {}: {}", printable(code), printable(message));
+    }
+    for (instance, gate) in state.open_gates() {
+        anstream::println!("  waits at `{}`: {}", instance.name(&state.plan), printable(&gate.prompt));
+        show_items(&gate.items);
+        anstream::println!("  {}", dim(&format!("mainspring approve {id}    or    mainspring deny {id}")));
+    }
+}
+
+async fn interrupted(engine: &Engine, standing: &Standing, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    let id = name(&standing.state);
+    terminal.remark("stopping what runs …");
+    engine.drain().await;
+    let message = format!("interrupted; nothing is lost: `mainspring resume {id}` goes on");
+    if global.json {
+        let failure = Refusal::internal("interrupted", message.clone()).failure;
+        println!("{}", compact(&envelope::of_refusal(Some(&id), &failure)));
+    }
+    terminal.remark(&message);
+    Ok(Exit::Failed)
+}
+
+fn name(state: &State) -> String {
+    state.start.as_ref().map(|start| start.execution_id.clone()).unwrap_or_default()
+}

@@ -1,0 +1,50 @@
+//! `mainspring plan`: a drawing of what a definition will do.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use super::validate::compiled;
+use crate::{
+    cli::Global,
+    draw,
+    exit::{Exit, Refusal},
+    terminal::Terminal,
+};
+
+/// Draw a plan.
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    /// The definition, YAML or JSON
+    #[arg(value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// How
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For a terminal
+    Text,
+    /// The compiled plan as data
+    Json,
+    /// A Mermaid flowchart
+    Mermaid,
+    /// A Graphviz graph
+    Dot,
+}
+
+/// Draws a plan.
+pub(crate) fn plan(plan: &Plan, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    let Some(compiled) = compiled(&plan.file, global)? else { return Ok(Exit::BadInput) };
+    let format = if global.json { Format::Json } else { plan.format };
+    let drawing = match format {
+        Format::Text => draw::terminal(&compiled.plan, &draw::Style { colour: terminal.colour, width: terminal.width, ascii: false }),
+        Format::Json => mainspring_kernel::json::pretty(&compiled.plan.to_value()),
+        Format::Mermaid => draw::mermaid(&compiled.plan),
+        Format::Dot => draw::dot(&compiled.plan),
+    };
+    anstream::println!("{}", drawing.trim_end());
+    Ok(Exit::Fine)
+}

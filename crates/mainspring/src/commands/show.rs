@@ -1,0 +1,74 @@
+//! `mainspring show`: one execution, step by step and attempt by attempt.
+
+use clap::Args;
+use mainspring_engine::EngineError;
+use mainspring_kernel::{
+    json::compact,
+    time::rfc3339,
+    trace::{AttemptTrace, Trace},
+    value::Value,
+};
+
+use super::follow::summary;
+use crate::{
+    cli::Global,
+    envelope,
+    exit::{Exit, Refusal},
+    naming::{find, look},
+    terminal::{Terminal, bold, dim, duration, printable, sign},
+};
+
+/// Show an execution.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// The execution: its name, the beginning of it, or `last`
+    id: String,
+    /// With the resolved input and the output of every attempt
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+/// Shows an execution.
+pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+    let looked = look(global)?;
+    let row = find(&*looked.store, &show.id)?;
+    let mut trace = Trace::default();
+    let read = looked.loader.frames(row.key, |state, frame| trace.add(&state.plan, frame)).map_err(EngineError::from)?;
+    let read = read.ok_or(EngineError::NoSuchExecution)?;
+    let state = read.journal.state;
+    if global.json {
+        println!("{}", compact(&envelope::of_execution(&state, &trace, &looked.key)));
+        return Ok(Exit::Fine);
+    }
+    let name = state.plan.name.as_deref().unwrap_or("workflow");
+    anstream::println!("{}  {}", bold(&printable(name)), dim(&state.plan.workflow_hash.prefixed()));
+    if let Some(start) = &state.start {
+        let by = printable(&start.by);
+        anstream::println!("{}", dim(&format!("started {} by {by}, key {}", rfc3339(start.at), row.key)));
+    }
+    if let Some(reason) = read.quarantined {
+        anstream::println!("  set aside: {}", printable(&reason));
+    }
+    for attempt in &trace.attempts {
+        show_attempt(attempt, show.verbose);
+    }
+    summary(&state);
+    Ok(Exit::Fine)
+}
+
+fn show_attempt(attempt: &AttemptTrace, verbose: bool) {
+    let number = if attempt.attempt > 1 { format!(" #{}", attempt.attempt) } else { String::new() };
+    let took = attempt.ended_at.map(|at| dim(&format!("  {}", duration(at.saturating_sub(attempt.started_at))))).unwrap_or_default();
+    let mut words: Vec<String> = attempt.failure.iter().map(|failure| format!("{}: {}", failure.code, failure.message)).collect();
+    words.extend(attempt.note.clone());
+    let words = printable(&words.join("; ")).replace('\n', " ");
+    anstream::println!("  {} {}{number}{took}  {words}", sign(attempt.status), printable(&attempt.step));
+    if verbose {
+        let details = attempt.failure.as_ref().map(|failure| &failure.details);
+        for (what, value) in [("input", Some(&attempt.input)), ("output", Some(&attempt.output)), ("details", details)] {
+            if let Some(value) = value.filter(|value| **value != Value::Null) {
+                anstream::println!("      {} {}", dim(what), printable(&compact(value)));
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `mainspring signal`: a named message to an execution.
+
+use clap::Args;
+use mainspring_engine::Reach;
+use mainspring_kernel::{hash::hex, input::Input, json, value::Value};
+
+use super::{
+    cancel::hand_over,
+    follow::{Gates, follow},
+};
+use crate::{
+    cli::Global,
+    exit::{Exit, Refusal},
+    naming::{block_on, engine, find, look},
+    terminal::Terminal,
+};
+
+/// Send a signal.
+#[derive(Debug, Args)]
+pub(crate) struct Signal {
+    /// The execution: its name, the beginning of it, or `last`
+    id: String,
+    /// The signal's name
+    name: String,
+    /// What it brings, as JSON
+    #[arg(long, value_name = "JSON")]
+    payload: Option<String>,
+    /// The message's identity: the second of the same is no message [default: a new one]
+    #[arg(long, value_name = "ID")]
+    signal_id: Option<String>,
+}
+
+/// Sends a signal; it is kept if nothing waits for it yet.
+pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    let payload = match &signal.payload {
+        None => Value::Null,
+        Some(text) => {
+            let read = json::read(text.as_bytes());
+            read.map_err(|error| Refusal::bad_input("bad_payload", format!("--payload is not JSON: {error}")))?.value
+        }
+    };
+    let looked = look(global)?;
+    let row = find(&*looked.store, &signal.id)?;
+    if mainspring_store::is_final(&row.status) {
+        return Err(Refusal::contract("ended", format!("`{}` has ended: it is {}", row.id, row.status)));
+    }
+    let id = match &signal.signal_id {
+        Some(given) => given.clone(),
+        None => fresh_id()?,
+    };
+    let home = looked.home.clone();
+    drop(looked);
+    if home.holder().is_some() {
+        let input = Input::Signal { id: id.clone(), name: signal.name.clone(), payload };
+        return hand_over(&home, row.key, format!("signal {id}"), &input, global, terminal);
+    }
+    block_on(async {
+        let engine = engine(global, Reach::named()).await?;
+        let taken = engine.signal(row.key, id, signal.name.clone(), payload).await?;
+        if !taken {
+            terminal.remark("nothing has changed: a signal of this identity came before, or the execution is ending");
+        }
+        engine.attend(row.key);
+        let exit = follow(&engine, row.key, Gates::Ask, global, terminal).await;
+        engine.drain().await;
+        exit
+    })
+}
+
+fn fresh_id() -> Result<String, Refusal> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| Refusal::internal("no_randomness", error.to_string()))?;
+    Ok(hex(&bytes))
+}

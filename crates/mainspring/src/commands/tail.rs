@@ -1,0 +1,108 @@
+//! `mainspring tail`: an execution as it goes, seen from beside it.
+
+use std::time::Duration;
+
+use clap::Args;
+use mainspring_engine::EngineError;
+use mainspring_kernel::{frame::Frame, state::ExecutionStatus};
+
+use super::follow::summary;
+use crate::{
+    cli::Global,
+    events::Events,
+    exit::{self, Exit, Refusal},
+    naming::{Looked, block_on, find, look},
+    runner::Signals,
+    terminal::{Progress, Terminal},
+};
+
+/// Follow an execution.
+#[derive(Debug, Args)]
+pub(crate) struct Tail {
+    /// The execution: its name, the beginning of it, or `last`
+    id: String,
+    /// Show what is there and return
+    #[arg(long)]
+    no_follow: bool,
+}
+
+/// How often the store is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How often an execution that was handed over is looked for before it is called unknown.
+const LOOKS_FOR_A_START: u32 = 50;
+
+/// Follows an execution until it rests.
+pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    block_on(async {
+        let mut signals = Signals::new()?;
+        let mut again = tokio::time::interval(LOOK);
+        let looked = look(global)?;
+        let mut looks = 0;
+        let row = loop {
+            match find(&*looked.store, &tail.id) {
+                Err(_) if looks < LOOKS_FOR_A_START && looked.home.holder().is_some() => looks += 1,
+                found => break found?,
+            }
+            again.tick().await;
+        };
+        let mut shown = Shown { next: 0, progress: Progress::new(*terminal) };
+        loop {
+            tokio::select! {
+                () = signals.any() => return Ok(Exit::Fine),
+                _ = again.tick() => {}
+            }
+            let state = shown.look(&looked, row.key, global)?;
+            let rests = !matches!(state.status(), ExecutionStatus::Pending | ExecutionStatus::Running);
+            if rests || tail.no_follow {
+                shown.progress.finish();
+                if !global.json {
+                    summary(&state);
+                }
+                return Ok(exit::of_execution(&state));
+            }
+            if !global.json {
+                shown.progress.tick();
+            }
+        }
+    })
+}
+
+struct Shown {
+    next: u64,
+    progress: Progress,
+}
+
+impl Shown {
+    fn look(
+        &mut self,
+        looked: &Looked,
+        key: mainspring_kernel::key::ExecutionKey,
+        global: &Global,
+    ) -> Result<mainspring_kernel::state::State, Refusal> {
+        let mut frames: Vec<Frame> = Vec::new();
+        let read = looked.loader.frames(key, |_, frame| frames.push(frame.clone())).map_err(EngineError::from)?;
+        let state = read.ok_or(EngineError::NoSuchExecution)?.journal.state;
+        let id = state.start.as_ref().map(|start| start.execution_id.clone()).unwrap_or_default();
+        let mut events = Events::new(&id, &state.plan);
+        for frame in &frames {
+            for record in &frame.records {
+                let event = events.of_record(record, frame.now);
+                if frame.sequence < self.next {
+                    continue;
+                }
+                match (global.json, event) {
+                    (true, Some(event)) => println!("{}", mainspring_kernel::json::compact(&event)),
+                    (true, None) => {}
+                    (false, _) => self.progress.record(&state.plan, record, frame.now),
+                }
+            }
+        }
+        self.next = frames.last().map_or(0, |frame| frame.sequence + 1);
+        if global.json && state.ended_at.is_some() {
+            println!("{}", mainspring_kernel::json::compact(&events.finished(&state, state.now)));
+        }
+        Ok(state)
+    }
+}
+

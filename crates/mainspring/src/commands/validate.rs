@@ -1,0 +1,98 @@
+//! `mainspring validate`: whether a definition compiles.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use mainspring_kernel::{
+    definition::{Compiled, Syntax, compile, read},
+    diagnostic::{Diagnostic, Severity},
+    json::compact,
+    value::Value,
+};
+
+use crate::{
+    bounded,
+    cli::Global,
+    exit::{Exit, Refusal},
+    terminal::{Terminal, bold, dim, printable, status},
+};
+
+/// Check a definition.
+#[derive(Debug, Args)]
+pub(crate) struct Validate {
+    /// The definition, YAML or JSON
+    #[arg(value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+}
+
+/// Checks a definition.
+pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+    let Some(compiled) = compiled(&validate.file, global)? else { return Ok(Exit::BadInput) };
+    let plan = &compiled.plan;
+    if global.json {
+        let order: Vec<Value> = plan.steps.iter().map(|step| step.id.as_str().into()).collect();
+        let warnings: Vec<Value> = compiled.warnings.iter().map(Diagnostic::to_value).collect();
+        let answer = Value::map([
+            ("ok", true.into()),
+            ("status", "valid".into()),
+            ("workflowHash", compiled.workflow_hash.prefixed().into()),
+            ("errors", Vec::new().into()),
+            ("warnings", warnings.into()),
+            ("stepOrder", order.into()),
+        ]);
+        println!("{}", compact(&answer));
+    } else {
+        let name = printable(plan.name.as_deref().unwrap_or("workflow"));
+        let steps = plan.steps.len();
+        anstream::println!("{} {} {}", bold(&name), status("ok"), dim(&format!("{steps} steps, {}", compiled.workflow_hash.prefixed())));
+    }
+    Ok(Exit::Fine)
+}
+
+/// A definition's file, compiled. What is wrong with it is shown here, and `None` given.
+pub(crate) fn compiled(file: &Path, global: &Global) -> Result<Option<Compiled>, Refusal> {
+    let text = bounded::file(file).map_err(|why| Refusal::bad_input("unreadable", why))?;
+    let syntax = match file.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => Syntax::Json,
+        Some("yaml" | "yml") => Syntax::Yaml,
+        _ => Syntax::Guess,
+    };
+    let compiled = read(&text, syntax).map_err(|diagnostic| vec![diagnostic]).and_then(|document| compile(&document));
+    let source = String::from_utf8_lossy(&text);
+    match compiled {
+        Ok(compiled) => {
+            show(&compiled.warnings, &source, file);
+            Ok(Some(compiled))
+        }
+        Err(diagnostics) => {
+            show(&diagnostics, &source, file);
+            if global.json {
+                println!("{}", compact(&invalid(&diagnostics)));
+            }
+            Ok(None)
+        }
+    }
+}
+
+fn show(diagnostics: &[Diagnostic], source: &str, file: &Path) {
+    for diagnostic in diagnostics {
+        let rendered = diagnostic.render(source);
+        let rendered = rendered.replacen("--> ", &format!("--> {}:", file.display()), 1);
+        let (head, rest) = rendered.split_once('\n').unwrap_or((&rendered, ""));
+        let head = if diagnostic.severity == Severity::Error { status("failed").replace("failed", head) } else { status("waiting").replace("waiting", head) };
+        anstream::eprintln!("{head}\n{rest}");
+    }
+}
+
+fn invalid(diagnostics: &[Diagnostic]) -> Value {
+    let of = |severity| -> Vec<Value> {
+        diagnostics.iter().filter(|found| found.severity == severity).map(Diagnostic::to_value).collect()
+    };
+    Value::map([
+        ("ok", false.into()),
+        ("status", "invalid".into()),
+        ("workflowHash", Value::Null),
+        ("errors", of(Severity::Error).into()),
+        ("warnings", of(Severity::Warning).into()),
+    ])
+}

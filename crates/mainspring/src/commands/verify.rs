@@ -1,0 +1,91 @@
+//! `mainspring verify`: whether journals are what was written.
+
+use clap::Args;
+use mainspring_engine::EngineError;
+use mainspring_kernel::{json::compact, value::Value};
+use mainspring_store::{ExecutionRow, Filter};
+
+use crate::{
+    cli::Global,
+    exit::{Exit, Refusal},
+    naming::{Looked, find, look},
+    terminal::{Terminal, bold, printable, status},
+};
+
+/// Prove journals.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Verify {
+    /// The execution: its name, the beginning of it, or `last`
+    id: Option<String>,
+    /// Every execution of the folder
+    #[arg(long)]
+    all: bool,
+}
+
+/// Executions read at a time.
+const PAGE: usize = 1000;
+
+/// Verifies journals: every hash, every value, every decision made again, the sealed head.
+pub(crate) fn verify(verify: &Verify, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+    let looked = look(global)?;
+    if let Some(id) = &verify.id {
+        return Ok(one(&looked, &find(&*looked.store, id)?, global));
+    }
+    let (mut exit, mut before) = (Exit::Fine, None);
+    loop {
+        let rows = looked.store.executions(&Filter::default(), before, PAGE).map_err(EngineError::from)?;
+        let Some(last) = rows.last() else { return Ok(exit) };
+        before = Some(last.key);
+        for row in &rows {
+            if one(&looked, row, global) != Exit::Fine {
+                exit = Exit::NotSo;
+            }
+        }
+    }
+}
+
+fn one(looked: &Looked, row: &ExecutionRow, global: &Global) -> Exit {
+    let found = match looked.loader.verify(row.key) {
+        Ok(Some(verified)) => Ok(verified),
+        Ok(None) => Err("its journal is missing".to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    let exit = if found.is_ok() { Exit::Fine } else { Exit::NotSo };
+    if global.json {
+        println!("{}", compact(&answer(row, &found)));
+        return exit;
+    }
+    let id = bold(&printable(&row.id));
+    match found {
+        Ok(verified) => {
+            let erased: Vec<_> = verified.erased.iter().map(|(frame, place)| format!("frame {frame}, value {place}")).collect();
+            let erased = if erased.is_empty() { String::new() } else { format!("; erased: {}", erased.join("; ")) };
+            anstream::println!(
+                "{id} {}  {} frames in the chain, {} decided again with the same result, head sealed{erased}",
+                status("ok"),
+                verified.frames,
+                verified.decided_again
+            );
+        }
+        Err(why) => anstream::println!("{id} {}  {}", status("failed"), printable(&why)),
+    }
+    exit
+}
+
+fn answer(row: &ExecutionRow, found: &Result<mainspring_kernel::journal::Verified, String>) -> Value {
+    let mut map = mainspring_kernel::value::Map::from([
+        ("executionId".to_string(), Value::from(row.id.as_str())),
+        ("ok".to_string(), found.is_ok().into()),
+    ]);
+    match found {
+        Ok(verified) => {
+            let place = |(frame, place): &(u64, usize)| Value::map([("frame", (*frame).into()), ("value", (*place as u64).into())]);
+            map.insert("frames".into(), verified.frames.into());
+            map.insert("decidedAgain".into(), verified.decided_again.into());
+            map.insert("erased".into(), verified.erased.iter().map(place).collect::<Vec<_>>().into());
+        }
+        Err(why) => drop(map.insert("error".into(), why.as_str().into())),
+    }
+    Value::Map(map)
+}

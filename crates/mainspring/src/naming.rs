@@ -1,0 +1,92 @@
+//! How executions are named on a command line, and how their folder is opened.
+
+use std::sync::Arc;
+
+use mainspring_engine::{Engine, EngineError, Options, Reach, home::Home, keys, load::Loader};
+use mainspring_kernel::key::ExecutionKey;
+use mainspring_store::{ExecutionRow, Filter, Store, sqlite::SqliteStore};
+
+use crate::{cli::Global, exit::Refusal, place, runner};
+
+/// Rows that a name is looked for in.
+const ROWS_SEARCHED: usize = 10_000;
+
+impl Global {
+    /// The folder of executions.
+    pub(crate) fn home(&self) -> Result<Home, Refusal> {
+        match &self.dir {
+            Some(given) => Ok(Home::new(given)),
+            None => Ok(Home::new(place::state_home()?.join("mainspring"))),
+        }
+    }
+}
+
+/// A folder of executions, looked at.
+pub(crate) struct Looked {
+    pub(crate) home: Home,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) loader: Loader,
+    pub(crate) key: [u8; 32],
+}
+
+/// Looks at the folder without holding it.
+pub(crate) fn look(global: &Global) -> Result<Looked, Refusal> {
+    let home = global.home()?;
+    if !home.journal().exists() {
+        let message = format!("there are no executions in {}; `mainspring run FILE` makes one", home.folder().display());
+        return Err(Refusal::bad_input("no_executions", message));
+    }
+    let key = key(&home)?;
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open_read_only(&home.journal()).map_err(EngineError::from)?);
+    let loader = Loader::new(store.clone(), key);
+    Ok(Looked { home, store, loader, key })
+}
+
+/// Holds the folder and runs an engine on it.
+pub(crate) async fn engine(global: &Global, reach: Reach) -> Result<Engine, Refusal> {
+    let home = global.home()?;
+    let key = key(&home)?;
+    let opened = Engine::open(Options { home, key, reach }, runner::executors).await;
+    Ok(opened?)
+}
+
+fn key(home: &Home) -> Result<[u8; 32], Refusal> {
+    Ok(keys::load_or_create(&place::key_file(&[home.folder()]))?)
+}
+
+/// The execution that is meant: by its name, its key, the beginning of either, or `last`.
+pub(crate) fn find(store: &dyn Store, name: &str) -> Result<ExecutionRow, Refusal> {
+    let failed = |error| Refusal::from(EngineError::from(error));
+    if let Some(row) = store.execution_by_id(name).map_err(failed)? {
+        return Ok(row);
+    }
+    if let Some(key) = ExecutionKey::parse(name)
+        && let Some(row) = store.execution(key).map_err(failed)?
+    {
+        return Ok(row);
+    }
+    let rows = store.executions(&Filter::default(), None, ROWS_SEARCHED).map_err(failed)?;
+    if name == "last" {
+        return rows.into_iter().next().ok_or_else(|| unknown(name));
+    }
+    let begins = |row: &ExecutionRow| row.id.starts_with(name) || row.key.to_string().starts_with(name);
+    let mut found = rows.into_iter().filter(|row| !name.is_empty() && begins(row));
+    match (found.next(), found.next()) {
+        (Some(row), None) => Ok(row),
+        (Some(_), Some(_)) => {
+            let message = format!("several executions begin with `{name}`; give more of the name (`mainspring list`)");
+            Err(Refusal::bad_input("ambiguous_execution", message))
+        }
+        (None, _) => Err(unknown(name)),
+    }
+}
+
+fn unknown(name: &str) -> Refusal {
+    Refusal::bad_input("no_such_execution", format!("there is no execution `{name}`; `mainspring list` shows those there are"))
+}
+
+/// Runs asynchronous work.
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Refusal::internal("no_runtime", error.to_string()))?.block_on(work)
+}

@@ -1,0 +1,254 @@
+//! What a person sees: lines, colours where there is a terminal, nothing that a value could do to it.
+
+use std::{
+    collections::BTreeMap,
+    io::{IsTerminal, Write},
+    time::{Duration, Instant},
+};
+
+use anstyle::{AnsiColor, Style};
+use mainspring_kernel::{
+    instance::Instance,
+    plan::Plan,
+    record::{Record, SkipReason},
+    state::Status,
+    value::Value,
+};
+
+/// How standard output is written to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terminal {
+    /// Whether lines may be redrawn.
+    pub(crate) is_live: bool,
+    /// Whether somebody can be asked.
+    pub(crate) can_ask: bool,
+    /// Whether colours are wanted.
+    pub(crate) colour: bool,
+    /// Columns.
+    pub(crate) width: usize,
+}
+
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default();
+const WAITS: Style = AnsiColor::Yellow.on_default();
+const DIM: Style = Style::new().dimmed();
+const BOLD: Style = Style::new().bold();
+
+impl Terminal {
+    /// As the process was started: `NO_COLOR` and `CLICOLOR` are honoured.
+    pub(crate) fn of_process() -> Self {
+        let choice = anstream::AutoStream::choice(&std::io::stdout());
+        let is_live = std::io::stdout().is_terminal();
+        let width = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_col));
+        Self {
+            is_live,
+            can_ask: is_live && std::io::stdin().is_terminal(),
+            colour: choice != anstream::ColorChoice::Never,
+            width: if width == 0 { 100 } else { width },
+        }
+    }
+
+    /// One line on standard error.
+    pub(crate) fn error(&self, message: &str) {
+        anstream::eprintln!("{}: {}", paint(BAD, "error"), printable(message));
+    }
+
+    /// One remark on standard error.
+    pub(crate) fn remark(&self, message: &str) {
+        anstream::eprintln!("{}", paint(DIM, &printable(message)));
+    }
+}
+
+/// A text in a style; the stream it is printed to drops the style where there is no terminal.
+fn paint(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Text as it may be shown: control characters are written out, so that no value can move the cursor or colour the lie.
+pub(crate) fn printable(text: &str) -> String {
+    let shown = |letter: char| {
+        let is_direction = matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}');
+        if (letter.is_control() && letter != '\n' && letter != '\t') || is_direction { letter.escape_default().to_string() } else { letter.to_string() }
+    };
+    text.chars().map(shown).collect()
+}
+
+/// A status in its colour.
+pub(crate) fn status(status: &str) -> String {
+    let style = match status {
+        "completed" | "ok" => GOOD,
+        "failed" => BAD,
+        "waiting_approval" | "needs_approval" | "retrying" | "waiting" => WAITS,
+        "cancelled" | "skipped" | "pending" => DIM,
+        _ => BOLD,
+    };
+    paint(style, status)
+}
+
+/// Dimmed text.
+pub(crate) fn dim(text: &str) -> String {
+    paint(DIM, text)
+}
+
+/// Bold text.
+pub(crate) fn bold(text: &str) -> String {
+    paint(BOLD, text)
+}
+
+/// Milliseconds as a person says them.
+pub(crate) fn duration(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        60_000..3_600_000 => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
+        _ => format!("{} h {} min", ms / 3_600_000, ms % 3_600_000 / 60_000),
+    }
+}
+
+/// Shows the steps of an execution as they go: a line for each end, and on a terminal, below them, what runs now.
+pub(crate) struct Progress {
+    terminal: Terminal,
+    began: BTreeMap<Instance, (u64, String)>,
+    running: BTreeMap<Instance, Instant>,
+    footer: usize,
+}
+
+impl Progress {
+    /// Nothing shown yet.
+    pub(crate) fn new(terminal: Terminal) -> Self {
+        Self { terminal, began: BTreeMap::new(), running: BTreeMap::new(), footer: 0 }
+    }
+
+    /// Shows a record.
+    pub(crate) fn record(&mut self, plan: &Plan, record: &Record, now: u64) {
+        self.clear_footer();
+        if let Some(instance) = record.instance() {
+            let name = instance.name(plan);
+            self.step(plan, instance, &name, record, now);
+        }
+        if let Record::CancelRequested { reason, by } = record {
+            line(paint(WAITS, "■"), "cancel", &format!("{reason}, asked for by {by}"), None);
+        }
+        self.draw_footer();
+    }
+
+    /// Redraws what runs.
+    pub(crate) fn tick(&mut self) {
+        self.clear_footer();
+        self.draw_footer();
+    }
+
+    /// Leaves the screen as it is to stay.
+    pub(crate) fn finish(&mut self) {
+        self.running.clear();
+        self.clear_footer();
+    }
+
+    fn step(&mut self, plan: &Plan, instance: &Instance, name: &str, record: &Record, now: u64) {
+        let took = |progress: &Self| progress.began.get(instance).map(|(at, _)| now.saturating_sub(*at));
+        match record {
+            Record::StepStarted { .. } => {
+                self.began.insert(instance.clone(), (now, name.to_string()));
+                if plan.step(instance.step).work.is_effect() {
+                    self.running.insert(instance.clone(), Instant::now());
+                }
+                return;
+            }
+            Record::AttemptStarted { attempt, .. } => {
+                self.running.insert(instance.clone(), Instant::now());
+                if !self.terminal.is_live {
+                    let again = if *attempt > 1 { format!("attempt {attempt}") } else { String::new() };
+                    line(dim("▸"), name, &again, None);
+                }
+                return;
+            }
+            Record::AttemptFailed { fault, retry_at, .. } => {
+                let next = retry_at.map_or("again".into(), |at| format!("again in {}", duration(at.saturating_sub(now))));
+                line(paint(WAITS, "↻"), name, &format!("{}; {next}", fault.code), took(self));
+            }
+            Record::WaitStarted { until, .. } => {
+                let until = until.map_or("for a signal".into(), |at| format!("for {}", duration(at.saturating_sub(now))));
+                line(paint(WAITS, "…"), name, &format!("waits {until}"), None);
+            }
+            Record::GateOpened { question, .. } => {
+                let prompt = question.value().get("prompt").and_then(Value::as_text).unwrap_or_default();
+                line(paint(WAITS, "?"), name, prompt, None);
+            }
+            Record::GateDecided { decision, by, .. } => {
+                let by = by.as_deref().unwrap_or("the end of its time");
+                line(paint(WAITS, "!"), name, &format!("{} by {by}", decision.name()), None);
+            }
+            Record::StepCompleted { .. } => line(paint(GOOD, "✓"), name, "", took(self)),
+            Record::StepFailed { fault, let_through, .. } => {
+                let through = if *let_through { " (let through)" } else { "" };
+                line(paint(BAD, "✗"), name, &format!("{}{through}", fault.failure().message), took(self));
+            }
+            Record::StepSkipped { reason: SkipReason::ConditionFalse, .. } => {
+                line(dim("○"), name, "skipped: its condition does not hold", None);
+            }
+            Record::StepCancelled { reason, .. } => line(dim("■"), name, &format!("called off: {reason}"), took(self)),
+            _ => return,
+        }
+        self.running.remove(instance);
+    }
+
+    fn draw_footer(&mut self) {
+        if !self.terminal.is_live {
+            return;
+        }
+        for (instance, since) in &self.running {
+            let name = self.began.get(instance).map_or("", |(_, name)| name.as_str());
+            line(paint(AnsiColor::Cyan.on_default(), "▸"), name, "", Some(millis(since.elapsed())));
+        }
+        self.footer = self.running.len();
+        let _ = std::io::stdout().flush();
+    }
+
+    fn clear_footer(&mut self) {
+        if self.footer > 0 {
+            anstream::print!("\x1b[{}A\x1b[J", self.footer);
+            self.footer = 0;
+        }
+    }
+}
+
+fn line(sign: String, name: &str, words: &str, took: Option<u64>) {
+    let took = took.map(|ms| dim(&format!("  {}", duration(ms)))).unwrap_or_default();
+    let words = if words.is_empty() { String::new() } else { format!("  {}", printable(words).replace('\n', " ")) };
+    anstream::println!("  {sign} {}{words}{took}", printable(name));
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The sign of a status.
+pub(crate) fn sign(status: Status) -> String {
+    match status {
+        Status::Completed => paint(GOOD, "✓"),
+        Status::Failed => paint(BAD, "✗"),
+        Status::Skipped | Status::Pending => dim("○"),
+        Status::Cancelled => dim("■"),
+        Status::Running => paint(BOLD, "▸"),
+        Status::Retrying => paint(WAITS, "↻"),
+        Status::Waiting => paint(WAITS, "…"),
+        Status::WaitingApproval => paint(WAITS, "?"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_cannot_write_to_the_terminal() {
+        assert_eq!(printable("a\x1b[31mb\u{202e}c\r\n\td"), "a\\u{1b}[31mb\\u{202e}c\\r\n\td");
+    }
+
+    #[test]
+    fn durations() {
+        for (ms, text) in [(0, "0 ms"), (999, "999 ms"), (1_250, "1.2 s"), (61_000, "1 min 1 s"), (3_660_000, "1 h 1 min")] {
+            assert_eq!(duration(ms), text);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Runs a case in all its ways and says what does not hold.
+
+use mainspring_kernel::{
+    definition::{Compiled, compile},
+    diagnostic::{self, Diagnostic, Severity},
+};
+
+use crate::{
+    check::{differences, missing_words, text_diff},
+    faults::Faults,
+    picture::picture,
+    run::{Broken, Finished, run},
+    scenario::{Case, Expect, Mode},
+    setup::{Given, Setup},
+};
+
+/// What came of a case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaseReport {
+    /// The case's name.
+    pub name: String,
+    /// What would go wrong if it did not hold.
+    pub why: String,
+    /// Each way in which it was run; none for a definition that was not accepted.
+    pub modes: Vec<ModeReport>,
+    /// What does not hold: sentences, some with lines of detail below. What is the same in several ways is said once.
+    pub failures: Vec<String>,
+}
+
+/// What came of one way of running a case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModeReport {
+    /// Which.
+    pub mode: Mode,
+    /// What does not hold.
+    pub failures: Vec<String>,
+    /// The journal as a picture.
+    pub picture: String,
+}
+
+impl CaseReport {
+    /// Whether everything holds.
+    pub fn holds(&self) -> bool {
+        self.failures.is_empty()
+    }
+}
+
+/// Runs a case. The same case always gives the same report.
+pub fn run_case(case: &Case) -> CaseReport {
+    let mut report = CaseReport { name: case.name.clone(), why: case.why.clone(), modes: Vec::new(), failures: Vec::new() };
+    match (compiled(case), case.expect.accepted) {
+        (Ok(compiled), Some(false)) => {
+            let warnings = lines(&compiled.warnings);
+            report.failures.push(format!("the definition was accepted and must not be\n{warnings}").trim_end().into());
+        }
+        (Err(problems), Some(false)) => report.failures = check_refusal(&case.expect, &problems),
+        (Err(problems), _) => report.failures.push(format!("the definition was refused:\n{}", lines(&problems).trim_end())),
+        (Ok(compiled), _) => {
+            report.failures = missing_words(&case.expect.diagnostics_contain, &lines(&compiled.warnings));
+            report.modes = run_modes(case, compiled);
+            report.failures.extend(summary(&report.modes));
+        }
+    }
+    report
+}
+
+/// What this build only does not run yet is not wrong: such a refusal says nothing about the definition.
+fn check_refusal(expect: &Expect, problems: &[Diagnostic]) -> Vec<String> {
+    let errors = || problems.iter().filter(|problem| problem.severity == Severity::Error);
+    if errors().all(|problem| problem.code == diagnostic::NOT_IN_BUILD) {
+        return vec![format!("the definition was refused only for what is not in this build:\n{}", lines(problems).trim_end())];
+    }
+    missing_words(&expect.diagnostics_contain, &lines(problems))
+}
+
+/// Runs a case once under faults of the caller's choice, and says what does not hold of its expectations. Unless the
+/// faults kill calls, the journal must be that of the straight run. The seed decides where the faults strike.
+pub fn run_case_under(case: &Case, faults: Faults, seed: u64) -> Vec<String> {
+    let compiled = match compiled(case) {
+        Ok(compiled) if case.expect.accepted != Some(false) => compiled,
+        // A definition that is refused runs nowhere: there is nothing that could go wrong with it.
+        _ => return run_case(case).failures,
+    };
+    let setup = setup(case, compiled);
+    let straight = run(&setup, Faults::NONE, 0).ok().filter(|_| faults.kill_before_input == 0);
+    judge(Mode::Straight, &case.expect, run(&setup, faults, seed).as_ref(), straight.as_ref()).failures
+}
+
+fn compiled(case: &Case) -> Result<Compiled, Vec<Diagnostic>> {
+    let document = case.definition.as_ref().map_err(|problem| vec![problem.clone()])?;
+    compile(document)
+}
+
+fn lines(problems: &[Diagnostic]) -> String {
+    problems.iter().map(|problem| format!("{problem}\n")).collect()
+}
+
+pub(crate) fn setup(case: &Case, compiled: Compiled) -> Setup {
+    let given = Given {
+        input: case.input.clone(),
+        variables: case.variables.clone(),
+        bounds: case.policy,
+        execution_id: case.execution_id.clone(),
+        effects: case.effects.clone(),
+        inbox: case.inbox.clone(),
+    };
+    Setup::new(compiled.plan, given)
+}
+
+fn run_modes(case: &Case, compiled: Compiled) -> Vec<ModeReport> {
+    let setup = setup(case, compiled);
+    let straight = run(&setup, Faults::NONE, 0);
+    let report = |mode: &Mode| match mode {
+        Mode::Straight => judge(*mode, &case.expect, straight.as_ref(), None),
+        mode => judge(*mode, &case.expect, run(&setup, Faults::of(*mode), 0).as_ref(), straight.as_ref().ok()),
+    };
+    case.modes.iter().map(report).collect()
+}
+
+fn judge(mode: Mode, expect: &Expect, came: Result<&Finished, &Broken>, straight: Option<&Finished>) -> ModeReport {
+    match came {
+        Err(broken) => ModeReport { mode, failures: vec![broken.why.clone()], picture: broken.picture.clone() },
+        Ok(finished) => {
+            let mut failures = differences(expect, finished);
+            failures.extend(straight.and_then(|straight| other_journal(straight, finished)));
+            if !failures.is_empty() {
+                failures.extend(finished.notes.iter().map(|note| format!("note: {note}")));
+            }
+            ModeReport { mode, failures, picture: picture(&finished.plan, &finished.frames) }
+        }
+    }
+}
+
+/// Whether the bytes of two journals differ, and where.
+pub(crate) fn other_journal(straight: &Finished, other: &Finished) -> Option<String> {
+    if straight.stored == other.stored {
+        return None;
+    }
+    let picture_of = |finished: &Finished| picture(&finished.plan, &finished.frames);
+    let (expected, actual) = (picture_of(straight), picture_of(other));
+    if expected != actual {
+        return Some(format!("the journal is not that of the straight run:\n{}", text_diff(&expected, &actual)));
+    }
+    let first = straight.stored.iter().zip(&other.stored).take_while(|(expected, actual)| expected == actual).count();
+    Some(format!("the bytes of frame {first} are not those of the straight run, though its records look the same"))
+}
+
+/// What does not hold, each with the ways in which it does not, in order of first mention.
+fn summary(modes: &[ModeReport]) -> Vec<String> {
+    let mut said: Vec<(&str, Vec<&'static str>)> = Vec::new();
+    for report in modes {
+        for failure in &report.failures {
+            match said.iter_mut().find(|(said, _)| said == failure) {
+                Some((_, ways)) => ways.push(report.mode.name()),
+                None => said.push((failure, vec![report.mode.name()])),
+            }
+        }
+    }
+    let is_everywhere = |ways: &[&str]| ways.len() == modes.len();
+    said.into_iter()
+        .map(|(failure, ways)| match is_everywhere(&ways) {
+            true => failure.to_string(),
+            false => format!("{}: {failure}", ways.join(", ")),
+        })
+        .collect()
+}

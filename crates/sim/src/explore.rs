@@ -1,0 +1,1 @@
+//! Seeded exploration: to come in a moment.

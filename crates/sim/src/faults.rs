@@ -1,0 +1,146 @@
+//! What goes wrong in a run: chances, and the dice that are thrown for them.
+//!
+//! A chance of 100 needs no dice, so that the modes of scenarios are faults like any other: one table of numbers.
+
+use crate::scenario::Mode;
+
+/// What goes wrong in a run, each in percent of the occasions for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Faults {
+    /// Before an input: the node forgets everything and comes back. Calls go on, and their answers arrive.
+    pub crash_before_input: u8,
+    /// Before an input: the node dies with the work that is out, and comes back.
+    pub kill_before_input: u8,
+    /// An input is delivered a second time, before anything of it is durable.
+    pub deliver_twice: u8,
+    /// An input is delivered a second time, when all that came of it is durable.
+    pub deliver_again: u8,
+    /// Before an input: one that was taken in long ago is delivered once more.
+    pub deliver_late: u8,
+    /// The node dies when a commit is on its way and not on the disk.
+    pub crash_before_commit: u8,
+    /// The node dies when a commit is on the disk and nothing that it releases is done.
+    pub crash_after_commit: u8,
+    /// A commit is written, and its answer is lost.
+    pub unknown_written: u8,
+    /// A commit is not written, and its answer is lost.
+    pub unknown_not_written: u8,
+    /// A commit is refused by a full disk, once.
+    pub not_written: u8,
+    /// In the end, everything is delivered once more.
+    pub inbox_again: bool,
+}
+
+impl Faults {
+    /// Nothing goes wrong.
+    pub const NONE: Self = Self {
+        crash_before_input: 0,
+        kill_before_input: 0,
+        deliver_twice: 0,
+        deliver_again: 0,
+        deliver_late: 0,
+        crash_before_commit: 0,
+        crash_after_commit: 0,
+        unknown_written: 0,
+        unknown_not_written: 0,
+        not_written: 0,
+        inbox_again: false,
+    };
+
+    /// What each way of running a scenario does.
+    pub fn of(mode: Mode) -> Self {
+        match mode {
+            Mode::Straight => Self::NONE,
+            Mode::CrashBeforeInputs => Self { crash_before_input: 100, ..Self::NONE },
+            Mode::InputsTwice => Self { deliver_twice: 100, deliver_again: 100, ..Self::NONE },
+            Mode::InboxAgain => Self { inbox_again: true, ..Self::NONE },
+        }
+    }
+}
+
+/// What happens to one commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CommitFault {
+    None,
+    CrashBefore,
+    CrashAfter,
+    UnknownWritten,
+    UnknownNotWritten,
+    NotWritten,
+}
+
+/// Faults on their way through a run.
+#[derive(Debug, Clone)]
+pub(crate) struct Fate {
+    pub(crate) faults: Faults,
+    dice: Dice,
+    /// Whether the last commit went wrong: the next one does not, so that every run comes to an end.
+    last_commit_failed: bool,
+}
+
+impl Fate {
+    pub(crate) fn new(faults: Faults, seed: u64) -> Self {
+        Self { faults, dice: Dice::new(seed), last_commit_failed: false }
+    }
+
+    pub(crate) fn strikes(&mut self, percent: u8) -> bool {
+        percent > 0 && self.dice.below(100) < u64::from(percent)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.dice.below(bound)
+    }
+
+    /// What happens to a commit. One that writes no frames is left alone: it only keeps what came too late, and each
+    /// repetition of an input would make another one.
+    pub(crate) fn of_commit(&mut self, writes_frames: bool) -> CommitFault {
+        if !writes_frames || std::mem::take(&mut self.last_commit_failed) {
+            return CommitFault::None;
+        }
+        let chances = [
+            (self.faults.crash_before_commit, CommitFault::CrashBefore),
+            (self.faults.crash_after_commit, CommitFault::CrashAfter),
+            (self.faults.unknown_written, CommitFault::UnknownWritten),
+            (self.faults.unknown_not_written, CommitFault::UnknownNotWritten),
+            (self.faults.not_written, CommitFault::NotWritten),
+        ];
+        let fault = chances.into_iter().find(|(percent, _)| self.strikes(*percent));
+        let fault = fault.map_or(CommitFault::None, |(_, fault)| fault);
+        // What was written, is; the same frames are never on their way again.
+        let is_retried = !matches!(fault, CommitFault::None | CommitFault::CrashAfter | CommitFault::UnknownWritten);
+        self.last_commit_failed = is_retried;
+        fault
+    }
+}
+
+/// Reproducible numbers: SplitMix64 (Steele, Lea, Flood 2014), small and good enough to choose with.
+#[derive(Debug, Clone)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from 0 to below the bound; 0 for a bound of 0.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        if bound == 0 { 0 } else { self.next() % bound }
+    }
+
+    /// True in so many of a hundred cases.
+    pub(crate) fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    pub(crate) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len() as u64) as usize]
+    }
+}

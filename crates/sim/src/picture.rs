@@ -1,0 +1,109 @@
+//! A journal as a small picture: one line for each frame, for reports and golden tests.
+
+use mainspring_kernel::{
+    effect::Outcome,
+    frame::Frame,
+    input::{Input, Timer},
+    instance::Instance,
+    plan::Plan,
+    record::{Ending, Record},
+};
+
+use crate::scenario::duration_text;
+
+/// One line for each frame: its sequence, its time since the start, the input, and what came of it.
+///
+/// ```text
+/// 0 0ms start: started; a begins; a#1 out
+/// 1 20s a#1 done: a completed; ending completed; ended
+/// ```
+pub fn picture(plan: &Plan, frames: &[Frame]) -> String {
+    let start = frames.first().map_or(0, |frame| frame.now);
+    let mut out = String::new();
+    for frame in frames {
+        let records: Vec<String> = frame.records.iter().map(|record| record_words(plan, start, record)).collect();
+        let at = duration_text(frame.now.saturating_sub(start));
+        let input = input_words(plan, &frame.input);
+        out.push_str(&format!("{} {at} {input}: {}\n", frame.sequence, records.join("; ")));
+    }
+    out
+}
+
+fn name(plan: &Plan, instance: &Instance) -> String {
+    // A picture is made of broken journals too: a step that the plan does not have has a number.
+    if (instance.step as usize) < plan.steps.len() { instance.name(plan) } else { format!("step {}", instance.step) }
+}
+
+fn input_words(plan: &Plan, input: &Input) -> String {
+    match input {
+        Input::Start(_) => "start".into(),
+        Input::Receipt { instance, attempt, outcome } => {
+            let outcome = match outcome {
+                Outcome::Done(_) => "done".into(),
+                Outcome::Failed(failure) => format!("failed {}", failure.code),
+                Outcome::Stopped(_) => "stopped".into(),
+                Outcome::Interrupted => "interrupted".into(),
+            };
+            format!("{}#{attempt} {outcome}", name(plan, instance))
+        }
+        Input::Timer(timer) => match timer {
+            Timer::Deadline => "deadline".into(),
+            Timer::Attempt(instance, attempt) => format!("{}#{attempt} time is over", name(plan, instance)),
+            Timer::Retry(instance, attempt) => format!("{}#{attempt} may begin", name(plan, instance)),
+            Timer::Sleep(instance) => format!("{} wakes", name(plan, instance)),
+            Timer::Gate(instance, gate) => format!("{} gate {gate} time is over", name(plan, instance)),
+        },
+        Input::Decide { instance, gate, decision, by, .. } => {
+            format!("{by} {} {} gate {gate}", decision_word(*decision), name(plan, instance))
+        }
+        Input::Signal { id, name, .. } => format!("signal {name} ({id})"),
+        Input::Cancel { reason, .. } => format!("cancel {reason}"),
+        Input::Continue => "continue".into(),
+    }
+}
+
+fn decision_word(decision: mainspring_kernel::plan::Decision) -> &'static str {
+    match decision {
+        mainspring_kernel::plan::Decision::Approve => "approves",
+        mainspring_kernel::plan::Decision::Deny => "denies",
+    }
+}
+
+fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
+    let step = record.instance().map(|instance| name(plan, instance)).unwrap_or_default();
+    let since = |at: u64| duration_text(at.saturating_sub(start));
+    match record {
+        Record::Started { deadline, .. } => match deadline {
+            Some(at) => format!("started until {}", since(*at)),
+            None => "started".into(),
+        },
+        Record::StepSkipped { .. } => format!("{step} skipped"),
+        Record::StepStarted { .. } => format!("{step} begins"),
+        Record::BranchTaken { block, .. } => format!("{step} takes {}", if block.is_some() { "a branch" } else { "nothing" }),
+        Record::AttemptStarted { attempt, .. } => format!("{step}#{attempt} out"),
+        Record::AttemptStopping { attempt, .. } => format!("{step}#{attempt} stopping"),
+        Record::AttemptFailed { attempt, retry_at: Some(at), .. } => format!("{step}#{attempt} failed, next at {}", since(*at)),
+        Record::AttemptFailed { attempt, retry_at: None, .. } => format!("{step}#{attempt} failed"),
+        Record::WaitStarted { until: Some(at), .. } => format!("{step} waits until {}", since(*at)),
+        Record::WaitStarted { until: None, .. } => format!("{step} waits"),
+        Record::GateOpened { gate, expires_at, .. } => format!("{step} gate {gate} open until {}", since(*expires_at)),
+        Record::GateDecided { gate, decision, .. } => format!("{step} gate {gate} {}", decision.name()),
+        Record::StepCompleted { .. } => format!("{step} completed"),
+        Record::StepFailed { fault, let_through, .. } => {
+            format!("{step} failed {}{}", fault.code, if *let_through { ", let through" } else { "" })
+        }
+        Record::StepCancelled { reason, .. } => format!("{step} cancelled {reason}"),
+        Record::SignalKept { name, .. } => format!("signal {name} kept"),
+        Record::SignalTaken { id, .. } => format!("{step} takes signal {id}"),
+        Record::CancelRequested { reason, .. } => format!("cancel requested {reason}"),
+        Record::DeadlineHeld { remaining_ms } => format!("deadline held with {} left", duration_text(*remaining_ms)),
+        Record::DeadlineSet { at } => format!("deadline at {}", since(*at)),
+        Record::EndingBegun { ending } => match ending {
+            Ending::Completed { .. } => "ending completed".into(),
+            Ending::Failed { fault, .. } => format!("ending failed {}", fault.code),
+            Ending::Cancelled { reason } => format!("ending cancelled {reason}"),
+        },
+        Record::Ended { with_failures } => format!("ended{}", if *with_failures { " with failures" } else { "" }),
+        Record::TurnSplit => "split".into(),
+    }
+}

@@ -1,0 +1,122 @@
+//! One run: a node over a store on virtual time, one arrival after another until nothing moves any more.
+//!
+//! The node is the engine's own shard over the memory store. It is dropped and made anew as often as the faults say;
+//! the store, the world and the clock outlive it. Everything that is believed about the execution is read back from what
+//! is durable.
+
+mod arrivals;
+mod inbox;
+mod node;
+mod rest;
+
+use std::sync::Arc;
+
+use mainspring_engine::{
+    load::Loader,
+    shard::{Reply, Shard, Ticket},
+};
+use mainspring_kernel::{frame::Frame, input::Input, plan::Plan, state::State, stored::StoredFrame};
+use mainspring_store::memory::MemoryStore;
+
+use crate::{
+    faults::{Fate, Faults},
+    mirror::Mirror,
+    picture::picture,
+    setup::{START_MS, Setup, keys},
+    world::{Made, World},
+};
+
+use inbox::Inbox;
+
+/// What came of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct Finished {
+    /// The plan that ran.
+    pub(crate) plan: Arc<Plan>,
+    /// The journal, read.
+    pub(crate) frames: Vec<Frame>,
+    /// The journal, as it is stored.
+    pub(crate) stored: Vec<StoredFrame>,
+    /// What the journal makes.
+    pub(crate) state: State,
+    /// The calls that were made.
+    pub(crate) calls: Vec<Made>,
+    /// When nothing moved any more.
+    pub(crate) ended_at: u64,
+    /// Entries of the inbox that never had their time.
+    pub(crate) notes: Vec<String>,
+}
+
+/// A run that broke a rule which holds for every workflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Broken {
+    /// Which, and how.
+    pub(crate) why: String,
+    /// The journal so far.
+    pub(crate) picture: String,
+}
+
+/// Runs a workflow with these faults. The seed decides where they strike.
+pub(crate) fn run(setup: &Setup, faults: Faults, seed: u64) -> Result<Finished, Broken> {
+    let mut run = Run::new(setup, faults, seed).map_err(|why| Broken { why, picture: String::new() })?;
+    match run.to_the_end() {
+        Ok(()) => Ok(run.finished()),
+        Err(why) => Err(Broken { why, picture: picture(&setup.plan, &run.mirror.frames) }),
+    }
+}
+
+struct Run<'a> {
+    setup: &'a Setup,
+    store: MemoryStore,
+    loader: Loader,
+    node: Shard,
+    world: World,
+    mirror: Mirror,
+    inbox: Inbox,
+    fate: Fate,
+    now: u64,
+    /// Every input that was taken in, in order.
+    log: Vec<Input>,
+    /// The input that is on its way into the node.
+    delivering: Option<Input>,
+    ticket: Ticket,
+    /// The answer to the last ticket.
+    reply: Option<Reply>,
+    /// Commits that the store has refused and that the node has not yet complained of.
+    stalls: u32,
+}
+
+impl<'a> Run<'a> {
+    fn new(setup: &'a Setup, faults: Faults, seed: u64) -> Result<Self, String> {
+        let store = MemoryStore::new();
+        let mut world = World::new(setup.effects.clone());
+        Ok(Self {
+            setup,
+            loader: Loader::new(Arc::new(store.clone()), keys().sealing),
+            node: node::fresh(&store)?,
+            store,
+            inbox: Inbox::new(setup, &mut world)?,
+            world,
+            mirror: Mirror::new(setup.key, setup.plan.clone()),
+            fate: Fate::new(faults, seed),
+            now: START_MS,
+            log: Vec::new(),
+            delivering: None,
+            ticket: Ticket(0),
+            reply: None,
+            stalls: 0,
+        })
+    }
+
+    fn finished(self) -> Finished {
+        Finished {
+            plan: self.setup.plan.clone(),
+            state: self.mirror.state().clone(),
+            calls: self.world.made(),
+            ended_at: self.now,
+            notes: self.inbox.notes(),
+            frames: self.mirror.frames,
+            stored: self.mirror.stored,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What happens next, and the faults that come before it.
+
+use mainspring_engine::shard::Event;
+use mainspring_kernel::input::{Input, Timer};
+
+use super::Run;
+
+/// Arrivals of one run, after which it is called endless. The longest of our own has a few hundred.
+const ARRIVALS_MAX: usize = 50_000;
+
+/// How often one thing is tried that a fault may prevent: commits fail at most every second time.
+pub(super) const TRIES_MAX: usize = 16;
+
+/// Something that happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Arrival {
+    /// An entry of the inbox.
+    Entry(usize),
+    /// The answer of a call.
+    Answer(usize),
+    /// Everything whose time has come.
+    Timers,
+}
+
+impl Run<'_> {
+    pub(super) fn to_the_end(&mut self) -> Result<(), String> {
+        self.deliver(Input::Start(self.setup.start()))?;
+        let mut arrivals = 0;
+        while self.next_arrival().is_some() {
+            self.misfortune()?;
+            let Some((at, arrival)) = self.next_arrival() else { break };
+            self.now = at;
+            let frames = self.mirror.frames.len();
+            self.arrive(arrival)?;
+            self.timers_again(frames)?;
+            arrivals += 1;
+            if arrivals > ARRIVALS_MAX {
+                return Err(format!("after {ARRIVALS_MAX} inputs the execution still moves"));
+            }
+        }
+        if self.fate.faults.inbox_again {
+            self.inbox_again()?;
+        }
+        self.check_rest()
+    }
+
+    /// The first thing to happen; of several at the same time the one that came about first. The end of a gate's time
+    /// does not make time move: it happens when something else is later.
+    fn next_arrival(&self) -> Option<(u64, Arrival)> {
+        if let Some(entry) = self.inbox.due() {
+            return Some((self.now, Arrival::Entry(entry)));
+        }
+        let is_gate = |timer: &Timer| matches!(timer, Timer::Gate(..));
+        let timers = |gates: bool| {
+            let timers = self.mirror.timers.iter().filter(move |((_, timer), _)| is_gate(timer) == gates);
+            timers.map(|((at, _), order)| (*at, *order, Arrival::Timers)).min()
+        };
+        let entry = self.inbox.first_by_time().map(|(at, order, entry)| (at, order, Arrival::Entry(entry)));
+        let answer = self.world.first_answer().map(|(at, order, call)| (at, order, Arrival::Answer(call)));
+        let first = [entry, answer, timers(false)].into_iter().flatten().min()?;
+        let (at, _, arrival) = timers(true).filter(|gate| *gate < first).unwrap_or(first);
+        Some((at.max(self.now), arrival))
+    }
+
+    fn arrive(&mut self, arrival: Arrival) -> Result<(), String> {
+        match arrival {
+            Arrival::Entry(entry) => self.take_entry(entry),
+            Arrival::Timers => self.fire_timers(),
+            Arrival::Answer(call) => {
+                let Some((instance, attempt, outcome)) = self.world.answer(call) else {
+                    return Err("an answer was lost on its way".into());
+                };
+                self.deliver(Input::Receipt { instance, attempt, outcome })
+            }
+        }
+    }
+
+    fn fire_timers(&mut self) -> Result<(), String> {
+        for _ in 0..TRIES_MAX {
+            self.hand_in(Event::Wake)?;
+            if self.mirror.timers.keys().all(|(at, _)| *at > self.now) {
+                return Ok(());
+            }
+        }
+        Err(format!("a timer is due and does not fire: {:?}", self.mirror.state().timers.first()))
+    }
+
+    /// What goes wrong between two arrivals. The node comes back at the time of the last one, before time moves on.
+    fn misfortune(&mut self) -> Result<(), String> {
+        let faults = self.fate.faults;
+        if self.fate.strikes(faults.kill_before_input) {
+            self.world.kill();
+            self.recover()?;
+        }
+        if self.fate.strikes(faults.crash_before_input) {
+            self.recover()?;
+        }
+        if self.fate.strikes(faults.deliver_late) && !self.log.is_empty() {
+            let place = self.fate.below(self.log.len() as u64) as usize;
+            self.repeat(self.log[place].clone())?;
+        }
+        Ok(())
+    }
+
+    /// Delivers the timers that have fired once more: for the kernel they are inputs like any other.
+    fn timers_again(&mut self, from: usize) -> Result<(), String> {
+        let fired = self.mirror.frames[from..].iter().map(|frame| frame.input.clone());
+        let fired: Vec<Input> = fired.filter(|input| matches!(input, Input::Timer(_))).collect();
+        for input in fired {
+            if self.fate.strikes(self.fate.faults.deliver_again) {
+                self.repeat(input)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn inbox_again(&mut self) -> Result<(), String> {
+        let calls = self.world.made().len();
+        for input in self.log.clone() {
+            self.repeat(input)?;
+        }
+        if self.world.made().len() != calls {
+            return Err("delivering the whole inbox again has made calls".into());
+        }
+        match self.next_arrival() {
+            None => Ok(()),
+            Some(_) => Err("delivering the whole inbox again has set something in motion".into()),
+        }
+    }
+}

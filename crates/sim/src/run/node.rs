@@ -1,0 +1,197 @@
+//! The node's side of a run: what goes into the shard, what comes out of it, and how it dies and comes back.
+
+use mainspring_engine::shard::{Event, Output, Queued, Shard, ShardError, Ticket};
+use mainspring_kernel::{effect::Attempt, input::Input, instance::Instance};
+use mainspring_store::{Batch, CommitError, Fence, Store, memory::MemoryStore};
+
+use crate::{
+    faults::CommitFault,
+    setup::{SIMULATED_PARTITION, keys},
+    world::Stage,
+};
+
+use super::{Run, arrivals::TRIES_MAX};
+
+/// Executions that a node looks at when it comes back. There is only ever one.
+const DUE_MAX: usize = 16;
+
+/// A node that knows nothing yet, under a lease of its own.
+pub(super) fn fresh(store: &MemoryStore) -> Result<Shard, String> {
+    let epoch = store.claim(SIMULATED_PARTITION, "simulated").map_err(|error| error.to_string())?;
+    Ok(Shard::new(Fence { partition: SIMULATED_PARTITION, epoch }, keys()))
+}
+
+/// Whether a node has done all that was to be done, or died over it.
+#[derive(PartialEq, Eq)]
+enum Pumped {
+    Quiet,
+    Crashed,
+}
+
+impl Run<'_> {
+    /// Delivers an input until it is acknowledged, as whoever sends one does: over crashes and lost answers.
+    pub(super) fn deliver(&mut self, input: Input) -> Result<(), String> {
+        self.log.push(input.clone());
+        self.delivering = Some(input.clone());
+        for _ in 0..TRIES_MAX {
+            self.ticket = Ticket(self.ticket.0 + 1);
+            self.reply = None;
+            self.hand_over(input.clone(), Some(self.ticket));
+            if self.fate.strikes(self.fate.faults.deliver_twice) {
+                self.hand_over(input.clone(), None);
+            }
+            self.settle()?;
+            match self.reply.take() {
+                Some(Ok(_)) => {
+                    self.delivering = None;
+                    if self.fate.strikes(self.fate.faults.deliver_again) {
+                        self.repeat(input)?;
+                    }
+                    return Ok(());
+                }
+                // A start whose commit was lost is told that there is no such execution: its sender starts again.
+                Some(Err(ShardError::NoSuchExecution)) if matches!(input, Input::Start(_)) => {}
+                Some(Err(error)) => return Err(format!("an input was refused: {error:?}")),
+                None => {}
+            }
+        }
+        Err(format!("an input was not acknowledged in {TRIES_MAX} tries: {input:?}"))
+    }
+
+    /// Delivers an input that was taken in before. Nothing may come of it.
+    pub(super) fn repeat(&mut self, input: Input) -> Result<(), String> {
+        let frames = self.mirror.frames.len();
+        self.hand_over(input.clone(), None);
+        self.settle()?;
+        if self.mirror.frames.len() == frames {
+            return Ok(());
+        }
+        Err(format!("an input that was delivered again has changed the journal: {input:?}"))
+    }
+
+    pub(super) fn hand_in(&mut self, event: Event) -> Result<(), String> {
+        self.node.handle(self.now, event);
+        self.settle()
+    }
+
+    fn hand_over(&mut self, input: Input, ticket: Option<Ticket>) {
+        let event = match input {
+            Input::Start(_) => Event::Submit(Box::new(self.setup.submission(ticket))),
+            input => Event::Take(self.setup.key, Queued { input, letter: None, ticket }),
+        };
+        self.node.handle(self.now, event);
+    }
+
+    fn settle(&mut self) -> Result<(), String> {
+        match self.pump()? {
+            Pumped::Quiet => Ok(()),
+            Pumped::Crashed => self.recover(),
+        }
+    }
+
+    /// The node dies and another comes back: it knows nothing but what the store tells it.
+    pub(super) fn recover(&mut self) -> Result<(), String> {
+        for _ in 0..TRIES_MAX {
+            self.node = fresh(&self.store)?;
+            self.stalls = 0;
+            let due = self.store.due(SIMULATED_PARTITION, u64::MAX, DUE_MAX).map_err(|error| error.to_string())?;
+            self.node.handle(self.now, Event::Due(due));
+            if self.pump()? == Pumped::Quiet {
+                return Ok(());
+            }
+        }
+        Err(format!("the node did not come back in {TRIES_MAX} tries"))
+    }
+
+    fn pump(&mut self) -> Result<Pumped, String> {
+        loop {
+            self.node.flush();
+            let Some(output) = self.node.next_output() else { return Ok(Pumped::Quiet) };
+            match output {
+                Output::Commit { flight, batch } => {
+                    if self.commit(flight, &batch)? == Pumped::Crashed {
+                        return Ok(Pumped::Crashed);
+                    }
+                }
+                Output::Load(execution) => {
+                    let answer = Box::new(self.loader.load(execution));
+                    self.node.handle(self.now, Event::Loaded(execution, answer));
+                }
+                Output::Perform { instance, attempt, .. } => self.world.perform(self.now, &instance, &attempt)?,
+                Output::Stop { instance, attempt, .. } => self.world.stop(self.now, &instance, attempt)?,
+                Output::Adopt { instance, attempt, .. } => self.adopt(instance, &attempt)?,
+                Output::Forget { step, attempt, .. } => self.check_forgotten(&step, attempt)?,
+                Output::Reply(ticket, reply) if ticket == self.ticket => self.reply = Some(reply),
+                Output::Reply(..) => {}
+                Output::Tell(moment) if moment.sequence >= self.mirror.frames.len() as u64 => {
+                    return Err(format!("frame {} is told of and is not durable", moment.sequence));
+                }
+                Output::Tell(_) => {}
+                Output::Stalled(_) if self.stalls > 0 => self.stalls -= 1,
+                Output::Stalled(why) => return Err(format!("the node has stalled: {why}")),
+                Output::Quarantine(_, why) => return Err(format!("the execution was set aside: {why}")),
+                Output::Fatal(why) => return Err(format!("the node has given up: {why}")),
+            }
+        }
+    }
+
+    fn commit(&mut self, flight: u64, batch: &Batch) -> Result<Pumped, String> {
+        let fault = self.fate.of_commit(batch.parts.iter().any(|part| !part.frames.is_empty()));
+        let is_written = !matches!(fault, CommitFault::CrashBefore | CommitFault::UnknownNotWritten | CommitFault::NotWritten);
+        let mut answer = if is_written { self.store.commit(batch) } else { Ok(Vec::new()) };
+        let new = self.mirror.catch_up(&self.store, &mut self.world)?;
+        self.note_new_frames(new);
+        match fault {
+            CommitFault::CrashBefore | CommitFault::CrashAfter => return Ok(Pumped::Crashed),
+            CommitFault::UnknownWritten | CommitFault::UnknownNotWritten => {
+                answer = Err(CommitError::Unknown("the answer was lost".into()));
+            }
+            CommitFault::NotWritten => {
+                self.stalls += 1;
+                answer = Err(CommitError::NotWritten("the disk is full".into()));
+            }
+            CommitFault::None => {}
+        }
+        self.node.handle(self.now, Event::Committed { flight, answer });
+        Ok(Pumped::Quiet)
+    }
+
+    /// What nobody delivered is an input all the same: a timer that fired, the end of an attempt that was left behind.
+    fn note_new_frames(&mut self, new: std::ops::Range<usize>) {
+        for frame in &self.mirror.frames[new] {
+            if self.delivering.as_ref() != Some(&frame.input) {
+                self.log.push(frame.input.clone());
+            }
+            self.inbox.watch(frame, self.mirror.state());
+        }
+    }
+
+    /// Looks after a call that another node has left: one that was never made, one that runs on and will answer, or one
+    /// that was killed. A stop that got lost with the node is said again.
+    fn adopt(&mut self, instance: Instance, attempt: &Attempt) -> Result<(), String> {
+        let number = attempt.number;
+        let was_started = match self.world.stage(&instance, number) {
+            Some(Stage::Written) => false,
+            Some(Stage::Killed) => true,
+            Some(Stage::Answered) => return Ok(()),
+            Some(Stage::Out(_)) => {
+                let step = self.mirror.state().steps.get(&instance);
+                let is_stopping = step.is_some_and(|step| step.stopping.is_some());
+                return if is_stopping { self.world.stop(self.now, &instance, number) } else { Ok(()) };
+            }
+            None => return Err(format!("attempt {number} of `{}` is adopted and never began", attempt.step)),
+        };
+        let execution = self.setup.key;
+        self.node.handle(self.now, Event::Adopted { execution, instance, attempt: number, was_started });
+        Ok(())
+    }
+
+    fn check_forgotten(&self, step: &str, number: u32) -> Result<(), String> {
+        let state = self.mirror.state();
+        let mut open = state.open_attempts.iter().filter_map(|instance| Some((instance, state.steps.get(instance)?)));
+        match open.any(|(instance, open)| instance.name(&state.plan) == step && open.attempt == number) {
+            true => Err(format!("attempt {number} of `{step}` is forgotten before its receipt is durable")),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What must hold of every run when nothing moves any more, whatever the workflow.
+
+use mainspring_kernel::state::Status;
+use mainspring_store::Store;
+
+use crate::world::Stage;
+
+use super::Run;
+
+impl Run<'_> {
+    pub(super) fn check_rest(&self) -> Result<(), String> {
+        self.check_journal()?;
+        self.check_catalogue()?;
+        self.check_calls()
+    }
+
+    /// The journal verifies: its chain, its values, every decision, its head.
+    fn check_journal(&self) -> Result<(), String> {
+        let verified = self.loader.verify(self.setup.key).map_err(|error| error.to_string())?;
+        match verified {
+            None => Err("the execution is not in the store".into()),
+            Some(verified) if verified.decided_again != self.mirror.frames.len() as u64 => {
+                Err(format!("{} of {} frames were decided again", verified.decided_again, self.mirror.frames.len()))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// The catalogue says what the journal says.
+    fn check_catalogue(&self) -> Result<(), String> {
+        let state = self.mirror.state();
+        let key = self.setup.key;
+        let row = self.store.execution(key).map_err(|error| error.to_string())?.ok_or("the execution has no row")?;
+        let head = self.store.head(key).map_err(|error| error.to_string())?.ok_or("the execution has no head")?;
+        let said = (row.status.as_str(), row.completed_at, head.ended, head.wake_at);
+        let is = (state.status().name(), state.ended_at, state.ended_at.is_some(), state.wake_at());
+        if said == is { Ok(()) } else { Err(format!("the catalogue says {said:?} and the journal {is:?}")) }
+    }
+
+    /// Nothing is left behind: what has not ended waits for something from outside, and what is out was really called.
+    fn check_calls(&self) -> Result<(), String> {
+        let state = self.mirror.state();
+        for instance in &state.open_attempts {
+            let number = state.steps.get(instance).map_or(0, |step| step.attempt);
+            let name = instance.name(&state.plan);
+            match self.world.stage(instance, number) {
+                Some(Stage::Out(None)) => {}
+                stage => return Err(format!("nothing moves, and attempt {number} of `{name}` is {stage:?}")),
+            }
+        }
+        let waits = state.waits.iter().filter_map(|instance| state.steps.get(instance));
+        let waits_outside = waits.filter(|step| matches!(step.status, Status::Waiting | Status::WaitingApproval)).count();
+        if state.ended_at.is_some() || waits_outside > 0 || !state.open_attempts.is_empty() {
+            return Ok(());
+        }
+        Err("nothing moves, and the execution has neither ended nor does it wait for anything".into())
+    }
+}

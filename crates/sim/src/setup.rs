@@ -1,0 +1,85 @@
+//! What a run begins with: a compiled workflow, its start, and the fixed things of the simulated world.
+
+use std::sync::Arc;
+
+use mainspring_engine::{
+    request::{PARTITION, Request, row, stored_plan},
+    shard::{Keys, Submission, Ticket},
+};
+use mainspring_kernel::{
+    input::Start,
+    instance::Instance,
+    key::ExecutionKey,
+    plan::{Constraints, Plan},
+    value::{Map, Value},
+};
+use mainspring_store::StoredPlan;
+
+use crate::scenario::{Effects, Entry};
+
+/// When every simulated execution begins: 2026-01-01T00:00:00Z, in milliseconds since 1970.
+pub(crate) const START_MS: u64 = 1_767_225_600_000;
+
+/// The partition of the simulated node.
+pub(crate) const SIMULATED_PARTITION: u32 = PARTITION;
+
+/// A workflow, ready to be run any number of times with the same bytes coming of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Setup {
+    pub(crate) key: ExecutionKey,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) effects: Effects,
+    pub(crate) inbox: Vec<Entry>,
+    stored_plan: StoredPlan,
+    start: Start,
+}
+
+/// What a workflow is started with.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Given {
+    pub(crate) input: Value,
+    pub(crate) variables: Map,
+    pub(crate) bounds: Constraints,
+    pub(crate) execution_id: Option<String>,
+    pub(crate) effects: Effects,
+    pub(crate) inbox: Vec<Entry>,
+}
+
+impl Setup {
+    pub(crate) fn new(plan: Plan, given: Given) -> Self {
+        let Given { input, variables, bounds, execution_id, effects, inbox } = given;
+        let plan = Arc::new(plan);
+        let key = ExecutionKey::new(START_MS, *b"simulation");
+        let stored_plan = stored_plan(&plan);
+        let request = Request { execution_id, input, variables, bounds, ..Request::new(plan.clone(), "owner") };
+        Self { key, plan, effects, inbox, start: request.start(key, stored_plan.hash), stored_plan }
+    }
+
+    /// The start, as it is handed to a shard: as often as the world likes.
+    pub(crate) fn submission(&self, ticket: Option<Ticket>) -> Submission {
+        Submission {
+            execution: self.key,
+            plan: self.plan.clone(),
+            stored_plan: self.stored_plan.clone(),
+            start: Box::new(self.start.clone()),
+            row: row(self.key, &self.start, &self.plan, START_MS),
+            letter: None,
+            ticket,
+        }
+    }
+
+    /// The start as an input.
+    pub(crate) fn start(&self) -> Box<Start> {
+        Box::new(self.start.clone())
+    }
+}
+
+/// The same keys for every node, so that every run of the same inputs writes the same bytes.
+pub(crate) fn keys() -> Keys {
+    Keys { sealing: [0x5e; 32], salting: [0xa1; 32] }
+}
+
+/// The step instance of a name. In this build every instance is a step's only one.
+pub(crate) fn instance(plan: &Plan, name: &str) -> Option<Instance> {
+    plan.number_of(name).map(Instance::of_step)
+}
