@@ -88,18 +88,35 @@ impl Loader {
     ) -> Result<Option<Read>, LoadError> {
         let Some(row) = self.store.head(execution)? else { return Ok(None) };
         let broken = |broken: Broken| LoadError::Broken(broken.to_string());
-        let mut frames = self.store.frames(execution, 0, FRAMES_AT_A_TIME)?;
+        // The head was read first: what an engine has added since is of another moment.
+        let up_to_head = |from: u64| -> Result<Vec<StoredFrame>, StoreError> {
+            let mut frames = self.store.frames(execution, from, FRAMES_AT_A_TIME)?;
+            frames.retain(|frame| frame.sequence <= row.head.sequence);
+            Ok(frames)
+        };
+        let mut frames = up_to_head(0)?;
         let plan = self.plan(frames.first())?;
         let mut fold = Fold::new(execution, plan);
         while !frames.is_empty() {
             for stored in &frames {
                 step(&mut fold, stored).map_err(broken)?;
             }
-            frames = self.store.frames(execution, fold.next_sequence(), FRAMES_AT_A_TIME)?;
+            frames = up_to_head(fold.next_sequence())?;
         }
         fold.finish(&row.head, &self.sealing).map_err(broken)?;
+        self.check_end(execution, &row.head)?;
         let journal = Journal { state: fold.state, head: row.head };
         Ok(Some(Read { journal, quarantined: row.quarantined }))
+    }
+
+    /// Frames beyond the head are there only while an engine goes on; then the head has moved as well.
+    fn check_end(&self, execution: ExecutionKey, head: &Head) -> Result<(), LoadError> {
+        let beyond = self.store.frames(execution, head.sequence + 1, 1)?;
+        let Some(frame) = beyond.first() else { return Ok(()) };
+        match self.store.head(execution)? {
+            Some(now) if now.head != *head => Ok(()),
+            _ => Err(LoadError::Broken(format!("frame {}: it stands beyond the journal's sealed head", frame.sequence))),
+        }
     }
 
     /// The plan that a journal's first frame pins.

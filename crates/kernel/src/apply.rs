@@ -82,16 +82,12 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal>
             state.signals.push(Signal { id: id.clone(), name: name.clone(), payload });
         }
         Record::DeadlineHeld { remaining_ms } => {
-            state.timers.retain(|(_, timer)| *timer != Timer::Deadline);
+            set_deadline(state, None);
             state.deadline_held = Some(*remaining_ms);
         }
-        Record::DeadlineSet { at } => {
-            state.deadline_held = None;
-            state.timers.insert((*at, Timer::Deadline));
-        }
+        Record::DeadlineSet { at } => set_deadline(state, Some(*at)),
         Record::EndingBegun { ending } => {
-            state.timers.retain(|(_, timer)| *timer != Timer::Deadline);
-            state.deadline_held = None;
+            set_deadline(state, None);
             state.ending = Some(ending.clone());
         }
         Record::Ended { .. } => {
@@ -128,8 +124,16 @@ fn start(state: &mut State, record: &Record) {
         trigger: context.get("trigger").cloned().unwrap_or_default(),
         workspace: context.get("workspace").and_then(Value::as_text).map(Into::into),
     });
-    state.timers.extend(deadline.map(|at| (at, Timer::Deadline)));
+    set_deadline(state, *deadline);
     open_scope(state, Scope::root());
+}
+
+fn set_deadline(state: &mut State, deadline: Option<u64>) {
+    if let Some(at) = state.deadline {
+        state.timers.remove(&(at, Timer::Deadline));
+    }
+    state.timers.extend(deadline.map(|at| (at, Timer::Deadline)));
+    (state.deadline, state.deadline_held) = (deadline, None);
 }
 
 fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Result<(), Illegal> {

@@ -321,8 +321,7 @@ impl Decider<'_> {
             return Ok(());
         }
         let waits_for_people = self.state.status() == ExecutionStatus::WaitingApproval;
-        let deadline = self.state.timers.iter().find(|(_, timer)| *timer == Timer::Deadline).map(|(at, _)| *at);
-        match (waits_for_people, deadline, self.state.deadline_held) {
+        match (waits_for_people, self.state.deadline, self.state.deadline_held) {
             (true, Some(at), _) => self.record(Record::DeadlineHeld { remaining_ms: at.saturating_sub(self.now) }),
             (false, None, Some(remaining)) => {
                 self.record(Record::DeadlineSet { at: self.now.saturating_add(remaining) })

@@ -54,6 +54,8 @@ pub struct State {
     pub has_erased: bool,
     /// Whether the last turn was cut short.
     pub is_split: bool,
+    /// The end of the execution's time, while it runs.
+    pub deadline: Option<u64>,
     /// What is left of the execution's time while it stands still.
     pub deadline_held: Option<u64>,
     /// How it is to end.
@@ -261,6 +263,7 @@ impl State {
             with_failures: false,
             has_erased: false,
             is_split: false,
+            deadline: None,
             deadline_held: None,
             ending: None,
             ended_at: None,

@@ -1,6 +1,45 @@
-//! Drawings of plans.
-#![allow(missing_docs)]
-pub struct Style { pub colour: bool, pub width: usize, pub ascii: bool }
-pub fn terminal(_: &mainspring_kernel::plan::Plan, _: &Style) -> String { String::new() }
-pub fn mermaid(_: &mainspring_kernel::plan::Plan) -> String { String::new() }
-pub fn dot(_: &mainspring_kernel::plan::Plan) -> String { String::new() }
+//! Drawings of plans: for a terminal, as a Mermaid flowchart, as a Graphviz graph. Pure functions from a plan to text.
+//!
+//! Everything in a plan is somebody's text. No drawing passes on what a terminal, a browser or a layout program would
+//! obey: control characters are shown escaped, and each notation has one function that quotes for it.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `words` | conditions, durations and templates in readable words |
+//! | `remark` | what is worth saying of a step: only what differs from the defaults |
+//! | `text` | one line of a terminal: escaping, columns, cutting |
+//! | `line` | text with tones, and how it becomes colours |
+//! | `glyphs` | the characters of a drawing, in Unicode and in ASCII |
+//! | `caption` | all the text that stands at one step |
+//! | `extent` | how much room steps want, measured once |
+//! | `terminal` | the drawing for a terminal |
+//! | `graph` | nodes, edges and clusters, for the notations below |
+//! | `mermaid`, `dot` | the two notations |
+
+mod caption;
+mod dot;
+mod extent;
+mod glyphs;
+mod graph;
+mod line;
+mod mermaid;
+mod remark;
+mod terminal;
+mod text;
+mod words;
+
+pub use dot::dot;
+pub use mermaid::mermaid;
+pub use terminal::terminal;
+pub use words::{condition_text, duration};
+
+/// How a drawing for a terminal looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Whether it has colours, as ANSI escape sequences.
+    pub colour: bool,
+    /// Columns of the terminal; fewer than 40 are taken for 40.
+    pub width: usize,
+    /// Whether it is of ASCII alone; what is not is escaped.
+    pub ascii: bool,
+}

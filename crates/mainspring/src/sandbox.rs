@@ -50,8 +50,13 @@ fn obey(command: Command) -> Result<Answer, Refusal> {
 }
 
 fn refused(execution_id: Option<&str>, refusal: &Refusal) -> Answer {
-    let _ = writeln!(std::io::stderr().lock(), "workflow: {}", refusal.failure.message);
+    say(&refusal.failure.message);
     (refusal.exit, envelope::of_refusal(execution_id, &refusal.failure))
+}
+
+/// A word to whoever reads along, if anybody does.
+fn say(message: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "workflow: {message}");
 }
 
 /// The folder of one execution, beside those of others. Its name is the execution's, with what a folder's name cannot

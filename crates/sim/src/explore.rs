@@ -1,1 +1,134 @@
-//! Seeded exploration: to come in a moment.
+//! Looks for workflows and misfortunes under which a rule breaks: everything is made from a seed.
+//!
+//! A seed makes a workflow, what the world answers, what arrives, and what goes wrong. Its run must keep every rule of
+//! the simulator, the same seed must give the same bytes twice, and a run in which no call is killed must write the
+//! journal of the straight one. A failure names its seed, which is all it takes to see it again.
+
+mod workflow;
+
+use std::ops::Range;
+
+use mainspring_kernel::{
+    definition::compile,
+    document::Document,
+    json,
+    value::Value,
+};
+
+use crate::{
+    case::other_journal,
+    faults::{Dice, Faults},
+    run::{Broken, Finished, run},
+    setup::Setup,
+};
+
+/// What was looked at and what was found.
+#[derive(Debug, Clone, Default)]
+pub struct Explored {
+    /// Seeds.
+    pub seeds: u64,
+    /// Frames that were written in their straight runs.
+    pub frames: u64,
+    /// Calls that were made in their straight runs.
+    pub calls: u64,
+    /// Executions that ended in their straight runs, and did not only come to rest.
+    pub ended: u64,
+    /// What broke.
+    pub found: Vec<Found>,
+}
+
+/// A rule that broke.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The seed that shows it.
+    pub seed: u64,
+    /// Which rule, and how.
+    pub why: String,
+    /// The workflow, as JSON.
+    pub definition: String,
+    /// The journal up to there, as a picture; empty if there is none.
+    pub picture: String,
+}
+
+impl std::fmt::Display for Found {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "seed {}: {}\n{}\n{}", self.seed, self.why, self.definition, self.picture)
+    }
+}
+
+/// Looks at a range of seeds.
+pub fn explore(seeds: Range<u64>) -> Explored {
+    let mut explored = Explored::default();
+    for seed in seeds {
+        explored.seeds += 1;
+        let mut dice = Dice::new(seed);
+        let made = workflow::make(&mut dice);
+        let found = |broken: Broken| Found {
+            seed,
+            why: broken.why,
+            definition: json::pretty(&made.definition),
+            picture: broken.picture,
+        };
+        match setup(&made) {
+            Err(why) => explored.found.push(found(Broken { why, picture: String::new() })),
+            Ok(setup) => match look(&setup, random_faults(&mut dice), seed) {
+                Err(broken) => explored.found.push(found(broken)),
+                Ok(straight) => {
+                    explored.frames += straight.frames.len() as u64;
+                    explored.calls += straight.calls.len() as u64;
+                    explored.ended += u64::from(straight.state.ended_at.is_some());
+                }
+            },
+        }
+    }
+    explored
+}
+
+fn setup(made: &workflow::Made) -> Result<Setup, String> {
+    let compiled = compile(&Document::placeless(made.definition.clone())).map_err(|problems| {
+        let problems: String = problems.iter().map(|problem| format!("\n{problem}")).collect();
+        format!("the workflow that was made is refused:{problems}")
+    })?;
+    Ok(Setup::new(compiled.plan, made.given.clone()))
+}
+
+/// Runs a workflow straight, with everything that loses no call, and with calls that are killed.
+fn look(setup: &Setup, faults: Faults, seed: u64) -> Result<Finished, Broken> {
+    let broken = |why: String| Broken { why, picture: String::new() };
+    let straight = run(setup, Faults::NONE, seed)?;
+    let harmless = run(setup, Faults { kill_before_input: 0, ..faults }, seed)
+        .map_err(|broken| Broken { why: format!("{} (with {faults:?})", broken.why), ..broken })?;
+    if let Some(other) = other_journal(&straight, &harmless) {
+        return Err(broken(format!("{other} (with {faults:?})")));
+    }
+    let killing = || run(setup, faults, seed).map_err(|broken| Broken { why: format!("{} (with {faults:?})", broken.why), ..broken });
+    let (one, other) = (killing()?, killing()?);
+    match other_journal(&one, &other) {
+        Some(other) => Err(broken(format!("the same seed gives other bytes: {other}"))),
+        None => Ok(straight),
+    }
+}
+
+fn random_faults(dice: &mut Dice) -> Faults {
+    let mut percent = |choices: &[u8]| *dice.pick(choices);
+    const OFTEN: [u8; 6] = [0, 0, 10, 30, 60, 100];
+    const SOMETIMES: [u8; 5] = [0, 0, 10, 30, 60];
+    Faults {
+        crash_before_input: percent(&OFTEN),
+        kill_before_input: percent(&[0, 5, 15, 40]),
+        deliver_twice: percent(&OFTEN),
+        deliver_again: percent(&OFTEN),
+        deliver_late: percent(&SOMETIMES),
+        crash_before_commit: percent(&SOMETIMES),
+        crash_after_commit: percent(&SOMETIMES),
+        unknown_written: percent(&SOMETIMES),
+        unknown_not_written: percent(&SOMETIMES),
+        not_written: percent(&SOMETIMES),
+        inbox_again: percent(&[0, 1]) == 1,
+    }
+}
+
+/// What a seed makes, as JSON: for whoever looks into a failure.
+pub fn definition_of(seed: u64) -> Value {
+    workflow::make(&mut Dice::new(seed)).definition
+}

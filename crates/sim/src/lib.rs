@@ -9,6 +9,7 @@ pub mod case;
 mod check;
 pub mod explore;
 mod faults;
+mod invariants;
 mod mirror;
 pub mod picture;
 mod run;

@@ -51,6 +51,7 @@ impl Mirror {
             }
             for stored in new {
                 let frame = self.fold.push(&stored).map_err(|broken| broken.to_string())?;
+                crate::invariants::check(self.state())?;
                 self.number_timers(world);
                 for record in &frame.records {
                     match record {

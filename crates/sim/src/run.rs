@@ -75,6 +75,10 @@ struct Run<'a> {
     inbox: Inbox,
     fate: Fate,
     now: u64,
+    /// The clock of the node: behind the world's only while a node comes back that died over an input.
+    node_now: u64,
+    /// The time of the last arrival that was dealt with.
+    settled_at: u64,
     /// Every input that was taken in, in order.
     log: Vec<Input>,
     /// The input that is on its way into the node.
@@ -100,6 +104,8 @@ impl<'a> Run<'a> {
             mirror: Mirror::new(setup.key, setup.plan.clone()),
             fate: Fate::new(faults, seed),
             now: START_MS,
+            node_now: START_MS,
+            settled_at: START_MS,
             log: Vec::new(),
             delivering: None,
             ticket: Ticket(0),

@@ -52,7 +52,7 @@ impl Setup {
         let key = ExecutionKey::new(START_MS, *b"simulation");
         let stored_plan = stored_plan(&plan);
         let request = Request { execution_id, input, variables, bounds, ..Request::new(plan.clone(), "owner") };
-        Self { key, plan, effects, inbox, start: request.start(key, stored_plan.hash), stored_plan }
+        Self { key, plan, effects, inbox, start: request.start(key), stored_plan }
     }
 
     /// The start, as it is handed to a shard: as often as the world likes.

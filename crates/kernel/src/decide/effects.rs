@@ -8,7 +8,6 @@ use crate::{
     effect::Outcome,
     failure::{Class, Failure},
     hash::Hash,
-    input::Timer,
     instance::Instance,
     limits::{OUTPUT_BYTES_MAX, VALUE_BYTES_MAX},
     plan::{OnInterrupted, Work},
@@ -156,7 +155,7 @@ impl Decider<'_> {
     }
 
     fn is_past_deadline(&self, at: u64) -> bool {
-        self.state.timers.iter().any(|(deadline, timer)| *timer == Timer::Deadline && at >= *deadline)
+        self.state.deadline.is_some_and(|deadline| at >= deadline)
     }
 
     /// What decides the jitter of a delay: the work and the attempt, so that a replay draws the same.

@@ -26,6 +26,12 @@ const DECLARING_COMMANDS: [&[u8]; 5] = [b"declare", b"typeset", b"local", b"read
 /// Commands that take names of variables, and evaluate the subscripts in them.
 const NAMING_COMMANDS: [&[u8]; 4] = [b"unset", b"read", b"wait", b"getopts"];
 
+/// Commands whose words are judged one by one.
+const JUDGED_COMMANDS: [&[u8]; 14] = [
+    b"declare", b"typeset", b"local", b"readonly", b"export", b"read", b"printf", b"test", b"[", b"env", b"exec", b"command",
+    b"builtin", b"xargs",
+];
+
 /// Variables whose values bash expands or runs as commands.
 const CODE_VARIABLES: [&[u8]; 9] =
     [b"PS0", b"PS1", b"PS2", b"PS4", b"PROMPT_COMMAND", b"BASH_ENV", b"ENV", b"BASH_ALIASES", b"BASH_CMDS"];
@@ -92,6 +98,7 @@ impl Lexer<'_> {
             }
             self.variables.set(word.name(), word.marks.clone());
         }
+        self.judge_braces(command);
         self.judge_name(command);
         let unwrapped = interpreters::unwrap(command);
         if let Some((name, rest)) = unwrapped.split_first() {
@@ -107,9 +114,19 @@ impl Lexer<'_> {
         }
     }
 
+    /// Braces in words that matter one by one: `{eval,a}`, `bash {-c,…}`.
+    fn judge_braces(&mut self, command: &[&Word]) {
+        let (Some(first), Some(last)) = (command.first(), command.last()) else { return };
+        let matters = |word: &&Word| JUDGED_COMMANDS.contains(&&word.text[..]) || interpreters::is_interpreter(word);
+        if first.is_braced || (command.iter().any(|word| word.is_braced) && command.iter().any(matters)) {
+            self.refuse(first.marks.start..last.marks.end, Place::Unclear);
+        }
+    }
+
     /// The value of a reference may choose neither the command nor, behind a wrapper, where its name begins.
     fn judge_name(&mut self, command: &[&Word]) {
-        let Some(name) = command.first() else { return };
+        let vanishing = command.iter().take_while(|word| word.can_vanish() && word.is_spread).count();
+        let Some(name) = command.get(vanishing) else { return };
         if name.has_marks() {
             return self.refuse(name.marks.clone(), Place::CommandName);
         }
@@ -117,7 +134,7 @@ impl Lexer<'_> {
             return;
         }
         let mut before: &[u8] = b"";
-        for word in &command[1..] {
+        for word in &command[vanishing + 1..] {
             let takes_value = matches!(before, b"-u" | b"-g" | b"-n" | b"-a");
             if word.begins_dynamic && word.has_marks() && !takes_value {
                 self.refuse(word.marks.clone(), Place::CommandName);

@@ -31,6 +31,12 @@ impl Lexer<'_> {
                 self.open(expression(ExpressionEnd::Subscript), Some(Place::Subscript));
             }
             b'?' | b'*' | b'+' | b'@' | b'!' if self.peek(1) == Some(b'(') => self.open_glob(),
+            b'{' if self.peek(1) != Some(b'}') => {
+                if let Some(word) = self.word() {
+                    word.is_braced = true;
+                }
+                self.literal(byte);
+            }
             byte => self.literal(byte),
         }
     }

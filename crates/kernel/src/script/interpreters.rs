@@ -29,7 +29,8 @@ impl Wrapper {
                 Some(Self::Command)
             }
             b"timeout" | b"nice" | b"ionice" | b"stdbuf" | b"chroot" | b"flock" | b"unshare" | b"nsenter" | b"ssh"
-            | b"docker" | b"podman" | b"kubectl" | b"busybox" | b"find" => Some(Self::Operands),
+            | b"docker" | b"podman" | b"kubectl" | b"busybox" | b"find" | b"time" | b"strace" | b"ltrace" | b"watch"
+            | b"gosu" | b"taskset" | b"chrt" | b"systemd-run" | b"unbuffer" | b"bwrap" | b"firejail" | b"tini" => Some(Self::Operands),
             b"xargs" | b"parallel" => Some(Self::Arguments),
             _ => None,
         }
@@ -157,11 +158,17 @@ struct Reading {
     is_done: bool,
 }
 
-/// The command inside `command` and `builtin`, with its arguments.
+/// Whether a word is the name of a program that runs code.
+pub(super) fn is_interpreter(word: &Word) -> bool {
+    Interpreter::of(word).is_some()
+}
+
+/// The command inside `command` and `builtin`, with its arguments. An expansion of nothing leaves the name to the next
+/// word.
 pub(super) fn unwrap<'a, 'b>(command: &'a [&'b Word]) -> &'a [&'b Word] {
     let mut rest = command;
     while let Some((name, arguments)) = rest.split_first()
-        && matches!(&name.text[..], b"command" | b"builtin")
+        && (matches!(&name.text[..], b"command" | b"builtin") || name.can_vanish())
     {
         let options = arguments.iter().take_while(|word| word.text.starts_with(b"-")).count();
         rest = &arguments[options..];
@@ -174,7 +181,7 @@ impl Lexer<'_> {
     /// redirections.
     pub(super) fn judge_interpreters(&mut self, command: &[&Word], words: &[Word]) {
         let Some(name) = command.first() else { return };
-        let wrapper = Wrapper::of(name);
+        let wrapper = if name.can_vanish() { Some(Wrapper::Command) } else { Wrapper::of(name) };
         if name.is_dynamic {
             self.judge_interpreter(&Interpreter::OTHER, &command[1..], words, true);
         }

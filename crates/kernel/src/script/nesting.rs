@@ -146,6 +146,8 @@ pub(super) struct Word {
     pub(super) begins_dynamic: bool,
     /// Whether there is an expansion outside quotes other than a reference, which can give several words.
     pub(super) is_spread: bool,
+    /// Whether braces in it can make several words of it.
+    pub(super) is_braced: bool,
     /// Whether there is a `<( )` in it.
     pub(super) has_process: bool,
     /// Whether it has the form of an assignment.
@@ -205,6 +207,7 @@ impl Word {
             is_dynamic: false,
             begins_dynamic: false,
             is_spread: false,
+            is_braced: false,
             has_process: false,
             assigns: false,
             is_compound: false,
@@ -236,6 +239,11 @@ impl Word {
     /// Its text if it is nothing but that: only such a word can be a reserved one.
     pub(super) fn bare(&self) -> Option<&[u8]> {
         (!self.is_quoted && !self.is_dynamic).then_some(&self.text[..])
+    }
+
+    /// Whether nothing may be left of it, so that the next word takes its place.
+    pub(super) fn can_vanish(&self) -> bool {
+        self.is_dynamic && self.text.is_empty() && !self.has_marks()
     }
 
     /// Whether a reference stands in it.

@@ -94,6 +94,7 @@ fn values_may_be_data_of_inner_scripts() {
         ("export A=@vars.x; local b='@vars.x'", r#"export A="${R0}"; local b=''"${R0}"''"#),
         ("declare -a l=(@vars.x); printf '%s' @vars.x", r#"declare -a l=("${R0}"); printf '%s' "${R0}""#),
         ("mapfile -t a <<< @vars.x; read -r b <<< @vars.x", r#"mapfile -t a <<< "${R0}"; read -r b <<< "${R0}""#),
+        ("cp -- @vars.x{,.old}; find . -name @vars.x -exec sh {} +", r#"cp -- "${R0}"{,.old}; find . -name "${R0}" -exec sh {} +"#),
         ("env A=@vars.x sudo -u @vars.user id", r#"env A="${R0}" sudo -u "${R1}" id"#),
     ]);
 }
@@ -192,6 +193,8 @@ fn arguments_that_are_evaluated_are_refused() {
             "if true; then eval @vars.x; fi",
             "coproc N { let @vars.x; }",
             "> /dev/null eval @vars.x",
+            "$unset eval @vars.x",
+            "\"${none[@]}\" eval @vars.x",
         ],
     );
     check_refused(
@@ -230,7 +233,7 @@ fn arguments_that_are_evaluated_are_refused() {
         ],
     );
     check_refused(Place::Option, &["printf @vars.x a", "printf -va[@vars.x] a", "[ @vars.x @vars.y ]", "[ $(echo @vars.x) ]", "test ! @vars.x \"$B\""]);
-    check_refused(Place::CommandName, &["@vars.x a", "'@vars.x'", "a=1 ./@vars.x", "exec @vars.x", "env -i A=b @vars.x", "@vars.x() { :; }"]);
+    check_refused(Place::CommandName, &["@vars.x a", "'@vars.x'", "a=1 ./@vars.x", "exec @vars.x", "env -i A=b @vars.x", "@vars.x() { :; }", "$unset @vars.x"]);
 }
 
 #[test]
@@ -269,6 +272,7 @@ fn code_for_other_interpreters_is_refused() {
             "source @vars.x",
             "echo @vars.x | xargs -I{} sh -c 'echo {}'",
             "echo @vars.x | xargs sh -c",
+            "\\time sh <<< @vars.x",
         ],
     );
     check_refused(Place::Option, &["bash @vars.a @vars.b", "python3 @vars.x", "perl -M@vars.x -e 1"]);
@@ -292,6 +296,9 @@ fn what_is_not_sure_is_refused() {
             "cat <<E $(echo\n) @vars.x",
             "!(a) @vars.x",
             "alias a=b; a @vars.x",
+            "{eval,a} @vars.x",
+            "[ {-v,@vars.x} ]",
+            "bash {-c,'echo @vars.x'}",
             "[[ (a = b)]]\neval @vars.x\n[[ c ]]",
             "\0 echo @vars.x",
         ],

@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::{Args, ValueHint};
-use mainspring_engine::{EngineError, Reach, inbox, request::Request};
+use mainspring_engine::{Engine, EngineError, Reach, Submitted, inbox, request::Request};
 use mainspring_kernel::{
     json,
     key::ExecutionKey,
@@ -74,27 +74,30 @@ pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exi
     if run.detach {
         return detach(request, global);
     }
-    let (hash, title) = (request.plan.workflow_hash, title(&request));
     block_on(async {
         let engine = engine(global, Reach::named()).await.map_err(|refusal| held(refusal, &run.file))?;
-        let submitted = engine.submit(request).await?;
-        let (key, existed) = (submitted.execution, submitted.existed);
-        let state = engine.state(key)?;
-        if existed && state.plan.workflow_hash != hash {
-            let message = format!("an execution of this name was begun with another definition, {}", state.plan.workflow_hash.prefixed());
-            return Err(Refusal::contract("hash_mismatch", message));
-        }
-        engine.attend(key);
-        if !global.json {
-            let id = state.start.as_ref().map(|start| start.execution_id.clone()).unwrap_or_default();
-            let again = if existed { ", which exists" } else { "" };
-            anstream::println!("{} {}", bold(&title), dim(&format!("{id}{again}")));
-        }
-        let gates = if run.yes { Gates::Approve } else { Gates::Ask };
-        let exit = follow(&engine, key, gates, global, terminal).await;
+        let exit = attached(&engine, request, run.yes, global, terminal).await;
         engine.drain().await;
         exit
     })
+}
+
+async fn attached(engine: &Engine, request: Request, yes: bool, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    let (hash, title) = (request.plan.workflow_hash, title(&request));
+    let Submitted { execution, existed } = engine.submit(request).await?;
+    let state = engine.state(execution)?;
+    if state.plan.workflow_hash != hash {
+        let message = format!("an execution of this name was begun with another definition, {}", state.plan.workflow_hash.prefixed());
+        return Err(Refusal::contract("hash_mismatch", message));
+    }
+    engine.attend(execution);
+    if !global.json {
+        let id = state.start.as_ref().map(|start| start.execution_id.clone()).unwrap_or_default();
+        let again = if existed { ", which exists" } else { "" };
+        anstream::println!("{} {}", bold(&title), dim(&format!("{id}{again}")));
+    }
+    let gates = if yes { Gates::Approve } else { Gates::Ask };
+    follow(engine, execution, gates, global, terminal).await
 }
 
 fn request(run: &Run, plan: Arc<mainspring_kernel::plan::Plan>) -> Result<Request, Refusal> {

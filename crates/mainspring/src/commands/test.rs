@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use mainspring_kernel::{json::compact, value::Value};
+use mainspring_sim::{CaseReport, run_case, scenario};
 
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
-    terminal::Terminal,
+    terminal::{Terminal, dim, printable, status},
 };
 
 /// Run scenarios.
@@ -16,9 +18,56 @@ pub(crate) struct Test {
     /// Files, or folders that are searched for *.scenario.json and *.scenario.yaml
     #[arg(required = true, value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
+    /// Only cases whose names contain this
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Show the journal of every case
+    #[arg(long, short)]
+    verbose: bool,
 }
 
-/// Runs every case in every mode.
-pub(crate) fn test(_: &Test, _: &Global, _: &Terminal) -> Result<Exit, Refusal> {
-    Err(Refusal::internal("not_joined", "to be joined with the simulator"))
+/// Runs every case in every mode. Nothing is run before every file could be read.
+pub(crate) fn test(test: &Test, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+    let unreadable = |error: scenario::Unreadable| Refusal::bad_input("bad_scenario", error.to_string());
+    let files = scenario::find(&test.paths).map_err(unreadable)?;
+    let mut cases = Vec::new();
+    for file in &files {
+        cases.extend(scenario::read(file).map_err(unreadable)?);
+    }
+    if let Some(only) = &test.only {
+        cases.retain(|case| case.name.contains(only));
+    }
+    if cases.is_empty() {
+        return Err(Refusal::bad_input("no_scenarios", "no cases were found; a scenario is a file named *.scenario.json or *.scenario.yaml"));
+    }
+    let failed = cases.iter().map(run_case).filter(|report| !show(report, test.verbose, global)).count();
+    if !global.json {
+        println!("\n{} passed, {failed} failed", cases.len() - failed);
+    }
+    Ok(if failed == 0 { Exit::Fine } else { Exit::NotSo })
+}
+
+/// Shows what came of a case; true if everything holds.
+fn show(report: &CaseReport, verbose: bool, global: &Global) -> bool {
+    let holds = report.holds();
+    if global.json {
+        let failures: Vec<Value> = report.failures.iter().map(|failure| failure.as_str().into()).collect();
+        let line = Value::map([("name", report.name.as_str().into()), ("ok", holds.into()), ("failures", failures.into())]);
+        println!("{}", compact(&line));
+        return holds;
+    }
+    let word = if holds { status("ok") } else { status("failed") };
+    let ways = dim(&format!("{} ways", report.modes.len().max(1)));
+    anstream::println!("{word}  {}  {ways}", printable(&report.name));
+    for failure in &report.failures {
+        anstream::println!("{}", indent(&printable(failure)));
+    }
+    if let Some(mode) = report.modes.first().filter(|_| verbose) {
+        anstream::println!("{}", indent(&printable(&mode.picture)));
+    }
+    holds
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("      {line}")).collect::<Vec<_>>().join("\n")
 }

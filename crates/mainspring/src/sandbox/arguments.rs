@@ -128,16 +128,22 @@ pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Parsed {
     let message = error.render().to_string().trim().trim_start_matches("error: ").to_string();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            print!("{}", error.render());
+            show(&error.render());
             Parsed::Shown(Exit::Fine)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-            print!("{}", CommandLine::command().render_help());
+            show(&CommandLine::command().render_help());
             Parsed::Shown(Exit::Fine)
         }
         ErrorKind::MissingRequiredArgument => Parsed::Refused(Refusal::contract("missing_flag", message)),
         _ => Parsed::Refused(Refusal::bad_input("bad_arguments", message)),
     }
+}
+
+/// To a reader that may have gone, as `workflow --help | head -1` does.
+fn show(text: &clap::builder::StyledStr) {
+    use std::io::Write;
+    let _ = write!(std::io::stdout().lock(), "{text}");
 }
 
 fn decision() -> impl clap::builder::TypedValueParser<Value = Decision> {

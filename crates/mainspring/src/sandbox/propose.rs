@@ -5,7 +5,7 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use super::{Answer, arguments::Propose};
+use super::{Answer, arguments::Propose, say};
 use crate::exit::Exit;
 
 /// Answers that nothing is proposed.
@@ -14,7 +14,7 @@ pub(super) fn propose(propose: &Propose) -> Answer {
         "proposing a change to the workflow `{}` ({}: {:?}) needs a model, and this build has no access to one",
         propose.workflow_id, propose.base_hash, propose.intent
     );
-    eprintln!("workflow: {message}");
+    say(&message);
     let envelope = Value::map([
         ("ok", false.into()),
         ("status", "proposal_failed".into()),

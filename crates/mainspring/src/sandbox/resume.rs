@@ -17,7 +17,7 @@ use super::{
     block_on, home,
     run::{Beginning, open, to_its_rest},
 };
-use crate::{exit::Refusal, place};
+use crate::{exit::Refusal, place, runner::Signals};
 
 /// Decides, and goes on until the execution has ended or nothing but gates is left.
 pub(super) fn resume(resume: &Resume) -> Result<Answer, Refusal> {
@@ -48,10 +48,11 @@ pub(super) fn resume(resume: &Resume) -> Result<Answer, Refusal> {
     drop((loader, store));
     place::workspace(&workspace)?;
     block_on(async {
+        let mut signals = Signals::new()?;
         let engine = open(home, &workspace).await?;
         let decided = engine.decide(row.key, instance, gate, resume.decision, &place::user(), Value::Null).await;
         let answer = match decided {
-            Ok(true) => to_its_rest(&engine, row.key, Beginning::Resumed(from)).await,
+            Ok(true) => to_its_rest(&engine, row.key, Beginning::Resumed(from), &mut signals).await,
             Ok(false) => Err(mismatch("the gate was decided meanwhile")),
             Err(error) => Err(error.into()),
         };

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use mainspring_engine::{Engine, Options, Reach, home::Home, keys, request::Request};
+use mainspring_engine::{Engine, EngineError, Options, Reach, home::Home, keys, request::Request};
 use mainspring_kernel::{
     definition::compile,
     diagnostic::{Diagnostic, Severity},
@@ -13,13 +13,13 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use super::{Answer, arguments::Run, block_on, home, payload};
+use super::{Answer, arguments::Run, block_on, home, payload, say};
 use crate::{
     bounded, envelope,
     events::{self, Events},
     exit::{self, Exit, Refusal},
     place,
-    runner::{self, Followed, Standing},
+    runner::{self, Followed, Signals, Standing},
 };
 
 /// Runs an execution until it has ended or nothing but gates is left.
@@ -48,20 +48,22 @@ pub(super) fn run(run: &Run) -> Result<Answer, Refusal> {
         ..Request::new(plan, place::user())
     };
     block_on(async {
+        let mut signals = Signals::new()?;
         let engine = open(home, &workspace).await?;
-        let answer = started(&engine, request).await;
+        let answer = started(&engine, request, &mut signals).await;
         engine.drain().await;
         answer
     })
 }
 
-/// An engine on the folder of one execution.
+/// An engine on the folder of one execution. It goes on with nothing by itself: what is there is first compared with what
+/// is asked for.
 pub(super) async fn open(home: Home, workspace: &Path) -> Result<Engine, Refusal> {
     let key = keys::load_or_create(&place::key_file(&[workspace, home.folder()]))?;
-    Ok(Engine::open(Options { home, key, reach: Reach::All }, runner::executors).await?)
+    Ok(Engine::open(Options { home, key, reach: Reach::named() }, runner::executors).await?)
 }
 
-async fn started(engine: &Engine, request: Request) -> Result<Answer, Refusal> {
+async fn started(engine: &Engine, request: Request, signals: &mut Signals) -> Result<Answer, Refusal> {
     let (wanted, id) = (request.plan.workflow_hash, request.execution_id.clone().unwrap_or_default());
     let submitted = engine.submit(request).await?;
     if submitted.existed {
@@ -70,7 +72,7 @@ async fn started(engine: &Engine, request: Request) -> Result<Answer, Refusal> {
             return Err(hash_mismatch(&format!("the execution `{id}` was begun with"), pinned, wanted));
         }
     }
-    to_its_rest(engine, submitted.execution, Beginning::Shown).await
+    to_its_rest(engine, submitted.execution, Beginning::Shown, signals).await
 }
 
 /// Whether the events that were before are told.
@@ -82,9 +84,18 @@ pub(super) enum Beginning {
     Resumed(u64),
 }
 
-/// Follows an execution to its rest, with its events on standard error, and gives its envelope.
-pub(super) async fn to_its_rest(engine: &Engine, key: ExecutionKey, beginning: Beginning) -> Result<Answer, Refusal> {
+/// Follows an execution to its rest, with its events on standard error, and gives its envelope. `signals` were heard since
+/// before anything was begun: none that asks to stop is missed.
+pub(super) async fn to_its_rest(
+    engine: &Engine,
+    key: ExecutionKey,
+    beginning: Beginning,
+    signals: &mut Signals,
+) -> Result<Answer, Refusal> {
     let mut watch = engine.watch(key);
+    // After the watch: an execution that turns out to be broken closes it.
+    engine.attend(key);
+    refuse_quarantined(engine, key)?;
     let mut told = Vec::new();
     let from = runner::standing(engine, key, |frame, _| told.push(frame.clone()))?;
     let id = from.state.start.as_ref().map(|start| start.execution_id.clone()).unwrap_or_default();
@@ -98,15 +109,28 @@ pub(super) async fn to_its_rest(engine: &Engine, key: ExecutionKey, beginning: B
         let told = frame.records.iter().filter_map(|record| events.of_record(record, frame.now));
         told.filter(|_| is_new).for_each(|event| events::print(&event));
     }
-    let followed = runner::follow(engine, &mut watch, &from, |_, record, now| {
+    let follow = runner::follow(engine, &mut watch, &from, |_, record, now| {
         events.of_record(record, now).iter().for_each(events::print);
     });
-    match followed.await? {
+    let followed = tokio::select! {
+        biased;
+        () = signals.any() => Ok(Followed::Interrupted),
+        followed = follow => followed,
+    };
+    match followed? {
         Followed::Rests => Ok(rested(&runner::standing(engine, key, |_, _| ())?, &events, engine)),
         Followed::Interrupted => {
             engine.drain().await;
             Ok(interrupted(&runner::standing(engine, key, |_, _| ())?, engine))
         }
+    }
+}
+
+/// Nothing goes on with what is set aside: following it would never end.
+fn refuse_quarantined(engine: &Engine, key: ExecutionKey) -> Result<(), EngineError> {
+    match engine.store().head(key)?.and_then(|head| head.quarantined) {
+        Some(why) => Err(EngineError::Quarantined(why)),
+        None => Ok(()),
     }
 }
 
@@ -127,7 +151,7 @@ fn interrupted(standing: &Standing, engine: &Engine) -> Answer {
         map.insert("status".into(), "failed".into());
         map.insert("error".into(), Failure::new(Class::Unavailable, "interrupted", message).to_value());
     }
-    eprintln!("workflow: {message}");
+    say(message);
     (Exit::Failed, envelope)
 }
 

@@ -1,5 +1,7 @@
 //! `workflow validate`: whether a definition compiles, its hash, and the order of its steps.
 
+use std::io::Write;
+
 use mainspring_kernel::{
     definition::compile,
     diagnostic::{Diagnostic, Severity},
@@ -26,7 +28,8 @@ pub(super) fn validate(validate: &Validate) -> Result<Answer, Refusal> {
         Err(diagnostics) => {
             let source = String::from_utf8_lossy(&text);
             for diagnostic in &diagnostics {
-                eprint!("{}", diagnostic.render(&source));
+                // A reader that has gone does not change what is answered.
+                let _ = write!(std::io::stderr().lock(), "{}", diagnostic.render(&source));
             }
             (Exit::BadInput, invalid(&diagnostics))
         }

@@ -29,10 +29,11 @@ impl Run<'_> {
         while self.next_arrival().is_some() {
             self.misfortune()?;
             let Some((at, arrival)) = self.next_arrival() else { break };
-            self.now = at;
+            (self.now, self.node_now) = (at, at);
             let frames = self.mirror.frames.len();
             self.arrive(arrival)?;
             self.timers_again(frames)?;
+            self.settled_at = at;
             arrivals += 1;
             if arrivals > ARRIVALS_MAX {
                 return Err(format!("after {ARRIVALS_MAX} inputs the execution still moves"));
@@ -90,10 +91,10 @@ impl Run<'_> {
         let faults = self.fate.faults;
         if self.fate.strikes(faults.kill_before_input) {
             self.world.kill();
-            self.recover()?;
+            self.recover(self.now)?;
         }
         if self.fate.strikes(faults.crash_before_input) {
-            self.recover()?;
+            self.recover(self.now)?;
         }
         if self.fate.strikes(faults.deliver_late) && !self.log.is_empty() {
             let place = self.fate.below(self.log.len() as u64) as usize;

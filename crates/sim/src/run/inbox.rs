@@ -143,7 +143,7 @@ impl Run<'_> {
             What::Tick => self.hand_in(Event::Wake),
             What::Crash => {
                 self.world.kill();
-                self.recover()
+                self.recover(self.now)
             }
             What::Cancel { reason, by } => self.deliver(Input::Cancel { reason, by }),
             What::Signal { name, payload } => self.deliver(Input::Signal { id: format!("inbox-{place}"), name, payload }),

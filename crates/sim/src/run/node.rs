@@ -70,7 +70,7 @@ impl Run<'_> {
     }
 
     pub(super) fn hand_in(&mut self, event: Event) -> Result<(), String> {
-        self.node.handle(self.now, event);
+        self.node.handle(self.node_now, event);
         self.settle()
     }
 
@@ -79,24 +79,29 @@ impl Run<'_> {
             Input::Start(_) => Event::Submit(Box::new(self.setup.submission(ticket))),
             input => Event::Take(self.setup.key, Queued { input, letter: None, ticket }),
         };
-        self.node.handle(self.now, event);
+        self.node.handle(self.node_now, event);
     }
 
     fn settle(&mut self) -> Result<(), String> {
         match self.pump()? {
             Pumped::Quiet => Ok(()),
-            Pumped::Crashed => self.recover(),
+            // What was on its way in is delivered again, before anything else that is due at this time.
+            Pumped::Crashed => self.recover(self.settled_at),
         }
     }
 
-    /// The node dies and another comes back: it knows nothing but what the store tells it.
-    pub(super) fn recover(&mut self) -> Result<(), String> {
+    /// The node dies and another comes back: it knows nothing but what the store tells it, and looks at what was due by
+    /// a time.
+    pub(super) fn recover(&mut self, by: u64) -> Result<(), String> {
         for _ in 0..TRIES_MAX {
             self.node = fresh(&self.store)?;
             self.stalls = 0;
             let due = self.store.due(SIMULATED_PARTITION, u64::MAX, DUE_MAX).map_err(|error| error.to_string())?;
-            self.node.handle(self.now, Event::Due(due));
-            if self.pump()? == Pumped::Quiet {
+            self.node_now = by;
+            self.node.handle(by, Event::Due(due));
+            let pumped = self.pump();
+            self.node_now = self.now;
+            if pumped? == Pumped::Quiet {
                 return Ok(());
             }
         }
@@ -115,7 +120,7 @@ impl Run<'_> {
                 }
                 Output::Load(execution) => {
                     let answer = Box::new(self.loader.load(execution));
-                    self.node.handle(self.now, Event::Loaded(execution, answer));
+                    self.node.handle(self.node_now, Event::Loaded(execution, answer));
                 }
                 Output::Perform { instance, attempt, .. } => self.world.perform(self.now, &instance, &attempt)?,
                 Output::Stop { instance, attempt, .. } => self.world.stop(self.now, &instance, attempt)?,
@@ -140,9 +145,12 @@ impl Run<'_> {
         let is_written = !matches!(fault, CommitFault::CrashBefore | CommitFault::UnknownNotWritten | CommitFault::NotWritten);
         let mut answer = if is_written { self.store.commit(batch) } else { Ok(Vec::new()) };
         let new = self.mirror.catch_up(&self.store, &mut self.world)?;
+        let has_written = !new.is_empty();
         self.note_new_frames(new);
         match fault {
-            CommitFault::CrashBefore | CommitFault::CrashAfter => return Ok(Pumped::Crashed),
+            CommitFault::CrashBefore => return Ok(Pumped::Crashed),
+            // A commit that was refused would be made and refused again for ever.
+            CommitFault::CrashAfter if has_written => return Ok(Pumped::Crashed),
             CommitFault::UnknownWritten | CommitFault::UnknownNotWritten => {
                 answer = Err(CommitError::Unknown("the answer was lost".into()));
             }
@@ -150,9 +158,9 @@ impl Run<'_> {
                 self.stalls += 1;
                 answer = Err(CommitError::NotWritten("the disk is full".into()));
             }
-            CommitFault::None => {}
+            CommitFault::CrashAfter | CommitFault::None => {}
         }
-        self.node.handle(self.now, Event::Committed { flight, answer });
+        self.node.handle(self.node_now, Event::Committed { flight, answer });
         Ok(Pumped::Quiet)
     }
 
@@ -182,7 +190,7 @@ impl Run<'_> {
             None => return Err(format!("attempt {number} of `{}` is adopted and never began", attempt.step)),
         };
         let execution = self.setup.key;
-        self.node.handle(self.now, Event::Adopted { execution, instance, attempt: number, was_started });
+        self.node.handle(self.node_now, Event::Adopted { execution, instance, attempt: number, was_started });
         Ok(())
     }
 

@@ -1,0 +1,201 @@
+//! All the text that stands at one step, escaped and in the order of reading, whatever the notation.
+
+use std::borrow::Cow;
+
+use mainspring_kernel::{
+    limits::PARALLEL_DEFAULT,
+    plan::{Gate, Plan, Step, Work},
+    script::VARIABLE_PREFIX,
+    template::Template,
+    value::Value,
+};
+
+use super::{
+    glyphs::Glyphs,
+    remark::{counted, deviations, sources},
+    words::{condition_text, data, duration, fields, prose},
+};
+
+/// The text at a step.
+#[derive(Debug)]
+pub(super) struct Caption {
+    /// Its name.
+    pub id: String,
+    /// What sort of step it is, with what belongs to that: `bash`, `sleep 1m 30s`, `if @vars.publish`.
+    pub kind: String,
+    /// What it does, a line for each thought.
+    pub body: Vec<String>,
+    /// What else differs from the ordinary, in pieces.
+    pub remarks: Vec<String>,
+}
+
+impl Caption {
+    /// The text at a step of a plan.
+    pub(super) fn of(plan: &Plan, step: &Step, glyphs: &Glyphs) -> Self {
+        let mut body: Vec<String> = step.when.iter().map(|when| format!("when {}", condition_text(when))).collect();
+        body.extend(work(&step.work, glyphs));
+        let mut remarks = Vec::new();
+        let sources = sources(step);
+        if !sources.is_empty() {
+            remarks.push(format!("{} {}", glyphs.reads, sources.join(", ")));
+        }
+        remarks.extend(deviations(step));
+        remarks.extend(step.output_variable.as_ref().map(|name| format!("{} {name}", glyphs.writes)));
+        let shown = |texts: Vec<String>| texts.iter().map(|text| glyphs.shown(text)).collect();
+        // The glyphs among the remarks are of the set already, and the ASCII set holds nothing that would be escaped.
+        Self { id: glyphs.shown(&step.id), kind: glyphs.shown(&kind(plan, &step.work)), body: shown(body), remarks: shown(remarks) }
+    }
+
+    /// The remarks in lines of at most so many columns, as far as pieces allow.
+    pub(super) fn remark_lines(&self, width: usize, glyphs: &Glyphs) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for remark in &self.remarks {
+            let columns = super::text::columns;
+            match lines.last_mut() {
+                Some(line) if columns(line) + columns(glyphs.dot) + columns(remark) <= width => {
+                    line.push_str(glyphs.dot);
+                    line.push_str(remark);
+                }
+                _ => lines.push(remark.clone()),
+            }
+        }
+        lines
+    }
+}
+
+fn kind(plan: &Plan, work: &Work) -> String {
+    match work {
+        Work::Effect { effect, params } => match param(params, "tool") {
+            Some(tool) if effect == "tool" => format!("tool {}", prose(&tool)),
+            _ => effect.clone(),
+        },
+        Work::Conditional { condition, .. } => format!("if {}", condition_text(condition)),
+        Work::Parallel { block } => {
+            let (branches, bound) = (plan.block(*block).steps.len(), plan.constraints.max_parallel);
+            let bound = bound.unwrap_or(PARALLEL_DEFAULT) as usize;
+            let at_a_time = if branches > bound { format!(", {bound} at a time") } else { String::new() };
+            format!("parallel, {}{at_a_time}", if branches == 1 { "1 branch".into() } else { format!("{branches} branches") })
+        }
+        Work::Sleep { duration_ms: Template::Literal(Value::Number(ms)) } => {
+            let ms = ms.as_whole().and_then(|ms| u64::try_from(ms).ok());
+            format!("sleep {}", ms.map_or_else(|| "for no whole number".into(), duration))
+        }
+        Work::Sleep { duration_ms } => format!("sleep {} ms", data(duration_ms)),
+        Work::Signal { name } => format!("signal {name}"),
+        Work::Approval(_) | Work::Return { .. } => work.kind().to_string(),
+    }
+}
+
+fn work(work: &Work, glyphs: &Glyphs) -> Vec<String> {
+    match work {
+        Work::Effect { effect, params } => effect_body(effect, params, glyphs).into_iter().collect(),
+        Work::Approval(Gate { prompt, items, .. }) => {
+            let items = fields(items);
+            let mut body = vec![glyphs.quoted(&prose(prompt))];
+            body.extend((!items.is_empty()).then(|| format!("shows {items}")));
+            body
+        }
+        Work::Return { output } => Some(fields(output)).filter(|output| !output.is_empty()).into_iter().collect(),
+        Work::Conditional { .. } | Work::Parallel { .. } | Work::Sleep { .. } | Work::Signal { .. } => Vec::new(),
+    }
+}
+
+/// The parameter that says most, by the effect.
+fn effect_body(effect: &str, params: &Template, glyphs: &Glyphs) -> Option<String> {
+    match effect {
+        "bash" => command(params, glyphs),
+        "tool" => param(params, "arguments").map(|arguments| fields(&arguments)).filter(|text| !text.is_empty()),
+        "agent" => param(params, "goal").map(|goal| glyphs.quoted(&prose(&goal))),
+        "agent_message" => param(params, "content").map(|content| glyphs.quoted(&prose(&content))),
+        _ => Some(fields(params)).filter(|text| !text.is_empty()),
+    }
+}
+
+fn param<'a>(params: &'a Template, key: &str) -> Option<Cow<'a, Template>> {
+    match params {
+        Template::Map(fields) => fields.iter().find(|(name, _)| name == key).map(|(_, field)| Cow::Borrowed(field)),
+        Template::Literal(value) => value.get(key).map(|value| Cow::Owned(Template::Literal(value.clone()))),
+        Template::Whole(_) | Template::Text(_) | Template::List(_) => None,
+    }
+}
+
+/// The line of a script that says what it is about, as its author wrote it: the first that is no comment and no `set`.
+fn command(params: &Template, glyphs: &Glyphs) -> Option<String> {
+    let script = prose(param(params, "command")?.as_ref());
+    let is_preamble = |line: &str| line.starts_with('#') || line.starts_with("set -");
+    let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
+    let telling = lines.clone().find(|line| !is_preamble(line));
+    let line = telling.or_else(|| lines.next())?;
+    let has_more = script.trim() != line;
+    let env = param(params, "env");
+    let line = glyphs.shown(&as_written(line, env.as_deref()));
+    Some(format!("$ {line}{}", if has_more { format!(" {}", glyphs.ellipsis) } else { String::new() }))
+}
+
+/// Puts references back where the compiler has put variables of the environment.
+fn as_written(line: &str, env: Option<&Template>) -> String {
+    let opening = format!("${{{VARIABLE_PREFIX}");
+    let mut written = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find(&opening) {
+        let (before, variable) = rest.split_at(at);
+        let Some((name, after)) = variable.split_once('}') else { break };
+        let reference = env.and_then(|env| param(env, &name[2..]));
+        let (before, after) = match &reference {
+            Some(_) => without_quotes(before, after),
+            None => (before, after),
+        };
+        written.push_str(before);
+        match reference {
+            Some(reference) => written.push_str(&prose(&reference)),
+            None => written.push_str(&format!("{name}}}")),
+        }
+        rest = after;
+    }
+    written.push_str(rest);
+    written
+}
+
+/// Takes away the quotes that the compiler may have put around a variable.
+fn without_quotes<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
+    let pairs = [("'\"", "\"'"), ("\"", "\"")];
+    let stripped = |(open, close): (&str, &str)| Some((before.strip_suffix(open)?, after.strip_prefix(close)?));
+    pairs.into_iter().find_map(stripped).unwrap_or((before, after))
+}
+
+/// The heading of a container that is drawn elsewhere.
+pub(super) fn elsewhere(count: usize, place: usize) -> String {
+    format!("{}, drawn below as [{place}]", counted(count, "step"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_as_written() {
+        let env = Template::Literal(Value::map([("MAINSPRING_REF_0", "@a".into()), ("MAINSPRING_REF_1", "@b.c".into())]));
+        for (prepared, written) in [
+            ("echo \"${MAINSPRING_REF_0}\" x", "echo @a x"),
+            ("echo \"a ${MAINSPRING_REF_1} b\"", "echo \"a @b.c b\""),
+            ("echo 'a '\"${MAINSPRING_REF_0}\"' b' \"${MAINSPRING_REF_1}\"", "echo 'a @a b' @b.c"),
+            ("echo \"${MAINSPRING_REF_7}\"", "echo \"${MAINSPRING_REF_7}\""),
+            ("echo ${MAINSPRING_REF_0", "echo ${MAINSPRING_REF_0"),
+            ("echo ${HOME}", "echo ${HOME}"),
+        ] {
+            assert_eq!(as_written(prepared, Some(&env)), written);
+        }
+    }
+
+    #[test]
+    fn the_telling_line() {
+        for (script, shown) in [
+            ("make", "$ make"),
+            ("#!/bin/bash\nset -eu\n\nmake all\nmake test", "$ make all …"),
+            ("# only words", "$ # only words"),
+        ] {
+            let params = Template::Literal(Value::map([("command", script.into())]));
+            assert_eq!(command(&params, Glyphs::of(false)).as_deref(), Some(shown));
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! How much room steps want. Measured once from the inside out, so that drawing stays linear however deep a plan is.
+
+use mainspring_kernel::plan::{Plan, Work};
+
+use super::{caption::Caption, glyphs::Glyphs, text::columns};
+
+/// Columns of the rail or the mark in front of text, the space included.
+pub(super) const RAIL_COLUMNS: usize = 2;
+
+/// Columns by which lanes that stand below each other are moved to the right.
+pub(super) const INDENT_COLUMNS: usize = 3;
+
+/// Columns between lanes that stand beside each other.
+pub(super) const GAP_COLUMNS: usize = 2;
+
+/// A lane is not drawn beside others if its text would be cut to less than this.
+const LANE_COLUMNS_MIN: usize = 22;
+
+/// A lane with nothing in it still has its label: `├ then ─`.
+const LABEL_COLUMNS: usize = 7;
+
+/// What some steps want.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Extent {
+    /// Columns in which nothing is cut.
+    pub natural: usize,
+    /// Columns in which it is still readable.
+    pub least: usize,
+}
+
+/// The lanes of a container: steps one after another in each.
+pub(super) fn lanes<'p>(plan: &'p Plan, work: &Work) -> Vec<&'p [u32]> {
+    let steps = |block: u32| plan.block(block).steps.as_slice();
+    match work {
+        Work::Parallel { block } => steps(*block).chunks(1).collect(),
+        Work::Conditional { then, otherwise, .. } => vec![steps(*then), otherwise.map_or(&[], steps)],
+        _ => Vec::new(),
+    }
+}
+
+/// The extents of all steps. A container is numbered before what it contains, so this goes backwards.
+pub(super) fn measure(plan: &Plan, captions: &[Caption], glyphs: &Glyphs) -> Vec<Extent> {
+    let mut extents = vec![Extent::default(); plan.steps.len()];
+    for (number, step) in plan.steps.iter().enumerate().rev() {
+        let mut extent = of_caption(&captions[number], glyphs);
+        let inside: Vec<Extent> = lanes(plan, &step.work).into_iter().map(|lane| of_lane(lane, &extents)).collect();
+        if !inside.is_empty() {
+            let gaps = GAP_COLUMNS * (inside.len() - 1);
+            let beside: usize = gaps + inside.iter().map(|lane| lane.least).sum::<usize>();
+            let below = INDENT_COLUMNS + inside.iter().map(|lane| lane.least).max().unwrap_or(0);
+            extent.natural = extent.natural.max(gaps + inside.iter().map(|lane| lane.natural).sum::<usize>());
+            extent.least = extent.least.max(beside.min(below));
+        }
+        extents[number] = extent;
+    }
+    extents
+}
+
+fn of_caption(caption: &Caption, glyphs: &Glyphs) -> Extent {
+    let heading = columns(&caption.id) + 2 + columns(&caption.kind);
+    let remarks = caption.remarks.iter().map(|remark| columns(remark) + columns(glyphs.dot)).sum();
+    let widest = caption.body.iter().map(|line| columns(line)).chain([heading, remarks]).max().unwrap_or(0);
+    let natural = RAIL_COLUMNS + widest;
+    Extent { natural, least: natural.min(LANE_COLUMNS_MIN) }
+}
+
+/// The extent of steps one below the other.
+pub(super) fn of_lane(steps: &[u32], extents: &[Extent]) -> Extent {
+    let label = Extent { natural: LABEL_COLUMNS, least: LABEL_COLUMNS };
+    steps.iter().map(|step| extents[*step as usize]).fold(label, |a, b| Extent {
+        natural: a.natural.max(b.natural),
+        least: a.least.max(b.least),
+    })
+}
+
+/// The columns of lanes beside each other, or nothing where they do not fit. What is left over the least goes first to
+/// those that want little more.
+pub(super) fn share(wanted: &[Extent], width: usize) -> Option<Vec<usize>> {
+    let gaps = GAP_COLUMNS * wanted.len().saturating_sub(1);
+    let least: usize = wanted.iter().map(|lane| lane.least).sum();
+    let mut rest = width.checked_sub(gaps + least)?;
+    let mut columns: Vec<usize> = wanted.iter().map(|lane| lane.least).collect();
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by_key(|lane| wanted[*lane].natural - wanted[*lane].least);
+    for (done, lane) in order.into_iter().enumerate() {
+        let more = (wanted[lane].natural - wanted[lane].least).min(rest / (wanted.len() - done));
+        columns[lane] += more;
+        rest -= more;
+    }
+    Some(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(wanted: &[(usize, usize)], width: usize, expected: Option<&[usize]>) {
+        let wanted: Vec<Extent> = wanted.iter().map(|(least, natural)| Extent { natural: *natural, least: *least }).collect();
+        assert_eq!(share(&wanted, width).as_deref(), expected);
+    }
+
+    #[test]
+    fn sharing() {
+        check(&[(10, 10), (10, 10)], 80, Some(&[10, 10]));
+        check(&[(10, 10), (10, 10)], 22, Some(&[10, 10]));
+        check(&[(10, 10), (10, 10)], 21, None);
+        check(&[(10, 50), (10, 12), (10, 50)], 54, Some(&[19, 12, 19]));
+        check(&[(10, 50), (10, 12)], 80, Some(&[50, 12]));
+        check(&[], 10, Some(&[]));
+    }
+}

@@ -1,0 +1,152 @@
+//! One line of a drawing: text in tones, which become colours or nothing at the very end.
+
+use super::text;
+use anstyle::{AnsiColor, Style};
+
+/// How a piece of a line stands out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    /// As the terminal writes.
+    Plain,
+    /// Names.
+    Strong,
+    /// What may be overlooked: rails, kinds, references.
+    Dim,
+    /// Work in the world.
+    Work,
+    /// Waiting for time or for a message.
+    Wait,
+    /// Waiting for people.
+    Gate,
+    /// Where the way forks or joins.
+    Way,
+    /// Where it ends.
+    End,
+}
+
+impl Tone {
+    fn style(self) -> Style {
+        let colour = |colour: AnsiColor| Style::new().fg_color(Some(colour.into()));
+        match self {
+            Self::Plain => Style::new(),
+            Self::Strong => Style::new().bold(),
+            Self::Dim => Style::new().dimmed(),
+            Self::Work => colour(AnsiColor::Green),
+            Self::Wait => colour(AnsiColor::Blue),
+            Self::Gate => colour(AnsiColor::Yellow).bold(),
+            Self::Way => colour(AnsiColor::Cyan),
+            Self::End => colour(AnsiColor::Magenta),
+        }
+    }
+}
+
+/// Text in tones. It has nothing in it that a terminal obeys.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Line {
+    spans: Vec<(Tone, String)>,
+    columns: usize,
+}
+
+impl Line {
+    /// A line of one piece.
+    pub(super) fn of(tone: Tone, text: impl Into<String>) -> Self {
+        Self::default().with(tone, text)
+    }
+
+    /// The line and one more piece.
+    pub(super) fn with(mut self, tone: Tone, text: impl Into<String>) -> Self {
+        self.push(tone, text);
+        self
+    }
+
+    /// Adds a piece.
+    pub(super) fn push(&mut self, tone: Tone, text: impl Into<String>) {
+        let text = text.into();
+        self.columns += text::columns(&text);
+        self.spans.push((tone, text));
+    }
+
+    /// Adds another line.
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.columns += other.columns;
+        self.spans.append(&mut other.spans);
+    }
+
+    /// Fills up with spaces.
+    pub(super) fn pad(&mut self, columns: usize) {
+        if columns > self.columns {
+            self.push(Tone::Plain, " ".repeat(columns - self.columns));
+        }
+    }
+
+    /// Columns that it takes.
+    pub(super) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// The line within so many columns.
+    pub(super) fn cut(self, width: usize, ellipsis: &str) -> Self {
+        if self.columns <= width {
+            return self;
+        }
+        let room = width.saturating_sub(text::columns(ellipsis));
+        let mut short = Self::default();
+        for (tone, text) in self.spans {
+            let left = room - short.columns;
+            if text::columns(&text) > left {
+                short.push(tone, format!("{}{ellipsis}", text::cut(&text, left, "")));
+                break;
+            }
+            short.push(tone, text);
+        }
+        short
+    }
+
+    /// Writes the line and its end, without spaces before it.
+    pub(super) fn write(&self, colour: bool, out: &mut String) {
+        let blank = |(_, text): &(Tone, String)| text.chars().all(|letter| letter == ' ');
+        let length = self.spans.len() - self.spans.iter().rev().take_while(|span| blank(span)).count();
+        for (at, (tone, text)) in self.spans[..length].iter().enumerate() {
+            let text = if at + 1 == length { text.trim_end_matches(' ') } else { text };
+            let style = tone.style();
+            if colour && style != Style::new() {
+                out.push_str(&format!("{style}{text}{style:#}"));
+            } else {
+                out.push_str(text);
+            }
+        }
+        out.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: Line, plain: &str, coloured: &str) {
+        for (colour, expected) in [(false, plain), (true, coloured)] {
+            let mut out = String::new();
+            line.write(colour, &mut out);
+            assert_eq!(out, format!("{expected}\n"));
+        }
+    }
+
+    #[test]
+    fn writing() {
+        let line = Line::of(Tone::Strong, "a").with(Tone::Plain, " b");
+        check(line.clone(), "a b", "\u{1b}[1ma\u{1b}[0m b");
+        check(line.with(Tone::Dim, "  ").with(Tone::Plain, " "), "a b", "\u{1b}[1ma\u{1b}[0m b");
+        check(Line::of(Tone::Plain, "a  "), "a", "a");
+        check(Line::of(Tone::Plain, "  "), "", "");
+    }
+
+    #[test]
+    fn cutting() {
+        let line = || Line::of(Tone::Plain, "abc").with(Tone::Plain, "def");
+        for (width, expected) in [(6, "abcdef"), (5, "abcd…"), (4, "abc…"), (3, "ab…"), (2, "a…"), (1, "…")] {
+            let cut = line().cut(width, "…");
+            assert!(cut.columns() <= width, "{width}");
+            check(cut, expected, expected);
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! x
+/// x
+pub fn mermaid(_: &mainspring_kernel::plan::Plan) -> String { String::new() }

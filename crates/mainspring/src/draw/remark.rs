@@ -1,0 +1,179 @@
+//! What is worth saying of a step beside what it does: only what differs from the defaults, in pieces of one thought.
+
+use mainspring_kernel::{
+    limits::{AGENT_TIMEOUT_DEFAULT_MS, APPROVAL_TTL_DEFAULT_MS, SHELL_TIMEOUT_DEFAULT_MS, TOOL_TIMEOUT_DEFAULT_MS},
+    plan::{Backoff, Constraints, Decision, Delay, Gate, OnError, OnInterrupted, Retry, Step, Work},
+    reference::Reference,
+};
+
+use super::words::{duration, source};
+
+/// What the compiler gives to steps that say nothing about retries. A test compiles such a step and sees no remark.
+const ATTEMPTS_DEFAULT: u32 = 3;
+const DELAYS_DEFAULT_MS: [u64; 2] = [10_000, 30_000];
+
+/// The bound on growing delays that the compiler writes where none is given.
+const DELAY_BOUND_DEFAULT_MS: u64 = 24 * 3_600_000;
+
+/// What a step reads, each source once and in the order of the text: steps by their ids, `@input` and the like.
+/// Conditions are left out: they are shown, and say it themselves.
+pub(super) fn sources(step: &Step) -> Vec<String> {
+    let mut found: Vec<&Reference> = Vec::new();
+    if !matches!(step.work, Work::Conditional { .. }) {
+        step.work.references(&mut found);
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    found.into_iter().map(source).filter(|source| seen.insert(source.clone())).collect()
+}
+
+/// How a step deviates from the defaults.
+pub(super) fn deviations(step: &Step) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Work::Effect { effect, .. } = &step.work {
+        remarks.extend(step.timeout_ms.filter(|ms| *ms != timeout_default_ms(effect)).map(timeout));
+        remarks.extend(retry(&step.retry));
+    }
+    if let Work::Approval(gate) = &step.work {
+        remarks.extend(approvers(gate));
+        remarks.extend(deadline(gate));
+    }
+    match step.on_error {
+        OnError::Fail => {}
+        OnError::Continue => remarks.push("on error: continue".into()),
+    }
+    match step.on_interrupted {
+        OnInterrupted::Retry => {}
+        other => remarks.push(format!("if interrupted: {}", other.name())),
+    }
+    remarks
+}
+
+/// What a plan asks of every execution.
+pub(super) fn constraints(constraints: &Constraints) -> Vec<String> {
+    let Constraints { max_steps, max_parallel, timeout_ms, allow_self_modification } = constraints;
+    let mut remarks = Vec::new();
+    remarks.extend(max_steps.map(|steps| format!("at most {}", counted(steps as usize, "step"))));
+    remarks.extend(max_parallel.map(|branches| format!("{branches} at a time")));
+    remarks.extend(timeout_ms.map(|ms| format!("{} in all", duration(ms))));
+    remarks.extend(allow_self_modification.then(|| "agents may propose changes".into()));
+    remarks
+}
+
+/// `1 step`, `2 steps`.
+pub(super) fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+fn timeout(ms: u64) -> String {
+    format!("timeout {}", duration(ms))
+}
+
+fn timeout_default_ms(effect: &str) -> u64 {
+    match effect {
+        "bash" => SHELL_TIMEOUT_DEFAULT_MS,
+        "tool" => TOOL_TIMEOUT_DEFAULT_MS,
+        _ => AGENT_TIMEOUT_DEFAULT_MS,
+    }
+}
+
+fn retry(retry: &Retry) -> Option<String> {
+    if retry.max_attempts <= 1 {
+        return Some("no retries".into());
+    }
+    let mut words = Vec::new();
+    let has_default_delay = retry.delay == Delay::Listed(DELAYS_DEFAULT_MS.to_vec());
+    if retry.max_attempts != ATTEMPTS_DEFAULT || !has_default_delay {
+        words.push(counted(retry.max_attempts as usize, "attempt"));
+    }
+    words.extend((!has_default_delay).then(|| delay(&retry.delay)));
+    if retry.jitter_permille > 0 {
+        words.push(format!("up to {}% jitter", f64::from(retry.jitter_permille) / 10.0));
+    }
+    let classes = |classes: &[mainspring_kernel::failure::Class]| {
+        classes.iter().map(|class| class.name()).collect::<Vec<_>>().join("|")
+    };
+    match retry.retry_on.as_deref() {
+        None => {}
+        Some([]) => return Some("no retries".into()),
+        Some(listed) => words.push(format!("retry on {}", classes(listed))),
+    }
+    if !retry.never_on.is_empty() {
+        words.push(format!("never on {}", classes(&retry.never_on)));
+    }
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+fn delay(delay: &Delay) -> String {
+    match delay {
+        Delay::Listed(delays) if delays.is_empty() => "at once".into(),
+        Delay::Listed(delays) => {
+            format!("after {}", delays.iter().map(|ms| duration(*ms)).collect::<Vec<_>>().join(", "))
+        }
+        Delay::Formula { backoff, initial_ms, max_ms } => {
+            let growth = match backoff {
+                Backoff::Fixed => return format!("{} apart", duration(*initial_ms.min(max_ms))),
+                Backoff::Linear => "growing",
+                Backoff::Exponential => "doubling",
+            };
+            let has_bound = *max_ms != DELAY_BOUND_DEFAULT_MS;
+            let bound = if has_bound { format!(" to {}", duration(*max_ms)) } else { String::new() };
+            format!("{} {growth}{bound}", duration(*initial_ms))
+        }
+    }
+}
+
+fn approvers(gate: &Gate) -> Option<String> {
+    match (gate.count, gate.approvers.as_slice()) {
+        (0 | 1, []) => None,
+        (0 | 1, people) => Some(format!("by {}", people.join(" or "))),
+        (count, []) => Some(format!("by {count} people")),
+        (count, people) => Some(format!("by {count} of {}", people.join(", "))),
+    }
+}
+
+fn deadline(gate: &Gate) -> Option<String> {
+    let end = match gate.on_timeout {
+        Decision::Approve => "approved",
+        Decision::Deny => "denied",
+    };
+    let is_default = gate.ttl_ms == APPROVAL_TTL_DEFAULT_MS && gate.on_timeout == Decision::Deny;
+    (!is_default).then(|| format!("{end} after {}", duration(gate.ttl_ms)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainspring_kernel::failure::Class;
+
+    #[test]
+    fn retries() {
+        let default = || Retry {
+            max_attempts: ATTEMPTS_DEFAULT,
+            delay: Delay::Listed(DELAYS_DEFAULT_MS.to_vec()),
+            ..Retry::never()
+        };
+        let formula = |backoff, initial_ms, max_ms| Retry {
+            delay: Delay::Formula { backoff, initial_ms, max_ms },
+            ..default()
+        };
+        let day_ms = DELAY_BOUND_DEFAULT_MS;
+        for (policy, expected) in [
+            (default(), None),
+            (Retry::never(), Some("no retries")),
+            (Retry { retry_on: Some(vec![]), ..default() }, Some("no retries")),
+            (Retry { max_attempts: 5, ..default() }, Some("5 attempts")),
+            (Retry { delay: Delay::Listed(vec![]), ..default() }, Some("3 attempts, at once")),
+            (Retry { delay: Delay::Listed(vec![5, 1000]), ..default() }, Some("3 attempts, after 5ms, 1s")),
+            (formula(Backoff::Fixed, 1000, day_ms), Some("3 attempts, 1s apart")),
+            (formula(Backoff::Linear, 1000, day_ms), Some("3 attempts, 1s growing")),
+            (formula(Backoff::Exponential, 1000, 60_000), Some("3 attempts, 1s doubling to 1m")),
+            (Retry { jitter_permille: 125, ..default() }, Some("up to 12.5% jitter")),
+            (
+                Retry { retry_on: Some(vec![Class::Timeout, Class::Failed]), never_on: vec![Class::Policy], ..default() },
+                Some("retry on timeout|failed, never on policy"),
+            ),
+        ] {
+            assert_eq!(retry(&policy).as_deref(), expected, "{policy:?}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The drawing for a terminal: one rail from top to bottom, with a mark for every step.
+//!
+//! A rail that forks has its lanes beside each other where they fit, else below each other. Double lines are around
+//! lanes that run at the same time, single and dashed ones around lanes of which one is taken. What is nested too deep
+//! for the width is drawn below, in a section of its own, so that nothing ever runs over the edge.
+
+use mainspring_kernel::plan::{Plan, Work};
+
+use super::{
+    Style,
+    caption::{Caption, elsewhere},
+    extent::{self, Extent, GAP_COLUMNS, INDENT_COLUMNS, RAIL_COLUMNS},
+    glyphs::{Glyphs, Ways},
+    line::{Line, Tone},
+    remark::constraints,
+};
+
+/// The narrowest drawing. Two lanes of short names fit beside each other; below that a terminal wraps anyway.
+const WIDTH_MIN: usize = 40;
+
+/// Steps are drawn elsewhere where there would be fewer columns than this for them.
+const REGION_COLUMNS_MIN: usize = 20;
+
+const _: () = assert!(REGION_COLUMNS_MIN + INDENT_COLUMNS <= WIDTH_MIN, "a section must get one level further");
+
+/// Digits of the hash that are shown: as many as anybody compares by eye.
+const HASH_DIGITS: usize = 12;
+
+/// Draws a plan. Every line ends with a line end and has at most `style.width` columns.
+pub fn terminal(plan: &Plan, style: &Style) -> String {
+    let width = style.width.max(WIDTH_MIN);
+    let glyphs = Glyphs::of(style.ascii);
+    let captions: Vec<Caption> = plan.steps.iter().map(|step| Caption::of(plan, step, glyphs)).collect();
+    let extents = extent::measure(plan, &captions, glyphs);
+    let mut drawer = Drawer { plan, glyphs, captions, extents, sections: Vec::new() };
+    let mut lines = drawer.title(width);
+    lines.extend(drawer.section(&plan.block(0).steps, width));
+    let mut drawn = 0;
+    while let Some((title, steps)) = drawer.sections.get(drawn).cloned() {
+        drawn += 1;
+        lines.extend([Line::default(), drawer.cut(Line::of(Tone::Dim, format!("[{drawn}] ")).with(Tone::Strong, title), width)]);
+        lines.extend(drawer.section(steps, width));
+    }
+    let mut out = String::new();
+    lines.iter().for_each(|line| line.write(style.colour, &mut out));
+    out
+}
+
+struct Drawer<'p> {
+    plan: &'p Plan,
+    glyphs: &'static Glyphs,
+    /// By the number of the step.
+    captions: Vec<Caption>,
+    /// By the number of the step.
+    extents: Vec<Extent>,
+    /// What is drawn by itself: a title and the steps.
+    sections: Vec<(String, &'p [u32])>,
+}
+
+/// A part of a drawing, and whether the way goes on below it.
+struct Picture {
+    lines: Vec<Line>,
+    flows: bool,
+}
+
+/// A lane of a container.
+struct Lane<'p> {
+    label: &'static str,
+    steps: &'p [u32],
+}
+
+impl<'p> Drawer<'p> {
+    fn title(&self, width: usize) -> Vec<Line> {
+        let shown = |text: &Option<String>| text.as_ref().map(|text| self.glyphs.shown(text));
+        let mut line = Line::of(Tone::Strong, shown(&self.plan.name).unwrap_or_else(|| "workflow".into()));
+        if let Some(version) = shown(&self.plan.version) {
+            line.push(Tone::Plain, format!(" {version}"));
+        }
+        let hash = format!("{}sha256:{}", self.glyphs.dot, &self.plan.workflow_hash.hex()[..HASH_DIGITS]);
+        let mut line = self.cut(line, width.saturating_sub(super::text::columns(&hash)));
+        line.push(Tone::Dim, hash);
+        let constraints = constraints(&self.plan.constraints).join(self.glyphs.dot);
+        let constraints = (!constraints.is_empty()).then(|| self.cut(Line::of(Tone::Dim, constraints), width));
+        [line].into_iter().chain(constraints).chain([Line::default()]).collect()
+    }
+
+    /// Steps with a beginning and an end.
+    fn section(&mut self, steps: &'p [u32], width: usize) -> Vec<Line> {
+        let mut lines = vec![Line::of(Tone::Dim, self.glyphs.first)];
+        let Picture { lines: inside, flows } = self.steps(steps, width);
+        lines.extend(inside);
+        lines.extend(flows.then(|| Line::of(Tone::Dim, self.glyphs.last)));
+        lines
+    }
+
+    fn steps(&mut self, steps: &'p [u32], width: usize) -> Picture {
+        let mut picture = Picture { lines: Vec::new(), flows: true };
+        let mut was_large = false;
+        for number in steps {
+            let work = &self.plan.step(*number).work;
+            let is_large = !extent::lanes(self.plan, work).is_empty() || matches!(work, Work::Approval(_));
+            if !picture.lines.is_empty() && (is_large || was_large || !picture.flows) {
+                picture.lines.push(self.rail(picture.flows));
+            }
+            let Picture { lines, flows } = self.step(*number, width);
+            picture.lines.extend(lines);
+            (picture.flows, was_large) = (flows, is_large);
+        }
+        picture
+    }
+
+    fn rail(&self, flows: bool) -> Line {
+        if flows { Line::of(Tone::Dim, self.glyphs.rail) } else { Line::default() }
+    }
+
+    fn step(&mut self, number: u32, width: usize) -> Picture {
+        let step = self.plan.step(number);
+        // A return that may be skipped lets the way go on.
+        let flows = !matches!(step.work, Work::Return { .. }) || step.when.is_some();
+        let mut picture = Picture { lines: self.caption(number, flows, width), flows };
+        let lanes = self.lanes(&step.work);
+        if lanes.is_empty() {
+            return picture;
+        }
+        let is_parallel = matches!(step.work, Work::Parallel { .. });
+        let ways = if is_parallel { &self.glyphs.both } else { &self.glyphs.either };
+        let wanted: Vec<Extent> = lanes.iter().map(|lane| extent::of_lane(lane.steps, &self.extents)).collect();
+        let inside = match extent::share(&wanted, width) {
+            Some(columns) if lanes.len() > 1 => self.beside(&lanes, &columns, ways, is_parallel),
+            _ => self.below(number, lanes, width, ways, is_parallel),
+        };
+        picture.lines.extend(inside.lines);
+        picture.flows = inside.flows || step.when.is_some();
+        picture
+    }
+
+    fn lanes(&self, work: &Work) -> Vec<Lane<'p>> {
+        let labels: &[&'static str] = match work {
+            Work::Conditional { .. } => &["then", "else"],
+            _ => &[],
+        };
+        let label = |at: usize| labels.get(at).copied().unwrap_or_default();
+        let lanes = extent::lanes(self.plan, work).into_iter().enumerate();
+        lanes.map(|(at, steps)| Lane { label: label(at), steps }).collect()
+    }
+
+    /// The mark and the text of a step.
+    fn caption(&self, number: u32, flows: bool, width: usize) -> Vec<Line> {
+        let (mark, tone) = mark(&self.plan.step(number).work, self.glyphs);
+        let caption = &self.captions[number as usize];
+        let kind_tone = if matches!(tone, Tone::Way) { tone } else { Tone::Dim };
+        let heading = Line::of(tone, mark)
+            .with(Tone::Plain, " ")
+            .with(Tone::Strong, caption.id.clone())
+            .with(Tone::Plain, "  ")
+            .with(kind_tone, caption.kind.clone());
+        let text_width = width.saturating_sub(RAIL_COLUMNS);
+        let remarks = caption.remark_lines(text_width, self.glyphs);
+        let body = caption.body.iter().map(|text| (Tone::Plain, text.clone()));
+        let below = body.chain(remarks.into_iter().map(|text| (Tone::Dim, text))).map(|(tone, text)| {
+            let mut line = self.rail(flows);
+            line.pad(RAIL_COLUMNS);
+            line.append(self.cut(Line::of(tone, text), text_width));
+            line
+        });
+        [self.cut(heading, width)].into_iter().chain(below).collect()
+    }
+
+    fn cut(&self, line: Line, width: usize) -> Line {
+        line.cut(width, self.glyphs.ellipsis)
+    }
+
+    /// Lanes beside each other.
+    fn beside(&mut self, lanes: &[Lane<'p>], columns: &[usize], ways: &Ways, is_parallel: bool) -> Picture {
+        let pictures: Vec<Picture> =
+            lanes.iter().zip(columns).map(|(lane, columns)| self.steps(lane.steps, *columns)).collect();
+        let starts: Vec<usize> = columns
+            .iter()
+            .scan(0, |next, columns| Some(std::mem::replace(next, *next + columns + GAP_COLUMNS)))
+            .collect();
+        let flowing: Vec<bool> = pictures.iter().map(|picture| picture.flows).collect();
+        let flows = flowing.contains(&true);
+        let height = pictures.iter().map(|picture| picture.lines.len()).max().unwrap_or(0);
+        let mut lines = vec![fork(lanes, &starts, ways)];
+        let mut lanes: Vec<_> = pictures.into_iter().map(|picture| picture.lines.into_iter()).collect();
+        for _ in 0..height {
+            let mut line = Line::default();
+            for (lane, (start, flows)) in lanes.iter_mut().zip(starts.iter().zip(&flowing)) {
+                line.pad(*start);
+                line.append(lane.next().unwrap_or_else(|| self.rail(*flows)));
+            }
+            lines.push(line);
+        }
+        lines.extend(join(&flowing, &starts, ways, is_parallel));
+        Picture { lines, flows }
+    }
+
+    /// Lanes below each other, or a word on where they are drawn.
+    fn below(&mut self, owner: u32, lanes: Vec<Lane<'p>>, width: usize, ways: &Ways, is_parallel: bool) -> Picture {
+        let mut picture = Picture { lines: Vec::new(), flows: false };
+        for Lane { label, steps } in lanes {
+            let inside = if width < REGION_COLUMNS_MIN + INDENT_COLUMNS {
+                self.elsewhere(owner, label, steps)
+            } else {
+                self.steps(steps, width - INDENT_COLUMNS)
+            };
+            picture.flows |= inside.flows;
+            let flows = inside.flows;
+            if is_parallel {
+                picture.lines.extend(inside.lines.into_iter().enumerate().map(|(at, line)| {
+                    let branch = [ways.side, ways.branch][usize::from(at == 0)];
+                    indented(branch, if at == 0 { ways.across } else { " " }, line)
+                }));
+                continue;
+            }
+            let corner = |end: &str| Line::of(Tone::Way, format!("{}{}{end}", ways.branch, ways.across.repeat(2)));
+            picture.lines.push(corner(ways.fork[2]).with(Tone::Way, format!(" {label}")));
+            picture.lines.extend(inside.lines.into_iter().map(|line| indented(ways.side, " ", line)));
+            picture.lines.extend(flows.then(|| corner(ways.joined)));
+        }
+        if is_parallel {
+            picture.lines.push(Line::of(Tone::Way, ways.joined).with(Tone::Dim, " joined"));
+        }
+        picture
+    }
+
+    fn elsewhere(&mut self, owner: u32, label: &str, steps: &'p [u32]) -> Picture {
+        if steps.is_empty() {
+            return Picture { lines: Vec::new(), flows: true };
+        }
+        let id = &self.captions[owner as usize].id;
+        self.sections.push((if label.is_empty() { id.clone() } else { format!("{id} {label}") }, steps));
+        let text = elsewhere(steps.len(), self.sections.len());
+        Picture { lines: vec![Line::of(Tone::Dim, format!("{} {text}", self.glyphs.ellipsis))], flows: true }
+    }
+}
+
+fn mark(work: &Work, glyphs: &Glyphs) -> (&'static str, Tone) {
+    match work {
+        Work::Effect { .. } => (glyphs.work, Tone::Work),
+        Work::Conditional { .. } => (glyphs.choice, Tone::Way),
+        Work::Parallel { .. } => (glyphs.parallel, Tone::Way),
+        Work::Approval(_) => (glyphs.gate, Tone::Gate),
+        Work::Sleep { .. } | Work::Signal { .. } => (glyphs.wait, Tone::Wait),
+        Work::Return { .. } => (glyphs.end, Tone::End),
+    }
+}
+
+fn indented(side: &str, across: &str, line: Line) -> Line {
+    let mut indented = Line::of(Tone::Way, format!("{side}{across} "));
+    indented.append(line);
+    indented
+}
+
+/// `├ then ────┐ else`
+fn fork(lanes: &[Lane<'_>], starts: &[usize], ways: &Ways) -> Line {
+    let mut line = Line::default();
+    for (at, (lane, start)) in lanes.iter().zip(starts).enumerate() {
+        line.push(Tone::Way, ways.across.repeat(start - line.columns()));
+        line.push(Tone::Way, ways.fork[place(at, lanes.len())]);
+        if !lane.label.is_empty() {
+            line.push(Tone::Way, format!(" {} ", lane.label));
+        }
+    }
+    line
+}
+
+/// `├──────────┘`, or nothing where no lane comes back to the rail.
+fn join(flowing: &[bool], starts: &[usize], ways: &Ways, is_parallel: bool) -> Option<Line> {
+    let last = flowing.len() - 1;
+    if !is_parallel && !flowing[1..].contains(&true) {
+        return None;
+    }
+    let mut line = Line::default();
+    for (at, (flows, start)) in flowing.iter().zip(starts).enumerate() {
+        line.push(Tone::Way, ways.across.repeat(start - line.columns()));
+        let place = place(at, flowing.len());
+        line.push(Tone::Way, if *flows || at == last { ways.join[place] } else { ways.join_ended[place] });
+    }
+    Some(line)
+}
+
+/// First, between or last.
+fn place(at: usize, count: usize) -> usize {
+    match at {
+        0 => 0,
+        _ if at + 1 == count => 2,
+        _ => 1,
+    }
+}

@@ -1,0 +1,336 @@
+//! The process is killed, again and again, and the execution comes to its end as if nothing had been.
+//!
+//! Every step writes down when it starts and when it ends, and holds a lock for as long as any process of its group
+//! lives: a second group of the same step, alive at the same time, says `OVERLAP`. Moments are chosen by what was seen
+//! of the progress, from a seed. `MAINSPRING_KILLS` raises their number, `MAINSPRING_SEED` gives another seed.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::{BufRead, BufReader},
+    os::unix::process::CommandExt,
+    process::{Child, Command},
+};
+
+use mainspring_kernel::{state::Status, trace::Trace, value::Value};
+use rustix::process::{Pid, Signal, kill_process};
+
+mod support;
+use support::{Answer, Ground, at, call, request, spawn, yaml};
+
+/// What each of the steps runs. The lock is inherited, so that what is left in the background holds it too; every third
+/// step leaves something there. A pipe that nobody writes to is a few milliseconds of waiting.
+const WORK: &str = r#"
+exec 9>"lock.$MAINSPRING_STEP_ID"
+flock -n 9 || echo "OVERLAP $MAINSPRING_STEP_ID $MAINSPRING_ATTEMPT" >> log
+echo "start $MAINSPRING_STEP_ID $MAINSPRING_ATTEMPT $$" >> log
+for i in {1..500}; do :; done
+if [ $((10#${MAINSPRING_STEP_ID#s} % 3)) = 0 ]; then sleep 300 & fi
+read -t 0.005 <> pipe
+echo "end $MAINSPRING_STEP_ID $MAINSPRING_ATTEMPT $$" >> log
+"#;
+
+/// Thirty shell steps: ten in sequence, twelve in three branches, eight in sequence.
+fn thirty_steps() -> Value {
+    let step = |number: usize, indent: &str| {
+        format!("{indent}- {{id: s{number:02}, type: bash, command: bash work.sh, retry: {{maxAttempts: 100}}}}\n")
+    };
+    let mut text = String::from("constraints: {maxSteps: 200}\nsteps:\n");
+    text.extend((1..=10).map(|number| step(number, "  ")));
+    text += "  - id: together\n    type: parallel\n    steps:\n";
+    for branch in 0..3 {
+        text += &format!("      - id: branch{branch}\n        type: conditional\n        condition: true\n        then:\n");
+        text.extend((0..4).map(|place| step(11 + branch * 4 + place, "          ")));
+    }
+    text.extend((23..=30).map(|number| step(number, "  ")));
+    yaml(&text)
+}
+
+/// A generator of moments: the same seed gives the same moments (xorshift, Marsaglia 2003).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+/// What was certain at a kill: the steps that had a receipt, and the length of the log then.
+struct Certain {
+    settled: BTreeSet<String>,
+    log_lines: usize,
+}
+
+#[test]
+fn killed_at_random_moments_it_completes_and_repeats_nothing_that_has_a_receipt() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let (kills, seed) = (number("MAINSPRING_KILLS").unwrap_or(50), number("MAINSPRING_SEED").unwrap_or(20_260_101));
+    println!("MAINSPRING_SEED={seed} MAINSPRING_KILLS={kills}");
+    let (mut dice, mut done, mut rounds) = (Dice(seed), 0, 0);
+    while done < kills {
+        rounds += 1;
+        done += killed_until_it_completes(&mut dice, kills - done);
+    }
+    println!("{done} kills in {rounds} executions");
+}
+
+/// One execution, killed at most so many times; how many times it was.
+fn killed_until_it_completes(dice: &mut Dice, kills: u64) -> u64 {
+    let (ground, definition) = (Ground::new(), thirty_steps());
+    prepare(&ground);
+    let mut certain = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut done = 0;
+    while done < kills && killed_on_its_way(&ground, &definition, dice, &mut seen) {
+        done += 1;
+        certain.push(Certain { settled: settled(&ground), log_lines: ground.file("log").lines().count() });
+    }
+    let answer = ground.ran("e", &definition).expect(0, "ok");
+    check_log(&ground, &certain);
+    let interrupted = check_trace(&ground, &answer);
+    let steps: Vec<usize> = certain.iter().map(|at| at.settled.len()).collect();
+    println!("{done} kills interrupted {interrupted} attempts; receipts at each: {steps:?}");
+    done
+}
+
+fn prepare(ground: &Ground) {
+    fs::write(ground.workspace().join("work.sh"), WORK).unwrap();
+    make_pipe(ground, "pipe");
+}
+
+fn make_pipe(ground: &Ground, name: &str) {
+    assert!(Command::new("mkfifo").arg(ground.workspace().join(name)).status().unwrap().success());
+}
+
+/// Runs and kills; false if it has ended before.
+fn killed_on_its_way(ground: &Ground, definition: &Value, dice: &mut Dice, seen: &mut BTreeSet<String>) -> bool {
+    let mut child = spawn_and_wait(ground, definition, dice, seen);
+    child.kill().unwrap();
+    !child.wait().unwrap().success()
+}
+
+/// Runs until some new events were told and some more polls are over.
+fn spawn_and_wait(ground: &Ground, definition: &Value, dice: &mut Dice, seen: &mut BTreeSet<String>) -> Child {
+    let mut child = spawn(ground.run("e", definition), &request(definition));
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut events_left = [0, 0, 1, 1, 2, 3][dice.below(6) as usize];
+    while events_left > 0 {
+        match lines.next() {
+            Some(line) => events_left -= u32::from(seen.insert(line.unwrap())),
+            None => break,
+        }
+    }
+    for _ in 0..dice.below(4_000) {
+        std::thread::yield_now();
+    }
+    child
+}
+
+/// The steps of which the journal has a receipt.
+fn settled(ground: &Ground) -> BTreeSet<String> {
+    let rows = trace(ground).map(|trace| trace.attempts).unwrap_or_default();
+    rows.into_iter().filter(|row| row.status == Status::Completed).map(|row| row.step).collect()
+}
+
+fn trace(ground: &Ground) -> Option<Trace> {
+    let (loader, key) = ground.loader("e")?;
+    let mut trace = Trace::default();
+    loader.frames(key, |state, frame| trace.add(&state.plan, frame)).unwrap();
+    Some(trace)
+}
+
+fn check_log(ground: &Ground, certain: &[Certain]) {
+    let log = ground.file("log");
+    assert!(!log.contains("OVERLAP"), "two groups of one step at once:\n{log}");
+    for (kill, at) in certain.iter().enumerate() {
+        for line in log.lines().skip(at.log_lines).filter(|line| line.starts_with("start")) {
+            let step = line.split(' ').nth(1).unwrap();
+            assert!(!at.settled.contains(step), "{step} had a receipt at kill {kill}, and began again: {line}\n{log}");
+        }
+    }
+    let mut starts = BTreeMap::<(&str, &str), usize>::new();
+    for words in log.lines().map(|line| line.split(' ').collect::<Vec<_>>()).filter(|words| words[0] == "start") {
+        *starts.entry((words[1], words[2])).or_default() += 1;
+    }
+    assert!(starts.values().all(|count| *count == 1), "an attempt began twice: {starts:?}");
+}
+
+/// Every step has attempts without gaps, of which only the last completed and all others were interrupted; and the
+/// journal, decided again from its beginning, says the same. How many attempts were interrupted.
+fn check_trace(ground: &Ground, answer: &Answer) -> usize {
+    let mut attempts = BTreeMap::<String, Vec<(u64, String, Value)>>::new();
+    for row in answer.at("steps").as_list().unwrap() {
+        let step = at(row, "stepId").as_text().unwrap().to_string();
+        let status = at(row, "status").as_text().unwrap().to_string();
+        attempts.entry(step).or_default().push((at(row, "attempt").as_u64().unwrap(), status, at(row, "error.code")));
+    }
+    let shells = attempts.iter().filter(|(step, _)| step.starts_with('s'));
+    assert_eq!(shells.clone().count(), 30);
+    let interrupted = shells.clone().map(|(_, rows)| rows.len() - 1).sum();
+    for (step, rows) in shells {
+        let (last, before) = rows.split_last().unwrap();
+        assert!(rows.iter().map(|row| row.0).eq(1..=rows.len() as u64), "{step}: {rows:?}");
+        assert_eq!(last.1, "completed", "{step}: {rows:?}");
+        let interrupted = Value::text("interrupted");
+        assert!(before.iter().all(|row| row.1 == "failed" && row.2 == interrupted), "{step}: {rows:?}");
+    }
+    let (loader, key) = ground.loader("e").unwrap();
+    let verified = loader.verify(key).unwrap().unwrap();
+    assert_eq!(verified.frames, verified.decided_again);
+    interrupted
+}
+
+/// A step that tells that it has begun and then waits for good, the first time; what follows it would leave a mark.
+fn hanging(on_interrupted: &str) -> Value {
+    yaml(&format!(
+        r#"
+steps:
+  - id: hangs
+    type: bash
+    onInterrupted: {on_interrupted}
+    retry: {{maxAttempts: 5}}
+    command: |
+      echo "$MAINSPRING_ATTEMPT" >> tries
+      if [ "$MAINSPRING_ATTEMPT" = 1 ]; then echo begun > begun; read < never; fi
+  - {{id: after, type: bash, command: touch after}}
+"#
+    ))
+}
+
+/// Runs until the step hangs, and kills.
+fn killed_while_hanging(ground: &Ground, definition: &Value) {
+    make_pipe(ground, "begun");
+    make_pipe(ground, "never");
+    let mut child = spawn(ground.run("e", definition), &request(definition));
+    assert_eq!(ground.file("begun"), "begun\n");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn interrupted_and_to_fail_it_fails() {
+    let (ground, definition) = (Ground::new(), hanging("fail"));
+    killed_while_hanging(&ground, &definition);
+    let answer = ground.ran("e", &definition).expect(40, "failed");
+    assert_eq!((answer.text("error.code"), answer.text("error.stepId")), ("interrupted".into(), "hangs".into()));
+    assert_eq!(ground.file("tries"), "1\n");
+    assert!(!ground.workspace().join("after").exists());
+}
+
+#[test]
+fn interrupted_and_to_retry_it_is_tried_again_at_once() {
+    let (ground, definition) = (Ground::new(), hanging("retry"));
+    killed_while_hanging(&ground, &definition);
+    ground.ran("e", &definition).expect(0, "ok");
+    assert_eq!(ground.file("tries"), "1\n2\n");
+}
+
+#[test]
+fn interrupted_and_to_ask_a_person_decides() {
+    for (decision, exit, status, tries) in [("approve", 0, "ok", "1\n2\n"), ("deny", 40, "failed", "1\n")] {
+        let (ground, definition) = (Ground::new(), hanging("ask"));
+        killed_while_hanging(&ground, &definition);
+        let asked = ground.ran("e", &definition).expect(0, "needs_approval");
+        assert_eq!(asked.text("requiresApproval.stepId"), "hangs");
+        assert!(asked.text("requiresApproval.prompt").contains("interrupted"), "{asked:?}");
+        assert_eq!(ground.file("tries"), "1\n", "nothing is repeated before it is decided");
+        let answer = ground.resumed("e", &asked.text("requiresApproval.resumeToken"), decision).expect(exit, status);
+        assert_eq!(ground.file("tries"), tries);
+        assert_eq!(ground.workspace().join("after").exists(), status == "ok");
+        if status == "failed" {
+            assert_eq!(answer.text("error.code"), "interrupted");
+        }
+    }
+}
+
+#[test]
+fn asked_to_stop_it_ends_its_groups_and_can_go_on() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let (ground, definition) = (Ground::new(), hanging_twice());
+        make_pipe(&ground, "begun");
+        make_pipe(&ground, "never");
+        let child = spawn(ground.run("e", &definition), &request(&definition));
+        // Open for writing too: it does not end when the first of the two has written.
+        let begun = fs::File::options().read(true).write(true).open(ground.workspace().join("begun")).unwrap();
+        let mut begun = BufReader::new(begun).lines();
+        let groups: Vec<i32> = (0..2).map(|_| begun.next().unwrap().unwrap().parse().unwrap()).collect();
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let answer = Answer::of(child.wait_with_output().unwrap()).expect(40, "failed");
+        assert_eq!(answer.text("error.code"), "interrupted", "{signal:?}");
+        for group in groups {
+            let ended = rustix::process::test_kill_process_group(Pid::from_raw(group).unwrap());
+            assert!(ended.is_err(), "the group {group} outlives {signal:?}");
+        }
+        ground.ran("e", &definition).expect(0, "ok");
+        let mut tries: Vec<_> = ground.file("tries").lines().map(String::from).collect();
+        tries.sort();
+        assert_eq!(tries, ["left 1", "left 2", "right 1", "right 2"]);
+    }
+}
+
+/// Two branches, each with a child in the background, which both hang in their first attempt.
+fn hanging_twice() -> Value {
+    let command = r#"echo "$MAINSPRING_STEP_ID $MAINSPRING_ATTEMPT" >> tries
+if [ "$MAINSPRING_ATTEMPT" = 1 ]; then sleep 300 & echo $$ > begun; read < never; fi"#;
+    let step = |id: &str| {
+        Value::map([
+            ("id", id.into()),
+            ("type", "bash".into()),
+            ("command", command.into()),
+            ("retry", Value::map([("maxAttempts", 5u64.into())])),
+        ])
+    };
+    let branches: Value = vec![step("left"), step("right")].into();
+    let parallel = Value::map([("id", "both".into()), ("type", "parallel".into()), ("steps", branches)]);
+    Value::map([("steps", vec![parallel].into())])
+}
+
+#[test]
+fn asked_to_stop_at_random_moments_nothing_is_left_running() {
+    let (ground, definition, mut dice) = (Ground::new(), thirty_steps(), Dice(4711));
+    prepare(&ground);
+    let mut seen = BTreeSet::new();
+    for round in 0..15 {
+        let log_before = ground.file("log");
+        let child = spawn_and_wait(&ground, &definition, &mut dice, &mut seen);
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        let answer = Answer::of(child.wait_with_output().unwrap());
+        match answer.exit {
+            Some(40) => assert_eq!(answer.text("error.code"), "interrupted", "round {round}"),
+            // So early that it heard no signals yet: then it has begun nothing either.
+            None => assert_eq!(ground.file("log"), log_before, "round {round}"),
+            exit => panic!("round {round} came to {exit:?}: {answer:?}"),
+        }
+        assert_eq!(locks_held(&ground), "", "round {round}");
+    }
+    let answer = ground.ran("e", &definition).expect(0, "ok");
+    check_log(&ground, &[]);
+    check_trace(&ground, &answer);
+}
+
+/// The steps of which a process is alive.
+fn locks_held(ground: &Ground) -> String {
+    let look = r#"shopt -s nullglob; for lock in lock.*; do flock -n "$lock" true || echo "$lock"; done"#;
+    let output = Command::new("bash").args(["-c", look]).current_dir(ground.workspace()).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_second_process_is_refused_with_the_pid_of_the_first() {
+    let (ground, definition) = (Ground::new(), hanging("retry"));
+    make_pipe(&ground, "begun");
+    make_pipe(&ground, "never");
+    let mut child = spawn(ground.run("e", &definition), &request(&definition));
+    assert_eq!(ground.file("begun"), "begun\n");
+    let mut second = ground.run("e", &definition);
+    second.process_group(0);
+    let refused = call(second, &request(&definition)).expect(40, "failed");
+    assert_eq!(refused.text("error.code"), "folder_in_use");
+    assert!(refused.text("error.message").contains(&child.id().to_string()), "{refused:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    ground.ran("e", &definition).expect(0, "ok");
+}
