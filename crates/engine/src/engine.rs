@@ -10,12 +10,7 @@ use std::{
 
 use mainspring_effects::Executors;
 use mainspring_kernel::{
-    input::Input,
-    instance::Instance,
-    key::ExecutionKey,
-    plan::Decision,
-    state::State,
-    value::Value,
+    input::Input, instance::Instance, key::ExecutionKey, plan::Decision, state::State, value::Value,
 };
 use mainspring_store::{Fence, Store, sqlite::SqliteStore};
 use tokio::{
@@ -67,7 +62,10 @@ pub struct Submitted {
 impl Engine {
     /// Takes the folder and begins to work on what is in reach and not finished. `executors` is asked for once the folder
     /// is held.
-    pub async fn open(options: Options, executors: impl FnOnce(&Home, &Held) -> Executors) -> Result<Self, EngineError> {
+    pub async fn open(
+        options: Options,
+        executors: impl FnOnce(&Home, &Held) -> Executors,
+    ) -> Result<Self, EngineError> {
         let Options { home, key, reach } = options;
         let held = home.hold()?;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&home.journal())?);
@@ -91,7 +89,8 @@ impl Engine {
         let (commands, received) = mpsc::unbounded_channel();
         let why_stopped = Arc::new(Mutex::new(None));
         let ground = (home, reach);
-        let rim = Rim::new(shard, store.clone(), loader.clone(), executors, ground, commands.clone(), why_stopped.clone());
+        let rim =
+            Rim::new(shard, store.clone(), loader.clone(), executors, ground, commands.clone(), why_stopped.clone());
         let rim = Mutex::new(Some(tokio::spawn(rim.run(received))));
         Ok(Self { store, loader, key, commands, tickets: AtomicU64::new(1), rim, why_stopped })
     }
@@ -142,7 +141,13 @@ impl Engine {
     }
 
     /// Sends a named message. False if one of this identity has come before, or nobody can take it any more.
-    pub async fn signal(&self, execution: ExecutionKey, id: String, name: String, payload: Value) -> Result<bool, EngineError> {
+    pub async fn signal(
+        &self,
+        execution: ExecutionKey,
+        id: String,
+        name: String,
+        payload: Value,
+    ) -> Result<bool, EngineError> {
         self.take(execution, Input::Signal { id, name, payload }).await
     }
 
@@ -168,7 +173,8 @@ impl Engine {
     /// The gate that a token opens, if it is open and its time is not over.
     pub fn gate_of(&self, state: &State, token: &str) -> Result<(Instance, u32), EngineError> {
         let found = token::gate_of(&self.key, state, token);
-        let (instance, gate) = found.ok_or_else(|| EngineError::NoOpenGate("the token opens no gate that waits".into()))?;
+        let (instance, gate) =
+            found.ok_or_else(|| EngineError::NoOpenGate("the token opens no gate that waits".into()))?;
         if now_ms() >= gate.expires_at {
             return Err(EngineError::NoOpenGate("the token has expired".into()));
         }
@@ -216,7 +222,8 @@ impl Engine {
     }
 
     async fn take(&self, execution: ExecutionKey, input: Input) -> Result<bool, EngineError> {
-        let taken = self.ask(|ticket| Event::Take(execution, Queued { input, letter: None, ticket: Some(ticket) })).await?;
+        let taken =
+            self.ask(|ticket| Event::Take(execution, Queued { input, letter: None, ticket: Some(ticket) })).await?;
         Ok(taken)
     }
 

@@ -64,7 +64,8 @@ impl Home {
         let failed = |error: std::io::Error| EngineError::Folder { path: self.folder.clone(), why: error.to_string() };
         let mut options = OpenOptions::new();
         let path = self.folder.join("lock");
-        let mut lock = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+        let mut lock =
+            options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

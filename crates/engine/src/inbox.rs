@@ -14,7 +14,13 @@ use crate::{
 };
 
 /// Posts an input to an execution and rings the bell of whoever runs it. `id` makes a repeated letter the same letter.
-pub fn post(store: &dyn Store, home: &Home, execution: ExecutionKey, id: String, input: &Input) -> Result<(), EngineError> {
+pub fn post(
+    store: &dyn Store,
+    home: &Home,
+    execution: ExecutionKey,
+    id: String,
+    input: &Input,
+) -> Result<(), EngineError> {
     let letter = Letter { execution, partition: PARTITION, id, body: input.encode(), posted_at: now_ms() };
     store.post(&letter, None)?;
     ring(home);

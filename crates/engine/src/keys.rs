@@ -18,7 +18,9 @@ pub fn load_or_create(path: &Path) -> Result<[u8; 32], EngineError> {
     for _ in 0..2 {
         match fs::read_to_string(path) {
             Ok(text) => return read(path, &text),
-            Err(error) if error.kind() == ErrorKind::NotFound => create(path).map_err(|error| failed(error.to_string()))?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                create(path).map_err(|error| failed(error.to_string()))?
+            }
             Err(error) => return Err(failed(error.to_string())),
         }
     }
@@ -27,7 +29,12 @@ pub fn load_or_create(path: &Path) -> Result<[u8; 32], EngineError> {
 
 /// Where the key is kept: `given`, or the user's configuration folder; below `/var/tmp` if that lies inside a folder
 /// that is to be avoided, as it does where a workspace is the user's home.
-pub fn location(given: Option<PathBuf>, config_home: Option<PathBuf>, home: Option<PathBuf>, avoid: &[&Path]) -> PathBuf {
+pub fn location(
+    given: Option<PathBuf>,
+    config_home: Option<PathBuf>,
+    home: Option<PathBuf>,
+    avoid: &[&Path],
+) -> PathBuf {
     if let Some(given) = given {
         return given;
     }
@@ -90,10 +97,10 @@ mod tests {
 
     #[test]
     fn never_inside_what_steps_work_in() {
-        let home = Some(PathBuf::from("/home/user"));
-        let config = location(None, None, home.clone(), &[Path::new("/home/user/project")]);
-        assert_eq!(config, Path::new("/home/user/.config/mainspring/key"));
-        let config = location(None, None, home.clone(), &[Path::new("/home/user")]);
+        let home = Some(PathBuf::from("/users/ada"));
+        let config = location(None, None, home.clone(), &[Path::new("/users/ada/project")]);
+        assert_eq!(config, Path::new("/users/ada/.config/mainspring/key"));
+        let config = location(None, None, home.clone(), &[Path::new("/users/ada")]);
         assert!(config.starts_with("/var/tmp"));
         assert_eq!(location(Some("/k".into()), None, home, &[Path::new("/")]), Path::new("/k"));
     }

@@ -1,14 +1,17 @@
 //! Reads a journal back into a state, checking all of it on the way.
 
-use std::{collections::BTreeMap, sync::{Arc, Mutex}};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use mainspring_kernel::{
+    frame::Frame,
     hash::Hash,
     journal::{Broken, Fold, Verified},
     key::ExecutionKey,
     plan::Plan,
     record::Record,
-    frame::Frame,
     state::State,
     stored::{Head, StoredFrame},
 };
@@ -73,7 +76,11 @@ impl Loader {
     }
 
     /// Every frame of an execution, in order, with what its records make.
-    pub fn frames(&self, execution: ExecutionKey, mut each: impl FnMut(&State, &Frame)) -> Result<Option<Read>, LoadError> {
+    pub fn frames(
+        &self,
+        execution: ExecutionKey,
+        mut each: impl FnMut(&State, &Frame),
+    ) -> Result<Option<Read>, LoadError> {
         self.walk(execution, |fold, stored| {
             let frame = fold.push(stored)?;
             each(&fold.state, &frame);
@@ -115,7 +122,9 @@ impl Loader {
         let Some(frame) = beyond.first() else { return Ok(()) };
         match self.store.head(execution)? {
             Some(now) if now.head != *head => Ok(()),
-            _ => Err(LoadError::Broken(format!("frame {}: it stands beyond the journal's sealed head", frame.sequence))),
+            _ => {
+                Err(LoadError::Broken(format!("frame {}: it stands beyond the journal's sealed head", frame.sequence)))
+            }
         }
     }
 
@@ -131,7 +140,8 @@ impl Loader {
         if let Some(plan) = plans.get(plan_hash) {
             return Ok(plan.clone());
         }
-        let bytes = self.store.plan(*plan_hash)?.ok_or_else(|| broken(format!("its plan {plan_hash:?} is not stored")))?;
+        let bytes =
+            self.store.plan(*plan_hash)?.ok_or_else(|| broken(format!("its plan {plan_hash:?} is not stored")))?;
         if Hash::of(&bytes) != *plan_hash {
             return Err(broken(format!("the stored plan is not {plan_hash:?}")));
         }
@@ -162,9 +172,14 @@ pub enum LoadError {
     Broken(String),
 }
 
+/// Rows that the store cannot unpack are no better than frames that we cannot read: asking again does not mend them, and
+/// the execution they belong to is set aside.
 impl From<StoreError> for LoadError {
     fn from(error: StoreError) -> Self {
-        Self::Store(error)
+        match error {
+            StoreError::Damaged(_) => Self::Broken(error.to_string()),
+            StoreError::Newer { .. } | StoreError::Unavailable(_) => Self::Store(error),
+        }
     }
 }
 

@@ -155,7 +155,8 @@ impl Rim {
         let mut look_for_letters = tokio::time::interval(LOOK_FOR_LETTERS);
         let mut commands = Vec::with_capacity(COMMANDS_AT_A_TIME);
         while !self.is_over() {
-            let wake = self.shard.next_wake().map(|at| Instant::now() + Duration::from_millis(at.saturating_sub(now_ms())));
+            let wake =
+                self.shard.next_wake().map(|at| Instant::now() + Duration::from_millis(at.saturating_sub(now_ms())));
             tokio::select! {
                 biased;
                 count = received.recv_many(&mut commands, COMMANDS_AT_A_TIME) => if count == 0 { break },

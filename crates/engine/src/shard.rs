@@ -47,6 +47,10 @@ pub struct Shard {
     outputs: VecDeque<Output>,
 }
 
+/// Timers fired for one event: an execution that sleeps for no time at all, again and again, does not hold the shard. The
+/// rest is due at the next event, and the shard asks to be woken for it.
+const TIMERS_AT_A_TIME: usize = 256;
+
 /// The secrets of a shard. None of them is in the store.
 #[derive(Debug, Clone)]
 pub struct Keys {
@@ -167,14 +171,16 @@ impl Shard {
 
     /// Gives every execution whose time has come its timers; one that is not in memory is loaded and gets them then.
     fn fire_timers(&mut self, now: u64) {
-        while let Some((at, execution)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
+        for _ in 0..TIMERS_AT_A_TIME {
+            let Some((at, execution)) = self.timers.first().copied().filter(|(at, _)| *at <= now) else { return };
             match self.cells.get(&execution) {
                 Some(Cell::Live(live)) => match live.state.next_timer() {
                     Some((due, timer)) if *due <= now => {
                         let timer = timer.clone();
                         self.turn(now, execution, Queued::silent(Input::Timer(timer)));
                         // A timer that gives nothing would be due for ever: that is a fault of decide.
-                        if matches!(self.cells.get(&execution), Some(Cell::Live(live)) if live.state.next_timer().is_some_and(|(next, _)| *next == at && live.is_stuck_at(at))) {
+                        if matches!(self.cells.get(&execution), Some(Cell::Live(live)) if live.state.next_timer().is_some_and(|(next, _)| *next == at && live.is_stuck_at(at)))
+                        {
                             self.quarantine(execution, format!("a timer of {at} has no effect"));
                         }
                     }
@@ -244,7 +250,9 @@ impl Shard {
     fn adopted(&mut self, now: u64, execution: ExecutionKey, instance: Instance, number: u32, was_started: bool) {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
         let is_open = live.state.open_attempts.contains(&instance);
-        let Some(step) = live.state.steps.get(&instance).filter(|step| is_open && step.attempt == number) else { return };
+        let Some(step) = live.state.steps.get(&instance).filter(|step| is_open && step.attempt == number) else {
+            return;
+        };
         let attempt = mainspring_kernel::decide::open_attempt(&live.state, &instance);
         match attempt {
             Some(attempt) if !was_started && step.stopping.is_none() => self.perform(execution, instance, attempt),

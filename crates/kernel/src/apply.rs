@@ -64,10 +64,11 @@ pub fn apply(state: &mut State, record: &Record, now: u64) -> Result<(), Illegal
 }
 
 fn illegal(state: &State, record: &Record, why: &str) -> Illegal {
-    let subject = record.instance().map_or_else(String::new, |instance| match state.plan.steps.get(instance.step as usize) {
-        Some(step) => format!(" of step `{}`", step.id),
-        None => format!(" of step number {}, which the plan does not have", instance.step),
-    });
+    let subject =
+        record.instance().map_or_else(String::new, |instance| match state.plan.steps.get(instance.step as usize) {
+            Some(step) => format!(" of step `{}`", step.id),
+            None => format!(" of step number {}, which the plan does not have", instance.step),
+        });
     let name = format!("{record:?}");
     let name = name.split([' ', '{']).next().unwrap_or_default();
     Illegal { message: format!("a record `{name}`{subject} cannot stand {why}") }
@@ -106,8 +107,9 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal>
 }
 
 fn start(state: &mut State, record: &Record) {
-    let Record::Started { execution_id, workflow_hash, policy, attempt, by, input, variables, context, deadline, .. } =
-        record
+    let Record::Started {
+        execution_id, workflow_hash, policy, attempt, by, input, variables, context, deadline, ..
+    } = record
     else {
         return;
     };
@@ -255,7 +257,8 @@ fn decided(step: &mut StepState, by: Option<&str>, decision: crate::plan::Decisi
 
 /// Takes away the times that the present state of the instance had set and the record ends.
 fn settle_timers(state: &mut State, instance: &Instance, step: &StepState, record: &Record) {
-    let ends_attempt = !matches!(record, Record::BranchTaken { .. } | Record::GateDecided { .. } | Record::SignalTaken { .. });
+    let ends_attempt =
+        !matches!(record, Record::BranchTaken { .. } | Record::GateDecided { .. } | Record::SignalTaken { .. });
     if !ends_attempt {
         return;
     }
@@ -274,14 +277,20 @@ fn settle_timers(state: &mut State, instance: &Instance, step: &StepState, recor
 /// Keeps the indexes by what the instance now is, and sets its times.
 fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Record) {
     let is_out = matches!(record, Record::AttemptStarted { .. } | Record::AttemptStopping { .. });
-    if is_out { state.open_attempts.insert(instance.clone()) } else { state.open_attempts.remove(instance) };
+    if is_out {
+        state.open_attempts.insert(instance.clone())
+    } else {
+        state.open_attempts.remove(instance)
+    };
     if matches!(step.status, Status::Retrying | Status::Waiting | Status::WaitingApproval) {
         state.waits.insert(instance.clone());
     } else {
         state.waits.remove(instance);
     }
     let timer = match record {
-        Record::AttemptStarted { attempt, timeout_at: Some(at), .. } => (*at, Timer::Attempt(instance.clone(), *attempt)),
+        Record::AttemptStarted { attempt, timeout_at: Some(at), .. } => {
+            (*at, Timer::Attempt(instance.clone(), *attempt))
+        }
         Record::AttemptFailed { attempt, retry_at: Some(at), .. } => (*at, Timer::Retry(instance.clone(), attempt + 1)),
         Record::WaitStarted { until: Some(at), .. } => (*at, Timer::Sleep(instance.clone())),
         Record::GateOpened { gate, expires_at, .. } => (*expires_at, Timer::Gate(instance.clone(), *gate)),
@@ -350,7 +359,16 @@ mod tests {
         let question = null();
         let (approvers, count, expires_at) = (Vec::new(), 1, 0);
         let (decision, reason, by) = (Decision::Approve, null(), None);
-        let gate = Record::GateOpened { instance: instance(), gate: 1, question, approvers, count, expires_at, on_timeout: decision, purpose: Purpose::Approval };
+        let gate = Record::GateOpened {
+            instance: instance(),
+            gate: 1,
+            question,
+            approvers,
+            count,
+            expires_at,
+            on_timeout: decision,
+            purpose: Purpose::Approval,
+        };
         alloc::vec![
             ("skipped", Record::StepSkipped { instance: instance(), reason: SkipReason::ConditionFalse }),
             ("started", Record::StepStarted { instance: instance(), input: null(), intent: None }),

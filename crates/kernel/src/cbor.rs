@@ -252,7 +252,9 @@ impl<'a> Reader<'a> {
             (UNSIGNED, _) => self.unsigned().map(Value::from),
             (NEGATIVE, _) => {
                 let argument = self.head_of(NEGATIVE, "")?;
-                Number::whole(-1 - i128::from(argument)).map(Value::Number).ok_or_else(|| self.error("beyond the range of numbers"))
+                Number::whole(-1 - i128::from(argument))
+                    .map(Value::Number)
+                    .ok_or_else(|| self.error("beyond the range of numbers"))
             }
             (TEXT, _) => self.text().map(Value::from),
             (ARRAY, _) => {

@@ -106,7 +106,9 @@ impl Decider<'_> {
             Input::Start(start) => self.start(start),
             Input::Receipt { instance, attempt, outcome } => self.receipt(instance, *attempt, outcome),
             Input::Timer(timer) => self.timer(timer),
-            Input::Decide { instance, gate, decision, by, reason } => self.decision(instance, *gate, *decision, by, reason),
+            Input::Decide { instance, gate, decision, by, reason } => {
+                self.decision(instance, *gate, *decision, by, reason)
+            }
             Input::Signal { id, name, payload } => self.signal(id, name, payload),
             Input::Cancel { reason, by } => self.cancel(reason, by),
             Input::Continue => Ok(()),
@@ -249,7 +251,8 @@ impl Decider<'_> {
         match (failed, owner) {
             (Some(failed), owner) => {
                 let failure = self.state.steps.get(&failed).and_then(|step| step.failure.clone());
-                let failure = failure.unwrap_or_else(|| Failure::new(Class::Internal, "lost_failure", "a failure without a reason"));
+                let failure = failure
+                    .unwrap_or_else(|| Failure::new(Class::Internal, "lost_failure", "a failure without a reason"));
                 match owner {
                     Some(owner) => self.fail(&owner, failure),
                     None => {
@@ -344,7 +347,8 @@ fn no_reason() -> Payload {
 /// The instances of a set that lie inside a block.
 fn inside<'a>(state: &State, instances: impl Iterator<Item = &'a Instance>, scope: &Scope) -> Vec<Instance> {
     let lies_inside = |instance: &&Instance| {
-        state.plan.is_inside(state.plan.step(instance.step).block, scope.block) && instance.rounds.starts_with(&scope.rounds)
+        state.plan.is_inside(state.plan.step(instance.step).block, scope.block)
+            && instance.rounds.starts_with(&scope.rounds)
     };
     instances.filter(lies_inside).cloned().collect()
 }

@@ -83,7 +83,8 @@ impl Fold {
         self.check_version(&frame)?;
         let turn = decide(&mut self.state, &frame.input, frame.now).map_err(|illegal| self.broken(illegal.message))?;
         if turn.records != frame.records {
-            let at = turn.records.iter().zip(&frame.records).take_while(|(decided, written)| decided == written).count();
+            let at =
+                turn.records.iter().zip(&frame.records).take_while(|(decided, written)| decided == written).count();
             let message = format!("deciding its input again gives another record in place {at}");
             return Err(self.broken(message));
         }
@@ -98,7 +99,9 @@ impl Fold {
             return Err(Broken { sequence: head.sequence, why });
         }
         if self.next != head.sequence + 1 {
-            return Err(self.broken(format!("it is missing; the head says that the journal ends with frame {}", head.sequence)));
+            return Err(
+                self.broken(format!("it is missing; the head says that the journal ends with frame {}", head.sequence))
+            );
         }
         if self.head != head.hash {
             let why = "it is not the frame that the head was sealed over".into();

@@ -58,7 +58,12 @@ mod tests {
         assert!(early < late);
         assert_eq!(early.to_string(), "018bcfe5-6800-7fff-bfff-ffffffffffff");
         assert_eq!(ExecutionKey::parse(&early.to_string()), Some(early));
-        for wrong in ["", "018bcfe5-6800-7fff-bfff-fffffffffff", "018bcfe5_6800-7fff-bfff-ffffffffffff", "018bcfe5-6800-7fff-bfff-fffffffffff-"] {
+        for wrong in [
+            "",
+            "018bcfe5-6800-7fff-bfff-fffffffffff",
+            "018bcfe5_6800-7fff-bfff-ffffffffffff",
+            "018bcfe5-6800-7fff-bfff-fffffffffff-",
+        ] {
             assert_eq!(ExecutionKey::parse(wrong), None, "{wrong}");
         }
     }

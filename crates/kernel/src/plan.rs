@@ -297,7 +297,9 @@ impl Retry {
                 let factor = match backoff {
                     Backoff::Fixed => 1,
                     Backoff::Linear => steps + 1,
-                    Backoff::Exponential => 1u64.checked_shl(u32::try_from(steps).unwrap_or(u32::MAX)).unwrap_or(u64::MAX),
+                    Backoff::Exponential => {
+                        1u64.checked_shl(u32::try_from(steps).unwrap_or(u32::MAX)).unwrap_or(u64::MAX)
+                    }
                 };
                 initial_ms.saturating_mul(factor).min(*max_ms)
             }
@@ -424,9 +426,13 @@ mod tests {
 
     #[test]
     fn what_is_retried() {
-        let retry = |retry_on: Option<Vec<Class>>, never_on| Retry { max_attempts: 2, retry_on, never_on, ..Retry::never() };
+        let retry =
+            |retry_on: Option<Vec<Class>>, never_on| Retry { max_attempts: 2, retry_on, never_on, ..Retry::never() };
         assert!(retry(None, vec![]).allows(Class::Timeout, 1) && !retry(None, vec![]).allows(Class::Timeout, 2));
-        assert!(!retry(None, vec![]).allows(Class::Failed, 1) && !retry(None, vec![Class::Timeout]).allows(Class::Timeout, 1));
+        assert!(
+            !retry(None, vec![]).allows(Class::Failed, 1)
+                && !retry(None, vec![Class::Timeout]).allows(Class::Timeout, 1)
+        );
         assert!(retry(Some(vec![Class::Failed]), vec![]).allows(Class::Failed, 1));
         assert!(!retry(Some(vec![Class::Failed]), vec![]).allows(Class::Timeout, 1));
         assert!(!retry(Some(vec![Class::Failed]), vec![Class::Failed]).allows(Class::Failed, 1));

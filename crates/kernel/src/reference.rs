@@ -214,7 +214,8 @@ mod tests {
 
     #[test]
     fn following() {
-        let value = crate::json::read(br#"{"s":"txt","arr":[1,[2,3]],"o":{"0":"zero","007":"agent","k":null}}"#).unwrap().value;
+        let value =
+            crate::json::read(br#"{"s":"txt","arr":[1,[2,3]],"o":{"0":"zero","007":"agent","k":null}}"#).unwrap().value;
         for (text, expected) in [
             ("input.arr[1].0", Some("2")),
             ("input.arr.length", None),

@@ -148,18 +148,24 @@ impl Place {
     /// What the author can do; a whole sentence.
     pub fn mend(self) -> &'static str {
         match self {
-            Self::AfterBackslash => "Write @@ for a literal @; for the value, name it in the step's env and use \"$NAME\".",
+            Self::AfterBackslash => {
+                "Write @@ for a literal @; for the value, name it in the step's env and use \"$NAME\"."
+            }
             Self::Arithmetic | Self::Subscript | Self::EvaluatingTest | Self::EvaluatedVariable => {
                 "Name the value in the step's env, check in the script that it is a number, then use $NAME."
             }
-            Self::VariableName => "Name the value in the step's env and check in the script that \"$NAME\" is a plain name.",
+            Self::VariableName => {
+                "Name the value in the step's env and check in the script that \"$NAME\" is a plain name."
+            }
             Self::CommandName => {
                 "Name the value in the step's env, check in the script that it is a command you allow, then use \"$NAME\"."
             }
             Self::InnerScript => {
                 "Name the value in the step's env and let the inner code read it from its environment, as in sh -c 'echo \"$NAME\"'."
             }
-            Self::Option => "Put -- before it, or name the value in the step's env and check in the script what it begins with.",
+            Self::Option => {
+                "Put -- before it, or name the value in the step's env and check in the script what it begins with."
+            }
             Self::HereDocument => {
                 "Name the value in the step's env and use $NAME, with a delimiter that is not quoted; write @@ for a literal @."
             }

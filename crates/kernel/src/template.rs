@@ -120,11 +120,17 @@ impl Reader<'_> {
         match value {
             Value::Text(text) => self.text(text, path),
             Value::List(items) => {
-                let read: Vec<_> = items.iter().enumerate().map(|(at, item)| self.value(item, &path.index(at))).collect();
-                if read.iter().all(Template::is_as_written) { Template::Literal(value.clone()) } else { Template::List(read) }
+                let read: Vec<_> =
+                    items.iter().enumerate().map(|(at, item)| self.value(item, &path.index(at))).collect();
+                if read.iter().all(Template::is_as_written) {
+                    Template::Literal(value.clone())
+                } else {
+                    Template::List(read)
+                }
             }
             Value::Map(map) => {
-                let read: Vec<_> = map.iter().map(|(key, field)| (key.clone(), self.value(field, &path.key(key)))).collect();
+                let read: Vec<_> =
+                    map.iter().map(|(key, field)| (key.clone(), self.value(field, &path.key(key)))).collect();
                 let as_written = read.iter().all(|(_, field)| field.is_as_written());
                 if as_written { Template::Literal(value.clone()) } else { Template::Map(read) }
             }
@@ -283,7 +289,10 @@ mod tests {
             (r#"["@input.n","@input.z","@input.e"]"#, r#"[0,null,""]"#),
             (r#""n=@input.n z=@input.z o=@input.o.""#, r#""n=0 z= o={\"k\":[1]}.""#),
             (r#""@input.name@input.n""#, r#""Ada0""#),
-            (r#"["tail @","@ input","@1abc","me@example.com","@@input.n","a@@@input.n"]"#, r#"["tail @","@ input","@1abc","me@example.com","@input.n","a@0"]"#),
+            (
+                r#"["tail @","@ input","@1abc","me@example.com","@@input.n","a@@@input.n"]"#,
+                r#"["tail @","@ input","@1abc","me@example.com","@input.n","a@0"]"#,
+            ),
             (r#"{"@input.name":{"a":["@input.n"]}}"#, r#"{"@input.name":{"a":[0]}}"#),
             (r#"["@skipped.a.b","s@skipped.x"]"#, r#"[null,"s"]"#),
             (r#""@input.nobody""#, "miss input.nobody"),

@@ -86,7 +86,9 @@ impl Trace {
                 };
                 self.last(instance).note = Some(alloc::format!("{} by {by}{reason}", decision.name()));
             }
-            Record::StepCompleted { output, .. } => self.end(instance, Status::Completed, now).output = output.value().clone(),
+            Record::StepCompleted { output, .. } => {
+                self.end(instance, Status::Completed, now).output = output.value().clone()
+            }
             Record::StepFailed { fault, let_through, .. } => {
                 if !self.last.contains_key(instance) {
                     self.begin(plan, instance, 0, now);
@@ -103,7 +105,8 @@ impl Trace {
             }
             Record::BranchTaken { block, .. } => {
                 let branches = plan.step(instance.step).work.branches();
-                let name = branches.iter().find(|(_, branch)| Some(*branch) == *block).map_or("neither", |(name, _)| name);
+                let name =
+                    branches.iter().find(|(_, branch)| Some(*branch) == *block).map_or("neither", |(name, _)| name);
                 self.last(instance).note = Some(alloc::format!("took {name}"));
             }
             _ => {}

@@ -109,7 +109,15 @@ impl Ord for Number {
 /// larger than every whole number we keep.
 fn compare_whole_with_double(whole: i128, double: f64) -> Ordering {
     let cut = double as i128;
-    whole.cmp(&cut).then_with(|| if double > cut as f64 { Ordering::Less } else if double < cut as f64 { Ordering::Greater } else { Ordering::Equal })
+    whole.cmp(&cut).then_with(|| {
+        if double > cut as f64 {
+            Ordering::Less
+        } else if double < cut as f64 {
+            Ordering::Greater
+        } else {
+            Ordering::Equal
+        }
+    })
 }
 
 impl Value {

@@ -72,9 +72,7 @@ impl<'a> Reader<'a> {
         self.count(1, span)?;
         let (anchor, mut node) = match event {
             Event::Alias(id) => (0, self.alias(id, span, depth)?),
-            Event::Scalar(text, style, anchor, tag) => {
-                (anchor, leaf(scalar(text, style, tag.as_deref(), span)?, span))
-            }
+            Event::Scalar(text, style, anchor, tag) => (anchor, leaf(scalar(text, style, tag.as_deref(), span)?, span)),
             Event::SequenceStart(anchor, tag) => {
                 refuse_tag(tag.as_deref(), span)?;
                 (anchor, self.list(span, depth)?)
@@ -181,7 +179,11 @@ fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>, span: Span)
             NumberRead::Number(number) => Value::Number(number),
             NumberRead::Text => Value::Text(text.into_owned()),
             NumberRead::Beyond => {
-                return Err(error(span, format!("{other} is beyond the range of numbers"), "write it as text, in quotes"));
+                return Err(error(
+                    span,
+                    format!("{other} is beyond the range of numbers"),
+                    "write it as text, in quotes",
+                ));
             }
         },
     })
@@ -234,7 +236,9 @@ fn is_decimal(text: &str) -> bool {
 fn refuse_tag(tag: Option<&Tag>, span: Span) -> Result<(), ReadError> {
     match tag {
         None => Ok(()),
-        Some(tag) => Err(error(span, format!("the tag {}{}", tag.handle, tag.suffix), "tags are not used here; remove it")),
+        Some(tag) => {
+            Err(error(span, format!("the tag {}{}", tag.handle, tag.suffix), "tags are not used here; remove it"))
+        }
     }
 }
 
@@ -272,7 +276,10 @@ mod tests {
     #[test]
     fn accepted() {
         check("a: 1\nb: [x, 'y', \"z\\n\"]\n", r#"{"a":1,"b":["x","y","z\n"]}"#);
-        check("- yes\n- on\n- ~\n- null\n- True\n- 1.5\n- +3\n- 0x1F\n- 0o17\n- 1e3\n- .5\n- 1_000\n", r#"["yes","on",null,null,true,1.5,3,31,15,1000,0.5,"1_000"]"#);
+        check(
+            "- yes\n- on\n- ~\n- null\n- True\n- 1.5\n- +3\n- 0x1F\n- 0o17\n- 1e3\n- .5\n- 1_000\n",
+            r#"["yes","on",null,null,true,1.5,3,31,15,1000,0.5,"1_000"]"#,
+        );
         check("run: |\n  echo one\n  echo two\n", r#"{"run":"echo one\necho two\n"}"#);
         check("x: &a {k: [1]}\ny: *a\n", r#"{"x":{"k":[1]},"y":{"k":[1]}}"#);
         check("{\"json\": [1, true]}", r#"{"json":[1,true]}"#);

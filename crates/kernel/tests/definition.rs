@@ -125,82 +125,81 @@ fn scenarios_are_accepted_and_refused_as_they_say() {
     assert!(accepted >= 20, "{accepted}");
 }
 
-/// What is accepted, and a word of the stored plan that shows how it was read.
+/// A step, and a word of the stored plan that shows how it was read.
+const ACCEPTED: &[(&str, &str)] = &[
+    (r#"{"type":"bash","command":"echo hi"}"#, r#""retry":{"delay":[10000,30000],"maxAttempts":3},"timeoutMs":120000"#),
+    (
+        r#"{"type":"bash","command":"x","retry":{"maxAttempts":1}}"#,
+        r#""retry":{"delay":[10000,30000],"maxAttempts":1}"#,
+    ),
+    (
+        r#"{"type":"bash","command":"x","retry":{"backoff":"linear"}}"#,
+        r#""delay":{"backoff":"linear","initialMs":10000,"maxMs":86400000}"#,
+    ),
+    (
+        r#"{"type":"bash","command":"x","retry":{"initialDelayMs":10,"jitter":0.2}}"#,
+        r#""delay":{"backoff":"exponential","initialMs":10,"maxMs":86400000},"jitterPermille":200"#,
+    ),
+    (
+        r#"{"type":"bash","command":"x","retry":{"retryOn":["failed"],"neverOn":["timeout"]}}"#,
+        r#""neverOn":["timeout"],"retryOn":["failed"]"#,
+    ),
+    (
+        r#"{"type":"bash","command":"x","timeoutMs":600000,"onInterrupted":"ask","onError":"continue"}"#,
+        r#""onError":"continue","onInterrupted":"ask""#,
+    ),
+    (
+        r#"{"type":"bash","command":"x","env":{"A":null,"B":1.5,"C":{"k":[1]},"D":"@@x"}}"#,
+        r#""env":{"A":"","B":"1.5","C":"{\"k\":[1]}","D":"=@x"}"#,
+    ),
+    (
+        r#"{"type":"bash","command":"x","env":{"A":"@input.a","B":"b@input.b"},"cwd":"@vars.dir"}"#,
+        r#"{"command":"x","cwd":"~@{vars.dir}","env":{"A":"~@{input.a}","B":"~b@{input.b}"}}"#,
+    ),
+    (
+        r#"{"type":"bash","command":"echo @vars.name @@here"}"#,
+        r#"{"command":"echo \"${MAINSPRING_REF_0}\" @here","env":{"MAINSPRING_REF_0":"~@{vars.name}"}}"#,
+    ),
+    (
+        r#"{"type":"tool","tool":"bash","arguments":{"command":"x"}}"#,
+        r#""effect":"bash","id":"step[0]","params":{"command":"x","env":{}}"#,
+    ),
+    (r#"{"type":"tool","tool":"T"}"#, r#""params":{"arguments":{},"tool":"T"}"#),
+    (r#"{"type":"tool","tool":"T","arguments":"@input"}"#, r#""arguments":"@input""#),
+    (
+        r#"{"type":"tool","tool":"T","arguments":{"a":"me@example.com","b":"~","c":"=","d":"a@@input b"}}"#,
+        r#"{"a":"me@example.com","b":"=~","c":"==","d":"a@input b"}"#,
+    ),
+    (
+        r#"{"type":"agent","message":"do @input.x"}"#,
+        r#""params":{"goal":"~do @{input.x}"},"retry":{"delay":[10000,30000],"maxAttempts":3},"timeoutMs":900000"#,
+    ),
+    (r#"{"type":"agent_message","goal":"hi","await_timeout_ms":1000,"timeoutMs":5}"#, r#""timeoutMs":1000"#),
+    (r#"{"type":"conditional","condition":false,"else":[]}"#, r#""else":[],"id":"step[0]","then":[]"#),
+    (
+        r#"{"type":"conditional","condition":{"ref":"@input.n","gte":1,"lt":"@input.m"},"then":[]}"#,
+        r#"{"gte":1,"lt":"@input.m","ref":"@input.n"}"#,
+    ),
+    (
+        r#"{"type":"approval"}"#,
+        r#""count":1,"id":"step[0]","items":[],"onTimeout":"deny","prompt":"Approval required for step step[0]","ttlMs":86400000"#,
+    ),
+    (r#"{"type":"sleep","durationMs":"@input.ms"}"#, r#""durationMs":"@input.ms""#),
+    (r#"{"type":"signal","signal":"order.paid"}"#, r#""signal":"order.paid""#),
+    (r#"{"type":"return"}"#, r#""output":null"#),
+    (
+        r#"{"id":"a","type":"bash","command":"x","when":{"not":{"any":[{"variable":"k","equals":null},{"ref":"@input.x","exists":false}]}}}"#,
+        r#""when":{"not":{"any":[{"equals":null,"variable":"k"},{"exists":false,"ref":"@input.x"}]}}"#,
+    ),
+];
+
 #[test]
 fn accepted() {
-    for (steps, shown) in [
-        (
-            r#"{"type":"bash","command":"echo hi"}"#,
-            r#""retry":{"delay":[10000,30000],"maxAttempts":3},"timeoutMs":120000"#,
-        ),
-        (
-            r#"{"type":"bash","command":"x","retry":{"maxAttempts":1}}"#,
-            r#""retry":{"delay":[10000,30000],"maxAttempts":1}"#,
-        ),
-        (
-            r#"{"type":"bash","command":"x","retry":{"backoff":"linear"}}"#,
-            r#""delay":{"backoff":"linear","initialMs":10000,"maxMs":86400000}"#,
-        ),
-        (
-            r#"{"type":"bash","command":"x","retry":{"initialDelayMs":10,"jitter":0.2}}"#,
-            r#""delay":{"backoff":"exponential","initialMs":10,"maxMs":86400000},"jitterPermille":200"#,
-        ),
-        (
-            r#"{"type":"bash","command":"x","retry":{"retryOn":["failed"],"neverOn":["timeout"]}}"#,
-            r#""neverOn":["timeout"],"retryOn":["failed"]"#,
-        ),
-        (
-            r#"{"type":"bash","command":"x","timeoutMs":600000,"onInterrupted":"ask","onError":"continue"}"#,
-            r#""onError":"continue","onInterrupted":"ask""#,
-        ),
-        (
-            r#"{"type":"bash","command":"x","env":{"A":null,"B":1.5,"C":{"k":[1]},"D":"@@x"}}"#,
-            r#""env":{"A":"","B":"1.5","C":"{\"k\":[1]}","D":"=@x"}"#,
-        ),
-        (
-            r#"{"type":"bash","command":"x","env":{"A":"@input.a","B":"b@input.b"},"cwd":"@vars.dir"}"#,
-            r#"{"command":"x","cwd":"~@{vars.dir}","env":{"A":"~@{input.a}","B":"~b@{input.b}"}}"#,
-        ),
-        (
-            r#"{"type":"bash","command":"echo @vars.name @@here"}"#,
-            r#"{"command":"echo \"${MAINSPRING_REF_0}\" @here","env":{"MAINSPRING_REF_0":"~@{vars.name}"}}"#,
-        ),
-        (
-            r#"{"type":"tool","tool":"bash","arguments":{"command":"x"}}"#,
-            r#""effect":"bash","id":"step[0]","params":{"command":"x","env":{}}"#,
-        ),
-        (r#"{"type":"tool","tool":"T"}"#, r#""params":{"arguments":{},"tool":"T"}"#),
-        (r#"{"type":"tool","tool":"T","arguments":"@input"}"#, r#""arguments":"@input""#),
-        (
-            r#"{"type":"tool","tool":"T","arguments":{"a":"me@example.com","b":"~","c":"=","d":"a@@input b"}}"#,
-            r#"{"a":"me@example.com","b":"=~","c":"==","d":"a@input b"}"#,
-        ),
-        (
-            r#"{"type":"agent","message":"do @input.x"}"#,
-            r#""params":{"goal":"~do @{input.x}"},"retry":{"delay":[10000,30000],"maxAttempts":3},"timeoutMs":900000"#,
-        ),
-        (r#"{"type":"agent_message","goal":"hi","await_timeout_ms":1000,"timeoutMs":5}"#, r#""timeoutMs":1000"#),
-        (r#"{"type":"conditional","condition":false,"else":[]}"#, r#""else":[],"id":"step[0]","then":[]"#),
-        (
-            r#"{"type":"conditional","condition":{"ref":"@input.n","gte":1,"lt":"@input.m"},"then":[]}"#,
-            r#"{"gte":1,"lt":"@input.m","ref":"@input.n"}"#,
-        ),
-        (
-            r#"{"type":"approval"}"#,
-            r#""count":1,"id":"step[0]","items":[],"onTimeout":"deny","prompt":"Approval required for step step[0]","ttlMs":86400000"#,
-        ),
-        (r#"{"type":"sleep","durationMs":"@input.ms"}"#, r#""durationMs":"@input.ms""#),
-        (r#"{"type":"signal","signal":"order.paid"}"#, r#""signal":"order.paid""#),
-        (r#"{"type":"return"}"#, r#""output":null"#),
-        (
-            r#"{"id":"a","type":"bash","command":"x","when":{"not":{"any":[{"variable":"k","equals":null},{"ref":"@input.x","exists":false}]}}}"#,
-            r#""when":{"not":{"any":[{"equals":null,"variable":"k"},{"exists":false,"ref":"@input.x"}]}}"#,
-        ),
-    ] {
+    for (steps, shown) in ACCEPTED {
         let compiled = compiled(&format!("{{\"steps\":[{steps}]}}"))
             .unwrap_or_else(|found| panic!("{steps}: {}", pictures(&found)));
         let form = json::compact(&compiled.plan.to_value());
-        assert!(form.contains(shown), "{steps}: {form}");
+        assert!(form.contains(*shown), "{steps}: {form}");
         assert_eq!(Plan::decode(&compiled.plan.encode()), Ok(compiled.plan), "{steps}");
     }
 }

@@ -76,7 +76,9 @@ impl From<EngineError> for Refusal {
 /// The exit code of an execution as it stands.
 pub fn of_execution(state: &State) -> Exit {
     match (state.status(), &state.ending) {
-        (ExecutionStatus::Failed, Some(Ending::Failed { fault, .. })) if is_policy(&fault.code, fault.class) => Exit::Policy,
+        (ExecutionStatus::Failed, Some(Ending::Failed { fault, .. })) if is_policy(&fault.code, fault.class) => {
+            Exit::Policy
+        }
         (ExecutionStatus::Failed, _) => Exit::Failed,
         _ => Exit::Fine,
     }

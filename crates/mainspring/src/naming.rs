@@ -33,7 +33,8 @@ pub(crate) struct Looked {
 pub(crate) fn look(global: &Global) -> Result<Looked, Refusal> {
     let home = global.home()?;
     if !home.journal().exists() {
-        let message = format!("there are no executions in {}; `mainspring run FILE` makes one", home.folder().display());
+        let message =
+            format!("there are no executions in {}; `mainspring run FILE` makes one", home.folder().display());
         return Err(Refusal::bad_input("no_executions", message));
     }
     let key = key(&home)?;
@@ -82,7 +83,10 @@ pub(crate) fn find(store: &dyn Store, name: &str) -> Result<ExecutionRow, Refusa
 }
 
 fn unknown(name: &str) -> Refusal {
-    Refusal::bad_input("no_such_execution", format!("there is no execution `{name}`; `mainspring list` shows those there are"))
+    Refusal::bad_input(
+        "no_such_execution",
+        format!("there is no execution `{name}`; `mainspring list` shows those there are"),
+    )
 }
 
 /// Runs asynchronous work.

@@ -45,7 +45,11 @@ pub struct Standing {
 }
 
 /// Reads an execution from the store; every frame is shown to `each` on the way.
-pub fn standing(engine: &Engine, key: ExecutionKey, mut each: impl FnMut(&Frame, &State)) -> Result<Standing, EngineError> {
+pub fn standing(
+    engine: &Engine,
+    key: ExecutionKey,
+    mut each: impl FnMut(&Frame, &State),
+) -> Result<Standing, EngineError> {
     let mut trace = Trace::default();
     let read = engine.loader().frames(key, |state, frame| {
         trace.add(&state.plan, frame);
@@ -118,7 +122,8 @@ pub struct Signals {
 impl Signals {
     /// From now on they are heard here, and do not end the process by themselves.
     pub fn new() -> Result<Self, EngineError> {
-        let hear = |kind| signal(kind).map_err(|error| EngineError::Stopped(format!("signals cannot be heard: {error}")));
+        let hear =
+            |kind| signal(kind).map_err(|error| EngineError::Stopped(format!("signals cannot be heard: {error}")));
         Ok(Self {
             interrupt: hear(SignalKind::interrupt())?,
             terminate: hear(SignalKind::terminate())?,

@@ -70,7 +70,9 @@ fn home(state_dir: Option<&PathBuf>, execution_id: &str) -> Result<Home, Refusal
     let name: String = execution_id
         .bytes()
         .enumerate()
-        .map(|(at, byte)| if plain(byte) || (byte == b'.' && at > 0) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .map(|(at, byte)| {
+            if plain(byte) || (byte == b'.' && at > 0) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+        })
         .collect();
     if name.is_empty() || name.len() > EXECUTION_ID_BYTES_MAX {
         let message = format!("--execution-id: a name of 1 to {EXECUTION_ID_BYTES_MAX} bytes, please");

@@ -67,8 +67,13 @@ fn paint(style: Style, text: &str) -> String {
 /// Text as it may be shown: control characters are written out, so that no value can move the cursor or colour the lie.
 pub(crate) fn printable(text: &str) -> String {
     let shown = |letter: char| {
-        let is_direction = matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}');
-        if (letter.is_control() && letter != '\n' && letter != '\t') || is_direction { letter.escape_default().to_string() } else { letter.to_string() }
+        let is_direction =
+            matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}');
+        if (letter.is_control() && letter != '\n' && letter != '\t') || is_direction {
+            letter.escape_default().to_string()
+        } else {
+            letter.to_string()
+        }
     };
     text.chars().map(shown).collect()
 }
@@ -163,11 +168,13 @@ impl Progress {
                 return;
             }
             Record::AttemptFailed { fault, retry_at, .. } => {
-                let next = retry_at.map_or("again".into(), |at| format!("again in {}", duration(at.saturating_sub(now))));
+                let next =
+                    retry_at.map_or("again".into(), |at| format!("again in {}", duration(at.saturating_sub(now))));
                 line(paint(WAITS, "↻"), name, &format!("{}; {next}", fault.code), took(self));
             }
             Record::WaitStarted { until, .. } => {
-                let until = until.map_or("for a signal".into(), |at| format!("for {}", duration(at.saturating_sub(now))));
+                let until =
+                    until.map_or("for a signal".into(), |at| format!("for {}", duration(at.saturating_sub(now))));
                 line(paint(WAITS, "…"), name, &format!("waits {until}"), None);
             }
             Record::GateOpened { question, .. } => {
@@ -247,7 +254,9 @@ mod tests {
 
     #[test]
     fn durations() {
-        for (ms, text) in [(0, "0 ms"), (999, "999 ms"), (1_250, "1.2 s"), (61_000, "1 min 1 s"), (3_660_000, "1 h 1 min")] {
+        for (ms, text) in
+            [(0, "0 ms"), (999, "999 ms"), (1_250, "1.2 s"), (61_000, "1 min 1 s"), (3_660_000, "1 h 1 min")]
+        {
             assert_eq!(duration(ms), text);
         }
     }

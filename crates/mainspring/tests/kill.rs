@@ -39,7 +39,8 @@ fn thirty_steps() -> Value {
     text.extend((1..=10).map(|number| step(number, "  ")));
     text += "  - id: together\n    type: parallel\n    steps:\n";
     for branch in 0..3 {
-        text += &format!("      - id: branch{branch}\n        type: conditional\n        condition: true\n        then:\n");
+        text +=
+            &format!("      - id: branch{branch}\n        type: conditional\n        condition: true\n        then:\n");
         text.extend((0..4).map(|place| step(11 + branch * 4 + place, "          ")));
     }
     text.extend((23..=30).map(|number| step(number, "  ")));
@@ -116,7 +117,7 @@ fn killed_on_its_way(ground: &Ground, definition: &Value, dice: &mut Dice, seen:
 fn spawn_and_wait(ground: &Ground, definition: &Value, dice: &mut Dice, seen: &mut BTreeSet<String>) -> Child {
     let mut child = spawn(ground.run("e", definition), &request(definition));
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let mut events_left = [0, 0, 1, 1, 2, 3][dice.below(6) as usize];
+    let mut events_left = [0, 1, 1, 1, 2, 3][dice.below(6) as usize];
     while events_left > 0 {
         match lines.next() {
             Some(line) => events_left -= u32::from(seen.insert(line.unwrap())),

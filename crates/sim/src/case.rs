@@ -47,14 +47,17 @@ impl CaseReport {
 
 /// Runs a case. The same case always gives the same report.
 pub fn run_case(case: &Case) -> CaseReport {
-    let mut report = CaseReport { name: case.name.clone(), why: case.why.clone(), modes: Vec::new(), failures: Vec::new() };
+    let mut report =
+        CaseReport { name: case.name.clone(), why: case.why.clone(), modes: Vec::new(), failures: Vec::new() };
     match (compiled(case), case.expect.accepted) {
         (Ok(compiled), Some(false)) => {
             let warnings = lines(&compiled.warnings);
             report.failures.push(format!("the definition was accepted and must not be\n{warnings}").trim_end().into());
         }
         (Err(problems), Some(false)) => report.failures = check_refusal(&case.expect, &problems),
-        (Err(problems), _) => report.failures.push(format!("the definition was refused:\n{}", lines(&problems).trim_end())),
+        (Err(problems), _) => {
+            report.failures.push(format!("the definition was refused:\n{}", lines(&problems).trim_end()))
+        }
         (Ok(compiled), _) => {
             report.failures = missing_words(&case.expect.diagnostics_contain, &lines(&compiled.warnings));
             report.modes = run_modes(case, compiled);
@@ -68,7 +71,10 @@ pub fn run_case(case: &Case) -> CaseReport {
 fn check_refusal(expect: &Expect, problems: &[Diagnostic]) -> Vec<String> {
     let errors = || problems.iter().filter(|problem| problem.severity == Severity::Error);
     if errors().all(|problem| problem.code == diagnostic::NOT_IN_BUILD) {
-        return vec![format!("the definition was refused only for what is not in this build:\n{}", lines(problems).trim_end())];
+        return vec![format!(
+            "the definition was refused only for what is not in this build:\n{}",
+            lines(problems).trim_end()
+        )];
     }
     missing_words(&expect.diagnostics_contain, &lines(problems))
 }

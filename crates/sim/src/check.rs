@@ -181,7 +181,8 @@ fn delays_ms(finished: &Finished) -> Vec<u64> {
 fn are_same(expected: &[CallExpect], made: &[Made]) -> bool {
     expected.len() == made.len()
         && expected.iter().zip(made).all(|(expected, made)| {
-            expected.tool == made.tool && expected.arguments.as_ref().is_none_or(|arguments| *arguments == made.arguments)
+            expected.tool == made.tool
+                && expected.arguments.as_ref().is_none_or(|arguments| *arguments == made.arguments)
         })
 }
 
@@ -202,7 +203,8 @@ fn error_words(state: &State) -> Option<String> {
 }
 
 fn words(failure: &Failure, place: &str) -> String {
-    let details = if failure.details == Value::Null { String::new() } else { format!(" {}", json::compact(&failure.details)) };
+    let details =
+        if failure.details == Value::Null { String::new() } else { format!(" {}", json::compact(&failure.details)) };
     format!("{} [{} {}]{details} {place}", failure.message, failure.class.name(), failure.code).trim_end().into()
 }
 
@@ -233,7 +235,8 @@ fn contains(value: &Value, expected: &Value) -> bool {
             expected.iter().all(|(key, expected)| value.get(key).is_some_and(|value| contains(value, expected)))
         }
         (Value::List(value), Value::List(expected)) => {
-            value.len() == expected.len() && value.iter().zip(expected).all(|(value, expected)| contains(value, expected))
+            value.len() == expected.len()
+                && value.iter().zip(expected).all(|(value, expected)| contains(value, expected))
         }
         _ => value == expected,
     }

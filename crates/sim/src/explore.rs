@@ -8,12 +8,7 @@ mod workflow;
 
 use std::ops::Range;
 
-use mainspring_kernel::{
-    definition::compile,
-    document::Document,
-    json,
-    value::Value,
-};
+use mainspring_kernel::{definition::compile, document::Document, json, value::Value};
 
 use crate::{
     case::other_journal,
@@ -101,7 +96,9 @@ fn look(setup: &Setup, faults: Faults, seed: u64) -> Result<Finished, Broken> {
     if let Some(other) = other_journal(&straight, &harmless) {
         return Err(broken(format!("{other} (with {faults:?})")));
     }
-    let killing = || run(setup, faults, seed).map_err(|broken| Broken { why: format!("{} (with {faults:?})", broken.why), ..broken });
+    let killing = || {
+        run(setup, faults, seed).map_err(|broken| Broken { why: format!("{} (with {faults:?})", broken.why), ..broken })
+    };
     let (one, other) = (killing()?, killing()?);
     match other_journal(&one, &other) {
         Some(other) => Err(broken(format!("the same seed gives other bytes: {other}"))),

@@ -27,14 +27,29 @@ fn check_steps(state: &State) -> Result<(), String> {
         let is_effect = state.plan.step(instance.step).work.is_effect();
         let is_out = is_effect && step.status == Status::Running && !state.is_split;
         if is_out != state.open_attempts.contains(instance) && !state.is_split {
-            return Err(format!("`{}` is {} and its attempt counts as out: {}", name(state, instance), step.status.name(), !is_out));
+            return Err(format!(
+                "`{}` is {} and its attempt counts as out: {}",
+                name(state, instance),
+                step.status.name(),
+                !is_out
+            ));
         }
         let waits = matches!(step.status, Status::Retrying | Status::Waiting | Status::WaitingApproval);
         if waits != state.waits.contains(instance) {
-            return Err(format!("`{}` is {} and counts as waiting: {}", name(state, instance), step.status.name(), !waits));
+            return Err(format!(
+                "`{}` is {} and counts as waiting: {}",
+                name(state, instance),
+                step.status.name(),
+                !waits
+            ));
         }
         if step.status.is_final() != step.ended_at.is_some() {
-            return Err(format!("`{}` is {} and ended at {:?}", name(state, instance), step.status.name(), step.ended_at));
+            return Err(format!(
+                "`{}` is {} and ended at {:?}",
+                name(state, instance),
+                step.status.name(),
+                step.ended_at
+            ));
         }
     }
     Ok(())
@@ -115,7 +130,8 @@ fn check_end(state: &State) -> Result<(), String> {
     if !state.timers.is_empty() || !state.waits.is_empty() || !state.open_attempts.is_empty() {
         return Err("the execution has ended and something of it is open".into());
     }
-    let failed = state.steps.iter().find(|(instance, step)| step.status == Status::Failed && !is_let_through(state, instance));
+    let failed =
+        state.steps.iter().find(|(instance, step)| step.status == Status::Failed && !is_let_through(state, instance));
     let is_completed = matches!(state.ending, Some(Ending::Completed { .. }));
     if let Some((instance, _)) = failed.filter(|_| is_completed) {
         return Err(format!("the execution has completed and `{}` has failed", name(state, instance)));
@@ -125,7 +141,9 @@ fn check_end(state: &State) -> Result<(), String> {
         is_approval && step.status == Status::Failed && step.attempt > 0
     });
     match denied {
-        Some((instance, _)) => Err(format!("the approval `{}` has failed; it can only be decided", name(state, instance))),
+        Some((instance, _)) => {
+            Err(format!("the approval `{}` has failed; it can only be decided", name(state, instance)))
+        }
         None => Ok(()),
     }
 }

@@ -3,13 +3,7 @@
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use mainspring_kernel::{
-    frame::Frame,
-    input::Timer,
-    journal::Fold,
-    key::ExecutionKey,
-    plan::Plan,
-    state::State,
-    stored::StoredFrame,
+    frame::Frame, input::Timer, journal::Fold, key::ExecutionKey, plan::Plan, state::State, stored::StoredFrame,
 };
 use mainspring_store::Store;
 
@@ -45,7 +39,8 @@ impl Mirror {
         let mut stops = Vec::new();
         loop {
             let key = self.fold.state.key;
-            let new = store.frames(key, self.fold.next_sequence(), FRAMES_AT_A_TIME).map_err(|error| error.to_string())?;
+            let new =
+                store.frames(key, self.fold.next_sequence(), FRAMES_AT_A_TIME).map_err(|error| error.to_string())?;
             if new.is_empty() {
                 break;
             }
@@ -56,7 +51,10 @@ impl Mirror {
                 for record in &frame.records {
                     match record {
                         mainspring_kernel::record::Record::AttemptStarted { instance, .. } => {
-                            calls.extend(mainspring_kernel::decide::open_attempt(self.state(), instance).map(|attempt| (instance.clone(), attempt)));
+                            calls.extend(
+                                mainspring_kernel::decide::open_attempt(self.state(), instance)
+                                    .map(|attempt| (instance.clone(), attempt)),
+                            );
                         }
                         mainspring_kernel::record::Record::AttemptStopping { instance, attempt, .. } => {
                             stops.push((instance.clone(), *attempt));

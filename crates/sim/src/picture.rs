@@ -79,10 +79,14 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
         },
         Record::StepSkipped { .. } => format!("{step} skipped"),
         Record::StepStarted { .. } => format!("{step} begins"),
-        Record::BranchTaken { block, .. } => format!("{step} takes {}", if block.is_some() { "a branch" } else { "nothing" }),
+        Record::BranchTaken { block, .. } => {
+            format!("{step} takes {}", if block.is_some() { "a branch" } else { "nothing" })
+        }
         Record::AttemptStarted { attempt, .. } => format!("{step}#{attempt} out"),
         Record::AttemptStopping { attempt, .. } => format!("{step}#{attempt} stopping"),
-        Record::AttemptFailed { attempt, retry_at: Some(at), .. } => format!("{step}#{attempt} failed, next at {}", since(*at)),
+        Record::AttemptFailed { attempt, retry_at: Some(at), .. } => {
+            format!("{step}#{attempt} failed, next at {}", since(*at))
+        }
         Record::AttemptFailed { attempt, retry_at: None, .. } => format!("{step}#{attempt} failed"),
         Record::WaitStarted { until: Some(at), .. } => format!("{step} waits until {}", since(*at)),
         Record::WaitStarted { until: None, .. } => format!("{step} waits"),

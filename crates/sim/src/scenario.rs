@@ -161,7 +161,8 @@ fn syntax(path: &FilePath) -> Option<Syntax> {
 pub fn read(file: &FilePath) -> Result<Vec<Case>, Unreadable> {
     let unreadable = |message: String| Unreadable { file: file.into(), message };
     let text = fs::read(file).map_err(|error| unreadable(format!("{error}\n")))?;
-    read_text(&text, syntax(file).unwrap_or(Syntax::Guess), file.parent().unwrap_or(FilePath::new("."))).map_err(unreadable)
+    read_text(&text, syntax(file).unwrap_or(Syntax::Guess), file.parent().unwrap_or(FilePath::new(".")))
+        .map_err(unreadable)
 }
 
 /// The cases of a text; `folder` is where the definitions lie that it names. The error is every mistake, each with the

@@ -122,7 +122,10 @@ impl World {
             return Err(format!("{name} is performed a second time"));
         }
         if call.attempt != *attempt {
-            return Err(format!("{name} is performed otherwise than it was written: {attempt:?} for {:?}", call.attempt));
+            return Err(format!(
+                "{name} is performed otherwise than it was written: {attempt:?} for {:?}",
+                call.attempt
+            ));
         }
         let order = call.order;
         let arriving = |(after_ms, outcome)| Arriving { at: now.saturating_add(after_ms), order, outcome };
@@ -182,7 +185,8 @@ impl World {
     /// The calls that were made, in the order of the journal.
     pub(crate) fn made(&self) -> Vec<Made> {
         let made = self.calls.iter().filter(|call| call.stage != Stage::Written);
-        let show = |call: &Call| Made { tool: called(&call.attempt).into(), arguments: arguments(&call.attempt).clone() };
+        let show =
+            |call: &Call| Made { tool: called(&call.attempt).into(), arguments: arguments(&call.attempt).clone() };
         made.map(show).collect()
     }
 

@@ -31,7 +31,8 @@ impl Decider<'_> {
         };
         let encoded = cbor::encode(&params);
         if encoded.len() > VALUE_BYTES_MAX {
-            let message = format!("step `{}`: its input is larger than {VALUE_BYTES_MAX} bytes", plan.id(instance.step));
+            let message =
+                format!("step `{}`: its input is larger than {VALUE_BYTES_MAX} bytes", plan.id(instance.step));
             return self.fail(instance, Failure::new(Class::Policy, "input_too_large", message));
         }
         let intent = self.intent(instance, effect, &encoded);

@@ -64,7 +64,12 @@ impl Decider<'_> {
     /// The innermost first: blocks are numbered from the outside in.
     fn end_containers(&mut self, reason: &str) -> Result<(), Illegal> {
         while let Some(owner) = self.state.scopes.keys().rev().find_map(|scope| scope.owner(&self.state.plan)) {
-            let failed = self.state.scopes.iter().rev().find(|(scope, _)| scope.owner(&self.state.plan).as_ref() == Some(&owner));
+            let failed = self
+                .state
+                .scopes
+                .iter()
+                .rev()
+                .find(|(scope, _)| scope.owner(&self.state.plan).as_ref() == Some(&owner));
             let failure = failed
                 .and_then(|(_, here)| self.state.steps.get(here.failed.as_ref()?))
                 .and_then(|step| step.failure.clone());

@@ -17,7 +17,8 @@ use super::{Decider, effects::interruption, no_reason};
 impl Decider<'_> {
     /// Opens the gate of an approval step: what is shown is resolved now and stays as it is.
     pub(super) fn open_approval(&mut self, instance: &Instance, gate: &Gate) -> Result<(), Illegal> {
-        let question = gate.prompt.resolve(&*self.state).and_then(|prompt| Ok((prompt, gate.items.resolve(&*self.state)?)));
+        let question =
+            gate.prompt.resolve(&*self.state).and_then(|prompt| Ok((prompt, gate.items.resolve(&*self.state)?)));
         let (prompt, items) = match question {
             Ok(question) => question,
             Err(miss) => return self.fail_for_miss(instance, &miss),
@@ -71,7 +72,13 @@ impl Decider<'_> {
         let Some(open) = open.filter(|open| open.accepts(gate, by, self.now)) else { return Ok(()) };
         let purpose = open.purpose;
         let reason = Payload::Known(reason.clone());
-        self.record(Record::GateDecided { instance: instance.clone(), gate, decision, by: Some(by.to_string()), reason })?;
+        self.record(Record::GateDecided {
+            instance: instance.clone(),
+            gate,
+            decision,
+            by: Some(by.to_string()),
+            reason,
+        })?;
         match decision {
             Decision::Deny => self.denied(instance, purpose, "approval_denied"),
             Decision::Approve if self.is_open(instance) => Ok(()),

@@ -49,8 +49,22 @@ fn inputs() -> Vec<Input> {
     };
     let receipt = |outcome| Input::Receipt { instance: instance(), attempt: 2, outcome };
     let mut inputs = vec![Input::Start(start.into())];
-    inputs.extend([Outcome::Done(text("done")), Outcome::Failed(failure()), Outcome::Stopped(text("stopped")), Outcome::Interrupted].map(receipt));
-    let timers = [Timer::Deadline, Timer::Attempt(instance(), 1), Timer::Retry(instance(), 2), Timer::Sleep(instance()), Timer::Gate(instance(), 1)];
+    inputs.extend(
+        [
+            Outcome::Done(text("done")),
+            Outcome::Failed(failure()),
+            Outcome::Stopped(text("stopped")),
+            Outcome::Interrupted,
+        ]
+        .map(receipt),
+    );
+    let timers = [
+        Timer::Deadline,
+        Timer::Attempt(instance(), 1),
+        Timer::Retry(instance(), 2),
+        Timer::Sleep(instance()),
+        Timer::Gate(instance(), 1),
+    ];
     inputs.extend(timers.map(Input::Timer));
     let (decision, by) = (Decision::Deny, "owner".into());
     inputs.push(Input::Decide { instance: instance(), gate: 1, decision, by, reason: text("reason") });
@@ -106,7 +120,9 @@ fn records() -> Vec<Record> {
         Record::DeadlineHeld { remaining_ms: 5 },
         Record::DeadlineSet { at: 6 },
         Record::EndingBegun { ending: Ending::Completed { output: payload("output") } },
-        Record::EndingBegun { ending: Ending::Failed { fault: failure().into(), instance: Some(instance()), stops: true } },
+        Record::EndingBegun {
+            ending: Ending::Failed { fault: failure().into(), instance: Some(instance()), stops: true },
+        },
         Record::EndingBegun { ending: Ending::Cancelled { reason: "r".into() } },
         Record::Ended { with_failures: true },
         Record::TurnSplit,
@@ -174,7 +190,8 @@ fn every_flipped_byte_is_seen() {
 #[test]
 fn erased_values_say_so_and_the_chain_holds() {
     let (mut stored, hash) = frame(Input::Continue).store(&salt_of);
-    let place = stored.values.iter().position(|value| value.body == Some(crate::cbor::encode(&text("output")))).unwrap();
+    let place =
+        stored.values.iter().position(|value| value.body == Some(crate::cbor::encode(&text("output")))).unwrap();
     stored.values[place] = StoredValue { salt: [0; 16], body: None };
     let (read, read_hash) = Frame::read(&stored).unwrap();
     assert_eq!(read_hash, hash);

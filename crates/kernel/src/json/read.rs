@@ -155,7 +155,9 @@ impl Reader<'_> {
             Some('r') => '\r',
             Some('t') => '\t',
             Some('u') => return self.unicode_escape(),
-            _ => return Err(self.error("an unknown escape", "JSON knows \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX")),
+            _ => {
+                return Err(self.error("an unknown escape", "JSON knows \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX"));
+            }
         };
         self.at += 2;
         Ok(plain)
@@ -164,7 +166,11 @@ impl Reader<'_> {
     fn unicode_escape(&mut self) -> Result<char, ReadError> {
         let half = |reader: &Self, at: usize| -> Option<u32> {
             let digits = reader.text.get(at..at + 6)?.strip_prefix("\\u")?;
-            if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) { u32::from_str_radix(digits, 16).ok() } else { None }
+            if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+                u32::from_str_radix(digits, 16).ok()
+            } else {
+                None
+            }
         };
         let Some(first) = half(self, self.at) else {
             return Err(self.error("\\u needs four hexadecimal digits", "write \\u00e9, for example"));

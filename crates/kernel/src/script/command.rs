@@ -16,8 +16,19 @@ use super::{
 
 /// Commands that run or evaluate their arguments, all of them or ones that are hard to tell.
 const EVALUATING_COMMANDS: [&[u8]; 13] = [
-    b"eval", b"let", b"trap", b"alias", b"complete", b"compgen", b"compopt", b"bind", b"mapfile", b"readarray", b"enable",
-    b"fc", b"hash",
+    b"eval",
+    b"let",
+    b"trap",
+    b"alias",
+    b"complete",
+    b"compgen",
+    b"compopt",
+    b"bind",
+    b"mapfile",
+    b"readarray",
+    b"enable",
+    b"fc",
+    b"hash",
 ];
 
 /// Commands that declare variables: `name` is evaluated, `=value` depends on the variable.
@@ -28,8 +39,20 @@ const NAMING_COMMANDS: [&[u8]; 4] = [b"unset", b"read", b"wait", b"getopts"];
 
 /// Commands whose words are judged one by one.
 const JUDGED_COMMANDS: [&[u8]; 14] = [
-    b"declare", b"typeset", b"local", b"readonly", b"export", b"read", b"printf", b"test", b"[", b"env", b"exec", b"command",
-    b"builtin", b"xargs",
+    b"declare",
+    b"typeset",
+    b"local",
+    b"readonly",
+    b"export",
+    b"read",
+    b"printf",
+    b"test",
+    b"[",
+    b"env",
+    b"exec",
+    b"command",
+    b"builtin",
+    b"xargs",
 ];
 
 /// Variables whose values bash expands or runs as commands.
@@ -98,7 +121,7 @@ impl Lexer<'_> {
             }
             self.variables.set(word.name(), word.marks.clone());
         }
-        self.judge_braces(command);
+        self.judge_patterns(command);
         self.judge_name(command);
         let unwrapped = interpreters::unwrap(command);
         if let Some((name, rest)) = unwrapped.split_first() {
@@ -114,18 +137,19 @@ impl Lexer<'_> {
         }
     }
 
-    /// Braces in words that matter one by one: `{eval,a}`, `bash {-c,…}`.
-    fn judge_braces(&mut self, command: &[&Word]) {
+    /// Patterns that can give other words than they look like, where words matter one by one: `{eval,a}`, `bash {-c,…}`.
+    fn judge_patterns(&mut self, command: &[&Word]) {
         let (Some(first), Some(last)) = (command.first(), command.last()) else { return };
         let matters = |word: &&Word| JUDGED_COMMANDS.contains(&&word.text[..]) || interpreters::is_interpreter(word);
-        if first.is_braced || (command.iter().any(|word| word.is_braced) && command.iter().any(matters)) {
+        let is_pattern = first.is_braced || first.text.iter().any(|byte| matches!(byte, b'*' | b'?'));
+        if is_pattern || (command.iter().any(|word| word.is_braced) && command.iter().any(matters)) {
             self.refuse(first.marks.start..last.marks.end, Place::Unclear);
         }
     }
 
     /// The value of a reference may choose neither the command nor, behind a wrapper, where its name begins.
     fn judge_name(&mut self, command: &[&Word]) {
-        let vanishing = command.iter().take_while(|word| word.can_vanish() && word.is_spread).count();
+        let vanishing = command.iter().take_while(|word| word.vanishes()).count();
         let Some(name) = command.get(vanishing) else { return };
         if name.has_marks() {
             return self.refuse(name.marks.clone(), Place::CommandName);
@@ -140,6 +164,9 @@ impl Lexer<'_> {
                 self.refuse(word.marks.clone(), Place::CommandName);
             }
             let is_option = word.text.first() == Some(&b'-');
+            if word.vanishes() {
+                continue;
+            }
             if !is_option && !takes_value && word.equals_mark.is_none() && Wrapper::of(word).is_none() {
                 return;
             }
@@ -193,7 +220,7 @@ impl Lexer<'_> {
 
     /// `source FILE ARGUMENT…`: the file is code, the arguments are not.
     fn judge_source(&mut self, arguments: &[&Word]) {
-        let file = arguments.iter().position(|word| word.text != b"--").unwrap_or(0);
+        let file = arguments.iter().position(|word| word.text != b"--" && !word.vanishes()).unwrap_or(0);
         for word in arguments.iter().take(file + 1).chain(arguments.iter().filter(|word| word.has_process)) {
             self.refuse(word.marks.clone(), Place::InnerScript);
         }
@@ -228,6 +255,8 @@ impl Lexer<'_> {
 
     /// `printf -v NAME` evaluates a subscript in the name, and a value can be `-v`.
     fn judge_printf(&mut self, arguments: &[&Word]) {
+        let vanishing = arguments.iter().take_while(|word| word.vanishes()).count();
+        let arguments = &arguments[vanishing..];
         let Some(first) = arguments.first() else { return };
         let names_variable = first.text.starts_with(b"-v");
         if names_variable && let Some(name) = arguments.get(1) {

@@ -34,6 +34,7 @@ impl Lexer<'_> {
         if self.marks_met() > marks || self.top().redirect.is_some() {
             return self.lose(Place::HereDocument);
         }
+        self.refuse_substitution();
         let depth = self.substitutions();
         self.pending.push(HereDocument { delimiter, strips_tabs, is_quoted, depth });
         let frame = self.top_mut();
@@ -41,6 +42,17 @@ impl Lexer<'_> {
         if matches!(frame.stage, Stage::Start | Stage::Timed) {
             frame.stage = Stage::Prefix;
         }
+    }
+
+    /// Refuses references in a substitution with a here-document: bash 5.2 writes such a command anew before it runs it,
+    /// and puts the lines in the wrong place (`$(cat <<E … (( 1 )); …)` becomes a syntax error).
+    fn refuse_substitution(&mut self) {
+        let Some(first) = self.frames.iter().position(|frame| frame.kind == Kind::Substitution) else { return };
+        for frame in &mut self.frames[first..] {
+            frame.refused.get_or_insert(Place::Unclear);
+        }
+        let first_mark = self.frames[first].first_mark;
+        self.refuse(first_mark..self.marks_met(), Place::Unclear);
     }
 
     /// The delimiter that begins at a place, whether any of it is quoted, and where it ends; `None` if it is none that

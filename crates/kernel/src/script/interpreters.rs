@@ -29,8 +29,9 @@ impl Wrapper {
                 Some(Self::Command)
             }
             b"timeout" | b"nice" | b"ionice" | b"stdbuf" | b"chroot" | b"flock" | b"unshare" | b"nsenter" | b"ssh"
-            | b"docker" | b"podman" | b"kubectl" | b"busybox" | b"find" | b"time" | b"strace" | b"ltrace" | b"watch"
-            | b"gosu" | b"taskset" | b"chrt" | b"systemd-run" | b"unbuffer" | b"bwrap" | b"firejail" | b"tini" => Some(Self::Operands),
+            | b"docker" | b"podman" | b"kubectl" | b"busybox" | b"find" | b"time" | b"strace" | b"ltrace"
+            | b"watch" | b"gosu" | b"taskset" | b"chrt" | b"systemd-run" | b"unbuffer" | b"bwrap" | b"firejail"
+            | b"tini" => Some(Self::Operands),
             b"xargs" | b"parallel" => Some(Self::Arguments),
             _ => None,
         }
@@ -168,7 +169,7 @@ pub(super) fn is_interpreter(word: &Word) -> bool {
 pub(super) fn unwrap<'a, 'b>(command: &'a [&'b Word]) -> &'a [&'b Word] {
     let mut rest = command;
     while let Some((name, arguments)) = rest.split_first()
-        && (matches!(&name.text[..], b"command" | b"builtin") || name.can_vanish())
+        && (matches!(&name.text[..], b"command" | b"builtin" | b"time") || name.can_vanish())
     {
         let options = arguments.iter().take_while(|word| word.text.starts_with(b"-")).count();
         rest = &arguments[options..];
@@ -256,6 +257,9 @@ impl Reading {
             let is_bad = runs_operand && is_command && (is_short || word.equals_mark.is_none());
             return is_bad.then_some(Place::Option);
         }
+        if self.is_code_due && word.vanishes() {
+            return None;
+        }
         if core::mem::take(&mut self.is_code_due) {
             self.has_code = true;
             self.is_done = interpreter.operands == Operands::Code;
@@ -269,7 +273,7 @@ impl Reading {
 
     /// Takes a word that is no option: a file with code, or the value of an option before it.
     fn take_operand(&mut self, word: &Word) -> Option<Place> {
-        let is_sure = !core::mem::take(&mut self.may_be_value);
+        let is_sure = !core::mem::take(&mut self.may_be_value) && !word.vanishes();
         let is_data = self.has_code;
         self.is_done = is_sure;
         self.has_code |= is_sure;

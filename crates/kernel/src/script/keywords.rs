@@ -69,6 +69,7 @@ impl Lexer<'_> {
                 self.begin_compound();
                 self.start_word(word);
             }
+            Stage::MaybeTimed if is_reserved(&word) => self.lose(Place::Unclear),
             _ => {
                 let frame = self.top_mut();
                 frame.stage = Stage::Arguments;
@@ -79,7 +80,12 @@ impl Lexer<'_> {
 
     /// A word where reserved words are words of the grammar.
     fn start_word(&mut self, word: Word) {
-        self.top_mut().stage = Stage::Start;
+        let frame = self.top_mut();
+        // At the front of a substitution, after `|`, `function` or `coproc` some shells take `time` for a command.
+        let is_sure_of_time = matches!(frame.stage, Stage::Start | Stage::Timed)
+            && frame.kind != Kind::Substitution
+            && !frame.pipeline.is_fed;
+        frame.stage = Stage::Start;
         match word.bare() {
             Some(b"then" | b"do" | b"else" | b"elif" | b"!") => {}
             Some(b"if" | b"while" | b"until" | b"{") => self.open_group(),
@@ -96,7 +102,11 @@ impl Lexer<'_> {
                 self.variables.set_array(b"COPROC");
                 self.top_mut().stage = Stage::Coprocess;
             }
-            Some(b"time") => self.top_mut().stage = Stage::Timed,
+            Some(b"time") if is_sure_of_time => self.top_mut().stage = Stage::Timed,
+            Some(b"time") => {
+                self.push_word(word);
+                self.top_mut().stage = Stage::MaybeTimed;
+            }
             _ => self.push_word(word),
         }
     }
@@ -135,6 +145,7 @@ impl Lexer<'_> {
 
 /// Whether a word begins a command of several commands.
 fn is_reserved(word: &Word) -> bool {
-    let words: [&[u8]; 9] = [b"{", b"if", b"while", b"until", b"for", b"select", b"case", b"[[", b"time"];
+    let words: [&[u8]; 11] =
+        [b"{", b"if", b"while", b"until", b"for", b"select", b"case", b"[[", b"time", b"!", b"function"];
     word.bare().is_some_and(|text| words.contains(&text))
 }

@@ -81,6 +81,8 @@ pub(super) enum Stage {
     Start,
     /// The same, after `time`: its options may come first.
     Timed,
+    /// An argument, after a `time` that may be a command.
+    MaybeTimed,
     /// An assignment or a command's name.
     Prefix,
     /// An argument.
@@ -241,9 +243,14 @@ impl Word {
         (!self.is_quoted && !self.is_dynamic).then_some(&self.text[..])
     }
 
-    /// Whether nothing may be left of it, so that the next word takes its place.
+    /// Whether nothing may be left of it, so that the next word takes its place. `"$@"` can be such a word as well.
     pub(super) fn can_vanish(&self) -> bool {
         self.is_dynamic && self.text.is_empty() && !self.has_marks()
+    }
+
+    /// Whether nothing is left of it where an expansion gives nothing: an expansion outside quotes.
+    pub(super) fn vanishes(&self) -> bool {
+        self.can_vanish() && self.is_spread
     }
 
     /// Whether a reference stands in it.

@@ -63,15 +63,24 @@ fn levels_are_read_as_what_they_are() {
         (r#"echo "a $(echo ")" "$(echo @vars.x)") @vars.x""#, r#"echo "a $(echo ")" "$(echo "${R0}")") ${R0}""#),
         ("diff <(echo @vars.x) >(cat '@vars.x')", r#"diff <(echo "${R0}") >(cat ''"${R0}"'')"#),
         ("(echo @vars.x; (echo @vars.x))", r#"(echo "${R0}"; (echo "${R0}"))"#),
-        ("f() { echo @vars.x; }; function g { echo @vars.x; }", r#"f() { echo "${R0}"; }; function g { echo "${R0}"; }"#),
+        (
+            "f() { echo @vars.x; }; function g { echo @vars.x; }",
+            r#"f() { echo "${R0}"; }; function g { echo "${R0}"; }"#,
+        ),
         ("for i in a @vars.x; do echo @vars.x; done", r#"for i in a "${R0}"; do echo "${R0}"; done"#),
         ("case @vars.x in (@vars.y|b) echo @vars.x;; esac", r#"case "${R0}" in ("${R1}"|b) echo "${R0}";; esac"#),
         ("x=$(case a in a) echo @vars.x;& b) ;; esac)", r#"x=$(case a in a) echo "${R0}";& b) ;; esac)"#),
-        ("if [[ @vars.x == a* && b =~ ^@vars.y$ ]]; then :; fi", r#"if [[ "${R0}" == a* && b =~ ^"${R1}"$ ]]; then :; fi"#),
+        (
+            "if [[ @vars.x == a* && b =~ ^@vars.y$ ]]; then :; fi",
+            r#"if [[ "${R0}" == a* && b =~ ^"${R1}"$ ]]; then :; fi"#,
+        ),
         ("[ @vars.x = @vars.y ] && ! time -p echo @vars.x", r#"[ "${R0}" = "${R1}" ] && ! time -p echo "${R0}""#),
         ("coproc N { echo @vars.x; }", r#"coproc N { echo "${R0}"; }"#),
         ("shopt -s extglob\nls !(@vars.x|b)", "shopt -s extglob\nls !(\"${R0}\"|b)"),
-        ("cat <<A <<-'B'; echo @vars.x\na\nA\n\tb\n\tB\necho @vars.x", "cat <<A <<-'B'; echo \"${R0}\"\na\nA\n\tb\n\tB\necho \"${R0}\""),
+        (
+            "cat <<A <<-'B'; echo @vars.x\na\nA\n\tb\n\tB\necho @vars.x",
+            "cat <<A <<-'B'; echo \"${R0}\"\na\nA\n\tb\n\tB\necho \"${R0}\"",
+        ),
         ("echo $(cat <<E\n'\nE\n) @vars.x", "echo $(cat <<E\n'\nE\n) \"${R0}\""),
         ("echo $# ${#a} a#b @vars.x # it's", r#"echo $# ${#a} a#b "${R0}" # it's"#),
         ("((n << 2)); echo $((1 << 2)) @vars.x", r#"((n << 2)); echo $((1 << 2)) "${R0}""#),
@@ -94,7 +103,10 @@ fn values_may_be_data_of_inner_scripts() {
         ("export A=@vars.x; local b='@vars.x'", r#"export A="${R0}"; local b=''"${R0}"''"#),
         ("declare -a l=(@vars.x); printf '%s' @vars.x", r#"declare -a l=("${R0}"); printf '%s' "${R0}""#),
         ("mapfile -t a <<< @vars.x; read -r b <<< @vars.x", r#"mapfile -t a <<< "${R0}"; read -r b <<< "${R0}""#),
-        ("cp -- @vars.x{,.old}; find . -name @vars.x -exec sh {} +", r#"cp -- "${R0}"{,.old}; find . -name "${R0}" -exec sh {} +"#),
+        (
+            "cp -- @vars.x{,.old}; find . -name @vars.x -exec sh {} +",
+            r#"cp -- "${R0}"{,.old}; find . -name "${R0}" -exec sh {} +"#,
+        ),
         ("env A=@vars.x sudo -u @vars.user id", r#"env A="${R0}" sudo -u "${R1}" id"#),
     ]);
 }
@@ -164,11 +176,17 @@ fn places_that_bash_reads_as_something_else_are_refused() {
         ],
     );
     check_refused(Place::Subscript, &["a[@vars.x]=1", "a=([@vars.x]=1)", "a[$(echo @vars.x)]+=1", "a['@vars.x']=1"]);
-    check_refused(Place::ParameterExpansion, &["echo ${a:-@vars.x}", "echo \"${a:@vars.x}\"", "echo ${a:-$(echo \"@vars.x\")}"]);
+    check_refused(
+        Place::ParameterExpansion,
+        &["echo ${a:-@vars.x}", "echo \"${a:@vars.x}\"", "echo ${a:-$(echo \"@vars.x\")}"],
+    );
     check_refused(Place::EscapedString, &["echo $'@vars.x'", "echo $'\\'@vars.x'"]);
     check_refused(Place::TranslatedString, &["echo $\"@vars.x\"", "echo $\"$(echo @vars.x)\""]);
     check_refused(Place::Backquotes, &["echo `echo @vars.x`", "echo \"`echo @vars.x`\""]);
-    check_refused(Place::AfterBackslash, &["echo \\@vars.x", "echo \"\\@vars.x\"", "echo '\\@vars.x'", "echo '\\\\\\@vars.x'"]);
+    check_refused(
+        Place::AfterBackslash,
+        &["echo \\@vars.x", "echo \"\\@vars.x\"", "echo '\\@vars.x'", "echo '\\\\\\@vars.x'"],
+    );
     check_refused(Place::AfterDollar, &["echo $@vars.x", "echo \"$@input\"", "echo $$$@vars.x"]);
     check_refused(
         Place::EvaluatingTest,
@@ -194,6 +212,7 @@ fn arguments_that_are_evaluated_are_refused() {
             "coproc N { let @vars.x; }",
             "> /dev/null eval @vars.x",
             "$unset eval @vars.x",
+            "echo $(time eval @vars.x)",
             "\"${none[@]}\" eval @vars.x",
         ],
     );
@@ -232,13 +251,38 @@ fn arguments_that_are_evaluated_are_refused() {
             "declare $flags n=@vars.x",
         ],
     );
-    check_refused(Place::Option, &["printf @vars.x a", "printf -va[@vars.x] a", "[ @vars.x @vars.y ]", "[ $(echo @vars.x) ]", "test ! @vars.x \"$B\""]);
-    check_refused(Place::CommandName, &["@vars.x a", "'@vars.x'", "a=1 ./@vars.x", "exec @vars.x", "env -i A=b @vars.x", "@vars.x() { :; }", "$unset @vars.x"]);
+    check_refused(
+        Place::Option,
+        &[
+            "printf @vars.x a",
+            "printf $unset @vars.x a",
+            "printf -va[@vars.x] a",
+            "[ @vars.x @vars.y ]",
+            "[ $(echo @vars.x) ]",
+            "test ! @vars.x \"$B\"",
+        ],
+    );
+    check_refused(
+        Place::CommandName,
+        &[
+            "@vars.x a",
+            "'@vars.x'",
+            "a=1 ./@vars.x",
+            "exec @vars.x",
+            "env -i A=b @vars.x",
+            "@vars.x() { :; }",
+            "$unset @vars.x",
+            "exec $unset @vars.x",
+        ],
+    );
 }
 
 #[test]
 fn targets_that_bash_expands_twice_are_refused() {
-    check_refused(Place::Duplicate, &["echo >&@vars.x", "{ echo; } >& \"a@vars.x\"", "echo 2>&$(echo @vars.x)", "cat <&@vars.x"]);
+    check_refused(
+        Place::Duplicate,
+        &["echo >&@vars.x", "{ echo; } >& \"a@vars.x\"", "echo 2>&$(echo @vars.x)", "cat <&@vars.x"],
+    );
 }
 
 #[test]
@@ -273,6 +317,8 @@ fn code_for_other_interpreters_is_refused() {
             "echo @vars.x | xargs -I{} sh -c 'echo {}'",
             "echo @vars.x | xargs sh -c",
             "\\time sh <<< @vars.x",
+            "sh -v $unset <<< @vars.x",
+            "bash -c $unset 'echo @vars.x'",
         ],
     );
     check_refused(Place::Option, &["bash @vars.a @vars.b", "python3 @vars.x", "perl -M@vars.x -e 1"]);
@@ -280,7 +326,16 @@ fn code_for_other_interpreters_is_refused() {
 
 #[test]
 fn what_is_not_sure_is_refused() {
-    check_refused(Place::Unterminated, &["echo '@vars.x", "echo \"@vars.x", "echo $(echo @vars.x", "case a in b) echo @vars.x", "(echo @vars.x; echo `a"]);
+    check_refused(
+        Place::Unterminated,
+        &[
+            "echo '@vars.x",
+            "echo \"@vars.x",
+            "echo $(echo @vars.x",
+            "case a in b) echo @vars.x",
+            "(echo @vars.x; echo `a",
+        ],
+    );
     check_refused(
         Place::Unclear,
         &[
@@ -298,6 +353,11 @@ fn what_is_not_sure_is_refused() {
             "alias a=b; a @vars.x",
             "{eval,a} @vars.x",
             "[ {-v,@vars.x} ]",
+            "x* eval @vars.x",
+            "x=$(cat <<E\nE\necho @vars.x)",
+            "x=$(echo \"@vars.x\"; cat <<E\nE\n)",
+            "cat <(time case a in a) echo @vars.x;; esac)",
+            "a | time { echo @vars.x; }",
             "bash {-c,'echo @vars.x'}",
             "[[ (a = b)]]\neval @vars.x\n[[ c ]]",
             "\0 echo @vars.x",
@@ -318,14 +378,44 @@ fn places_before_the_unclear_one_are_not_refused_for_it() {
 fn hostile_lengths_take_linear_time() {
     // Each would take minutes or overflow the stack if anything were read twice per level.
     let pieces = [
-        "$(", "(", "((", "{ ", "`", "'", "\"", "\"$(", "${", "$((", "$[", "[[ ", "case a in a) ", "<<E ", "a=(", "a[", "@(",
-        "\\\n", "| bash ", "bash -x ", "perl -e ", "su ", "{ echo @vars.x; ", "echo @vars.x | bash; } ", "} | bash ",
-        "cat <<E\n", "declare -i a=@vars.x ", "[ @vars.x @vars.x ", "for a in ", "@vars.x ", "@@",
+        "$(",
+        "(",
+        "((",
+        "{ ",
+        "`",
+        "'",
+        "\"",
+        "\"$(",
+        "${",
+        "$((",
+        "$[",
+        "[[ ",
+        "case a in a) ",
+        "<<E ",
+        "a=(",
+        "a[",
+        "@(",
+        "\\\n",
+        "| bash ",
+        "bash -x ",
+        "perl -e ",
+        "su ",
+        "{ echo @vars.x; ",
+        "echo @vars.x | bash; } ",
+        "} | bash ",
+        "cat <<E\n",
+        "declare -i a=@vars.x ",
+        "[ @vars.x @vars.x ",
+        "for a in ",
+        "@vars.x ",
+        "@@",
     ];
     for piece in pieces {
         let mut text = piece.repeat(200_000 / piece.len());
         text.push_str(" @vars.x");
-        assert!(prepare(&text, is_known).map_or_else(|problems| !problems.is_empty(), |script| !script.text.is_empty()));
+        assert!(
+            prepare(&text, is_known).map_or_else(|problems| !problems.is_empty(), |script| !script.text.is_empty())
+        );
     }
     let nested = format!("{}{}", "{ echo @vars.x; ".repeat(10_000), "} | bash; ".repeat(10_000));
     assert_eq!(prepare(&nested, is_known).map_err(|problems| problems.len()), Err(10_000));
@@ -333,9 +423,60 @@ fn hostile_lengths_take_linear_time() {
 
 fn pieces() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(alloc::vec![
-        "@vars.x", "@@", "'", "\"", "`", "$(", ")", "(", "${", "}", "$((", "))", "((", "[[ ", " ]]", "[", "]", " ", "\n", ";",
-        ";;", "|", "&", "<", ">", "<<E", "<<<", "E\n", "#", "\\", "$", "$'", "$\"", "a", "=", "case ", " in ", " esac ", "for ",
-        " do ", " done ", "{ ", " }", "eval ", "bash ", "-c ", "é", "\0", "\t", "!", "@(", "function ", "coproc ", "time ",
+        "@vars.x",
+        "@@",
+        "'",
+        "\"",
+        "`",
+        "$(",
+        ")",
+        "(",
+        "${",
+        "}",
+        "$((",
+        "))",
+        "((",
+        "[[ ",
+        " ]]",
+        "[",
+        "]",
+        " ",
+        "\n",
+        ";",
+        ";;",
+        "|",
+        "&",
+        "<",
+        ">",
+        "<<E",
+        "<<<",
+        "E\n",
+        "#",
+        "\\",
+        "$",
+        "$'",
+        "$\"",
+        "a",
+        "=",
+        "case ",
+        " in ",
+        " esac ",
+        "for ",
+        " do ",
+        " done ",
+        "{ ",
+        " }",
+        "eval ",
+        "bash ",
+        "-c ",
+        "é",
+        "\0",
+        "\t",
+        "!",
+        "@(",
+        "function ",
+        "coproc ",
+        "time ",
     ]);
     prop::collection::vec(pieces, 0..40).prop_map(|pieces| pieces.concat())
 }

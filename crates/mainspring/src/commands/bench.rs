@@ -79,7 +79,8 @@ pub(crate) fn bench(bench: &Bench, global: &Global) -> Result<Exit, Refusal> {
     report("fdatasync", "file", 1, &fdatasync(&folder.0, Duration::from_secs(1)).map_err(|error| disk(&error))?);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Refusal::internal("no_runtime", error.to_string()))?;
-    let workloads = if bench.workload.is_empty() { Workload::value_variants().to_vec() } else { bench.workload.clone() };
+    let workloads =
+        if bench.workload.is_empty() { Workload::value_variants().to_vec() } else { bench.workload.clone() };
     let at_a_time = if bench.at_a_time.is_empty() { vec![1, 256] } else { bench.at_a_time.clone() };
     for workload in workloads {
         for &count in &at_a_time {
@@ -140,11 +141,14 @@ async fn one(engine: &Engine, request: Request) -> Result<Duration, EngineError>
 }
 
 fn plan_of(workload: Workload) -> Result<Plan, Refusal> {
-    let step = |number| Value::map([("id", format!("s{number}").into()), ("type", "tool".into()), ("tool", "nothing".into())]);
+    let step =
+        |number| Value::map([("id", format!("s{number}").into()), ("type", "tool".into()), ("tool", "nothing".into())]);
     let steps: Vec<Value> = (0..workload.steps()).map(step).collect();
     let definition = Value::map([("name", workload.name().into()), ("steps", steps.into())]);
     let compiled = compile(&Document::placeless(definition));
-    compiled.map(|compiled| compiled.plan).map_err(|_| Refusal::internal("bench_failed", "the workload does not compile"))
+    compiled
+        .map(|compiled| compiled.plan)
+        .map_err(|_| Refusal::internal("bench_failed", "the workload does not compile"))
 }
 
 /// An effect that does nothing, at once.
@@ -182,8 +186,12 @@ fn fdatasync(folder: &Path, duration: Duration) -> std::io::Result<Measured> {
 fn report(workload: &str, store: &str, at_a_time: u32, measured: &Measured) {
     let mut each = measured.each.clone();
     each.sort_unstable();
-    let percentile = |percent: usize| each.get((each.len() * percent / 100).min(each.len().saturating_sub(1))).copied().unwrap_or_default();
-    let rounded = |number: f64, digits: i32| Number::double((number * 10f64.powi(digits)).round() / 10f64.powi(digits)).map_or(Value::Null, Value::Number);
+    let percentile = |percent: usize| {
+        each.get((each.len() * percent / 100).min(each.len().saturating_sub(1))).copied().unwrap_or_default()
+    };
+    let rounded = |number: f64, digits: i32| {
+        Number::double((number * 10f64.powi(digits)).round() / 10f64.powi(digits)).map_or(Value::Null, Value::Number)
+    };
     let line = Value::map([
         ("workload", workload.into()),
         ("store", store.into()),

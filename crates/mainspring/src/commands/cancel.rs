@@ -66,7 +66,8 @@ pub(crate) fn hand_over(
     let store = SqliteStore::open(&home.journal()).map_err(EngineError::from)?;
     inbox::post(&store, home, key, id.clone(), input)?;
     let waits = || -> Result<bool, Refusal> {
-        let letters = store.inbox(mainspring_engine::request::PARTITION, 0, usize::MAX >> 1).map_err(EngineError::from)?;
+        let letters =
+            store.inbox(mainspring_engine::request::PARTITION, 0, usize::MAX >> 1).map_err(EngineError::from)?;
         Ok(letters.iter().any(|arrived| arrived.letter.execution == key && arrived.letter.id == id))
     };
     let taken = block_on(async {
@@ -80,7 +81,8 @@ pub(crate) fn hand_over(
         Ok(false)
     })?;
     let pid = home.holder().flatten().map_or("another process".to_string(), |pid| format!("the process {pid}"));
-    let words = if taken { format!("{pid} has taken it in and goes on") } else { format!("posted; {pid} will take it in") };
+    let words =
+        if taken { format!("{pid} has taken it in and goes on") } else { format!("posted; {pid} will take it in") };
     if global.json {
         println!("{}", compact(&Value::map([("ok", true.into()), ("taken", taken.into())])));
     } else {

@@ -62,7 +62,11 @@ fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> 
     let by = place::user();
     let accepts = state.steps.get(&instance).and_then(|step| step.gate.as_ref());
     if !accepts.is_some_and(|open| open.accepts(gate, &by, mainspring_engine::engine::now_ms())) {
-        let message = format!("the gate `{}` does not take a decision of {by}: {}", instance.name(&state.plan), who(&state, &instance));
+        let message = format!(
+            "the gate `{}` does not take a decision of {by}: {}",
+            instance.name(&state.plan),
+            who(&state, &instance)
+        );
         return Err(Refusal::contract("not_an_approver", message));
     }
     if !global.json {
@@ -94,12 +98,20 @@ fn open_gate(state: &State, at: &At) -> Result<(Instance, u32), Refusal> {
     let open: Vec<_> = state.open_gates().map(|(instance, gate)| (instance.clone(), gate.number)).collect();
     let names = || open.iter().map(|(instance, _)| instance.name(&state.plan)).collect::<Vec<_>>().join(", ");
     match (&at.step, open.as_slice()) {
-        (_, []) => Err(Refusal::contract("no_open_gate", format!("`{}` waits for nobody: it is {}", at.id, state.status().name()))),
+        (_, []) => Err(Refusal::contract(
+            "no_open_gate",
+            format!("`{}` waits for nobody: it is {}", at.id, state.status().name()),
+        )),
         (None, [only]) => Ok(only.clone()),
-        (None, _) => Err(Refusal::bad_input("several_gates", format!("several gates are open; name one with --step: {}", names()))),
+        (None, _) => Err(Refusal::bad_input(
+            "several_gates",
+            format!("several gates are open; name one with --step: {}", names()),
+        )),
         (Some(step), _) => {
             let found = open.iter().find(|(instance, _)| instance.name(&state.plan) == *step).cloned();
-            found.ok_or_else(|| Refusal::contract("no_open_gate", format!("no gate is open at `{step}`; open are: {}", names())))
+            found.ok_or_else(|| {
+                Refusal::contract("no_open_gate", format!("no gate is open at `{step}`; open are: {}", names()))
+            })
         }
     }
 }

@@ -51,7 +51,12 @@ pub(crate) async fn follow(
     }
 }
 
-async fn to_rest(engine: &Engine, key: ExecutionKey, global: &Global, terminal: &Terminal) -> Result<(Followed, Standing), Refusal> {
+async fn to_rest(
+    engine: &Engine,
+    key: ExecutionKey,
+    global: &Global,
+    terminal: &Terminal,
+) -> Result<(Followed, Standing), Refusal> {
     let mut watch = engine.watch(key);
     let mut frames = Vec::new();
     let from = runner::standing(engine, key, |frame, _| frames.push(frame.clone()))?;
@@ -84,7 +89,13 @@ async fn to_rest(engine: &Engine, key: ExecutionKey, global: &Global, terminal: 
 /// How often the times of running steps are redrawn.
 const REDRAW: std::time::Duration = std::time::Duration::from_millis(100);
 
-fn show(events: &mut Events<'_>, progress: &mut Progress, record: &mainspring_kernel::record::Record, now: u64, global: &Global) {
+fn show(
+    events: &mut Events<'_>,
+    progress: &mut Progress,
+    record: &mainspring_kernel::record::Record,
+    now: u64,
+    global: &Global,
+) {
     if global.json {
         events.of_record(record, now).iter().for_each(events::print);
     } else {
@@ -102,7 +113,8 @@ async fn decide_all(
     terminal: &Terminal,
 ) -> Result<bool, Refusal> {
     let by = place::user();
-    let open: Vec<(Instance, u32)> = state.open_gates().map(|(instance, gate)| (instance.clone(), gate.number)).collect();
+    let open: Vec<(Instance, u32)> =
+        state.open_gates().map(|(instance, gate)| (instance.clone(), gate.number)).collect();
     for (instance, gate) in open {
         let (decision, reason) = match gates {
             Gates::Approve => (Decision::Approve, Value::from("as the owner, with --yes")),
@@ -113,7 +125,11 @@ async fn decide_all(
             },
         };
         if !engine.decide(key, instance.clone(), gate, decision, &by, reason).await? {
-            let message = format!("the gate `{}` does not take a decision of {by}: {}", instance.name(&state.plan), who(state, &instance));
+            let message = format!(
+                "the gate `{}` does not take a decision of {by}: {}",
+                instance.name(&state.plan),
+                who(state, &instance)
+            );
             return Err(Refusal::contract("not_an_approver", message));
         }
     }
@@ -125,7 +141,12 @@ pub(crate) fn who(state: &State, instance: &Instance) -> String {
     let gate = state.steps.get(instance).and_then(|step| step.gate.as_ref());
     match gate {
         Some(gate) if !gate.approvers.is_empty() => {
-            format!("its approvers are {}, {} of them must approve, {} has", gate.approvers.join(", "), gate.count, names(&gate.approved_by))
+            format!(
+                "its approvers are {}, {} of them must approve, {} has",
+                gate.approvers.join(", "),
+                gate.count,
+                names(&gate.approved_by)
+            )
         }
         Some(gate) => format!("{} must approve, {} has", gate.count, names(&gate.approved_by)),
         None => "it is not open".into(),
@@ -186,8 +207,15 @@ pub(crate) fn summary(state: &State) {
     let word = state.status().name();
     let took = state.start.as_ref().map_or(0, |start| state.ended_at.unwrap_or_else(now_ms).saturating_sub(start.at));
     let note = if state.with_failures { " with failures let through" } else { "" };
-    anstream::println!("\n{} {}{note} {}", bold(&printable(&id)), status(word), dim(&format!("after {}", duration(took))));
-    if let Some(output) = state.output().filter(|output| **output != Value::Null && output.as_map().is_none_or(|map| !map.is_empty())) {
+    anstream::println!(
+        "\n{} {}{note} {}",
+        bold(&printable(&id)),
+        status(word),
+        dim(&format!("after {}", duration(took)))
+    );
+    if let Some(output) =
+        state.output().filter(|output| **output != Value::Null && output.as_map().is_none_or(|map| !map.is_empty()))
+    {
         anstream::println!("{}", printable(&pretty(output)));
     }
     let error = envelope::error(state);
@@ -202,7 +230,12 @@ pub(crate) fn summary(state: &State) {
     }
 }
 
-async fn interrupted(engine: &Engine, standing: &Standing, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+async fn interrupted(
+    engine: &Engine,
+    standing: &Standing,
+    global: &Global,
+    terminal: &Terminal,
+) -> Result<Exit, Refusal> {
     let id = name(&standing.state);
     terminal.remark("stopping what runs …");
     engine.drain().await;

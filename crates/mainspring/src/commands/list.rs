@@ -43,10 +43,20 @@ pub(crate) fn list(list: &List, global: &Global, _: &Terminal) -> Result<Exit, R
         let workflow = printable(row.workflow.as_deref().unwrap_or("-"));
         let word = format!("{:<16}", row.status);
         let took = row.completed_at.map(|at| duration(at.saturating_sub(row.started_at))).unwrap_or_default();
-        let note = [row.outcome.as_deref(), row.error.as_deref()].into_iter().flatten().map(printable).collect::<Vec<_>>().join(" ");
+        let note = [row.outcome.as_deref(), row.error.as_deref()]
+            .into_iter()
+            .flatten()
+            .map(printable)
+            .collect::<Vec<_>>()
+            .join(" ");
         let id = printable(&row.id);
         let started = rfc3339(row.started_at);
-        anstream::println!("{}  {}  {workflow}  {}  {took}  {note}", bold(&format!("{id:<width$}")), status(&word).replace(&word, word.trim_end()) + &" ".repeat(word.len() - word.trim_end().len()), dim(&started));
+        anstream::println!(
+            "{}  {}  {workflow}  {}  {took}  {note}",
+            bold(&format!("{id:<width$}")),
+            status(&word).replace(&word, word.trim_end()) + &" ".repeat(word.len() - word.trim_end().len()),
+            dim(&started)
+        );
     }
     Ok(Exit::Fine)
 }

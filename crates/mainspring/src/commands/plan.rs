@@ -40,7 +40,10 @@ pub(crate) fn plan(plan: &Plan, global: &Global, terminal: &Terminal) -> Result<
     let Some(compiled) = compiled(&plan.file, global)? else { return Ok(Exit::BadInput) };
     let format = if global.json { Format::Json } else { plan.format };
     let drawing = match format {
-        Format::Text => draw::terminal(&compiled.plan, &draw::Style { colour: terminal.colour, width: terminal.width, ascii: false }),
+        Format::Text => draw::terminal(
+            &compiled.plan,
+            &draw::Style { colour: terminal.colour, width: terminal.width, ascii: false },
+        ),
         Format::Json => mainspring_kernel::json::pretty(&compiled.plan.to_value()),
         Format::Mermaid => draw::mermaid(&compiled.plan),
         Format::Dot => draw::dot(&compiled.plan),

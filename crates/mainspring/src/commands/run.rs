@@ -82,12 +82,21 @@ pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exi
     })
 }
 
-async fn attached(engine: &Engine, request: Request, yes: bool, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+async fn attached(
+    engine: &Engine,
+    request: Request,
+    yes: bool,
+    global: &Global,
+    terminal: &Terminal,
+) -> Result<Exit, Refusal> {
     let (hash, title) = (request.plan.workflow_hash, title(&request));
     let Submitted { execution, existed } = engine.submit(request).await?;
     let state = engine.state(execution)?;
     if state.plan.workflow_hash != hash {
-        let message = format!("an execution of this name was begun with another definition, {}", state.plan.workflow_hash.prefixed());
+        let message = format!(
+            "an execution of this name was begun with another definition, {}",
+            state.plan.workflow_hash.prefixed()
+        );
         return Err(Refusal::contract("hash_mismatch", message));
     }
     engine.attend(execution);
@@ -134,7 +143,8 @@ fn input(given: Option<&str>) -> Result<Value, Refusal> {
         },
     };
     let bytes = bytes.map_err(|why| Refusal::bad_input("bad_input", format!("--input: {why}")))?;
-    let read = json::read(&bytes).map_err(|error| Refusal::bad_input("bad_input", format!("--input is not JSON: {error}")))?;
+    let read =
+        json::read(&bytes).map_err(|error| Refusal::bad_input("bad_input", format!("--input is not JSON: {error}")))?;
     Ok(read.value)
 }
 
@@ -175,7 +185,9 @@ fn detach(request: Request, global: &Global) -> Result<Exit, Refusal> {
 
 /// `mainspring resume --all` in a session of its own, so that it outlives this terminal.
 pub(crate) fn start_in_background(global: &Global) -> Result<(), Refusal> {
-    let failed = |error: std::io::Error| Refusal::internal("not_started", format!("the background process cannot be started: {error}"));
+    let failed = |error: std::io::Error| {
+        Refusal::internal("not_started", format!("the background process cannot be started: {error}"))
+    };
     let this = std::env::current_exe().map_err(failed)?;
     let mut command = Command::new("setsid");
     command.arg(this).args(["resume", "--all", "--json", "--dir"]).arg(global.home()?.folder());
@@ -186,7 +198,10 @@ pub(crate) fn start_in_background(global: &Global) -> Result<(), Refusal> {
 
 fn held(mut refusal: Refusal, file: &std::path::Path) -> Refusal {
     if refusal.failure.code == "folder_in_use" {
-        let mend = format!("; `mainspring run --detach {}` hands the execution to it, --dir names another folder", file.display());
+        let mend = format!(
+            "; `mainspring run --detach {}` hands the execution to it, --dir names another folder",
+            file.display()
+        );
         refusal.failure.message.push_str(&mend);
     }
     refusal

@@ -33,7 +33,8 @@ pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, R
     let looked = look(global)?;
     let row = find(&*looked.store, &show.id)?;
     let mut trace = Trace::default();
-    let read = looked.loader.frames(row.key, |state, frame| trace.add(&state.plan, frame)).map_err(EngineError::from)?;
+    let read =
+        looked.loader.frames(row.key, |state, frame| trace.add(&state.plan, frame)).map_err(EngineError::from)?;
     let read = read.ok_or(EngineError::NoSuchExecution)?;
     let state = read.journal.state;
     if global.json {
@@ -58,14 +59,19 @@ pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, R
 
 fn show_attempt(attempt: &AttemptTrace, verbose: bool) {
     let number = if attempt.attempt > 1 { format!(" #{}", attempt.attempt) } else { String::new() };
-    let took = attempt.ended_at.map(|at| dim(&format!("  {}", duration(at.saturating_sub(attempt.started_at))))).unwrap_or_default();
-    let mut words: Vec<String> = attempt.failure.iter().map(|failure| format!("{}: {}", failure.code, failure.message)).collect();
+    let took = attempt
+        .ended_at
+        .map(|at| dim(&format!("  {}", duration(at.saturating_sub(attempt.started_at)))))
+        .unwrap_or_default();
+    let mut words: Vec<String> =
+        attempt.failure.iter().map(|failure| format!("{}: {}", failure.code, failure.message)).collect();
     words.extend(attempt.note.clone());
     let words = printable(&words.join("; ")).replace('\n', " ");
     anstream::println!("  {} {}{number}{took}  {words}", sign(attempt.status), printable(&attempt.step));
     if verbose {
         let details = attempt.failure.as_ref().map(|failure| &failure.details);
-        for (what, value) in [("input", Some(&attempt.input)), ("output", Some(&attempt.output)), ("details", details)] {
+        for (what, value) in [("input", Some(&attempt.input)), ("output", Some(&attempt.output)), ("details", details)]
+        {
             if let Some(value) = value.filter(|value| **value != Value::Null) {
                 anstream::println!("      {} {}", dim(what), printable(&compact(value)));
             }

@@ -38,7 +38,10 @@ pub(crate) fn test(test: &Test, global: &Global, _: &Terminal) -> Result<Exit, R
         cases.retain(|case| case.name.contains(only));
     }
     if cases.is_empty() {
-        return Err(Refusal::bad_input("no_scenarios", "no cases were found; a scenario is a file named *.scenario.json or *.scenario.yaml"));
+        return Err(Refusal::bad_input(
+            "no_scenarios",
+            "no cases were found; a scenario is a file named *.scenario.json or *.scenario.yaml",
+        ));
     }
     let failed = cases.iter().map(run_case).filter(|report| !show(report, test.verbose, global)).count();
     if !global.json {
@@ -52,7 +55,8 @@ fn show(report: &CaseReport, verbose: bool, global: &Global) -> bool {
     let holds = report.holds();
     if global.json {
         let failures: Vec<Value> = report.failures.iter().map(|failure| failure.as_str().into()).collect();
-        let line = Value::map([("name", report.name.as_str().into()), ("ok", holds.into()), ("failures", failures.into())]);
+        let line =
+            Value::map([("name", report.name.as_str().into()), ("ok", holds.into()), ("failures", failures.into())]);
         println!("{}", compact(&line));
         return holds;
     }

@@ -44,7 +44,12 @@ pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Re
     } else {
         let name = printable(plan.name.as_deref().unwrap_or("workflow"));
         let steps = plan.steps.len();
-        anstream::println!("{} {} {}", bold(&name), status("ok"), dim(&format!("{steps} steps, {}", compiled.workflow_hash.prefixed())));
+        anstream::println!(
+            "{} {} {}",
+            bold(&name),
+            status("ok"),
+            dim(&format!("{steps} steps, {}", compiled.workflow_hash.prefixed()))
+        );
     }
     Ok(Exit::Fine)
 }
@@ -79,7 +84,11 @@ fn show(diagnostics: &[Diagnostic], source: &str, file: &Path) {
         let rendered = diagnostic.render(source);
         let rendered = rendered.replacen("--> ", &format!("--> {}:", file.display()), 1);
         let (head, rest) = rendered.split_once('\n').unwrap_or((&rendered, ""));
-        let head = if diagnostic.severity == Severity::Error { status("failed").replace("failed", head) } else { status("waiting").replace("waiting", head) };
+        let head = if diagnostic.severity == Severity::Error {
+            status("failed").replace("failed", head)
+        } else {
+            status("waiting").replace("waiting", head)
+        };
         anstream::eprintln!("{head}\n{rest}");
     }
 }

@@ -59,7 +59,8 @@ fn one(looked: &Looked, row: &ExecutionRow, global: &Global) -> Exit {
     let id = bold(&printable(&row.id));
     match found {
         Ok(verified) => {
-            let erased: Vec<_> = verified.erased.iter().map(|(frame, place)| format!("frame {frame}, value {place}")).collect();
+            let erased: Vec<_> =
+                verified.erased.iter().map(|(frame, place)| format!("frame {frame}, value {place}")).collect();
             let erased = if erased.is_empty() { String::new() } else { format!("; erased: {}", erased.join("; ")) };
             anstream::println!(
                 "{id} {}  {} frames in the chain, {} decided again with the same result, head sealed{erased}",
@@ -80,7 +81,9 @@ fn answer(row: &ExecutionRow, found: &Result<mainspring_kernel::journal::Verifie
     ]);
     match found {
         Ok(verified) => {
-            let place = |(frame, place): &(u64, usize)| Value::map([("frame", (*frame).into()), ("value", (*place as u64).into())]);
+            let place = |(frame, place): &(u64, usize)| {
+                Value::map([("frame", (*frame).into()), ("value", (*place as u64).into())])
+            };
             map.insert("frames".into(), verified.frames.into());
             map.insert("decidedAgain".into(), verified.decided_again.into());
             map.insert("erased".into(), verified.erased.iter().map(place).collect::<Vec<_>>().into());

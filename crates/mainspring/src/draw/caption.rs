@@ -12,9 +12,21 @@ use mainspring_kernel::{
 
 use super::{
     glyphs::Glyphs,
-    remark::{counted, deviations, sources},
+    remark::{deviations, sources},
+    text::columns,
     words::{condition_text, data, duration, fields, prose},
 };
+
+/// Between the parts of a heading.
+pub(super) const SPACE: &str = "  ";
+
+/// Digits of a hash that are shown: as many as anybody compares by eye.
+const HASH_DIGITS: usize = 12;
+
+/// The beginning of a definition's hash.
+pub(super) fn short_hash(plan: &Plan) -> String {
+    format!("sha256:{}", &plan.workflow_hash.hex()[..HASH_DIGITS])
+}
 
 /// The text at a step.
 #[derive(Debug)]
@@ -23,6 +35,8 @@ pub(super) struct Caption {
     pub id: String,
     /// What sort of step it is, with what belongs to that: `bash`, `sleep 1m 30s`, `if @vars.publish`.
     pub kind: String,
+    /// What it reads, with its sign: `← version, @input`; empty for nothing.
+    pub reads: String,
     /// What it does, a line for each thought.
     pub body: Vec<String>,
     /// What else differs from the ordinary, in pieces.
@@ -34,23 +48,36 @@ impl Caption {
     pub(super) fn of(plan: &Plan, step: &Step, glyphs: &Glyphs) -> Self {
         let mut body: Vec<String> = step.when.iter().map(|when| format!("when {}", condition_text(when))).collect();
         body.extend(work(&step.work, glyphs));
-        let mut remarks = Vec::new();
-        let sources = sources(step);
-        if !sources.is_empty() {
-            remarks.push(format!("{} {}", glyphs.reads, sources.join(", ")));
-        }
-        remarks.extend(deviations(step));
+        let sources = sources(step).join(", ");
+        let reads = if sources.is_empty() { sources } else { format!("{} {sources}", glyphs.reads) };
+        let mut remarks = deviations(step);
         remarks.extend(step.output_variable.as_ref().map(|name| format!("{} {name}", glyphs.writes)));
-        let shown = |texts: Vec<String>| texts.iter().map(|text| glyphs.shown(text)).collect();
-        // The glyphs among the remarks are of the set already, and the ASCII set holds nothing that would be escaped.
-        Self { id: glyphs.shown(&step.id), kind: glyphs.shown(&kind(plan, &step.work)), body: shown(body), remarks: shown(remarks) }
+        // The one door for somebody's text. Our own glyphs pass it: each set holds only what it does not escape.
+        let shown = |text: &String| glyphs.shown(text);
+        Self {
+            id: shown(&step.id),
+            kind: shown(&kind(plan, &step.work)),
+            reads: shown(&reads),
+            body: body.iter().map(shown).collect(),
+            remarks: remarks.iter().map(shown).collect(),
+        }
     }
 
-    /// The remarks in lines of at most so many columns, as far as pieces allow.
+    /// Columns of the heading without what the step reads.
+    pub(super) fn heading_columns(&self) -> usize {
+        columns(&self.id) + SPACE.len() + columns(&self.kind)
+    }
+
+    /// Whether what the step reads stands in the heading: if there is room beside all the rest.
+    pub(super) fn reads_in_heading(&self, width: usize) -> bool {
+        !self.reads.is_empty() && self.heading_columns() + SPACE.len() + columns(&self.reads) <= width
+    }
+
+    /// What does not stand in the heading, in lines of at most so many columns as far as pieces allow.
     pub(super) fn remark_lines(&self, width: usize, glyphs: &Glyphs) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
-        for remark in &self.remarks {
-            let columns = super::text::columns;
+        let reads = Some(&self.reads).filter(|reads| !reads.is_empty() && !self.reads_in_heading(width));
+        for remark in reads.into_iter().chain(&self.remarks) {
             match lines.last_mut() {
                 Some(line) if columns(line) + columns(glyphs.dot) + columns(remark) <= width => {
                     line.push_str(glyphs.dot);
@@ -74,7 +101,10 @@ fn kind(plan: &Plan, work: &Work) -> String {
             let (branches, bound) = (plan.block(*block).steps.len(), plan.constraints.max_parallel);
             let bound = bound.unwrap_or(PARALLEL_DEFAULT) as usize;
             let at_a_time = if branches > bound { format!(", {bound} at a time") } else { String::new() };
-            format!("parallel, {}{at_a_time}", if branches == 1 { "1 branch".into() } else { format!("{branches} branches") })
+            format!(
+                "parallel, {}{at_a_time}",
+                if branches == 1 { "1 branch".into() } else { format!("{branches} branches") }
+            )
         }
         Work::Sleep { duration_ms: Template::Literal(Value::Number(ms)) } => {
             let ms = ms.as_whole().and_then(|ms| u64::try_from(ms).ok());
@@ -128,7 +158,7 @@ fn command(params: &Template, glyphs: &Glyphs) -> Option<String> {
     let line = telling.or_else(|| lines.next())?;
     let has_more = script.trim() != line;
     let env = param(params, "env");
-    let line = glyphs.shown(&as_written(line, env.as_deref()));
+    let line = as_written(line, env.as_deref());
     Some(format!("$ {line}{}", if has_more { format!(" {}", glyphs.ellipsis) } else { String::new() }))
 }
 
@@ -163,18 +193,14 @@ fn without_quotes<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
     pairs.into_iter().find_map(stripped).unwrap_or((before, after))
 }
 
-/// The heading of a container that is drawn elsewhere.
-pub(super) fn elsewhere(count: usize, place: usize) -> String {
-    format!("{}, drawn below as [{place}]", counted(count, "step"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn commands_as_written() {
-        let env = Template::Literal(Value::map([("MAINSPRING_REF_0", "@a".into()), ("MAINSPRING_REF_1", "@b.c".into())]));
+        let env =
+            Template::Literal(Value::map([("MAINSPRING_REF_0", "@a".into()), ("MAINSPRING_REF_1", "@b.c".into())]));
         for (prepared, written) in [
             ("echo \"${MAINSPRING_REF_0}\" x", "echo @a x"),
             ("echo \"a ${MAINSPRING_REF_1} b\"", "echo \"a @b.c b\""),

@@ -2,7 +2,11 @@
 
 use mainspring_kernel::plan::{Plan, Work};
 
-use super::{caption::Caption, glyphs::Glyphs, text::columns};
+use super::{
+    caption::{Caption, SPACE},
+    glyphs::Glyphs,
+    text::columns,
+};
 
 /// Columns of the rail or the mark in front of text, the space included.
 pub(super) const RAIL_COLUMNS: usize = 2;
@@ -15,6 +19,9 @@ pub(super) const GAP_COLUMNS: usize = 2;
 
 /// A lane is not drawn beside others if its text would be cut to less than this.
 const LANE_COLUMNS_MIN: usize = 22;
+
+/// The same for the heading of a container: what it asks and holds is what the lanes are about.
+const CONTAINER_COLUMNS_MIN: usize = 36;
 
 /// A lane with nothing in it still has its label: `├ then ─`.
 const LABEL_COLUMNS: usize = 7;
@@ -48,6 +55,7 @@ pub(super) fn measure(plan: &Plan, captions: &[Caption], glyphs: &Glyphs) -> Vec
             let gaps = GAP_COLUMNS * (inside.len() - 1);
             let beside: usize = gaps + inside.iter().map(|lane| lane.least).sum::<usize>();
             let below = INDENT_COLUMNS + inside.iter().map(|lane| lane.least).max().unwrap_or(0);
+            extent.least = extent.natural.min(CONTAINER_COLUMNS_MIN);
             extent.natural = extent.natural.max(gaps + inside.iter().map(|lane| lane.natural).sum::<usize>());
             extent.least = extent.least.max(beside.min(below));
         }
@@ -57,7 +65,8 @@ pub(super) fn measure(plan: &Plan, captions: &[Caption], glyphs: &Glyphs) -> Vec
 }
 
 fn of_caption(caption: &Caption, glyphs: &Glyphs) -> Extent {
-    let heading = columns(&caption.id) + 2 + columns(&caption.kind);
+    let reads = if caption.reads.is_empty() { 0 } else { SPACE.len() + columns(&caption.reads) };
+    let heading = caption.heading_columns() + reads;
     let remarks = caption.remarks.iter().map(|remark| columns(remark) + columns(glyphs.dot)).sum();
     let widest = caption.body.iter().map(|line| columns(line)).chain([heading, remarks]).max().unwrap_or(0);
     let natural = RAIL_COLUMNS + widest;
@@ -67,10 +76,10 @@ fn of_caption(caption: &Caption, glyphs: &Glyphs) -> Extent {
 /// The extent of steps one below the other.
 pub(super) fn of_lane(steps: &[u32], extents: &[Extent]) -> Extent {
     let label = Extent { natural: LABEL_COLUMNS, least: LABEL_COLUMNS };
-    steps.iter().map(|step| extents[*step as usize]).fold(label, |a, b| Extent {
-        natural: a.natural.max(b.natural),
-        least: a.least.max(b.least),
-    })
+    steps
+        .iter()
+        .map(|step| extents[*step as usize])
+        .fold(label, |a, b| Extent { natural: a.natural.max(b.natural), least: a.least.max(b.least) })
 }
 
 /// The columns of lanes beside each other, or nothing where they do not fit. What is left over the least goes first to
@@ -95,7 +104,8 @@ mod tests {
     use super::*;
 
     fn check(wanted: &[(usize, usize)], width: usize, expected: Option<&[usize]>) {
-        let wanted: Vec<Extent> = wanted.iter().map(|(least, natural)| Extent { natural: *natural, least: *least }).collect();
+        let wanted: Vec<Extent> =
+            wanted.iter().map(|(least, natural)| Extent { natural: *natural, least: *least }).collect();
         assert_eq!(share(&wanted, width).as_deref(), expected);
     }
 

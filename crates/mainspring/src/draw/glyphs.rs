@@ -142,9 +142,9 @@ impl Glyphs {
         if self.is_ascii { text::shown_in_ascii(text) } else { text::shown(text) }
     }
 
-    /// Somebody's text in quotes.
+    /// A text in quotes.
     pub(super) fn quoted(&self, text: &str) -> String {
         let [before, after] = self.quotes;
-        format!("{before}{}{after}", self.shown(text))
+        format!("{before}{text}{after}")
     }
 }

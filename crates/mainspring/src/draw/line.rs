@@ -43,6 +43,8 @@ impl Tone {
 /// Text in tones. It has nothing in it that a terminal obeys.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Line {
+    /// What was put in front, the outermost last: every level of nesting adds to all lines inside, and so only one piece.
+    front: Vec<(Tone, String)>,
     spans: Vec<(Tone, String)>,
     columns: usize,
 }
@@ -66,10 +68,17 @@ impl Line {
         self.spans.push((tone, text));
     }
 
+    /// Puts a piece in front of all others.
+    pub(super) fn push_front(&mut self, tone: Tone, text: impl Into<String>) {
+        let text = text.into();
+        self.columns += text::columns(&text);
+        self.front.push((tone, text));
+    }
+
     /// Adds another line.
-    pub(super) fn append(&mut self, mut other: Self) {
+    pub(super) fn append(&mut self, other: Self) {
         self.columns += other.columns;
-        self.spans.append(&mut other.spans);
+        self.spans.extend(other.front.into_iter().rev().chain(other.spans));
     }
 
     /// Fills up with spaces.
@@ -91,7 +100,7 @@ impl Line {
         }
         let room = width.saturating_sub(text::columns(ellipsis));
         let mut short = Self::default();
-        for (tone, text) in self.spans {
+        for (tone, text) in self.front.into_iter().rev().chain(self.spans) {
             let left = room - short.columns;
             if text::columns(&text) > left {
                 short.push(tone, format!("{}{ellipsis}", text::cut(&text, left, "")));
@@ -102,20 +111,24 @@ impl Line {
         short
     }
 
-    /// Writes the line and its end, without spaces before it.
+    /// Writes the line and its end, without spaces before it. Neighbours of one tone are written as one, so that colours
+    /// are not switched for nothing.
     pub(super) fn write(&self, colour: bool, out: &mut String) {
-        let blank = |(_, text): &(Tone, String)| text.chars().all(|letter| letter == ' ');
-        let length = self.spans.len() - self.spans.iter().rev().take_while(|span| blank(span)).count();
-        for (at, (tone, text)) in self.spans[..length].iter().enumerate() {
+        let spans = || self.front.iter().rev().chain(&self.spans).filter(|(_, text)| !text.is_empty());
+        let is_blank = |text: &str| text.chars().all(|letter| letter == ' ');
+        let length = spans().enumerate().filter(|(_, (_, text))| !is_blank(text)).map(|(at, _)| at + 1).last();
+        let length = length.unwrap_or(0);
+        let mut style = Style::new();
+        for (at, (tone, text)) in spans().take(length).enumerate() {
             let text = if at + 1 == length { text.trim_end_matches(' ') } else { text };
-            let style = tone.style();
-            if colour && style != Style::new() {
-                out.push_str(&format!("{style}{text}{style:#}"));
-            } else {
-                out.push_str(text);
+            let next = if colour { tone.style() } else { Style::new() };
+            if next != style {
+                out.push_str(&format!("{style:#}{next}"));
+                style = next;
             }
+            out.push_str(text);
         }
-        out.push('\n');
+        out.push_str(&format!("{style:#}\n"));
     }
 }
 

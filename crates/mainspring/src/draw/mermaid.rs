@@ -1,3 +1,104 @@
-//! x
-/// x
-pub fn mermaid(_: &mainspring_kernel::plan::Plan) -> String { String::new() }
+//! The drawing as a Mermaid flowchart.
+//!
+//! Mermaid reads a label several times: for directives and comments, by its grammar, as Markdown, as HTML. One quoting
+//! stands against all of them: what is no letter, digit or harmless sign is written as `#code;`, the entity that
+//! Mermaid turns into text at the very end.
+
+use std::fmt::Write;
+
+use mainspring_kernel::plan::Plan;
+
+use super::graph::{Edge, Graph, Item, Node, Shape};
+
+/// ASCII that means nothing to any of Mermaid's readings, wherever it stands in a quoted label.
+const HARMLESS: &str = " .,:/?!=+-";
+
+/// Draws a plan as a Mermaid flowchart, from top to bottom.
+///
+/// Mermaid itself refuses to draw more than 500 edges or 50,000 characters unless it is configured to.
+pub fn mermaid(plan: &Plan) -> String {
+    let Graph { items, edges } = Graph::of(plan);
+    let mut out = String::from("flowchart TD\n");
+    items.iter().for_each(|item| write_item(item, 1, &mut out));
+    edges.iter().for_each(|edge| write_edge(edge, &mut out));
+    out
+}
+
+// Writing to a String cannot fail.
+
+fn write_item(item: &Item, depth: usize, out: &mut String) {
+    let indent = "    ".repeat(depth);
+    match item {
+        Item::Node(Node { name, shape, lines }) => {
+            let (open, close) = brackets(*shape);
+            let _ = writeln!(out, "{indent}{name}{open}\"{}\"{close}", label(lines));
+        }
+        Item::Cluster { number, lines, items } => {
+            let _ = writeln!(out, "{indent}subgraph c{number}[\"{}\"]", label(lines));
+            items.iter().for_each(|item| write_item(item, depth + 1, out));
+            let _ = writeln!(out, "{indent}end");
+        }
+    }
+}
+
+fn write_edge(Edge { from, to, label }: &Edge, out: &mut String) {
+    let arrow = if label.is_empty() { "-->".into() } else { format!("-->|{label}|") };
+    let _ = writeln!(out, "    {from} {arrow} {to}");
+}
+
+fn brackets(shape: Shape) -> (&'static str, &'static str) {
+    match shape {
+        Shape::Terminal => ("([", "])"),
+        Shape::Work => ("[", "]"),
+        Shape::Wait => ("(", ")"),
+        Shape::Gate => ("{{", "}}"),
+        Shape::Choice => ("{", "}"),
+        Shape::Bar => ("((", "))"),
+    }
+}
+
+/// A label is never empty: Mermaid takes an empty one for no label and shows the node's name.
+fn label(lines: &[String]) -> String {
+    let lines: Vec<String> = lines.iter().map(|line| quoted(line)).collect();
+    if lines.is_empty() { " ".into() } else { lines.join("<br/>") }
+}
+
+fn quoted(line: &str) -> String {
+    let mut quoted = String::with_capacity(line.len());
+    for (at, letter) in line.chars().enumerate() {
+        // At the start of a line a digit, a dash or a plus would begin a list.
+        let is_plain = match at {
+            0 => letter.is_ascii_alphabetic(),
+            _ => letter.is_ascii_alphanumeric() || HARMLESS.contains(letter),
+        };
+        if is_plain || letter.is_alphabetic() && !letter.is_ascii() {
+            quoted.push(letter);
+        } else {
+            let _ = write!(quoted, "#{};", u32::from(letter));
+        }
+    }
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoting() {
+        for (line, expected) in [
+            ("plain text, 1.5", "plain text, 1.5"),
+            ("“é”", "#8220;é#8221;"),
+            ("\"]; click", "#34;#93;#59; click"),
+            ("a#35;b", "a#35;35#59;b"),
+            ("<b>&amp;", "#60;b#62;#38;amp#59;"),
+            ("%%{init}%%", "#37;#37;#123;init#125;#37;#37;"),
+            ("`**x**`", "#96;#42;#42;x#42;#42;#96;"),
+            ("1. one", "#49;. one"),
+            ("- one", "#45; one"),
+            ("a|b\\n", "a#124;b#92;n"),
+        ] {
+            assert_eq!(quoted(line), expected);
+        }
+    }
+}

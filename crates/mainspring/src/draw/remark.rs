@@ -1,6 +1,7 @@
 //! What is worth saying of a step beside what it does: only what differs from the defaults, in pieces of one thought.
 
 use mainspring_kernel::{
+    failure::Class,
     limits::{AGENT_TIMEOUT_DEFAULT_MS, APPROVAL_TTL_DEFAULT_MS, SHELL_TIMEOUT_DEFAULT_MS, TOOL_TIMEOUT_DEFAULT_MS},
     plan::{Backoff, Constraints, Decision, Delay, Gate, OnError, OnInterrupted, Retry, Step, Work},
     reference::Reference,
@@ -76,34 +77,29 @@ fn timeout_default_ms(effect: &str) -> u64 {
     }
 }
 
-fn retry(retry: &Retry) -> Option<String> {
-    if retry.max_attempts <= 1 {
-        return Some("no retries".into());
+fn retry(retry: &Retry) -> Vec<String> {
+    let Retry { max_attempts, delay, jitter_permille, retry_on, never_on } = retry;
+    if *max_attempts <= 1 || retry_on.as_ref().is_some_and(Vec::is_empty) {
+        return vec!["no retries".into()];
     }
-    let mut words = Vec::new();
-    let has_default_delay = retry.delay == Delay::Listed(DELAYS_DEFAULT_MS.to_vec());
-    if retry.max_attempts != ATTEMPTS_DEFAULT || !has_default_delay {
-        words.push(counted(retry.max_attempts as usize, "attempt"));
+    let attempts = counted(*max_attempts as usize, "attempt");
+    let has_default_delay = *delay == Delay::Listed(DELAYS_DEFAULT_MS.to_vec());
+    let mut remarks = Vec::new();
+    if !has_default_delay {
+        remarks.push(format!("{attempts}, {}", delay_text(delay)));
+    } else if *max_attempts != ATTEMPTS_DEFAULT {
+        remarks.push(attempts);
     }
-    words.extend((!has_default_delay).then(|| delay(&retry.delay)));
-    if retry.jitter_permille > 0 {
-        words.push(format!("up to {}% jitter", f64::from(retry.jitter_permille) / 10.0));
+    if *jitter_permille > 0 {
+        remarks.push(format!("up to {}% jitter", f64::from(*jitter_permille) / 10.0));
     }
-    let classes = |classes: &[mainspring_kernel::failure::Class]| {
-        classes.iter().map(|class| class.name()).collect::<Vec<_>>().join("|")
-    };
-    match retry.retry_on.as_deref() {
-        None => {}
-        Some([]) => return Some("no retries".into()),
-        Some(listed) => words.push(format!("retry on {}", classes(listed))),
-    }
-    if !retry.never_on.is_empty() {
-        words.push(format!("never on {}", classes(&retry.never_on)));
-    }
-    (!words.is_empty()).then(|| words.join(", "))
+    let listed = |classes: &[Class]| classes.iter().map(|class| class.name()).collect::<Vec<_>>().join(", ");
+    remarks.extend(retry_on.as_ref().map(|classes| format!("retries {}", listed(classes))));
+    remarks.extend((!never_on.is_empty()).then(|| format!("never retries {}", listed(never_on))));
+    remarks
 }
 
-fn delay(delay: &Delay) -> String {
+fn delay_text(delay: &Delay) -> String {
     match delay {
         Delay::Listed(delays) if delays.is_empty() => "at once".into(),
         Delay::Listed(delays) => {
@@ -143,7 +139,6 @@ fn deadline(gate: &Gate) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mainspring_kernel::failure::Class;
 
     #[test]
     fn retries() {
@@ -152,28 +147,30 @@ mod tests {
             delay: Delay::Listed(DELAYS_DEFAULT_MS.to_vec()),
             ..Retry::never()
         };
-        let formula = |backoff, initial_ms, max_ms| Retry {
-            delay: Delay::Formula { backoff, initial_ms, max_ms },
-            ..default()
-        };
+        let formula =
+            |backoff, initial_ms, max_ms| Retry { delay: Delay::Formula { backoff, initial_ms, max_ms }, ..default() };
         let day_ms = DELAY_BOUND_DEFAULT_MS;
         for (policy, expected) in [
-            (default(), None),
-            (Retry::never(), Some("no retries")),
-            (Retry { retry_on: Some(vec![]), ..default() }, Some("no retries")),
-            (Retry { max_attempts: 5, ..default() }, Some("5 attempts")),
-            (Retry { delay: Delay::Listed(vec![]), ..default() }, Some("3 attempts, at once")),
-            (Retry { delay: Delay::Listed(vec![5, 1000]), ..default() }, Some("3 attempts, after 5ms, 1s")),
-            (formula(Backoff::Fixed, 1000, day_ms), Some("3 attempts, 1s apart")),
-            (formula(Backoff::Linear, 1000, day_ms), Some("3 attempts, 1s growing")),
-            (formula(Backoff::Exponential, 1000, 60_000), Some("3 attempts, 1s doubling to 1m")),
-            (Retry { jitter_permille: 125, ..default() }, Some("up to 12.5% jitter")),
+            (default(), &[][..]),
+            (Retry::never(), &["no retries"]),
+            (Retry { retry_on: Some(vec![]), ..default() }, &["no retries"]),
+            (Retry { max_attempts: 5, ..default() }, &["5 attempts"]),
+            (Retry { delay: Delay::Listed(vec![]), ..default() }, &["3 attempts, at once"]),
+            (Retry { delay: Delay::Listed(vec![5, 1000]), ..default() }, &["3 attempts, after 5ms, 1s"]),
+            (formula(Backoff::Fixed, 1000, day_ms), &["3 attempts, 1s apart"]),
+            (formula(Backoff::Linear, 1000, day_ms), &["3 attempts, 1s growing"]),
+            (formula(Backoff::Exponential, 1000, 60_000), &["3 attempts, 1s doubling to 1m"]),
+            (Retry { jitter_permille: 125, ..default() }, &["up to 12.5% jitter"]),
             (
-                Retry { retry_on: Some(vec![Class::Timeout, Class::Failed]), never_on: vec![Class::Policy], ..default() },
-                Some("retry on timeout|failed, never on policy"),
+                Retry {
+                    retry_on: Some(vec![Class::Timeout, Class::Failed]),
+                    never_on: vec![Class::Policy],
+                    ..default()
+                },
+                &["retries timeout, failed", "never retries policy"],
             ),
         ] {
-            assert_eq!(retry(&policy).as_deref(), expected, "{policy:?}");
+            assert_eq!(retry(&policy), expected, "{policy:?}");
         }
     }
 }

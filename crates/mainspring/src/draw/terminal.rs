@@ -8,7 +8,7 @@ use mainspring_kernel::plan::{Plan, Work};
 
 use super::{
     Style,
-    caption::{Caption, elsewhere},
+    caption::{Caption, SPACE, short_hash},
     extent::{self, Extent, GAP_COLUMNS, INDENT_COLUMNS, RAIL_COLUMNS},
     glyphs::{Glyphs, Ways},
     line::{Line, Tone},
@@ -18,13 +18,10 @@ use super::{
 /// The narrowest drawing. Two lanes of short names fit beside each other; below that a terminal wraps anyway.
 const WIDTH_MIN: usize = 40;
 
-/// Steps are drawn elsewhere where there would be fewer columns than this for them.
+/// Steps are drawn elsewhere where there would be fewer columns than this for them, unless they want no more.
 const REGION_COLUMNS_MIN: usize = 20;
 
 const _: () = assert!(REGION_COLUMNS_MIN + INDENT_COLUMNS <= WIDTH_MIN, "a section must get one level further");
-
-/// Digits of the hash that are shown: as many as anybody compares by eye.
-const HASH_DIGITS: usize = 12;
 
 /// Draws a plan. Every line ends with a line end and has at most `style.width` columns.
 pub fn terminal(plan: &Plan, style: &Style) -> String {
@@ -38,7 +35,10 @@ pub fn terminal(plan: &Plan, style: &Style) -> String {
     let mut drawn = 0;
     while let Some((title, steps)) = drawer.sections.get(drawn).cloned() {
         drawn += 1;
-        lines.extend([Line::default(), drawer.cut(Line::of(Tone::Dim, format!("[{drawn}] ")).with(Tone::Strong, title), width)]);
+        lines.extend([
+            Line::default(),
+            drawer.cut(Line::of(Tone::Dim, format!("[{drawn}] ")).with(Tone::Strong, title), width),
+        ]);
         lines.extend(drawer.section(steps, width));
     }
     let mut out = String::new();
@@ -76,7 +76,7 @@ impl<'p> Drawer<'p> {
         if let Some(version) = shown(&self.plan.version) {
             line.push(Tone::Plain, format!(" {version}"));
         }
-        let hash = format!("{}sha256:{}", self.glyphs.dot, &self.plan.workflow_hash.hex()[..HASH_DIGITS]);
+        let hash = format!("{}{}", self.glyphs.dot, short_hash(self.plan));
         let mut line = self.cut(line, width.saturating_sub(super::text::columns(&hash)));
         line.push(Tone::Dim, hash);
         let constraints = constraints(&self.plan.constraints).join(self.glyphs.dot);
@@ -149,12 +149,12 @@ impl<'p> Drawer<'p> {
         let (mark, tone) = mark(&self.plan.step(number).work, self.glyphs);
         let caption = &self.captions[number as usize];
         let kind_tone = if matches!(tone, Tone::Way) { tone } else { Tone::Dim };
-        let heading = Line::of(tone, mark)
-            .with(Tone::Plain, " ")
-            .with(Tone::Strong, caption.id.clone())
-            .with(Tone::Plain, "  ")
-            .with(kind_tone, caption.kind.clone());
         let text_width = width.saturating_sub(RAIL_COLUMNS);
+        let mut heading = Line::of(tone, mark).with(Tone::Plain, " ").with(Tone::Strong, caption.id.clone());
+        heading.append(Line::of(Tone::Plain, SPACE).with(kind_tone, caption.kind.clone()));
+        if caption.reads_in_heading(text_width) {
+            heading.append(Line::of(Tone::Plain, SPACE).with(Tone::Dim, caption.reads.clone()));
+        }
         let remarks = caption.remark_lines(text_width, self.glyphs);
         let body = caption.body.iter().map(|text| (Tone::Plain, text.clone()));
         let below = body.chain(remarks.into_iter().map(|text| (Tone::Dim, text))).map(|(tone, text)| {
@@ -199,10 +199,11 @@ impl<'p> Drawer<'p> {
     fn below(&mut self, owner: u32, lanes: Vec<Lane<'p>>, width: usize, ways: &Ways, is_parallel: bool) -> Picture {
         let mut picture = Picture { lines: Vec::new(), flows: false };
         for Lane { label, steps } in lanes {
-            let inside = if width < REGION_COLUMNS_MIN + INDENT_COLUMNS {
-                self.elsewhere(owner, label, steps)
-            } else {
-                self.steps(steps, width - INDENT_COLUMNS)
+            let inside_width = width.saturating_sub(INDENT_COLUMNS);
+            let is_readable = extent::of_lane(steps, &self.extents).least <= inside_width;
+            let inside = match inside_width >= REGION_COLUMNS_MIN || is_readable {
+                true => self.steps(steps, inside_width),
+                false => self.elsewhere(owner, label, steps),
             };
             picture.flows |= inside.flows;
             let flows = inside.flows;
@@ -225,13 +226,10 @@ impl<'p> Drawer<'p> {
     }
 
     fn elsewhere(&mut self, owner: u32, label: &str, steps: &'p [u32]) -> Picture {
-        if steps.is_empty() {
-            return Picture { lines: Vec::new(), flows: true };
-        }
         let id = &self.captions[owner as usize].id;
         self.sections.push((if label.is_empty() { id.clone() } else { format!("{id} {label}") }, steps));
-        let text = elsewhere(steps.len(), self.sections.len());
-        Picture { lines: vec![Line::of(Tone::Dim, format!("{} {text}", self.glyphs.ellipsis))], flows: true }
+        let text = format!("{} see [{}]", self.glyphs.ellipsis, self.sections.len());
+        Picture { lines: vec![Line::of(Tone::Dim, text)], flows: true }
     }
 }
 
@@ -246,10 +244,9 @@ fn mark(work: &Work, glyphs: &Glyphs) -> (&'static str, Tone) {
     }
 }
 
-fn indented(side: &str, across: &str, line: Line) -> Line {
-    let mut indented = Line::of(Tone::Way, format!("{side}{across} "));
-    indented.append(line);
-    indented
+fn indented(side: &str, across: &str, mut line: Line) -> Line {
+    line.push_front(Tone::Way, format!("{side}{across} "));
+    line
 }
 
 /// `├ then ────┐ else`

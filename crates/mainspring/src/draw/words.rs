@@ -46,7 +46,8 @@ fn about(reference: &Reference, test: &Test) -> String {
         Test::Exists(true) => format!("{reference} exists"),
         Test::Exists(false) => format!("{reference} does not exist"),
         Test::Compares(comparisons) => {
-            let compared = comparisons.iter().map(|(operator, operand)| format!("{} {}", operator.name(), data(operand)));
+            let compared =
+                comparisons.iter().map(|(operator, operand)| format!("{} {}", operator.name(), data(operand)));
             format!("{reference} {}", compared.collect::<Vec<_>>().join(" and "))
         }
     }
@@ -165,10 +166,7 @@ mod tests {
             (about("a", Test::Exists(true)), "@a exists"),
             (about("a", Test::Exists(false)), "@a does not exist"),
             (about("b.exitCode", compares(&[(Operator::Equal, "0")])), "@b.exitCode eq 0"),
-            (
-                about("n", compares(&[(Operator::GreaterOrEqual, "1"), (Operator::Less, "5")])),
-                "@n gte 1 and lt 5",
-            ),
+            (about("n", compares(&[(Operator::GreaterOrEqual, "1"), (Operator::Less, "5")])), "@n gte 1 and lt 5"),
             (about("n", compares(&[(Operator::In, r#"["a","b"]"#)])), r#"@n in ["a","b"]"#),
             (Condition::Variable("on".into(), None), "variable on"),
             (Condition::Variable("o\u{1b}".into(), Some("\u{9b}".into())), "variable o\\u{1b} equals \"\\u{9b}\""),

@@ -120,7 +120,9 @@ impl Command {
 
 /// Reads a command line. A flag that is missing breaks the contract; one that is wrong is bad input.
 pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Parsed {
-    let parsed = CommandLine::command().try_get_matches_from(arguments).and_then(|matches| CommandLine::from_arg_matches(&matches));
+    let parsed = CommandLine::command()
+        .try_get_matches_from(arguments)
+        .and_then(|matches| CommandLine::from_arg_matches(&matches));
     let error = match parsed {
         Ok(line) => return Parsed::Command(line.command),
         Err(error) => error,

@@ -38,7 +38,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Payload, Refusal> {
     let root = object(&document.value, "the request")?;
     known(root, "", &["workflow", "trigger", "variables", "input", "runtime"])?;
     let workflow = document.field("workflow").filter(|workflow| workflow.value.as_map().is_some());
-    let workflow = workflow.ok_or_else(|| refused("the request has no `workflow`: put the definition there, as an object"))?;
+    let workflow =
+        workflow.ok_or_else(|| refused("the request has no `workflow`: put the definition there, as an object"))?;
     let runtime = part(root, "runtime")?;
     known(&runtime, "runtime.", &["attempt", "idempotencyKey", "policy"])?;
     let policy = part(&runtime, "policy")?;
@@ -105,7 +106,8 @@ fn text(map: &Map, place: &str, key: &str) -> Result<Option<String>, Refusal> {
 fn number(map: &Map, place: &str, key: &str, least: u64, most: u64) -> Result<Option<u64>, Refusal> {
     let Some(value) = map.get(key).filter(|value| **value != Value::Null) else { return Ok(None) };
     let number = value.as_u64().filter(|number| (least..=most).contains(number));
-    let message = || format!("`{place}{key}` is to be a whole number from {least} to {most}, not {}", json::compact(value));
+    let message =
+        || format!("`{place}{key}` is to be a whole number from {least} to {most}, not {}", json::compact(value));
     number.map(Some).ok_or_else(|| refused(message()))
 }
 

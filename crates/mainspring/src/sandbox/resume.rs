@@ -3,12 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use mainspring_engine::{engine::now_ms, keys, load::Loader, token};
-use mainspring_kernel::{
-    frame::Frame,
-    key::ExecutionKey,
-    record::Record,
-    value::Value,
-};
+use mainspring_kernel::{frame::Frame, key::ExecutionKey, record::Record, value::Value};
 use mainspring_store::{Store, StoreError, sqlite::SqliteStore};
 
 use super::{
@@ -67,10 +62,14 @@ fn workspace(store: &dyn Store, key: ExecutionKey) -> Result<PathBuf, Refusal> {
     let frames = store.frames(key, 0, 1).map_err(store_refusal)?;
     let first = frames.first().and_then(|stored| Frame::read(stored).ok());
     let workspace = first.and_then(|(frame, _)| match frame.records.into_iter().next() {
-        Some(Record::Started { context, .. }) => context.value().get("workspace").and_then(Value::as_text).map(PathBuf::from),
+        Some(Record::Started { context, .. }) => {
+            context.value().get("workspace").and_then(Value::as_text).map(PathBuf::from)
+        }
         _ => None,
     });
-    workspace.ok_or_else(|| Refusal::internal("journal_broken", "frame 0 of the journal cannot be read, or names no workspace"))
+    workspace.ok_or_else(|| {
+        Refusal::internal("journal_broken", "frame 0 of the journal cannot be read, or names no workspace")
+    })
 }
 
 fn mismatch(message: &str) -> Refusal {

@@ -157,14 +157,23 @@ fn interrupted(standing: &Standing, engine: &Engine) -> Answer {
 
 fn check_hash(run: &Run, plan: &Plan) -> Result<(), Refusal> {
     let Some(wanted) = Hash::parse(&run.workflow_hash) else {
-        let message = format!("--workflow-hash: {:?} is no SHA-256; `workflow validate` prints the hash", run.workflow_hash);
+        let message =
+            format!("--workflow-hash: {:?} is no SHA-256; `workflow validate` prints the hash", run.workflow_hash);
         return Err(Refusal::contract("hash_mismatch", message));
     };
-    if wanted == plan.workflow_hash { Ok(()) } else { Err(hash_mismatch("the definition has", plan.workflow_hash, wanted)) }
+    if wanted == plan.workflow_hash {
+        Ok(())
+    } else {
+        Err(hash_mismatch("the definition has", plan.workflow_hash, wanted))
+    }
 }
 
 fn hash_mismatch(what: &str, found: Hash, wanted: Hash) -> Refusal {
-    let message = format!("the workflow's hash does not match: {what} {}, and {} was asked for", found.prefixed(), wanted.prefixed());
+    let message = format!(
+        "the workflow's hash does not match: {what} {}, and {} was asked for",
+        found.prefixed(),
+        wanted.prefixed()
+    );
     Refusal::contract("hash_mismatch", message)
 }
 
@@ -172,7 +181,8 @@ fn hash_mismatch(what: &str, found: Hash, wanted: Hash) -> Refusal {
 fn invalid(diagnostics: &[Diagnostic]) -> Refusal {
     let errors = || diagnostics.iter().filter(|found| found.severity == Severity::Error);
     let lines: Vec<String> = errors().map(ToString::to_string).collect();
-    let mut refusal = Refusal::bad_input("invalid_definition", format!("the workflow does not compile: {}", lines.join("; ")));
+    let mut refusal =
+        Refusal::bad_input("invalid_definition", format!("the workflow does not compile: {}", lines.join("; ")));
     let details = errors().map(Diagnostic::to_value).collect::<Vec<_>>();
     refusal.failure.details = Value::map([("errors", details.into())]);
     refusal

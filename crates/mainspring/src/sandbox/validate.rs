@@ -22,7 +22,8 @@ pub(super) fn validate(validate: &Validate) -> Result<Answer, Refusal> {
         None => bounded::stdin(),
     };
     let text = text.map_err(|why| Refusal::bad_input("unreadable", why))?;
-    let compiled = payload::definition(&text).map_err(|diagnostic| vec![diagnostic]).and_then(|document| compile(&document));
+    let compiled =
+        payload::definition(&text).map_err(|diagnostic| vec![diagnostic]).and_then(|document| compile(&document));
     Ok(match compiled {
         Ok(compiled) => (Exit::Fine, valid(&compiled.plan, &compiled.warnings)),
         Err(diagnostics) => {

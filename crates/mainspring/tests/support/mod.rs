@@ -207,7 +207,9 @@ pub(crate) fn missing(actual: &Value, expected: &Value, place: &str) -> Option<S
         }),
         (Value::List(actual), Value::List(expected)) if actual.len() == expected.len() => {
             let pairs = actual.iter().zip(expected).enumerate();
-            pairs.into_iter().find_map(|(index, (actual, expected))| missing(actual, expected, &format!("{place}[{index}]")))
+            pairs
+                .into_iter()
+                .find_map(|(index, (actual, expected))| missing(actual, expected, &format!("{place}[{index}]")))
         }
         (actual, expected) if actual == expected => None,
         (actual, expected) => Some(format!("{place} is {}, not {}", compact(actual), compact(expected))),

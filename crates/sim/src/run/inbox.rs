@@ -4,13 +4,7 @@ use std::collections::VecDeque;
 
 use mainspring_engine::shard::Event;
 use mainspring_kernel::{
-    frame::Frame,
-    input::Input,
-    instance::Instance,
-    plan::Plan,
-    record::Record,
-    state::State,
-    value::Value,
+    frame::Frame, input::Input, instance::Instance, plan::Plan, record::Record, state::State, value::Value,
 };
 
 use crate::{
@@ -96,15 +90,16 @@ impl Inbox {
 
     /// Entries that never had their time, for whoever wonders why a case fails.
     pub(super) fn notes(&self) -> Vec<String> {
-        let never = self.entries.iter().enumerate().filter_map(|(place, (entry, waiting))| match (waiting, &entry.at) {
-            (Waiting::Step(..), At::Step(reached, step)) => {
-                Some(format!("inbox[{place}] was never taken in: `{step}` was never {}", reached.name()))
-            }
-            (Waiting::Time(..), At::Time(after_ms)) => {
-                Some(format!("inbox[{place}] was never taken in: {} never came", duration_text(*after_ms)))
-            }
-            _ => None,
-        });
+        let never =
+            self.entries.iter().enumerate().filter_map(|(place, (entry, waiting))| match (waiting, &entry.at) {
+                (Waiting::Step(..), At::Step(reached, step)) => {
+                    Some(format!("inbox[{place}] was never taken in: `{step}` was never {}", reached.name()))
+                }
+                (Waiting::Time(..), At::Time(after_ms)) => {
+                    Some(format!("inbox[{place}] was never taken in: {} never came", duration_text(*after_ms)))
+                }
+                _ => None,
+            });
         never.collect()
     }
 
@@ -146,14 +141,16 @@ impl Run<'_> {
                 self.recover(self.now)
             }
             What::Cancel { reason, by } => self.deliver(Input::Cancel { reason, by }),
-            What::Signal { name, payload } => self.deliver(Input::Signal { id: format!("inbox-{place}"), name, payload }),
+            What::Signal { name, payload } => {
+                self.deliver(Input::Signal { id: format!("inbox-{place}"), name, payload })
+            }
             What::Decide { decision, by } => {
                 match self.inbox.gate(&entry.at, self.mirror.state(), &self.setup.plan) {
                     Some((instance, gate)) => {
                         self.deliver(Input::Decide { instance, gate, decision, by, reason: Value::Null })
                     }
-                    // Nobody has ever been asked: the decision reaches nothing.
-                    None => Ok(()),
+                    // Nobody has ever been asked: the decision reaches nothing, and only its time has come.
+                    None => self.hand_in(Event::Wake),
                 }
             }
         }

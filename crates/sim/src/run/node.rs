@@ -142,7 +142,8 @@ impl Run<'_> {
 
     fn commit(&mut self, flight: u64, batch: &Batch) -> Result<Pumped, String> {
         let fault = self.fate.of_commit(batch.parts.iter().any(|part| !part.frames.is_empty()));
-        let is_written = !matches!(fault, CommitFault::CrashBefore | CommitFault::UnknownNotWritten | CommitFault::NotWritten);
+        let is_written =
+            !matches!(fault, CommitFault::CrashBefore | CommitFault::UnknownNotWritten | CommitFault::NotWritten);
         let mut answer = if is_written { self.store.commit(batch) } else { Ok(Vec::new()) };
         let new = self.mirror.catch_up(&self.store, &mut self.world)?;
         let has_written = !new.is_empty();

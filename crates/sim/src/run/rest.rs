@@ -49,7 +49,8 @@ impl Run<'_> {
             }
         }
         let waits = state.waits.iter().filter_map(|instance| state.steps.get(instance));
-        let waits_outside = waits.filter(|step| matches!(step.status, Status::Waiting | Status::WaitingApproval)).count();
+        let waits_outside =
+            waits.filter(|step| matches!(step.status, Status::Waiting | Status::WaitingApproval)).count();
         if state.ended_at.is_some() || waits_outside > 0 || !state.open_attempts.is_empty() {
             return Ok(());
         }

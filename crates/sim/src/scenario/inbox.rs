@@ -95,14 +95,20 @@ fn entry<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Entry> {
     };
     let kinds: Vec<&str> = KINDS.into_iter().filter(|key| part.has(key)).collect();
     let [kind] = kinds.as_slice() else {
-        let message = format!("an entry is one thing, and this is {}", if kinds.is_empty() { "none" } else { "several" });
+        let message =
+            format!("an entry is one thing, and this is {}", if kinds.is_empty() { "none" } else { "several" });
         let mend = format!("write one of: {}", KINDS.join(", "));
         reader.problem(diagnostic::EXCLUSIVE_KEYS, &part.path, message, mend);
         return None;
     };
     if part.has("by") && !matches!(*kind, "decide" | "cancel") {
         let mend = "it goes with `decide` and `cancel`";
-        reader.problem(diagnostic::MISPLACED_KEY, &part.path.key("by"), format!("`by` means nothing for `{kind}`"), mend);
+        reader.problem(
+            diagnostic::MISPLACED_KEY,
+            &part.path.key("by"),
+            format!("`by` means nothing for `{kind}`"),
+            mend,
+        );
     }
     let what = what(kind, part, reader);
     Some(Entry { at: at?, what: what? })

@@ -48,7 +48,13 @@ impl<'a> Reader<'a> {
         Document { value: part.value.clone(), spot: spot.cloned() }
     }
 
-    pub(super) fn problem(&mut self, code: &'static str, path: &Path, message: impl Into<String>, mend: impl Into<String>) {
+    pub(super) fn problem(
+        &mut self,
+        code: &'static str,
+        path: &Path,
+        message: impl Into<String>,
+        mend: impl Into<String>,
+    ) {
         let place = match code {
             diagnostic::UNKNOWN_KEY => self.document.key_place(path),
             _ => self.document.place(path),
@@ -202,7 +208,9 @@ mod tests {
 
     #[test]
     fn durations() {
-        for (text, ms) in [("0s", 0), ("1234ms", 1234), ("10s", 10_000), ("5m", 300_000), ("20h", 72_000_000), ("3d", 259_200_000)] {
+        for (text, ms) in
+            [("0s", 0), ("1234ms", 1234), ("10s", 10_000), ("5m", 300_000), ("20h", 72_000_000), ("3d", 259_200_000)]
+        {
             assert_eq!(duration_ms(text), Some(ms), "{text}");
             assert!(ms == 0 || duration_text(ms) == text, "{text}");
         }

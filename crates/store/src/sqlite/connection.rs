@@ -70,7 +70,7 @@ fn open(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
     // Closing the last connection moves the log into the file: not into a file that is refused.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(fail)?;
     let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(fail)?;
-    let tables: u32 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(fail)?;
+    let tables: u32 = connection.query_row(include_str!("sql/tables.sql"), [], |row| row.get(0)).map_err(fail)?;
     if application != APPLICATION_ID && (application != 0 || tables != 0) {
         return Err(StoreError::Damaged(format!(
             "{} is the database of another program: give the path of a store, or of a file that does not exist yet",

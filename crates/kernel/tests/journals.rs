@@ -1,0 +1,226 @@
+//! Journals of every release still load: golden files, kept from the first one on. They are never changed; what writes
+//! other bytes today adds a file.
+
+use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc};
+
+use mainspring_kernel::{
+    decide::decide,
+    definition::{Syntax, compile, read},
+    effect::Outcome,
+    failure::{Class, Failure},
+    frame::Frame,
+    hash::{Hash, hex, unhex},
+    input::{Input, Policy, Start, Timer},
+    instance::Instance,
+    journal::Fold,
+    json,
+    key::ExecutionKey,
+    plan::{Decision, Plan},
+    record::Record,
+    state::State,
+    stored::{StoredFrame, StoredValue},
+    value::{Map, Value},
+};
+
+const KEY: ExecutionKey = ExecutionKey([7; 16]);
+
+/// A workflow in which everything happens that can happen in this build.
+const DEFINITION: &str = r#"
+name: everything
+version: 1.0.0
+steps:
+  - {id: skipped, type: bash, command: "true", when: {ref: "@vars.no"}}
+  - id: work
+    type: parallel
+    steps:
+      - {id: flaky, type: tool, tool: FLAKY, arguments: {n: "@input.n"}, retry: {maxAttempts: 2, initialDelayMs: 1000}}
+      - {id: slow, type: bash, command: "echo @vars.who", timeoutMs: 5000, onError: continue, retry: {maxAttempts: 1}}
+      - {id: doubt, type: tool, tool: PAY, onInterrupted: ask}
+  - id: choose
+    type: conditional
+    condition: {ref: "@flaky.ok"}
+    then: [{id: nap, type: sleep, durationMs: 60000}]
+    else: [{id: never, type: bash, command: "false"}]
+  - {id: paid, type: signal, signal: paid, outputVariable: paid}
+  - {id: gate, type: approval, prompt: "Ship @paid.id?", items: ["@paid"], approvers: [ann, bob], count: 2}
+  - {id: last, type: tool, tool: LAST}
+"#;
+
+fn plan() -> Plan {
+    let document = read(DEFINITION.as_bytes(), Syntax::Yaml).expect("it reads");
+    compile(&document).expect("it compiles").plan
+}
+
+fn start(plan: &Plan) -> Input {
+    let who = Map::from([("who".into(), "O'Hara; rm -rf".into()), ("no".into(), false.into())]);
+    Input::Start(Box::new(Start {
+        execution_id: "golden".into(),
+        workflow_hash: plan.workflow_hash,
+        plan_hash: Hash::of(&plan.encode()),
+        input: Value::map([("n", 3u64.into())]),
+        variables: Value::Map(who),
+        trigger: Value::map([("type", "manual".into())]),
+        policy: Policy { max_steps: 50, max_parallel: 4, timeout_ms: Some(3_600_000) },
+        attempt: 1,
+        by: "ann".into(),
+        workspace: Some("/srv".into()),
+    }))
+}
+
+/// What arrives, and when, in milliseconds after the start.
+fn inputs(plan: &Plan) -> Vec<(u64, Input)> {
+    let at = |id: &str| Instance::of_step(plan.number_of(id).expect("a step of the plan"));
+    let receipt = |id, attempt, outcome| Input::Receipt { instance: at(id), attempt, outcome };
+    let decide = |id, gate, by: &str| Input::Decide {
+        instance: at(id),
+        gate,
+        decision: Decision::Approve,
+        by: by.into(),
+        reason: "seen".into(),
+    };
+    let passing = Failure::new(Class::Transient, "503", "try later").with_details(Value::from(503u64));
+    let stopped = Outcome::Stopped(Value::map([("stdout", "half".into())]));
+    vec![
+        (0, start(plan)),
+        (10, receipt("flaky", 1, Outcome::Failed(passing))),
+        (20, receipt("doubt", 1, Outcome::Interrupted)),
+        (30, decide("doubt", 1, "ann")),
+        (1010, Input::Timer(Timer::Retry(at("flaky"), 2))),
+        (1020, receipt("flaky", 2, Outcome::Done(Value::map([("ok", true.into())])))),
+        (5000, Input::Timer(Timer::Attempt(at("slow"), 1))),
+        (5010, receipt("slow", 1, stopped)),
+        (5020, receipt("doubt", 2, Outcome::Done(Value::Null))),
+        (65_020, Input::Timer(Timer::Sleep(at("nap")))),
+        (65_100, Input::Signal { id: "s1".into(), name: "paid".into(), payload: Value::map([("id", 42u64.into())]) }),
+        (70_000, decide("gate", 1, "ann")),
+        (70_001, decide("gate", 1, "bob")),
+        (70_010, Input::Cancel { reason: "user_cancelled".into(), by: "ann".into() }),
+        (70_020, receipt("last", 1, Outcome::Stopped(Value::Null))),
+    ]
+}
+
+/// The journal that this build writes.
+fn journal() -> (Plan, Vec<StoredFrame>) {
+    let plan = plan();
+    let mut state = State::new(KEY, Arc::new(plan.clone()));
+    let (mut frames, mut before) = (Vec::new(), Hash::default());
+    for (at, input) in inputs(&plan) {
+        let now = 1_767_225_600_000 + at;
+        let turn = decide(&mut state, &input, now).expect("legal");
+        assert!(!turn.records.is_empty(), "nothing came of {input:?}");
+        let sequence = frames.len() as u64;
+        let frame = Frame { sequence, before, now, input, records: turn.records };
+        let (stored, hash) = frame.store(&|place| [(sequence as u8) ^ (place as u8); 16]);
+        before = hash;
+        frames.push(stored);
+    }
+    (plan, frames)
+}
+
+fn to_text(plan: &Plan, frames: &[StoredFrame]) -> String {
+    let value = |value: &StoredValue| Value::from(vec![hex(&value.salt).into(), value.body.as_deref().map(hex).into()]);
+    let frame = |frame: &StoredFrame| {
+        let values: Vec<Value> = frame.values.iter().map(value).collect();
+        Value::map([("frame", hex(&frame.frame).into()), ("values", values.into())])
+    };
+    let frames: Vec<Value> = frames.iter().map(frame).collect();
+    json::pretty(&Value::map([("plan", hex(&plan.encode()).into()), ("frames", frames.into())])) + "\n"
+}
+
+fn from_text(text: &str) -> (Plan, Vec<StoredFrame>) {
+    fn bytes(value: &Value) -> Vec<u8> {
+        let text = value.as_text().expect("hexadecimal digits");
+        let mut bytes = vec![0; text.len() / 2];
+        assert!(unhex(text, &mut bytes));
+        bytes
+    }
+    let document = json::read(text.as_bytes()).expect("it reads").value;
+    let plan = Plan::decode(&bytes(document.get("plan").expect("a plan"))).expect("the plan is still read");
+    let frames = document.get("frames").and_then(Value::as_list).expect("frames").iter().enumerate();
+    let stored = |(sequence, frame): (usize, &Value)| {
+        let values = frame.get("values").and_then(Value::as_list).expect("values").iter().map(|value| {
+            let value = value.as_list().expect("salt and body");
+            let salt = bytes(&value[0]).try_into().expect("sixteen bytes");
+            StoredValue { salt, body: value[1].as_text().map(|_| bytes(&value[1])) }
+        });
+        let values = values.collect();
+        StoredFrame { sequence: sequence as u64, frame: bytes(frame.get("frame").expect("a frame")), values }
+    };
+    (plan, frames.map(stored).collect())
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/journals"))
+}
+
+#[test]
+fn every_golden_journal_still_loads_and_decides_the_same() {
+    let mut files: Vec<_> =
+        fs::read_dir(folder()).expect("the folder").map(|file| file.expect("a file").path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    for file in files {
+        let (plan, frames) = from_text(&fs::read_to_string(&file).expect("it reads"));
+        let mut fold = Fold::new(KEY, Arc::new(plan));
+        for stored in &frames {
+            let decided = fold.push_deciding(stored).unwrap_or_else(|broken| panic!("{}: {broken}", file.display()));
+            assert!(decided);
+        }
+        assert!(fold.state.ended_at.is_some(), "{}", file.display());
+    }
+}
+
+/// What this build writes is in one of the files: a change of the bytes is seen here, and adds a file.
+#[test]
+fn todays_journal_is_among_the_golden_ones() {
+    let (plan, frames) = journal();
+    let today = to_text(&plan, &frames);
+    let known = fs::read_dir(folder())
+        .expect("the folder")
+        .any(|file| fs::read_to_string(file.expect("a file").path()).is_ok_and(|text| text == today));
+    if !known && std::env::var_os("MAINSPRING_UPDATE_GOLDEN").is_some() {
+        let name = format!("{}-{}.json", env!("CARGO_PKG_VERSION"), &Hash::of(today.as_bytes()).hex()[..8]);
+        fs::write(folder().join(name), &today).expect("it is written");
+        return;
+    }
+    assert!(known, "this build writes other bytes: keep the old files, and add one with MAINSPRING_UPDATE_GOLDEN=1");
+}
+
+/// The golden journal is worth its name: every kind of record is in it but the few that its workflow cannot have.
+#[test]
+fn nearly_every_kind_of_record_is_in_it() {
+    let (plan, frames) = journal();
+    let mut fold = Fold::new(KEY, Arc::new(plan));
+    let mut kinds = BTreeSet::new();
+    for stored in &frames {
+        for record in fold.push(stored).expect("it folds").records {
+            let name = format!("{record:?}");
+            kinds.insert(name.split([' ', '{']).next().unwrap_or_default().to_string());
+        }
+    }
+    let all = [
+        "Started",
+        "StepSkipped",
+        "StepStarted",
+        "BranchTaken",
+        "AttemptStarted",
+        "AttemptStopping",
+        "AttemptFailed",
+        "WaitStarted",
+        "GateOpened",
+        "GateDecided",
+        "StepCompleted",
+        "StepFailed",
+        "StepCancelled",
+        "SignalKept",
+        "SignalTaken",
+        "CancelRequested",
+        "DeadlineHeld",
+        "DeadlineSet",
+        "EndingBegun",
+        "Ended",
+    ];
+    let missing: Vec<_> = all.into_iter().filter(|kind| !kinds.contains(*kind)).collect();
+    assert_eq!(missing, Vec::<&str>::new());
+    assert!(!kinds.contains(&format!("{:?}", Record::TurnSplit)));
+}

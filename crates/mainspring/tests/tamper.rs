@@ -1,0 +1,477 @@
+//! A stored journal that is not what was written: `verify` and the next load say which frame, and nothing else of the
+//! store is harmed.
+//!
+//! One thing cannot be seen by anybody who has only the store: frames and head put back together to an older state that
+//! was once true. What it takes is a witness outside (an exported head, a backup's), and the last test here shows it.
+
+use std::{fs, path::Path, sync::Arc};
+
+use mainspring_cli::runner::executors;
+use mainspring_engine::{Engine, EngineError, Options, Reach, home::Home, load::Loader, request::Request};
+use mainspring_kernel::{
+    definition::{Syntax, compile, read},
+    effect::Outcome,
+    frame::Frame,
+    hash::Hash,
+    input::Input,
+    key::ExecutionKey,
+    plan::Decision,
+    record::{Payload, Record},
+    state::ExecutionStatus,
+    stored::Head,
+    value::{Map, Value},
+};
+use mainspring_store::{Batch, Expected, Fence, Part, Store, sqlite::SqliteStore};
+use rusqlite::{Connection, params};
+use tempfile::TempDir;
+
+const KEY: [u8; 32] = [7; 32];
+const OTHER_KEY: [u8; 32] = [8; 32];
+const SECRET: &str = "xyzzy-a-secret-that-is-erased";
+
+/// A step with a secret, one whose output is a blob of its own, a gate, and a step behind it.
+const DEFINITION: &str = r#"
+name: NAME
+steps:
+  - {id: first, type: bash, command: 'echo "$S"', env: {S: "@vars.secret"}, outputVariable: said}
+  - {id: large, type: bash, command: "head -c 40000 /dev/zero | tr '\\0' x"}
+  - {id: gate, type: approval, prompt: Ship?, items: {of: "@first.stdout"}}
+  - {id: last, type: bash, command: echo shipped}
+"#;
+
+/// One store with three executions: one that has ended, one that waits, and one that is tampered with, which waits or
+/// has ended.
+struct Stage {
+    folder: TempDir,
+    victim: ExecutionKey,
+    ended: ExecutionKey,
+    waiting: ExecutionKey,
+    /// The victim's head while it waited.
+    older_head: Head,
+}
+
+impl Stage {
+    fn new(victim_ends: bool) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        block_on(async {
+            let engine = open(folder.path()).await;
+            let victim = submit(&engine, "victim").await;
+            let ended = submit(&engine, "ended").await;
+            let waiting = submit(&engine, "waiting").await;
+            let older_head = engine.store().head(victim).unwrap().unwrap().head;
+            approve(&engine, ended).await.unwrap();
+            if victim_ends {
+                approve(&engine, victim).await.unwrap();
+            }
+            engine.drain().await;
+            Self { folder, victim, ended, waiting, older_head }
+        })
+    }
+
+    /// A connection of somebody who has the file and not the key. It need not be durable.
+    fn intruder(&self) -> Connection {
+        let connection = Connection::open(Home::new(self.folder.path()).journal()).unwrap();
+        connection.execute_batch("PRAGMA synchronous = OFF").unwrap();
+        connection
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(SqliteStore::open(&Home::new(self.folder.path()).journal()).unwrap())
+    }
+
+    /// The neighbours verify, whatever was done to the victim.
+    #[track_caller]
+    fn assert_neighbours_are_well(&self, store: &Arc<dyn Store>) {
+        for key in [self.ended, self.waiting] {
+            verify(store, key).expect("a neighbour verifies");
+        }
+    }
+
+    /// What the next engine makes of the victim: it is set aside with the reason and stays so, its neighbour goes on.
+    fn load(&self) -> String {
+        block_on(async {
+            let engine = open(self.folder.path()).await;
+            let refused = decide(&engine, self.victim).await.expect_err("it is set aside");
+            assert!(matches!(refused, EngineError::Quarantined(_)), "{refused}");
+            approve(&engine, self.waiting).await.expect("the neighbour goes on");
+            engine.drain().await;
+            drop(engine);
+            let again = open(self.folder.path()).await;
+            let head = again.store().head(self.victim).unwrap();
+            assert!(decide(&again, self.victim).await.is_err(), "it stays aside");
+            again.drain().await;
+            head.and_then(|head| head.quarantined).expect("the reason is recorded")
+        })
+    }
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+async fn open(folder: &Path) -> Engine {
+    let options = Options { home: Home::new(folder), key: KEY, reach: Reach::All };
+    Engine::open(options, executors).await.unwrap()
+}
+
+/// Submits, and waits until it rests at its gate.
+async fn submit(engine: &Engine, id: &str) -> ExecutionKey {
+    // Named as the execution, so that each has a plan of its own.
+    let definition = DEFINITION.replace("NAME", id);
+    let plan = compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan;
+    let variables = Map::from([("secret".to_string(), Value::text(SECRET))]);
+    let request = Request { execution_id: Some(id.into()), variables, ..Request::new(Arc::new(plan), "owner") };
+    let key = engine.submit(request).await.unwrap().execution;
+    assert_eq!(rest(engine, key).await, ExecutionStatus::WaitingApproval);
+    key
+}
+
+async fn approve(engine: &Engine, key: ExecutionKey) -> Result<(), EngineError> {
+    assert!(decide(engine, key).await?, "the gate is open");
+    assert_eq!(rest(engine, key).await, ExecutionStatus::Completed);
+    Ok(())
+}
+
+/// Approves at the gate, which has the third place in the plan.
+async fn decide(engine: &Engine, key: ExecutionKey) -> Result<bool, EngineError> {
+    let gate = mainspring_kernel::instance::Instance::of_step(2);
+    engine.decide(key, gate, 1, Decision::Approve, "owner", Value::Null).await
+}
+
+async fn rest(engine: &Engine, key: ExecutionKey) -> ExecutionStatus {
+    let mut watch = engine.watch(key);
+    let mut status = engine.state(key).unwrap().status();
+    while status == ExecutionStatus::Running {
+        status = watch.recv().await.expect("it is watched to its rest").status;
+    }
+    status
+}
+
+fn verify(store: &Arc<dyn Store>, key: ExecutionKey) -> Result<mainspring_kernel::journal::Verified, String> {
+    // A fresh one every time: what it remembers of plans would hide a changed one.
+    let verified = Loader::new(store.clone(), KEY).verify(key).map_err(|error| error.to_string())?;
+    Ok(verified.expect("it is there"))
+}
+
+/// Whether a message names one of these frames, and not by chance the beginning of another's number.
+fn names(message: &str, frames: &[u64]) -> bool {
+    let mut words = message.split(|c: char| !c.is_ascii_alphanumeric());
+    let mut named = Vec::new();
+    while let Some(word) = words.next() {
+        if word == "frame" {
+            named.extend(words.next().and_then(|number| number.parse::<u64>().ok()));
+        }
+    }
+    named.iter().any(|named| frames.contains(named))
+}
+
+#[test]
+fn every_changed_byte_is_seen_and_its_frame_is_named() {
+    let stage = Stage::new(true);
+    let (intruder, store) = (stage.intruder(), stage.store());
+    let last = store.head(stage.victim).unwrap().unwrap().head.sequence;
+    let rows: Vec<(i64, u64)> = intruder
+        .prepare("SELECT number, sequence FROM frames WHERE execution = ?1")
+        .unwrap()
+        .query_map([stage.victim.0], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(rows.len() as u64, last + 1);
+    let mut positions = 0;
+    for (number, sequence) in rows {
+        // The chain says that two neighbours do not fit, and cannot say which of them was changed.
+        let row = format!("rowid = {number}");
+        positions += flip_all(&stage, &store, ("frames", "frame", &row), &[sequence, sequence + 1]);
+        positions += flip_all(&stage, &store, ("frames", "\"values\"", &row), &[sequence]);
+    }
+    let row = format!("execution = {}", literal(&stage.victim.0));
+    positions += flip_all(&stage, &store, ("heads", "hash", &row), &[last]);
+    positions += flip_all(&stage, &store, ("heads", "seal", &row), &[last]);
+    let plan = store.execution(stage.victim).unwrap().unwrap().plan_hash;
+    let row = format!("hash = {}", literal(&plan.0));
+    positions += flip_all(&stage, &store, ("plans", "bytes", &row), &[0]);
+    println!("{positions} positions");
+    verify(&store, stage.victim).unwrap();
+}
+
+/// Changes every byte of one table's column in one row, one at a time; how many there were.
+fn flip_all(stage: &Stage, store: &Arc<dyn Store>, place: (&str, &str, &str), frames: &[u64]) -> usize {
+    let (intruder, (table, column, row)) = (stage.intruder(), place);
+    let select = format!("SELECT {column} FROM {table} WHERE {row}");
+    let update = format!("UPDATE {table} SET {column} = ?1 WHERE {row}");
+    let copy: Vec<u8> = intruder.query_row(&select, [], |row| row.get(0)).unwrap();
+    for at in 0..copy.len() {
+        let mut changed = copy.clone();
+        changed[at] ^= 1 << (at % 8);
+        assert_eq!(intruder.execute(&update, [changed]).unwrap(), 1);
+        let why = verify(store, stage.victim).expect_err("a changed byte is seen");
+        assert!(names(&why, frames), "byte {at} of {column} of {frames:?}: {why}");
+    }
+    stage.assert_neighbours_are_well(store);
+    intruder.execute(&update, [&copy]).unwrap();
+    copy.len()
+}
+
+/// A damage: what it is called, the statements that do it, and the frames of which one is named. `:victim` is the
+/// tampered execution, `last` its last frame.
+const DAMAGES: &[(&str, &str, &[Named])] = &[
+    (
+        "a byte of the first frame",
+        "UPDATE frames SET frame = CAST(x'00' || substr(frame, 2) AS BLOB) WHERE execution = :victim AND sequence = 0",
+        &[Named::At(0)],
+    ),
+    (
+        "a byte of the values",
+        "UPDATE frames SET \"values\" = CAST(\"values\" || x'00' AS BLOB) WHERE execution = :victim AND sequence = 1",
+        &[Named::At(1)],
+    ),
+    ("a blob", "UPDATE blobs SET bytes = CAST(x'00' || substr(bytes, 2) AS BLOB) WHERE number = 1", &[Named::At(2)]),
+    ("a blob that is gone", "DELETE FROM blobs WHERE number = 1", &[Named::At(2)]),
+    ("the last row cut off", "DELETE FROM frames WHERE execution = :victim AND sequence = :last", &[Named::Last(0)]),
+    (
+        "the last two rows cut off",
+        "DELETE FROM frames WHERE execution = :victim AND sequence >= :last - 1",
+        &[Named::Last(1)],
+    ),
+    ("the first row cut off", "DELETE FROM frames WHERE execution = :victim AND sequence = 0", &[Named::At(0)]),
+    ("a row in the midst cut out", "DELETE FROM frames WHERE execution = :victim AND sequence = 1", &[Named::At(1)]),
+    ("all rows cut off", "DELETE FROM frames WHERE execution = :victim", &[Named::At(0)]),
+    (
+        "a frame twice",
+        "UPDATE frames SET frame = (SELECT frame FROM frames WHERE execution = :victim AND sequence = 0)
+         WHERE execution = :victim AND sequence = 1",
+        &[Named::At(1)],
+    ),
+    (
+        "the head's hash",
+        "UPDATE heads SET hash = CAST(x'00' || substr(hash, 2) AS BLOB) WHERE execution = :victim",
+        &[Named::Last(0)],
+    ),
+    (
+        "the head's seal",
+        "UPDATE heads SET seal = CAST(x'00' || substr(seal, 2) AS BLOB) WHERE execution = :victim",
+        &[Named::Last(0)],
+    ),
+    (
+        "the head's place",
+        "UPDATE heads SET sequence = sequence - 1 WHERE execution = :victim",
+        &[Named::Last(0), Named::Last(1)],
+    ),
+    ("the plan", "UPDATE plans SET bytes = CAST(bytes || x'00' AS BLOB) WHERE hash = :plan", &[Named::At(0)]),
+    ("no plan", "DELETE FROM plans WHERE hash = :plan", &[Named::At(0)]),
+];
+
+/// A frame by its place.
+#[derive(Debug, Clone, Copy)]
+enum Named {
+    At(u64),
+    /// Counted back from the last.
+    Last(u64),
+}
+
+#[test]
+fn every_damage_is_named_by_verify_and_sets_its_execution_aside() {
+    for (what, sql, named) in DAMAGES {
+        let stage = Stage::new(false);
+        let store = stage.store();
+        let last = store.head(stage.victim).unwrap().unwrap().head.sequence;
+        let place = |named: &Named| match named {
+            Named::At(frame) => *frame,
+            Named::Last(before) => last - before,
+        };
+        let frames: Vec<u64> = named.iter().map(place).collect();
+        let plan = store.execution(stage.victim).unwrap().unwrap().plan_hash;
+        let sql = sql.replace(":victim", &literal(&stage.victim.0)).replace(":last", &last.to_string());
+        let changed = stage.intruder().execute(&sql.replace(":plan", &literal(&plan.0)), []).unwrap();
+        assert!(changed > 0, "{what}: nothing was done");
+        let why = verify(&store, stage.victim).expect_err(what);
+        assert!(names(&why, &frames), "{what}: {frames:?} {why}");
+        stage.assert_neighbours_are_well(&store);
+        drop(store);
+        let recorded = stage.load();
+        assert!(names(&recorded, &frames), "{what}: {frames:?} {recorded}");
+    }
+}
+
+fn literal(bytes: &[u8]) -> String {
+    format!("x'{}'", mainspring_kernel::hash::hex(bytes))
+}
+
+/// Whose key seals the head of a forged journal.
+#[derive(Clone, Copy, PartialEq)]
+enum Sealed {
+    ByTheirs,
+    ByOurs,
+}
+
+/// Rewrites what step `large` printed, which nothing refers to, and everything behind it so that every hash fits. `in_input` says whether the
+/// receipt is changed as well as the record made from it. Gives the frame of the receipt.
+fn forge(stage: &Stage, in_input: bool, sealed: Sealed) -> u64 {
+    let store = stage.store();
+    let forged = || Value::map([("exitCode", 0u64.into()), ("stdout", "forged".into())]);
+    let stored = store.frames(stage.victim, 0, 1000).unwrap();
+    let (mut before, mut first) = (Hash::default(), None);
+    let mut frames = Vec::new();
+    for stored in &stored {
+        let mut frame = Frame::read(stored).unwrap().0;
+        let is_receipt = matches!(&frame.input, Input::Receipt { instance, .. } if instance.step == 1);
+        if is_receipt && first.is_none() {
+            first = Some((frame.sequence, before));
+            for record in &mut frame.records {
+                if let Record::StepCompleted { output, .. } = record {
+                    *output = Payload::Known(forged());
+                }
+            }
+            if let (true, Input::Receipt { outcome, .. }) = (in_input, &mut frame.input) {
+                *outcome = Outcome::Done(forged());
+            }
+        }
+        frame.before = before;
+        let (written, hash) = frame.store(&|_| [3; 16]);
+        before = if first.is_some() { hash } else { Hash::of(&stored.frame) };
+        frames.extend(first.map(|_| written));
+    }
+    let (at, expected_hash) = first.expect("there is a receipt");
+    let intruder = stage.intruder();
+    let values = params![stage.victim.0, at as i64];
+    intruder.execute("DELETE FROM frames WHERE execution = ?1 AND sequence >= ?2", values).unwrap();
+    let values = params![stage.victim.0, at as i64 - 1, expected_hash.0];
+    intruder.execute("UPDATE heads SET sequence = ?2, hash = ?3 WHERE execution = ?1", values).unwrap();
+    let last = stored.len() as u64 - 1;
+    let key = if sealed == Sealed::ByOurs { KEY } else { OTHER_KEY };
+    let part = Part {
+        execution: stage.victim,
+        partition: 0,
+        expected: Some(Expected { sequence: at - 1, hash: expected_hash }),
+        frames,
+        head: Head::sealed(&key, stage.victim, last, before),
+        wake_at: None,
+        row: None,
+        change: None,
+        plan: None,
+        consumed: Vec::new(),
+        letters: Vec::new(),
+        late: Vec::new(),
+    };
+    let epoch = store.claim(0, "an intruder").unwrap();
+    let batch = Batch { fences: vec![Fence { partition: 0, epoch }], parts: vec![part] };
+    assert_eq!(store.commit(&batch).unwrap(), [mainspring_store::Answer::Durable]);
+    at
+}
+
+#[test]
+fn a_suffix_rewritten_with_hashes_that_fit_does_not_bear_the_seal() {
+    let stage = Stage::new(false);
+    forge(&stage, true, Sealed::ByTheirs);
+    let store = stage.store();
+    let last = store.head(stage.victim).unwrap().unwrap().head.sequence;
+    let why = verify(&store, stage.victim).unwrap_err();
+    assert!(names(&why, &[last]) && why.contains("seal"), "{why}");
+    stage.assert_neighbours_are_well(&store);
+    drop(store);
+    let recorded = stage.load();
+    assert!(names(&recorded, &[last]) && recorded.contains("seal"), "{recorded}");
+}
+
+#[test]
+fn a_record_that_its_input_does_not_give_is_named_even_under_our_own_seal() {
+    let stage = Stage::new(false);
+    let at = forge(&stage, false, Sealed::ByOurs);
+    let why = verify(&stage.store(), stage.victim).unwrap_err();
+    assert!(names(&why, &[at]) && why.contains("deciding"), "{why}");
+}
+
+#[test]
+fn an_older_head_alone_is_seen() {
+    let stage = Stage::new(true);
+    put_back(&stage);
+    let why = verify(&stage.store(), stage.victim).unwrap_err();
+    let older = stage.older_head.sequence;
+    assert!(names(&why, &[older, older + 1]), "{why}");
+}
+
+/// The one thing that needs a witness outside: everything of an execution, put back to what it once was. The catalogue
+/// and whoever has kept a head know better; the journal does not.
+#[test]
+fn a_complete_rollback_is_seen_by_a_witness_alone() {
+    let stage = Stage::new(true);
+    let witness = stage.store().head(stage.victim).unwrap().unwrap().head;
+    put_back(&stage);
+    let values = params![stage.victim.0, stage.older_head.sequence as i64];
+    stage.intruder().execute("DELETE FROM frames WHERE execution = ?1 AND sequence > ?2", values).unwrap();
+    let store = stage.store();
+    let verified = verify(&store, stage.victim).expect("it is a true journal, of yesterday");
+    assert_eq!(verified.frames, stage.older_head.sequence + 1);
+    assert_ne!(store.head(stage.victim).unwrap().unwrap().head, witness);
+    assert_eq!(store.execution(stage.victim).unwrap().unwrap().status, "completed");
+}
+
+fn put_back(stage: &Stage) {
+    let Head { sequence, hash, seal } = stage.older_head;
+    let values = params![stage.victim.0, sequence as i64, hash.0, seal.0];
+    let sql = "UPDATE heads SET sequence = ?2, hash = ?3, seal = ?4, ended = 0 WHERE execution = ?1";
+    assert_eq!(stage.intruder().execute(sql, values).unwrap(), 1);
+}
+
+#[test]
+fn another_key_seals_nothing_here() {
+    let stage = Stage::new(true);
+    let loader = Loader::new(stage.store(), OTHER_KEY);
+    assert!(loader.verify(stage.victim).unwrap_err().to_string().contains("seal"));
+}
+
+#[test]
+fn what_is_erased_is_gone_from_the_files_and_the_chain_holds() {
+    let stage = Stage::new(false);
+    assert!(is_in_files(stage.folder.path(), SECRET), "it is there before");
+    let store = stage.store();
+    let mut erased = Vec::new();
+    for stored in store.frames(stage.victim, 0, 1000).unwrap() {
+        for (place, value) in stored.values.iter().enumerate() {
+            let holds = |body: &Vec<u8>| body.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+            if value.body.as_ref().is_some_and(holds) {
+                assert!(store.erase(stage.victim, stored.sequence, place).unwrap());
+                assert!(!store.erase(stage.victim, stored.sequence, place).unwrap(), "it is erased once");
+                erased.push((stored.sequence, place));
+            }
+        }
+    }
+    // The other two have the same secret, in places of their own.
+    for key in [stage.ended, stage.waiting] {
+        erase_all(&store, key);
+    }
+    let verified = verify(&store, stage.victim).expect("the chain holds");
+    assert_eq!(verified.erased, erased);
+    assert!(erased.len() >= 3, "the variables, the step's input, its output: {erased:?}");
+    assert!(!is_in_files(stage.folder.path(), SECRET), "with the store open");
+    drop(store);
+    assert!(!is_in_files(stage.folder.path(), SECRET), "and closed");
+    // It can still be decided on and come to its end.
+    block_on(async {
+        let engine = open(stage.folder.path()).await;
+        approve(&engine, stage.victim).await.unwrap();
+        engine.drain().await;
+    });
+    assert_eq!(verify(&stage.store(), stage.victim).unwrap().erased, erased);
+}
+
+fn erase_all(store: &Arc<dyn Store>, key: ExecutionKey) {
+    for stored in store.frames(key, 0, 1000).unwrap() {
+        for place in 0..stored.values.len() {
+            store.erase(key, stored.sequence, place).unwrap();
+        }
+    }
+}
+
+/// Whether a text is in any file of a folder.
+fn is_in_files(folder: &Path, text: &str) -> bool {
+    fs::read_dir(folder).unwrap().map(Result::unwrap).any(|entry| match entry.file_type().unwrap() {
+        kind if kind.is_dir() => is_in_files(&entry.path(), text),
+        kind if kind.is_file() => {
+            let bytes = fs::read(entry.path()).unwrap();
+            bytes.windows(text.len()).any(|window| window == text.as_bytes())
+        }
+        _ => false,
+    })
+}

@@ -1,0 +1,228 @@
+//! Scenario files as an author meets them: what is refused and how it is said, and what a report says of a case.
+
+use std::{fs, path::Path};
+
+use mainspring_kernel::definition::Syntax;
+use mainspring_sim::{
+    run_case,
+    scenario::{find, read, read_text},
+};
+
+/// What is said of a text that is no scenario: every expected part, in order.
+#[track_caller]
+fn check_refused(text: &str, parts: &[&str]) {
+    let said = read_text(text.as_bytes(), Syntax::Guess, Path::new(".")).expect_err("it is refused");
+    let mut rest = said.as_str();
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => panic!("{part:?} is not said, or not in this order:\n{said}"),
+        }
+    }
+}
+
+/// What is said of a case that is run; nothing if it holds.
+#[track_caller]
+fn check_failures(text: &str, parts: &[&str]) {
+    let cases = read_text(text.as_bytes(), Syntax::Guess, Path::new(".")).unwrap_or_else(|error| panic!("{error}"));
+    let report = run_case(&cases[0]);
+    assert_eq!(report, run_case(&cases[0]), "the same case gives the same report");
+    let said = report.failures.join("\n");
+    assert_eq!(report.holds(), parts.is_empty(), "{said}");
+    for part in parts {
+        assert!(said.contains(part), "{part:?} is not said:\n{said}");
+    }
+}
+
+fn case(effects: &str, inbox: &str, expect: &str) -> String {
+    let steps = "[{id: a, type: tool, tool: A, arguments: {x: 2}}, {id: ok, type: approval}, {id: b, type: bash, command: 'true'}]";
+    format!("name: n\ndefinition: {{steps: {steps}}}\neffects: {effects}\ninbox: {inbox}\nexpect: {expect}\n")
+}
+
+#[test]
+fn every_mistake_is_told_with_its_place() {
+    check_refused(
+        "name: n\ndefinition: {steps: []}\nefects: {}\nexpect: {stats: completed}\n",
+        &["unknown_key", "efects", "3:1", "effects", "unknown_key", "stats", "4:10", "known here: accepted"],
+    );
+    check_refused(
+        "{\"cases\": [{\"name\": 1}]}",
+        &["missing_key", "definition", "missing_key", "expect", "wrong_kind", "cases[0].name"],
+    );
+    check_refused(
+        "name: n\ndefinition: nowhere.json\nexpect: {status: completed}\n",
+        &["nowhere.json", "paths begin at"],
+    );
+    check_refused("name: [", &["unreadable", "2:1"]);
+    check_refused("cases: []", &["the file has no cases"]);
+    check_refused(&case("{}", "[]", "{}"), &["expects nothing"]);
+    check_refused(&case("{}", "[]", "{status: done}"), &["\"done\" is not known here", "completed, failed"]);
+    check_refused(&case("{}", "[]", "{accepted: false, status: failed}"), &["`status` cannot hold"]);
+    check_refused(&case("{}", "[]", "{duration: 10}"), &["this must be text"]);
+    check_refused(&case("{}", "[]", "{duration: 10sec}"), &["10s, 5m"]);
+    check_refused(&case("{}", "[]", "{outcome: fine}"), &["with_failures"]);
+    let twice = "{\"name\": \"n\", \"definition\": {}, \"expect\": {\"accepted\": false}}";
+    check_refused(&format!("{{\"cases\": [{twice}, {twice}]}}"), &["two cases are called \"n\""]);
+}
+
+#[test]
+fn scripts_and_entries_are_checked() {
+    let holds = "{status: waiting_approval}";
+    check_refused(&case("{A: {after: 1s}}", "[]", holds), &["says no answer"]);
+    check_refused(&case("{A: {return: 1, echo: true}}", "[]", holds), &["two answers to one call"]);
+    check_refused(&case("{A: {return: 1, else: {echo: true}}}", "[]", holds), &["goes with `fail_if` only"]);
+    check_refused(&case("{A: {error: {class: odd}}}", "[]", holds), &["transient, rate_limited"]);
+    check_refused(&case("{A: []}", "[]", holds), &["has no answers"]);
+    check_refused(&case("{A: {echo: false}}", "[]", holds), &["can only be true"]);
+    check_refused(&case("{A: {is_error: true}}", "[]", holds), &["`text` is missing"]);
+    check_refused(&case("{}", "[{tick: true}]", holds), &["`at` is missing"]);
+    check_refused(&case("{}", "[{at: {time: 1s}}]", holds), &["this is none"]);
+    check_refused(&case("{}", "[{at: {time: 1s}, tick: true, crash: true}]", holds), &["this is several"]);
+    check_refused(&case("{}", "[{at: {time: 1s, started: a}, tick: true}]", holds), &["exactly one key"]);
+    check_refused(&case("{}", "[{at: {time: 1s}, decide: maybe}]", holds), &["approve, deny"]);
+    check_refused(&case("{}", "[{at: {time: 1s}, tick: true, by: me}]", holds), &["means nothing for `tick`"]);
+    check_refused(&case("{}", "[{at: {time: 1s}, signal: {payload: 1}}]", holds), &["`name` is missing"]);
+}
+
+#[test]
+fn forms_of_answers() {
+    let output = |script: &str, expected: &str| {
+        check_failures(
+            &case(&format!("{{a: {script}}}"), "[]", &format!("{{steps: {{a: {{output: {expected}}}}}}}")),
+            &[],
+        );
+    };
+    output("{return: {id: 1}, after: 5s}", "{id: 1}");
+    output("{echo: true}", "{x: 2}");
+    output("{pick: x}", "2");
+    output("{content: [{type: text, text: hi}]}", "hi");
+    output("{content: [{type: text, text: '{\"id\": 1}'}]}", "{id: 1}");
+    output(
+        "{content: [{type: text, text: a}, {type: text, text: b}]}",
+        "[{type: text, text: a}, {type: text, text: b}]",
+    );
+    output("{fail_if: {arg: x, eq: 3}, error: {class: failed, message: three}, else: {pick: x}}", "2");
+    output("[{error: {class: transient, message: no}}, {return: 4}]", "4");
+    let fails = |script: &str, word: &str| {
+        let expect = format!("{{status: failed, error_contains: [{word}, a], absent_steps: [ok, b]}}");
+        check_failures(&case(&format!("{{A: {script}}}"), "[]", &expect), &[]);
+    };
+    fails("{is_error: true, text: no such user}", "no such user");
+    fails("{error: {class: failed, message: no, code: odd_code}}", "odd_code");
+    fails("{fail_if: {arg: x, eq: 2}, error: {class: failed, message: two}, else: {echo: true}}", "two");
+    fails("{hang: true}", "timeout");
+    check_failures(&case("{A: {pick: y}}", "[]", "{status: failed}"), &["picks `y`, which the call does not have"]);
+    check_failures(&case("{}", "[]", "{status: failed}"), &["step `a` calls \"A\", and no script answers"]);
+}
+
+#[test]
+fn differences_are_told() {
+    let echo = "{A: {echo: true}, bash: {return: {exitCode: 0}}}";
+    let decided = "[{at: {time: 10s}, decide: approve}]";
+    let check = |expect: &str, parts: &[&str]| check_failures(&case(echo, decided, expect), parts);
+    check("{status: completed, duration: 10s, call_count: 2, waves: [[a], [b]], delays: []}", &[]);
+    check("{calls: [{tool: A, args: {x: 2}}, {tool: bash}]}", &[]);
+    check("{status: failed}", &["status is completed, expected failed"]);
+    check("{outcome: with_failures}", &["outcome is null, expected with_failures"]);
+    check("{output: {c: 1}}", &["-  \"c\": 1"]);
+    check("{output_contains: {c: 1}}", &["does not contain what was expected"]);
+    check("{error_contains: [boom]}", &["there is no error"]);
+    check("{steps: {a: failed}}", &["step `a` is completed, expected failed"]);
+    check("{steps: {a: {attempts: 2}}}", &["step `a` had 1 attempts, expected 2"]);
+    check("{steps: {a: {output: 7}}}", &["-7"]);
+    check("{steps: {a: {error_contains: [x]}}}", &["step `a` has no error"]);
+    check("{steps: {c: failed}, absent_steps: [d]}", &["has no step `c`", "has no step `d`"]);
+    check("{absent_steps: [b]}", &["step `b` was started and must not be"]);
+    check("{call_count: 1}", &["2 calls were made, expected 1"]);
+    check("{calls: [{tool: A, args: {x: 3}}, {tool: bash}]}", &["-A {\"x\":3}", "+A {\"x\":2}"]);
+    check("{waves: [[a, b]]}", &["the waves are others"]);
+    check("{delays: [10s]}", &["are [], expected [10s]"]);
+    check("{duration: 5s}", &["it took 10s, expected 5s"]);
+    check("{accepted: false}", &["was accepted and must not be"]);
+    check_failures(
+        &case(echo, "[{at: {completed: zz}, tick: true}]", "{status: failed}"),
+        &["inbox[0].at: the workflow has no step `zz`"],
+    );
+    check_failures(
+        &case(echo, "[{at: {completed: b}, tick: true}]", "{status: failed}"),
+        &["note: inbox[0] was never taken in"],
+    );
+    check_failures(
+        "name: n\ndefinition: {steps: []}\nexpect: {status: completed}",
+        &["the definition was refused", "empty"],
+    );
+    let refused = |definition: &str, expect: &str| format!("name: n\ndefinition: {definition}\nexpect: {expect}");
+    let cycle = refused("{steps: []}", "{accepted: false, diagnostics_contain: [cycle]}");
+    check_failures(&cycle, &["\"cycle\" does not appear"]);
+    check_failures(&refused("{nodes: []}", "{accepted: false}"), &["only for what is not in this build"]);
+}
+
+/// The end of a gate's time does not make time move; anything that is later does.
+#[test]
+fn time_moves_past_gates_only_when_something_else_moves_it() {
+    let echo = "{A: {echo: true}}";
+    check_failures(&case(echo, "[]", "{status: waiting_approval, duration: 0s}"), &[]);
+    check_failures(&case(echo, "[{at: {time: 23h}, tick: true}]", "{status: waiting_approval}"), &[]);
+    let timed_out = "{status: cancelled, error_contains: [approval_timeout], duration: 24h, absent_steps: [b]}";
+    check_failures(&case(echo, "[{at: {time: 25h}, tick: true}]", timed_out), &[]);
+    check_failures(&case(echo, "[{at: {time: 25h}, decide: approve}]", timed_out), &[]);
+    check_failures(&case(echo, "[{at: {time: 24h}, decide: approve}]", timed_out), &[]);
+}
+
+#[test]
+fn files_are_found_and_definitions_read_beside_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    fs::create_dir(folder.path().join("inner")).unwrap();
+    let sleep = "steps: [{id: s, type: sleep, durationMs: 5}]";
+    write("flow.yaml", sleep);
+    write("inner/b.scenario.yaml", "name: b\ndefinition: ../flow.yaml\nexpect: {status: completed, duration: 5ms}\n");
+    write("a.scenario.json", "{\"name\": \"a\", \"definition\": {\"steps\": 1}, \"expect\": {\"accepted\": false}}");
+    write("notes.json", "{}");
+    let files = find(&[folder.path().into()]).unwrap();
+    let names: Vec<_> = files.iter().map(|file| file.strip_prefix(folder.path()).unwrap().to_str().unwrap()).collect();
+    assert_eq!(names, ["a.scenario.json", "inner/b.scenario.yaml"]);
+    for file in &files {
+        for case in read(file).unwrap() {
+            let report = run_case(&case);
+            assert!(report.holds(), "{report:?}");
+        }
+    }
+    let missing = find(&[folder.path().join("nowhere")]).unwrap_err();
+    assert!(missing.to_string().contains("nowhere"), "{missing}");
+}
+
+/// The execution goes on after the failure and is there to hear of it again: a kernel that took a repeated receipt for a
+/// new one would begin the failed step anew.
+#[test]
+fn a_failed_step_stays_failed_whatever_comes_again() {
+    let steps = "[{id: a, type: tool, tool: A, onError: continue}, {id: ok, type: approval}]";
+    let failing = "{A: {error: {class: failed, message: no}}}";
+    let expect = "{status: waiting_approval, call_count: 1, steps: {a: {status: failed, attempts: 1}}}";
+    let text = format!("name: n\ndefinition: {{steps: {steps}}}\neffects: {failing}\nexpect: {expect}\n");
+    check_failures(&text, &[]);
+}
+
+/// A journal as a picture: what it shows is part of how failures are reported.
+#[test]
+fn a_picture_of_a_journal() {
+    let text = case(
+        "{A: [{error: {class: transient, message: no}}, {echo: true, after: 2s}], bash: {return: 0}}",
+        "[{at: {waiting: ok}, decide: approve}]",
+        "{status: completed}",
+    );
+    let report = run_case(&read_text(text.as_bytes(), Syntax::Yaml, Path::new(".")).unwrap()[0]);
+    let picture = "\
+0 0ms start: started; a begins; a#1 out
+1 0ms a#1 failed transient: a#1 failed, next at 10s
+2 10s a#2 may begin: a#2 out
+3 12s a#2 done: a completed; ok begins; ok gate 1 open until 86412s
+4 12s owner approves ok gate 1: ok gate 1 approve; ok completed; b begins; b#1 out
+5 12s b#1 done: b completed; ending completed; ended
+";
+    assert!(report.holds(), "{report:?}");
+    assert_eq!(report.modes.len(), 4);
+    for mode in &report.modes {
+        assert_eq!(mode.picture, picture, "{}", mode.mode.name());
+    }
+}
