@@ -27,8 +27,13 @@ pub fn post(
     Ok(())
 }
 
-/// Posts the start of an execution; whoever runs the folder begins it.
+/// Posts the start of an execution; whoever runs the folder begins it. One of this name that is there already is the one.
 pub fn post_start(store: &dyn Store, home: &Home, request: Request) -> Result<ExecutionKey, EngineError> {
+    if let Some(id) = &request.execution_id
+        && let Some(row) = store.execution_by_id(id)?
+    {
+        return Ok(row.key);
+    }
     let now = now_ms();
     let execution = new_key(now)?;
     let plan = request.stored_plan.clone();

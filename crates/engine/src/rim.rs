@@ -15,7 +15,7 @@ use mainspring_kernel::{
     instance::Instance,
     key::ExecutionKey,
 };
-use mainspring_store::{Arrived, Batch, Due, Store};
+use mainspring_store::{Arrived, Batch, CommitError, Due, Store};
 use tokio::{
     net::UnixDatagram,
     sync::{mpsc, oneshot},
@@ -42,6 +42,9 @@ const LOOK_FOR_LETTERS: Duration = Duration::from_secs(1);
 
 /// Commands taken in before what they gave is carried out: what bounds the length of a commit.
 const COMMANDS_AT_A_TIME: usize = 1024;
+
+/// Commits in a row of which nobody knows whether they were written, before this process gives up.
+const UNKNOWN_COMMITS_MAX: u32 = 3;
 
 /// Letters and timers read at a time.
 const ROWS_AT_A_TIME: usize = 10_000;
@@ -111,6 +114,7 @@ pub(crate) struct Rim {
     running: BTreeMap<Running, Stopper>,
     letters_seen: u64,
     in_flight: bool,
+    unknown_commits: u32,
     draining: bool,
     why_stopped: Arc<Mutex<Option<String>>>,
     over: bool,
@@ -142,6 +146,7 @@ impl Rim {
             running: BTreeMap::new(),
             letters_seen: 0,
             in_flight: false,
+            unknown_commits: 0,
             draining: false,
             why_stopped,
             over: false,
@@ -178,7 +183,10 @@ impl Rim {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Event(event) => {
-                self.in_flight &= !matches!(event, Event::Committed { .. });
+                if let Event::Committed { answer, .. } = &event {
+                    self.in_flight = false;
+                    self.count_doubt(answer.as_ref().err());
+                }
                 self.shard.handle(now_ms(), event);
             }
             Command::Ask(..) if self.draining => {}
@@ -248,6 +256,19 @@ impl Rim {
                 }
                 Output::Stalled(why) | Output::Fatal(why) => return self.stop(why),
             }
+        }
+    }
+
+    /// An unknown outcome is read back and tried again, which a disk that refuses every time would make endless.
+    fn count_doubt(&mut self, error: Option<&CommitError>) {
+        match error {
+            Some(error @ CommitError::Unknown(_)) => {
+                self.unknown_commits += 1;
+                if self.unknown_commits >= UNKNOWN_COMMITS_MAX {
+                    self.stop(error.to_string());
+                }
+            }
+            _ => self.unknown_commits = 0,
         }
     }
 

@@ -40,6 +40,8 @@ pub struct Shard {
     timers: BTreeSet<(u64, ExecutionKey)>,
     /// Attempts that this process performs.
     performing: BTreeSet<(ExecutionKey, Instance, u32)>,
+    /// Letters that nobody can take in any more.
+    dead_letters: BTreeMap<ExecutionKey, Vec<String>>,
     /// Plans that the store certainly has.
     plans_stored: BTreeSet<Hash>,
     flight: Option<flight::Flight>,
@@ -70,6 +72,7 @@ impl Shard {
             dirty: BTreeSet::new(),
             timers: BTreeSet::new(),
             performing: BTreeSet::new(),
+            dead_letters: BTreeMap::new(),
             plans_stored: BTreeSet::new(),
             flight: None,
             flights: 0,
@@ -215,7 +218,16 @@ impl Shard {
                 }
                 self.dirty.insert(execution);
             }
-            LoadAnswer::Unknown => self.refuse(waiting, ShardError::NoSuchExecution),
+            LoadAnswer::Unknown => {
+                // A beginning comes this way when its commit failed in an unknown way: it was not written, and its
+                // letter still waits.
+                let is_start = |queued: &Queued| matches!(queued.input, Input::Start(_));
+                let (starts, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_start);
+                self.bury(execution, &others);
+                self.refuse(others, ShardError::NoSuchExecution);
+                let why = "the execution's beginning could not be written, and nothing of it is stored; is the disk full?";
+                self.refuse(starts, ShardError::Store(why.into()));
+            }
             LoadAnswer::Quarantined(reason) => self.refuse(waiting, ShardError::Quarantined(reason)),
             LoadAnswer::Broken(reason) => {
                 self.outputs.push_back(Output::Quarantine(execution, reason.clone()));
@@ -285,6 +297,14 @@ impl Shard {
             self.refuse(live.draft.into_queued(), ShardError::Quarantined(reason.clone()));
         }
         self.outputs.push_back(Output::Quarantine(execution, reason));
+    }
+
+    /// Letters for an execution that will never be are taken out of the inbox with the next commit.
+    fn bury(&mut self, execution: ExecutionKey, queued: &[Queued]) {
+        let letters: Vec<_> = queued.iter().filter_map(|queued| queued.letter.clone()).collect();
+        if !letters.is_empty() {
+            self.dead_letters.entry(execution).or_default().extend(letters);
+        }
     }
 
     fn refuse(&mut self, queued: Vec<Queued>, error: ShardError) {

@@ -42,13 +42,36 @@ pub fn text(path: &Path) -> Result<String, Refusal> {
     text.ok_or_else(|| Refusal::bad_input("bad_path", format!("{} is not UTF-8", path.display())))
 }
 
-/// Who is at the keyboard, by the operating system.
+/// Who runs this process, by the operating system: the name that its user database has for the user, and not what a
+/// variable of the environment says.
 pub fn user() -> String {
     let uid = rustix::process::getuid().as_raw();
-    env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| format!("uid:{uid}"))
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    name_of(&users, uid).unwrap_or_else(|| format!("uid:{uid}"))
+}
+
+/// The name of a user in a file of the form of passwd(5).
+fn name_of(users: &str, uid: u32) -> Option<String> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, _, found) = (fields.next()?, fields.next()?, fields.next()?);
+        (found.parse() == Ok(uid) && !name.is_empty()).then(|| name.to_string())
+    })
 }
 
 /// The specification for relative paths: they count as unset.
 fn absolute(name: &str) -> Option<PathBuf> {
     env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_have_the_names_of_the_user_database() {
+        let users = "root:x:0:0:root:/root:/bin/bash\nada:x:1000:1000::/users/ada:/bin/sh\nbroken\n";
+        assert_eq!(name_of(users, 1000).as_deref(), Some("ada"));
+        assert_eq!(name_of(users, 7), None);
+    }
 }

@@ -8,11 +8,13 @@ use mainspring_effects::{
 };
 use mainspring_engine::{
     Engine, EngineError,
+    engine::now_ms,
     home::{Held, Home},
     shard::Moment,
 };
 use mainspring_kernel::{
     frame::Frame,
+    input::Timer,
     key::ExecutionKey,
     plan::Plan,
     record::Record,
@@ -76,7 +78,7 @@ pub async fn follow(
     mut show: impl FnMut(&Plan, &Record, u64),
 ) -> Result<Followed, EngineError> {
     let mut next = from.next_sequence;
-    if rests(from.state.status()) {
+    if rests(from.state.status()) && !is_overdue(&from.state) {
         return Ok(Followed::Rests);
     }
     let mut signals = Signals::new()?;
@@ -106,6 +108,12 @@ pub async fn follow(
 fn quarantined(engine: &Engine, key: ExecutionKey) -> EngineError {
     let reason = engine.store().head(key).ok().flatten().and_then(|head| head.quarantined);
     EngineError::Quarantined(reason.unwrap_or_else(|| "it is no longer watched".into()))
+}
+
+/// Whether a gate's time is over, so that the engine is about to decide it: what it says to that is waited for.
+fn is_overdue(state: &State) -> bool {
+    let is_due = |timer: &(u64, Timer)| timer.0 <= now_ms();
+    state.status() == ExecutionStatus::WaitingApproval && state.next_timer().is_some_and(is_due)
 }
 
 fn rests(status: ExecutionStatus) -> bool {

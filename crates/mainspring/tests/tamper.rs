@@ -4,7 +4,11 @@
 //! One thing cannot be seen by anybody who has only the store: frames and head put back together to an older state that
 //! was once true. What it takes is a witness outside (an exported head, a backup's), and the last test here shows it.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use mainspring_cli::runner::executors;
 use mainspring_engine::{Engine, EngineError, Options, Reach, home::Home, load::Loader, request::Request};
@@ -51,7 +55,22 @@ struct Stage {
 }
 
 impl Stage {
+    /// A copy of its own of a store that was made once.
     fn new(victim_ends: bool) -> Self {
+        static WAITS: OnceLock<Stage> = OnceLock::new();
+        static ENDS: OnceLock<Stage> = OnceLock::new();
+        let made = if victim_ends { &ENDS } else { &WAITS }.get_or_init(|| Self::make(victim_ends));
+        let folder = tempfile::tempdir().unwrap();
+        for entry in fs::read_dir(made.folder.path()).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_file() {
+                fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+            }
+        }
+        let Self { victim, ended, waiting, older_head, .. } = *made;
+        Self { folder, victim, ended, waiting, older_head }
+    }
+
+    fn make(victim_ends: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         block_on(async {
             let engine = open(folder.path()).await;
@@ -64,6 +83,11 @@ impl Stage {
                 approve(&engine, victim).await.unwrap();
             }
             engine.drain().await;
+            drop(engine);
+            // The last connection to close, on a thread of its own, empties the log: then the file is all there is.
+            while folder.path().join("journal.db-wal").exists() {
+                std::thread::yield_now();
+            }
             Self { folder, victim, ended, waiting, older_head }
         })
     }

@@ -59,7 +59,7 @@ pub(crate) struct Broken {
 /// Runs a workflow with these faults. The seed decides where they strike.
 pub(crate) fn run(setup: &Setup, faults: Faults, seed: u64) -> Result<Finished, Broken> {
     let mut run = Run::new(setup, faults, seed).map_err(|why| Broken { why, picture: String::new() })?;
-    match run.to_the_end() {
+    match run.play() {
         Ok(()) => Ok(run.finished()),
         Err(why) => Err(Broken { why, picture: picture(&setup.plan, &run.mirror.frames) }),
     }

@@ -203,6 +203,43 @@ fn a_failed_step_stays_failed_whatever_comes_again() {
     check_failures(&text, &[]);
 }
 
+/// Found by seeds 866 and 1093: the decision went to a gate that was called off, and the execution was set aside for it.
+#[test]
+fn a_decision_at_a_gate_that_was_called_off_changes_nothing() {
+    let text = r"
+name: n
+definition:
+  steps:
+    - id: p
+      type: parallel
+      steps: [{id: gate, type: approval}, {id: a, type: tool, tool: A}, {id: b, type: tool, tool: B}]
+effects: {A: {error: {class: failed, message: no}, after: 1s}, B: {return: 1, after: 5s}}
+inbox: [{at: {time: 3s}, decide: approve}, {at: {time: 4s}, decide: deny}]
+expect: {status: failed, error_contains: ['no', a, p], duration: 5s, steps: {gate: cancelled, a: failed, b: completed}}
+";
+    check_failures(text, &[]);
+}
+
+/// Found by seed 1454: the step that was not to start any more was all that its conditional had, and nobody closed it.
+#[test]
+fn what_may_not_start_any_more_does_not_keep_its_block_open() {
+    let text = r"
+name: n
+definition:
+  steps:
+    - {id: zero, type: tool, tool: ZERO}
+    - id: p
+      type: parallel
+      steps:
+        - {id: out, type: tool, tool: OUT}
+        - {id: miss, type: tool, tool: MISS, arguments: {x: '@zero.missing'}}
+        - {id: c, type: conditional, condition: true, then: [{id: late, type: tool, tool: LATE}]}
+effects: {ZERO: {return: {v: 1}}, OUT: {return: 1, after: 2s}}
+expect: {status: failed, error_contains: [missing], duration: 2s, steps: {out: completed, c: cancelled}, absent_steps: [late]}
+";
+    check_failures(text, &[]);
+}
+
 /// A journal as a picture: what it shows is part of how failures are reported.
 #[test]
 fn a_picture_of_a_journal() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mainspring_kernel::{decide::Action, key::ExecutionKey};
+use mainspring_kernel::{decide::Action, hash::Hash, key::ExecutionKey, stored::Head};
 use mainspring_store::{Answer, Batch, CommitError, Expected, Part, Refusal};
 
 use crate::shard::{
@@ -56,6 +56,10 @@ impl Shard {
                 // Nothing to write, and nothing before it that is not durable: it can be answered.
                 None => self.land(passenger),
             }
+        }
+        for (execution, letters) in std::mem::take(&mut self.dead_letters) {
+            passengers.push(Passenger::of(execution, None, Draft::default()));
+            parts.push(burial(execution, self.fence.partition, letters));
         }
         if parts.is_empty() {
             return;
@@ -127,7 +131,8 @@ impl Shard {
         match refusal {
             Refusal::IdTaken(other) | Refusal::IdempotencyKeyTaken(other) => {
                 self.forget_cell(execution);
-                let queued = passenger.queued.into_iter().map(|(queued, _)| queued).collect();
+                let queued: Vec<_> = passenger.queued.into_iter().map(|(queued, _)| queued).collect();
+                self.bury(execution, &queued);
                 self.refuse(queued, ShardError::Exists(other));
             }
             // Somebody else has written: what is stored counts, and the inputs are taken in again on top of it.
@@ -160,6 +165,24 @@ impl Shard {
             Some(Cell::Loading(waiting)) => waiting,
             None => Vec::new(),
         }
+    }
+}
+
+/// The part that does nothing but take letters out of the inbox of an execution that is not there.
+fn burial(execution: ExecutionKey, partition: u32, letters: Vec<String>) -> Part {
+    Part {
+        execution,
+        partition,
+        expected: None,
+        frames: Vec::new(),
+        head: Head { sequence: 0, hash: Hash::default(), seal: Hash::default() },
+        wake_at: None,
+        row: None,
+        change: None,
+        plan: None,
+        consumed: letters,
+        letters: Vec::new(),
+        late: Vec::new(),
     }
 }
 

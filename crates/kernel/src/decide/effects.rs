@@ -20,7 +20,13 @@ use super::{Action, Decider, open_attempt};
 impl Decider<'_> {
     /// Sends out an effect whose turn has come, unless something of this turn has forbidden it since.
     pub(super) fn dispatch(&mut self, instance: &Instance) -> Result<(), Illegal> {
-        if self.is_halted(&instance.scope(&self.state.plan)) || self.is_out_of_steps()? {
+        let scope = instance.scope(&self.state.plan);
+        if self.is_halted(&scope) {
+            // Its block may have nothing else that is open, and has to be closed.
+            self.dirty.insert(scope);
+            return Ok(());
+        }
+        if self.is_out_of_steps()? {
             return Ok(());
         }
         let plan = self.state.plan.clone();

@@ -8,7 +8,7 @@ use crate::{
     limits::APPROVAL_TTL_DEFAULT_MS,
     plan::{Decision, Gate},
     record::{Ending, Payload, Purpose, Record},
-    state::GateState,
+    state::{GateState, Status},
     value::Value,
 };
 
@@ -68,7 +68,9 @@ impl Decider<'_> {
         by: &str,
         reason: &Value,
     ) -> Result<(), Illegal> {
-        let open = self.state.steps.get(instance).and_then(|step| step.gate.as_ref());
+        // A gate that was called off stays as it was: nobody is asked there any more.
+        let waiting = self.state.steps.get(instance).filter(|step| step.status == Status::WaitingApproval);
+        let open = waiting.and_then(|step| step.gate.as_ref());
         let Some(open) = open.filter(|open| open.accepts(gate, by, self.now)) else { return Ok(()) };
         let purpose = open.purpose;
         let reason = Payload::Known(reason.clone());

@@ -349,6 +349,10 @@ impl<'a> Lexer<'a> {
 
     /// `<( )` and `>( )`, as a part of a word.
     pub(super) fn process_substitution(&mut self) {
+        if self.peek(2) == Some(b'(') {
+            // Bash tries an expression first, as after `$`.
+            return self.lose(Place::Unclear);
+        }
         self.expand_word();
         if let Some(word) = self.word() {
             word.has_process = true;

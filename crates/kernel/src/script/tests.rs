@@ -354,6 +354,7 @@ fn what_is_not_sure_is_refused() {
             "{eval,a} @vars.x",
             "[ {-v,@vars.x} ]",
             "x* eval @vars.x",
+            "cat <((( 1 )); echo @vars.x)",
             "x=$(cat <<E\nE\necho @vars.x)",
             "x=$(echo \"@vars.x\"; cat <<E\nE\n)",
             "cat <(time case a in a) echo @vars.x;; esac)",

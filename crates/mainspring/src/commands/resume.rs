@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use mainspring_engine::{Engine, EngineError, Reach};
-use mainspring_store::Filter;
+use mainspring_engine::{Engine, EngineError, Reach, request::PARTITION};
+use mainspring_store::StoreError;
 
 use super::follow::{Gates, follow};
 use crate::{
@@ -48,10 +48,10 @@ pub(crate) fn resume(resume: &Resume, global: &Global, terminal: &Terminal) -> R
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 const ASKED_IN_VAIN: u32 = 8;
 
-/// An execution that only waits for people, for a signal or for a time beyond the minute needs no process.
+/// An execution that only waits for people needs no process: whoever decides goes on with it.
 async fn until_idle(engine: &Engine) -> Result<Exit, Refusal> {
     let mut signals = Signals::new()?;
-    let mut asked_in_vain = 0;
+    let (mut asked_in_vain, mut newest_letter) = (0, 0);
     let mut again = tokio::time::interval(ASK_AGAIN);
     while asked_in_vain < ASKED_IN_VAIN {
         tokio::select! {
@@ -61,21 +61,30 @@ async fn until_idle(engine: &Engine) -> Result<Exit, Refusal> {
         if let Some(why) = engine.why_stopped() {
             return Err(EngineError::Stopped(why).into());
         }
-        let busy = has_work(engine).map_err(EngineError::from)?;
+        let letter = newest(engine).map_err(EngineError::from)?;
+        // A letter that nobody can take in any more must not keep the process.
+        let busy = letter > newest_letter || goes_on_by_itself(engine).map_err(EngineError::from)?;
+        newest_letter = newest_letter.max(letter);
         asked_in_vain = if busy { 0 } else { asked_in_vain + 1 };
     }
     Ok(Exit::Fine)
 }
 
-fn has_work(engine: &Engine) -> Result<bool, mainspring_store::StoreError> {
-    let soon = mainspring_engine::engine::now_ms() + WAITED_FOR_MS;
-    let store = engine.store();
-    let partition = mainspring_engine::request::PARTITION;
-    let is_due = !store.due(partition, soon, 1)?.is_empty();
-    let has_letters = !store.inbox(partition, 0, 1)?.is_empty();
-    let filter = Filter { statuses: vec!["pending".into()], workflow: None };
-    Ok(is_due || has_letters || !store.executions(&filter, None, 1)?.is_empty())
+/// Executions looked at for work.
+const ROWS: usize = 10_000;
+
+fn newest(engine: &Engine) -> Result<u64, StoreError> {
+    let letters = engine.store().inbox(PARTITION, 0, ROWS)?;
+    Ok(letters.last().map_or(0, |arrived| arrived.number))
 }
 
-/// Timers further away than this are not waited for in the background: a day of sleep needs no process.
-const WAITED_FOR_MS: u64 = 24 * 3600 * 1000;
+/// Whether an execution runs, or has a time set for something other than a decision.
+fn goes_on_by_itself(engine: &Engine) -> Result<bool, StoreError> {
+    let store = engine.store();
+    for due in store.due(PARTITION, u64::MAX >> 1, ROWS)? {
+        if store.execution(due.execution)?.is_some_and(|row| row.status != "waiting_approval") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

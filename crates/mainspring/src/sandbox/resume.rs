@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use mainspring_engine::{engine::now_ms, keys, load::Loader, token};
-use mainspring_kernel::{frame::Frame, key::ExecutionKey, record::Record, value::Value};
+use mainspring_kernel::{frame::Frame, key::ExecutionKey, record::Record, state::GateState, value::Value};
 use mainspring_store::{Store, StoreError, sqlite::SqliteStore};
 
 use super::{
@@ -38,6 +38,8 @@ pub(super) fn resume(resume: &Resume) -> Result<Answer, Refusal> {
     if now_ms() >= gate.expires_at {
         return Err(mismatch("the token has expired: the gate's time to be decided is over"));
     }
+    let by = place::user();
+    may_decide(gate, &by)?;
     let (instance, gate, from) = (instance.clone(), gate.number, read.journal.head.sequence + 1);
     // The reader goes before the engine comes.
     drop((loader, store));
@@ -45,7 +47,7 @@ pub(super) fn resume(resume: &Resume) -> Result<Answer, Refusal> {
     block_on(async {
         let mut signals = Signals::new()?;
         let engine = open(home, &workspace).await?;
-        let decided = engine.decide(row.key, instance, gate, resume.decision, &place::user(), Value::Null).await;
+        let decided = engine.decide(row.key, instance, gate, resume.decision, &by, Value::Null).await;
         let answer = match decided {
             Ok(true) => to_its_rest(&engine, row.key, Beginning::Resumed(from), &mut signals).await,
             Ok(false) => Err(mismatch("the gate was decided meanwhile")),
@@ -54,6 +56,19 @@ pub(super) fn resume(resume: &Resume) -> Result<Answer, Refusal> {
         engine.drain().await;
         answer
     })
+}
+
+/// Whether a decision of this person would count at a gate that is open; why not, in words that help.
+fn may_decide(gate: &GateState, by: &str) -> Result<(), Refusal> {
+    if !gate.approvers.is_empty() && !gate.approvers.iter().any(|approver| approver == by) {
+        let approvers = gate.approvers.join(", ");
+        return Err(mismatch(&format!("`{by}` may not decide at this gate; its approvers are {approvers}")));
+    }
+    if gate.approved_by.iter().any(|approver| approver == by) {
+        let message = format!("`{by}` has approved already, and this gate takes {} different people", gate.count);
+        return Err(mismatch(&message));
+    }
+    Ok(())
 }
 
 /// Where the execution works, by its first frame. Read before the key is known, because where the key lies depends on

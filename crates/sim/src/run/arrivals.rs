@@ -23,7 +23,7 @@ enum Arrival {
 }
 
 impl Run<'_> {
-    pub(super) fn to_the_end(&mut self) -> Result<(), String> {
+    pub(super) fn play(&mut self) -> Result<(), String> {
         self.deliver(Input::Start(self.setup.start()))?;
         let mut arrivals = 0;
         while self.next_arrival().is_some() {
@@ -76,7 +76,8 @@ impl Run<'_> {
         }
     }
 
-    fn fire_timers(&mut self) -> Result<(), String> {
+    /// Lets everything happen whose time has come.
+    pub(super) fn fire_timers(&mut self) -> Result<(), String> {
         for _ in 0..TRIES_MAX {
             self.hand_in(Event::Wake)?;
             if self.mirror.timers.keys().all(|(at, _)| *at > self.now) {

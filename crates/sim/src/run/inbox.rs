@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use mainspring_engine::shard::Event;
 use mainspring_kernel::{
     frame::Frame, input::Input, instance::Instance, plan::Plan, record::Record, state::State, value::Value,
 };
@@ -135,7 +134,7 @@ impl Run<'_> {
     pub(super) fn take_entry(&mut self, place: usize) -> Result<(), String> {
         let entry = self.inbox.take(place);
         match entry.what {
-            What::Tick => self.hand_in(Event::Wake),
+            What::Tick => self.fire_timers(),
             What::Crash => {
                 self.world.kill();
                 self.recover(self.now)
@@ -150,7 +149,7 @@ impl Run<'_> {
                         self.deliver(Input::Decide { instance, gate, decision, by, reason: Value::Null })
                     }
                     // Nobody has ever been asked: the decision reaches nothing, and only its time has come.
-                    None => self.hand_in(Event::Wake),
+                    None => self.fire_timers(),
                 }
             }
         }

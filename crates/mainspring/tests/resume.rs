@@ -1,0 +1,306 @@
+//! `resume` from anywhere, with nothing but a name, a token and a decision; and the bounds that a call gives.
+
+use std::{fs, process::Command, thread};
+
+use mainspring_engine::engine::now_ms;
+use mainspring_kernel::value::Value;
+
+mod support;
+use support::{Answer, Ground, at, call, request, spawn, yaml};
+
+/// Work, a gate, work: each step leaves a line.
+fn gated(gate: &str) -> Value {
+    yaml(&format!(
+        r#"
+steps:
+  - {{id: before, type: bash, command: 'echo "before $MAINSPRING_ATTEMPT" >> log', outputVariable: before}}
+  - {{id: gate, type: approval, {gate}}}
+  - {{id: after, type: bash, command: echo after >> log}}
+"#
+    ))
+}
+
+/// Runs to the gate; its token.
+#[track_caller]
+fn at_its_gate(ground: &Ground, id: &str, definition: &Value) -> String {
+    let answer = ground.ran(id, definition).expect(0, "needs_approval");
+    answer.text("requiresApproval.resumeToken")
+}
+
+/// `resume`, by somebody.
+fn resumed_by(ground: &Ground, user: &str, token: &str, decision: &str) -> Answer {
+    let arguments = ["resume", "--execution-id", "e", "--resume-token", token, "--decision", decision];
+    let mut command = ground.workflow(&arguments);
+    command.env("USER", user);
+    call(command, b"")
+}
+
+#[track_caller]
+fn assert_refused(answer: Answer) {
+    let answer = answer.expect(20, "failed");
+    assert_eq!(answer.text("error.code"), "resume_mismatch", "{answer:?}");
+    assert!(answer.events().is_empty(), "{answer:?}");
+}
+
+const BEFORE: &str = "before 1\n";
+const BEFORE_AND_AFTER: &str = "before 1\nafter\n";
+
+#[test]
+fn nothing_but_name_token_and_decision_is_needed_and_nothing_runs_again() {
+    let (ground, definition) = (Ground::new(), gated("prompt: Ship?, items: {sha: '@before.exitCode'}"));
+    let token = at_its_gate(&ground, "e", &definition);
+    let answer = ground.resumed("e", &token, "approve").expect(0, "ok");
+    assert_eq!(ground.file("log"), BEFORE_AND_AFTER);
+    let kinds: Vec<Value> = answer.events().iter().map(|event| at(event, "type")).collect();
+    let first_and_last = (kinds.first().cloned(), kinds.last().cloned());
+    assert_eq!(first_and_last, (Some("execution.resumed".into()), Some("execution.finished".into())));
+    assert_eq!(answer.at("output.before.exitCode"), Value::from(0u64));
+}
+
+#[test]
+fn a_token_opens_its_own_gate_once() {
+    let (ground, definition) = (Ground::new(), gated("prompt: Ship?"));
+    let token = at_its_gate(&ground, "e", &definition);
+    let foreign = at_its_gate(&ground, "other", &definition);
+    assert_ne!(token, foreign, "two executions have different tokens for the same gate");
+    fs::remove_file(ground.workspace().join("log")).unwrap();
+    for wrong in [&foreign, "", "wrf_rt_", &token[..token.len() - 1], &format!("{token}0"), &token.to_uppercase()] {
+        assert_refused(ground.resumed("e", wrong, "approve"));
+    }
+    assert_refused(ground.resumed("nobody", &token, "approve"));
+    assert_eq!(ground.file("log"), "", "nothing ran");
+    ground.resumed("e", &token, "approve").expect(0, "ok");
+    assert_refused(ground.resumed("e", &token, "approve"));
+    assert_refused(ground.resumed("e", &token, "deny"));
+    assert_eq!(ground.file("log"), "after\n");
+    ground.resumed("other", &foreign, "approve").expect(0, "ok");
+}
+
+#[test]
+fn a_denial_cancels_and_closes_the_gate() {
+    let (ground, definition) = (Ground::new(), gated("prompt: Ship?"));
+    let token = at_its_gate(&ground, "e", &definition);
+    let answer = ground.resumed("e", &token, "deny").expect(0, "cancelled");
+    assert_eq!(answer.text("error.code"), "approval_denied");
+    assert_refused(ground.resumed("e", &token, "approve"));
+    assert_eq!(ground.file("log"), BEFORE);
+}
+
+#[test]
+fn the_token_of_an_earlier_gate_opens_no_later_one() {
+    let gate = "prompt: One?}\n  - {id: second, type: approval, prompt: Two?";
+    let (ground, definition) = (Ground::new(), gated(gate));
+    let first = at_its_gate(&ground, "e", &definition);
+    let second = ground.resumed("e", &first, "approve").expect(0, "needs_approval");
+    assert_eq!(second.text("requiresApproval.stepId"), "second");
+    assert_refused(ground.resumed("e", &first, "approve"));
+    ground.resumed("e", &second.text("requiresApproval.resumeToken"), "approve").expect(0, "ok");
+    assert_eq!(ground.file("log"), BEFORE_AND_AFTER);
+}
+
+#[test]
+fn two_gates_at_once_are_opened_one_after_the_other() {
+    let definition = yaml(
+        r#"
+steps:
+  - id: both
+    type: parallel
+    steps:
+      - {id: left, type: approval, prompt: Left?}
+      - {id: right, type: approval, prompt: Right?}
+  - {id: after, type: bash, command: echo after >> log}
+"#,
+    );
+    for order in [["left", "right"], ["right", "left"]] {
+        let ground = Ground::new();
+        let answer = ground.ran("e", &definition).expect(0, "needs_approval");
+        assert_eq!(answer.at("approvals").as_list().unwrap().len(), 2);
+        assert_eq!(answer.at("requiresApproval"), answer.at("approvals.0"));
+        let token_of = |step: &str| {
+            let gates = answer.at("approvals");
+            let gate = gates.as_list().unwrap().iter().find(|gate| at(gate, "stepId").as_text() == Some(step)).cloned();
+            at(&gate.unwrap(), "resumeToken").as_text().unwrap().to_string()
+        };
+        let half = ground.resumed("e", &token_of(order[0]), "approve").expect(0, "needs_approval");
+        assert_eq!(half.text("requiresApproval.stepId"), order[1]);
+        assert_eq!(half.at("approvals").as_list().unwrap().len(), 1);
+        assert_refused(ground.resumed("e", &token_of(order[0]), "approve"));
+        ground.resumed("e", &token_of(order[1]), "approve").expect(0, "ok");
+        assert_eq!(ground.file("log"), "after\n");
+    }
+}
+
+#[test]
+fn an_expired_token_opens_nothing_and_the_gate_decides_itself() {
+    for (on_timeout, status, log) in [("deny", "cancelled", BEFORE), ("approve", "ok", BEFORE_AND_AFTER)] {
+        let ground = Ground::new();
+        // One millisecond, or a time that a call to the gate surely fits into: then it is waited for.
+        for (id, ttl_ms) in [("short", 1), ("e", 1_500)] {
+            let definition = gated(&format!("ttlMs: {ttl_ms}, onTimeout: {on_timeout}"));
+            let answer = ground.ran(id, &definition);
+            assert_eq!(answer.exit, Some(0), "{answer:?}");
+            if let Value::Text(token) = answer.at("requiresApproval.resumeToken") {
+                wait_for_expiry(&ground, id);
+                assert_refused(ground.resumed(id, &token, "approve"));
+                assert_eq!(ground.file("log"), BEFORE, "nothing ran");
+            }
+            ground.ran(id, &definition).expect(0, status);
+            assert_eq!(ground.file("log"), log);
+            fs::remove_file(ground.workspace().join("log")).unwrap();
+        }
+    }
+}
+
+/// Returns when the time of the gate is over, or it was decided already while its process was on its way out.
+fn wait_for_expiry(ground: &Ground, id: &str) {
+    let (loader, key) = ground.loader(id).unwrap();
+    let state = loader.journal(key).unwrap().unwrap().journal.state;
+    let expires_at = state.open_gates().next().map_or(0, |(_, gate)| gate.expires_at);
+    while now_ms() < expires_at {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn approvers_are_those_that_are_named_and_each_counts_once() {
+    let (ground, definition) = (Ground::new(), gated("approvers: [ann, bob], count: 2"));
+    let token = at_its_gate(&ground, "e", &definition);
+    let stranger = resumed_by(&ground, "eve", &token, "approve");
+    assert!(stranger.text("error.message").contains("ann, bob"), "it says who may: {stranger:?}");
+    assert_refused(stranger);
+    let half = resumed_by(&ground, "ann", &token, "approve").expect(0, "needs_approval");
+    assert_eq!(half.at("requiresApproval.approvedBy"), vec![Value::text("ann")].into());
+    let again = resumed_by(&ground, "ann", &token, "approve");
+    assert!(again.text("error.message").contains("already"), "{again:?}");
+    assert_refused(again);
+    assert_eq!(ground.file("log"), BEFORE);
+    resumed_by(&ground, "bob", &token, "approve").expect(0, "ok");
+    assert_eq!(ground.file("log"), BEFORE_AND_AFTER);
+}
+
+#[test]
+fn of_two_resumes_at_the_same_time_one_wins() {
+    let (ground, definition) = (Ground::new(), gated("prompt: Ship?"));
+    for round in 0..5 {
+        let id = format!("e{round}");
+        let token = at_its_gate(&ground, &id, &definition);
+        fs::remove_file(ground.workspace().join("log")).unwrap();
+        let both: Vec<Answer> = thread::scope(|scope| {
+            let resume = || scope.spawn(|| ground.resumed(&id, &token, "approve"));
+            let both = [resume(), resume(), resume()];
+            both.map(|one| one.join().unwrap()).into_iter().collect()
+        });
+        let wins = both.iter().filter(|answer| answer.exit == Some(0)).count();
+        assert_eq!(wins, 1, "{both:?}");
+        let is_refusal = |code: &str| ["resume_mismatch", "folder_in_use"].contains(&code);
+        assert!(both.iter().filter(|answer| answer.exit != Some(0)).all(|lost| is_refusal(&lost.text("error.code"))));
+        assert_eq!(ground.file("log"), "after\n");
+    }
+}
+
+#[test]
+fn executions_beside_each_other_do_not_meet() {
+    let ground = Ground::new();
+    let definition = yaml("steps:\n  - {id: a, type: bash, command: 'echo \"$MAINSPRING_EXECUTION_ID\" >> log'}\n");
+    thread::scope(|scope| {
+        for id in ["one", "two", "../two", "three"] {
+            let (ground, definition) = (&ground, &definition);
+            scope.spawn(move || ground.ran(id, definition).expect(0, "ok"));
+        }
+    });
+    let mut log: Vec<String> = ground.file("log").lines().map(String::from).collect();
+    log.sort();
+    assert_eq!(log, ["../two", "one", "three", "two"]);
+}
+
+#[test]
+fn run_again_answers_the_same_and_runs_nothing() {
+    let (ground, definition) = (Ground::new(), gated("prompt: Ship?"));
+    let waiting = ground.ran("e", &definition).expect(0, "needs_approval");
+    assert_eq!(ground.ran("e", &definition).envelope(), waiting.envelope());
+    let token = waiting.text("requiresApproval.resumeToken");
+    let ended = ground.resumed("e", &token, "approve").expect(0, "ok");
+    assert_eq!(ground.ran("e", &definition).envelope(), ended.envelope());
+    assert_eq!(ground.file("log"), BEFORE_AND_AFTER);
+}
+
+#[test]
+fn another_definition_under_the_same_name_breaks_the_contract_and_moves_nothing() {
+    let hangs = r#"echo >> tries; [ "$MAINSPRING_ATTEMPT" = 2 ] || { echo begun > begun; read < never; }"#;
+    let step = |id: &str| Value::map([("id", id.into()), ("type", "bash".into()), ("command", hangs.into())]);
+    let (one, other) =
+        (Value::map([("steps", vec![step("a")].into())]), Value::map([("steps", vec![step("b")].into())]));
+    let ground = Ground::new();
+    for name in ["begun", "never"] {
+        assert!(Command::new("mkfifo").arg(ground.workspace().join(name)).status().unwrap().success());
+    }
+    let mut child = spawn(ground.run("e", &one), &request(&one));
+    assert_eq!(ground.file("begun"), "begun\n");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let refused = ground.ran("e", &other).expect(20, "failed");
+    assert_eq!(refused.text("error.code"), "hash_mismatch");
+    assert_eq!(ground.file("tries"), "\n", "what was interrupted is not touched by a call that is refused");
+    ground.ran("e", &one).expect(0, "ok");
+    assert_eq!(ground.file("tries"), "\n\n");
+}
+
+#[test]
+fn branches_at_a_time_are_bounded_by_the_flag() {
+    // Each says when it comes and goes; a moment of waiting on a pipe that nobody writes lets others in.
+    let command = "echo + >> log; read -t 0.05 <> pipe; echo - >> log";
+    let branch = |number: u64| {
+        let id = format!("b{number}");
+        Value::map([("id", id.into()), ("type", "bash".into()), ("command", command.into())])
+    };
+    let branches: Vec<Value> = (0..6).map(branch).collect();
+    let parallel = Value::map([("id", "p".into()), ("type", "parallel".into()), ("steps", branches.into())]);
+    let definition = Value::map([("steps", vec![parallel].into())]);
+    for bound in [1, 2, 6] {
+        let ground = Ground::new();
+        assert!(Command::new("mkfifo").arg(ground.workspace().join("pipe")).status().unwrap().success());
+        let mut command = ground.run("e", &definition);
+        command.args(["--max-parallel", &bound.to_string()]);
+        call(command, &request(&definition)).expect(0, "ok");
+        let mut inside = 0;
+        let log = ground.file("log");
+        let most = log.lines().map(|line| {
+            inside += if line == "+" { 1 } else { -1 };
+            inside
+        });
+        let most = most.max().unwrap();
+        assert!(most <= bound, "{most} at a time, with --max-parallel {bound}");
+        assert!(bound == 1 || most > 1, "never two at a time, with --max-parallel {bound}");
+    }
+}
+
+#[test]
+fn the_bound_on_steps_is_a_policy() {
+    let definition = yaml(
+        "steps:\n  - {id: a, type: bash, command: 'echo >> log'}\n  - {id: b, type: bash, command: 'echo >> log'}\n",
+    );
+    for (bound, exit, status, lines) in [("1", 30, "failed", 1), ("2", 0, "ok", 2)] {
+        let ground = Ground::new();
+        let mut command = ground.run("e", &definition);
+        command.args(["--max-steps", bound]);
+        call(command, &request(&definition)).expect(exit, status);
+        assert_eq!(ground.file("log").lines().count(), lines);
+    }
+}
+
+#[test]
+fn an_executions_clock_stands_still_while_only_people_are_waited_for() {
+    let (ground, definition) = (Ground::new(), gated("prompt: Ship?"));
+    let mut command = ground.run("e", &definition);
+    let limit_ms = 20_000;
+    command.args(["--timeout-ms", &limit_ms.to_string()]);
+    let waiting = call(command, &request(&definition)).expect(0, "needs_approval");
+    // The journal says how: the time that is left is held, and no deadline is among what it waits for.
+    let (loader, key) = ground.loader("e").unwrap();
+    let state = loader.journal(key).unwrap().unwrap().journal.state;
+    let left = state.deadline_held.expect("the clock stands still");
+    assert!(left > 0 && left <= limit_ms, "{left}");
+    let gate_ends = state.open_gates().next().unwrap().1.expires_at;
+    assert_eq!(state.wake_at(), Some(gate_ends), "nothing but the gate's own time is waited for");
+    ground.resumed("e", &waiting.text("requiresApproval.resumeToken"), "approve").expect(0, "ok");
+}
