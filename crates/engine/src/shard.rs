@@ -21,6 +21,7 @@ use mainspring_kernel::{
     instance::Instance,
     key::ExecutionKey,
     plan::Plan,
+    value::Value,
 };
 use mainspring_store::{Fence, StoredPlan};
 
@@ -225,7 +226,8 @@ impl Shard {
                 let (starts, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_start);
                 self.bury(execution, &others);
                 self.refuse(others, ShardError::NoSuchExecution);
-                let why = "the execution's beginning could not be written, and nothing of it is stored; is the disk full?";
+                let why =
+                    "the execution's beginning could not be written, and nothing of it is stored; is the disk full?";
                 self.refuse(starts, ShardError::Store(why.into()));
             }
             LoadAnswer::Quarantined(reason) => self.refuse(waiting, ShardError::Quarantined(reason)),
@@ -269,7 +271,9 @@ impl Shard {
         match attempt {
             Some(attempt) if !was_started && step.stopping.is_none() => self.perform(execution, instance, attempt),
             _ => {
-                let input = Input::Receipt { instance, attempt: number, outcome: Outcome::Interrupted };
+                // What was to be stopped and had never begun has stopped.
+                let outcome = if was_started { Outcome::Interrupted } else { Outcome::Stopped(Value::Null) };
+                let input = Input::Receipt { instance, attempt: number, outcome };
                 self.turn(now, execution, Queued::silent(input));
             }
         }

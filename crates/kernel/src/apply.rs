@@ -5,7 +5,7 @@ use alloc::{format, string::String};
 use crate::{
     input::Timer,
     instance::{Instance, Scope},
-    plan::Work,
+    plan::{OnError, Work},
     record::{Payload, Record},
     state::{GateState, ScopeState, Signal, Started, State, Status, StepState},
     value::Value,
@@ -301,7 +301,7 @@ fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Reco
 
 fn open_scope(state: &mut State, scope: Scope) {
     let steps = state.plan.block(scope.block).steps.len() as u32;
-    state.scopes.insert(scope, ScopeState { pending: (0..steps).collect(), open: 0, failed: None });
+    state.scopes.insert(scope, ScopeState { pending: (0..steps).collect(), open: 0, failed: None, is_doomed: false });
 }
 
 fn begin_in_scope(state: &mut State, scope: &Scope, instance: &Instance, next: Status) {
@@ -320,8 +320,22 @@ fn end_in_scope(state: &mut State, scope: &Scope, instance: &Instance, step: &St
             scope.failed = Some(instance.clone());
         }
     }
+    if step.status == Status::Failed && !step.let_through {
+        doom(state, scope.clone());
+    }
     for (_, block) in state.plan.step(instance.step).work.branches() {
         state.scopes.remove(&Scope::inside(instance, block));
+    }
+}
+
+/// A failure that nobody lets through will fail the block, what contains it, and so on outwards.
+fn doom(state: &mut State, mut scope: Scope) {
+    while let Some(here) = state.scopes.get_mut(&scope) {
+        here.is_doomed = true;
+        match scope.owner(&state.plan) {
+            Some(owner) if state.plan.step(owner.step).on_error == OnError::Fail => scope = owner.scope(&state.plan),
+            _ => return,
+        }
     }
 }
 

@@ -217,11 +217,11 @@ impl Decider<'_> {
         self.ready.iter().filter(|instance| instance.scope(&self.state.plan) == *scope).count()
     }
 
-    /// Whether nothing new may start in a block: it, or one around it, has failed.
+    /// Whether nothing new may start in a block: it, or one around it, is going to fail.
     fn is_halted(&self, scope: &Scope) -> bool {
         let mut scope = scope.clone();
         loop {
-            if self.state.scopes.get(&scope).is_none_or(|here| here.failed.is_some()) {
+            if self.state.scopes.get(&scope).is_none_or(|here| here.is_doomed) {
                 return true;
             }
             match scope.owner(&self.state.plan) {
@@ -297,6 +297,9 @@ impl Decider<'_> {
         match record.instance() {
             Some(instance) => {
                 self.dirty.insert(instance.scope(&self.state.plan));
+                if matches!(record, Record::StepFailed { let_through: false, .. }) {
+                    self.look_outwards(instance);
+                }
                 let inner = self.state.plan.step(instance.step).work.branches();
                 let inner = inner.into_iter().map(|(_, block)| Scope::inside(instance, block));
                 self.dirty.extend(inner.filter(|scope| self.state.scopes.contains_key(scope)));
@@ -308,6 +311,15 @@ impl Decider<'_> {
         }
         self.turn.records.push(record);
         Ok(())
+    }
+
+    /// A failure halts the blocks around it as well.
+    fn look_outwards(&mut self, instance: &Instance) {
+        let mut scope = instance.scope(&self.state.plan);
+        while let Some(owner) = scope.owner(&self.state.plan) {
+            scope = owner.scope(&self.state.plan);
+            self.dirty.insert(scope.clone());
+        }
     }
 
     fn max_parallel(&self) -> u32 {

@@ -199,6 +199,8 @@ pub struct ScopeState {
     pub open: u32,
     /// The step whose failure fails the block.
     pub failed: Option<Instance>,
+    /// Whether a failure in it, or further inside, is going to fail it: nothing new starts.
+    pub is_doomed: bool,
 }
 
 /// A message that nothing has taken yet.

@@ -76,8 +76,14 @@ impl Trace {
                 row.failure = Some(fault.failure());
                 row.note = retry_at.map(|at| alloc::format!("tried again at {}", rfc3339(at)));
             }
-            Record::WaitStarted { .. } => self.row(instance, Status::Waiting),
-            Record::GateOpened { .. } => self.row(instance, Status::WaitingApproval),
+            Record::WaitStarted { .. } => self.last(instance).status = Status::Waiting,
+            // An attempt that was interrupted has failed, whatever is asked about the next.
+            Record::GateOpened { .. } => {
+                let row = self.last(instance);
+                if row.ended_at.is_none() {
+                    row.status = Status::WaitingApproval;
+                }
+            }
             Record::GateDecided { decision, by, .. } => {
                 let by = by.as_deref().unwrap_or("nobody in time");
                 let reason = match input {
@@ -126,10 +132,6 @@ impl Trace {
             failure: None,
             note: None,
         });
-    }
-
-    fn row(&mut self, instance: &Instance, status: Status) {
-        self.last(instance).status = status;
     }
 
     fn end(&mut self, instance: &Instance, status: Status, now: u64) -> &mut AttemptTrace {

@@ -81,7 +81,20 @@ pub fn error(state: &State) -> Value {
         _ => return Value::Null,
     };
     if let (Value::Map(error), Some(step)) = (&mut error, step) {
-        error.insert("stepId".into(), step.name(&state.plan).into());
+        error.insert("stepId".into(), innermost(state, step).name(&state.plan).into());
     }
     error
+}
+
+/// The step whose failure failed those around it.
+fn innermost<'a>(state: &'a State, failed: &'a Instance) -> &'a Instance {
+    let blocks = state.plan.step(failed.step).work.branches();
+    let is_inside =
+        |instance: &&Instance| blocks.iter().any(|(_, block)| state.plan.step(instance.step).block == *block);
+    let reason = |instance: &Instance| state.steps.get(instance).and_then(|step| step.failure.as_ref());
+    let inner = state.steps.keys().filter(is_inside).find(|inner| {
+        let is_let_through = state.steps.get(*inner).is_some_and(|step| step.let_through);
+        !is_let_through && reason(inner).is_some() && reason(inner) == reason(failed)
+    });
+    inner.map_or(failed, |inner| innermost(state, inner))
 }

@@ -7,6 +7,8 @@ use crate::{
     failure::Class,
     instance::Instance,
     record::{Ending, Record, StopReason},
+    state::Status,
+    value::Value,
 };
 
 use super::{Decider, fault};
@@ -54,6 +56,18 @@ impl Decider<'_> {
         Ok(true)
     }
 
+    /// Around a `return` that ended the execution well, nothing was called off: what contains it has done its part.
+    fn has_done_its_part(&self, owner: &Instance) -> bool {
+        let is_well = matches!(self.state.ending, Some(Ending::Completed { .. }));
+        let blocks = self.state.plan.step(owner.step).work.branches();
+        let mut steps = blocks.iter().flat_map(|(_, block)| &self.state.plan.block(*block).steps);
+        let is_called_off = |step: &u32| {
+            let instance = Instance { step: *step, rounds: owner.rounds.clone() };
+            self.status_of(&instance) == Status::Cancelled
+        };
+        is_well && !steps.any(is_called_off)
+    }
+
     fn next_to_stop(&self) -> Option<(Instance, u32)> {
         self.state.open_attempts.iter().find_map(|instance| {
             let step = self.state.steps.get(instance)?;
@@ -75,6 +89,7 @@ impl Decider<'_> {
                 .and_then(|step| step.failure.clone());
             match failure {
                 Some(failure) => self.fail(&owner, failure)?,
+                None if self.has_done_its_part(&owner) => self.complete(&owner, Value::Null)?,
                 None => self.call_off(&owner, reason)?,
             }
         }

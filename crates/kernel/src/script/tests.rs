@@ -498,10 +498,12 @@ proptest! {
     #[test]
     fn taking_the_expansions_out_gives_the_command_back(command in pieces()) {
         if let Ok(script) = prepare(&command, is_known) {
-            let name = format!("${{{}0}}", super::VARIABLE_PREFIX);
-            let text = script.text.replace(&format!("'\"{name}\"'"), "@vars.x").replace(&format!("\"{name}\""), "@vars.x");
-            // Inside double quotes nothing but the name is put in; `'"` can also stand there by chance.
-            let plain = |text: &str| text.replace("@vars.x", &name).replace(['\'', '"'], "");
+            let expansion = |place: usize| format!("${{{}{place}}}", super::VARIABLE_PREFIX);
+            let text = script.references.iter().enumerate().fold(script.text.clone(), |text, (place, reference)| {
+                text.replace(&expansion(place), &format!("@{reference}"))
+            });
+            // Besides the names only quotes are put in.
+            let plain = |text: &str| text.replace(['\'', '"'], "");
             prop_assert_eq!(plain(&text), plain(&command.replace("@@", "@")));
         }
     }

@@ -32,6 +32,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How often an execution that was handed over is looked for before it is called unknown.
 const LOOKS_FOR_A_START: u32 = 50;
 
+/// How often nobody must be found working before that is said.
+const LOOKS_ALONE: u32 = 20;
+
 /// Follows an execution until it rests.
 pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     block_on(async {
@@ -47,6 +50,7 @@ pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<
             again.tick().await;
         };
         let mut shown = Shown { next: 0, progress: Progress::new(*terminal) };
+        let mut alone = 0;
         loop {
             tokio::select! {
                 () = signals.any() => return Ok(Exit::Fine),
@@ -60,6 +64,12 @@ pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<
                     summary(&state);
                 }
                 return Ok(exit::of_execution(&state));
+            }
+            alone = if looked.home.holder().is_some() { 0 } else { alone + 1 };
+            if alone > LOOKS_ALONE {
+                shown.progress.finish();
+                terminal.remark(&format!("no process works on it: `mainspring resume {}` goes on", tail.id));
+                return Ok(Exit::Fine);
             }
             if !global.json {
                 shown.progress.tick();

@@ -1,6 +1,6 @@
 //! `mainspring test`: scenario files on virtual time.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use mainspring_kernel::{json::compact, value::Value};
@@ -32,10 +32,11 @@ pub(crate) fn test(test: &Test, global: &Global, _: &Terminal) -> Result<Exit, R
     let files = scenario::find(&test.paths).map_err(unreadable)?;
     let mut cases = Vec::new();
     for file in &files {
-        cases.extend(scenario::read(file).map_err(unreadable)?);
+        let read = scenario::read(file).map_err(unreadable)?;
+        cases.extend(read.into_iter().map(|case| (file, case)));
     }
     if let Some(only) = &test.only {
-        cases.retain(|case| case.name.contains(only));
+        cases.retain(|(_, case)| case.name.contains(only));
     }
     if cases.is_empty() {
         return Err(Refusal::bad_input(
@@ -43,7 +44,7 @@ pub(crate) fn test(test: &Test, global: &Global, _: &Terminal) -> Result<Exit, R
             "no cases were found; a scenario is a file named *.scenario.json or *.scenario.yaml",
         ));
     }
-    let failed = cases.iter().map(run_case).filter(|report| !show(report, test.verbose, global)).count();
+    let failed = cases.iter().filter(|(file, case)| !show(file, &run_case(case), test.verbose, global)).count();
     if !global.json {
         println!("\n{} passed, {failed} failed", cases.len() - failed);
     }
@@ -51,7 +52,7 @@ pub(crate) fn test(test: &Test, global: &Global, _: &Terminal) -> Result<Exit, R
 }
 
 /// Shows what came of a case; true if everything holds.
-fn show(report: &CaseReport, verbose: bool, global: &Global) -> bool {
+fn show(file: &Path, report: &CaseReport, verbose: bool, global: &Global) -> bool {
     let holds = report.holds();
     if global.json {
         let failures: Vec<Value> = report.failures.iter().map(|failure| failure.as_str().into()).collect();
@@ -61,8 +62,12 @@ fn show(report: &CaseReport, verbose: bool, global: &Global) -> bool {
         return holds;
     }
     let word = if holds { status("ok") } else { status("failed") };
-    let ways = dim(&format!("{} ways", report.modes.len().max(1)));
-    anstream::println!("{word}  {}  {ways}", printable(&report.name));
+    let ways = match report.modes.len() {
+        0 => String::new(),
+        1 => "one way, ".to_string(),
+        ways => format!("{ways} ways, "),
+    };
+    anstream::println!("{word}  {}  {}", printable(&report.name), dim(&format!("{ways}{}", file.display())));
     for failure in &report.failures {
         anstream::println!("{}", indent(&printable(failure)));
     }

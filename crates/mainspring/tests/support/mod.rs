@@ -106,8 +106,12 @@ impl Ground {
     pub(crate) fn loader(&self, id: &str) -> Option<(Loader, ExecutionKey)> {
         let store = SqliteStore::open_read_only(&self.journal(id)).ok()?;
         let row = store.execution_by_id(id).unwrap()?;
-        let key = keys::load_or_create(&self.root.path().join("home/.config/mainspring/key")).unwrap();
-        Some((Loader::new(std::sync::Arc::new(store), key), row.key))
+        Some((Loader::new(std::sync::Arc::new(store), self.key()), row.key))
+    }
+
+    /// The installation's key.
+    pub(crate) fn key(&self) -> [u8; 32] {
+        keys::load_or_create(&self.root.path().join("home/.config/mainspring/key")).unwrap()
     }
 }
 

@@ -49,8 +49,8 @@ impl Run<'_> {
                     }
                     return Ok(());
                 }
-                // A start whose commit was lost is told that there is no such execution: its sender starts again.
-                Some(Err(ShardError::NoSuchExecution)) if matches!(input, Input::Start(_)) => {}
+                // A start whose commit was lost is told so: its sender starts again.
+                Some(Err(ShardError::Store(_))) if matches!(input, Input::Start(_)) => {}
                 Some(Err(error)) => return Err(format!("an input was refused: {error:?}")),
                 None => {}
             }
