@@ -67,7 +67,7 @@ impl Engine {
         executors: impl FnOnce(&Home, &Held) -> Executors,
     ) -> Result<Self, EngineError> {
         let Options { home, key, reach } = options;
-        let held = home.hold()?;
+        let held = home.hold(&key)?;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&home.journal())?);
         let executors = executors(&home, &held);
         Self::run(store, key, executors, Some((home, held)), reach)

@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use mainspring_kernel::hash::Hash;
+
 use crate::EngineError;
 
 /// A folder, not necessarily held.
@@ -58,8 +60,8 @@ impl Home {
         made.map_err(|error| EngineError::Folder { path: self.folder.clone(), why: error.to_string() })
     }
 
-    /// Takes the folder, or says which process has it.
-    pub fn hold(&self) -> Result<Held, EngineError> {
+    /// Takes the folder to work on it with a key, or says which process has it.
+    pub fn hold(&self, key: &[u8; 32]) -> Result<Held, EngineError> {
         self.create()?;
         let failed = |error: std::io::Error| EngineError::Folder { path: self.folder.clone(), why: error.to_string() };
         let mut options = OpenOptions::new();
@@ -77,6 +79,7 @@ impl Home {
         }
         lock.set_len(0).and_then(|()| lock.rewind()).map_err(failed)?;
         writeln!(lock, "{}", std::process::id()).map_err(failed)?;
+        self.note_key(key)?;
         let same_boot = self.note_boot().map_err(failed)?;
         Ok(Held { _lock: lock, same_boot })
     }
@@ -92,6 +95,35 @@ impl Home {
                 Some(pid.trim().parse().ok())
             }
         }
+    }
+
+    /// Refuses a key that is not the one this folder was begun with: with another, every journal in it would look forged.
+    pub fn check_key(&self, key: &[u8; 32]) -> Result<(), EngineError> {
+        let path = self.folder.join("key-check");
+        match fs::read_to_string(&path) {
+            Ok(known) if known.trim() == Self::fingerprint(key) => Ok(()),
+            Ok(_) => {
+                let why = "it is not the one that this folder was begun with; name that one with MAINSPRING_KEY_FILE";
+                Err(EngineError::Key { path, why: why.into() })
+            }
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Writes down by which key the folder is begun, unless that is known.
+    fn note_key(&self, key: &[u8; 32]) -> Result<(), EngineError> {
+        self.check_key(key)?;
+        let path = self.folder.join("key-check");
+        if path.exists() {
+            return Ok(());
+        }
+        let failed = |error: std::io::Error| EngineError::Folder { path: self.folder.clone(), why: error.to_string() };
+        fs::write(&path, Self::fingerprint(key) + "\n").map_err(failed)
+    }
+
+    /// Says which key it is, and nothing of what it is.
+    fn fingerprint(key: &[u8; 32]) -> String {
+        Hash::keyed(key, &[b"mainspring key check 1"]).hex()
     }
 
     fn note_boot(&self) -> std::io::Result<bool> {
@@ -116,15 +148,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path().join("a/b"));
         assert!(home.holder().is_none());
-        let held = home.hold().unwrap();
+        let held = home.hold(&[1; 32]).unwrap();
         assert!(held.same_boot);
         assert_eq!(home.holder(), Some(Some(std::process::id())));
-        let Err(EngineError::Held { pid, .. }) = home.hold() else { panic!("held twice") };
+        let Err(EngineError::Held { pid, .. }) = home.hold(&[1; 32]) else { panic!("held twice") };
         assert_eq!(pid, Some(std::process::id()));
         drop(held);
         assert!(home.holder().is_none());
-        assert!(home.hold().unwrap().same_boot);
+        assert!(home.hold(&[1; 32]).unwrap().same_boot);
         fs::write(home.folder().join("boot"), "another boot").unwrap();
-        assert!(!home.hold().unwrap().same_boot);
+        assert!(!home.hold(&[1; 32]).unwrap().same_boot);
+        assert!(home.hold(&[2; 32]).unwrap_err().to_string().contains("MAINSPRING_KEY_FILE"));
+        assert!(home.check_key(&[1; 32]).is_ok());
     }
 }

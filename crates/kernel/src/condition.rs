@@ -1,11 +1,6 @@
 //! Conditions as data: no expression strings, so nothing has to be parsed and a form can edit them.
 
-use alloc::{
-    boxed::Box,
-    format,
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::cmp::Ordering;
 
 use crate::{
@@ -205,9 +200,7 @@ fn variable(name: &str, equals: Option<&Value>, lookup: &dyn Lookup) -> Result<b
     match (lookup.variable(name).or_else(|| lookup.output(name)), equals) {
         (value, None) => Ok(value.is_some_and(Value::is_truthy)),
         (Some(value), Some(expected)) => Ok(value == expected),
-        (None, Some(_)) => {
-            Err(Unreadable { message: format!("there is no variable or output variable `{}`", name.to_string()) })
-        }
+        (None, Some(_)) => Err(Unreadable { message: format!("there is no variable or output variable `{name}`") }),
     }
 }
 

@@ -193,9 +193,20 @@ pub fn prepare(command: &str, is_known: impl Fn(&str) -> bool) -> Result<Script,
     if marked.marks.is_empty() {
         return Ok(Script { text: marked.text, references: Vec::new() });
     }
+    if let Some(only) = lone(&marked) {
+        return Ok(only);
+    }
     let verdicts = Lexer::new(&marked).run();
     let problems = problems(&marked, &verdicts);
     if problems.is_empty() { Ok(splice(&marked, &verdicts)) } else { Err(problems) }
+}
+
+/// A command that is one reference and nothing else: the value names a program, which is run without arguments. Beside
+/// anything else it would choose what that is read by, which is refused.
+fn lone(marked: &Marked) -> Option<Script> {
+    let [mark] = marked.marks.as_slice() else { return None };
+    let is_all = marked.text.trim() == &marked.text[mark.offset..mark.end];
+    is_all.then(|| splice(marked, &[Verdict::Quoted(Form::Bare)]))
 }
 
 fn problems(marked: &Marked, verdicts: &[Verdict]) -> Vec<Problem> {

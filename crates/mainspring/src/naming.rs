@@ -38,6 +38,7 @@ pub(crate) fn look(global: &Global) -> Result<Looked, Refusal> {
         return Err(Refusal::bad_input("no_executions", message));
     }
     let key = key(&home)?;
+    home.check_key(&key)?;
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open_read_only(&home.journal()).map_err(EngineError::from)?);
     let loader = Loader::new(store.clone(), key);
     Ok(Looked { home, store, loader, key })

@@ -215,6 +215,10 @@ impl Lexer<'_> {
             for redirect in redirects {
                 self.variables.set(word.name(), redirect.marks.clone());
             }
+            if let Some(first) = self.top().pipeline.input_from() {
+                let fed = first..self.marks_met();
+                self.variables.set(word.name(), fed);
+            }
         }
     }
 

@@ -40,6 +40,7 @@ fn a_reference_becomes_a_quoted_expansion() {
     check(&[
         ("echo @vars.name", r#"echo "${R0}""#),
         ("echo a@vars.x.b!", r#"echo a"${R0}"!"#),
+        (" @vars.program\n", " \"${R0}\"\n"),
         (r#"echo "hi @vars.name""#, r#"echo "hi ${R0}""#),
         ("echo 'hi @vars.name'", r#"echo 'hi '"${R0}"''"#),
         (r#"echo @vars.a "@vars.b" '@vars.a'"#, r#"echo "${R0}" "${R1}" ''"${R0}"''"#),
@@ -241,6 +242,7 @@ fn arguments_that_are_evaluated_are_refused() {
             "n=@vars.x; declare -i n",
             "declare -i n; for n in @vars.x; do :; done",
             "declare -i n; read n <<< @vars.x",
+            "echo @vars.x | while read -r OPTIND; do :; done",
             "declare -n r=@vars.x",
             "declare -a a=@vars.x",
             "declare -a \"a=(@vars.x)\"",
@@ -251,6 +253,10 @@ fn arguments_that_are_evaluated_are_refused() {
             "declare $flags n=@vars.x",
         ],
     );
+}
+
+#[test]
+fn options_and_names_of_commands_are_refused() {
     check_refused(
         Place::Option,
         &[
