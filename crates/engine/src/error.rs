@@ -31,6 +31,11 @@ pub enum EngineError {
         /// Why not.
         why: String,
     },
+    /// The folder was begun with another key.
+    OtherKey {
+        /// Which folder.
+        path: PathBuf,
+    },
     /// The store cannot be used.
     Store(StoreError),
     /// A journal cannot be read back.
@@ -56,6 +61,11 @@ impl fmt::Display for EngineError {
             }
             Self::Held { path, pid: None } => write!(out, "{} is in use by another process", path.display()),
             Self::Key { path, why } => write!(out, "the key {} cannot be used: {why}", path.display()),
+            Self::OtherKey { path } => write!(
+                out,
+                "the installation's key is not the one that {} was begun with; name that key's file with MAINSPRING_KEY_FILE",
+                path.display()
+            ),
             Self::Store(error) => error.fmt(out),
             Self::Load(error) => error.fmt(out),
             Self::NoSuchExecution => out.write_str("there is no such execution"),

@@ -102,10 +102,7 @@ impl Home {
         let path = self.folder.join("key-check");
         match fs::read_to_string(&path) {
             Ok(known) if known.trim() == Self::fingerprint(key) => Ok(()),
-            Ok(_) => {
-                let why = "it is not the one that this folder was begun with; name that one with MAINSPRING_KEY_FILE";
-                Err(EngineError::Key { path, why: why.into() })
-            }
+            Ok(_) => Err(EngineError::OtherKey { path: self.folder.clone() }),
             Err(_) => Ok(()),
         }
     }

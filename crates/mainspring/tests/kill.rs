@@ -291,25 +291,42 @@ if [ "$MAINSPRING_ATTEMPT" = 1 ]; then sleep 300 & echo $$ > begun; read < never
 
 #[test]
 fn asked_to_stop_at_random_moments_nothing_is_left_running() {
-    let (ground, definition, mut dice) = (Ground::new(), thirty_steps(), Dice(4711));
+    let (mut dice, mut stops, mut executions) = (Dice(4711), 0, 0);
+    while stops < STOPS {
+        executions += 1;
+        assert!(executions < STOPS * 10, "it is never stopped on its way");
+        stops += stopped_until_it_completes(&mut dice, STOPS - stops);
+    }
+}
+
+/// How often an execution must have been stopped on its way.
+const STOPS: u32 = 15;
+
+/// One execution, asked to stop at most so many times; how many times it was.
+fn stopped_until_it_completes(dice: &mut Dice, stops_max: u32) -> u32 {
+    let (ground, definition) = (Ground::new(), thirty_steps());
     prepare(&ground);
-    let mut seen = BTreeSet::new();
-    for round in 0..15 {
+    let (mut seen, mut stops) = (BTreeSet::new(), 0);
+    while stops < stops_max {
         let log_before = ground.file("log");
-        let child = spawn_and_wait(&ground, &definition, &mut dice, &mut seen);
-        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        let child = spawn_and_wait(&ground, &definition, dice, &mut seen);
+        // It may have ended just now.
+        let _ = kill_process(Pid::from_child(&child), Signal::TERM);
         let answer = Answer::of(child.wait_with_output().unwrap());
+        assert_eq!(locks_held(&ground), "", "stop {stops}");
         match answer.exit {
-            Some(40) => assert_eq!(answer.text("error.code"), "interrupted", "round {round}"),
+            Some(40) => assert_eq!(answer.text("error.code"), "interrupted", "stop {stops}"),
             // So early that it heard no signals yet: then it has begun nothing either.
-            None => assert_eq!(ground.file("log"), log_before, "round {round}"),
-            exit => panic!("round {round} came to {exit:?}: {answer:?}"),
+            None => assert_eq!(ground.file("log"), log_before, "stop {stops}"),
+            Some(0) => break,
+            exit => panic!("stop {stops} came to {exit:?}: {answer:?}"),
         }
-        assert_eq!(locks_held(&ground), "", "round {round}");
+        stops += u32::from(answer.exit == Some(40));
     }
     let answer = ground.ran("e", &definition).expect(0, "ok");
     check_log(&ground, &[]);
     check_trace(&ground, &answer);
+    stops
 }
 
 /// The steps of which a process is alive.
