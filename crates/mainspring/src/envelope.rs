@@ -2,8 +2,10 @@
 
 use mainspring_engine::token;
 use mainspring_kernel::{
+    diagnostic::{Diagnostic, Severity},
     failure::{Class, Failure},
     instance::Instance,
+    plan::Plan,
     record::Ending,
     state::{ExecutionStatus, GateState, State},
     time::rfc3339,
@@ -42,6 +44,34 @@ pub fn of_refusal(execution_id: Option<&str>, failure: &Failure) -> Value {
         ("requiresApproval", Value::Null),
         ("approvals", Vec::new().into()),
         ("error", failure.to_value()),
+    ])
+}
+
+/// The envelope of a definition that compiles: its hash, the order of its steps, what its author should know.
+pub fn of_plan(plan: &Plan, warnings: &[Diagnostic]) -> Value {
+    let order: Vec<Value> = plan.steps.iter().map(|step| step.id.as_str().into()).collect();
+    Value::map([
+        ("ok", true.into()),
+        ("status", "valid".into()),
+        ("workflowHash", plan.workflow_hash.prefixed().into()),
+        ("errors", Vec::new().into()),
+        ("warnings", warnings.iter().map(Diagnostic::to_value).collect::<Vec<_>>().into()),
+        ("stepOrder", order.into()),
+    ])
+}
+
+/// The envelope of a definition that does not compile.
+pub fn of_diagnostics(diagnostics: &[Diagnostic]) -> Value {
+    let of = |severity| -> Vec<Value> {
+        diagnostics.iter().filter(|found| found.severity == severity).map(Diagnostic::to_value).collect()
+    };
+    Value::map([
+        ("ok", false.into()),
+        ("status", "invalid".into()),
+        ("workflowHash", Value::Null),
+        ("errors", of(Severity::Error).into()),
+        ("warnings", of(Severity::Warning).into()),
+        ("stepOrder", Value::Null),
     ])
 }
 

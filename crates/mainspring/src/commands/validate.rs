@@ -7,12 +7,12 @@ use mainspring_kernel::{
     definition::{Compiled, Syntax, compile, read},
     diagnostic::{Diagnostic, Severity},
     json::compact,
-    value::Value,
 };
 
 use crate::{
     bounded,
     cli::Global,
+    envelope,
     exit::{Exit, Refusal},
     terminal::{Terminal, bold, dim, printable, status},
 };
@@ -30,17 +30,7 @@ pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Re
     let Some(compiled) = compiled(&validate.file, global)? else { return Ok(Exit::BadInput) };
     let plan = &compiled.plan;
     if global.json {
-        let order: Vec<Value> = plan.steps.iter().map(|step| step.id.as_str().into()).collect();
-        let warnings: Vec<Value> = compiled.warnings.iter().map(Diagnostic::to_value).collect();
-        let answer = Value::map([
-            ("ok", true.into()),
-            ("status", "valid".into()),
-            ("workflowHash", compiled.workflow_hash.prefixed().into()),
-            ("errors", Vec::new().into()),
-            ("warnings", warnings.into()),
-            ("stepOrder", order.into()),
-        ]);
-        println!("{}", compact(&answer));
+        println!("{}", compact(&envelope::of_plan(plan, &compiled.warnings)));
     } else {
         let name = printable(plan.name.as_deref().unwrap_or("workflow"));
         let steps = plan.steps.len();
@@ -72,7 +62,7 @@ pub(crate) fn compiled(file: &Path, global: &Global) -> Result<Option<Compiled>,
         Err(diagnostics) => {
             show(&diagnostics, &source, file);
             if global.json {
-                println!("{}", compact(&invalid(&diagnostics)));
+                println!("{}", compact(&envelope::of_diagnostics(&diagnostics)));
             }
             Ok(None)
         }
@@ -91,17 +81,4 @@ fn show(diagnostics: &[Diagnostic], source: &str, file: &Path) {
         };
         anstream::eprintln!("{head}\n{rest}");
     }
-}
-
-fn invalid(diagnostics: &[Diagnostic]) -> Value {
-    let of = |severity| -> Vec<Value> {
-        diagnostics.iter().filter(|found| found.severity == severity).map(Diagnostic::to_value).collect()
-    };
-    Value::map([
-        ("ok", false.into()),
-        ("status", "invalid".into()),
-        ("workflowHash", Value::Null),
-        ("errors", of(Severity::Error).into()),
-        ("warnings", of(Severity::Warning).into()),
-    ])
 }

@@ -2,16 +2,11 @@
 
 use std::io::Write;
 
-use mainspring_kernel::{
-    definition::compile,
-    diagnostic::{Diagnostic, Severity},
-    plan::Plan,
-    value::Value,
-};
+use mainspring_kernel::definition::compile;
 
 use super::{Answer, arguments::Validate, payload};
 use crate::{
-    bounded,
+    bounded, envelope,
     exit::{Exit, Refusal},
 };
 
@@ -25,41 +20,14 @@ pub(super) fn validate(validate: &Validate) -> Result<Answer, Refusal> {
     let compiled =
         payload::definition(&text).map_err(|diagnostic| vec![diagnostic]).and_then(|document| compile(&document));
     Ok(match compiled {
-        Ok(compiled) => (Exit::Fine, valid(&compiled.plan, &compiled.warnings)),
+        Ok(compiled) => (Exit::Fine, envelope::of_plan(&compiled.plan, &compiled.warnings)),
         Err(diagnostics) => {
             let source = String::from_utf8_lossy(&text);
             for diagnostic in &diagnostics {
                 // A reader that has gone does not change what is answered.
                 let _ = write!(std::io::stderr().lock(), "{}", diagnostic.render(&source));
             }
-            (Exit::BadInput, invalid(&diagnostics))
+            (Exit::BadInput, envelope::of_diagnostics(&diagnostics))
         }
     })
-}
-
-fn valid(plan: &Plan, warnings: &[Diagnostic]) -> Value {
-    let order: Vec<Value> = plan.steps.iter().map(|step| step.id.as_str().into()).collect();
-    Value::map([
-        ("ok", true.into()),
-        ("status", "valid".into()),
-        ("workflowHash", plan.workflow_hash.prefixed().into()),
-        ("errors", Vec::new().into()),
-        ("warnings", warnings.iter().map(Diagnostic::to_value).collect::<Vec<_>>().into()),
-        ("stepOrder", order.into()),
-    ])
-}
-
-/// The envelope of a definition that does not compile.
-fn invalid(diagnostics: &[Diagnostic]) -> Value {
-    let of = |severity| -> Vec<Value> {
-        diagnostics.iter().filter(|found| found.severity == severity).map(Diagnostic::to_value).collect()
-    };
-    Value::map([
-        ("ok", false.into()),
-        ("status", "invalid".into()),
-        ("workflowHash", Value::Null),
-        ("errors", of(Severity::Error).into()),
-        ("warnings", of(Severity::Warning).into()),
-        ("stepOrder", Value::Null),
-    ])
 }
