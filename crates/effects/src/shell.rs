@@ -129,7 +129,9 @@ impl Executor for Shell {
 
     fn adopt<'a>(&'a self, attempt: &'a Attempt) -> Work<'a, Adopted> {
         let ShellOptions { notes, same_boot, grace, .. } = &self.options;
-        Box::pin(async move { adopt::adopt(notes, &Mark::of(attempt.into()), *same_boot, *grace).await })
+        // Both are asked: the mark of the last boot may have been renewed by a process that did not look at this attempt.
+        let same_boot = *same_boot && process::booted_at_ms().is_some_and(|booted| attempt.handed_out_at >= booted);
+        Box::pin(async move { adopt::adopt(notes, &Mark::of(attempt.into()), same_boot, *grace).await })
     }
 
     fn forget(&self, attempt: AttemptName<'_>) {

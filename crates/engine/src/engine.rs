@@ -23,7 +23,7 @@ use crate::{
     home::{Held, Home},
     load::Loader,
     request::{PARTITION, Request, row},
-    rim::{Command, Reach, Rim},
+    rim::{Command, Pending, Reach, Rim},
     shard::{Event, Keys, Moment, Queued, Reply, Shard, ShardError, Submission, Ticket},
     token,
 };
@@ -126,6 +126,13 @@ impl Engine {
         let _ = self.commands.send(Command::Attend(execution));
     }
 
+    /// What the engine has before it; nothing once it has stopped.
+    pub async fn pending(&self) -> Pending {
+        let (sender, receiver) = oneshot::channel();
+        let _ = self.commands.send(Command::Pending(sender));
+        receiver.await.unwrap_or_default()
+    }
+
     /// Decides at a gate. False if that gate does not take this decision (any more).
     pub async fn decide(
         &self,
@@ -199,6 +206,11 @@ impl Engine {
     /// Why the engine has stopped, if it has by itself.
     pub fn why_stopped(&self) -> Option<String> {
         self.why_stopped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether it was drained, or is on its way to it.
+    pub fn is_draining(&self) -> bool {
+        self.rim.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
     /// Ends what runs, writes what has come and gives the folder back. Nothing new is begun.

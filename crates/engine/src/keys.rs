@@ -57,7 +57,7 @@ fn read(path: &Path, text: &str) -> Result<[u8; 32], EngineError> {
 /// Written whole under another name, then linked to its own: nobody ever reads half a key, and of two processes that
 /// make one at the same time both use the first.
 fn create(path: &Path) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let mut key = [0; 32];
     getrandom::fill(&mut key).map_err(std::io::Error::other)?;

@@ -16,4 +16,4 @@ pub mod token;
 
 pub use engine::{Engine, Options, Submitted};
 pub use error::EngineError;
-pub use rim::Reach;
+pub use rim::{Pending, Reach};

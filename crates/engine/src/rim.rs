@@ -28,7 +28,7 @@ use crate::{
     inbox,
     load::Loader,
     request::PARTITION,
-    shard::{Event, Moment, Output, Queued, Reply, Shard, Ticket},
+    shard::{Event, Fate, Moment, Output, Queued, Reply, Shard, Ticket},
 };
 
 /// How far ahead timers are taken from the store.
@@ -65,23 +65,34 @@ pub(crate) enum Command {
     Due(Vec<Due>),
     /// An execution to go on with.
     Attend(ExecutionKey),
+    /// Somebody wants to know what is in memory, and what has a time set.
+    Pending(oneshot::Sender<Pending>),
     /// Stop what runs, and end.
     Drain,
 }
 
 type Running = (ExecutionKey, Instance, u32);
 
+/// What an engine has before it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pending {
+    /// Executions that are in memory: something of them is out, or on its way to the disk.
+    pub live: Vec<ExecutionKey>,
+    /// Executions that have a time set, whatever for.
+    pub timed: Vec<ExecutionKey>,
+}
+
 /// Which executions of a store an engine works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
     /// All that are not finished.
     All,
-    /// Those that are named, and those that are submitted.
+    /// Those that are named, those that are submitted, and those that somebody posts a letter to.
     Named(BTreeSet<ExecutionKey>),
 }
 
 impl Reach {
-    /// None but what will be named or submitted.
+    /// None but what will be named, submitted or posted to.
     pub fn named() -> Self {
         Self::Named(BTreeSet::new())
     }
@@ -204,6 +215,7 @@ impl Rim {
             Command::Watch(execution, sender) => self.watchers.entry(execution).or_default().push(sender),
             Command::Ended(execution, instance, attempt, outcome) => self.ended(execution, instance, attempt, outcome),
             Command::Letters(letters) => self.take_letters(letters),
+            Command::Pending(sender) => drop(sender.send(self.shard.pending())),
             Command::Due(mut due) => {
                 due.retain(|due| self.reach.holds(due.execution));
                 self.shard.handle(now_ms(), Event::Due(due));
@@ -227,6 +239,9 @@ impl Rim {
 
     /// Commits what has gathered and carries out what is released, until nothing is left.
     fn carry(&mut self) {
+        if self.over {
+            return;
+        }
         self.shard.flush();
         while let Some(output) = self.shard.next_output() {
             match output {
@@ -283,7 +298,7 @@ impl Rim {
 
     /// What was out is awaited even after the store has failed: nothing of ours is left running behind.
     fn is_over(&self) -> bool {
-        self.draining && self.running.is_empty() && (self.over || !self.in_flight)
+        self.draining && self.running.is_empty() && (self.over || !(self.in_flight || self.shard.has_waiting()))
     }
 
     fn tell(&mut self, moment: &Arc<Moment>) {
@@ -328,9 +343,12 @@ impl Rim {
         }
         let (executors, commands) = (self.executors.clone(), self.commands.clone());
         tokio::spawn(async move {
-            let was_started = executors.adopt(&attempt).await == Adopted::Interrupted;
+            let fate = match executors.adopt(&attempt).await {
+                Adopted::NeverStarted => Fate::NeverStarted,
+                Adopted::Interrupted => Fate::Interrupted,
+            };
             let attempt = attempt.number;
-            let _ = commands.send(Command::Event(Event::Adopted { execution, instance, attempt, was_started }));
+            let _ = commands.send(Command::Event(Event::Adopted { execution, instance, attempt, fate }));
         });
     }
 
@@ -362,9 +380,10 @@ impl Rim {
             let execution = arrived.letter.execution;
             let is_new = arrived.number > self.letters_seen;
             self.letters_seen = self.letters_seen.max(arrived.number);
-            if !is_new || !self.reach.holds(execution) {
+            if !is_new {
                 continue;
             }
+            self.reach.extend(execution);
             match inbox::event_of(&*self.store, arrived.letter) {
                 Ok(event) => self.shard.handle(now_ms(), event),
                 Err(why) => drop(self.store.quarantine(execution, &why)),

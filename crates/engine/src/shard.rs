@@ -17,7 +17,7 @@ use mainspring_kernel::{
     effect::Outcome,
     frame::Frame,
     hash::Hash,
-    input::Input,
+    input::{Input, Timer},
     instance::Instance,
     key::ExecutionKey,
     plan::Plan,
@@ -25,9 +25,9 @@ use mainspring_kernel::{
 };
 use mainspring_store::{Fence, StoredPlan};
 
-use crate::{load::Journal, shard::cell::Cell};
+use crate::{load::Journal, rim::Pending, shard::cell::Cell};
 
-pub use words::{Event, LoadAnswer, Moment, Output, Queued, Reply, ShardError, Submission, Taken, Ticket};
+pub use words::{Event, Fate, LoadAnswer, Moment, Output, Queued, Reply, ShardError, Submission, Taken, Ticket};
 
 /// The owner of some executions.
 #[derive(Debug)]
@@ -41,6 +41,10 @@ pub struct Shard {
     timers: BTreeSet<(u64, ExecutionKey)>,
     /// Attempts that this process performs.
     performing: BTreeSet<(ExecutionKey, Instance, u32)>,
+    /// Attempts of which it is being found out what became of them.
+    adopting: BTreeSet<(ExecutionKey, Instance, u32)>,
+    /// Inputs that nobody sends again, of executions that could not be read.
+    kept: BTreeMap<ExecutionKey, Vec<Queued>>,
     /// Letters that nobody can take in any more.
     dead_letters: BTreeMap<ExecutionKey, Vec<String>>,
     /// Plans that the store certainly has.
@@ -53,6 +57,9 @@ pub struct Shard {
 /// Timers fired for one event: an execution that sleeps for no time at all, again and again, does not hold the shard. The
 /// rest is due at the next event, and the shard asks to be woken for it.
 const TIMERS_AT_A_TIME: usize = 256;
+
+/// When an execution that could not be read is looked at again, in milliseconds.
+const LOOK_AGAIN_MS: u64 = 1_000;
 
 /// The secrets of a shard. None of them is in the store.
 #[derive(Debug, Clone)]
@@ -73,6 +80,8 @@ impl Shard {
             dirty: BTreeSet::new(),
             timers: BTreeSet::new(),
             performing: BTreeSet::new(),
+            adopting: BTreeSet::new(),
+            kept: BTreeMap::new(),
             dead_letters: BTreeMap::new(),
             plans_stored: BTreeSet::new(),
             flight: None,
@@ -88,8 +97,8 @@ impl Shard {
             Event::Take(execution, queued) => self.take(now, execution, queued),
             Event::Loaded(execution, answer) => self.loaded(now, execution, *answer),
             Event::Committed { flight, answer } => self.committed(now, flight, answer),
-            Event::Adopted { execution, instance, attempt, was_started } => {
-                self.adopted(now, execution, instance, attempt, was_started);
+            Event::Adopted { execution, instance, attempt, fate } => {
+                self.adopted(now, execution, instance, attempt, fate);
             }
             Event::Due(due) => self.due(due),
             Event::Wake => {}
@@ -105,6 +114,17 @@ impl Shard {
     /// When the shard wants to be woken.
     pub fn next_wake(&self) -> Option<u64> {
         self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// What is in memory, and what has a time set.
+    pub fn pending(&self) -> Pending {
+        let timed: BTreeSet<_> = self.timers.iter().map(|(_, execution)| *execution).collect();
+        Pending { live: self.cells.keys().copied().collect(), timed: timed.into_iter().collect() }
+    }
+
+    /// Whether inputs wait for a journal that is being read.
+    pub fn has_waiting(&self) -> bool {
+        self.cells.values().any(|cell| matches!(cell, Cell::Loading(waiting) if !waiting.is_empty()))
     }
 
     /// Whether nothing is in memory, on its way or waiting.
@@ -129,8 +149,9 @@ impl Shard {
             Some(Cell::Live(_)) => self.turn(now, execution, queued),
             Some(Cell::Loading(waiting)) => waiting.push(queued),
             None => {
-                self.cells.insert(execution, Cell::Loading(vec![queued]));
-                self.outputs.push_back(Output::Load(execution));
+                let mut waiting = self.kept.remove(&execution).unwrap_or_default();
+                waiting.push(queued);
+                self.load(execution, waiting);
             }
         }
     }
@@ -179,25 +200,44 @@ impl Shard {
             let Some((at, execution)) = self.timers.first().copied().filter(|(at, _)| *at <= now) else { return };
             match self.cells.get(&execution) {
                 Some(Cell::Live(live)) => match live.state.next_timer() {
-                    Some((due, timer)) if *due <= now => {
+                    Some((due, timer)) if *due <= now && !self.waits_for_adoption(execution, timer) => {
                         let timer = timer.clone();
-                        self.turn(now, execution, Queued::silent(Input::Timer(timer)));
-                        // A timer that gives nothing would be due for ever: that is a fault of decide.
-                        if matches!(self.cells.get(&execution), Some(Cell::Live(live)) if live.state.next_timer().is_some_and(|(next, _)| *next == at && live.is_stuck_at(at)))
-                        {
-                            self.quarantine(execution, format!("a timer of {at} has no effect"));
-                        }
+                        self.fire(now, execution, timer);
                     }
                     _ => drop(self.timers.remove(&(at, execution))),
                 },
                 Some(Cell::Loading(_)) => drop(self.timers.remove(&(at, execution))),
                 None => {
                     self.timers.remove(&(at, execution));
-                    self.cells.insert(execution, Cell::Loading(Vec::new()));
-                    self.outputs.push_back(Output::Load(execution));
+                    let kept = self.kept.remove(&execution).unwrap_or_default();
+                    self.load(execution, kept);
                 }
             }
         }
+    }
+
+    /// An attempt of which nobody knows yet whether it runs is not out of time: a node that was down for long would call
+    /// everything a timeout that was interrupted.
+    fn waits_for_adoption(&self, execution: ExecutionKey, timer: &Timer) -> bool {
+        match timer {
+            Timer::Attempt(instance, attempt) => self.adopting.contains(&(execution, instance.clone(), *attempt)),
+            _ => false,
+        }
+    }
+
+    fn fire(&mut self, now: u64, execution: ExecutionKey, timer: Timer) {
+        self.turn(now, execution, Queued::silent(Input::Timer(timer.clone())));
+        // A timer that has given nothing would be due for ever: that is a fault of decide.
+        if let Some(Cell::Live(live)) = self.cells.get(&execution)
+            && live.state.next_timer().is_some_and(|(_, next)| *next == timer)
+        {
+            self.quarantine(execution, format!("a timer has no effect: {timer:?}"));
+        }
+    }
+
+    fn load(&mut self, execution: ExecutionKey, waiting: Vec<Queued>) {
+        self.cells.insert(execution, Cell::Loading(waiting));
+        self.outputs.push_back(Output::Load(execution));
     }
 
     fn due(&mut self, due: Vec<mainspring_store::Due>) {
@@ -235,7 +275,15 @@ impl Shard {
                 self.outputs.push_back(Output::Quarantine(execution, reason.clone()));
                 self.refuse(waiting, ShardError::Quarantined(reason));
             }
-            LoadAnswer::Unavailable(reason) => self.refuse(waiting, ShardError::Store(reason)),
+            // Who waits for an answer asks again; of the rest nobody else knows, and it is kept for another look.
+            LoadAnswer::Unavailable(reason) => {
+                let (asked, silent): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|queued| queued.ticket.is_some());
+                self.refuse(asked, ShardError::Store(reason));
+                if !silent.is_empty() {
+                    self.kept.insert(execution, silent);
+                    self.timers.insert((now + LOOK_AGAIN_MS, execution));
+                }
+            }
         }
     }
 
@@ -246,8 +294,11 @@ impl Shard {
             let Some(attempt) = mainspring_kernel::decide::open_attempt(&live.state, instance) else { continue };
             let is_stopping = live.state.steps.get(instance).is_some_and(|step| step.stopping.is_some());
             let number = attempt.number;
-            if !self.performing.contains(&(execution, instance.clone(), number)) {
-                self.outputs.push_back(Output::Adopt { execution, instance: instance.clone(), attempt });
+            let name = (execution, instance.clone(), number);
+            if !self.performing.contains(&name) {
+                if self.adopting.insert(name) {
+                    self.outputs.push_back(Output::Adopt { execution, instance: instance.clone(), attempt });
+                }
             } else if is_stopping {
                 self.outputs.push_back(Output::Stop { execution, instance: instance.clone(), attempt: number });
             }
@@ -259,19 +310,31 @@ impl Shard {
         }
     }
 
-    /// An attempt that another process left: it begins for the first time if it was never started, and is interrupted
-    /// otherwise.
-    fn adopted(&mut self, now: u64, execution: ExecutionKey, instance: Instance, number: u32, was_started: bool) {
+    /// An attempt that this process did not begin: it begins for the first time if it was never started, runs on, or is
+    /// interrupted.
+    fn adopted(&mut self, now: u64, execution: ExecutionKey, instance: Instance, number: u32, fate: Fate) {
+        let name = (execution, instance.clone(), number);
+        self.adopting.remove(&name);
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
+        // Its time may have come meanwhile, and was not counted.
+        self.timers.extend(live.state.next_timer().map(|(at, _)| (*at, execution)));
         let is_open = live.state.open_attempts.contains(&instance);
         let Some(step) = live.state.steps.get(&instance).filter(|step| is_open && step.attempt == number) else {
             return;
         };
+        let is_stopping = step.stopping.is_some();
         let attempt = mainspring_kernel::decide::open_attempt(&live.state, &instance);
-        match attempt {
-            Some(attempt) if !was_started && step.stopping.is_none() => self.perform(execution, instance, attempt),
-            _ => {
+        match (fate, attempt) {
+            (Fate::NeverStarted, Some(attempt)) if !is_stopping => self.perform(execution, instance, attempt),
+            (Fate::RunsOn, _) => {
+                self.performing.insert(name);
+                if is_stopping {
+                    self.outputs.push_back(Output::Stop { execution, instance, attempt: number });
+                }
+            }
+            (fate, _) => {
                 // What was to be stopped and had never begun has stopped.
+                let was_started = fate == Fate::Interrupted;
                 let outcome = if was_started { Outcome::Interrupted } else { Outcome::Stopped(Value::Null) };
                 let input = Input::Receipt { instance, attempt: number, outcome };
                 self.turn(now, execution, Queued::silent(input));

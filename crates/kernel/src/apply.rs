@@ -100,7 +100,7 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal>
             state.ended_at = Some(state.now);
         }
         // Who asked is for the trace; what follows from it has its own record.
-        Record::CancelRequested { .. } | Record::TurnSplit => {}
+        Record::CancelRequested { .. } | Record::TurnSplit | Record::TurnJoined => {}
         _ => return Err(illegal(state, record, "without a step")),
     }
     Ok(())
@@ -147,6 +147,12 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
     let Some(next) = next_status(status, record).filter(|_| state.scopes.contains_key(&scope)) else {
         return Err(illegal(state, record, &format!("where the step is {}", status.name())));
     };
+    if let Record::BranchTaken { block: Some(block), .. } = record {
+        let leads_there = state.plan.step(instance.step).work.branches().iter().any(|(_, inner)| inner == block);
+        if !leads_there || state.scopes.contains_key(&Scope::inside(instance, *block)) {
+            return Err(illegal(state, record, "for this block"));
+        }
+    }
     let now = state.now;
     let mut step = state.steps.remove(instance).unwrap_or_else(|| pending(now));
     settle_timers(state, instance, &step, record);
@@ -177,6 +183,7 @@ fn pending(now: u64) -> StepState {
         timeout_at: None,
         wake_at: None,
         gate: None,
+        handed_out_at: now,
         started_at: now,
         ended_at: None,
     }
@@ -194,6 +201,7 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
         Record::BranchTaken { block: Some(block), .. } => open_scope(state, Scope::inside(instance, *block)),
         Record::AttemptStarted { attempt, timeout_at, .. } => {
             (step.attempt, step.timeout_at, step.stopping, step.wake_at) = (*attempt, *timeout_at, None, None);
+            step.handed_out_at = state.now;
         }
         Record::AttemptStopping { reason, .. } => step.stopping = Some(*reason),
         Record::AttemptFailed { fault, retry_at, .. } => {

@@ -10,7 +10,10 @@ mod ending;
 mod gates;
 mod waits;
 
-use alloc::{collections::BTreeSet, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
 
 use crate::{
     apply::{Illegal, apply},
@@ -61,7 +64,8 @@ pub enum Action {
 /// happen, which is a fault of ours: the state is then of no use any more and the execution is to be set aside.
 pub fn decide(state: &mut State, input: &Input, now: u64) -> Result<Turn, Illegal> {
     let now = now.max(state.now);
-    let mut turn = Decider { state, now, turn: Turn::default(), dirty: BTreeSet::new(), ready: BTreeSet::new() };
+    let (dirty, ready, waiting) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
+    let mut turn = Decider { state, now, turn: Turn::default(), dirty, ready, waiting };
     if turn.state.ended_at.is_some() || turn.state.start.is_none() != matches!(input, Input::Start(_)) {
         return Ok(turn.turn);
     }
@@ -70,6 +74,10 @@ pub fn decide(state: &mut State, input: &Input, now: u64) -> Result<Turn, Illega
     }
     turn.take_in(input)?;
     turn.follow()?;
+    if turn.state.is_split && turn.turn.records.is_empty() {
+        turn.record(Record::TurnJoined)?;
+        turn.hold_or_set_deadline()?;
+    }
     Ok(turn.turn)
 }
 
@@ -86,6 +94,7 @@ pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
         effect: effect.clone(),
         params: step.input.clone(),
         intent: step.intent?,
+        handed_out_at: step.handed_out_at,
         workspace: start.workspace.clone(),
     })
 }
@@ -98,6 +107,8 @@ struct Decider<'a> {
     dirty: BTreeSet<Scope>,
     /// Effects whose turn has come, in the order of the plan.
     ready: BTreeSet<Instance>,
+    /// Of each block with such effects: how many there are, and the place of the last.
+    waiting: BTreeMap<Scope, (usize, u32)>,
 }
 
 impl Decider<'_> {
@@ -163,6 +174,7 @@ impl Decider<'_> {
             } else if let Some(scope) = self.dirty.pop_first() {
                 self.consider(&scope)?;
             } else if let Some(instance) = self.ready.pop_first() {
+                self.no_longer_waits(&instance);
                 self.dispatch(&instance)?;
             } else {
                 break;
@@ -200,11 +212,12 @@ impl Decider<'_> {
         let steps = &plan.block(scope.block).steps;
         let here = &self.state.scopes[scope];
         let is_return = |place: &&u32| matches!(plan.step(steps[**place as usize]).work, Work::Return { .. });
-        let is_ready = |place: &u32| self.ready.contains(&scope.instance(steps[*place as usize]));
+        // Places come up in order: what has come to the door stands before what has not.
+        let from = self.waiting.get(scope).map_or(0, |(_, last)| last + 1);
         let room = (self.max_parallel() as usize).saturating_sub(here.open as usize + waiting);
         // Returns stand first, before anything else of the block has begun; later there are none left to find.
         let first = if here.open == 0 && waiting == 0 { here.pending.iter().find(is_return) } else { None };
-        let next = first.or_else(|| if room == 0 { None } else { here.pending.iter().find(|place| !is_ready(place)) });
+        let next = first.or_else(|| if room == 0 { None } else { here.pending.range(from..).next() });
         let Some(place) = next.copied() else { return Ok(()) };
         self.begin(scope, place)?;
         // One at a time, so that each sees what the one before has changed.
@@ -214,7 +227,17 @@ impl Decider<'_> {
 
     /// Effects of a block whose turn has come and that are not out yet.
     fn ready_in(&self, scope: &Scope) -> usize {
-        self.ready.iter().filter(|instance| instance.scope(&self.state.plan) == *scope).count()
+        self.waiting.get(scope).map_or(0, |(count, _)| *count)
+    }
+
+    fn no_longer_waits(&mut self, instance: &Instance) {
+        let scope = instance.scope(&self.state.plan);
+        if let Some((count, _)) = self.waiting.get_mut(&scope) {
+            *count -= 1;
+            if *count == 0 {
+                self.waiting.remove(&scope);
+            }
+        }
     }
 
     /// Whether nothing new may start in a block: it, or one around it, is going to fail.

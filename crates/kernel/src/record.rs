@@ -256,6 +256,8 @@ pub enum Record {
     },
     /// The turn was too long for one frame; the rest follows.
     TurnSplit,
+    /// Nothing was left of a turn that was cut short.
+    TurnJoined,
 }
 
 /// How an execution ends.
@@ -341,7 +343,8 @@ impl Record {
             | Self::DeadlineSet { .. }
             | Self::EndingBegun { .. }
             | Self::Ended { .. }
-            | Self::TurnSplit => None,
+            | Self::TurnSplit
+            | Self::TurnJoined => None,
         }
     }
 }

@@ -114,6 +114,8 @@ pub struct StepState {
     pub wake_at: Option<u64>,
     /// The gate that is open, or was the last.
     pub gate: Option<GateState>,
+    /// When the last attempt was handed out.
+    pub handed_out_at: u64,
     /// When it began.
     pub started_at: u64,
     /// When it ended.

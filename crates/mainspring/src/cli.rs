@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint, 
 use crate::{
     commands,
     exit::{Exit, Refusal},
-    terminal::Terminal,
+    terminal::{Terminal, say},
 };
 
 /// Durable workflows: nothing lost, nothing repeated, everything on record.
@@ -102,7 +102,9 @@ fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, 
         Command::Test(test) => commands::test::test(&test, global, terminal),
         Command::Bench(bench) => commands::bench::bench(&bench, global),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut CommandLine::command(), "mainspring", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut CommandLine::command(), "mainspring", &mut script);
+            say!("{}", String::from_utf8_lossy(&script).trim_end());
             Ok(Exit::Fine)
         }
     }
@@ -119,7 +121,7 @@ fn refused_arguments(error: &clap::Error) -> Exit {
 
 fn tell(refusal: &Refusal, global: &Global, terminal: &Terminal) {
     if global.json {
-        println!("{}", mainspring_kernel::json::compact(&crate::envelope::of_refusal(None, &refusal.failure)));
+        say!("{}", mainspring_kernel::json::compact(&crate::envelope::of_refusal(None, &refusal.failure)));
     }
     terminal.error(&refusal.failure.message);
 }

@@ -16,7 +16,10 @@ pub const HIDDEN_VARIABLES: [&str; 1] = ["MAINSPRING_KEY_FILE"];
 pub fn state_home() -> Result<PathBuf, Refusal> {
     let home = || absolute("HOME").map(|home| home.join(".local/state"));
     absolute("XDG_STATE_HOME").or_else(home).ok_or_else(|| {
-        Refusal::bad_input("no_state_folder", "neither XDG_STATE_HOME nor HOME is set: name a folder with --state-dir")
+        Refusal::bad_input(
+            "no_state_folder",
+            "neither XDG_STATE_HOME nor HOME is set: set one of them, or name a folder by flag (--help)",
+        )
     })
 }
 

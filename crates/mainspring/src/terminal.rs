@@ -15,6 +15,24 @@ use mainspring_kernel::{
     value::Value,
 };
 
+/// Prints a line on standard output. A reader that has gone, or a disk that is full, does not change what was done.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(anstream::stdout().lock(), $($text)*);
+    }};
+}
+pub(crate) use say;
+
+/// Prints a line on standard error, as [`say`] does on standard output.
+macro_rules! tell {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(anstream::stderr().lock(), $($text)*);
+    }};
+}
+pub(crate) use tell;
+
 /// How standard output is written to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
@@ -50,12 +68,12 @@ impl Terminal {
 
     /// One line on standard error.
     pub(crate) fn error(&self, message: &str) {
-        anstream::eprintln!("{}: {}", paint(BAD, "error"), printable(message));
+        tell!("{}: {}", paint(BAD, "error"), printable(message));
     }
 
     /// One remark on standard error.
     pub(crate) fn remark(&self, message: &str) {
-        anstream::eprintln!("{}", paint(DIM, &printable(message)));
+        tell!("{}", paint(DIM, &printable(message)));
     }
 }
 
@@ -118,6 +136,12 @@ pub(crate) struct Progress {
     footer: usize,
 }
 
+/// Lines of running steps that are redrawn; more would not fit above the cursor of a small terminal.
+const FOOTER_LINES_MAX: usize = 10;
+
+/// Columns beside a name in such a line: its sign and its time.
+const FOOTER_MARGIN: usize = 20;
+
 impl Progress {
     /// Nothing shown yet.
     pub(crate) fn new(terminal: Terminal) -> Self {
@@ -135,6 +159,18 @@ impl Progress {
             line(paint(WAITS, "■"), "cancel", &format!("{reason}, asked for by {by}"), None);
         }
         self.draw_footer();
+    }
+
+    /// Takes in a record that is not shown, so that what follows from it can be.
+    pub(crate) fn remember(&mut self, plan: &Plan, record: &Record, now: u64) {
+        let Some(instance) = record.instance() else { return };
+        if let Record::StepStarted { .. } = record {
+            self.began.insert(instance.clone(), (now, instance.name(plan)));
+        }
+        match record {
+            Record::AttemptStarted { .. } => drop(self.running.insert(instance.clone(), Instant::now())),
+            _ => drop(self.running.remove(instance)),
+        }
     }
 
     /// Redraws what runs.
@@ -203,17 +239,21 @@ impl Progress {
         if !self.terminal.is_live {
             return;
         }
-        for (instance, since) in &self.running {
+        let room = self.terminal.width.saturating_sub(FOOTER_MARGIN).max(1);
+        for (instance, since) in self.running.iter().take(FOOTER_LINES_MAX) {
             let name = self.began.get(instance).map_or("", |(_, name)| name.as_str());
-            line(paint(AnsiColor::Cyan.on_default(), "▸"), name, "", Some(millis(since.elapsed())));
+            let name: String = name.chars().take(room).collect();
+            line(paint(AnsiColor::Cyan.on_default(), "▸"), &name, "", Some(millis(since.elapsed())));
         }
-        self.footer = self.running.len();
+        self.footer = self.running.len().min(FOOTER_LINES_MAX);
         let _ = std::io::stdout().flush();
     }
 
     fn clear_footer(&mut self) {
         if self.footer > 0 {
-            anstream::print!("\x1b[{}A\x1b[J", self.footer);
+            let mut out = anstream::stdout().lock();
+            let _ = write!(out, "\x1b[{}A\x1b[J", self.footer);
+            let _ = out.flush();
             self.footer = 0;
         }
     }
@@ -222,7 +262,7 @@ impl Progress {
 fn line(sign: String, name: &str, words: &str, took: Option<u64>) {
     let took = took.map(|ms| dim(&format!("  {}", duration(ms)))).unwrap_or_default();
     let words = if words.is_empty() { String::new() } else { format!("  {}", printable(words).replace('\n', " ")) };
-    anstream::println!("  {sign} {}{words}{took}", printable(name));
+    say!("  {sign} {}{words}{took}", printable(name));
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -109,5 +109,6 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
         },
         Record::Ended { with_failures } => format!("ended{}", if *with_failures { " with failures" } else { "" }),
         Record::TurnSplit => "split".into(),
+        Record::TurnJoined => "joined".into(),
     }
 }

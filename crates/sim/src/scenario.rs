@@ -10,7 +10,8 @@ mod inbox;
 mod reader;
 
 use std::{
-    fmt, fs, io,
+    fmt, fs,
+    io::{self, Read},
     path::{Path as FilePath, PathBuf},
 };
 
@@ -18,6 +19,7 @@ use mainspring_kernel::{
     definition::{self, Syntax},
     diagnostic::{self, Diagnostic},
     document::Document,
+    limits::DEFINITION_BYTES_MAX,
     plan::Constraints,
     value::{Map, Value},
 };
@@ -157,10 +159,20 @@ fn syntax(path: &FilePath) -> Option<Syntax> {
     FILE_ENDINGS.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, syntax)| syntax)
 }
 
+/// A file, at most as large as a definition may be: a scenario file is written by people.
+fn bounded(file: &FilePath) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    fs::File::open(file)?.take(DEFINITION_BYTES_MAX as u64 + 1).read_to_end(&mut text)?;
+    if text.len() > DEFINITION_BYTES_MAX {
+        return Err(io::Error::other(format!("more than {DEFINITION_BYTES_MAX} bytes")));
+    }
+    Ok(text)
+}
+
 /// The cases of a file.
 pub fn read(file: &FilePath) -> Result<Vec<Case>, Unreadable> {
     let unreadable = |message: String| Unreadable { file: file.into(), message };
-    let text = fs::read(file).map_err(|error| unreadable(format!("{error}\n")))?;
+    let text = bounded(file).map_err(|error| unreadable(format!("{error}\n")))?;
     read_text(&text, syntax(file).unwrap_or(Syntax::Guess), file.parent().unwrap_or(FilePath::new(".")))
         .map_err(unreadable)
 }
@@ -249,7 +261,7 @@ fn definition_of<'a>(
     folder: &FilePath,
 ) -> Option<Result<Document, Diagnostic>> {
     let Value::Text(path) = part.value else { return Some(Ok(reader.cut_out(part))) };
-    match fs::read(folder.join(path)) {
+    match bounded(&folder.join(path)) {
         Ok(text) => Some(definition::read(&text, Syntax::Guess)),
         Err(error) => {
             let message = format!("the definition {path:?} cannot be read: {error}");

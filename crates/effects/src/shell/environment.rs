@@ -76,6 +76,7 @@ mod tests {
             effect: "bash".into(),
             params: Value::map([("env", env)]),
             intent: Hash([0xab; 32]),
+            handed_out_at: u64::MAX,
             workspace: None,
         };
         variables_of(&attempt, &Mark::of(AttemptName::from(&attempt)))

@@ -61,6 +61,13 @@ pub(super) fn boot_id() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim_end().to_owned())
 }
 
+/// When this boot of the machine began, in milliseconds since 1970 (proc(5), `btime`).
+pub(super) fn booted_at_ms() -> Option<u64> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
+    seconds.trim().parse::<u64>().ok()?.checked_mul(1000)
+}
+
 /// A handle on one process that outlives its number.
 #[derive(Debug)]
 pub(super) struct Watch(AsyncFd<OwnedFd>);

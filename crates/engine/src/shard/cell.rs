@@ -123,12 +123,6 @@ impl Live {
     pub(super) fn is_idle(&self) -> bool {
         !self.in_flight && self.draft.is_empty() && self.state.open_attempts.is_empty() && !self.state.is_split
     }
-
-    /// Whether the last input taken in was a timer of this time and gave nothing.
-    pub(super) fn is_stuck_at(&self, at: u64) -> bool {
-        let last = self.draft.queued.last();
-        matches!(last, Some((Queued { input: Input::Timer(_), .. }, false))) && self.state.now >= at
-    }
 }
 
 impl Draft {

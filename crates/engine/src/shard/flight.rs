@@ -130,8 +130,8 @@ impl Shard {
         let execution = passenger.execution;
         match refusal {
             Refusal::IdTaken(other) | Refusal::IdempotencyKeyTaken(other) => {
-                self.forget_cell(execution);
-                let queued: Vec<_> = passenger.queued.into_iter().map(|(queued, _)| queued).collect();
+                let newer = self.forget_cell(execution);
+                let queued: Vec<_> = passenger.queued.into_iter().map(|(queued, _)| queued).chain(newer).collect();
                 self.bury(execution, &queued);
                 self.refuse(queued, ShardError::Exists(other));
             }

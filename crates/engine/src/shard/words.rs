@@ -31,7 +31,7 @@ pub enum Event {
         /// What became of it.
         answer: Result<Vec<Answer>, CommitError>,
     },
-    /// The answer to [`Output::Adopt`], unless the attempt runs on here: then its receipt follows.
+    /// The answer to [`Output::Adopt`].
     Adopted {
         /// Whose.
         execution: ExecutionKey,
@@ -39,13 +39,24 @@ pub enum Event {
         instance: Instance,
         /// Which.
         attempt: u32,
-        /// Whether it was, or may have been, begun.
-        was_started: bool,
+        /// What became of it.
+        fate: Fate,
     },
     /// Executions that the store says are to be looked at.
     Due(Vec<Due>),
     /// Time has passed.
     Wake,
+}
+
+/// What became of an attempt that this process did not begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It was certainly never begun.
+    NeverStarted,
+    /// It was, or may have been, begun, and does not run any more.
+    Interrupted,
+    /// It runs, and its receipt will follow.
+    RunsOn,
 }
 
 impl Event {

@@ -34,6 +34,8 @@ impl Decider<'_> {
             Some(Ok(true)) | None => {}
         }
         if step.work.is_effect() {
+            let waiting = self.waiting.entry(scope.clone()).or_insert((0, place));
+            *waiting = (waiting.0 + 1, place);
             self.ready.insert(instance);
             return Ok(());
         }

@@ -34,6 +34,7 @@ impl Decider<'_> {
     pub(super) fn wind_down(&mut self) -> Result<bool, Illegal> {
         self.dirty.clear();
         self.ready.clear();
+        self.waiting.clear();
         let reason = match &self.state.ending {
             Some(Ending::Cancelled { reason }) => reason.clone(),
             _ => "execution_ending".to_string(),

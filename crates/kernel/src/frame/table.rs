@@ -86,6 +86,7 @@ variants! { Record,
     18 EndingBegun { ending ending }
     19 Ended { with_failures with_failures }
     20 TurnSplit {}
+    21 TurnJoined {}
 }
 
 variants! { Input,

@@ -126,6 +126,7 @@ fn records() -> Vec<Record> {
         Record::EndingBegun { ending: Ending::Cancelled { reason: "r".into() } },
         Record::Ended { with_failures: true },
         Record::TurnSplit,
+        Record::TurnJoined,
     ]
 }
 

@@ -11,11 +11,12 @@ use super::{
     Place,
     interpreters::{self, Wrapper},
     lexer::Lexer,
-    nesting::Word,
+    nesting::{Redirect, Word},
 };
 
 /// Commands that run or evaluate their arguments, all of them or ones that are hard to tell.
-const EVALUATING_COMMANDS: [&[u8]; 13] = [
+const EVALUATING_COMMANDS: [&[u8]; 14] = [
+    b"jobs",
     b"eval",
     b"let",
     b"trap",
@@ -80,7 +81,8 @@ pub(super) struct Variables {
 impl Variables {
     pub(super) fn new() -> Self {
         let names = |table: &[&[u8]]| table.iter().map(|name| name.to_vec()).collect();
-        Self { evaluated: names(&INTEGER_VARIABLES), arrays: names(&ARRAY_VARIABLES), assigned: Vec::new() }
+        let evaluated = INTEGER_VARIABLES.iter().chain(&CODE_VARIABLES).map(|name| name.to_vec()).collect();
+        Self { evaluated, arrays: names(&ARRAY_VARIABLES), assigned: Vec::new() }
     }
 
     /// References reach a variable.
@@ -106,9 +108,21 @@ impl Variables {
     }
 }
 
+/// What reaches a standard input anywhere in a script, which is code if anything reads its code from there: a function,
+/// a group or the script itself may have been given that input further out.
+#[derive(Debug, Default)]
+pub(super) struct Inputs {
+    /// Whether something reads code.
+    pub(super) is_code: bool,
+    /// The references that reach a standard input.
+    pub(super) marks: Vec<Range<usize>>,
+}
+
 impl Lexer<'_> {
     /// Refuses what cannot stand in a simple command, given its words.
     pub(super) fn judge(&mut self, words: &[Word]) {
+        let inputs = words.iter().filter(|word| word.redirect == Some(Redirect::Input) && word.has_marks());
+        self.inputs.marks.extend(inputs.map(|word| word.marks.clone()));
         let arguments: Vec<&Word> = words.iter().filter(|word| word.redirect.is_none()).collect();
         for word in &arguments {
             self.judge_assignment(word);
@@ -132,6 +146,9 @@ impl Lexer<'_> {
 
     /// A word that sets a variable that bash or another bash runs, be it before a command or an argument of `env`.
     fn judge_assignment(&mut self, word: &Word) {
+        if word.equals_mark.is_some() && word.name() == b"BASH_ALIASES" {
+            return self.lose(Place::Unclear);
+        }
         if word.equals_mark.is_some() && CODE_VARIABLES.contains(&word.name()) {
             self.refuse(word.marks.clone(), Place::EvaluatedVariable);
         }
@@ -154,23 +171,49 @@ impl Lexer<'_> {
         if name.has_marks() {
             return self.refuse(name.marks.clone(), Place::CommandName);
         }
-        if Wrapper::of(name) != Some(Wrapper::Command) {
-            return;
+        let Some(wrapper) = Wrapper::of(name) else { return };
+        if name.text.ends_with(b"env") && command.iter().any(|word| splits_words(&word.text)) {
+            return self.refuse(name.marks.start..self.marks_met(), Place::InnerScript);
         }
-        let mut before: &[u8] = b"";
-        for word in &command[vanishing + 1..] {
-            let takes_value = matches!(before, b"-u" | b"-g" | b"-n" | b"-a");
-            if word.begins_dynamic && word.has_marks() && !takes_value {
-                self.refuse(word.marks.clone(), Place::CommandName);
+        match wrapper.operands {
+            Some(operands) => self.judge_wrapped_name(&command[vanishing + 1..], wrapper, operands),
+            None => {
+                for pair in
+                    command.windows(2).filter(|pair| pair[0].text.starts_with(b"-exec") || pair[0].text == b"-ok")
+                {
+                    self.refuse(pair[1].marks.clone(), Place::CommandName);
+                }
             }
-            let is_option = word.text.first() == Some(&b'-');
-            if word.vanishes() {
+        }
+    }
+
+    /// The words after a command that runs a command, as far as the name.
+    fn judge_wrapped_name(&mut self, words: &[&Word], mut wrapper: Wrapper, mut operands: usize) {
+        let mut before: &[u8] = b"";
+        for word in words {
+            let takes_value = wrapper.takes_value(before);
+            before = &word.text;
+            if !takes_value && word.text.starts_with(b"-") && word.equals_mark.is_none() {
+                self.refuse(word.marks.clone(), Place::Option);
+            }
+            if takes_value || word.vanishes() || word.text.starts_with(b"-") {
                 continue;
             }
-            if !is_option && !takes_value && word.equals_mark.is_none() && Wrapper::of(word).is_none() {
-                return;
+            if operands > 0 {
+                operands -= 1;
+                continue;
             }
-            before = &word.text;
+            if word.begins_dynamic && word.has_marks() {
+                self.refuse(word.marks.clone(), Place::CommandName);
+            }
+            match Wrapper::of(word) {
+                Some(next) => {
+                    wrapper = next;
+                    operands = next.operands.unwrap_or_default();
+                }
+                None if word.equals_mark.is_some() => {}
+                None => return,
+            }
         }
     }
 
@@ -189,7 +232,7 @@ impl Lexer<'_> {
             text if EVALUATING_COMMANDS.contains(&text) => {
                 self.refuse(marks(arguments), Place::EvaluatedArgument);
             }
-            b"." | b"source" => self.judge_source(arguments),
+            b"." | b"source" => self.judge_source(arguments, words),
             text if DECLARING_COMMANDS.contains(&text) => self.judge_declaration(text, arguments),
             text if NAMING_COMMANDS.contains(&text) => {
                 for word in arguments {
@@ -223,10 +266,14 @@ impl Lexer<'_> {
     }
 
     /// `source FILE ARGUMENT…`: the file is code, the arguments are not.
-    fn judge_source(&mut self, arguments: &[&Word]) {
+    fn judge_source(&mut self, arguments: &[&Word], words: &[Word]) {
         let file = arguments.iter().position(|word| word.text != b"--" && !word.vanishes()).unwrap_or(0);
         for word in arguments.iter().take(file + 1).chain(arguments.iter().filter(|word| word.has_process)) {
             self.refuse(word.marks.clone(), Place::InnerScript);
+        }
+        if arguments.get(file).is_some_and(|word| interpreters::is_descriptor(&word.text)) {
+            self.refuse_input(words);
+            self.inputs.is_code = true;
         }
     }
 
@@ -289,4 +336,10 @@ impl Lexer<'_> {
             self.refuse(word.marks.clone(), Place::Option);
         }
     }
+}
+
+/// Whether a word is the option with which `env` makes several words of its value.
+fn splits_words(text: &[u8]) -> bool {
+    let is_short = text.starts_with(b"-") && !text.starts_with(b"--");
+    (is_short && text.contains(&b'S')) || text.starts_with(b"--split")
 }

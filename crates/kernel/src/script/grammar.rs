@@ -111,6 +111,10 @@ impl Lexer<'_> {
                 self.at += 2;
             }
             next => {
+                let fed = self.top().pipeline.first_mark..self.marks_met();
+                if !fed.is_empty() {
+                    self.inputs.marks.push(fed);
+                }
                 let pipeline = &mut self.top_mut().pipeline;
                 pipeline.is_fed = true;
                 pipeline.is_open = true;

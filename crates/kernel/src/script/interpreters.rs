@@ -11,30 +11,46 @@ use super::{
 };
 
 /// A command that runs another command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wrapper {
-    /// Its first operand is the command.
-    Command,
-    /// Operands of its own come first.
-    Operands,
-    /// The same, and what it reads becomes arguments.
-    Arguments,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wrapper {
+    /// Operands of its own that come before the command; `None` where the command cannot be told from them.
+    pub(super) operands: Option<usize>,
+    /// Letters of its options that take the next word for their value.
+    valued: &'static [u8],
+    /// Whether what it reads becomes arguments of the command.
+    reads_arguments: bool,
 }
 
 impl Wrapper {
     /// What a word is, as the name of a command.
     pub(super) fn of(word: &Word) -> Option<Self> {
+        let local = |operands, valued| Some(Self { operands: Some(operands), valued, reads_arguments: false });
         match base_name(&word.text) {
-            b"command" | b"builtin" | b"exec" | b"env" | b"sudo" | b"doas" | b"nohup" | b"setsid" => {
-                Some(Self::Command)
+            b"command" | b"builtin" | b"nohup" | b"setsid" | b"tini" | b"unbuffer" => local(0, b""),
+            b"exec" => local(0, b"a"),
+            b"env" => local(0, b"uC"),
+            b"sudo" | b"doas" => local(0, b"ugpChrtTUD"),
+            b"nice" => local(0, b"n"),
+            b"ionice" => local(0, b"cnp"),
+            b"stdbuf" => local(0, b"ioe"),
+            b"time" => local(0, b"fo"),
+            b"strace" | b"ltrace" => local(0, b"aeopsuESP"),
+            b"timeout" => local(1, b"ks"),
+            b"chroot" | b"gosu" | b"taskset" | b"chrt" => local(1, b""),
+            b"flock" => local(1, b"wE"),
+            b"xargs" => Some(Self { operands: Some(0), valued: b"adEILnPs", reads_arguments: true }),
+            b"parallel" => Some(Self { operands: None, valued: b"", reads_arguments: true }),
+            b"unshare" | b"nsenter" | b"ssh" | b"docker" | b"podman" | b"kubectl" | b"busybox" | b"find" | b"watch"
+            | b"systemd-run" | b"bwrap" | b"firejail" => {
+                Some(Self { operands: None, valued: b"", reads_arguments: false })
             }
-            b"timeout" | b"nice" | b"ionice" | b"stdbuf" | b"chroot" | b"flock" | b"unshare" | b"nsenter" | b"ssh"
-            | b"docker" | b"podman" | b"kubectl" | b"busybox" | b"find" | b"time" | b"strace" | b"ltrace"
-            | b"watch" | b"gosu" | b"taskset" | b"chrt" | b"systemd-run" | b"unbuffer" | b"bwrap" | b"firejail"
-            | b"tini" => Some(Self::Operands),
-            b"xargs" | b"parallel" => Some(Self::Arguments),
             _ => None,
         }
+    }
+
+    /// Whether an option takes the word after it for its value.
+    pub(super) fn takes_value(&self, option: &[u8]) -> bool {
+        matches!(option, [b'-', letter] if self.valued.contains(letter))
     }
 }
 
@@ -135,8 +151,10 @@ impl Interpreter {
         }
     }
 
-    fn takes_value(&self, option: &[u8]) -> bool {
-        option.last().is_some_and(|letter| !option.starts_with(b"--") && self.valued.contains(letter))
+    /// How many words after this option are values of it: one for each letter that takes one.
+    fn values(&self, option: &[u8]) -> usize {
+        let is_short = !option.starts_with(b"--");
+        option.iter().filter(|letter| is_short && self.valued.contains(letter)).count()
     }
 }
 
@@ -145,8 +163,8 @@ impl Interpreter {
 struct Reading {
     /// An option said that code follows.
     is_code_due: bool,
-    /// The option before takes this word for its value.
-    is_value_due: bool,
+    /// How many words are still values of an option before.
+    values_due: usize,
     /// The option before may do so.
     may_be_value: bool,
     /// Options have ended.
@@ -182,9 +200,16 @@ impl Lexer<'_> {
     /// redirections.
     pub(super) fn judge_interpreters(&mut self, command: &[&Word], words: &[Word]) {
         let Some(name) = command.first() else { return };
-        let wrapper = if name.can_vanish() { Some(Wrapper::Command) } else { Wrapper::of(name) };
+        let wrapper = Wrapper::of(name);
         if name.is_dynamic {
             self.judge_interpreter(&Interpreter::OTHER, &command[1..], words, true);
+        }
+        if let [first, .., last] = command
+            && Wrapper::of(first).is_some_and(|wrapper| wrapper.reads_arguments)
+            && Wrapper::of(last).is_some()
+        {
+            // `xargs env`: the command itself is read.
+            self.refuse_input(words);
         }
         let mut count = 0;
         for (at, word) in command.iter().enumerate() {
@@ -193,13 +218,20 @@ impl Lexer<'_> {
             if count > INTERPRETERS_MAX {
                 return self.refuse(words[0].marks.start..self.marks_met(), Place::InnerScript);
             }
-            let is_command = at == 0 || wrapper.is_some();
+            let is_command = at == 0 || wrapper.is_some() || name.can_vanish();
             let reading = self.judge_interpreter(&interpreter, &command[at + 1..], words, is_command);
-            let replaces = |word: &&Word| word.text.starts_with(b"-I") || word.text.starts_with(b"-i");
+            let replaces = |word: &&Word| {
+                word.text.starts_with(b"-I") || word.text.starts_with(b"-i") || word.text.starts_with(b"--repl")
+            };
             let is_replacing = name.text.ends_with(b"parallel") || command[..at].iter().any(replaces);
             // What `xargs` reads is code if the code is still missing, or if it is put into the code.
-            if wrapper == Some(Wrapper::Arguments) && (reading.is_code_due || (is_replacing && reading.has_code)) {
+            let reads_arguments = wrapper.is_some_and(|wrapper| wrapper.reads_arguments);
+            if reads_arguments && (reading.is_code_due || (is_replacing && reading.has_code)) {
                 self.refuse_input(words);
+            }
+            let is_run = at == 0 || wrapper.is_some_and(|wrapper| wrapper.operands.is_some());
+            if is_run && reading.reads_inherited_input(&command[..at], &command[at + 1..]) {
+                self.inputs.is_code = true;
             }
         }
     }
@@ -214,14 +246,15 @@ impl Lexer<'_> {
                 break;
             }
         }
-        if found.operands != Operands::Other && is_command && (reading.reads_input || !reading.has_code) {
+        reading.reads_input |= found.operands != Operands::Other && !reading.has_code;
+        if is_command && reading.reads_input {
             self.refuse_input(words);
         }
         reading
     }
 
     /// Refuses what reaches the standard input of a command.
-    fn refuse_input(&mut self, words: &[Word]) {
+    pub(super) fn refuse_input(&mut self, words: &[Word]) {
         for word in words.iter().filter(|word| word.redirect == Some(Redirect::Input)) {
             self.refuse(word.marks.clone(), Place::InnerScript);
         }
@@ -232,11 +265,19 @@ impl Lexer<'_> {
 }
 
 impl Reading {
+    /// Whether the interpreter reads code from whatever was made its standard input further out. Asking for a version or
+    /// for where a program is reads nothing.
+    fn reads_inherited_input(&self, before: &[&Word], rest: &[&Word]) -> bool {
+        let asks = |word: &&Word| matches!(&word.text[..], b"-v" | b"-V" | b"-h" | b"--version" | b"--help");
+        self.reads_input && !before.iter().chain(rest).any(asks)
+    }
+
     /// Takes the next word, and says why no reference can stand in it.
     fn take(&mut self, word: &Word, interpreter: &Interpreter, is_command: bool) -> Option<Place> {
         let text = &word.text[..];
         let runs_operand = interpreter.operands != Operands::Other;
-        if core::mem::take(&mut self.is_value_due) {
+        if let Some(left) = self.values_due.checked_sub(1) {
+            self.values_due = left;
             return Some(Place::Option);
         }
         if text == b"--" {
@@ -246,11 +287,11 @@ impl Reading {
         }
         if interpreter.takes_code(word) {
             self.is_code_due = true;
-            self.is_value_due = interpreter.takes_value(text);
+            self.values_due = interpreter.values(text);
             return Some(Place::InnerScript);
         }
         if text.len() > 1 && matches!(text[0], b'-' | b'+') {
-            self.is_value_due = interpreter.takes_value(text);
+            self.values_due = interpreter.values(text);
             self.may_be_value = interpreter.may_take_value(text);
             let is_short = !text.starts_with(b"--");
             self.reads_input |= is_short && interpreter.valued.contains(&b'o') && text.contains(&b's');
@@ -277,7 +318,7 @@ impl Reading {
         let is_data = self.has_code;
         self.is_done = is_sure;
         self.has_code |= is_sure;
-        self.reads_input |= matches!(&word.text[..], b"-" | b"/dev/stdin");
+        self.reads_input |= word.text == b"-" || is_descriptor(&word.text);
         match () {
             () if is_data => None,
             () if word.has_process => Some(Place::InnerScript),
@@ -285,6 +326,11 @@ impl Reading {
             () => None,
         }
     }
+}
+
+/// Whether a path may lead to what a process has open.
+pub(super) fn is_descriptor(path: &[u8]) -> bool {
+    path.starts_with(b"/dev/") || path.starts_with(b"/proc/")
 }
 
 /// A program's name without its folder.

@@ -8,7 +8,7 @@ use core::ops::Range;
 
 use super::{
     Place,
-    command::Variables,
+    command::{Inputs, Variables},
     here_document::HereDocument,
     marks::{Mark, Marked},
     nesting::{DEPTH_MAX, ExpressionEnd, Frame, Kind, Word},
@@ -48,6 +48,7 @@ pub(super) struct Lexer<'a> {
     /// Here-documents whose lines come after this one.
     pub(super) pending: Vec<HereDocument>,
     pub(super) variables: Variables,
+    pub(super) inputs: Inputs,
 }
 
 impl<'a> Lexer<'a> {
@@ -61,6 +62,7 @@ impl<'a> Lexer<'a> {
             frames: vec![Frame::new(Kind::Script, None, 0, None)],
             pending: Vec::new(),
             variables: Variables::new(),
+            inputs: Inputs::default(),
         }
     }
 
@@ -90,6 +92,10 @@ impl<'a> Lexer<'a> {
         self.finish_word();
         self.frames.truncate(1);
         self.end_command();
+        let inputs = core::mem::take(&mut self.inputs);
+        for marks in inputs.marks.into_iter().filter(|_| inputs.is_code) {
+            self.refuse(marks, Place::InnerScript);
+        }
         for (marks, place) in core::mem::take(&mut self.variables).evaluated() {
             self.refuse(marks, place);
         }
@@ -298,12 +304,12 @@ impl<'a> Lexer<'a> {
         let Some(next) = self.peek(1) else { return self.literal(b'$') };
         match next {
             b'\'' if !quoted => {
-                self.expand_word();
+                self.expand_whole();
                 self.at += 1;
                 self.raw_until(b'\'', Place::EscapedString);
             }
             b'"' if !quoted => {
-                self.expand_word();
+                self.expand_whole();
                 self.at += 1;
                 self.double_quotes(Some(Place::TranslatedString));
             }
@@ -433,6 +439,13 @@ impl<'a> Lexer<'a> {
     fn quote_word(&mut self) {
         if let Some(word) = self.word() {
             word.is_quoted = true;
+        }
+    }
+
+    /// An expansion that is one word or a part of one, whatever it gives.
+    fn expand_whole(&mut self) {
+        if let Some(word) = self.word() {
+            word.expand(false);
         }
     }
 

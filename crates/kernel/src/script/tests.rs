@@ -84,6 +84,7 @@ fn levels_are_read_as_what_they_are() {
         ),
         ("echo $(cat <<E\n'\nE\n) @vars.x", "echo $(cat <<E\n'\nE\n) \"${R0}\""),
         ("echo $# ${#a} a#b @vars.x # it's", r#"echo $# ${#a} a#b "${R0}" # it's"#),
+        ("cat <<E\nE'\n E\nE \nE\necho @vars.x", "cat <<E\nE'\n E\nE \nE\necho \"${R0}\""),
         ("((n << 2)); echo $((1 << 2)) @vars.x", r#"((n << 2)); echo $((1 << 2)) "${R0}""#),
         ("for ((i=0; i<3; i++)); do echo @vars.x; done", r#"for ((i=0; i<3; i++)); do echo "${R0}"; done"#),
         ("echo `it's` $'it\\'s' @vars.x", r#"echo `it's` $'it\'s' "${R0}""#),
@@ -97,10 +98,16 @@ fn values_may_be_data_of_inner_scripts() {
     check(&[
         (r#"bash -c 'echo "$1"' _ @vars.x"#, r#"bash -c 'echo "$1"' _ "${R0}""#),
         ("bash -euo pipefail -- @vars.file @vars.x", r#"bash -euo pipefail -- "${R0}" "${R1}""#),
+        ("bash -c $'echo \"$1\"' _ @vars.x", "bash -c $'echo \"$1\"' _ \"${R0}\""),
         ("python3 -u main.py -c @vars.x", r#"python3 -u main.py -c "${R0}""#),
         ("echo @vars.x | python3 -c 'print(1)'", r#"echo "${R0}" | python3 -c 'print(1)'"#),
         ("echo @vars.x | xargs -n1 sh -c 'echo \"$1\"' _", "echo \"${R0}\" | xargs -n1 sh -c 'echo \"$1\"' _"),
         ("python3 - @vars.x <<'E'\nprint(1)\nE", "python3 - \"${R0}\" <<'E'\nprint(1)\nE"),
+        ("timeout @vars.s nice -n @vars.n ls -- @vars.x", r#"timeout "${R0}" nice -n "${R1}" ls -- "${R2}""#),
+        (
+            "command -v python3 || exit; python3 --version; cat <<< @vars.x",
+            "command -v python3 || exit; python3 --version; cat <<< \"${R0}\"",
+        ),
         ("export A=@vars.x; local b='@vars.x'", r#"export A="${R0}"; local b=''"${R0}"''"#),
         ("declare -a l=(@vars.x); printf '%s' @vars.x", r#"declare -a l=("${R0}"); printf '%s' "${R0}""#),
         ("mapfile -t a <<< @vars.x; read -r b <<< @vars.x", r#"mapfile -t a <<< "${R0}"; read -r b <<< "${R0}""#),
@@ -207,6 +214,7 @@ fn arguments_that_are_evaluated_are_refused() {
             "let n=@vars.x",
             "trap 'rm @vars.x' EXIT",
             "mapfile -C 'echo @vars.x' a",
+            "jobs -x @vars.x",
             "compgen -W @vars.x",
             "x=1 builtin let a=@vars.x",
             "if true; then eval @vars.x; fi",
@@ -248,6 +256,7 @@ fn arguments_that_are_evaluated_are_refused() {
             "declare -a \"a=(@vars.x)\"",
             "a=(); declare a=@vars.x",
             "PS4=@vars.x",
+            "read PS4 <<< @vars.x",
             "env BASH_ENV=@vars.x bash x",
             "RANDOM=@vars.x",
             "declare $flags n=@vars.x",
@@ -279,6 +288,9 @@ fn options_and_names_of_commands_are_refused() {
             "@vars.x() { :; }",
             "$unset @vars.x",
             "exec $unset @vars.x",
+            "timeout -k 1 5 @vars.x",
+            "nice @vars.x",
+            "find . -exec @vars.x \\;",
         ],
     );
 }
@@ -322,12 +334,21 @@ fn code_for_other_interpreters_is_refused() {
             "source @vars.x",
             "echo @vars.x | xargs -I{} sh -c 'echo {}'",
             "echo @vars.x | xargs sh -c",
+            "echo @vars.x | xargs -n1 env",
             "\\time sh <<< @vars.x",
             "sh -v $unset <<< @vars.x",
             "bash -c $unset 'echo @vars.x'",
+            "bash -Oc extglob 'echo @vars.x'",
+            ". /dev/stdin <<< @vars.x",
+            "bash /dev/fd/3 3<<< @vars.x",
+            "{ bash; } <<< @vars.x",
+            "f() { sh -s; }; echo @vars.x | f",
+            "exec <<< @vars.x; python3",
+            "env -S 'bash -c' @vars.x",
+            "echo @vars.x | xargs --replace=_ bash -c _",
         ],
     );
-    check_refused(Place::Option, &["bash @vars.a @vars.b", "python3 @vars.x", "perl -M@vars.x -e 1"]);
+    check_refused(Place::Option, &["bash @vars.a @vars.b", "python3 @vars.x", "perl -M@vars.x -e 1", "env -@vars.x"]);
 }
 
 #[test]
@@ -357,6 +378,7 @@ fn what_is_not_sure_is_refused() {
             "cat <<E $(echo\n) @vars.x",
             "!(a) @vars.x",
             "alias a=b; a @vars.x",
+            "BASH_ALIASES[e]=eval\ne @vars.x",
             "{eval,a} @vars.x",
             "[ {-v,@vars.x} ]",
             "x* eval @vars.x",

@@ -30,6 +30,7 @@ use mainspring_kernel::{
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
+    terminal::say,
 };
 
 /// Measure.
@@ -200,7 +201,7 @@ fn report(workload: &str, store: &str, at_a_time: u32, measured: &Measured) {
         ("p50_ms", rounded(percentile(50).as_secs_f64() * 1000.0, 3)),
         ("p99_ms", rounded(percentile(99).as_secs_f64() * 1000.0, 3)),
     ]);
-    println!("{}", compact(&line));
+    say!("{}", compact(&line));
 }
 
 /// A folder that goes with the process.

@@ -1,19 +1,21 @@
 //! `mainspring cancel`: calling an execution off.
 
-use std::time::Duration;
-
 use clap::Args;
 use mainspring_engine::{EngineError, Reach, home::Home, inbox};
 use mainspring_kernel::{input::Input, json::compact, key::ExecutionKey, value::Value};
 use mainspring_store::{Store, sqlite::SqliteStore};
 
-use super::follow::{Gates, follow};
+use super::{
+    follow::{From, Gates, follow},
+    resume::leave,
+    run::taken_in,
+};
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
     naming::{block_on, engine, find, look},
-    place,
-    terminal::Terminal,
+    place, runner,
+    terminal::{Terminal, say},
 };
 
 /// Cancel an execution.
@@ -42,17 +44,14 @@ pub(crate) fn cancel(cancel: &Cancel, global: &Global, terminal: &Terminal) -> R
     }
     block_on(async {
         let engine = engine(global, Reach::named()).await?;
+        let before = runner::standing(&engine, row.key, |_, _| ())?;
         engine.cancel(row.key, &cancel.reason, &by).await?;
         engine.attend(row.key);
-        let exit = follow(&engine, row.key, Gates::Ask, global, terminal).await;
-        engine.drain().await;
-        exit
+        let from = From::Frame(before.next_sequence);
+        let exit = follow(&engine, row.key, Gates::Ask, from, global, terminal).await;
+        leave(&engine, exit, terminal).await
     })
 }
-
-/// How often it is looked whether a letter was taken.
-const LOOK: Duration = Duration::from_millis(50);
-const LOOKS: u32 = 200;
 
 /// Posts an input to the process that holds the folder, and waits until it was taken in.
 pub(crate) fn hand_over(
@@ -65,26 +64,17 @@ pub(crate) fn hand_over(
 ) -> Result<Exit, Refusal> {
     let store = SqliteStore::open(&home.journal()).map_err(EngineError::from)?;
     inbox::post(&store, home, key, id.clone(), input)?;
-    let waits = || -> Result<bool, Refusal> {
-        let letters =
-            store.inbox(mainspring_engine::request::PARTITION, 0, usize::MAX >> 1).map_err(EngineError::from)?;
-        Ok(letters.iter().any(|arrived| arrived.letter.execution == key && arrived.letter.id == id))
+    let gone = || -> Result<Option<()>, EngineError> {
+        let letters = store.inbox(mainspring_engine::request::PARTITION, 0, usize::MAX >> 1)?;
+        let waits = letters.iter().any(|arrived| arrived.letter.execution == key && arrived.letter.id == id);
+        Ok((!waits).then_some(()))
     };
-    let taken = block_on(async {
-        let mut again = tokio::time::interval(LOOK);
-        for _ in 0..LOOKS {
-            again.tick().await;
-            if !waits()? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    })?;
+    let taken = taken_in(home, global, gone)?.is_some();
     let pid = home.holder().flatten().map_or("another process".to_string(), |pid| format!("the process {pid}"));
     let words =
         if taken { format!("{pid} has taken it in and goes on") } else { format!("posted; {pid} will take it in") };
     if global.json {
-        println!("{}", compact(&Value::map([("ok", true.into()), ("taken", taken.into())])));
+        say!("{}", compact(&Value::map([("ok", true.into()), ("taken", taken.into())])));
     } else {
         terminal.remark(&words);
     }

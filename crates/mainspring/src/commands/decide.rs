@@ -6,14 +6,15 @@ use mainspring_kernel::{input::Input, instance::Instance, plan::Decision, state:
 
 use super::{
     cancel::hand_over,
-    follow::{Gates, follow, show_items, who},
+    follow::{From, Gates, follow, show_items, who},
+    resume::leave,
 };
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
     naming::{block_on, engine, find, look},
-    place,
-    terminal::{Terminal, bold, printable},
+    place, runner,
+    terminal::{Terminal, bold, printable, say},
 };
 
 /// Approve.
@@ -83,14 +84,14 @@ fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> 
     block_on(async {
         let engine = engine(global, Reach::named()).await?;
         engine.attend(row.key);
+        let before = runner::standing(&engine, row.key, |_, _| ())?;
         let taken = engine.decide(row.key, instance, gate, decision, &by, reason).await?;
-        let exit = if taken {
-            follow(&engine, row.key, Gates::Ask, global, terminal).await
-        } else {
-            Err(Refusal::contract("not_open", "the gate was decided meanwhile"))
+        let from = From::Frame(before.next_sequence);
+        let exit = match taken {
+            true => follow(&engine, row.key, Gates::Ask, from, global, terminal).await,
+            false => Err(Refusal::contract("not_open", "the gate was decided meanwhile")),
         };
-        engine.drain().await;
-        exit
+        leave(&engine, exit, terminal).await
     })
 }
 
@@ -118,7 +119,7 @@ fn open_gate(state: &State, at: &At) -> Result<(Instance, u32), Refusal> {
 
 fn shown(state: &State, instance: &Instance) {
     if let Some(gate) = state.steps.get(instance).and_then(|step| step.gate.as_ref()) {
-        anstream::println!("{}", bold(&printable(&gate.prompt)));
+        say!("{}", bold(&printable(&gate.prompt)));
         show_items(&gate.items);
     }
 }

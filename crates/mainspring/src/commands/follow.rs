@@ -1,6 +1,6 @@
 //! Following an execution to its rest, with what a person or a program wants to see on the way.
 
-use std::io::{BufRead, Write};
+use std::{io::Write, sync::OnceLock};
 
 use mainspring_engine::{Engine, engine::now_ms};
 use mainspring_kernel::{
@@ -12,14 +12,16 @@ use mainspring_kernel::{
     value::Value,
 };
 
+use tokio::sync::{Mutex, mpsc::UnboundedReceiver};
+
 use crate::{
     cli::Global,
     envelope,
     events::{self, Events},
     exit::{self, Exit, Refusal},
     place,
-    runner::{self, Followed, Standing},
-    terminal::{Progress, Terminal, bold, dim, duration, printable, status},
+    runner::{self, Followed, Signals, Standing},
+    terminal::{Progress, Terminal, bold, dim, duration, printable, say, status},
 };
 
 /// How gates are met.
@@ -31,16 +33,32 @@ pub(crate) enum Gates {
     Ask,
 }
 
+/// What of an execution is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum From {
+    /// From a frame on.
+    Frame(u64),
+    /// What is new, and in JSON everything.
+    Now,
+}
+
 /// Follows an execution until it has ended, or nothing but gates is left that nobody here decides.
 pub(crate) async fn follow(
     engine: &Engine,
     key: ExecutionKey,
     gates: Gates,
+    from: From,
     global: &Global,
     terminal: &Terminal,
 ) -> Result<Exit, Refusal> {
+    let mut shown = match from {
+        From::Frame(sequence) => sequence,
+        From::Now if global.json => 0,
+        From::Now => runner::standing(engine, key, |_, _| ())?.next_sequence,
+    };
     loop {
-        let (followed, standing) = to_rest(engine, key, global, terminal).await?;
+        let (followed, standing) = to_rest(engine, key, shown, global, terminal).await?;
+        shown = standing.next_sequence;
         if followed == Followed::Interrupted {
             return interrupted(engine, &standing, global, terminal).await;
         }
@@ -54,6 +72,7 @@ pub(crate) async fn follow(
 async fn to_rest(
     engine: &Engine,
     key: ExecutionKey,
+    shown: u64,
     global: &Global,
     terminal: &Terminal,
 ) -> Result<(Followed, Standing), Refusal> {
@@ -63,10 +82,16 @@ async fn to_rest(
     let plan = from.state.plan.clone();
     let id = name(&from.state);
     let (mut events, mut progress) = (Events::new(&id, &plan), Progress::new(*terminal));
-    let is_first = from.next_sequence <= 1 || global.json;
-    for frame in frames.iter().filter(|_| is_first) {
+    for frame in &frames {
+        let is_new = frame.sequence >= shown;
         for record in &frame.records {
-            show(&mut events, &mut progress, record, frame.now, global);
+            match is_new {
+                true => show(&mut events, &mut progress, record, frame.now, global),
+                false => {
+                    events.of_record(record, frame.now);
+                    progress.remember(&plan, record, frame.now);
+                }
+            }
         }
     }
     let mut tick = tokio::time::interval(REDRAW);
@@ -119,12 +144,17 @@ async fn decide_all(
         let (decision, reason) = match gates {
             Gates::Approve => (Decision::Approve, Value::from("as the owner, with --yes")),
             Gates::Ask if !terminal.can_ask || global.json => return Ok(false),
-            Gates::Ask => match ask(state, &instance)? {
-                Some(decision) => (decision, Value::from("at the terminal")),
-                None => return Ok(false),
+            Gates::Ask => match ask(engine, key, state, &instance).await? {
+                Answer::Decided(decision) => (decision, Value::from("at the terminal")),
+                Answer::Later => return Ok(false),
+                Answer::Elsewhere => return Ok(true),
             },
         };
-        if !engine.decide(key, instance.clone(), gate, decision, &by, reason).await? {
+        let taken = engine.decide(key, instance.clone(), gate, decision, &by, reason).await?;
+        let is_open = engine.state(key)?.open_gates().any(|(open, now)| *open == instance && now.number == gate);
+        if !taken && !is_open {
+            terminal.remark("the gate was decided meanwhile, or its time is over");
+        } else if !taken {
             let message = format!(
                 "the gate `{}` does not take a decision of {by}: {}",
                 instance.name(&state.plan),
@@ -157,24 +187,70 @@ fn names(names: &[String]) -> String {
     if names.is_empty() { "nobody".into() } else { names.join(", ") }
 }
 
-fn ask(state: &State, instance: &Instance) -> Result<Option<Decision>, Refusal> {
-    let Some(gate) = state.steps.get(instance).and_then(|step| step.gate.as_ref()) else { return Ok(None) };
-    anstream::println!("\n  {}", bold(&printable(&gate.prompt)));
+/// What came of a question.
+enum Answer {
+    Decided(Decision),
+    Later,
+    /// The gate is no longer open: somebody else has decided, or nobody in time.
+    Elsewhere,
+}
+
+/// How often it is looked whether a question still stands.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// Asks whoever is at the terminal. The engine goes on meanwhile, and Ctrl-C leaves the gate open.
+async fn ask(engine: &Engine, key: ExecutionKey, state: &State, instance: &Instance) -> Result<Answer, Refusal> {
+    let Some(gate) = state.steps.get(instance).and_then(|step| step.gate.as_ref()) else { return Ok(Answer::Later) };
+    say!("\n  {}", bold(&printable(&gate.prompt)));
     show_items(&gate.items);
-    let mut input = std::io::stdin().lock();
+    let mut signals = Signals::new()?;
+    let mut look = tokio::time::interval(LOOK);
+    prompt();
     loop {
-        anstream::print!("  {} ", bold("[y]es, [n]o, [l]ater?"));
-        let _ = std::io::stdout().flush();
-        let mut answer = String::new();
-        let read = input.read_line(&mut answer).map_err(|error| Refusal::internal("no_answer", error.to_string()))?;
-        match answer.trim() {
-            "y" | "yes" => return Ok(Some(Decision::Approve)),
-            "n" | "no" => return Ok(Some(Decision::Deny)),
-            "l" | "later" => return Ok(None),
-            _ if read == 0 => return Ok(None),
-            _ => {}
+        tokio::select! {
+            () = signals.any() => {
+                say!();
+                return Ok(Answer::Later);
+            }
+            _ = look.tick() => {
+                let now = engine.state(key)?;
+                if !now.open_gates().any(|(open, now)| open == instance && now.number == gate.number) {
+                    say!();
+                    return Ok(Answer::Elsewhere);
+                }
+            }
+            line = typed() => match line.as_deref().map(str::trim) {
+                Some("y" | "yes") => return Ok(Answer::Decided(Decision::Approve)),
+                Some("n" | "no") => return Ok(Answer::Decided(Decision::Deny)),
+                Some("l" | "later") | None => return Ok(Answer::Later),
+                Some(_) => prompt(),
+            },
         }
     }
+}
+
+fn prompt() {
+    let mut out = anstream::stdout().lock();
+    let _ = write!(out, "  {} ", bold("[y]es, [n]o, [l]ater?"));
+    let _ = out.flush();
+}
+
+/// The next line that is typed; nothing once there are no more. One thread reads for the whole process: a second one
+/// would take the other's lines.
+async fn typed() -> Option<String> {
+    static LINES: OnceLock<Mutex<UnboundedReceiver<String>>> = OnceLock::new();
+    let lines = LINES.get_or_init(|| {
+        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
+        std::thread::spawn(move || {
+            for line in std::io::stdin().lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Mutex::new(receiver)
+    });
+    lines.lock().await.recv().await
 }
 
 /// What is approved, as it is bound to the decision.
@@ -182,7 +258,7 @@ pub(crate) fn show_items(items: &Value) {
     let is_empty = matches!(items, Value::Null) || items.as_list().is_some_and(<[Value]>::is_empty);
     if !is_empty {
         for line in printable(&pretty(items)).lines() {
-            anstream::println!("    {line}");
+            say!("    {line}");
         }
     }
 }
@@ -194,7 +270,7 @@ fn conclude(engine: &Engine, standing: &Standing, global: &Global) -> Exit {
         let events = Events::new(&id, &state.plan);
         events.gates(state, engine.key(), state.now).iter().for_each(events::print);
         events::print(&events.finished(state, state.now));
-        println!("{}", compact(&envelope::of_execution(state, trace, engine.key())));
+        say!("{}", compact(&envelope::of_execution(state, trace, engine.key())));
         return exit::of_execution(state);
     }
     summary(state);
@@ -207,26 +283,21 @@ pub(crate) fn summary(state: &State) {
     let word = state.status().name();
     let took = state.start.as_ref().map_or(0, |start| state.ended_at.unwrap_or_else(now_ms).saturating_sub(start.at));
     let note = if state.with_failures { " with failures let through" } else { "" };
-    anstream::println!(
-        "\n{} {}{note} {}",
-        bold(&printable(&id)),
-        status(word),
-        dim(&format!("after {}", duration(took)))
-    );
+    say!("\n{} {}{note} {}", bold(&printable(&id)), status(word), dim(&format!("after {}", duration(took))));
     if let Some(output) =
         state.output().filter(|output| **output != Value::Null && output.as_map().is_none_or(|map| !map.is_empty()))
     {
-        anstream::println!("{}", printable(&pretty(output)));
+        say!("{}", printable(&pretty(output)));
     }
     let error = envelope::error(state);
     if let Some(message) = error.get("message").and_then(Value::as_text) {
         let code = error.get("code").and_then(Value::as_text).unwrap_or_default();
-        anstream::println!("  {}: {}", printable(code), printable(message));
+        say!("  {}: {}", printable(code), printable(message));
     }
     for (instance, gate) in state.open_gates() {
-        anstream::println!("  waits at `{}`: {}", instance.name(&state.plan), printable(&gate.prompt));
+        say!("  waits at `{}`: {}", instance.name(&state.plan), printable(&gate.prompt));
         show_items(&gate.items);
-        anstream::println!("  {}", dim(&format!("mainspring approve {id}    or    mainspring deny {id}")));
+        say!("  {}", dim(&printable(&format!("mainspring approve {id}    or    mainspring deny {id}"))));
     }
 }
 
@@ -242,7 +313,7 @@ async fn interrupted(
     let message = format!("interrupted; nothing is lost: `mainspring resume {id}` goes on");
     if global.json {
         let failure = Refusal::internal("interrupted", message.clone()).failure;
-        println!("{}", compact(&envelope::of_refusal(Some(&id), &failure)));
+        say!("{}", compact(&envelope::of_refusal(Some(&id), &failure)));
     }
     terminal.remark(&message);
     Ok(Exit::Failed)

@@ -9,7 +9,7 @@ use crate::{
     cli::Global,
     exit::{Exit, Refusal},
     naming::look,
-    terminal::{Terminal, bold, dim, duration, printable, status},
+    terminal::{Terminal, bold, dim, duration, printable, say, status},
 };
 
 /// List executions.
@@ -32,11 +32,11 @@ pub(crate) fn list(list: &List, global: &Global, _: &Terminal) -> Result<Exit, R
     let looked = look(global)?;
     let rows = looked.store.executions(&filter, None, list.limit as usize).map_err(EngineError::from)?;
     if global.json {
-        rows.iter().for_each(|row| println!("{}", compact(&row_value(row))));
+        rows.iter().for_each(|row| say!("{}", compact(&row_value(row))));
         return Ok(Exit::Fine);
     }
     if rows.is_empty() {
-        anstream::println!("{}", dim("none"));
+        say!("{}", dim("none"));
     }
     let width = rows.iter().map(|row| row.id.chars().count()).max().unwrap_or(0);
     for row in &rows {
@@ -51,7 +51,7 @@ pub(crate) fn list(list: &List, global: &Global, _: &Terminal) -> Result<Exit, R
             .join(" ");
         let id = printable(&row.id);
         let started = rfc3339(row.started_at);
-        anstream::println!(
+        say!(
             "{}  {}  {workflow}  {}  {took}  {note}",
             bold(&format!("{id:<width$}")),
             status(&word).replace(&word, word.trim_end()) + &" ".repeat(word.len() - word.trim_end().len()),

@@ -9,7 +9,7 @@ use crate::{
     cli::Global,
     draw,
     exit::{Exit, Refusal},
-    terminal::Terminal,
+    terminal::{Terminal, say},
 };
 
 /// Draw a plan.
@@ -48,6 +48,6 @@ pub(crate) fn plan(plan: &Plan, global: &Global, terminal: &Terminal) -> Result<
         Format::Mermaid => draw::mermaid(&compiled.plan),
         Format::Dot => draw::dot(&compiled.plan),
     };
-    anstream::println!("{}", drawing.trim_end());
+    say!("{}", drawing.trim_end());
     Ok(Exit::Fine)
 }

@@ -4,20 +4,21 @@ use std::{
     path::PathBuf,
     process::{Command, Stdio},
     sync::Arc,
+    time::Duration,
 };
 
 use clap::{Args, ValueHint};
-use mainspring_engine::{Engine, EngineError, Reach, Submitted, inbox, request::Request};
+use mainspring_engine::{Engine, EngineError, Reach, Submitted, home::Home, inbox, keys, request::Request};
 use mainspring_kernel::{
     json,
-    key::ExecutionKey,
     plan::Constraints,
     value::{Map, Value},
 };
-use mainspring_store::sqlite::SqliteStore;
+use mainspring_store::{ExecutionRow, Store, sqlite::SqliteStore};
 
 use super::{
-    follow::{Gates, follow},
+    follow::{From, Gates, follow},
+    resume::leave,
     validate::compiled,
 };
 use crate::{
@@ -26,7 +27,7 @@ use crate::{
     exit::{Exit, Refusal},
     naming::{block_on, engine},
     place,
-    terminal::{Terminal, bold, dim},
+    terminal::{Terminal, bold, dim, say},
 };
 
 /// Run a workflow.
@@ -42,7 +43,7 @@ pub(crate) struct Run {
     #[arg(long = "var", value_name = "NAME=VALUE")]
     variables: Vec<String>,
     /// The execution's name, unique in its folder; running it again goes on where it was
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = execution_id)]
     id: Option<String>,
     /// A repeated key gives the first execution
     #[arg(long, value_name = "KEY")]
@@ -54,7 +55,7 @@ pub(crate) struct Run {
     #[arg(long)]
     detach: bool,
     /// Approve every gate, as the owner
-    #[arg(long)]
+    #[arg(long, conflicts_with = "detach")]
     yes: bool,
     /// Steps that may be visited, containers and nested ones included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -77,8 +78,7 @@ pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exi
     block_on(async {
         let engine = engine(global, Reach::named()).await.map_err(|refusal| held(refusal, &run.file))?;
         let exit = attached(&engine, request, run.yes, global, terminal).await;
-        engine.drain().await;
-        exit
+        leave(&engine, exit, terminal).await
     })
 }
 
@@ -103,10 +103,11 @@ async fn attached(
     if !global.json {
         let id = state.start.as_ref().map(|start| start.execution_id.clone()).unwrap_or_default();
         let again = if existed { ", which exists" } else { "" };
-        anstream::println!("{} {}", bold(&title), dim(&format!("{id}{again}")));
+        say!("{} {}", bold(&title), dim(&crate::terminal::printable(&format!("{id}{again}"))));
     }
     let gates = if yes { Gates::Approve } else { Gates::Ask };
-    follow(engine, execution, gates, global, terminal).await
+    let from = if existed { From::Now } else { From::Frame(0) };
+    follow(engine, execution, gates, from, global, terminal).await
 }
 
 fn request(run: &Run, plan: Arc<mainspring_kernel::plan::Plan>) -> Result<Request, Refusal> {
@@ -164,33 +165,91 @@ fn variables(given: &[String]) -> Result<Map, Refusal> {
     Ok(variables)
 }
 
-/// Hands the execution to the process that holds the folder, or to one that is started for it.
+/// A name that other commands can give back: no control characters, not the word for the newest.
+fn execution_id(text: &str) -> Result<String, String> {
+    let is_fine = !text.is_empty() && text.len() <= 200 && !text.chars().any(char::is_control) && text != "last";
+    let mend = "a name has 1 to 200 bytes, no control characters, and is not `last`";
+    if is_fine { Ok(text.to_string()) } else { Err(mend.to_string()) }
+}
+
+/// Hands the execution to the process that holds the folder, or to one that is started for it, and waits until it was
+/// taken in: from then on every command knows it.
 fn detach(request: Request, global: &Global) -> Result<Exit, Refusal> {
     let home = global.home()?;
     home.create()?;
+    let key = keys::load_or_create(&place::key_file(&[home.folder()]))?;
+    home.check_key(&key)?;
     let store = SqliteStore::open(&home.journal()).map_err(EngineError::from)?;
-    let id = request.execution_id.clone();
-    let key: ExecutionKey = inbox::post_start(&store, &home, request)?;
-    if home.holder().is_none() {
-        start_in_background(global)?;
+    let (hash, id) = (request.plan.workflow_hash, request.execution_id.clone());
+    let idempotency = request.idempotency_key.clone().map(|key| (request.plan.name.clone(), key));
+    let existing = |store: &SqliteStore| -> Result<Option<ExecutionRow>, EngineError> {
+        if let Some(row) = id.as_deref().map(|id| store.execution_by_id(id)).transpose()?.flatten() {
+            return Ok(Some(row));
+        }
+        let Some((workflow, key)) = &idempotency else { return Ok(None) };
+        Ok(store.execution_by_idempotency_key(workflow.as_deref(), key)?)
+    };
+    let row = match existing(&store)? {
+        Some(row) => Some(row),
+        None => {
+            let key = inbox::post_start(&store, &home, request)?;
+            taken_in(&home, global, || Ok(store.execution(key)?.or(existing(&store)?)))?
+        }
+    };
+    let row = row.ok_or_else(|| {
+        Refusal::internal("not_taken_in", "posted, and nobody has taken it in yet; `mainspring resume --all` does")
+    })?;
+    if row.workflow_hash != hash.prefixed() {
+        let message = format!("the execution {} was begun with another definition, {}", row.id, row.workflow_hash);
+        return Err(Refusal::contract("hash_mismatch", message));
     }
-    let id = id.unwrap_or_else(|| key.to_string());
     if global.json {
-        println!("{}", json::compact(&Value::map([("executionId", id.into()), ("status", "pending".into())])));
+        let (id, status) = (row.id.as_str().into(), row.status.as_str().into());
+        say!("{}", json::compact(&Value::map([("executionId", id), ("status", status)])));
     } else {
-        anstream::println!("{id}\n{}", dim(&format!("mainspring tail {id}")));
+        let id = crate::terminal::printable(&row.id);
+        say!("{id}\n{}", dim(&format!("mainspring tail {id}")));
     }
     Ok(Exit::Fine)
 }
 
-/// `mainspring resume --all` in a session of its own, so that it outlives this terminal.
-pub(crate) fn start_in_background(global: &Global) -> Result<(), Refusal> {
+/// How often it is looked whether what was posted is taken in, and how many times at the most.
+const LOOK: Duration = Duration::from_millis(50);
+const LOOKS: u32 = 200;
+
+/// Waits until what was posted shows; whoever holds the folder may end at this very moment, so that a process is started
+/// as soon as nobody holds it.
+pub(crate) fn taken_in<T>(
+    home: &Home,
+    global: &Global,
+    shows: impl Fn() -> Result<Option<T>, EngineError>,
+) -> Result<Option<T>, Refusal> {
+    block_on(async {
+        let (mut again, mut started_at) = (tokio::time::interval(LOOK), None);
+        for look in 0..LOOKS {
+            again.tick().await;
+            if let Some(shown) = shows()? {
+                return Ok(Some(shown));
+            }
+            // A process that was started needs a moment until it holds the folder.
+            let may_start = started_at.is_none_or(|started| look - started > 20);
+            if home.holder().is_none() && may_start {
+                start_in_background(global)?;
+                started_at = Some(look);
+            }
+        }
+        Ok(None)
+    })
+}
+
+/// A process for what was posted, in a session of its own, so that it outlives this terminal.
+fn start_in_background(global: &Global) -> Result<(), Refusal> {
     let failed = |error: std::io::Error| {
-        Refusal::internal("not_started", format!("the background process cannot be started: {error}"))
+        Refusal::internal("not_started", format!("`setsid` cannot start the background process: {error}"))
     };
     let this = std::env::current_exe().map_err(failed)?;
     let mut command = Command::new("setsid");
-    command.arg(this).args(["resume", "--all", "--json", "--dir"]).arg(global.home()?.folder());
+    command.arg(this).args(["resume", "--posted", "--json", "--dir"]).arg(global.home()?.folder());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().map_err(failed)?;
     Ok(())

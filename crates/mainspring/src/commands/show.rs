@@ -15,7 +15,7 @@ use crate::{
     envelope,
     exit::{Exit, Refusal},
     naming::{find, look},
-    terminal::{Terminal, bold, dim, duration, printable, sign},
+    terminal::{Terminal, bold, dim, duration, printable, say, sign},
 };
 
 /// Show an execution.
@@ -38,17 +38,17 @@ pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, R
     let read = read.ok_or(EngineError::NoSuchExecution)?;
     let state = read.journal.state;
     if global.json {
-        println!("{}", compact(&envelope::of_execution(&state, &trace, &looked.key)));
+        say!("{}", compact(&envelope::of_execution(&state, &trace, &looked.key)));
         return Ok(Exit::Fine);
     }
     let name = state.plan.name.as_deref().unwrap_or("workflow");
-    anstream::println!("{}  {}", bold(&printable(name)), dim(&state.plan.workflow_hash.prefixed()));
+    say!("{}  {}", bold(&printable(name)), dim(&state.plan.workflow_hash.prefixed()));
     if let Some(start) = &state.start {
         let by = printable(&start.by);
-        anstream::println!("{}", dim(&format!("started {} by {by}, key {}", rfc3339(start.at), row.key)));
+        say!("{}", dim(&format!("started {} by {by}, key {}", rfc3339(start.at), row.key)));
     }
     if let Some(reason) = read.quarantined {
-        anstream::println!("  set aside: {}", printable(&reason));
+        say!("  set aside: {}", printable(&reason));
     }
     for attempt in &trace.attempts {
         show_attempt(attempt, show.verbose);
@@ -67,13 +67,13 @@ fn show_attempt(attempt: &AttemptTrace, verbose: bool) {
         attempt.failure.iter().map(|failure| format!("{}: {}", failure.code, failure.message)).collect();
     words.extend(attempt.note.clone());
     let words = printable(&words.join("; ")).replace('\n', " ");
-    anstream::println!("  {} {}{number}{took}  {words}", sign(attempt.status), printable(&attempt.step));
+    say!("  {} {}{number}{took}  {words}", sign(attempt.status), printable(&attempt.step));
     if verbose {
         let details = attempt.failure.as_ref().map(|failure| &failure.details);
         for (what, value) in [("input", Some(&attempt.input)), ("output", Some(&attempt.output)), ("details", details)]
         {
             if let Some(value) = value.filter(|value| **value != Value::Null) {
-                anstream::println!("      {} {}", dim(what), printable(&compact(value)));
+                say!("      {} {}", dim(what), printable(&compact(value)));
             }
         }
     }

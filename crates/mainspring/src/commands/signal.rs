@@ -6,12 +6,14 @@ use mainspring_kernel::{hash::hex, input::Input, json, value::Value};
 
 use super::{
     cancel::hand_over,
-    follow::{Gates, follow},
+    follow::{From, Gates, follow},
+    resume::leave,
 };
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
     naming::{block_on, engine, find, look},
+    runner,
     terminal::Terminal,
 };
 
@@ -56,14 +58,15 @@ pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> R
     }
     block_on(async {
         let engine = engine(global, Reach::named()).await?;
+        let before = runner::standing(&engine, row.key, |_, _| ())?;
         let taken = engine.signal(row.key, id, signal.name.clone(), payload).await?;
         if !taken {
             terminal.remark("nothing has changed: a signal of this identity came before, or the execution is ending");
         }
         engine.attend(row.key);
-        let exit = follow(&engine, row.key, Gates::Ask, global, terminal).await;
-        engine.drain().await;
-        exit
+        let from = From::Frame(before.next_sequence);
+        let exit = follow(&engine, row.key, Gates::Ask, from, global, terminal).await;
+        leave(&engine, exit, terminal).await
     })
 }
 

@@ -13,7 +13,7 @@ use crate::{
     exit::{self, Exit, Refusal},
     naming::{Looked, block_on, find, look},
     runner::Signals,
-    terminal::{Progress, Terminal},
+    terminal::{Progress, Terminal, say},
 };
 
 /// Follow an execution.
@@ -102,7 +102,7 @@ impl Shown {
                     continue;
                 }
                 match (global.json, event) {
-                    (true, Some(event)) => println!("{}", mainspring_kernel::json::compact(&event)),
+                    (true, Some(event)) => say!("{}", mainspring_kernel::json::compact(&event)),
                     (true, None) => {}
                     (false, _) => self.progress.record(&state.plan, record, frame.now),
                 }
@@ -110,7 +110,7 @@ impl Shown {
         }
         self.next = frames.last().map_or(0, |frame| frame.sequence + 1);
         if global.json && state.ended_at.is_some() {
-            println!("{}", mainspring_kernel::json::compact(&events.finished(&state, state.now)));
+            say!("{}", mainspring_kernel::json::compact(&events.finished(&state, state.now)));
         }
         Ok(state)
     }

@@ -9,7 +9,7 @@ use mainspring_sim::{CaseReport, run_case, scenario};
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
-    terminal::{Terminal, dim, printable, status},
+    terminal::{Terminal, dim, printable, say, status},
 };
 
 /// Run scenarios.
@@ -46,7 +46,7 @@ pub(crate) fn test(test: &Test, global: &Global, _: &Terminal) -> Result<Exit, R
     }
     let failed = cases.iter().filter(|(file, case)| !show(file, &run_case(case), test.verbose, global)).count();
     if !global.json {
-        println!("\n{} passed, {failed} failed", cases.len() - failed);
+        say!("\n{} passed, {failed} failed", cases.len() - failed);
     }
     Ok(if failed == 0 { Exit::Fine } else { Exit::NotSo })
 }
@@ -58,7 +58,7 @@ fn show(file: &Path, report: &CaseReport, verbose: bool, global: &Global) -> boo
         let failures: Vec<Value> = report.failures.iter().map(|failure| failure.as_str().into()).collect();
         let line =
             Value::map([("name", report.name.as_str().into()), ("ok", holds.into()), ("failures", failures.into())]);
-        println!("{}", compact(&line));
+        say!("{}", compact(&line));
         return holds;
     }
     let word = if holds { status("ok") } else { status("failed") };
@@ -67,12 +67,12 @@ fn show(file: &Path, report: &CaseReport, verbose: bool, global: &Global) -> boo
         1 => "one way, ".to_string(),
         ways => format!("{ways} ways, "),
     };
-    anstream::println!("{word}  {}  {}", printable(&report.name), dim(&format!("{ways}{}", file.display())));
+    say!("{word}  {}  {}", printable(&report.name), dim(&format!("{ways}{}", file.display())));
     for failure in &report.failures {
-        anstream::println!("{}", indent(&printable(failure)));
+        say!("{}", indent(&printable(failure)));
     }
     if let Some(mode) = report.modes.first().filter(|_| verbose) {
-        anstream::println!("{}", indent(&printable(&mode.picture)));
+        say!("{}", indent(&printable(&mode.picture)));
     }
     holds
 }

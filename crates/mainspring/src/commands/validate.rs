@@ -14,7 +14,7 @@ use crate::{
     cli::Global,
     envelope,
     exit::{Exit, Refusal},
-    terminal::{Terminal, bold, dim, printable, status},
+    terminal::{Terminal, bold, dim, printable, say, status, tell},
 };
 
 /// Check a definition.
@@ -30,11 +30,11 @@ pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Re
     let Some(compiled) = compiled(&validate.file, global)? else { return Ok(Exit::BadInput) };
     let plan = &compiled.plan;
     if global.json {
-        println!("{}", compact(&envelope::of_plan(plan, &compiled.warnings)));
+        say!("{}", compact(&envelope::of_plan(plan, &compiled.warnings)));
     } else {
         let name = printable(plan.name.as_deref().unwrap_or("workflow"));
         let steps = plan.steps.len();
-        anstream::println!(
+        say!(
             "{} {} {}",
             bold(&name),
             status("ok"),
@@ -62,7 +62,7 @@ pub(crate) fn compiled(file: &Path, global: &Global) -> Result<Option<Compiled>,
         Err(diagnostics) => {
             show(&diagnostics, &source, file);
             if global.json {
-                println!("{}", compact(&envelope::of_diagnostics(&diagnostics)));
+                say!("{}", compact(&envelope::of_diagnostics(&diagnostics)));
             }
             Ok(None)
         }
@@ -72,13 +72,13 @@ pub(crate) fn compiled(file: &Path, global: &Global) -> Result<Option<Compiled>,
 fn show(diagnostics: &[Diagnostic], source: &str, file: &Path) {
     for diagnostic in diagnostics {
         let rendered = diagnostic.render(source);
-        let rendered = rendered.replacen("--> ", &format!("--> {}:", file.display()), 1);
+        let rendered = rendered.replacen("--> ", &format!("--> {}:", printable(&file.display().to_string())), 1);
         let (head, rest) = rendered.split_once('\n').unwrap_or((&rendered, ""));
         let head = if diagnostic.severity == Severity::Error {
             status("failed").replace("failed", head)
         } else {
             status("waiting").replace("waiting", head)
         };
-        anstream::eprintln!("{head}\n{rest}");
+        tell!("{head}\n{rest}");
     }
 }

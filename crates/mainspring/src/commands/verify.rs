@@ -9,7 +9,7 @@ use crate::{
     cli::Global,
     exit::{Exit, Refusal},
     naming::{Looked, find, look},
-    terminal::{Terminal, bold, printable, status},
+    terminal::{Terminal, bold, printable, say, status},
 };
 
 /// Prove journals.
@@ -53,7 +53,7 @@ fn one(looked: &Looked, row: &ExecutionRow, global: &Global) -> Exit {
     };
     let exit = if found.is_ok() { Exit::Fine } else { Exit::NotSo };
     if global.json {
-        println!("{}", compact(&answer(row, &found)));
+        say!("{}", compact(&answer(row, &found)));
         return exit;
     }
     let id = bold(&printable(&row.id));
@@ -62,14 +62,14 @@ fn one(looked: &Looked, row: &ExecutionRow, global: &Global) -> Exit {
             let erased: Vec<_> =
                 verified.erased.iter().map(|(frame, place)| format!("frame {frame}, value {place}")).collect();
             let erased = if erased.is_empty() { String::new() } else { format!("; erased: {}", erased.join("; ")) };
-            anstream::println!(
+            say!(
                 "{id} {}  {} frames in the chain, {} decided again with the same result, head sealed{erased}",
                 status("ok"),
                 verified.frames,
                 verified.decided_again
             );
         }
-        Err(why) => anstream::println!("{id} {}  {}", status("failed"), printable(&why)),
+        Err(why) => say!("{id} {}  {}", status("failed"), printable(&why)),
     }
     exit
 }

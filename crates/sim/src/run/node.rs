@@ -1,6 +1,6 @@
 //! The node's side of a run: what goes into the shard, what comes out of it, and how it dies and comes back.
 
-use mainspring_engine::shard::{Event, Output, Queued, Shard, ShardError, Ticket};
+use mainspring_engine::shard::{Event, Fate, Output, Queued, Shard, ShardError, Ticket};
 use mainspring_kernel::{effect::Attempt, input::Input, instance::Instance};
 use mainspring_store::{Batch, CommitError, Fence, Store, memory::MemoryStore};
 
@@ -176,22 +176,17 @@ impl Run<'_> {
     }
 
     /// Looks after a call that another node has left: one that was never made, one that runs on and will answer, or one
-    /// that was killed. A stop that got lost with the node is said again.
+    /// that was killed.
     fn adopt(&mut self, instance: Instance, attempt: &Attempt) -> Result<(), String> {
         let number = attempt.number;
-        let was_started = match self.world.stage(&instance, number) {
-            Some(Stage::Written) => false,
-            Some(Stage::Killed) => true,
-            Some(Stage::Answered) => return Ok(()),
-            Some(Stage::Out(_)) => {
-                let step = self.mirror.state().steps.get(&instance);
-                let is_stopping = step.is_some_and(|step| step.stopping.is_some());
-                return if is_stopping { self.world.stop(self.now, &instance, number) } else { Ok(()) };
-            }
+        let fate = match self.world.stage(&instance, number) {
+            Some(Stage::Written) => Fate::NeverStarted,
+            Some(Stage::Killed) => Fate::Interrupted,
+            Some(Stage::Answered | Stage::Out(_)) => Fate::RunsOn,
             None => return Err(format!("attempt {number} of `{}` is adopted and never began", attempt.step)),
         };
         let execution = self.setup.key;
-        self.node.handle(self.node_now, Event::Adopted { execution, instance, attempt: number, was_started });
+        self.node.handle(self.node_now, Event::Adopted { execution, instance, attempt: number, fate });
         Ok(())
     }
 
