@@ -45,6 +45,8 @@ pub struct Shard {
     adopting: BTreeSet<(ExecutionKey, Instance, u32)>,
     /// Inputs that nobody sends again, of executions that could not be read.
     kept: BTreeMap<ExecutionKey, Vec<Queued>>,
+    /// What is to be told of commits of which nobody knows yet whether they were written.
+    untold: BTreeMap<ExecutionKey, Vec<Moment>>,
     /// Letters that nobody can take in any more.
     dead_letters: BTreeMap<ExecutionKey, Vec<String>>,
     /// Plans that the store certainly has.
@@ -82,6 +84,7 @@ impl Shard {
             performing: BTreeSet::new(),
             adopting: BTreeSet::new(),
             kept: BTreeMap::new(),
+            untold: BTreeMap::new(),
             dead_letters: BTreeMap::new(),
             plans_stored: BTreeSet::new(),
             flight: None,
@@ -252,6 +255,9 @@ impl Shard {
         let Some(Cell::Loading(waiting)) = self.cells.remove(&execution) else { return };
         match answer {
             LoadAnswer::Journal(journal) => {
+                let untold = self.untold.remove(&execution).unwrap_or_default();
+                let written = untold.into_iter().filter(|moment| moment.sequence <= journal.head.sequence);
+                self.outputs.extend(written.map(|moment| Output::Tell(Arc::new(moment))));
                 self.cells.insert(execution, Cell::loaded(*journal));
                 self.go_on(now, execution);
                 for queued in waiting {

@@ -91,6 +91,7 @@ impl Shard {
             }
             Err(CommitError::Unknown(_)) => {
                 for passenger in flight.passengers {
+                    self.untold.entry(passenger.execution).or_default().extend(passenger.moments);
                     self.reload(passenger.execution, passenger.queued);
                 }
             }

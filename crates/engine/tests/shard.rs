@@ -1,0 +1,284 @@
+//! The shard at the edges: long turns, lost commits, taken names, journals that cannot be read, nodes that come late.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use mainspring_engine::{
+    load::Loader,
+    request::{PARTITION, Request, row},
+    shard::{Event, Fate, Keys, LoadAnswer, Output, Queued, Reply, Shard, Submission, Ticket},
+};
+use mainspring_kernel::{
+    apply::apply,
+    decide::decide,
+    definition::{Syntax, compile, read},
+    effect::Outcome,
+    input::Input,
+    instance::Instance,
+    key::ExecutionKey,
+    plan::Plan,
+    record::Record,
+    state::{ExecutionStatus, State, Status},
+    value::Value,
+};
+use mainspring_store::{Answer, Batch, CommitError, Fence, Refusal, Store, memory::MemoryStore};
+
+const START: u64 = 1_767_225_600_000;
+const ONE: &str = r#"{"steps":[{"type":"bash","id":"a","command":"true"}]}"#;
+
+fn plan(text: &str) -> Arc<Plan> {
+    Arc::new(compile(&read(text.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan)
+}
+
+/// A shard whose commits and loads are answered by hand.
+struct Bench {
+    store: Arc<MemoryStore>,
+    shard: Shard,
+    loader: Loader,
+    key: ExecutionKey,
+    now: u64,
+    commits: VecDeque<(u64, Batch)>,
+    loads: u32,
+    performed: Vec<u32>,
+    adopts: Vec<(Instance, u32)>,
+    replies: Vec<(Ticket, Reply)>,
+    told: Vec<u64>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self::on(Arc::new(MemoryStore::default()), START)
+    }
+
+    /// A node that comes to a store at a time.
+    fn on(store: Arc<MemoryStore>, now: u64) -> Self {
+        let epoch = store.claim(PARTITION, "test").unwrap();
+        let shard = Shard::new(Fence { partition: PARTITION, epoch }, Keys { sealing: [1; 32], salting: [2; 32] });
+        let loader = Loader::new(store.clone(), [1; 32]);
+        let key = ExecutionKey::new(START, *b"0123456789");
+        let (commits, performed, adopts) = (VecDeque::new(), Vec::new(), Vec::new());
+        let (replies, told) = (Vec::new(), Vec::new());
+        Self { store, shard, loader, key, now, commits, loads: 0, performed, adopts, replies, told }
+    }
+
+    fn submit(&mut self, plan: &Arc<Plan>) {
+        let mut request = Request::new(plan.clone(), "me");
+        (request.bounds.max_steps, request.bounds.max_parallel) = (Some(100_000), Some(10_000));
+        let stored_plan = request.stored_plan.clone();
+        let start = request.start(self.key);
+        let row = row(self.key, &start, plan, self.now);
+        let (execution, plan, start, ticket) = (self.key, plan.clone(), Box::new(start), Some(Ticket(1)));
+        let submission = Submission { execution, plan, stored_plan, start, row, letter: None, ticket };
+        self.handle(Event::Submit(Box::new(submission)));
+    }
+
+    fn take(&mut self, input: Input, ticket: Option<u64>) {
+        self.handle(Event::Take(self.key, Queued { input, letter: None, ticket: ticket.map(Ticket) }));
+    }
+
+    fn handle(&mut self, event: Event) {
+        self.shard.handle(self.now, event);
+        self.shard.flush();
+        while let Some(output) = self.shard.next_output() {
+            match output {
+                Output::Commit { flight, batch } => self.commits.push_back((flight, batch)),
+                Output::Load(_) => self.loads += 1,
+                Output::Perform { attempt, .. } => self.performed.push(attempt.number),
+                Output::Adopt { instance, attempt, .. } => self.adopts.push((instance, attempt.number)),
+                Output::Reply(ticket, reply) => self.replies.push((ticket, reply)),
+                Output::Tell(moment) => self.told.push(moment.sequence),
+                Output::Stop { .. } | Output::Forget { .. } => {}
+                other => panic!("unexpected: {other:?}"),
+            }
+        }
+    }
+
+    fn commit_all(&mut self) {
+        while let Some((flight, batch)) = self.commits.pop_front() {
+            let answer = self.store.commit(&batch);
+            self.handle(Event::Committed { flight, answer });
+        }
+    }
+
+    /// The next commit is written or not, and nobody is told which.
+    fn commit_unknown(&mut self, is_written: bool) {
+        let (flight, batch) = self.commits.pop_front().expect("a commit");
+        if is_written {
+            self.store.commit(&batch).unwrap();
+        }
+        self.handle(Event::Committed { flight, answer: Err(CommitError::Unknown("?".into())) });
+    }
+
+    fn load(&mut self) {
+        let answer = self.loader.load(self.key);
+        self.answer_load(answer);
+    }
+
+    fn answer_load(&mut self, answer: LoadAnswer) {
+        self.loads = self.loads.checked_sub(1).expect("a load");
+        self.handle(Event::Loaded(self.key, Box::new(answer)));
+    }
+
+    fn look(&mut self) {
+        let due = self.store.due(PARTITION, self.now, 100).unwrap();
+        self.handle(Event::Due(due));
+    }
+
+    fn adopt_all(&mut self, fate: Fate) {
+        for (instance, attempt) in std::mem::take(&mut self.adopts) {
+            let execution = self.key;
+            self.handle(Event::Adopted { execution, instance, attempt, fate });
+        }
+    }
+
+    fn state(&self) -> State {
+        self.loader.journal(self.key).unwrap().unwrap().journal.state
+    }
+}
+
+fn signal() -> Input {
+    Input::Signal { id: "i".into(), name: "n".into(), payload: Value::Null }
+}
+
+/// Exactly as many records as a frame takes, and nothing after them: the rest that is asked for is nothing.
+#[test]
+fn a_turn_that_ends_at_the_bound_has_ended() {
+    for skipped in 4_088..4_098 {
+        let mut steps: Vec<String> = (0..skipped)
+            .map(|number| format!(r#"{{"type":"bash","id":"s{number}","command":"true","when":false}}"#))
+            .collect();
+        steps.push(r#"{"type":"approval","id":"ask"}"#.into());
+        let mut bench = Bench::new();
+        bench.submit(&plan(&format!(r#"{{"steps":[{}]}}"#, steps.join(","))));
+        bench.commit_all();
+        assert_eq!(bench.state().status(), ExecutionStatus::WaitingApproval, "{skipped}");
+        assert!(!bench.state().is_split);
+    }
+}
+
+#[test]
+fn whoever_asked_of_a_name_that_is_taken_is_answered() {
+    let mut bench = Bench::new();
+    bench.submit(&plan(ONE));
+    bench.take(Input::Cancel { reason: "c".into(), by: "me".into() }, Some(2));
+    let (flight, _) = bench.commits.pop_front().unwrap();
+    let answer = Ok(vec![Answer::Refused(Refusal::IdTaken(ExecutionKey([9; 16])))]);
+    bench.handle(Event::Committed { flight, answer });
+    bench.commit_all();
+    assert_eq!(bench.replies.len(), 2);
+}
+
+#[test]
+fn an_attempt_is_adopted_once_however_often_its_journal_is_read() {
+    let mut bench = Bench::new();
+    bench.submit(&plan(ONE));
+    bench.commit_unknown(true);
+    bench.load();
+    bench.take(signal(), None);
+    bench.commit_unknown(false);
+    bench.load();
+    bench.commit_all();
+    bench.adopt_all(Fate::NeverStarted);
+    bench.commit_all();
+    assert_eq!(bench.performed, [1]);
+}
+
+#[test]
+fn a_receipt_outlives_a_journal_that_cannot_be_read() {
+    let mut bench = Bench::new();
+    bench.submit(&plan(ONE));
+    bench.commit_all();
+    bench.take(signal(), None);
+    bench.commit_unknown(false);
+    let outcome = Outcome::Done(Value::Null);
+    bench.take(Input::Receipt { instance: Instance::of_step(0), attempt: 1, outcome }, None);
+    bench.answer_load(LoadAnswer::Unavailable("the disk is busy".into()));
+    bench.now += 2_000;
+    bench.handle(Event::Wake);
+    bench.load();
+    bench.commit_all();
+    assert_eq!(bench.state().status(), ExecutionStatus::Completed);
+    assert_eq!(bench.performed, [1]);
+}
+
+/// A node that was down for longer than a step may take does not call the interruption a timeout.
+#[test]
+fn an_interruption_is_no_timeout_however_late_it_is_found() {
+    let store = Arc::new(MemoryStore::default());
+    let mut bench = Bench::on(store.clone(), START);
+    let step = r#"{"type":"bash","id":"a","command":"true","onInterrupted":"fail","retry":{"maxAttempts":3}}"#;
+    bench.submit(&plan(&format!(r#"{{"steps":[{step}]}}"#)));
+    bench.commit_all();
+    let mut bench = Bench::on(store, START + 600_000);
+    bench.look();
+    bench.load();
+    bench.commit_all();
+    bench.adopt_all(Fate::Interrupted);
+    bench.commit_all();
+    let state = bench.state();
+    let step = &state.steps[&Instance::of_step(0)];
+    assert_eq!((step.status, step.attempt), (Status::Failed, 1));
+    assert_eq!(step.failure.as_ref().map(|failure| failure.code.as_str()), Some("interrupted"));
+    assert_eq!(bench.performed, Vec::<u32>::new());
+}
+
+/// An attempt that runs on elsewhere is out of time like any other.
+#[test]
+fn what_runs_on_is_still_out_of_time() {
+    let store = Arc::new(MemoryStore::default());
+    let mut bench = Bench::on(store.clone(), START);
+    bench.submit(&plan(ONE));
+    bench.commit_all();
+    let mut bench = Bench::on(store, START + 600_000);
+    bench.look();
+    bench.load();
+    bench.adopt_all(Fate::RunsOn);
+    bench.handle(Event::Wake);
+    bench.commit_all();
+    assert!(bench.state().steps[&Instance::of_step(0)].stopping.is_some());
+}
+
+#[test]
+fn watchers_see_a_frame_whose_commit_was_unknown() {
+    for is_written in [true, false] {
+        let mut bench = Bench::new();
+        bench.submit(&plan(r#"{"steps":[{"type":"signal","id":"s","signal":"n"}]}"#));
+        bench.commit_all();
+        bench.take(signal(), None);
+        bench.load();
+        bench.commit_unknown(is_written);
+        bench.load();
+        bench.commit_all();
+        assert_eq!(bench.told, [0, 1], "{is_written}");
+        assert_eq!(bench.state().status(), ExecutionStatus::Completed);
+    }
+}
+
+/// Records in a store are what anybody may have written there: they are looked at before they are believed.
+#[test]
+fn a_stored_branch_that_the_step_does_not_have_is_illegal() {
+    let text = r#"{"steps":[{"type":"conditional","id":"c","condition":true,"then":[]},{"type":"approval","id":"a"}]}"#;
+    let plan = plan(text);
+    let key = ExecutionKey([3; 16]);
+    let mut state = State::new(key, plan.clone());
+    let start = Request::new(plan, "me").start(key);
+    let turn = decide(&mut state.clone(), &Input::Start(Box::new(start)), START).unwrap();
+    for record in turn.records.iter().take(2) {
+        apply(&mut state, record, START).unwrap();
+    }
+    for block in [0, 2, 4_000_000] {
+        let record = Record::BranchTaken { instance: Instance::of_step(0), block: Some(block) };
+        assert!(apply(&mut state, &record, START).is_err(), "{block}");
+    }
+}
+
+/// With the square of the branches as work, this would not end.
+#[test]
+fn a_wide_parallel_takes_linear_time() {
+    let steps: Vec<String> =
+        (0..50_000).map(|number| format!(r#"{{"type":"bash","id":"s{number}","command":"true"}}"#)).collect();
+    let text = format!(r#"{{"steps":[{{"type":"parallel","id":"p","steps":[{}]}}]}}"#, steps.join(","));
+    let mut bench = Bench::new();
+    bench.submit(&plan(&text));
+    bench.commit_all();
+    assert_eq!(bench.performed.len(), 10_000);
+}
