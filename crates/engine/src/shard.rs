@@ -20,7 +20,6 @@ use mainspring_kernel::{
     input::{Input, Timer},
     instance::Instance,
     key::ExecutionKey,
-    plan::Plan,
     value::Value,
 };
 use mainspring_store::{Fence, StoredPlan};
@@ -99,7 +98,7 @@ impl Shard {
             Event::Submit(submission) => self.submit(now, *submission),
             Event::Take(execution, queued) => self.take(now, execution, queued),
             Event::Loaded(execution, answer) => self.loaded(now, execution, *answer),
-            Event::Committed { flight, answer } => self.committed(now, flight, answer),
+            Event::Committed { flight, answer } => self.committed(flight, answer),
             Event::Adopted { execution, instance, attempt, fate } => {
                 self.adopted(now, execution, instance, attempt, fate);
             }
@@ -128,11 +127,6 @@ impl Shard {
     /// Whether inputs wait for a journal that is being read.
     pub fn has_waiting(&self) -> bool {
         self.cells.values().any(|cell| matches!(cell, Cell::Loading(waiting) if !waiting.is_empty()))
-    }
-
-    /// Whether nothing is in memory, on its way or waiting.
-    pub fn is_idle(&self) -> bool {
-        self.cells.is_empty() && self.flight.is_none() && self.outputs.is_empty()
     }
 
     fn submit(&mut self, now: u64, submission: Submission) {
@@ -181,7 +175,7 @@ impl Shard {
             let salting = self.keys.salting;
             let (stored, hash) = frame.store(&|place| salt(&salting, execution, sequence, place));
             (live.head, live.next_sequence) = (hash, sequence + 1);
-            live.draft.take(stored, hash, frame, queued, turn.actions, &live.state);
+            live.draft.take(stored, frame, queued, turn.actions, &live.state);
         }
         self.dirty.insert(execution);
         self.reschedule(execution, before, after);
@@ -383,14 +377,6 @@ impl Shard {
     fn refuse(&mut self, queued: Vec<Queued>, error: ShardError) {
         let tickets = queued.into_iter().filter_map(|queued| queued.ticket);
         self.outputs.extend(tickets.map(|ticket| Output::Reply(ticket, Err(error.clone()))));
-    }
-
-    /// What a journal, loaded, becomes here.
-    pub fn plan_of(&self, execution: ExecutionKey) -> Option<Arc<Plan>> {
-        match self.cells.get(&execution) {
-            Some(Cell::Live(live)) => Some(live.state.plan.clone()),
-            _ => None,
-        }
     }
 }
 

@@ -133,7 +133,6 @@ impl Draft {
     pub(super) fn take(
         &mut self,
         stored: StoredFrame,
-        _hash: Hash,
         frame: Frame,
         queued: Queued,
         actions: Vec<Action>,

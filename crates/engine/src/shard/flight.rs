@@ -70,14 +70,14 @@ impl Shard {
         self.flight = Some(Flight { id: self.flights, passengers, batch });
     }
 
-    pub(super) fn committed(&mut self, now: u64, id: u64, answer: Result<Vec<Answer>, CommitError>) {
+    pub(super) fn committed(&mut self, id: u64, answer: Result<Vec<Answer>, CommitError>) {
         let Some(flight) = self.flight.take_if(|flight| flight.id == id) else { return };
         match answer {
             Ok(answers) => {
                 for ((passenger, part), answer) in flight.passengers.into_iter().zip(flight.batch.parts).zip(answers) {
                     match answer {
                         Answer::Durable => self.durable(passenger, part),
-                        Answer::Refused(refusal) => self.refused(now, passenger, refusal),
+                        Answer::Refused(refusal) => self.refused(passenger, refusal),
                     }
                 }
             }
@@ -127,7 +127,7 @@ impl Shard {
         }
     }
 
-    fn refused(&mut self, _now: u64, passenger: Passenger, refusal: Refusal) {
+    fn refused(&mut self, passenger: Passenger, refusal: Refusal) {
         let execution = passenger.execution;
         match refusal {
             Refusal::IdTaken(other) | Refusal::IdempotencyKeyTaken(other) => {
