@@ -5,11 +5,13 @@ use alloc::{format, string::String};
 use crate::{
     input::Timer,
     instance::{Instance, Scope},
-    plan::{OnError, Work},
-    record::{Payload, Record},
-    state::{GateState, ScopeState, Signal, Started, State, Status, StepState},
+    plan::Work,
+    record::{FailureFate, Fault, Payload, Record},
+    state::{GateState, Signal, Started, State, Status, StepState},
     value::Value,
 };
+
+mod blocks;
 
 /// A record that cannot follow on its state: stored data that is not ours, or a fault of decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +30,7 @@ pub fn next_status(status: Status, record: &Record) -> Option<Status> {
         (Pending, Record::StepFailed { .. }) => Failed,
 
         (Running, Record::BranchTaken { .. }) => Running,
+        (Running, Record::RoundStarted { .. } | Record::RoundEnded { .. }) => Running,
         (Running, Record::WaitStarted { .. }) => Waiting,
         (Running, Record::GateOpened { .. }) => WaitingApproval,
 
@@ -77,6 +80,7 @@ fn illegal(state: &State, record: &Record, why: &str) -> Illegal {
 fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal> {
     match record {
         Record::Started { .. } => start(state, record),
+        Record::LineageSet { lineage } => state.lineage = lineage.clone(),
         Record::SignalKept { id, name, payload } => {
             state.signals_seen.insert(id.clone());
             let payload = known(state, payload);
@@ -98,6 +102,12 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal>
             state.timers.clear();
             state.signals.clear();
             state.ended_at = Some(state.now);
+        }
+        Record::FailureBoundReached { fault } => {
+            state.bound_reached = Some(fault.clone());
+            if let Some(root) = state.scopes.get_mut(&Scope::root()) {
+                root.is_doomed = true;
+            }
         }
         // Who asked is for the trace; what follows from it has its own record.
         Record::CancelRequested { .. } | Record::TurnSplit | Record::TurnJoined => {}
@@ -127,7 +137,7 @@ fn start(state: &mut State, record: &Record) {
         workspace: context.get("workspace").and_then(Value::as_text).map(Into::into),
     });
     set_deadline(state, *deadline);
-    open_scope(state, Scope::root());
+    blocks::open(state, Scope::root());
 }
 
 fn set_deadline(state: &mut State, deadline: Option<u64>) {
@@ -139,7 +149,8 @@ fn set_deadline(state: &mut State, deadline: Option<u64>) {
 }
 
 fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Result<(), Illegal> {
-    if state.plan.steps.len() <= instance.step as usize || !instance.rounds.is_empty() {
+    let is_in_plan = (instance.step as usize) < state.plan.steps.len();
+    if !is_in_plan || instance.rounds.len() != state.plan.loop_depth(instance.step) {
         return Err(illegal(state, record, "in this plan"));
     }
     let status = state.steps.get(instance).map_or(Status::Pending, |step| step.status);
@@ -147,27 +158,44 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
     let Some(next) = next_status(status, record).filter(|_| state.scopes.contains_key(&scope)) else {
         return Err(illegal(state, record, &format!("where the step is {}", status.name())));
     };
-    if let Record::BranchTaken { block: Some(block), .. } = record {
-        let leads_there = state.plan.step(instance.step).work.branches().iter().any(|(_, inner)| inner == block);
-        if !leads_there || state.scopes.contains_key(&Scope::inside(instance, *block)) {
-            return Err(illegal(state, record, "for this block"));
-        }
-    }
+    check_block(state, instance, record)?;
     let now = state.now;
     let mut step = state.steps.remove(instance).unwrap_or_else(|| pending(now));
     settle_timers(state, instance, &step, record);
     step.status = next;
     change(state, instance, &mut step, record);
     if status == Status::Pending {
-        begin_in_scope(state, &scope, instance, next);
+        step.is_cleanup = state.scopes.get(&scope).is_some_and(|here| here.is_doomed);
+        blocks::begin_step(state, &scope, instance, next);
     }
     if next.is_final() {
         step.ended_at = Some(now);
-        end_in_scope(state, &scope, instance, &step, status);
+        blocks::end_step(state, &scope, instance, &step, status);
     }
     track(state, instance, &step, record);
     state.steps.insert(instance.clone(), step);
     Ok(())
+}
+
+/// Whether what a record opens or closes inside its step can be opened or closed.
+fn check_block(state: &State, instance: &Instance, record: &Record) -> Result<(), Illegal> {
+    let work = &state.plan.step(instance.step).work;
+    let is_legal = match (record, work) {
+        (Record::BranchTaken { block: Some(block), .. }, _) => {
+            work.branches().iter().any(|(_, inner)| inner == block)
+                && !state.scopes.contains_key(&Scope::inside(instance, *block))
+        }
+        (Record::RoundStarted { round, .. }, Work::Loop(_)) => state
+            .loops
+            .get(instance)
+            .is_some_and(|rounds| rounds.begun == *round && rounds.count.is_none_or(|count| *round < count)),
+        (Record::RoundEnded { round, .. }, Work::Loop(of)) => {
+            state.scopes.get(&Scope::of_round(instance, of.block, *round)).is_some_and(|scope| scope.open == 0)
+        }
+        (Record::RoundStarted { .. } | Record::RoundEnded { .. }, _) => false,
+        _ => true,
+    };
+    if is_legal { Ok(()) } else { Err(illegal(state, record, "for this block")) }
 }
 
 fn pending(now: u64) -> StepState {
@@ -179,6 +207,8 @@ fn pending(now: u64) -> StepState {
         output: Value::Null,
         failure: None,
         let_through: false,
+        is_handled: false,
+        is_cleanup: false,
         stopping: None,
         timeout_at: None,
         wake_at: None,
@@ -198,8 +228,11 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
             step.intent = *intent;
             step.input = known(state, input);
         }
-        Record::BranchTaken { block: Some(block), .. } => open_scope(state, Scope::inside(instance, *block)),
+        Record::BranchTaken { block: Some(block), .. } => blocks::open(state, Scope::inside(instance, *block)),
+        Record::RoundStarted { round, .. } => blocks::begin_round(state, instance, *round),
+        Record::RoundEnded { round, .. } => blocks::end_round(state, instance, *round),
         Record::AttemptStarted { attempt, timeout_at, .. } => {
+            state.calls = state.calls.saturating_add(1);
             (step.attempt, step.timeout_at, step.stopping, step.wake_at) = (*attempt, *timeout_at, None, None);
             step.handed_out_at = state.now;
         }
@@ -218,19 +251,31 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
                 state.outputs.insert(name.clone(), step.output.clone());
             }
         }
-        Record::StepFailed { fault, let_through, .. } => {
+        Record::StepFailed { fault, fate, .. } => {
             state.has_erased |= fault.text == Payload::Erased;
-            state.with_failures |= *let_through;
-            (step.failure, step.let_through) = (Some(fault.failure()), *let_through);
+            state.with_failures |= *fate == FailureFate::LetThrough;
+            (step.let_through, step.is_handled) = (*fate == FailureFate::LetThrough, *fate == FailureFate::Handled);
+            count_failure(state, instance, step.attempt, fault);
+            step.failure = Some(fault.failure());
         }
         Record::SignalTaken { id, .. } => state.signals.retain(|signal| signal.id != *id),
         _ => {}
     }
-    if matches!(record, Record::StepStarted { .. })
-        && let Work::Parallel { block } = state.plan.step(instance.step).work
-    {
-        open_scope(state, Scope::inside(instance, block));
+    if matches!(record, Record::StepStarted { .. }) {
+        blocks::open_inside(state, instance, &step.input);
     }
+}
+
+/// Containers fail because of what they contain, which is counted already.
+fn count_failure(state: &mut State, instance: &Instance, attempt: u32, fault: &Fault) {
+    let plan = state.plan.clone();
+    let step = plan.step(instance.step);
+    if step.work.is_container() {
+        return;
+    }
+    state.node_failures = state.node_failures.saturating_add(1);
+    let is_exhausted = step.retry.max_attempts > 1 && attempt >= step.retry.max_attempts;
+    state.retries_exhausted += u32::from(is_exhausted && step.retry.wants(&fault.failure()));
 }
 
 fn gate(state: &mut State, record: &Record) -> GateState {
@@ -265,8 +310,14 @@ fn decided(step: &mut StepState, by: Option<&str>, decision: crate::plan::Decisi
 
 /// Takes away the times that the present state of the instance had set and the record ends.
 fn settle_timers(state: &mut State, instance: &Instance, step: &StepState, record: &Record) {
-    let ends_attempt =
-        !matches!(record, Record::BranchTaken { .. } | Record::GateDecided { .. } | Record::SignalTaken { .. });
+    let ends_attempt = !matches!(
+        record,
+        Record::BranchTaken { .. }
+            | Record::GateDecided { .. }
+            | Record::SignalTaken { .. }
+            | Record::RoundStarted { .. }
+            | Record::RoundEnded { .. }
+    );
     if !ends_attempt {
         return;
     }
@@ -290,10 +341,10 @@ fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Reco
     } else {
         state.open_attempts.remove(instance)
     };
-    if matches!(step.status, Status::Retrying | Status::Waiting | Status::WaitingApproval) {
-        state.waits.insert(instance.clone());
-    } else {
-        state.waits.remove(instance);
+    let waits = matches!(step.status, Status::Retrying | Status::Waiting | Status::WaitingApproval);
+    let waited = if waits { !state.waits.insert(instance.clone()) } else { state.waits.remove(instance) };
+    if let Some(scope) = state.scopes.get_mut(&instance.scope(&state.plan)) {
+        scope.waiting = scope.waiting + u32::from(waits) - u32::from(waited);
     }
     let timer = match record {
         Record::AttemptStarted { attempt, timeout_at: Some(at), .. } => {
@@ -305,46 +356,6 @@ fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Reco
         _ => return,
     };
     state.timers.insert(timer);
-}
-
-fn open_scope(state: &mut State, scope: Scope) {
-    let steps = state.plan.block(scope.block).steps.len() as u32;
-    state.scopes.insert(scope, ScopeState { pending: (0..steps).collect(), open: 0, failed: None, is_doomed: false });
-}
-
-fn begin_in_scope(state: &mut State, scope: &Scope, instance: &Instance, next: Status) {
-    let steps = &state.plan.block(scope.block).steps;
-    let place = steps.binary_search(&instance.step).unwrap_or(steps.len()) as u32;
-    if let Some(scope) = state.scopes.get_mut(scope) {
-        scope.pending.remove(&place);
-        scope.open += u32::from(!next.is_final());
-    }
-}
-
-fn end_in_scope(state: &mut State, scope: &Scope, instance: &Instance, step: &StepState, before: Status) {
-    if let Some(scope) = state.scopes.get_mut(scope) {
-        scope.open -= u32::from(before != Status::Pending);
-        if step.status == Status::Failed && !step.let_through && scope.failed.is_none() {
-            scope.failed = Some(instance.clone());
-        }
-    }
-    if step.status == Status::Failed && !step.let_through {
-        doom(state, scope.clone());
-    }
-    for (_, block) in state.plan.step(instance.step).work.branches() {
-        state.scopes.remove(&Scope::inside(instance, block));
-    }
-}
-
-/// A failure that nobody lets through will fail the block, what contains it, and so on outwards.
-fn doom(state: &mut State, mut scope: Scope) {
-    while let Some(here) = state.scopes.get_mut(&scope) {
-        here.is_doomed = true;
-        match scope.owner(&state.plan) {
-            Some(owner) if state.plan.step(owner.step).on_error == OnError::Fail => scope = owner.scope(&state.plan),
-            _ => return,
-        }
-    }
 }
 
 fn known(state: &mut State, payload: &Payload) -> Value {
@@ -395,6 +406,8 @@ mod tests {
             ("skipped", Record::StepSkipped { instance: instance(), reason: SkipReason::ConditionFalse }),
             ("started", Record::StepStarted { instance: instance(), input: null(), intent: None }),
             ("branch", Record::BranchTaken { instance: instance(), block: None }),
+            ("round", Record::RoundStarted { instance: instance(), round: 0 }),
+            ("rounded", Record::RoundEnded { instance: instance(), round: 0 }),
             ("attempt", Record::AttemptStarted { instance: instance(), attempt: 1, timeout_at: None }),
             ("stopping", Record::AttemptStopping { instance: instance(), attempt: 1, reason: StopReason::Timeout }),
             ("retry", Record::AttemptFailed { instance: instance(), attempt: 1, fault: fault(), retry_at: Some(0) }),
@@ -404,7 +417,7 @@ mod tests {
             ("decided", Record::GateDecided { instance: instance(), gate: 1, decision, by, reason }),
             ("taken", Record::SignalTaken { instance: instance(), id: "s".into() }),
             ("completed", Record::StepCompleted { instance: instance(), output: null() }),
-            ("failed", Record::StepFailed { instance: instance(), fault: fault(), let_through: false }),
+            ("failed", Record::StepFailed { instance: instance(), fault: fault(), fate: FailureFate::Fails }),
             ("cancelled", Record::StepCancelled { instance: instance(), reason: "r".into() }),
         ]
     }
@@ -426,7 +439,7 @@ mod tests {
             picture,
             [
                 "pending: skipped>skipped started>running failed>failed",
-                "running: branch>running attempt>running stopping>running retry>retrying again>running wait>waiting gate>waiting_approval taken>running completed>completed failed>failed cancelled>cancelled",
+                "running: branch>running round>running rounded>running attempt>running stopping>running retry>retrying again>running wait>waiting gate>waiting_approval taken>running completed>completed failed>failed cancelled>cancelled",
                 "retrying: attempt>running failed>failed cancelled>cancelled",
                 "waiting: taken>waiting completed>completed failed>failed cancelled>cancelled",
                 "waiting_approval: attempt>running decided>waiting_approval completed>completed failed>failed cancelled>cancelled",

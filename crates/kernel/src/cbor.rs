@@ -231,6 +231,11 @@ impl<'a> Reader<'a> {
         Ok(bool)
     }
 
+    /// Whether a boolean is next.
+    pub fn is_bool(&self) -> bool {
+        matches!(self.peek(), Some(FALSE | TRUE))
+    }
+
     /// Whether null is here; it is taken if so.
     pub fn null(&mut self) -> bool {
         let here = self.peek() == Some(NULL);

@@ -5,40 +5,65 @@
 //! is ready wins over its siblings, and the order of calls does not depend on the order of bookkeeping.
 
 mod begin;
+mod blocks;
+mod children;
+mod edges;
 mod effects;
 mod ending;
+mod evaluations;
 mod gates;
+mod loops;
 mod waits;
+
+pub use children::child_key;
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
+    format,
     vec::Vec,
 };
+use core::cmp::Reverse;
 
 use crate::{
     apply::{Illegal, apply},
     effect::Attempt,
+    evaluation::{Evaluated, Evaluation},
     failure::{Class, Failure},
     input::{Input, Start, Timer},
     instance::{Instance, Scope},
-    limits::TURN_RECORDS_MAX,
-    plan::{OnError, Order, Work},
-    record::{Ending, Fault, Payload, Record},
-    state::{ExecutionStatus, State, Status},
+    key::ExecutionKey,
+    limits::{TURN_BYTES_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX},
+    plan::{OnError, Work},
+    record::{Ending, FailureFate, Fault, Payload, Record},
+    state::{ExecutionStatus, State, Status, View},
     value::{Map, Value},
 };
+use evaluations::Task;
 
 /// The version of what this module decides. It is pinned at the start of an execution; what changes the records that
 /// come of an input changes only behind a higher one.
 pub const DECIDE_VERSION: u32 = 1;
 
+/// How far an input has been taken in.
+#[derive(Debug)]
+pub enum Decided {
+    /// All that follows from it has been decided.
+    Turn(Turn),
+    /// What follows depends on evaluations. The state is half changed until their results are taken in.
+    Paused(Paused),
+}
+
 /// What came of an input.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Turn {
+    /// What evaluations gave, in the order in which they were asked for.
+    pub results: Vec<Evaluated>,
     /// What has happened, in order. None for an input that is stale, repeated or late.
     pub records: Vec<Record>,
     /// What is to be done once the records are durable.
     pub actions: Vec<Action>,
+    /// What other executions are told, in the commit that makes the records durable.
+    pub letters: Vec<Letter>,
 }
 
 /// Something to be done in the world.
@@ -60,32 +85,81 @@ pub enum Action {
     },
 }
 
+/// An input of another execution.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Letter {
+    /// Whose.
+    pub to: ExecutionKey,
+    /// What makes the same letter the same.
+    pub id: alloc::string::String,
+    /// The input.
+    pub input: Input,
+}
+
+/// A turn that waits for evaluations.
+#[derive(Debug)]
+pub struct Paused {
+    agenda: Agenda,
+}
+
+impl Paused {
+    /// What is to be evaluated, in any order and at the same time.
+    pub fn evaluations(&self) -> impl Iterator<Item = &Evaluation> {
+        self.agenda.tasks.iter().map(Task::evaluation)
+    }
+
+    /// Goes on with the results, in the order of [`evaluations`](Self::evaluations).
+    pub fn resume(self, state: &mut State, results: Vec<Evaluated>) -> Result<Decided, Illegal> {
+        let mut decider = Decider { state, agenda: self.agenda };
+        decider.take_results(results)?;
+        decider.finish()
+    }
+}
+
 /// Takes an input in: chooses the records and applies them to the state. An error means that what was chosen cannot
 /// happen, which is a fault of ours: the state is then of no use any more and the execution is to be set aside.
-pub fn decide(state: &mut State, input: &Input, now: u64) -> Result<Turn, Illegal> {
+pub fn decide(state: &mut State, input: &Input, now: u64) -> Result<Decided, Illegal> {
     let now = now.max(state.now);
-    let (dirty, ready, waiting) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
-    let mut turn = Decider { state, now, turn: Turn::default(), dirty, ready, waiting };
-    if turn.state.ended_at.is_some() || turn.state.start.is_none() != matches!(input, Input::Start(_)) {
-        return Ok(turn.turn);
+    if state.ended_at.is_some() || state.start.is_none() != matches!(input, Input::Start(_)) {
+        return Ok(Decided::Turn(Turn::default()));
     }
-    if turn.state.is_split {
-        turn.dirty.extend(turn.state.scopes.keys().cloned());
+    let mut decider = Decider { state, agenda: Agenda::at(now) };
+    if decider.state.is_split {
+        decider.agenda.dirty.extend(decider.state.scopes.keys().cloned());
+        decider.agenda.dirty_loops.extend(decider.state.loops.keys().cloned());
+        for scope in edges::scopes_with_edges(decider.state).cloned().collect::<Vec<_>>() {
+            decider.look_at_all_decidable(&scope);
+        }
     }
-    turn.take_in(input)?;
-    turn.follow()?;
-    if turn.state.is_split && turn.turn.records.is_empty() {
-        turn.record(Record::TurnJoined)?;
-        turn.hold_or_set_deadline()?;
+    decider.take_in(input)?;
+    decider.finish()
+}
+
+/// Takes an input in where somebody answers every evaluation at once.
+pub fn decide_with(
+    state: &mut State,
+    input: &Input,
+    now: u64,
+    mut evaluate: impl FnMut(&[&Evaluation]) -> Vec<Evaluated>,
+) -> Result<Turn, Illegal> {
+    let mut decided = decide(state, input, now)?;
+    loop {
+        match decided {
+            Decided::Turn(turn) => return Ok(turn),
+            Decided::Paused(paused) => {
+                let results = evaluate(&paused.evaluations().collect::<Vec<_>>());
+                decided = paused.resume(state, results)?;
+            }
+        }
     }
-    Ok(turn.turn)
 }
 
 /// The attempt that is out for an instance, as it was handed out: what a node that takes over needs to know.
 pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
     let step = state.steps.get(instance)?;
     let start = state.start.as_ref()?;
-    let Work::Effect { effect, .. } = &state.plan.step(instance.step).work else { return None };
+    let planned = state.plan.step(instance.step);
+    let Work::Effect { effect, .. } = &planned.work else { return None };
     Some(Attempt {
         execution: state.key,
         execution_id: start.execution_id.clone(),
@@ -94,6 +168,7 @@ pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
         effect: effect.clone(),
         params: step.input.clone(),
         intent: step.intent?,
+        key_per_attempt: planned.key_per_attempt,
         handed_out_at: step.handed_out_at,
         workspace: start.workspace.clone(),
     })
@@ -101,17 +176,67 @@ pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
 
 struct Decider<'a> {
     state: &'a mut State,
+    agenda: Agenda,
+}
+
+/// What a turn has done and has yet to look at.
+#[derive(Debug)]
+struct Agenda {
     now: u64,
     turn: Turn,
+    /// Bytes of the values of the turn so far.
+    bytes: usize,
     /// Blocks to look at.
     dirty: BTreeSet<Scope>,
-    /// Effects whose turn has come, in the order of the plan.
-    ready: BTreeSet<Instance>,
-    /// Of each block with such effects: how many there are, and the place of the last.
+    /// Loops to look at.
+    dirty_loops: BTreeSet<Instance>,
+    /// Work that goes out and whose turn has come: the higher priority first, then in the order of the plan.
+    ready: BTreeSet<(Reverse<i32>, Instance)>,
+    /// Of each block with such work: how much there is, and the place of the last.
     waiting: BTreeMap<Scope, (usize, u32)>,
+    /// Places of blocks that go by edges whose last edge was settled in this turn.
+    fresh: BTreeSet<(Scope, u32)>,
+    /// Evaluations whose results are waited for.
+    tasks: Vec<Task>,
+}
+
+impl Agenda {
+    fn at(now: u64) -> Self {
+        Self {
+            now,
+            turn: Turn::default(),
+            bytes: 0,
+            dirty: BTreeSet::new(),
+            dirty_loops: BTreeSet::new(),
+            ready: BTreeSet::new(),
+            waiting: BTreeMap::new(),
+            fresh: BTreeSet::new(),
+            tasks: Vec::new(),
+        }
+    }
+
+    /// Whether the turn is long enough for one frame.
+    fn is_full(&self) -> bool {
+        self.turn.records.len() >= TURN_RECORDS_MAX
+            || self.turn.results.len() >= TURN_RESULTS_MAX
+            || self.bytes >= TURN_BYTES_MAX
+    }
 }
 
 impl Decider<'_> {
+    /// Goes on until nothing more follows, or until something has to be evaluated first.
+    fn finish(mut self) -> Result<Decided, Illegal> {
+        self.follow()?;
+        if !self.agenda.tasks.is_empty() {
+            return Ok(Decided::Paused(Paused { agenda: self.agenda }));
+        }
+        if self.state.is_split && self.agenda.turn.records.is_empty() {
+            self.record(Record::TurnJoined)?;
+            self.hold_or_set_deadline()?;
+        }
+        Ok(Decided::Turn(self.agenda.turn))
+    }
+
     fn take_in(&mut self, input: &Input) -> Result<(), Illegal> {
         match input {
             Input::Start(start) => self.start(start),
@@ -126,7 +251,20 @@ impl Decider<'_> {
         }
     }
 
+    /// What an execution begins with is checked first, if its plan asks for that.
     fn start(&mut self, start: &Start) -> Result<(), Illegal> {
+        match self.state.plan.input_schema.clone() {
+            Some(schema) => self.check_input(start, schema),
+            None => self.begin_with(start, Ok(start.input.clone())),
+        }
+    }
+
+    fn begin_with(&mut self, start: &Start, input: Result<Value, Failure>) -> Result<(), Illegal> {
+        let variables = self.state.plan.variables(&start.variables);
+        let failure = input.as_ref().err().or(variables.as_ref().err()).cloned();
+        let input = input.unwrap_or_else(|_| start.input.clone());
+        let variables = variables.unwrap_or_else(|_| start.variables.clone());
+        let policy = self.policy_of(start);
         let mut context = Map::from([("trigger".into(), start.trigger.clone())]);
         if let Some(workspace) = &start.workspace {
             context.insert("workspace".into(), workspace.as_str().into());
@@ -136,19 +274,29 @@ impl Decider<'_> {
             workflow_hash: start.workflow_hash,
             plan_hash: start.plan_hash,
             decide_version: DECIDE_VERSION,
-            policy: start.policy,
+            policy,
             attempt: start.attempt,
             by: start.by.clone(),
-            input: start.input.clone().into(),
-            variables: start.variables.clone().into(),
+            input: input.into(),
+            variables: variables.into(),
             context: Value::Map(context).into(),
-            deadline: start.policy.timeout_ms.map(|timeout| self.now.saturating_add(timeout)),
-        })
+            deadline: policy.timeout_ms.map(|timeout| self.agenda.now.saturating_add(timeout)),
+        })?;
+        if let Some(lineage) = &start.lineage {
+            self.record(Record::LineageSet { lineage: lineage.clone() })?;
+        }
+        match failure {
+            Some(failure) => {
+                let ending = Ending::Failed { fault: failure.into(), instance: None, stops: false };
+                self.record(Record::EndingBegun { ending })
+            }
+            None => Ok(()),
+        }
     }
 
     /// A timer counts only if the state has set it and its time has come: a repeated one finds nothing.
     fn timer(&mut self, timer: &Timer) -> Result<(), Illegal> {
-        let is_due = self.state.timers.iter().take_while(|(at, _)| *at <= self.now).any(|(_, due)| due == timer);
+        let is_due = self.state.timers.iter().take_while(|(at, _)| *at <= self.agenda.now).any(|(_, due)| due == timer);
         if !is_due {
             return Ok(());
         }
@@ -156,7 +304,7 @@ impl Decider<'_> {
             Timer::Deadline => self.deadline_passed(),
             Timer::Attempt(instance, attempt) => self.attempt_timed_out(instance, *attempt),
             Timer::Retry(instance, attempt) => self.hand_out(instance, *attempt),
-            Timer::Sleep(instance) => self.complete(instance, Value::Null),
+            Timer::Sleep(instance) => self.wait_is_over(instance),
             Timer::Gate(instance, gate) => self.gate_expired(instance, *gate),
         }
     }
@@ -164,16 +312,22 @@ impl Decider<'_> {
     /// What follows until nothing more does.
     fn follow(&mut self) -> Result<(), Illegal> {
         while self.state.ended_at.is_none() {
-            if self.turn.records.len() >= TURN_RECORDS_MAX {
-                return self.record(Record::TurnSplit);
+            let evaluates = !self.agenda.tasks.is_empty();
+            if self.agenda.is_full() {
+                // What is being evaluated is settled in this turn: no frame ends in the midst of it.
+                return if evaluates { Ok(()) } else { self.record(Record::TurnSplit) };
             }
             if self.state.ending.is_some() {
                 if !self.wind_down()? {
                     break;
                 }
-            } else if let Some(scope) = self.dirty.pop_first() {
+            } else if let Some(scope) = self.agenda.dirty.pop_first() {
                 self.consider(&scope)?;
-            } else if let Some(instance) = self.ready.pop_first() {
+            } else if let Some(instance) = self.agenda.dirty_loops.pop_first() {
+                self.consider_loop(&instance)?;
+            } else if evaluates {
+                return Ok(());
+            } else if let Some((_, instance)) = self.agenda.ready.pop_first() {
                 self.no_longer_waits(&instance);
                 self.dispatch(&instance)?;
             } else {
@@ -183,131 +337,57 @@ impl Decider<'_> {
         self.hold_or_set_deadline()
     }
 
-    /// Looks at a block: begins what may begin, or closes it.
-    fn consider(&mut self, scope: &Scope) -> Result<(), Illegal> {
-        let Some(here) = self.state.scopes.get(scope) else { return Ok(()) };
-        if self.is_halted(scope) {
-            if self.call_off_waits(scope)? || self.state.scopes.get(scope).is_none_or(|here| here.open > 0) {
-                return Ok(());
-            }
-            return self.close_halted(scope);
-        }
-        let waiting = self.ready_in(scope);
-        if here.pending.is_empty() && here.open == 0 {
-            return self.close(scope);
-        }
-        match self.state.plan.block(scope.block).order {
-            Order::Sequence if here.open > 0 || waiting > 0 => Ok(()),
-            Order::Sequence => {
-                let first = here.pending.first().copied();
-                first.map_or(Ok(()), |place| self.begin(scope, place))
-            }
-            Order::Parallel => self.begin_branches(scope, waiting),
-        }
-    }
-
-    /// Begins branches as long as there is room. A `return` needs none: it ends everything.
-    fn begin_branches(&mut self, scope: &Scope, waiting: usize) -> Result<(), Illegal> {
-        let plan = self.state.plan.clone();
-        let steps = &plan.block(scope.block).steps;
-        let here = &self.state.scopes[scope];
-        let is_return = |place: &&u32| matches!(plan.step(steps[**place as usize]).work, Work::Return { .. });
-        // Places come up in order: what has come to the door stands before what has not.
-        let from = self.waiting.get(scope).map_or(0, |(_, last)| last + 1);
-        let room = (self.max_parallel() as usize).saturating_sub(here.open as usize + waiting);
-        // Returns stand first, before anything else of the block has begun; later there are none left to find.
-        let first = if here.open == 0 && waiting == 0 { here.pending.iter().find(is_return) } else { None };
-        let next = first.or_else(|| if room == 0 { None } else { here.pending.range(from..).next() });
-        let Some(place) = next.copied() else { return Ok(()) };
-        self.begin(scope, place)?;
-        // One at a time, so that each sees what the one before has changed.
-        self.dirty.insert(scope.clone());
-        Ok(())
-    }
-
-    /// Effects of a block whose turn has come and that are not out yet.
-    fn ready_in(&self, scope: &Scope) -> usize {
-        self.waiting.get(scope).map_or(0, |(count, _)| *count)
-    }
-
-    fn no_longer_waits(&mut self, instance: &Instance) {
-        let scope = instance.scope(&self.state.plan);
-        if let Some((count, _)) = self.waiting.get_mut(&scope) {
-            *count -= 1;
-            if *count == 0 {
-                self.waiting.remove(&scope);
-            }
-        }
-    }
-
-    /// Whether nothing new may start in a block: it, or one around it, is going to fail.
-    fn is_halted(&self, scope: &Scope) -> bool {
-        let mut scope = scope.clone();
-        loop {
-            if self.state.scopes.get(&scope).is_none_or(|here| here.is_doomed) {
-                return true;
-            }
-            match scope.owner(&self.state.plan) {
-                Some(owner) => scope = owner.scope(&self.state.plan),
-                None => return false,
-            }
-        }
-    }
-
-    fn close(&mut self, scope: &Scope) -> Result<(), Illegal> {
-        match scope.owner(&self.state.plan) {
-            Some(owner) => {
-                let output = self.output_of(scope);
-                self.complete(&owner, output)
-            }
-            None => {
-                let output = Value::Map(self.state.outputs.clone()).into();
-                self.record(Record::EndingBegun { ending: Ending::Completed { output } })
-            }
-        }
-    }
-
-    /// A block in which something failed fails what contains it; one that only stands inside such a block is called off.
-    fn close_halted(&mut self, scope: &Scope) -> Result<(), Illegal> {
-        let failed = self.state.scopes.get(scope).and_then(|here| here.failed.clone());
-        let owner = scope.owner(&self.state.plan);
-        match (failed, owner) {
-            (Some(failed), owner) => {
-                let failure = self.state.steps.get(&failed).and_then(|step| step.failure.clone());
-                let failure = failure
-                    .unwrap_or_else(|| Failure::new(Class::Internal, "lost_failure", "a failure without a reason"));
-                match owner {
-                    Some(owner) => self.fail(&owner, failure),
-                    None => {
-                        let ending = Ending::Failed { fault: failure.into(), instance: Some(failed), stops: false };
-                        self.record(Record::EndingBegun { ending })
-                    }
-                }
-            }
-            (None, Some(owner)) => self.call_off(&owner, "sibling_failed"),
-            (None, None) => Ok(()),
-        }
-    }
-
-    /// What a block gives: of branches an object by step, of a sequence the output of its last step.
-    fn output_of(&self, scope: &Scope) -> Value {
-        let block = self.state.plan.block(scope.block);
-        let output = |step: &u32| {
-            self.state.steps.get(&scope.instance(*step)).map(|step| step.output.clone()).unwrap_or_default()
-        };
-        match block.order {
-            Order::Parallel => Value::map(block.steps.iter().map(|step| (self.state.plan.id(*step), output(step)))),
-            Order::Sequence => block.steps.last().map(output).unwrap_or_default(),
-        }
-    }
-
+    /// A step has succeeded; that may be the end of everything.
     fn complete(&mut self, instance: &Instance, output: Value) -> Result<(), Illegal> {
-        self.record(Record::StepCompleted { instance: instance.clone(), output: output.into() })
+        let plan = self.state.plan.clone();
+        let bail = plan.step(instance.step).bail.as_ref();
+        self.record(Record::StepCompleted { instance: instance.clone(), output: output.clone().into() })?;
+        let ending = match bail.map(|bail| bail.holds(&self.view(instance))) {
+            None | Some(Ok(false)) => return Ok(()),
+            Some(Ok(true)) => Ending::Completed { output: output.into() },
+            Some(Err(unreadable)) => {
+                let failure = begin::unreadable_condition(plan.id(instance.step), "bail", &unreadable);
+                Ending::Failed { fault: failure.into(), instance: Some(instance.clone()), stops: false }
+            }
+        };
+        self.record(Record::EndingBegun { ending })
     }
 
     fn fail(&mut self, instance: &Instance, failure: Failure) -> Result<(), Illegal> {
-        let let_through = self.state.plan.step(instance.step).on_error == OnError::Continue;
-        self.record(Record::StepFailed { instance: instance.clone(), fault: failure.into(), let_through })
+        let plan = self.state.plan.clone();
+        let fate = if self.is_handled(instance) {
+            FailureFate::Handled
+        } else if plan.step(instance.step).on_error == OnError::Continue || plan.policy.fail_open {
+            FailureFate::LetThrough
+        } else {
+            FailureFate::Fails
+        };
+        self.record(Record::StepFailed { instance: instance.clone(), fault: failure.into(), fate })?;
+        self.check_failure_bounds()
+    }
+
+    /// Too many failures fail the execution, however each of them was taken.
+    fn check_failure_bounds(&mut self) -> Result<(), Illegal> {
+        let (policy, state) = (self.state.plan.policy, &*self.state);
+        let reached = |bound: Option<u32>, count: u32| bound.filter(|bound| count >= *bound);
+        let (code, message) = if let Some(bound) = reached(policy.max_node_failures, state.node_failures) {
+            (
+                format!("max_node_failures:{bound}"),
+                format!("{} steps have failed, and {bound} is the bound", state.node_failures),
+            )
+        } else if let Some(bound) = reached(policy.max_retries_exhausted, state.retries_exhausted) {
+            let used_up = state.retries_exhausted;
+            (
+                format!("max_retries_exhausted:{bound}"),
+                format!("{used_up} steps have used up their attempts, and {bound} is the bound"),
+            )
+        } else {
+            return Ok(());
+        };
+        if state.bound_reached.is_some() || state.ending.is_some() {
+            return Ok(());
+        }
+        self.record(Record::FailureBoundReached { fault: fault(Class::Policy, &code, message) })
     }
 
     fn call_off(&mut self, instance: &Instance, reason: &str) -> Result<(), Illegal> {
@@ -316,33 +396,65 @@ impl Decider<'_> {
 
     /// The only way in which anything changes.
     fn record(&mut self, record: Record) -> Result<(), Illegal> {
-        apply(self.state, &record, self.now)?;
-        match record.instance() {
-            Some(instance) => {
-                self.dirty.insert(instance.scope(&self.state.plan));
-                if matches!(record, Record::StepFailed { let_through: false, .. }) {
-                    self.look_outwards(instance);
-                }
-                let inner = self.state.plan.step(instance.step).work.branches();
-                let inner = inner.into_iter().map(|(_, block)| Scope::inside(instance, block));
-                self.dirty.extend(inner.filter(|scope| self.state.scopes.contains_key(scope)));
+        apply(self.state, &record, self.agenda.now)?;
+        match &record {
+            Record::Started { .. } => {
+                self.agenda.dirty.insert(Scope::root());
+                self.look_at_all_decidable(&Scope::root());
             }
-            None if matches!(record, Record::Started { .. }) => {
-                self.dirty.insert(Scope::root());
-            }
-            None => {}
+            Record::FailureBoundReached { .. } => self.look_everywhere(),
+            Record::Ended { .. } => self.tell_parent(),
+            _ => {}
         }
-        self.turn.records.push(record);
+        if let Some(instance) = record.instance() {
+            self.agenda.dirty.insert(instance.scope(&self.state.plan));
+            if matches!(record, Record::StepFailed { fate: FailureFate::Fails, .. }) {
+                self.look_outwards(instance);
+            }
+            self.look_inside(instance, &record);
+            self.look_along_edges(instance);
+        }
+        self.agenda.turn.records.push(record);
         Ok(())
     }
 
-    /// A failure halts the blocks around it as well.
+    /// What a record opens inside its step is looked at.
+    fn look_inside(&mut self, instance: &Instance, record: &Record) {
+        let work = &self.state.plan.step(instance.step).work;
+        if let Work::Loop(of) = work {
+            if self.state.loops.contains_key(instance) {
+                self.agenda.dirty_loops.insert(instance.clone());
+            }
+            if let Record::RoundStarted { round, .. } = record {
+                self.agenda.dirty.insert(Scope::of_round(instance, of.block, *round));
+            }
+            return;
+        }
+        let inner = work.branches().into_iter().map(|(_, block)| Scope::inside(instance, block));
+        self.agenda.dirty.extend(inner.filter(|scope| self.state.scopes.contains_key(scope)));
+    }
+
+    /// A failure halts the blocks around it as well, and what else runs inside them.
     fn look_outwards(&mut self, instance: &Instance) {
         let mut scope = instance.scope(&self.state.plan);
         while let Some(owner) = scope.owner(&self.state.plan) {
+            if self.state.loops.contains_key(&owner) {
+                self.agenda.dirty_loops.insert(owner.clone());
+                self.look_everywhere();
+            }
             scope = owner.scope(&self.state.plan);
-            self.dirty.insert(scope.clone());
+            self.agenda.dirty.insert(scope.clone());
         }
+    }
+
+    fn look_everywhere(&mut self) {
+        self.agenda.dirty.extend(self.state.scopes.keys().cloned());
+        self.agenda.dirty_loops.extend(self.state.loops.keys().cloned());
+    }
+
+    /// What references mean to an instance.
+    fn view(&self, instance: &Instance) -> View<'_> {
+        View::at(self.state, instance)
     }
 
     fn max_parallel(&self) -> u32 {
@@ -360,9 +472,11 @@ impl Decider<'_> {
         }
         let waits_for_people = self.state.status() == ExecutionStatus::WaitingApproval;
         match (waits_for_people, self.state.deadline, self.state.deadline_held) {
-            (true, Some(at), _) => self.record(Record::DeadlineHeld { remaining_ms: at.saturating_sub(self.now) }),
+            (true, Some(at), _) => {
+                self.record(Record::DeadlineHeld { remaining_ms: at.saturating_sub(self.agenda.now) })
+            }
             (false, None, Some(remaining)) => {
-                self.record(Record::DeadlineSet { at: self.now.saturating_add(remaining) })
+                self.record(Record::DeadlineSet { at: self.agenda.now.saturating_add(remaining) })
             }
             _ => Ok(()),
         }

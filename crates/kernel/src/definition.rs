@@ -4,35 +4,43 @@
 //! against that outline ([`steps`] and what it uses). Both put what they find into one [`report`]. Nothing unknown is
 //! ignored: a key that nobody reads would be a promise that nobody keeps.
 
-use alloc::{
-    format,
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::{format, vec::Vec};
 
 use crate::{
     diagnostic::{self, Diagnostic, Severity},
     document::{Document, Path, Place, Segment},
     hash::Hash,
     json,
-    limits::{DEFINITION_BYTES_MAX, DEPTH_MAX, EXECUTION_STEPS_MAX, PARALLEL_MAX, PLAN_DEPTH_MAX, WAIT_MAX_MS},
-    plan::{Constraints, Plan},
+    limits::{DEFINITION_BYTES_MAX, DEPTH_MAX, PLAN_DEPTH_MAX},
+    plan::Plan,
     value::Value,
     yaml,
 };
+use edges::Edges;
 use outline::Outline;
 use report::{Fields, Report, has_inexact_numbers};
+use root::Root;
 
 mod conditions;
+pub mod edges;
+mod http;
+mod inspector;
 mod kinds;
+mod loops;
 mod nearest;
+mod notation;
 mod outline;
 pub(crate) mod references;
 mod report;
 mod retry;
+mod root;
+mod schemas;
 mod shell;
 mod steps;
 mod work;
+
+pub use inspector::{Complaint, Inspector, Unread};
+pub use notation::Notation;
 
 /// A definition that was accepted.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,15 +73,6 @@ pub const DEFINITION_DEPTH_MAX: usize = 90;
 const _: () = assert!(DEFINITION_DEPTH_MAX + 8 <= DEPTH_MAX, "the stored form of a plan must be readable");
 const _: () = assert!(PLAN_DEPTH_MAX * 2 + 8 < DEFINITION_DEPTH_MAX, "the deepest plan must have room for its data");
 
-/// The keys of a definition in the sequence notation.
-const ROOT_KEYS: [&str; 5] = ["steps", "name", "description", "version", "constraints"];
-
-/// Keys of definitions that are part of the language and not of this build.
-const LATER_ROOT_KEYS: [&str; 7] =
-    ["variables", "inputSchema", "input", "order", "policy", "defaultContext", "outputSchema"];
-
-const CONSTRAINT_KEYS: [&str; 4] = ["allowSelfModification", "maxSteps", "maxParallel", "timeoutMs"];
-
 /// Reads a definition's text. There is one diagnostic at most: what cannot be read has no parts to look at.
 pub fn read(text: &[u8], syntax: Syntax) -> Result<Document, Diagnostic> {
     if text.len() > DEFINITION_BYTES_MAX {
@@ -91,9 +90,15 @@ pub fn read(text: &[u8], syntax: Syntax) -> Result<Document, Diagnostic> {
     Ok(if is_json { json::read(text)? } else { yaml::read(text)? })
 }
 
-/// Compiles a definition, or gives every diagnostic there is, warnings included, in the order of the document.
+/// Compiles a definition, or gives every diagnostic there is, warnings included, in the order of the document. What is
+/// written in other languages is not looked into: see [`compile_with`].
 pub fn compile(document: &Document) -> Result<Compiled, Vec<Diagnostic>> {
-    let mut report = Report::new(document);
+    compile_with(document, &Unread)
+}
+
+/// The same, with somebody who looks into functions and schemas.
+pub fn compile_with(document: &Document, inspector: &dyn Inspector) -> Result<Compiled, Vec<Diagnostic>> {
+    let mut report = Report::new(document, inspector);
     let compiled = definition(document, &mut report);
     let has_errors = report.has_errors();
     let found = report.into_sorted();
@@ -120,70 +125,36 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
     if has_inexact_numbers(&document.value) {
         report.inexact_numbers(&document.value, &Path::root());
     }
-    if let Some((key, notation)) = other_notation(&fields) {
-        let message = format!("this is a definition in the {notation} notation, which is not in this build yet");
-        let mend = "write it as a sequence: {steps: [{type: …}]}";
-        report.error_at_key(diagnostic::NOT_IN_BUILD, &Path::root().key(key), message, mend);
-        return None;
-    }
-    let constraints = root_keys(&fields, report);
-    let outline = Outline::read(steps_of(&fields, report), report);
-    let steps = steps::read(&outline, report);
+    let notation = Notation::of(&document.value);
+    let root = Root::read(notation, &fields, report);
+    let steps = root::steps_of(notation, &fields, report);
+    let mut outline = Outline::read(notation, steps, report);
+    outline.declared = root.declared(&fields);
+    let edges = Edges::read(root.order, &fields, &outline, report);
+    edges::check_needs(&outline, edges.is_some(), report);
+    let steps = steps::read(&outline, edges.as_ref(), report);
+    let output = root::output(&root, &fields, &outline, edges.as_ref(), report);
+    // Edges between steps that could not be read would tell half of the circles.
+    let is_whole = steps.len() == outline.entries.len();
+    let graph = edges.as_ref().filter(|_| is_whole).and_then(|edges| edges::graph(edges, &outline, &steps, report));
     if report.has_errors() {
         return None;
     }
     let normalised = normalised(&document.value, &outline);
     let plan = Plan {
-        name: text_of(&fields, "name"),
-        version: text_of(&fields, "version"),
+        name: root.name,
+        version: root.version,
         workflow_hash: Hash::of(json::canonical(&normalised).as_bytes()),
-        constraints,
-        blocks: outline.blocks,
+        constraints: root.constraints,
+        policy: root.policy,
+        input_schema: root.input_schema,
+        variables: root.variables,
+        default_context: root.default_context,
+        output,
+        blocks: edges::with_graph(outline.blocks, graph),
         steps,
     };
     Some((plan, normalised))
-}
-
-/// The notation that a definition is written in, if it is another one, and the key that tells.
-fn other_notation(fields: &Fields<'_>) -> Option<(&'static str, &'static str)> {
-    if fields.has("nodes") {
-        return Some(("nodes", "graph"));
-    }
-    let steps = fields.get("steps").and_then(Value::as_list).unwrap_or_default();
-    let has = |key| steps.iter().any(|step| step.get(key).is_some());
-    (has("action") && !has("type")).then_some(("steps", "dataflow"))
-}
-
-fn root_keys(fields: &Fields<'_>, report: &mut Report<'_>) -> Constraints {
-    for key in fields.map.keys().map(String::as_str) {
-        if LATER_ROOT_KEYS.contains(&key) {
-            report.later_key(&fields.path, key);
-        } else if !ROOT_KEYS.contains(&key) {
-            report.unknown_key(&fields.path, key, ROOT_KEYS.into_iter());
-        }
-    }
-    for key in ["name", "description", "version"] {
-        report.text(fields, key);
-    }
-    let Some(fields) = report.object(fields, "constraints") else { return Constraints::default() };
-    report.known_keys(&fields, &CONSTRAINT_KEYS);
-    Constraints {
-        max_steps: report.whole_32(&fields, "maxSteps", 1..=EXECUTION_STEPS_MAX),
-        max_parallel: report.whole_32(&fields, "maxParallel", 1..=PARALLEL_MAX),
-        timeout_ms: report.whole(&fields, "timeoutMs", 1..=WAIT_MAX_MS),
-        allow_self_modification: report.bool(&fields, "allowSelfModification").unwrap_or_default(),
-    }
-}
-
-fn steps_of<'a>(fields: &Fields<'a>, report: &mut Report<'_>) -> &'a [Value] {
-    if !fields.has("steps") {
-        report.missing(fields, "steps", "write {steps: [{type: …}]}");
-    }
-    let Some(steps) = report.list(fields, "steps") else { return &[] };
-    if steps.is_empty() {
-        report.error(diagnostic::EMPTY, &fields.path.key("steps"), "`steps` is empty", "give it at least one step");
-    }
-    steps
 }
 
 /// The definition with ids assigned where they are missing, and nothing else changed: defaults are not written into it,
@@ -192,7 +163,7 @@ fn normalised(value: &Value, outline: &Outline<'_>) -> Value {
     let mut value = value.clone();
     for entry in outline.entries.iter().filter(|entry| !entry.has_own_id) {
         if let Some(Value::Map(step)) = part_mut(&mut value, &entry.fields.path) {
-            step.insert("id".into(), entry.id.as_str().into());
+            step.insert(outline.notation.id_key().into(), entry.id.as_str().into());
         }
     }
     value
@@ -213,8 +184,4 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
         (Value::Map(map), _) => map.values().any(|field| is_deeper(field, levels - 1)),
         _ => false,
     }
-}
-
-fn text_of(fields: &Fields<'_>, key: &str) -> Option<String> {
-    fields.get(key).and_then(Value::as_text).map(ToString::to_string)
 }

@@ -51,7 +51,7 @@ impl Severity {
 }
 
 /// Every code and what it means. The list is closed: codes are added, and none changes its meaning.
-pub const CODES: [(&str, &str); 23] = [
+pub const CODES: [(&str, &str); 28] = [
     (UNREADABLE, "the text is no JSON or YAML of ours"),
     (TOO_LARGE, "more steps, deeper blocks, deeper values or longer names than the limits allow"),
     (NOT_IN_BUILD, "a part of the language that this build does not run yet"),
@@ -71,6 +71,11 @@ pub const CODES: [(&str, &str); 23] = [
     (REFERENCE_TO_ITSELF, "a step that refers to itself or to a step around it"),
     (REFERENCE_TO_LATER, "a reference to a step that has not ended by then"),
     (REFERENCE_INTO_PARALLEL, "a reference to a step that runs at the same time"),
+    (REFERENCE_INTO_LOOP, "a reference to one round of a loop from outside of it"),
+    (CYCLE, "steps that wait for each other in a circle"),
+    (BAD_CODE, "a function whose source cannot be read"),
+    (BAD_SCHEMA, "what is no JSON Schema"),
+    (PATH_NOT_IN_SCHEMA, "a path that leaves what a schema says; a warning where the schema allows more"),
     (REFERENCE_IN_SCRIPT, "a reference at a place in a script where no quoted expansion can stand"),
     (MISPLACED_REFERENCE, "a reference where the value has to be written out"),
     (REFERENCE_TO_OUTPUT_VARIABLE, "warning: `@vars` does not hold output variables"),
@@ -115,6 +120,16 @@ pub const REFERENCE_TO_ITSELF: &str = "reference_to_itself";
 pub const REFERENCE_TO_LATER: &str = "reference_to_later";
 /// See [`CODES`].
 pub const REFERENCE_INTO_PARALLEL: &str = "reference_into_parallel";
+/// See [`CODES`].
+pub const REFERENCE_INTO_LOOP: &str = "reference_into_loop";
+/// See [`CODES`].
+pub const CYCLE: &str = "cycle";
+/// See [`CODES`].
+pub const BAD_CODE: &str = "bad_code";
+/// See [`CODES`].
+pub const BAD_SCHEMA: &str = "bad_schema";
+/// See [`CODES`].
+pub const PATH_NOT_IN_SCHEMA: &str = "path_not_in_schema";
 /// See [`CODES`].
 pub const REFERENCE_IN_SCRIPT: &str = "reference_in_script";
 /// See [`CODES`].

@@ -21,6 +21,8 @@ pub struct Attempt {
     pub params: Value,
     /// The identity of the work, the same over all attempts: the idempotency key given to the world.
     pub intent: Hash,
+    /// Whether each attempt is given a key of its own: for services that repeat a stored failure.
+    pub key_per_attempt: bool,
     /// When the attempt was handed out, in milliseconds since 1970.
     pub handed_out_at: u64,
     /// Where the work happens: an absolute path, or nothing if the execution has no workspace.

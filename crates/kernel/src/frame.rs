@@ -11,6 +11,7 @@ use core::fmt;
 
 use crate::{
     cbor::CborError,
+    evaluation::Evaluated,
     hash::Hash,
     input::Input,
     record::Record,
@@ -33,6 +34,8 @@ pub struct Frame {
     pub now: u64,
     /// What was taken in.
     pub input: Input,
+    /// What evaluations gave, in the order in which they were asked for.
+    pub results: Vec<Evaluated>,
     /// What came of it.
     pub records: Vec<Record>,
 }
@@ -66,8 +69,7 @@ impl Frame {
         self.before.write(&mut out);
         self.now.write(&mut out);
         self.input.write(&mut out);
-        // Results of evaluations: none in this build.
-        out.writer.array(0);
+        self.results.write(&mut out);
         self.records.write(&mut out);
         let (frame, values) = out.finish();
         let hash = Hash::of(&frame);
@@ -89,16 +91,14 @@ impl Frame {
         let before = Hash::read(&mut from)?;
         let now = u64::read(&mut from)?;
         let input = Input::read(&mut from)?;
-        if from.reader.array()? != 0 {
-            return Err(from.reader.error("results of evaluations, which this build does not have").into());
-        }
+        let results = Vec::<Evaluated>::read(&mut from)?;
         let records = Vec::<Record>::read(&mut from)?;
         from.finish()?;
         if sequence != stored.sequence {
             let message = alloc::format!("the frame says that it is number {sequence}");
             return Err(FrameError { message });
         }
-        Ok((Self { sequence, before, now, input, records }, Hash::of(&stored.frame)))
+        Ok((Self { sequence, before, now, input, results, records }, Hash::of(&stored.frame)))
     }
 
     /// Places among a stored frame's values that were erased.

@@ -1,8 +1,8 @@
 //! Whatever reaches an execution from outside. This is the one way in.
 
-use alloc::{boxed::Box, string::String};
+use alloc::{boxed::Box, string::String, vec::Vec};
 
-use crate::{effect::Outcome, hash::Hash, instance::Instance, plan::Decision, value::Value};
+use crate::{effect::Outcome, hash::Hash, instance::Instance, key::ExecutionKey, plan::Decision, value::Value};
 
 /// Something for an execution to take in, once.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,6 +76,41 @@ pub struct Start {
     pub by: String,
     /// The absolute path of the folder where its steps work, if it has one.
     pub workspace: Option<String>,
+    /// Where it comes from and what it may start; `None` for one that comes from outside and starts nothing.
+    pub lineage: Option<Lineage>,
+}
+
+/// An execution's place among those that start each other.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Lineage {
+    /// Who waits for its end.
+    pub parent: Option<Parent>,
+    /// How many executions are above it.
+    pub depth: u32,
+    /// The workflows that it, and whatever it starts, may start: pinned when the first of the family began.
+    pub workflows: Vec<Pinned>,
+}
+
+/// The step that waits for an execution's end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parent {
+    /// Its execution.
+    pub execution: ExecutionKey,
+    /// The step instance.
+    pub instance: Instance,
+    /// Which try.
+    pub attempt: u32,
+}
+
+/// What a workflow's name means to a family of executions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pinned {
+    /// The name.
+    pub name: String,
+    /// The normalised definition.
+    pub workflow_hash: Hash,
+    /// Its plan.
+    pub plan_hash: Hash,
 }
 
 /// Bounds on an execution, once the defaults are filled in.

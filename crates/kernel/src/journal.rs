@@ -10,7 +10,7 @@ use core::fmt;
 
 use crate::{
     apply::apply,
-    decide::{DECIDE_VERSION, decide},
+    decide::{DECIDE_VERSION, decide_with},
     frame::Frame,
     hash::Hash,
     key::ExecutionKey,
@@ -81,7 +81,14 @@ impl Fold {
         }
         let (frame, hash) = self.read(stored)?;
         self.check_version(&frame)?;
-        let turn = decide(&mut self.state, &frame.input, frame.now).map_err(|illegal| self.broken(illegal.message))?;
+        let mut results = frame.results.iter().cloned();
+        let turn = decide_with(&mut self.state, &frame.input, frame.now, |evaluations| {
+            results.by_ref().take(evaluations.len()).collect()
+        });
+        let turn = turn.map_err(|illegal| self.broken(illegal.message))?;
+        if results.next().is_some() {
+            return Err(self.broken("it holds results of evaluations that nobody asks for".into()));
+        }
         if turn.records != frame.records {
             let at =
                 turn.records.iter().zip(&frame.records).take_while(|(decided, written)| decided == written).count();

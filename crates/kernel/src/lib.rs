@@ -15,6 +15,7 @@ pub mod definition;
 pub mod diagnostic;
 pub mod document;
 pub mod effect;
+pub mod evaluation;
 pub mod failure;
 pub mod frame;
 pub mod hash;

@@ -65,6 +65,40 @@ pub const OUTPUT_BYTES_MAX: usize = 256 * 1024;
 /// Signals that one execution keeps while nothing waits for them.
 pub const SIGNALS_KEPT_MAX: usize = 10_000;
 
+/// Time for one evaluation unless its step says otherwise, in milliseconds.
+pub const CODE_TIMEOUT_DEFAULT_MS: u64 = 10_000;
+
+/// The longest time that an evaluation may ask for, in milliseconds.
+pub const CODE_TIMEOUT_MAX_MS: u64 = 60_000;
+
+/// Bytes of the source of one function.
+pub const SOURCE_BYTES_MAX: usize = 256 * 1024;
+
+/// Items of one list that a loop goes through.
+pub const LOOP_ITEMS_MAX: usize = 100_000;
+
+/// Rounds of a loop with a condition unless it says otherwise.
+pub const ROUNDS_DEFAULT: u32 = 1_000;
+
+/// The most rounds that a loop with a condition may allow.
+pub const ROUNDS_MAX: u32 = 1_000_000;
+
+/// Executions above an execution: what stops a workflow that starts itself.
+pub const LINEAGE_DEPTH_MAX: u32 = 32;
+
+/// Workflows that one family of executions may start.
+pub const LINEAGE_WORKFLOWS_MAX: usize = 1_000;
+
+/// Time for one request unless its step says otherwise, in milliseconds.
+pub const HTTP_TIMEOUT_DEFAULT_MS: u64 = 30_000;
+
+/// Results of evaluations in one turn, for the same reason as [`TURN_RECORDS_MAX`]. A chain of a thousand functions is
+/// still one commit.
+pub const TURN_RESULTS_MAX: usize = 2_048;
+
+/// Bytes of the values of one turn, more or less: what has been begun when they are passed is still written.
+pub const TURN_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// Records of one turn, after which the rest follows as an input of the execution to itself. A frame stays small enough
 /// to write and to read in one piece, and no execution can hold its shard.
 pub const TURN_RECORDS_MAX: usize = 4_096;
@@ -72,5 +106,6 @@ pub const TURN_RECORDS_MAX: usize = 4_096;
 const _: () = assert!(PLAN_DEPTH_MAX * 3 < DEPTH_MAX, "a nested plan must fit into a value");
 const _: () = assert!(SHELL_TIMEOUT_DEFAULT_MS <= SHELL_TIMEOUT_MAX_MS);
 const _: () = assert!(SHELL_TIMEOUT_MAX_MS < WAIT_MAX_MS);
-const _: () = assert!(OUTPUT_BYTES_MAX < VALUE_BYTES_MAX);
+const _: () = assert!(OUTPUT_BYTES_MAX < VALUE_BYTES_MAX && VALUE_BYTES_MAX < TURN_BYTES_MAX);
+const _: () = assert!(CODE_TIMEOUT_DEFAULT_MS <= CODE_TIMEOUT_MAX_MS && ROUNDS_DEFAULT <= ROUNDS_MAX);
 const _: () = assert!(EXECUTION_STEPS_DEFAULT <= EXECUTION_STEPS_MAX && PARALLEL_DEFAULT <= PARALLEL_MAX);

@@ -6,11 +6,24 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::{condition::Condition, failure::Class, hash::Hash, template::Template};
+use crate::{
+    condition::Condition,
+    hash::Hash,
+    template::Template,
+    value::{Map, Value},
+};
 
 mod form;
+mod graph;
+mod retry;
+mod variables;
+mod work;
 
 pub use form::PlanError;
+pub use graph::{Edge, EdgeKind, Graph, Pull, SourceEnd};
+pub use retry::{Backoff, Delay, Matcher, Retry, is_code};
+pub use variables::{VARIABLE_TYPES, Variable, VariableType};
+pub use work::{Decision, Gate, Loop, Over, Work};
 
 /// A compiled definition.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +36,16 @@ pub struct Plan {
     pub workflow_hash: Hash,
     /// What the definition asks of every execution.
     pub constraints: Constraints,
+    /// How much failing an execution bears.
+    pub policy: FailurePolicy,
+    /// What the input must fit, as a JSON Schema.
+    pub input_schema: Option<Value>,
+    /// The variables that may be given; `None` for a definition that declares none and takes any.
+    pub variables: Option<Vec<Variable>>,
+    /// What variables hold that are not given.
+    pub default_context: Map,
+    /// What an execution gives that ends without a `return`.
+    pub output: Output,
     /// The blocks; the first is the whole plan.
     pub blocks: Vec<Block>,
     /// The steps, in the order in which they were written.
@@ -36,14 +59,38 @@ pub struct Constraints {
     pub max_steps: Option<u32>,
     /// Branches at a time.
     pub max_parallel: Option<u32>,
+    /// Attempts that go out to the world.
+    pub max_calls: Option<u32>,
     /// Milliseconds for the whole execution; they stand still while only people are waited for.
     pub timeout_ms: Option<u64>,
     /// Whether agents may propose changes to the workflow.
     pub allow_self_modification: bool,
 }
 
+/// How much failing an execution bears before it fails as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FailurePolicy {
+    /// Every failure is let through, and what needed its step is skipped.
+    pub fail_open: bool,
+    /// At this many failed steps the execution fails, whether they were handled, let through or neither.
+    pub max_node_failures: Option<u32>,
+    /// At this many steps that used up several attempts the execution fails.
+    pub max_retries_exhausted: Option<u32>,
+}
+
+/// What an execution gives that ends without a `return`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Output {
+    /// The output variables, by name.
+    Variables,
+    /// The output of the one step that nothing waits for; of several an object by step.
+    Ends,
+    /// What the definition says.
+    Given(Template),
+}
+
 /// Steps that belong together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Block {
     /// The step that contains it; `None` for the whole plan.
     pub owner: Option<u32>,
@@ -54,12 +101,14 @@ pub struct Block {
 }
 
 /// In which order the steps of a block run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Order {
     /// One after another, as written.
     Sequence,
     /// At the same time, bounded.
     Parallel,
+    /// By edges; what has none before it runs at once, bounded.
+    Edges(Graph),
 }
 
 /// A place in a plan.
@@ -83,90 +132,16 @@ pub struct Step {
     pub on_interrupted: OnInterrupted,
     /// Where its output is kept for the execution's output.
     pub output_variable: Option<String>,
-}
-
-/// What a step does.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Work {
-    /// Something in the world: `bash`, `tool`, `agent`, `agent_message`.
-    Effect {
-        /// The effect's name.
-        effect: String,
-        /// Its parameters, by the effect's own names.
-        params: Template,
-    },
-    /// One branch or the other.
-    Conditional {
-        /// Which.
-        condition: Condition,
-        /// The block for yes.
-        then: u32,
-        /// The block for no.
-        otherwise: Option<u32>,
-    },
-    /// All branches at the same time: every step of the block is one.
-    Parallel {
-        /// The block.
-        block: u32,
-    },
-    /// Waits for people.
-    Approval(Gate),
-    /// Waits for time.
-    Sleep {
-        /// Milliseconds, a whole number once resolved.
-        duration_ms: Template,
-    },
-    /// Waits for a named message.
-    Signal {
-        /// The name.
-        name: String,
-    },
-    /// Ends the execution well.
-    Return {
-        /// The execution's output.
-        output: Template,
-    },
-}
-
-/// What people are asked.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Gate {
-    /// The question.
-    pub prompt: Template,
-    /// What is approved: resolved, shown, and bound to the decision.
-    pub items: Template,
-    /// Who may decide; empty for the owner and the admins.
-    pub approvers: Vec<String>,
-    /// How many different people must approve.
-    pub count: u32,
-    /// Milliseconds from its opening until it is decided by itself.
-    pub ttl_ms: u64,
-    /// How it is decided then.
-    pub on_timeout: Decision,
-}
-
-/// A decision at a gate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Decision {
-    /// Go on.
-    Approve,
-    /// Do not.
-    Deny,
-}
-
-impl Decision {
-    /// Its word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Approve => "approve",
-            Self::Deny => "deny",
-        }
-    }
-
-    /// The decision of a word.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Approve, Self::Deny].into_iter().find(|decision| decision.name() == word)
-    }
+    /// Ends the execution well with the step's output, if it holds once the step has succeeded.
+    pub bail: Option<Condition>,
+    /// What its output must fit, as a JSON Schema.
+    pub output_schema: Option<Value>,
+    /// The source of a function that makes the output of an effect's result.
+    pub transform: Option<String>,
+    /// Which of several goes first when there is room for one: the higher.
+    pub priority: i32,
+    /// Whether each attempt has an idempotency key of its own.
+    pub key_per_attempt: bool,
 }
 
 /// What a step's failure does.
@@ -216,101 +191,6 @@ impl OnInterrupted {
     }
 }
 
-/// How a failed attempt is tried again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Retry {
-    /// Attempts in all, at least 1.
-    pub max_attempts: u32,
-    /// How long to wait before each.
-    pub delay: Delay,
-    /// Up to this many thousandths of the delay are added, by a hash.
-    pub jitter_permille: u32,
-    /// The classes to retry; `None` for those that are retryable by nature.
-    pub retry_on: Option<Vec<Class>>,
-    /// The classes never to retry; this wins.
-    pub never_on: Vec<Class>,
-}
-
-/// How long to wait before attempt n, which is at least 2.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Delay {
-    /// The given ones in turn, the last of them from then on.
-    Listed(Vec<u64>),
-    /// By a formula over the first delay, never above the bound.
-    Formula {
-        /// How it grows.
-        backoff: Backoff,
-        /// The first delay in milliseconds.
-        initial_ms: u64,
-        /// The bound in milliseconds.
-        max_ms: u64,
-    },
-}
-
-/// How delays grow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backoff {
-    /// i
-    Fixed,
-    /// i·(n-1)
-    Linear,
-    /// i·2^(n-2)
-    Exponential,
-}
-
-impl Backoff {
-    /// Every form.
-    pub const ALL: [Self; 3] = [Self::Fixed, Self::Linear, Self::Exponential];
-
-    /// Its word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Fixed => "fixed",
-            Self::Linear => "linear",
-            Self::Exponential => "exponential",
-        }
-    }
-}
-
-impl Retry {
-    /// One attempt.
-    pub fn never() -> Self {
-        let delay = Delay::Listed(Vec::new());
-        Self { max_attempts: 1, delay, jitter_permille: 0, retry_on: None, never_on: Vec::new() }
-    }
-
-    /// Whether an attempt that failed with this class may be followed by another.
-    pub fn allows(&self, class: Class, attempt: u32) -> bool {
-        let wanted = self.retry_on.as_ref().map_or(class.is_retryable(), |classes| classes.contains(&class));
-        attempt < self.max_attempts && wanted && !self.never_on.contains(&class)
-    }
-
-    /// Milliseconds before an attempt, counted from 2. `entropy` decides the jitter.
-    pub fn delay_ms(&self, attempt: u32, entropy: Hash) -> u64 {
-        let steps = u64::from(attempt.saturating_sub(2));
-        let plain = match &self.delay {
-            Delay::Listed(delays) => {
-                let place = usize::try_from(steps).unwrap_or(usize::MAX).min(delays.len().saturating_sub(1));
-                delays.get(place).copied().unwrap_or(0)
-            }
-            Delay::Formula { backoff, initial_ms, max_ms } => {
-                let factor = match backoff {
-                    Backoff::Fixed => 1,
-                    Backoff::Linear => steps + 1,
-                    Backoff::Exponential => {
-                        1u64.checked_shl(u32::try_from(steps).unwrap_or(u32::MAX)).unwrap_or(u64::MAX)
-                    }
-                };
-                initial_ms.saturating_mul(factor).min(*max_ms)
-            }
-        };
-        let [a, b, c, d, ..] = entropy.0;
-        let share = u128::from(u32::from_be_bytes([a, b, c, d]));
-        let jitter = u128::from(plain) * u128::from(self.jitter_permille) * share / 1000 / u128::from(u32::MAX);
-        plain.saturating_add(u64::try_from(jitter).unwrap_or(u64::MAX)).min(crate::limits::WAIT_MAX_MS)
-    }
-}
-
 impl Plan {
     /// A step by its number. Numbers in a plan are checked when it is made and when it is read.
     pub fn step(&self, number: u32) -> &Step {
@@ -322,9 +202,16 @@ impl Plan {
         &self.blocks[number as usize]
     }
 
-    /// The number of a step.
+    /// The number of a step. Of a step that runs for each item this is the whole, and not one round of it.
     pub fn number_of(&self, id: &str) -> Option<u32> {
         self.steps.iter().position(|step| step.id == id).map(|number| number as u32)
+    }
+
+    /// The variables of an execution that is given these: with defaults, or why they do not fit.
+    pub fn variables(&self, given: &Value) -> Result<Value, crate::failure::Failure> {
+        let mut all = self.default_context.clone();
+        all.extend(given.as_map().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
+        self.variables.as_ref().map_or_else(|| Ok(all.clone().into()), |declared| variables::filled(declared, &all))
     }
 
     /// The step that contains a step.
@@ -346,95 +233,33 @@ impl Plan {
         }
     }
 
+    /// The loops around a step, the innermost first.
+    pub fn loops_around(&self, step: u32) -> impl Iterator<Item = u32> + '_ {
+        let mut next = self.parent(step);
+        core::iter::from_fn(move || {
+            loop {
+                let owner = next?;
+                next = self.parent(owner);
+                if matches!(self.step(owner).work, Work::Loop(_)) {
+                    return Some(owner);
+                }
+            }
+        })
+    }
+
+    /// How many loops are around a step: the length of the rounds of its instances.
+    pub fn loop_depth(&self, step: u32) -> usize {
+        self.loops_around(step).count()
+    }
+
+    /// Whether a step is what another one does for each item: it has that one's name.
+    pub fn is_body_of_each(&self, step: u32) -> bool {
+        let owner = self.parent(step).map(|owner| &self.step(owner).work);
+        matches!(owner, Some(Work::Loop(Loop { is_each: true, .. })))
+    }
+
     /// The name of a step in references and messages.
     pub fn id(&self, step: u32) -> &str {
         &self.step(step).id
-    }
-}
-
-impl Work {
-    /// The type's name in a definition.
-    pub fn kind(&self) -> &str {
-        match self {
-            Self::Effect { effect, .. } => effect,
-            Self::Conditional { .. } => "conditional",
-            Self::Parallel { .. } => "parallel",
-            Self::Approval(_) => "approval",
-            Self::Sleep { .. } => "sleep",
-            Self::Signal { .. } => "signal",
-            Self::Return { .. } => "return",
-        }
-    }
-
-    /// The blocks inside, with the names of the branches.
-    pub fn branches(&self) -> Vec<(&'static str, u32)> {
-        match self {
-            Self::Conditional { then, otherwise, .. } => {
-                let mut branches = alloc::vec![("then", *then)];
-                branches.extend(otherwise.map(|block| ("else", block)));
-                branches
-            }
-            Self::Parallel { block } => alloc::vec![("steps", *block)],
-            _ => Vec::new(),
-        }
-    }
-
-    /// Whether attempts of it go out to the world.
-    pub fn is_effect(&self) -> bool {
-        matches!(self, Self::Effect { .. })
-    }
-
-    /// Every condition and template, for whoever looks for references.
-    pub fn references<'a>(&'a self, found: &mut Vec<&'a crate::reference::Reference>) {
-        match self {
-            Self::Effect { params, .. } => params.references(found),
-            Self::Conditional { condition, .. } => condition.references(found),
-            Self::Approval(gate) => {
-                gate.prompt.references(found);
-                gate.items.references(found);
-            }
-            Self::Sleep { duration_ms } => duration_ms.references(found),
-            Self::Return { output } => output.references(found),
-            Self::Parallel { .. } | Self::Signal { .. } => {}
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use alloc::vec;
-
-    fn check(delay: Delay, jitter_permille: u32, expected: &[u64]) {
-        let retry = Retry { max_attempts: 9, delay, jitter_permille, retry_on: None, never_on: vec![] };
-        let delays: Vec<_> = (2..2 + expected.len() as u32).map(|n| retry.delay_ms(n, Hash([0xff; 32]))).collect();
-        assert_eq!(delays, expected);
-    }
-
-    #[test]
-    fn delays() {
-        let formula = |backoff, initial_ms, max_ms| Delay::Formula { backoff, initial_ms, max_ms };
-        check(Delay::Listed(vec![10, 30]), 0, &[10, 30, 30, 30]);
-        check(Delay::Listed(vec![]), 0, &[0, 0]);
-        check(formula(Backoff::Fixed, 100, 1000), 0, &[100, 100, 100]);
-        check(formula(Backoff::Linear, 100, 350), 0, &[100, 200, 300, 350, 350]);
-        check(formula(Backoff::Exponential, 100, 1000), 0, &[100, 200, 400, 800, 1000]);
-        check(formula(Backoff::Fixed, 100, 1000), 200, &[120]);
-        let far = Retry { delay: formula(Backoff::Exponential, 1000, u64::MAX), ..Retry::never() };
-        assert_eq!(far.delay_ms(5000, Hash::default()), crate::limits::WAIT_MAX_MS);
-    }
-
-    #[test]
-    fn what_is_retried() {
-        let retry =
-            |retry_on: Option<Vec<Class>>, never_on| Retry { max_attempts: 2, retry_on, never_on, ..Retry::never() };
-        assert!(retry(None, vec![]).allows(Class::Timeout, 1) && !retry(None, vec![]).allows(Class::Timeout, 2));
-        assert!(
-            !retry(None, vec![]).allows(Class::Failed, 1)
-                && !retry(None, vec![Class::Timeout]).allows(Class::Timeout, 1)
-        );
-        assert!(retry(Some(vec![Class::Failed]), vec![]).allows(Class::Failed, 1));
-        assert!(!retry(Some(vec![Class::Failed]), vec![]).allows(Class::Timeout, 1));
-        assert!(!retry(Some(vec![Class::Failed]), vec![Class::Failed]).allows(Class::Failed, 1));
     }
 }

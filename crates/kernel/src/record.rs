@@ -5,7 +5,7 @@ use alloc::{string::String, vec::Vec};
 use crate::{
     failure::{Class, Failure},
     hash::Hash,
-    input::Policy,
+    input::{Lineage, Policy},
     instance::Instance,
     plan::Decision,
     value::Value,
@@ -96,6 +96,11 @@ pub enum Record {
         context: Payload,
         /// The end of its time.
         deadline: Option<u64>,
+    },
+    /// The execution belongs to a family.
+    LineageSet {
+        /// Its place there.
+        lineage: Lineage,
     },
     /// A step is not to run.
     StepSkipped {
@@ -201,8 +206,8 @@ pub enum Record {
         instance: Instance,
         /// Why.
         fault: Fault,
-        /// Whether the failure is let through.
-        let_through: bool,
+        /// What becomes of the failure.
+        fate: FailureFate,
     },
     /// A step was called off.
     StepCancelled {
@@ -210,6 +215,25 @@ pub enum Record {
         instance: Instance,
         /// A word for why.
         reason: String,
+    },
+    /// A round of a loop began.
+    RoundStarted {
+        /// Which loop.
+        instance: Instance,
+        /// Which round, from 0.
+        round: u32,
+    },
+    /// A round of a loop ended, well or not.
+    RoundEnded {
+        /// Which loop.
+        instance: Instance,
+        /// Which round.
+        round: u32,
+    },
+    /// More has failed than the policy bears: nothing new starts but what cleans up, then the execution fails.
+    FailureBoundReached {
+        /// Which bound.
+        fault: Fault,
     },
     /// A signal arrived.
     SignalKept {
@@ -299,6 +323,32 @@ impl Ending {
 pub enum SkipReason {
     /// Its `when` does not hold.
     ConditionFalse,
+    /// No edge leads to it: none was taken, or one is blocked by a failure.
+    NoEdgeTaken,
+    /// The execution is going to fail, and the step is not there to clean up.
+    ExecutionFailing,
+}
+
+impl SkipReason {
+    /// The reason in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::ConditionFalse => "its condition does not hold",
+            Self::NoEdgeTaken => "no edge leads to it",
+            Self::ExecutionFailing => "the execution is failing",
+        }
+    }
+}
+
+/// What becomes of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureFate {
+    /// It fails what contains the step.
+    Fails,
+    /// It is let through: the outcome says so.
+    LetThrough,
+    /// A failure edge takes it up: it leaves no mark.
+    Handled,
 }
 
 /// Why an attempt is asked to stop.
@@ -335,13 +385,17 @@ impl Record {
             | Self::StepCompleted { instance, .. }
             | Self::StepFailed { instance, .. }
             | Self::StepCancelled { instance, .. }
+            | Self::RoundStarted { instance, .. }
+            | Self::RoundEnded { instance, .. }
             | Self::SignalTaken { instance, .. } => Some(instance),
             Self::Started { .. }
+            | Self::LineageSet { .. }
             | Self::SignalKept { .. }
             | Self::CancelRequested { .. }
             | Self::DeadlineHeld { .. }
             | Self::DeadlineSet { .. }
             | Self::EndingBegun { .. }
+            | Self::FailureBoundReached { .. }
             | Self::Ended { .. }
             | Self::TurnSplit
             | Self::TurnJoined => None,

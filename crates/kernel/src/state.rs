@@ -6,18 +6,22 @@ use alloc::{
     sync::Arc,
     vec::Vec,
 };
+use core::cmp::Reverse;
 
 use crate::{
     failure::Failure,
     hash::Hash,
-    input::{Policy, Timer},
+    input::{Lineage, Policy, Timer},
     instance::{Instance, Scope},
     key::ExecutionKey,
     plan::{Decision, Plan},
-    record::{Ending, Purpose, StopReason},
-    reference::{Found, Lookup, Root, context},
+    record::{Ending, Fault, Purpose, StopReason},
     value::{Map, Value},
 };
+
+mod view;
+
+pub use view::View;
 
 /// An execution's state. Changed by [`apply`](crate::apply::apply) alone.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,10 +34,14 @@ pub struct State {
     pub now: u64,
     /// What it began with; `None` until it has.
     pub start: Option<Started>,
+    /// Its place among executions that start each other.
+    pub lineage: Lineage,
     /// Step instances that are more than pending.
     pub steps: BTreeMap<Instance, StepState>,
     /// Blocks that run.
     pub scopes: BTreeMap<Scope, ScopeState>,
+    /// Loops that run.
+    pub loops: BTreeMap<Instance, LoopState>,
     /// Instances of which an attempt is out in the world.
     pub open_attempts: BTreeSet<Instance>,
     /// Instances that wait: for people, time, signals, their next attempt.
@@ -48,6 +56,14 @@ pub struct State {
     pub signals_seen: BTreeSet<String>,
     /// How many steps were begun.
     pub visits: u32,
+    /// How many attempts went out.
+    pub calls: u32,
+    /// How many steps have failed, those that contain others not counted.
+    pub node_failures: u32,
+    /// How many of them had used up several attempts.
+    pub retries_exhausted: u32,
+    /// The bound on failures that was reached.
+    pub bound_reached: Option<Fault>,
     /// Whether a failure was let through.
     pub with_failures: bool,
     /// Whether a payload on the way here was erased.
@@ -106,6 +122,10 @@ pub struct StepState {
     pub failure: Option<Failure>,
     /// Whether its failure was let through.
     pub let_through: bool,
+    /// Whether a failure edge has taken its failure up.
+    pub is_handled: bool,
+    /// Whether it began when the execution was going to fail already: what it leads to runs as well.
+    pub is_cleanup: bool,
     /// Why the attempt that is out was asked to stop.
     pub stopping: Option<StopReason>,
     /// The end of the time of the attempt that is out.
@@ -199,9 +219,32 @@ pub struct ScopeState {
     pub pending: BTreeSet<u32>,
     /// How many of its steps have begun and not ended.
     pub open: u32,
+    /// How many of those wait, and have nothing out.
+    pub waiting: u32,
+    /// In a block that goes by edges: of each place, how many edges into it come from steps that have not ended.
+    pub unsettled: Vec<u32>,
+    /// In a block that goes by edges: the places of which that is none, in the order in which they begin.
+    pub decidable: BTreeSet<(Reverse<i32>, u32)>,
     /// The step whose failure fails the block.
     pub failed: Option<Instance>,
     /// Whether a failure in it, or further inside, is going to fail it: nothing new starts.
+    pub is_doomed: bool,
+}
+
+/// A loop that runs.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LoopState {
+    /// The number of its rounds, where that is known from the start.
+    pub count: Option<u32>,
+    /// Rounds that have begun.
+    pub begun: u32,
+    /// Rounds that have begun and not ended.
+    pub open: u32,
+    /// What the rounds gave, by their numbers; of a loop with a condition only the last.
+    pub outputs: Vec<Value>,
+    /// The step whose failure fails the loop.
+    pub failed: Option<Instance>,
+    /// Whether a failure inside is going to fail it: nothing new starts.
     pub is_doomed: bool,
 }
 
@@ -255,8 +298,10 @@ impl State {
             plan,
             now: 0,
             start: None,
+            lineage: Lineage::default(),
             steps: BTreeMap::new(),
             scopes: BTreeMap::new(),
+            loops: BTreeMap::new(),
             open_attempts: BTreeSet::new(),
             waits: BTreeSet::new(),
             timers: BTreeSet::new(),
@@ -264,6 +309,10 @@ impl State {
             signals: Vec::new(),
             signals_seen: BTreeSet::new(),
             visits: 0,
+            calls: 0,
+            node_failures: 0,
+            retries_exhausted: 0,
+            bound_reached: None,
             with_failures: false,
             has_erased: false,
             is_split: false,
@@ -340,35 +389,5 @@ impl State {
             return Some(0);
         }
         self.timers.first().map(|(at, _)| *at)
-    }
-}
-
-static NULL: Value = Value::Null;
-
-impl Lookup for State {
-    fn root(&self, root: Root) -> Found<'_> {
-        let Some(start) = &self.start else { return Found::Missing };
-        match root {
-            Root::Input => Found::Kept(&start.input),
-            Root::Variables => Found::Kept(&start.variables),
-            Root::Context => Found::Made(context(&start.execution_id, start.attempt, self.now)),
-            // No loops in this build: the compiler knows no such name.
-            Root::Item | Root::Index => Found::Missing,
-            Root::Step(step) => match self.steps.get(&Instance::of_step(step)) {
-                Some(step) if step.status == Status::Completed => Found::Kept(&step.output),
-                // A failure that was let through, here or further out, gives null and nothing below it.
-                Some(step) if matches!(step.status, Status::Failed | Status::Cancelled) => Found::Kept(&NULL),
-                // References reach what has certainly ended, so that what is not here was passed by.
-                _ => Found::Skipped,
-            },
-        }
-    }
-
-    fn variable(&self, name: &str) -> Option<&Value> {
-        self.start.as_ref()?.variables.get(name)
-    }
-
-    fn output(&self, name: &str) -> Option<&Value> {
-        self.outputs.get(name)
     }
 }

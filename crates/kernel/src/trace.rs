@@ -12,7 +12,7 @@ use crate::{
     input::Input,
     instance::Instance,
     plan::Plan,
-    record::{Record, SkipReason},
+    record::{FailureFate, Record},
     state::Status,
     time::rfc3339,
     value::{Map, Value},
@@ -61,9 +61,9 @@ impl Trace {
     fn add_record(&mut self, plan: &Plan, record: &Record, now: u64, input: &Input) {
         let Some(instance) = record.instance() else { return };
         match record {
-            Record::StepSkipped { reason: SkipReason::ConditionFalse, .. } => {
+            Record::StepSkipped { reason, .. } => {
                 self.begin(plan, instance, 0, now);
-                self.end(instance, Status::Skipped, now).note = Some("its condition does not hold".into());
+                self.end(instance, Status::Skipped, now).note = Some(reason.words().into());
             }
             Record::StepStarted { input, .. } => {
                 self.inputs.insert(instance.clone(), input.value().clone());
@@ -95,15 +95,17 @@ impl Trace {
             Record::StepCompleted { output, .. } => {
                 self.end(instance, Status::Completed, now).output = output.value().clone()
             }
-            Record::StepFailed { fault, let_through, .. } => {
+            Record::StepFailed { fault, fate, .. } => {
                 if !self.last.contains_key(instance) {
                     self.begin(plan, instance, 0, now);
                 }
                 let row = self.end(instance, Status::Failed, now);
                 row.failure = Some(fault.failure());
-                if *let_through {
-                    row.note = Some("let through".into());
-                }
+                row.note = match fate {
+                    FailureFate::Fails => row.note.take(),
+                    FailureFate::LetThrough => Some("let through".into()),
+                    FailureFate::Handled => Some("taken up by a failure edge".into()),
+                };
             }
             Record::StepCancelled { reason, .. } => {
                 let row = self.end(instance, Status::Cancelled, now);

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc};
 
 use mainspring_kernel::{
-    decide::decide,
+    decide::decide_with,
     definition::{Syntax, compile, read},
     effect::Outcome,
     failure::{Class, Failure},
@@ -64,6 +64,7 @@ fn start(plan: &Plan) -> Input {
         attempt: 1,
         by: "ann".into(),
         workspace: Some("/srv".into()),
+        lineage: None,
     }))
 }
 
@@ -106,10 +107,10 @@ fn journal() -> (Plan, Vec<StoredFrame>) {
     let (mut frames, mut before) = (Vec::new(), Hash::default());
     for (at, input) in inputs(&plan) {
         let now = 1_767_225_600_000 + at;
-        let turn = decide(&mut state, &input, now).expect("legal");
+        let turn = decide_with(&mut state, &input, now, |_| Vec::new()).expect("legal");
         assert!(!turn.records.is_empty(), "nothing came of {input:?}");
         let sequence = frames.len() as u64;
-        let frame = Frame { sequence, before, now, input, records: turn.records };
+        let frame = Frame { sequence, before, now, input, results: turn.results, records: turn.records };
         let (stored, hash) = frame.store(&|place| [(sequence as u8) ^ (place as u8); 16]);
         before = hash;
         frames.push(stored);

@@ -1,6 +1,7 @@
 //! How a step begins: whether it runs at all, and what it is from then on.
 
 use alloc::format;
+use core::cmp::Reverse;
 
 use crate::{
     apply::Illegal,
@@ -8,11 +9,12 @@ use crate::{
     failure::{Class, Failure},
     hash::Hash,
     instance::{Instance, Scope},
-    limits::WAIT_MAX_MS,
+    limits::{VALUE_BYTES_MAX, WAIT_MAX_MS},
     plan::Work,
     record::{Ending, Record, SkipReason},
     reference::Miss,
     template::Template,
+    time::parse_rfc3339,
     value::Value,
 };
 
@@ -26,17 +28,17 @@ impl Decider<'_> {
         let step = plan.block(scope.block).steps[place as usize];
         let instance = scope.instance(step);
         let step = plan.step(step);
-        match step.when.as_ref().map(|when| when.holds(&*self.state)) {
+        match step.when.as_ref().map(|when| when.holds(&self.view(&instance))) {
             Some(Err(unreadable)) => return self.fail(&instance, unreadable_condition(&step.id, "when", &unreadable)),
             Some(Ok(false)) => {
                 return self.record(Record::StepSkipped { instance, reason: SkipReason::ConditionFalse });
             }
             Some(Ok(true)) | None => {}
         }
-        if step.work.is_effect() {
-            let waiting = self.waiting.entry(scope.clone()).or_insert((0, place));
+        if step.work.goes_out() {
+            let waiting = self.agenda.waiting.entry(scope.clone()).or_insert((0, place));
             *waiting = (waiting.0 + 1, place);
-            self.ready.insert(instance);
+            self.agenda.ready.insert(self.rank(&instance));
             return Ok(());
         }
         if self.is_out_of_steps()? {
@@ -45,18 +47,26 @@ impl Decider<'_> {
         match &step.work {
             Work::Conditional { condition, then, otherwise } => {
                 self.started(&instance, Value::Null, None)?;
-                match condition.holds(&*self.state) {
+                match condition.holds(&self.view(&instance)) {
                     Err(unreadable) => self.fail(&instance, unreadable_condition(&step.id, "condition", &unreadable)),
                     Ok(answer) => self.take_branch(&instance, if answer { Some(*then) } else { *otherwise }),
                 }
             }
             Work::Parallel { .. } => self.started(&instance, Value::Null, None),
+            Work::Loop(of) => self.begin_loop(&instance, of),
+            Work::Code { input, .. } => self.begin_code(&instance, input),
             Work::Approval(gate) => self.open_approval(&instance, gate),
             Work::Sleep { duration_ms } => self.sleep(&instance, duration_ms),
+            Work::SleepUntil { time } => self.sleep_until(&instance, time),
             Work::Signal { name } => self.wait_for_signal(&instance, name),
             Work::Return { output } => self.return_from(&instance, output),
-            Work::Effect { .. } => Ok(()),
+            Work::Effect { .. } | Work::Subworkflow { .. } => Ok(()),
         }
+    }
+
+    /// Where an instance stands among those at the door.
+    pub(super) fn rank(&self, instance: &Instance) -> (Reverse<i32>, Instance) {
+        (Reverse(self.state.plan.step(instance.step).priority), instance.clone())
     }
 
     fn take_branch(&mut self, instance: &Instance, block: Option<u32>) -> Result<(), Illegal> {
@@ -68,7 +78,7 @@ impl Decider<'_> {
     }
 
     fn return_from(&mut self, instance: &Instance, output: &Template) -> Result<(), Illegal> {
-        let output = match output.resolve(&*self.state) {
+        let output = match output.resolve(&self.view(instance)) {
             Ok(output) => output,
             Err(miss) => return self.fail_for_miss(instance, &miss),
         };
@@ -78,7 +88,7 @@ impl Decider<'_> {
     }
 
     fn sleep(&mut self, instance: &Instance, duration_ms: &Template) -> Result<(), Illegal> {
-        let duration = match duration_ms.resolve(&*self.state) {
+        let duration = match duration_ms.resolve(&self.view(instance)) {
             Ok(duration) => duration,
             Err(miss) => return self.fail_for_miss(instance, &miss),
         };
@@ -91,8 +101,31 @@ impl Decider<'_> {
             return self.fail(instance, Failure::new(Class::Invalid, "invalid_duration", message));
         };
         self.started(instance, duration, None)?;
-        let until = Some(self.now.saturating_add(milliseconds));
+        let until = Some(self.agenda.now.saturating_add(milliseconds));
         self.record(Record::WaitStarted { instance: instance.clone(), until })
+    }
+
+    /// A time that has passed is no wait.
+    fn sleep_until(&mut self, instance: &Instance, time: &Template) -> Result<(), Illegal> {
+        let time = match time.resolve(&self.view(instance)) {
+            Ok(time) => time,
+            Err(miss) => return self.fail_for_miss(instance, &miss),
+        };
+        let latest = self.agenda.now.saturating_add(WAIT_MAX_MS);
+        let at = time.as_u64().or_else(|| time.as_text().and_then(parse_rfc3339));
+        let Some(at) = at.filter(|at| *at <= latest) else {
+            let message = format!(
+                "step `{}`: `until` must be a time like 2026-02-07T12:00:00Z or milliseconds since 1970, at most ten years ahead, not {}",
+                self.state.plan.id(instance.step),
+                crate::json::compact(&time)
+            );
+            return self.fail(instance, Failure::new(Class::Invalid, "invalid_time", message));
+        };
+        self.started(instance, time, None)?;
+        if at <= self.agenda.now {
+            return self.complete(instance, Value::Null);
+        }
+        self.record(Record::WaitStarted { instance: instance.clone(), until: Some(at) })
     }
 
     pub(super) fn started(&mut self, instance: &Instance, input: Value, intent: Option<Hash>) -> Result<(), Illegal> {
@@ -111,6 +144,12 @@ impl Decider<'_> {
         Ok(true)
     }
 
+    pub(super) fn fail_for_size(&mut self, instance: &Instance) -> Result<(), Illegal> {
+        let id = self.state.plan.id(instance.step);
+        let message = format!("step `{id}`: its input is larger than {VALUE_BYTES_MAX} bytes");
+        self.fail(instance, Failure::new(Class::Policy, "input_too_large", message))
+    }
+
     pub(super) fn fail_for_miss(&mut self, instance: &Instance, miss: &Miss) -> Result<(), Illegal> {
         let message = format!(
             "step `{}`: `@{}` leads nowhere; the value it is to be read from has no such part",
@@ -121,7 +160,7 @@ impl Decider<'_> {
     }
 }
 
-fn unreadable_condition(step: &str, key: &str, unreadable: &Unreadable) -> Failure {
+pub(super) fn unreadable_condition(step: &str, key: &str, unreadable: &Unreadable) -> Failure {
     let message = format!("step `{step}`: its `{key}` cannot be read: {}", unreadable.message);
     Failure::new(Class::Invalid, "condition_unreadable", message)
 }

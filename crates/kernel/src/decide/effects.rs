@@ -1,6 +1,6 @@
 //! Effects: how they go out, what their receipts do, how they are tried again.
 
-use alloc::format;
+use alloc::{format, string::ToString};
 
 use crate::{
     apply::Illegal,
@@ -9,41 +9,67 @@ use crate::{
     failure::{Class, Failure},
     hash::Hash,
     instance::Instance,
-    limits::{OUTPUT_BYTES_MAX, VALUE_BYTES_MAX},
+    limits::{VALUE_BYTES_MAX, WAIT_MAX_MS},
     plan::{OnInterrupted, Work},
-    record::{Record, StopReason},
+    record::{Ending, Record, StopReason},
     value::Value,
 };
 
-use super::{Action, Decider, open_attempt};
+use super::{Action, Decider, child_key, fault, open_attempt};
 
 impl Decider<'_> {
     /// Sends out an effect whose turn has come, unless something of this turn has forbidden it since.
     pub(super) fn dispatch(&mut self, instance: &Instance) -> Result<(), Illegal> {
-        let scope = instance.scope(&self.state.plan);
-        if self.is_halted(&scope) {
+        if self.is_forbidden(instance) {
             // Its block may have nothing else that is open, and has to be closed.
-            self.dirty.insert(scope);
+            let scope = instance.scope(&self.state.plan);
+            self.look_at_all_decidable(&scope);
+            self.agenda.dirty.insert(scope);
             return Ok(());
         }
-        if self.is_out_of_steps()? {
+        if self.is_out_of_steps()? || self.is_out_of_calls()? {
             return Ok(());
         }
         let plan = self.state.plan.clone();
-        let Work::Effect { effect, params } = &plan.step(instance.step).work else { return Ok(()) };
-        let params = match params.resolve(&*self.state) {
+        let (name, params) = match &plan.step(instance.step).work {
+            Work::Effect { effect, params } => (effect.as_str(), params.resolve(&self.view(instance))),
+            Work::Subworkflow { workflow, input, variables, .. } => {
+                if let Some(failure) = self.child_refused(instance, workflow) {
+                    return self.fail(instance, failure);
+                }
+                let view = self.view(instance);
+                let parts = input.resolve(&view).and_then(|input| Ok((input, variables.resolve(&view)?)));
+                let params = parts.map(|(input, variables)| {
+                    Value::map([("workflow", workflow.as_str().into()), ("input", input), ("variables", variables)])
+                });
+                ("subworkflow", params)
+            }
+            _ => return Ok(()),
+        };
+        let params = match params {
             Ok(params) => params,
             Err(miss) => return self.fail_for_miss(instance, &miss),
         };
         let encoded = cbor::encode(&params);
+        self.agenda.bytes += encoded.len();
         if encoded.len() > VALUE_BYTES_MAX {
-            let message =
-                format!("step `{}`: its input is larger than {VALUE_BYTES_MAX} bytes", plan.id(instance.step));
-            return self.fail(instance, Failure::new(Class::Policy, "input_too_large", message));
+            return self.fail_for_size(instance);
         }
-        let intent = self.intent(instance, effect, &encoded);
+        let intent = self.intent(instance, name, &encoded);
         self.started(instance, params, Some(intent))?;
         self.hand_out(instance, 1)
+    }
+
+    /// Counts what goes out. One too many ends the execution: what is out is awaited, nothing new starts.
+    fn is_out_of_calls(&mut self) -> Result<bool, Illegal> {
+        let Some(max_calls) = self.state.plan.constraints.max_calls.filter(|max_calls| self.state.calls >= *max_calls)
+        else {
+            return Ok(false);
+        };
+        let message = format!("more than {max_calls} calls were to be made; raise maxCalls if that is meant");
+        let fault = fault(Class::Policy, &format!("max_calls_exceeded:{max_calls}"), message);
+        self.record(Record::EndingBegun { ending: Ending::Failed { fault, instance: None, stops: false } })?;
+        Ok(true)
     }
 
     /// The identity of the work: who asks, where, for what. Nothing of the attempt, so that the world can tell a repeat.
@@ -59,11 +85,26 @@ impl Decider<'_> {
 
     /// Starts an attempt.
     pub(super) fn hand_out(&mut self, instance: &Instance, attempt: u32) -> Result<(), Illegal> {
-        let timeout = self.state.plan.step(instance.step).timeout_ms;
-        let timeout_at = timeout.map(|timeout| self.now.saturating_add(timeout));
+        let plan = self.state.plan.clone();
+        let (work, timeout) = (&plan.step(instance.step).work, plan.step(instance.step).timeout_ms);
+        if let Work::Code { .. } = work {
+            return self.repeat_code(instance, attempt);
+        }
+        let timeout_at = timeout.map(|timeout| self.agenda.now.saturating_add(timeout));
         self.record(Record::AttemptStarted { instance: instance.clone(), attempt, timeout_at })?;
-        if let Some(attempt) = open_attempt(self.state, instance) {
-            self.turn.actions.push(Action::Perform { instance: instance.clone(), attempt });
+        match work {
+            Work::Subworkflow { waits, .. } => {
+                self.start_child(instance, attempt);
+                if !waits {
+                    let child = child_key(self.state, instance, attempt);
+                    return self.complete(instance, Value::map([("executionId", child.to_string().into())]));
+                }
+            }
+            _ => {
+                let attempt = open_attempt(self.state, instance);
+                let perform = attempt.map(|attempt| Action::Perform { instance: instance.clone(), attempt });
+                self.agenda.turn.actions.extend(perform);
+            }
         }
         Ok(())
     }
@@ -86,18 +127,6 @@ impl Decider<'_> {
         }
     }
 
-    fn done(&mut self, instance: &Instance, output: &Value) -> Result<(), Illegal> {
-        let size = cbor::encode(output).len();
-        if size <= OUTPUT_BYTES_MAX {
-            return self.complete(instance, output.clone());
-        }
-        let message = format!(
-            "step `{}`: its output takes {size} bytes and at most {OUTPUT_BYTES_MAX} are kept; write it to a file and give its name",
-            self.state.plan.id(instance.step)
-        );
-        self.fail(instance, Failure::new(Class::Policy, "output_too_large", message))
-    }
-
     fn timeout(&self, instance: &Instance, outcome: &Outcome) -> Failure {
         let step = self.state.plan.step(instance.step);
         let limit = step.timeout_ms.unwrap_or_default();
@@ -115,11 +144,17 @@ impl Decider<'_> {
     }
 
     /// Tries again if the policy allows it and there is time; otherwise the step has failed.
-    fn attempt_failed(&mut self, instance: &Instance, attempt: u32, failure: Failure) -> Result<(), Illegal> {
+    pub(super) fn attempt_failed(
+        &mut self,
+        instance: &Instance,
+        attempt: u32,
+        failure: Failure,
+    ) -> Result<(), Illegal> {
         let retry = &self.state.plan.step(instance.step).retry;
-        let delay = retry.delay_ms(attempt + 1, self.entropy(instance, attempt));
-        let retry_at = self.now.saturating_add(delay);
-        if !self.may_try_again(instance) || !retry.allows(failure.class, attempt) || self.is_past_deadline(retry_at) {
+        let asked_ms = failure.details.get("retryAfterMs").and_then(Value::as_u64).unwrap_or(0).min(WAIT_MAX_MS);
+        let delay_ms = retry.delay_ms(attempt + 1, self.entropy(instance, attempt)).max(asked_ms);
+        let retry_at = self.agenda.now.saturating_add(delay_ms);
+        if !self.may_try_again(instance) || !retry.allows(&failure, attempt) || self.is_past_deadline(retry_at) {
             return self.fail(instance, failure);
         }
         let (instance, fault) = (instance.clone(), failure.into());
@@ -153,12 +188,15 @@ impl Decider<'_> {
 
     pub(super) fn stop(&mut self, instance: &Instance, attempt: u32, reason: StopReason) -> Result<(), Illegal> {
         self.record(Record::AttemptStopping { instance: instance.clone(), attempt, reason })?;
-        self.turn.actions.push(Action::Stop { instance: instance.clone(), attempt });
+        match self.state.plan.step(instance.step).work {
+            Work::Subworkflow { .. } => self.stop_child(instance, attempt),
+            _ => self.agenda.turn.actions.push(Action::Stop { instance: instance.clone(), attempt }),
+        }
         Ok(())
     }
 
     fn may_try_again(&self, instance: &Instance) -> bool {
-        self.state.ending.is_none() && !self.is_halted(&instance.scope(&self.state.plan))
+        self.state.ending.is_none() && !self.is_instance_halted(instance)
     }
 
     fn is_past_deadline(&self, at: u64) -> bool {

@@ -32,13 +32,16 @@ impl Decider<'_> {
 
     /// One step towards the end; false while something is still out.
     pub(super) fn wind_down(&mut self) -> Result<bool, Illegal> {
-        self.dirty.clear();
-        self.ready.clear();
-        self.waiting.clear();
+        self.agenda.dirty.clear();
+        self.agenda.dirty_loops.clear();
+        self.agenda.fresh.clear();
+        self.agenda.ready.clear();
+        self.agenda.waiting.clear();
         let reason = match &self.state.ending {
             Some(Ending::Cancelled { reason }) => reason.clone(),
             _ => "execution_ending".to_string(),
         };
+        self.call_off_tasks(&reason)?;
         if let Some(instance) = self.state.waits.first().cloned() {
             self.call_off(&instance, &reason)?;
             return Ok(true);
@@ -61,12 +64,12 @@ impl Decider<'_> {
     fn has_done_its_part(&self, owner: &Instance) -> bool {
         let is_well = matches!(self.state.ending, Some(Ending::Completed { .. }));
         let blocks = self.state.plan.step(owner.step).work.branches();
-        let mut steps = blocks.iter().flat_map(|(_, block)| &self.state.plan.block(*block).steps);
-        let is_called_off = |step: &u32| {
-            let instance = Instance { step: *step, rounds: owner.rounds.clone() };
-            self.status_of(&instance) == Status::Cancelled
+        let lies_inside = |instance: &Instance| {
+            let block = self.state.plan.step(instance.step).block;
+            instance.rounds.starts_with(&owner.rounds) && blocks.iter().any(|(_, inner)| *inner == block)
         };
-        is_well && !steps.any(is_called_off)
+        let mut steps = self.state.steps.iter().filter(|(instance, _)| lies_inside(instance));
+        is_well && !steps.any(|(_, step)| step.status == Status::Cancelled)
     }
 
     fn next_to_stop(&self) -> Option<(Instance, u32)> {
@@ -78,22 +81,33 @@ impl Decider<'_> {
 
     /// The innermost first: blocks are numbered from the outside in.
     fn end_containers(&mut self, reason: &str) -> Result<(), Illegal> {
-        while let Some(owner) = self.state.scopes.keys().rev().find_map(|scope| scope.owner(&self.state.plan)) {
-            let failed = self
-                .state
-                .scopes
-                .iter()
-                .rev()
-                .find(|(scope, _)| scope.owner(&self.state.plan).as_ref() == Some(&owner));
-            let failure = failed
-                .and_then(|(_, here)| self.state.steps.get(here.failed.as_ref()?))
-                .and_then(|step| step.failure.clone());
-            match failure {
-                Some(failure) => self.fail(&owner, failure)?,
-                None if self.has_done_its_part(&owner) => self.complete(&owner, Value::Null)?,
-                None => self.call_off(&owner, reason)?,
+        loop {
+            let finished = self.state.loops.iter().rev().find(|(_, rounds)| rounds.open == 0);
+            if let Some(instance) = finished.map(|(instance, _)| instance.clone()) {
+                let failed = self.state.loops.get(&instance).and_then(|rounds| rounds.failed.clone());
+                self.end_container(&instance, failed, reason)?;
+                continue;
             }
+            let innermost = self.state.scopes.keys().rev().find(|scope| scope.owner(&self.state.plan).is_some());
+            let Some(scope) = innermost.cloned() else { return Ok(()) };
+            if let Some((instance, round)) = scope.round_of_loop(&self.state.plan) {
+                self.record(Record::RoundEnded { instance, round })?;
+                continue;
+            }
+            let Some(owner) = scope.owner(&self.state.plan) else { return Ok(()) };
+            let failed = self.state.scopes.get(&scope).and_then(|here| here.failed.clone());
+            self.end_container(&owner, failed, reason)?;
         }
-        Ok(())
+    }
+
+    fn end_container(&mut self, owner: &Instance, failed: Option<Instance>, reason: &str) -> Result<(), Illegal> {
+        match failed.and_then(|failed| self.state.steps.get(&failed)?.failure.clone()) {
+            Some(failure) => self.fail(owner, failure),
+            None if self.has_done_its_part(owner) => {
+                let output = Value::Null.into();
+                self.record(Record::StepCompleted { instance: owner.clone(), output })
+            }
+            None => self.call_off(owner, reason),
+        }
     }
 }

@@ -17,8 +17,10 @@ use super::{Decider, effects::interruption, no_reason};
 impl Decider<'_> {
     /// Opens the gate of an approval step: what is shown is resolved now and stays as it is.
     pub(super) fn open_approval(&mut self, instance: &Instance, gate: &Gate) -> Result<(), Illegal> {
-        let question =
-            gate.prompt.resolve(&*self.state).and_then(|prompt| Ok((prompt, gate.items.resolve(&*self.state)?)));
+        let question = gate
+            .prompt
+            .resolve(&self.view(instance))
+            .and_then(|prompt| Ok((prompt, gate.items.resolve(&self.view(instance))?)));
         let (prompt, items) = match question {
             Ok(question) => question,
             Err(miss) => return self.fail_for_miss(instance, &miss),
@@ -32,7 +34,7 @@ impl Decider<'_> {
             question: question.into(),
             approvers: gate.approvers.clone(),
             count: gate.count,
-            expires_at: self.now.saturating_add(gate.ttl_ms),
+            expires_at: self.agenda.now.saturating_add(gate.ttl_ms),
             on_timeout: gate.on_timeout,
             purpose: Purpose::Approval,
         })
@@ -53,7 +55,7 @@ impl Decider<'_> {
             question: Value::map([("prompt", Value::Text(prompt)), ("items", input)]).into(),
             approvers: alloc::vec::Vec::new(),
             count: 1,
-            expires_at: self.now.saturating_add(APPROVAL_TTL_DEFAULT_MS),
+            expires_at: self.agenda.now.saturating_add(APPROVAL_TTL_DEFAULT_MS),
             on_timeout: Decision::Deny,
             purpose: Purpose::Interrupted,
         })
@@ -71,7 +73,7 @@ impl Decider<'_> {
         // A gate that was called off stays as it was: nobody is asked there any more.
         let waiting = self.state.steps.get(instance).filter(|step| step.status == Status::WaitingApproval);
         let open = waiting.and_then(|step| step.gate.as_ref());
-        let Some(open) = open.filter(|open| open.accepts(gate, by, self.now)) else { return Ok(()) };
+        let Some(open) = open.filter(|open| open.accepts(gate, by, self.agenda.now)) else { return Ok(()) };
         let purpose = open.purpose;
         let reason = Payload::Known(reason.clone());
         self.record(Record::GateDecided {
@@ -109,7 +111,7 @@ impl Decider<'_> {
                 let gate = step.and_then(|step| step.gate.as_ref());
                 let by = gate.map(|gate| gate.approved_by.iter().map(|by| Value::from(by.as_str())).collect());
                 let by = Value::List(by.unwrap_or_default());
-                let at = crate::time::rfc3339(self.now).into();
+                let at = crate::time::rfc3339(self.agenda.now).into();
                 self.complete(instance, Value::map([("decision", "approve".into()), ("by", by), ("at", at)]))
             }
         }

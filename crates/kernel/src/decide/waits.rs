@@ -1,9 +1,10 @@
 //! Waits for named messages, and what becomes of waits when their block fails.
 
-use alloc::string::ToString;
+use alloc::{format, string::ToString, vec::Vec};
 
 use crate::{
     apply::Illegal,
+    failure::{Class, Failure},
     instance::{Instance, Scope},
     limits::SIGNALS_KEPT_MAX,
     plan::Work,
@@ -21,8 +22,22 @@ impl Decider<'_> {
         let kept = self.state.signals.iter().find(|signal| signal.name == name);
         match kept.map(|signal| (signal.id.clone(), signal.payload.clone())) {
             Some((id, payload)) => self.take_signal(instance, &id, payload),
-            None => self.record(Record::WaitStarted { instance: instance.clone(), until: None }),
+            None => {
+                let timeout_ms = self.state.plan.step(instance.step).timeout_ms;
+                let until = timeout_ms.map(|timeout_ms| self.agenda.now.saturating_add(timeout_ms));
+                self.record(Record::WaitStarted { instance: instance.clone(), until })
+            }
         }
+    }
+
+    /// The time of a wait has come: what was waited for, or the end of waiting for a signal.
+    pub(super) fn wait_is_over(&mut self, instance: &Instance) -> Result<(), Illegal> {
+        let plan = self.state.plan.clone();
+        let step = plan.step(instance.step);
+        let Work::Signal { name } = &step.work else { return self.complete(instance, Value::Null) };
+        let limit = step.timeout_ms.unwrap_or_default();
+        let message = format!("step `{}`: no signal `{name}` came within {limit} ms", step.id);
+        self.fail(instance, Failure::new(Class::Timeout, format!("signal_timeout:{limit}"), message))
     }
 
     /// A signal is used by one wait: the first in the plan that waits for its name. One that comes before it is waited
@@ -54,6 +69,7 @@ impl Decider<'_> {
     /// True if there was anything.
     pub(super) fn call_off_waits(&mut self, scope: &Scope) -> Result<bool, Illegal> {
         let waits = inside(self.state, self.state.waits.iter(), scope);
+        let waits: Vec<_> = waits.into_iter().filter(|instance| self.is_instance_halted(instance)).collect();
         for instance in &waits {
             match self.state.steps.get(instance).and_then(|step| step.failure.clone()) {
                 Some(failure) if self.status_of(instance) == Status::Retrying => self.fail(instance, failure)?,

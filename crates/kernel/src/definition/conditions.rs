@@ -83,7 +83,7 @@ impl Reader<'_, '_> {
         Some(Condition::About(reference?, test?))
     }
 
-    fn ref_of(&mut self, text: &str, path: &Path) -> Option<reference::Reference> {
+    pub(super) fn ref_of(&mut self, text: &str, path: &Path) -> Option<reference::Reference> {
         let body = text.strip_prefix('@').unwrap_or(text);
         if text.starts_with('@') && reference::length(body).is_some_and(|(_, all)| all == body.len()) {
             return self.whole_reference(text, path);

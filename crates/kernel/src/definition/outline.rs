@@ -12,7 +12,9 @@ use alloc::{
 use super::{
     kinds::{BRANCHES_OF_UNKNOWN, KINDS, Kind},
     nearest::write_instead,
+    notation::{ACTIONS, Notation},
     report::{Fields, Report, named},
+    schemas::Declared,
 };
 use crate::{
     diagnostic::{self, quoted},
@@ -24,8 +26,10 @@ use crate::{
 };
 
 /// The tree of steps, laid flat.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Outline<'a> {
+    /// The notation that it is written in.
+    pub notation: Notation,
     /// The steps by number: a container before what it contains, else as written.
     pub entries: Vec<Entry<'a>>,
     /// The blocks by number: in the order in which their first steps are numbered.
@@ -34,7 +38,9 @@ pub(super) struct Outline<'a> {
     pub names: BTreeMap<String, u32>,
     /// The output variables and the first step that writes each.
     pub outputs: BTreeMap<&'a str, u32>,
-    has_too_many: bool,
+    /// What is declared beside the steps.
+    pub declared: Declared<'a>,
+    written: usize,
 }
 
 /// One step.
@@ -52,8 +58,37 @@ pub(super) struct Entry<'a> {
     pub block: u32,
     /// The blocks inside, by their keys.
     pub branches: Vec<(&'static str, u32)>,
-    /// Whether `@item` and `@index` mean something here.
-    pub in_loop: bool,
+    /// What `@item` and `@index` mean here.
+    pub inside: InLoop,
+    /// Which part of the step that was written it is.
+    pub role: Role,
+}
+
+/// Which part of a written step an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// All of it.
+    Whole,
+    /// The loop of a step that runs for each item.
+    Each,
+    /// What such a step does for one item.
+    Body,
+}
+
+/// Which words mean something because of the loops around.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct InLoop {
+    /// `@item`
+    pub item: bool,
+    /// `@index`
+    pub index: bool,
+}
+
+impl Entry<'_> {
+    /// Whether what is inside runs again and again.
+    pub(super) fn is_loop(&self) -> bool {
+        self.role == Role::Each || self.kind.is_some_and(|kind| kind.name == "loop")
+    }
 }
 
 /// Where a list of steps stands.
@@ -63,34 +98,43 @@ struct Surroundings<'p> {
     path: Path,
     id_path: &'p str,
     depth: usize,
-    in_loop: bool,
+    inside: InLoop,
+}
+
+/// A step that is being numbered.
+struct Written<'a> {
+    fields: Fields<'a>,
+    kind: Option<&'static Kind>,
+    id: String,
+    has_own_id: bool,
+    id_path: String,
 }
 
 impl<'a> Outline<'a> {
     /// Numbers the steps of a list and of everything inside.
-    pub(super) fn read(steps: &'a [Value], report: &mut Report<'_>) -> Self {
-        let mut outline = Self::default();
-        let (path, order) = (Path::root().key("steps"), Order::Sequence);
-        outline.block(
-            steps,
-            &Surroundings { owner: None, order, path, id_path: "step", depth: 0, in_loop: false },
-            report,
-        );
+    pub(super) fn read(notation: Notation, steps: &'a [Value], report: &mut Report<'_>) -> Self {
+        let (entries, blocks, names, outputs) = (Vec::new(), Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let declared = Declared::default();
+        let mut outline = Self { notation, entries, blocks, names, outputs, declared, written: 0 };
+        let (path, order) = (Path::root().key(notation.list_key()), Order::Sequence);
+        let id_path = notation.id_path();
+        let around = Surroundings { owner: None, order, path, id_path, depth: 0, inside: InLoop::default() };
+        outline.block(steps, &around, report);
         outline.check_output_variables(report);
         outline
     }
 
     fn block(&mut self, steps: &'a [Value], around: &Surroundings<'_>, report: &mut Report<'_>) -> u32 {
-        let number = self.blocks.len() as u32;
-        self.blocks.push(Block { owner: around.owner, order: around.order, steps: Vec::new() });
+        let number = self.open(around.owner, around.order.clone());
         if around.depth > PLAN_DEPTH_MAX {
             let message = format!("steps inside steps more than {PLAN_DEPTH_MAX} deep");
             report.error(diagnostic::TOO_LARGE, &around.path, message, "move the inner ones out");
             return number;
         }
         for (at, step) in steps.iter().enumerate() {
-            if self.entries.len() >= PLAN_STEPS_MAX {
-                if !core::mem::replace(&mut self.has_too_many, true) {
+            self.written += 1;
+            if self.written > PLAN_STEPS_MAX {
+                if self.written == PLAN_STEPS_MAX + 1 {
                     let message = format!("more than {PLAN_STEPS_MAX} steps in one plan");
                     report.error(diagnostic::TOO_LARGE, &around.path.index(at), message, "split the workflow");
                 }
@@ -99,6 +143,11 @@ impl<'a> Outline<'a> {
             self.step(step, at, number, around, report);
         }
         number
+    }
+
+    fn open(&mut self, owner: Option<u32>, order: Order) -> u32 {
+        self.blocks.push(Block { owner, order, steps: Vec::new() });
+        self.blocks.len() as u32 - 1
     }
 
     fn step(&mut self, step: &'a Value, at: usize, block: u32, around: &Surroundings<'_>, report: &mut Report<'_>) {
@@ -110,60 +159,82 @@ impl<'a> Outline<'a> {
         };
         let fields = Fields { map, path };
         let id_path = format!("{}[{at}]", around.id_path);
-        let kind = kind_of(&fields, report);
-        let given = id_of(&fields, report);
+        let kind = kind_of(self.notation, &fields, report);
+        let given = id_of(self.notation, around.depth, &fields, report);
         let (id, has_own_id) = (given.map_or_else(|| id_path.clone(), ToString::to_string), given.is_some());
-        let number = self.entries.len() as u32;
-        self.blocks[block as usize].steps.push(number);
-        self.name(&id, number, &fields, report);
-        if let Some(output) = fields.get("outputVariable").and_then(Value::as_text) {
-            self.outputs.entry(output).or_insert(number);
-        }
+        let written = Written { fields, kind, id, has_own_id, id_path };
         let is_loop = kind.is_some_and(|kind| kind.name == "loop");
-        let in_loop = around.in_loop || is_loop || fields.has("forEach");
-        self.entries.push(Entry { fields, kind, id, has_own_id, block, branches: Vec::new(), in_loop });
-        self.branches(number, &id_path, around.depth, report);
-    }
-
-    fn branches(&mut self, number: u32, id_path: &str, depth: usize, report: &mut Report<'_>) {
-        let Entry { fields, kind, in_loop, .. } = &self.entries[number as usize];
-        if kind.is_some_and(|kind| kind.branches.is_empty()) {
+        let has_items = written.fields.has("forEach");
+        let inside =
+            InLoop { item: around.inside.item || has_items, index: around.inside.index || is_loop || has_items };
+        self.name(&written, report);
+        if is_loop || !has_items {
+            let own = if is_loop { around.inside } else { inside };
+            let number = self.entry(&written, block, own, Role::Whole);
+            self.branches(number, &written, around.depth, inside, report);
             return;
         }
-        let (fields, kind, in_loop) = (fields.clone(), *kind, *in_loop);
-        for (key, order) in kind.map_or(BRANCHES_OF_UNKNOWN, |kind| kind.branches) {
+        let each = self.entry(&written, block, around.inside, Role::Each);
+        let body = self.open(Some(each), Order::Sequence);
+        self.entries[each as usize].branches.push(("steps", body));
+        let number = self.entry(&written, body, inside, Role::Body);
+        self.branches(number, &written, around.depth, inside, report);
+    }
+
+    fn entry(&mut self, written: &Written<'a>, block: u32, inside: InLoop, role: Role) -> u32 {
+        let number = self.entries.len() as u32;
+        self.blocks[block as usize].steps.push(number);
+        if let Some(output) = written.fields.get("outputVariable").and_then(Value::as_text) {
+            self.outputs.entry(output).or_insert(number);
+        }
+        self.entries.push(Entry {
+            fields: written.fields.clone(),
+            kind: written.kind,
+            id: written.id.clone(),
+            has_own_id: written.has_own_id,
+            block,
+            branches: Vec::new(),
+            inside,
+            role,
+        });
+        number
+    }
+
+    fn branches(&mut self, number: u32, written: &Written<'a>, depth: usize, inside: InLoop, report: &mut Report<'_>) {
+        let (fields, kind) = (&written.fields, written.kind);
+        for (key, at_the_same_time) in kind.map_or(BRANCHES_OF_UNKNOWN, |kind| kind.branches) {
             let steps = match kind {
-                Some(_) => report.list(&fields, key),
+                Some(_) => report.list(fields, key),
                 None => fields.get(key).and_then(Value::as_list),
             };
             // A conditional always has a block for yes, so that the one for no is never taken for it.
             let is_left_out = steps.is_none() && kind.is_some() && *key == "then" && fields.has("else");
             let Some(steps) = steps.or(is_left_out.then_some(&[])) else { continue };
-            let (path, id_path) = (fields.path.key(key), format!("{id_path}.{key}"));
+            let (path, id_path) = (fields.path.key(key), format!("{}.{key}", written.id_path));
             if steps.is_empty() && kind.is_some() && *key == "steps" {
                 report.error(diagnostic::EMPTY, &path, "`steps` is empty", "give it at least one step");
             }
+            let order = if *at_the_same_time { Order::Parallel } else { Order::Sequence };
             let owner = Some(number);
-            let inside = Surroundings { owner, order: *order, path, id_path: &id_path, depth: depth + 1, in_loop };
+            let inside = Surroundings { owner, order, path, id_path: &id_path, depth: depth + 1, inside };
             let block = self.block(steps, &inside, report);
             self.entries[number as usize].branches.push((key, block));
         }
     }
 
-    fn name(&mut self, id: &str, number: u32, fields: &Fields<'a>, report: &mut Report<'_>) {
-        match self.names.get(id) {
+    fn name(&mut self, written: &Written<'a>, report: &mut Report<'_>) {
+        let number = self.entries.len() as u32;
+        let key = self.notation.id_key();
+        match self.names.get(&written.id) {
             None => {
-                self.names.insert(id.to_string(), number);
+                self.names.insert(written.id.clone(), number);
             }
             Some(first) => {
-                let first = report.place_in_words(&self.entries[*first as usize].fields.path.key("id"));
-                let message = format!("duplicate id {}: the first step of that id stands {first}", named(id));
-                report.error(
-                    diagnostic::DUPLICATE_ID,
-                    &fields.path.key("id"),
-                    message,
-                    "give each step an id of its own",
-                );
+                let first = report.place_in_words(&self.entries[*first as usize].fields.path.key(key));
+                let id = named(&written.id);
+                let message = format!("duplicate {key} {id}: the first step of that {key} stands {first}");
+                let mend = format!("give each step {} of its own", if key == "id" { "an id" } else { "a name" });
+                report.error(diagnostic::DUPLICATE_ID, &written.fields.path.key(key), message, mend);
             }
         }
     }
@@ -171,12 +242,12 @@ impl<'a> Outline<'a> {
     /// Two branches that run at the same time may not write one output variable: the last one would win by chance.
     fn check_output_variables(&self, report: &mut Report<'_>) {
         let mut writers: BTreeMap<(&str, u32), (u32, u32)> = BTreeMap::new();
-        for (number, entry) in self.entries.iter().enumerate() {
+        for (number, entry) in self.entries.iter().enumerate().filter(|(_, entry)| entry.role != Role::Body) {
             let Some(name) = entry.fields.get("outputVariable").and_then(Value::as_text) else { continue };
             let number = number as u32;
             let mut clash = None;
             for (block, branch) in self.way_up(number) {
-                if self.blocks[block as usize].order == Order::Parallel {
+                if matches!(self.blocks[block as usize].order, Order::Parallel) {
                     let (first_branch, first) = *writers.entry((name, block)).or_insert((branch, number));
                     clash = clash.or((first_branch != branch).then_some(first));
                 }
@@ -207,11 +278,30 @@ impl<'a> Outline<'a> {
     }
 }
 
-fn kind_of(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<&'static Kind> {
+fn kind_of(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) -> Option<&'static Kind> {
+    if notation == Notation::Dataflow && fields.has("action") {
+        let action = report.object(fields, "action")?;
+        report.known_keys(&action, &["toolName", "transformCode", "code", "return"]);
+        let given: Vec<&str> = ACTIONS.iter().map(|(key, _)| *key).filter(|key| action.has(key)).collect();
+        if given.len() != 1 {
+            let message = match given.as_slice() {
+                [] => "an `action` must say what the step does".to_string(),
+                several => format!("an `action` does one thing, and this one has {}", several.join(" and ")),
+            };
+            let mend = "write {toolName: …}, {code: …} or {return: true}";
+            report.error(diagnostic::EXCLUSIVE_KEYS, &action.path, message, mend);
+        }
+        return notation.kind_name(fields).and_then(|(_, name)| Kind::of(name));
+    }
     let names = KINDS.iter().map(|kind| kind.name);
     if !fields.has("type") {
         let known = names.collect::<Vec<_>>().join(", ");
-        report.missing(fields, "type", format!("say what the step does: {known}"));
+        let key = if notation == Notation::Dataflow { "action" } else { "type" };
+        let mend = match key {
+            "action" => "write {toolName: …}, {code: …} or {return: true}, or a `type` as in a sequence".to_string(),
+            _ => format!("say what the step does: {known}"),
+        };
+        report.missing(fields, key, mend);
         return None;
     }
     let name = report.filled_text(fields, "type")?;
@@ -224,12 +314,20 @@ fn kind_of(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<&'static Kind
 }
 
 /// The given id, also where it is a bad one: others may refer to it, and one mistake is told once.
-fn id_of<'a>(fields: &Fields<'a>, report: &mut Report<'_>) -> Option<&'a str> {
-    let id = report.filled_text(fields, "id")?;
-    check_name(id, "id", &fields.path, report);
+fn id_of<'a>(notation: Notation, depth: usize, fields: &Fields<'a>, report: &mut Report<'_>) -> Option<&'a str> {
+    let key = notation.id_key();
+    if !fields.has(key) && depth == 0 && notation != Notation::Sequence {
+        report.missing(
+            fields,
+            key,
+            format!("give each step {key} of its own", key = if key == "id" { "an id" } else { "a name" }),
+        );
+    }
+    let id = report.filled_text(fields, key)?;
+    check_name(id, key, &fields.path, report);
     if RESERVED_NAMES.contains(&id) {
-        let message = format!("`{id}` is no id: `@{id}` means something else");
-        report.error(diagnostic::BAD_NAME, &fields.path.key("id"), message, format!("write another, as `{id}_step`"));
+        let message = format!("`{id}` is no {key}: `@{id}` means something else");
+        report.error(diagnostic::BAD_NAME, &fields.path.key(key), message, format!("write another, as `{id}_step`"));
     }
     Some(id)
 }

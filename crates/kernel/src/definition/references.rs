@@ -3,8 +3,9 @@
 use alloc::{format, string::String, vec::Vec};
 
 use super::{
+    edges::Edges,
     nearest::nearest,
-    outline::{Entry, Outline},
+    outline::{Entry, Outline, Role},
     report::{Report, joined, named},
 };
 use crate::{
@@ -23,10 +24,21 @@ const SEARCHES_MAX: usize = 50;
 #[derive(Debug)]
 pub(super) struct Reader<'r, 'a> {
     pub outline: &'r Outline<'a>,
+    pub edges: Option<&'r Edges<'a>>,
     pub number: u32,
     pub report: &'r mut Report<'a>,
     /// Searches made so far for what was meant.
     pub searches: &'r mut usize,
+    /// Steps looked at so far in search of a way to what is referred to.
+    pub visits: &'r mut usize,
+    /// Whether what is read is asked when the step has ended, and may read its output.
+    pub at_end: bool,
+    /// Whether what is read is asked between rounds, and may read the last one.
+    pub between_rounds: bool,
+    /// Whether what is read stands at an edge into the step.
+    pub at_edge: bool,
+    /// Whether what is read is asked when everything has ended, and stands in no step.
+    pub at_end_of_all: bool,
 }
 
 /// Whether a step may refer to another.
@@ -37,9 +49,23 @@ enum Reach {
     Inside,
     Later,
     AtTheSameTime,
+    InLoop,
+    Unordered,
 }
 
-impl<'a> Reader<'_, 'a> {
+impl<'r, 'a> Reader<'r, 'a> {
+    pub(super) fn new(
+        outline: &'r Outline<'a>,
+        edges: Option<&'r Edges<'a>>,
+        number: u32,
+        report: &'r mut Report<'a>,
+        searches: &'r mut usize,
+        visits: &'r mut usize,
+    ) -> Self {
+        let (at_end, between_rounds, at_edge, at_end_of_all) = (false, false, false, false);
+        Self { outline, edges, number, report, searches, visits, at_end, between_rounds, at_edge, at_end_of_all }
+    }
+
     pub(super) fn entry(&self) -> &Entry<'a> {
         &self.outline.entries[self.number as usize]
     }
@@ -50,9 +76,9 @@ impl<'a> Reader<'_, 'a> {
             "input" => Some(Root::Input),
             "vars" => Some(Root::Variables),
             "ctx" => Some(Root::Context),
-            "item" | "index" if !self.entry().in_loop => None,
-            "item" => Some(Root::Item),
-            "index" => Some(Root::Index),
+            "item" | "index" if self.at_end_of_all => None,
+            "item" => self.entry().inside.item.then_some(Root::Item),
+            "index" => (self.entry().inside.index || self.between_rounds).then_some(Root::Index),
             id => self.outline.names.get(id).map(|number| Root::Step(*number)),
         }
     }
@@ -120,8 +146,12 @@ impl<'a> Reader<'_, 'a> {
     pub(super) fn check_reference(&mut self, reference: &Reference, path: &Path) {
         match reference.root {
             Root::Step(target) => self.check_reach(reference, target, path),
-            Root::Variables => self.check_variable(reference, path),
-            Root::Input | Root::Context | Root::Item | Root::Index => {}
+            Root::Variables => {
+                self.check_variable(reference, path);
+                self.check_declared(reference, path);
+            }
+            Root::Input => self.check_input_path(reference, path),
+            Root::Context | Root::Item | Root::Index => {}
         }
     }
 
@@ -129,7 +159,7 @@ impl<'a> Reader<'_, 'a> {
         let (this, that) = (named(&self.entry().id), named(&self.outline.entries[target as usize].id));
         let says = format!("`{reference}` in {this}");
         let (code, message, mend) = match self.reach(target) {
-            Reach::Ended => return,
+            Reach::Ended => return self.check_output_path(reference, target, path),
             Reach::Itself => {
                 let message = format!("{says}: a step cannot refer to itself");
                 (diagnostic::REFERENCE_TO_ITSELF, message, "refer to an earlier step")
@@ -150,16 +180,30 @@ impl<'a> Reader<'_, 'a> {
                 let message = format!("{says}: {that} runs at the same time, in another branch");
                 (diagnostic::REFERENCE_INTO_PARALLEL, message, "move what refers behind the `parallel` step")
             }
+            Reach::InLoop => {
+                let message = format!("{says}: {that} runs again and again, and it is not said which round is meant");
+                (diagnostic::REFERENCE_INTO_LOOP, message, "refer to the loop: its output is that of its rounds")
+            }
+            Reach::Unordered => {
+                let message = format!("{says}: no edge says that {that} has ended by then");
+                (diagnostic::REFERENCE_INTO_PARALLEL, message, "add an edge between them, or name it in `needs`")
+            }
         };
         self.report.error(code, path, message, mend);
     }
 
     /// A step has certainly ended if it, or what it stands in, comes earlier in the innermost block around both, and
     /// that block goes one after another. In a branch that is not taken it counts as ended: it reads as null.
-    fn reach(&self, target: u32) -> Reach {
+    fn reach(&mut self, target: u32) -> Reach {
+        if self.at_end_of_all {
+            let mut around =
+                self.outline.way_up(target).filter_map(|(block, _)| self.outline.blocks[block as usize].owner);
+            let is_in_loop = around.any(|owner| self.outline.entries[owner as usize].is_loop());
+            return if is_in_loop { Reach::InLoop } else { Reach::Ended };
+        }
         let this = self.number;
-        if target == this {
-            return Reach::Itself;
+        if target == this || self.is_own_whole(target) {
+            return if self.at_end { Reach::Ended } else { Reach::Itself };
         }
         // Both ways end in block 0, and no way is longer than plans are deep.
         let targets: Vec<_> = self.outline.way_up(target).collect();
@@ -168,12 +212,43 @@ impl<'a> Reader<'_, 'a> {
         });
         match common {
             Some((_, ours, theirs)) if ours == theirs && theirs == target => Reach::Around,
-            Some((_, ours, theirs)) if ours == theirs && ours == this => Reach::Inside,
+            Some((_, ours, theirs)) if ours == theirs && ours == this && !self.between_rounds => Reach::Inside,
+            Some((block, ours, _)) if self.is_in_loop(target, block, ours == this) => Reach::InLoop,
             Some((_, ours, theirs)) if ours == theirs => Reach::Ended,
-            Some((block, ..)) if self.outline.blocks[block as usize].order == Order::Parallel => Reach::AtTheSameTime,
+            Some((0, ours, theirs)) if self.edges.is_some() => self.reach_by_edges(ours, theirs),
+            Some((block, ..)) if matches!(self.outline.blocks[block as usize].order, Order::Parallel) => {
+                Reach::AtTheSameTime
+            }
             Some((_, ours, theirs)) if theirs < ours => Reach::Ended,
             _ => Reach::Later,
         }
+    }
+
+    /// Whether a step is the whole of which the step that is read is done for each item.
+    fn is_own_whole(&self, target: u32) -> bool {
+        self.entry().role == Role::Body && self.outline.blocks[self.entry().block as usize].owner == Some(target)
+    }
+
+    /// Whether a loop stands around a step and does not stand around what is common.
+    fn is_in_loop(&self, target: u32, common: u32, is_own: bool) -> bool {
+        let mut loops = 0;
+        for (block, _) in self.outline.way_up(target).take_while(|(block, _)| *block != common) {
+            let owner = self.outline.blocks[block as usize].owner.map(|owner| &self.outline.entries[owner as usize]);
+            loops += usize::from(owner.is_some_and(Entry::is_loop));
+        }
+        loops > usize::from(is_own && self.between_rounds)
+    }
+
+    /// In a block that goes by edges: whether one step has certainly ended when another begins.
+    fn reach_by_edges(&mut self, ours: u32, theirs: u32) -> Reach {
+        let Some(edges) = self.edges else { return Reach::Later };
+        let outer = &self.outline.blocks[0].steps;
+        let (Ok(to), Ok(from)) = (outer.binary_search(&ours), outer.binary_search(&theirs)) else {
+            return Reach::Later;
+        };
+        // A condition at an edge is asked when its own edges are settled, whatever the step itself refers to.
+        let is_certain = edges.by_reference && !self.at_edge || edges.leads(from as u32, to as u32, self.visits);
+        if is_certain { Reach::Ended } else { Reach::Unordered }
     }
 
     /// Output variables are the execution's output and no variables; a name that is only one of them reads as missing.

@@ -3,7 +3,7 @@
 use alloc::{format, string::String, vec::Vec};
 use core::ops::RangeInclusive;
 
-use super::nearest::write_instead;
+use super::{inspector::Inspector, nearest::write_instead};
 use crate::{
     diagnostic::{self, Diagnostic, Severity, quoted},
     document::{Document, Path},
@@ -11,10 +11,16 @@ use crate::{
 };
 
 /// The findings of one compilation.
-#[derive(Debug)]
 pub(super) struct Report<'a> {
     document: &'a Document,
+    inspector: &'a dyn Inspector,
     found: Vec<Diagnostic>,
+}
+
+impl core::fmt::Debug for Report<'_> {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.debug_tuple("Report").field(&self.found).finish()
+    }
 }
 
 /// The fields of an object and the way to it.
@@ -35,8 +41,22 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(document: &'a Document) -> Self {
-        Self { document, found: Vec::new() }
+    pub(super) fn new(document: &'a Document, inspector: &'a dyn Inspector) -> Self {
+        Self { document, inspector, found: Vec::new() }
+    }
+
+    /// Asks whether the source of a function can be read.
+    pub(super) fn check_source(&mut self, source: &str, path: &Path) {
+        if let Err(complaint) = self.inspector.source(source) {
+            self.error(diagnostic::BAD_CODE, path, complaint.message, complaint.mend);
+        }
+    }
+
+    /// Asks whether a schema can be read.
+    pub(super) fn check_schema(&mut self, schema: &Value, path: &Path) {
+        if let Err(complaint) = self.inspector.schema(schema) {
+            self.error(diagnostic::BAD_SCHEMA, path, complaint.message, complaint.mend);
+        }
     }
 
     /// Whether the definition is refused.
@@ -165,6 +185,30 @@ impl<'a> Report<'a> {
         self.whole(fields, key, wide).and_then(|number| u32::try_from(number).ok())
     }
 
+    /// The whole numbers of 32 bits, below zero as well.
+    pub(super) fn priority(&mut self, fields: &Fields<'_>, key: &str) -> Option<i32> {
+        let value = fields.get(key)?;
+        let number = value.as_number().and_then(|number| i32::try_from(number.as_whole()?).ok());
+        if number.is_none() {
+            self.wrong_kind(&fields.path.key(key), key, "a whole number", value);
+        }
+        number
+    }
+
+    /// The one of two keys that mean the same, if one is there.
+    pub(super) fn one_of<'k>(&mut self, fields: &Fields<'_>, first: &'k str, second: &'k str) -> Option<&'k str> {
+        match (fields.has(first), fields.has(second)) {
+            (true, true) => {
+                let message = format!("`{first}` and `{second}` mean the same");
+                self.error_at_key(diagnostic::EXCLUSIVE_KEYS, &fields.path.key(second), message, "keep one of them");
+                Some(first)
+            }
+            (true, false) => Some(first),
+            (false, true) => Some(second),
+            (false, false) => None,
+        }
+    }
+
     /// A field that is a list, if it is there.
     pub(super) fn list<'v>(&mut self, fields: &Fields<'v>, key: &str) -> Option<&'v [Value]> {
         let value = fields.get(key)?;
@@ -220,12 +264,6 @@ impl<'a> Report<'a> {
     pub(super) fn unknown_key<'k>(&mut self, path: &Path, key: &str, known: impl Iterator<Item = &'k str> + Clone) {
         let message = format!("unknown key {}", quoted(key));
         self.error_at_key(diagnostic::UNKNOWN_KEY, &path.key(key), message, write_instead(key, known));
-    }
-
-    /// A key of the language that does not work yet.
-    pub(super) fn later_key(&mut self, path: &Path, key: &str) {
-        let message = format!("`{key}` is not in this build yet");
-        self.error_at_key(diagnostic::NOT_IN_BUILD, &path.key(key), message, "leave it out");
     }
 
     /// Warns of whole numbers that the hash sees rounded.

@@ -1,51 +1,107 @@
-//! Retry policies as they are written. The defaults are those of the sequence notation.
+//! Retry policies as they are written. The defaults are those of each notation's own specification.
 
 use alloc::{format, vec::Vec};
 
-use super::report::{Fields, Report};
+use super::{
+    nearest::nearest,
+    notation::Notation,
+    report::{Fields, Report},
+};
 use crate::{
-    diagnostic,
+    diagnostic::{self, quoted},
+    document::Path,
     failure::Class,
     limits::{ATTEMPTS_MAX, WAIT_MAX_MS},
-    plan::{Backoff, Delay, Retry},
+    plan::{Backoff, Delay, Matcher, Retry, is_code},
     value::Value,
 };
 
-const KEYS: [&str; 7] = ["maxAttempts", "initialDelayMs", "maxDelayMs", "backoff", "jitter", "retryOn", "neverOn"];
+const KEYS: [&str; 8] =
+    ["maxAttempts", "initialDelayMs", "maxDelayMs", "backoff", "jitter", "retryOn", "neverOn", "retryableErrors"];
 
-/// Attempts in all, unless a policy says otherwise.
-const ATTEMPTS_DEFAULT: u32 = 3;
+/// Attempts in all of a step of a sequence, unless a policy says otherwise.
+const ATTEMPTS_OF_SEQUENCE: u32 = 3;
 
-/// The delays where a policy says nothing about delays (second specification, step retries).
-const DELAYS_DEFAULT_MS: [u64; 2] = [10_000, 30_000];
+/// The delays where a policy of a sequence says nothing about delays (second specification, step retries).
+const DELAYS_OF_SEQUENCE_MS: [u64; 2] = [10_000, 30_000];
+
+/// The first delay where a policy of another notation says nothing about it, in milliseconds.
+const DELAY_DEFAULT_MS: u64 = 1_000;
 
 /// The bound on growing delays, unless a policy says otherwise: a day.
 const DELAY_BOUND_DEFAULT_MS: u64 = 24 * 3600 * 1000;
 
-/// The policy of a step that says nothing about retries.
-pub(super) fn default() -> Retry {
-    Retry { max_attempts: ATTEMPTS_DEFAULT, delay: Delay::Listed(DELAYS_DEFAULT_MS.to_vec()), ..Retry::never() }
+/// The policy of a step that says nothing about retries: what its notation's own specification says.
+pub(super) fn default(notation: Notation) -> Retry {
+    match notation {
+        Notation::Sequence => Retry {
+            max_attempts: ATTEMPTS_OF_SEQUENCE,
+            delay: Delay::Listed(DELAYS_OF_SEQUENCE_MS.to_vec()),
+            ..Retry::never()
+        },
+        Notation::Dataflow | Notation::Graph => Retry::never(),
+    }
 }
 
-/// Reads `retry`; what is wrong with it is reported, and has its default in what is returned.
-pub(super) fn read(step: &Fields<'_>, report: &mut Report<'_>) -> Retry {
-    let Some(fields) = report.object(step, "retry") else { return default() };
+/// Reads `retry`, or what stands for it; what is wrong with it is reported, and has its default in what is returned.
+pub(super) fn read(notation: Notation, step: &Fields<'_>, report: &mut Report<'_>) -> Retry {
+    let default = default(notation);
+    let key = report.one_of(step, "retry", "retryPolicy");
+    if let Some(config) = config(step, key, report) {
+        return config;
+    }
+    let Some(fields) = key.and_then(|key| report.object(step, key)) else { return default };
     report.known_keys(&fields, &KEYS);
-    let max_attempts = report.whole_32(&fields, "maxAttempts", 1..=ATTEMPTS_MAX).unwrap_or(ATTEMPTS_DEFAULT);
-    let delay = delay(&fields, report).unwrap_or(Delay::Listed(DELAYS_DEFAULT_MS.to_vec()));
+    let max_attempts = report.whole_32(&fields, "maxAttempts", 1..=ATTEMPTS_MAX).unwrap_or(default.max_attempts);
+    let delay = delay(notation, &fields, report).unwrap_or_else(|| default_delay(notation, max_attempts));
     let jitter_permille = jitter(&fields, report).unwrap_or_default();
-    let retry_on = classes(&fields, "retryOn", report);
-    let never_on = classes(&fields, "neverOn", report).unwrap_or_default();
+    let (allowed, denied) = listed_errors(&fields, report);
+    let retry_on = matchers(&fields, "retryOn", report).or(allowed);
+    let never_on = matchers(&fields, "neverOn", report).or(denied).unwrap_or_default();
     Retry { max_attempts, delay, jitter_permille, retry_on, never_on }
 }
 
-fn delay(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<Delay> {
+fn default_delay(notation: Notation, max_attempts: u32) -> Delay {
+    match (notation, max_attempts) {
+        (Notation::Sequence, _) => default(notation).delay,
+        (_, 1) => Delay::Listed(Vec::new()),
+        _ => exponential(DELAY_DEFAULT_MS),
+    }
+}
+
+fn exponential(initial_ms: u64) -> Delay {
+    let max_ms = initial_ms.max(DELAY_BOUND_DEFAULT_MS);
+    Delay::Formula { backoff: Backoff::Exponential, initial_ms, max_ms }
+}
+
+/// `config: {maxAttempts, backoffMs}`, as the fifth specification has it.
+fn config(step: &Fields<'_>, key: Option<&str>, report: &mut Report<'_>) -> Option<Retry> {
+    let config = step.get("config").and_then(Value::as_map)?;
+    let fields = Fields { map: config, path: step.path.key("config") };
+    let own = ["maxAttempts", "backoffMs"].into_iter().find(|own| fields.has(own))?;
+    if let Some(key) = key {
+        let message = format!("`{key}` and `config.{own}` mean the same");
+        report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &fields.path.key(own), message, "keep one of them");
+    }
+    let max_attempts = report.whole_32(&fields, "maxAttempts", 1..=ATTEMPTS_MAX).unwrap_or(1);
+    let initial_ms = report.whole(&fields, "backoffMs", 0..=WAIT_MAX_MS);
+    let delay = match (max_attempts, initial_ms) {
+        (1, None) => Delay::Listed(Vec::new()),
+        (_, initial_ms) => exponential(initial_ms.unwrap_or(DELAY_DEFAULT_MS)),
+    };
+    Some(Retry { max_attempts, delay, ..Retry::never() })
+}
+
+fn delay(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) -> Option<Delay> {
     if !["initialDelayMs", "maxDelayMs", "backoff"].into_iter().any(|key| fields.has(key)) {
         return None;
     }
+    let first_ms = if notation == Notation::Sequence { DELAYS_OF_SEQUENCE_MS[0] } else { DELAY_DEFAULT_MS };
     let backoff = report.word(fields, "backoff", &Backoff::ALL.map(|backoff| (backoff.name(), backoff)));
-    let initial_ms = report.whole(fields, "initialDelayMs", 0..=WAIT_MAX_MS).unwrap_or(DELAYS_DEFAULT_MS[0]);
     let given_max_ms = report.whole(fields, "maxDelayMs", 0..=WAIT_MAX_MS);
+    let given_initial_ms = report.whole(fields, "initialDelayMs", 0..=WAIT_MAX_MS);
+    // A bound below a first delay that nobody has written is no contradiction of the author's.
+    let initial_ms = given_initial_ms.unwrap_or_else(|| given_max_ms.map_or(first_ms, |max_ms| first_ms.min(max_ms)));
     let max_ms = given_max_ms.unwrap_or(initial_ms.max(DELAY_BOUND_DEFAULT_MS));
     if max_ms < initial_ms {
         let message = format!("`maxDelayMs` is {max_ms}, below the first delay of {initial_ms} ms");
@@ -57,6 +113,21 @@ fn delay(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<Delay> {
         );
     }
     Some(Delay::Formula { backoff: backoff.unwrap_or(Backoff::Exponential), initial_ms, max_ms })
+}
+
+/// `retryableErrors` of the fourth specification: a list of what is retried, or `{allow, deny}`.
+fn listed_errors(fields: &Fields<'_>, report: &mut Report<'_>) -> (Option<Vec<Matcher>>, Option<Vec<Matcher>>) {
+    let Some(listed) = fields.get("retryableErrors") else { return (None, None) };
+    for own in ["retryOn", "neverOn"].into_iter().filter(|own| fields.has(own)) {
+        let message = format!("`{own}` and `retryableErrors` mean the same");
+        report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &fields.path.key(own), message, "keep one of them");
+    }
+    if listed.as_list().is_some() {
+        return (matchers(fields, "retryableErrors", report), None);
+    }
+    let Some(lists) = report.object(fields, "retryableErrors") else { return (None, None) };
+    report.known_keys(&lists, &["allow", "deny"]);
+    (matchers(&lists, "allow", report), matchers(&lists, "deny", report))
 }
 
 /// A fraction from 0 to 1, in thousandths.
@@ -80,22 +151,38 @@ fn jitter(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<u32> {
     Some((fraction * 1000.0 + 0.5) as u32)
 }
 
-fn classes(fields: &Fields<'_>, key: &str, report: &mut Report<'_>) -> Option<Vec<Class>> {
+fn unknown(word: &str, path: &Path, key: &str, report: &mut Report<'_>) {
+    let classes = Class::ALL.iter().map(|class| class.name());
+    let message = format!(
+        "`{key}` takes classes of errors ({}) and codes, not {}",
+        classes.clone().collect::<Vec<_>>().join(", "),
+        quoted(word)
+    );
+    let code = format!("write \"code:{word}\" if that is the code of an error");
+    let mend = nearest(word, classes).map_or(code, |class| format!("write {}", quoted(class)));
+    report.error(diagnostic::WRONG_VALUE, path, message, mend);
+}
+
+/// Classes and codes.
+fn matchers(fields: &Fields<'_>, key: &str, report: &mut Report<'_>) -> Option<Vec<Matcher>> {
     let items = report.list(fields, key)?;
     let path = fields.path.key(key);
-    let mut classes = Vec::new();
+    let mut found: Vec<Matcher> = Vec::new();
     for (at, item) in items.iter().enumerate() {
-        match (item, item.as_text().and_then(Class::parse)) {
-            (_, Some(class)) if classes.contains(&class) => {
-                let message = format!("`{}` stands in `{key}` twice", class.name());
+        let Some(word) = item.as_text() else {
+            report.wrong_kind(&path.index(at), key, "a list of error classes and codes", item);
+            continue;
+        };
+        // The fourth specification writes codes as they are.
+        let bare = (key != "retryOn" && key != "neverOn" && is_code(word)).then(|| Matcher::Code(word.into()));
+        match Matcher::parse(word).or(bare) {
+            None => unknown(word, &path.index(at), key, report),
+            Some(matcher) if found.contains(&matcher) => {
+                let message = format!("`{word}` stands in `{key}` twice");
                 report.error(diagnostic::WRONG_VALUE, &path.index(at), message, "keep one of them");
             }
-            (_, Some(class)) => classes.push(class),
-            (Value::Text(text), None) => {
-                report.unknown_word(&path.index(at), key, text, Class::ALL.iter().map(|class| class.name()))
-            }
-            (other, None) => report.wrong_kind(&path.index(at), key, "a list of class names", other),
+            Some(matcher) => found.push(matcher),
         }
     }
-    Some(classes)
+    Some(found)
 }

@@ -47,15 +47,12 @@ impl Reader<'_, '_> {
     }
 
     /// `tool: bash` is a shell step by another name.
-    pub(super) fn shell_tool(&mut self, fields: &Fields<'_>) -> Option<Work> {
-        if !fields.has("arguments") {
-            self.report.missing(
-                fields,
-                "arguments",
-                "write {command: …}: `bash` as a tool takes what a `bash` step takes",
-            );
+    pub(super) fn shell_tool(&mut self, fields: &Fields<'_>, key: &str) -> Option<Work> {
+        if !fields.has(key) {
+            let mend = "write {command: …}: `bash` as a tool takes what a `bash` step takes";
+            self.report.missing(fields, key, mend);
         }
-        let arguments = self.report.object(fields, "arguments")?;
+        let arguments = self.report.object(fields, key)?;
         self.report.known_keys(&arguments, &KEYS);
         self.shell(&arguments)
     }

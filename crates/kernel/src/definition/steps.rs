@@ -7,92 +7,243 @@ use alloc::{
 };
 
 use super::{
-    kinds::{COMMON_KEYS, EFFECT_KEYS, KINDS, Kind, LATER_KEYS},
-    outline::{Entry, Outline, check_name},
+    edges::Edges,
+    kinds::{COMMON_KEYS, KINDS, Kind, MODIFIERS},
+    notation::Notation,
+    outline::{Entry, Outline, Role, check_name},
     references::Reader,
-    report::{Fields, Report},
+    report::{Fields, Report, joined},
     retry,
+    schemas::schema,
 };
 use crate::{
+    condition::Condition,
     diagnostic,
     limits::{
-        AGENT_TIMEOUT_DEFAULT_MS, SHELL_TIMEOUT_DEFAULT_MS, SHELL_TIMEOUT_MAX_MS, TOOL_TIMEOUT_DEFAULT_MS, WAIT_MAX_MS,
+        AGENT_TIMEOUT_DEFAULT_MS, CODE_TIMEOUT_DEFAULT_MS, CODE_TIMEOUT_MAX_MS, HTTP_TIMEOUT_DEFAULT_MS,
+        SHELL_TIMEOUT_DEFAULT_MS, SHELL_TIMEOUT_MAX_MS, TOOL_TIMEOUT_DEFAULT_MS, WAIT_MAX_MS,
     },
     plan::{OnError, OnInterrupted, Retry, Step, Work},
+    reference::Root,
+    value::Value,
 };
 
 /// Reads every step of an outline. Steps with mistakes are left out: the result is of use only if there were none.
-pub(super) fn read<'a>(outline: &Outline<'a>, report: &mut Report<'a>) -> Vec<Step> {
-    let mut searches = 0;
-    let numbers = 0..outline.entries.len() as u32;
-    numbers.filter_map(|number| Reader { outline, number, report, searches: &mut searches }.step()).collect()
+pub(super) fn read<'a>(outline: &Outline<'a>, edges: Option<&Edges<'a>>, report: &mut Report<'a>) -> Vec<Step> {
+    let (mut searches, mut visits, mut steps) = (0, 0, Vec::new());
+    let mut when_of_body = None;
+    for number in 0..outline.entries.len() as u32 {
+        let mut reader = Reader::new(outline, edges, number, report, &mut searches, &mut visits);
+        steps.extend(reader.step(&mut when_of_body));
+    }
+    steps
 }
 
 impl Reader<'_, '_> {
-    fn step(&mut self) -> Option<Step> {
-        let Entry { fields, kind, id, block, .. } = &self.outline.entries[self.number as usize];
+    /// A step that runs for each item is read in two parts: first the loop, then what is done for one item. Its keys
+    /// are checked once, and each belongs to one of the parts.
+    fn step(&mut self, when_of_body: &mut Option<Condition>) -> Option<Step> {
+        let Entry { fields, kind, id, block, role, .. } = &self.outline.entries[self.number as usize];
+        if *role != Role::Body {
+            self.check_step(*kind, fields);
+        }
+        let kind = (*kind)?;
+        let on_error = if *role == Role::Body { quiet_on_error(fields) } else { self.on_error(fields) };
+        let (is_loop, is_outer) = (*role == Role::Each, *role != Role::Body);
+        let when = match role {
+            Role::Body => when_of_body.take(),
+            Role::Whole => self.when(fields),
+            Role::Each => {
+                let (own, of_body) = self.split_when(fields);
+                *when_of_body = of_body;
+                own
+            }
+        };
+        let (retry, timeout_ms, on_interrupted) =
+            if is_loop { (Retry::never(), None, OnInterrupted::Retry) } else { self.attempts(kind, fields) };
+        let work = if is_loop { self.each(fields) } else { self.work(kind, fields) };
+        let bail = if is_outer { self.bail(fields) } else { None };
+        let work = work?;
+        Some(Step {
+            id: id.clone(),
+            block: *block,
+            when,
+            timeout_ms: timeout_of(&work, timeout_ms, fields),
+            retry,
+            on_error,
+            on_interrupted,
+            output_variable: fields
+                .get("outputVariable")
+                .filter(|_| is_outer)
+                .and_then(Value::as_text)
+                .map(ToString::to_string),
+            bail,
+            output_schema: fields.get("outputSchema").filter(|_| !is_loop).cloned(),
+            transform: if is_loop { None } else { self.transform(fields) },
+            priority: fields
+                .get("priority")
+                .and_then(Value::as_number)
+                .and_then(|n| i32::try_from(n.as_whole()?).ok())
+                .unwrap_or(0),
+            key_per_attempt: !is_loop && fields.get("keyPer").and_then(Value::as_text) == Some("attempt"),
+            work,
+        })
+    }
+
+    /// What is said once, whatever parts the step has.
+    fn check_step(&mut self, kind: Option<&'static Kind>, fields: &Fields<'_>) {
         if let Some(kind) = kind {
             self.check_keys(kind, fields);
         }
         self.report.text(fields, "name");
         self.report.text(fields, "description");
-        let when = fields.get("when").map(|when| self.condition(when, &fields.path.key("when")));
-        let on_error = self.report.word(fields, "onError", &OnError::ALL.map(|on_error| (on_error.name(), on_error)));
-        let output_variable = self.report.filled_text(fields, "outputVariable");
-        if let Some(name) = output_variable {
+        self.report.priority(fields, "priority");
+        if let Some(name) = self.report.filled_text(fields, "outputVariable") {
             check_name(name, "outputVariable", &fields.path, self.report);
         }
-        let kind = (*kind)?;
-        let (retry, timeout_ms, on_interrupted) = self.effect_keys(kind, fields);
-        let work = self.work(kind, fields)?;
-        Some(Step {
-            id: id.clone(),
-            block: *block,
-            when: when.flatten(),
-            timeout_ms: timeout_of(&work, timeout_ms, fields),
-            work,
-            retry,
-            on_error: on_error.unwrap_or(OnError::Fail),
-            on_interrupted,
-            output_variable: output_variable.map(ToString::to_string),
-        })
+        if kind.is_some_and(|kind| kind.takes("outputSchema")) {
+            schema(fields, "outputSchema", self.report);
+        }
+        if kind.is_some_and(|kind| kind.takes("keyPer")) {
+            self.report.word(fields, "keyPer", &[("intent", ()), ("attempt", ())]);
+        }
+        if let Some(config) = self.report.object(fields, "config") {
+            self.report.known_keys(&config, &["maxAttempts", "backoffMs", "timeoutMs", "onError"]);
+        }
     }
 
-    fn effect_keys(&mut self, kind: &Kind, fields: &Fields<'_>) -> (Retry, Option<u64>, OnInterrupted) {
-        if !kind.is_effect {
-            return (Retry::never(), None, OnInterrupted::Retry);
+    fn when(&mut self, fields: &Fields<'_>) -> Option<Condition> {
+        fields.get("when").and_then(|when| self.condition(when, &fields.path.key("when")))
+    }
+
+    /// The condition of a step that runs for each item: asked once for all, or, if it asks about the item, for each.
+    fn split_when(&mut self, fields: &Fields<'_>) -> (Option<Condition>, Option<Condition>) {
+        let own = self.number;
+        // The part that is done for one item has the next number, and knows more names.
+        self.number = own + 1;
+        let when = self.when(fields);
+        self.number = own;
+        let mut references = Vec::new();
+        when.iter().for_each(|when| when.references(&mut references));
+        let is_of_item = references.iter().any(|reference| matches!(reference.root, Root::Item | Root::Index));
+        if is_of_item { (None, when) } else { (when, None) }
+    }
+
+    /// `true`, or a condition that may ask about the step's own output.
+    fn bail(&mut self, fields: &Fields<'_>) -> Option<Condition> {
+        self.at_end = true;
+        let bail = fields.get("bail").and_then(|bail| self.condition(bail, &fields.path.key("bail")));
+        self.at_end = false;
+        bail
+    }
+
+    fn on_error(&mut self, fields: &Fields<'_>) -> OnError {
+        let words = OnError::ALL.map(|on_error| (on_error.name(), on_error));
+        let key = self.report.one_of(fields, "onError", "continueOnError");
+        let config = fields.get("config").and_then(Value::as_map).filter(|config| config.contains_key("onError"));
+        let config = config.map(|map| Fields { map, path: fields.path.key("config") });
+        if let (Some(config), Some(key)) = (&config, key) {
+            let message = format!("`{key}` and `config.onError` mean the same");
+            let path = config.path.key("onError");
+            self.report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &path, message, "keep one of them");
         }
-        let retry = retry::read(fields, self.report);
-        let is_shell = kind.name == "bash" || super::work::is_shell_tool(kind, fields);
-        let longest_ms = if is_shell { SHELL_TIMEOUT_MAX_MS } else { WAIT_MAX_MS };
-        let timeout_ms = self.report.whole(fields, "timeoutMs", 1..=longest_ms);
+        let given = match (config, key) {
+            (Some(config), _) => self.report.word(&config, "onError", &words),
+            (None, Some("continueOnError")) => {
+                let goes_on = self.report.bool(fields, "continueOnError");
+                goes_on.map(|goes_on| if goes_on { OnError::Continue } else { OnError::Fail })
+            }
+            (None, _) => self.report.word(fields, "onError", &words),
+        };
+        given.unwrap_or(OnError::Fail)
+    }
+
+    fn attempts(&mut self, kind: &Kind, fields: &Fields<'_>) -> (Retry, Option<u64>, OnInterrupted) {
+        if !kind.takes("retry") {
+            let timeout_ms =
+                if kind.takes("timeoutMs") { self.report.whole(fields, "timeoutMs", 1..=WAIT_MAX_MS) } else { None };
+            return (Retry::never(), timeout_ms, OnInterrupted::Retry);
+        }
+        let retry = retry::read(self.outline.notation, fields, self.report);
+        let is_shell = kind.name == "bash" || super::work::is_shell_tool(self.outline.notation, kind, fields);
+        let longest_ms = match kind.name {
+            _ if is_shell => SHELL_TIMEOUT_MAX_MS,
+            "code" => CODE_TIMEOUT_MAX_MS,
+            _ => WAIT_MAX_MS,
+        };
+        let timeout_ms = self.timeout(fields, longest_ms);
         let words = OnInterrupted::ALL.map(|on_interrupted| (on_interrupted.name(), on_interrupted));
         let on_interrupted = self.report.word(fields, "onInterrupted", &words);
         (retry, timeout_ms, on_interrupted.unwrap_or(OnInterrupted::Retry))
     }
 
+    fn timeout(&mut self, fields: &Fields<'_>, longest_ms: u64) -> Option<u64> {
+        let config = fields.get("config").and_then(Value::as_map).filter(|config| config.contains_key("timeoutMs"));
+        let Some(config) = config else { return self.report.whole(fields, "timeoutMs", 1..=longest_ms) };
+        let config = Fields { map: config, path: fields.path.key("config") };
+        if fields.has("timeoutMs") {
+            let (path, message) = (config.path.key("timeoutMs"), "`timeoutMs` and `config.timeoutMs` mean the same");
+            self.report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &path, message, "keep one of them");
+        }
+        self.report.whole(&config, "timeoutMs", 1..=longest_ms)
+    }
+
+    /// The function that makes the output, wherever the notation has it.
+    fn transform(&mut self, fields: &Fields<'_>) -> Option<String> {
+        let action = fields.get("action").and_then(Value::as_map);
+        let action = action.map(|map| Fields { map, path: fields.path.key("action") });
+        let in_action = action.as_ref().filter(|action| action.has("transformCode"));
+        if let (Some(action), true) = (in_action, fields.has("transform")) {
+            let (path, message) = (action.path.key("transformCode"), "`transform` and `transformCode` mean the same");
+            self.report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &path, message, "keep one of them");
+        }
+        match in_action {
+            Some(action) => self.source(action, "transformCode"),
+            None => self.source(fields, "transform"),
+        }
+    }
+
     /// Each key is known and in its place, or it is refused.
     fn check_keys(&mut self, kind: &Kind, fields: &Fields<'_>) {
+        let dataflow = self.outline.notation == Notation::Dataflow;
+        let has_action = dataflow && fields.has("action");
         for key in fields.map.keys().map(String::as_str) {
-            if COMMON_KEYS.contains(&key) || kind.keys.contains(&key) || kind.is_effect && EFFECT_KEYS.contains(&key) {
+            let is_known = match key {
+                "action" => dataflow,
+                "type" | "code" | "tool" | "arguments" if has_action => false,
+                "input" if has_action => true,
+                // In a dataflow the name is the id.
+                "id" => !dataflow,
+                _ => COMMON_KEYS.contains(&key) || kind.keys.contains(&key) || kind.takes(key),
+            };
+            if is_known {
                 continue;
             }
-            if EFFECT_KEYS.contains(&key) {
-                self.misplaced_key(kind, fields, key);
-            } else if !kind.runs {
-                // What belongs to a type that does not run is decided when it does.
-            } else if LATER_KEYS.contains(&key) {
-                self.report.later_key(&fields.path, key);
-            } else {
-                self.unknown_step_key(kind, fields, key);
+            match key {
+                _ if MODIFIERS.contains(&key) => self.misplaced_modifier(kind, fields, key),
+                "id" => {
+                    let (path, message) = (fields.path.key(key), "in a dataflow the `name` of a step is its id");
+                    self.report.error_at_key(diagnostic::MISPLACED_KEY, &path, message, "write `name`");
+                }
+                "type" => {
+                    let (path, message) = (fields.path.key(key), "`type` and `action` both say what the step does");
+                    self.report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &path, message, "keep one of them");
+                }
+                _ if !kind.runs => {}
+                _ => self.unknown_step_key(kind, fields, key),
             }
         }
     }
 
-    fn misplaced_key(&mut self, kind: &Kind, fields: &Fields<'_>, key: &str) {
-        let message = format!("`{key}` is for steps that do work, and `{}` does none by itself", kind.name);
-        let mend = match (kind.branches, kind.name, key) {
-            ([_, ..], ..) => "put it on the steps inside".to_string(),
+    fn misplaced_modifier(&mut self, kind: &Kind, fields: &Fields<'_>, key: &str) {
+        let message = match key {
+            "retry" | "retryPolicy" | "timeoutMs" | "onInterrupted" | "config" => {
+                format!("`{key}` is for steps that do work, and `{}` does none by itself", kind.name)
+            }
+            _ => format!("`{key}` is no key of `{}` steps", kind.name),
+        };
+        let mend = match (kind.is_container(), kind.name, key) {
+            (true, ..) => "put it on the steps inside".to_string(),
             (_, "approval", "timeoutMs") => "write `ttlMs`: how long the gate stays open".to_string(),
             (_, "sleep", "timeoutMs") => "write `durationMs`".to_string(),
             _ => "leave it out".to_string(),
@@ -111,27 +262,36 @@ impl Reader<'_, '_> {
     }
 }
 
-fn timeout_of(work: &Work, given_ms: Option<u64>, fields: &Fields<'_>) -> Option<u64> {
-    let Work::Effect { effect, .. } = work else { return None };
-    let awaited_ms = fields.get("await_timeout_ms").and_then(crate::value::Value::as_u64);
-    Some(match effect.as_str() {
-        "bash" => given_ms.unwrap_or(SHELL_TIMEOUT_DEFAULT_MS),
-        "tool" => given_ms.unwrap_or(TOOL_TIMEOUT_DEFAULT_MS),
-        _ => awaited_ms.or(given_ms).unwrap_or(AGENT_TIMEOUT_DEFAULT_MS),
-    })
+/// What was read for the loop holds for what it does for one item, and is not told twice.
+fn quiet_on_error(fields: &Fields<'_>) -> OnError {
+    let config = fields.get("config").and_then(|config| config.get("onError"));
+    let word = config.or(fields.get("onError")).and_then(Value::as_text);
+    let goes_on = word == Some("continue") || fields.get("continueOnError").and_then(Value::as_bool) == Some(true);
+    if goes_on { OnError::Continue } else { OnError::Fail }
 }
 
-/// Refuses a step of a type that does not run, with the mistakes that can be told all the same.
+fn timeout_of(work: &Work, given_ms: Option<u64>, fields: &Fields<'_>) -> Option<u64> {
+    let default_ms = match work {
+        Work::Effect { effect, .. } => match effect.as_str() {
+            "bash" => SHELL_TIMEOUT_DEFAULT_MS,
+            "tool" => TOOL_TIMEOUT_DEFAULT_MS,
+            "http" => HTTP_TIMEOUT_DEFAULT_MS,
+            _ => {
+                let awaited_ms = fields.get("await_timeout_ms").and_then(Value::as_u64);
+                return Some(awaited_ms.or(given_ms).unwrap_or(AGENT_TIMEOUT_DEFAULT_MS));
+            }
+        },
+        Work::Code { .. } => CODE_TIMEOUT_DEFAULT_MS,
+        Work::Subworkflow { .. } | Work::Signal { .. } => return given_ms,
+        _ => return None,
+    };
+    Some(given_ms.unwrap_or(default_ms))
+}
+
+/// Refuses a step of a type that does not run.
 pub(super) fn refuse_type(kind: &Kind, fields: &Fields<'_>, report: &mut Report<'_>) {
-    for key in kind.required.iter().filter(|key| !fields.has(key)) {
-        report.missing(fields, key, format!("a `{}` step needs it", kind.name));
-    }
     let message = format!("`{}` steps are not in this build yet", kind.name);
     let runs: Vec<_> = KINDS.iter().filter(|kind| kind.runs).map(|kind| kind.name).collect();
-    report.error(
-        diagnostic::NOT_IN_BUILD,
-        &fields.path.key("type"),
-        message,
-        format!("in this build: {}", runs.join(", ")),
-    );
+    let path = joined(&fields.path, &crate::document::Path::root().key("type"));
+    report.error(diagnostic::NOT_IN_BUILD, &path, message, format!("in this build: {}", runs.join(", ")));
 }

@@ -8,15 +8,17 @@ use alloc::{
 
 use super::{
     kinds::Kind,
+    notation::Notation,
     references::{Reader, settled},
     report::{Fields, named},
     steps::refuse_type,
 };
 use crate::{
     diagnostic::{self, quoted},
-    limits::{APPROVAL_COUNT_MAX, APPROVAL_TTL_DEFAULT_MS, NAME_CHARS_MAX, WAIT_MAX_MS},
+    limits::{APPROVAL_COUNT_MAX, APPROVAL_TTL_DEFAULT_MS, NAME_CHARS_MAX, SOURCE_BYTES_MAX, WAIT_MAX_MS},
     plan::{Decision, Gate, Work},
     template::Template,
+    time::parse_rfc3339,
     value::{Map, Value},
 };
 
@@ -24,17 +26,32 @@ use crate::{
 const AWAIT_MIN_MS: u64 = 1000;
 
 /// Whether a tool step is a shell step by another name.
-pub(super) fn is_shell_tool(kind: &Kind, fields: &Fields<'_>) -> bool {
-    kind.name == "tool" && fields.get("tool").and_then(Value::as_text) == Some("bash")
+pub(super) fn is_shell_tool(notation: Notation, kind: &Kind, fields: &Fields<'_>) -> bool {
+    let is_action = notation == Notation::Dataflow && fields.has("action");
+    let tool =
+        if is_action { fields.get("action").and_then(|action| action.get("toolName")) } else { fields.get("tool") };
+    kind.name == "tool" && tool.and_then(Value::as_text) == Some("bash")
 }
 
 impl Reader<'_, '_> {
     /// Reads what a step does; what is wrong with it is reported.
     pub(super) fn work(&mut self, kind: &Kind, fields: &Fields<'_>) -> Option<Work> {
+        let notation = self.outline.notation;
+        let action = fields.get("action").filter(|_| notation == Notation::Dataflow).and_then(Value::as_map);
+        let action = action.map(|map| Fields { map, path: fields.path.key("action") });
         match kind.name {
             "bash" => self.shell(fields),
-            "tool" if is_shell_tool(kind, fields) => self.shell_tool(fields),
-            "tool" => self.tool(fields),
+            "tool" if is_shell_tool(notation, kind, fields) => {
+                self.shell_tool(fields, if action.is_some() { "input" } else { "arguments" })
+            }
+            "tool" => match &action {
+                Some(action) => self.tool(action, "toolName", fields, "input"),
+                None => self.tool(fields, "tool", fields, "arguments"),
+            },
+            "http" => self.http(fields),
+            "code" => self.code(action.as_ref().unwrap_or(fields), fields),
+            "subworkflow" => self.subworkflow(fields),
+            "loop" => self.loop_step(fields),
             "agent" => self.agent(fields),
             "agent_message" => self.agent_message(fields),
             "conditional" => self.conditional(fields),
@@ -43,6 +60,17 @@ impl Reader<'_, '_> {
             "sleep" => self.sleep(fields),
             "signal" => self.signal(fields),
             "return" => {
+                if let Some(action) = &action
+                    && self.report.bool(action, "return") == Some(false)
+                {
+                    let path = action.path.key("return");
+                    self.report.error(
+                        diagnostic::WRONG_VALUE,
+                        &path,
+                        "`return` is true or not there",
+                        "write {return: true}",
+                    );
+                }
                 Some(Work::Return { output: self.field(fields, "input").unwrap_or(Template::Literal(Value::Null)) })
             }
             _ => {
@@ -52,31 +80,69 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn tool(&mut self, fields: &Fields<'_>) -> Option<Work> {
-        if !fields.has("tool") {
-            self.report.missing(fields, "tool", "say which tool");
+    /// A tool: its name stands under one key, what it is given under another.
+    fn tool(&mut self, named: &Fields<'_>, name_key: &str, given: &Fields<'_>, key: &str) -> Option<Work> {
+        if !named.has(name_key) {
+            self.report.missing(named, name_key, "say which tool");
         }
-        let tool = self.report.filled_text(fields, "tool").map(String::from);
+        let tool = self.report.filled_text(named, name_key).map(String::from);
         if let Some(name) = tool.as_deref().filter(|name| name.starts_with('@')) {
-            let message = format!("`tool` is a name and does not refer: {}", quoted(name));
-            self.report.error(
-                diagnostic::MISPLACED_REFERENCE,
-                &fields.path.key("tool"),
-                message,
-                "write the tool's name",
-            );
+            let message = format!("`{name_key}` is a name and does not refer: {}", quoted(name));
+            let path = named.path.key(name_key);
+            self.report.error(diagnostic::MISPLACED_REFERENCE, &path, message, "write the tool's name");
         }
-        let arguments = self.field(fields, "arguments").unwrap_or(Template::Literal(Map::new().into()));
+        let arguments = self.field(given, key).unwrap_or(Template::Literal(Map::new().into()));
         let is_object = matches!(arguments, Template::Map(_) | Template::Whole(_) | Template::Literal(Value::Map(_)));
-        if let Some(value) = fields.get("arguments").filter(|value| !is_object && !is_whole(value)) {
+        if let Some(value) = given.get(key).filter(|value| !is_object && !is_whole(value)) {
+            self.report.wrong_kind(&given.path.key(key), key, "an object or a reference to one", value);
+        }
+        Some(effect("tool", [("tool", Some(literal(tool?))), ("arguments", Some(arguments))]))
+    }
+
+    fn code(&mut self, holder: &Fields<'_>, fields: &Fields<'_>) -> Option<Work> {
+        if !holder.has("code") {
+            self.report.missing(holder, "code", "write a module: export default function (input) { … }");
+        }
+        let input = self.field(fields, "input").unwrap_or(Template::Literal(Map::new().into()));
+        Some(Work::Code { source: self.source(holder, "code")?, input })
+    }
+
+    /// A field that is the source of a function, if it is there. It is the author's text and nothing in it refers.
+    pub(super) fn source(&mut self, fields: &Fields<'_>, key: &str) -> Option<String> {
+        let source = self.report.filled_text(fields, key)?;
+        let path = fields.path.key(key);
+        if source.len() > SOURCE_BYTES_MAX {
+            let message = format!("`{key}` has {} bytes, more than {SOURCE_BYTES_MAX}", source.len());
+            self.report.error(diagnostic::TOO_LARGE, &path, message, "split the function");
+            return None;
+        }
+        self.report.check_source(source, &path);
+        Some(source.into())
+    }
+
+    fn subworkflow(&mut self, fields: &Fields<'_>) -> Option<Work> {
+        if !fields.has("workflow") {
+            self.report.missing(fields, "workflow", "say which workflow is started, by its name");
+        }
+        let workflow = self.report.filled_text(fields, "workflow").map(String::from);
+        if let Some(name) = workflow.as_deref().filter(|name| name.starts_with('@')) {
+            let message = format!("`workflow` is a name and does not refer: {}", quoted(name));
+            let mend = "write the workflow's name: which ones may be started is settled when the first begins";
+            self.report.error(diagnostic::MISPLACED_REFERENCE, &fields.path.key("workflow"), message, mend);
+        }
+        let input = self.field(fields, "input").unwrap_or(Template::Literal(Value::Null));
+        let variables = self.field(fields, "variables").unwrap_or(Template::Literal(Map::new().into()));
+        let is_object = matches!(variables, Template::Map(_) | Template::Whole(_) | Template::Literal(Value::Map(_)));
+        if let Some(value) = fields.get("variables").filter(|value| !is_object && !is_whole(value)) {
             self.report.wrong_kind(
-                &fields.path.key("arguments"),
-                "arguments",
+                &fields.path.key("variables"),
+                "variables",
                 "an object or a reference to one",
                 value,
             );
         }
-        Some(effect("tool", [("tool", Some(literal(tool?))), ("arguments", Some(arguments))]))
+        let waits = self.report.bool(fields, "wait").unwrap_or(true);
+        Some(Work::Subworkflow { workflow: workflow?, input, variables, waits })
     }
 
     fn agent(&mut self, fields: &Fields<'_>) -> Option<Work> {
@@ -192,8 +258,12 @@ impl Reader<'_, '_> {
     }
 
     fn sleep(&mut self, fields: &Fields<'_>) -> Option<Work> {
+        if fields.has("until") {
+            self.report.one_of(fields, "durationMs", "until");
+            return self.sleep_until(fields);
+        }
         let Some(value) = fields.get("durationMs") else {
-            self.report.missing(fields, "durationMs", "say how many milliseconds");
+            self.report.missing(fields, "durationMs", "say how long, or `until` when");
             return None;
         };
         let duration_ms = match value {
@@ -206,6 +276,17 @@ impl Reader<'_, '_> {
             }
         };
         Some(Work::Sleep { duration_ms })
+    }
+
+    fn sleep_until(&mut self, fields: &Fields<'_>) -> Option<Work> {
+        let value = fields.get("until")?;
+        let is_time = value.as_u64().is_some() || value.as_text().is_some_and(|text| parse_rfc3339(text).is_some());
+        if !is_time && !value.as_text().is_some_and(|text| text.contains('@')) {
+            let message = "`until` must be a time, milliseconds since 1970, or a reference to one";
+            let mend = "write \"2026-02-07T12:00:00Z\"";
+            self.report.error(diagnostic::WRONG_VALUE, &fields.path.key("until"), message, mend);
+        }
+        Some(Work::SleepUntil { time: self.field(fields, "until")? })
     }
 
     fn signal(&mut self, fields: &Fields<'_>) -> Option<Work> {

@@ -10,6 +10,7 @@ use crate::{
     failure::{Class, Failure},
     hash::Hash,
     instance::Instance,
+    key::ExecutionKey,
     record::{Fault, Payload},
     stored::StoredValue,
     value::Value,
@@ -146,6 +147,15 @@ impl Item for String {
 }
 
 impl Item for Hash {
+    fn write(&self, out: &mut Encoder<'_>) {
+        out.writer.byte_string(&self.0);
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        from.reader.byte_array().map(Self)
+    }
+}
+
+impl Item for ExecutionKey {
     fn write(&self, out: &mut Encoder<'_>) {
         out.writer.byte_string(&self.0);
     }

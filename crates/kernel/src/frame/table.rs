@@ -6,9 +6,10 @@ use alloc::boxed::Box;
 use crate::{
     cbor::CborError,
     effect::Outcome,
-    input::{Input, Policy, Start, Timer},
+    evaluation::Evaluated,
+    input::{Input, Lineage, Parent, Pinned, Policy, Start, Timer},
     plan::Decision,
-    record::{Ending, Purpose, Record, SkipReason, StopReason},
+    record::{Ending, FailureFate, Purpose, Record, SkipReason, StopReason},
 };
 
 use super::item::{Decoder, Encoder, Item};
@@ -76,7 +77,7 @@ variants! { Record,
     }
     9 GateDecided { instance instance, gate gate, decision decision, by by, reason reason }
     10 StepCompleted { instance instance, output output }
-    11 StepFailed { instance instance, fault fault, let_through let_through }
+    11 StepFailed { instance instance, fault fault, fate fate }
     12 StepCancelled { instance instance, reason reason }
     13 SignalKept { id id, name name, payload payload }
     14 SignalTaken { instance instance, id id }
@@ -87,6 +88,10 @@ variants! { Record,
     19 Ended { with_failures with_failures }
     20 TurnSplit {}
     21 TurnJoined {}
+    22 RoundStarted { instance instance, round round }
+    23 RoundEnded { instance instance, round round }
+    24 FailureBoundReached { fault fault }
+    25 LineageSet { lineage lineage }
 }
 
 variants! { Input,
@@ -122,6 +127,8 @@ variants! { Ending,
 
 variants! { SkipReason,
     0 ConditionFalse {}
+    1 NoEdgeTaken {}
+    2 ExecutionFailing {}
 }
 
 variants! { StopReason,
@@ -141,9 +148,93 @@ variants! { Decision,
 
 fields! { Policy { max_steps, max_parallel, timeout_ms } }
 
-fields! { Start {
-    execution_id, workflow_hash, plan_hash, input, variables, trigger, policy, attempt, by, workspace
-} }
+fields! { Lineage { parent, depth, workflows } }
+
+fields! { Parent { execution, instance, attempt } }
+
+fields! { Pinned { name, workflow_hash, plan_hash } }
+
+/// The last part came later and stands only where there is something to say.
+impl Item for Start {
+    fn write(&self, out: &mut Encoder<'_>) {
+        out.writer.array(START_PARTS + usize::from(self.lineage.is_some()));
+        self.execution_id.write(out);
+        self.workflow_hash.write(out);
+        self.plan_hash.write(out);
+        self.input.write(out);
+        self.variables.write(out);
+        self.trigger.write(out);
+        self.policy.write(out);
+        self.attempt.write(out);
+        self.by.write(out);
+        self.workspace.write(out);
+        if let Some(lineage) = &self.lineage {
+            lineage.write(out);
+        }
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        let parts = from.reader.array()?;
+        if parts != START_PARTS && parts != START_PARTS + 1 {
+            return Err(from.reader.error("another number of parts: Start"));
+        }
+        Ok(Self {
+            execution_id: Item::read(from)?,
+            workflow_hash: Item::read(from)?,
+            plan_hash: Item::read(from)?,
+            input: Item::read(from)?,
+            variables: Item::read(from)?,
+            trigger: Item::read(from)?,
+            policy: Item::read(from)?,
+            attempt: Item::read(from)?,
+            by: Item::read(from)?,
+            workspace: Item::read(from)?,
+            lineage: if parts > START_PARTS { Some(Item::read(from)?) } else { None },
+        })
+    }
+}
+
+/// The parts of a start without a family.
+const START_PARTS: usize = 10;
+
+/// `[succeeded, value or failure, log]`.
+impl Item for Evaluated {
+    fn write(&self, out: &mut Encoder<'_>) {
+        out.writer.array(3);
+        out.writer.bool(self.outcome.is_ok());
+        match &self.outcome {
+            Ok(value) => value.write(out),
+            Err(failure) => failure.write(out),
+        }
+        self.log.write(out);
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        if from.reader.array()? != 3 {
+            return Err(from.reader.error("the result of an evaluation has three parts"));
+        }
+        let outcome = if from.reader.bool()? { Ok(Item::read(from)?) } else { Err(Item::read(from)?) };
+        Ok(Self { outcome, log: Item::read(from)? })
+    }
+}
+
+/// Whether a failure is let through was all there was to say at first: true and false stay what they were.
+impl Item for FailureFate {
+    fn write(&self, out: &mut Encoder<'_>) {
+        match self {
+            Self::Fails => out.writer.bool(false),
+            Self::LetThrough => out.writer.bool(true),
+            Self::Handled => out.writer.unsigned(2),
+        }
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        if !from.reader.is_bool() {
+            return match from.reader.unsigned()? {
+                2 => Ok(Self::Handled),
+                _ => Err(from.reader.error("an unknown fate of a failure")),
+            };
+        }
+        from.reader.bool().map(|let_through| if let_through { Self::LetThrough } else { Self::Fails })
+    }
+}
 
 impl<T: Item> Item for Box<T> {
     fn write(&self, out: &mut Encoder<'_>) {

@@ -1,16 +1,18 @@
 //! Frames are read back as they were written, and as nothing else.
 
-use alloc::{format, string::ToString, vec, vec::Vec};
+use alloc::{boxed::Box, format, string::ToString, vec, vec::Vec};
 
 use super::*;
 use crate::{
     effect::Outcome,
+    evaluation::Evaluated,
     failure::{Class, Failure},
     hash::hex,
-    input::{Policy, Start, Timer},
+    input::{Lineage, Parent, Pinned, Policy, Start, Timer},
     instance::Instance,
+    key::ExecutionKey,
     plan::Decision,
-    record::{Ending, Payload, Purpose, SkipReason, StopReason},
+    record::{Ending, FailureFate, Payload, Purpose, SkipReason, StopReason},
     value::Value,
 };
 
@@ -34,8 +36,8 @@ fn text(text: &str) -> Value {
     Value::text(text)
 }
 
-fn inputs() -> Vec<Input> {
-    let start = Start {
+fn start() -> Start {
+    Start {
         execution_id: "e".into(),
         workflow_hash: Hash::of(b"w"),
         plan_hash: Hash::of(b"p"),
@@ -46,9 +48,14 @@ fn inputs() -> Vec<Input> {
         attempt: 1,
         by: "owner".into(),
         workspace: Some("/w".into()),
-    };
+        lineage: None,
+    }
+}
+
+/// What the first release could write.
+fn inputs() -> Vec<Input> {
     let receipt = |outcome| Input::Receipt { instance: instance(), attempt: 2, outcome };
-    let mut inputs = vec![Input::Start(start.into())];
+    let mut inputs = vec![Input::Start(start().into())];
     inputs.extend(
         [
             Outcome::Done(text("done")),
@@ -112,7 +119,7 @@ fn records() -> Vec<Record> {
         gate,
         Record::GateDecided { instance: instance(), gate: 1, decision, by: None, reason },
         Record::StepCompleted { instance: instance(), output: payload("output") },
-        Record::StepFailed { instance: instance(), fault: failure().into(), let_through: true },
+        Record::StepFailed { instance: instance(), fault: failure().into(), fate: FailureFate::LetThrough },
         Record::StepCancelled { instance: instance(), reason: "r".into() },
         Record::SignalKept { id: "i".into(), name: "n".into(), payload: payload("payload") },
         Record::SignalTaken { instance: instance(), id: "i".into() },
@@ -131,14 +138,42 @@ fn records() -> Vec<Record> {
 }
 
 fn frame(input: Input) -> Frame {
-    Frame { sequence: 4, before: Hash::of(b"before"), now: 1_700_000_000_000, input, records: records() }
+    let (before, now, results) = (Hash::of(b"before"), 1_700_000_000_000, Vec::new());
+    Frame { sequence: 4, before, now, input, results, records: records() }
+}
+
+/// What came with loops, graphs, functions and workflows that start others.
+fn second_frame() -> Frame {
+    let parent = Parent { execution: ExecutionKey([9; 16]), instance: instance(), attempt: 2 };
+    let pinned = Pinned { name: "child".into(), workflow_hash: Hash::of(b"w"), plan_hash: Hash::of(b"p") };
+    let lineage = Lineage { parent: Some(parent), depth: 1, workflows: vec![pinned] };
+    let input = Input::Start(Box::new(Start { lineage: Some(lineage.clone()), ..start() }));
+    let results = vec![
+        Evaluated { outcome: Ok(text("result")), log: text("log") },
+        Evaluated { outcome: Err(failure()), log: Value::Null },
+    ];
+    let failed = |fate| Record::StepFailed { instance: instance(), fault: failure().into(), fate };
+    let records = vec![
+        Record::StepSkipped { instance: instance(), reason: SkipReason::NoEdgeTaken },
+        Record::StepSkipped { instance: instance(), reason: SkipReason::ExecutionFailing },
+        failed(FailureFate::Fails),
+        failed(FailureFate::Handled),
+        Record::RoundStarted { instance: instance(), round: 7 },
+        Record::RoundEnded { instance: instance(), round: 7 },
+        Record::FailureBoundReached { fault: failure().into() },
+        Record::LineageSet { lineage },
+    ];
+    Frame { results, records, ..frame(input) }
+}
+
+fn frames() -> Vec<Frame> {
+    inputs().into_iter().map(frame).chain([second_frame()]).collect()
 }
 
 #[test]
 fn every_kind_is_read_back() {
-    for input in inputs() {
-        assert_eq!(Input::decode(&input.encode()), Ok(input.clone()));
-        let frame = frame(input);
+    for frame in frames() {
+        assert_eq!(Input::decode(&frame.input.encode()), Ok(frame.input.clone()));
         let (stored, hash) = frame.store(&salt_of);
         assert_eq!(Frame::read(&stored), Ok((frame, hash)));
     }
@@ -150,6 +185,8 @@ fn the_bytes_are_frozen() {
     let hashes: Vec<_> = inputs().into_iter().map(|input| frame(input).store(&salt_of).1.hex()).collect();
     let together = Hash::of(hashes.concat().as_bytes()).hex();
     assert_eq!(together, include_str!("frozen.txt").trim(), "frames changed: a stored journal could not be read");
+    let second = second_frame().store(&salt_of).1.hex();
+    assert_eq!(second, include_str!("frozen-2.txt").trim(), "frames changed: a stored journal could not be read");
     let (stored, _) = Frame { records: Vec::new(), ..frame(Input::Continue) }.store(&salt_of);
     let before = Hash::of(b"before").hex();
     assert_eq!(hex(&stored.frame), format!("8701045820{before}1b0000018bcfe5680081068080"));
@@ -168,8 +205,7 @@ fn a_body_is_kept_once() {
 
 #[test]
 fn every_flipped_byte_is_seen() {
-    for input in inputs() {
-        let frame = frame(input);
+    for frame in frames() {
         let (stored, hash) = frame.store(&salt_of);
         for place in 0..stored.frame.len() {
             let mut flipped = stored.clone();

@@ -17,12 +17,14 @@
 use alloc::{format, string::String, vec::Vec};
 use core::fmt;
 
-use super::{Constraints, Delay, OnError, OnInterrupted, Plan, Retry, Step, Work};
+use super::{
+    Constraints, Delay, EdgeKind, FailurePolicy, Matcher, OnError, OnInterrupted, Order, Output, Over, Plan, Retry,
+    Step, Variable, Work,
+};
 use crate::{
     cbor,
     condition::{Condition, Test},
     document::Path,
-    failure::Class,
     hash::Hash,
     template::{Piece, Template},
     value::{Map, Value},
@@ -50,8 +52,8 @@ impl fmt::Display for PlanError {
 }
 
 impl Plan {
-    /// The stored form. It holds what [`compile`](crate::definition::compile) makes: steps numbered as they are
-    /// walked, `parallel` the only steps that do not go one after another.
+    /// The stored form. It holds what [`compile`](crate::definition::compile) makes: steps numbered as they are walked,
+    /// edges in the outermost block only.
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
         map.insert("format".into(), FORMAT.into());
@@ -61,6 +63,16 @@ impl Plan {
         if self.constraints != Constraints::default() {
             map.insert("constraints".into(), constraints(&self.constraints));
         }
+        put(&mut map, "policy", (self.policy != FailurePolicy::default()).then(|| policy(&self.policy)));
+        put(&mut map, "inputSchema", self.input_schema.clone());
+        put(&mut map, "variables", self.variables.as_deref().map(variables));
+        put(&mut map, "defaultContext", (!self.default_context.is_empty()).then(|| self.default_context.clone()));
+        match &self.output {
+            Output::Variables => {}
+            Output::Ends => put(&mut map, "output", Some("ends")),
+            Output::Given(output) => put(&mut map, "output", Some(Value::map([("given", template(output))]))),
+        }
+        put(&mut map, "order", matches!(self.block(0).order, Order::Edges(_)).then_some("edges"));
         map.insert("steps".into(), block(self, 0));
         Value::Map(map)
     }
@@ -98,13 +110,50 @@ fn constraints(constraints: &Constraints) -> Value {
     let mut map = Map::new();
     put(&mut map, "maxSteps", constraints.max_steps);
     put(&mut map, "maxParallel", constraints.max_parallel);
+    put(&mut map, "maxCalls", constraints.max_calls);
     put(&mut map, "timeoutMs", constraints.timeout_ms);
     put(&mut map, "allowSelfModification", constraints.allow_self_modification.then_some(true));
     Value::Map(map)
 }
 
+fn policy(policy: &FailurePolicy) -> Value {
+    let mut map = Map::new();
+    put(&mut map, "failOpen", policy.fail_open.then_some(true));
+    put(&mut map, "maxNodeFailures", policy.max_node_failures);
+    put(&mut map, "maxRetriesExhausted", policy.max_retries_exhausted);
+    Value::Map(map)
+}
+
+fn variables(declared: &[Variable]) -> Value {
+    let variable = |variable: &Variable| {
+        let mut map = Map::new();
+        map.insert("name".into(), variable.name.as_str().into());
+        map.insert("type".into(), variable.kind.name().into());
+        put(&mut map, "required", variable.is_required.then_some(true));
+        put(&mut map, "default", variable.default.clone());
+        Value::Map(map)
+    };
+    declared.iter().map(variable).collect::<Vec<_>>().into()
+}
+
 fn block(plan: &Plan, number: u32) -> Value {
-    plan.block(number).steps.iter().map(|number| step(plan, plan.step(*number))).collect::<Vec<_>>().into()
+    let block = plan.block(number);
+    let with_edges = |(place, number): (usize, &u32)| {
+        let mut step = step(plan, plan.step(*number));
+        if let (Order::Edges(graph), Value::Map(map)) = (&block.order, &mut step) {
+            let edges = graph.incoming(place as u32).iter().map(|edge| {
+                let mut map = Map::new();
+                map.insert("from".into(), edge.from.into());
+                put(&mut map, "kind", (edge.kind != EdgeKind::Ended).then(|| edge.kind.name()));
+                put(&mut map, "condition", edge.condition.as_ref().map(condition));
+                Value::Map(map)
+            });
+            let edges: Vec<Value> = edges.collect();
+            put(map, "edges", (!edges.is_empty()).then_some(edges));
+        }
+        step
+    };
+    block.steps.iter().enumerate().map(with_edges).collect::<Vec<_>>().into()
 }
 
 fn step(plan: &Plan, step: &Step) -> Value {
@@ -116,14 +165,50 @@ fn step(plan: &Plan, step: &Step) -> Value {
     put(&mut map, "onError", (step.on_error != OnError::Fail).then(|| step.on_error.name()));
     put(&mut map, "onInterrupted", (step.on_interrupted != OnInterrupted::Retry).then(|| step.on_interrupted.name()));
     put(&mut map, "outputVariable", step.output_variable.as_deref());
+    put(&mut map, "bail", step.bail.as_ref().map(condition));
+    put(&mut map, "outputSchema", step.output_schema.clone());
+    put(&mut map, "transform", step.transform.as_deref());
+    put(&mut map, "priority", (step.priority != 0).then_some(i64::from(step.priority)));
+    put(&mut map, "keyPer", step.key_per_attempt.then_some("attempt"));
     work(plan, &step.work, &mut map);
     Value::Map(map)
 }
 
 fn work(plan: &Plan, work: &Work, map: &mut Map) {
-    let kind = if work.is_effect() { "effect" } else { work.kind() };
+    let kind = match work {
+        Work::Effect { .. } => "effect",
+        Work::Loop(of) if of.is_each => "each",
+        _ => work.kind(),
+    };
     map.insert("type".into(), kind.into());
     match work {
+        Work::Loop(of) => {
+            match &of.over {
+                Over::Items(list) => put(map, "forEach", Some(format!("{list}"))),
+                Over::While { condition: asked, max_rounds } => {
+                    put(map, "while", Some(condition(asked)));
+                    put(map, "maxRounds", Some(*max_rounds));
+                }
+                Over::Until { condition: asked, max_rounds } => {
+                    put(map, "until", Some(condition(asked)));
+                    put(map, "maxRounds", Some(*max_rounds));
+                }
+            }
+            put(map, "concurrency", (of.concurrency != 1).then_some(of.concurrency));
+        }
+        Work::Code { source, input } => {
+            map.insert("source".into(), source.as_str().into());
+            map.insert("input".into(), template(input));
+        }
+        Work::Subworkflow { workflow, input, variables, waits } => {
+            map.insert("workflow".into(), workflow.as_str().into());
+            map.insert("input".into(), template(input));
+            map.insert("variables".into(), template(variables));
+            put(map, "waits", (!waits).then_some(false));
+        }
+        Work::SleepUntil { time } => {
+            map.insert("until".into(), template(time));
+        }
         Work::Effect { effect, params } => {
             map.insert("effect".into(), effect.as_str().into());
             map.insert("params".into(), template(params));
@@ -176,9 +261,9 @@ fn retry(retry: &Retry) -> Value {
     };
     map.insert("delay".into(), delay);
     put(&mut map, "jitterPermille", (retry.jitter_permille > 0).then_some(retry.jitter_permille));
-    let classes = |classes: &[Class]| texts(classes.iter().map(|class| class.name()));
-    put(&mut map, "retryOn", retry.retry_on.as_deref().map(classes));
-    put(&mut map, "neverOn", (!retry.never_on.is_empty()).then(|| classes(&retry.never_on)));
+    let words = |matchers: &[Matcher]| matchers.iter().map(|matcher| Value::from(matcher.word())).collect::<Vec<_>>();
+    put(&mut map, "retryOn", retry.retry_on.as_deref().map(words));
+    put(&mut map, "neverOn", (!retry.never_on.is_empty()).then(|| words(&retry.never_on)));
     Value::Map(map)
 }
 

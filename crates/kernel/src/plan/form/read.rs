@@ -12,26 +12,58 @@ use super::{FORMAT, PlanError};
 use crate::{
     condition::{Condition, Operator, Test},
     definition::references::settled,
-    document::Path,
-    failure::Class,
+    document::{Path, Segment},
     hash::Hash,
     limits::{DEPTH_MAX, PLAN_STEPS_MAX},
     plan::{
-        Backoff, Block, Constraints, Decision, Delay, Gate, OnError, OnInterrupted, Order, Plan, Retry, Step, Work,
+        Backoff, Block, Constraints, Decision, Delay, Edge, EdgeKind, FailurePolicy, Gate, Graph, Loop, Matcher,
+        OnError, OnInterrupted, Order, Output, Over, Plan, Retry, Step, VARIABLE_TYPES, Variable, Work,
     },
     reference::{self, Reference, Root},
     template::{Piece, Template},
     value::{Map, Value},
 };
 
-const PLAN_KEYS: &[&str] = &["format", "name", "version", "workflowHash", "constraints", "steps"];
-const CONSTRAINT_KEYS: &[&str] = &["maxSteps", "maxParallel", "timeoutMs", "allowSelfModification"];
-const STEP_KEYS: &[&str] = &["id", "type", "when", "retry", "timeoutMs", "onError", "onInterrupted", "outputVariable"];
+const PLAN_KEYS: &[&str] = &[
+    "format",
+    "name",
+    "version",
+    "workflowHash",
+    "constraints",
+    "policy",
+    "inputSchema",
+    "variables",
+    "defaultContext",
+    "output",
+    "order",
+    "steps",
+];
+const CONSTRAINT_KEYS: &[&str] = &["maxSteps", "maxParallel", "maxCalls", "timeoutMs", "allowSelfModification"];
+const POLICY_KEYS: &[&str] = &["failOpen", "maxNodeFailures", "maxRetriesExhausted"];
+const STEP_KEYS: &[&str] = &[
+    "id",
+    "type",
+    "when",
+    "retry",
+    "timeoutMs",
+    "onError",
+    "onInterrupted",
+    "outputVariable",
+    "bail",
+    "outputSchema",
+    "transform",
+    "priority",
+    "keyPer",
+    "edges",
+];
 const RETRY_KEYS: &[&str] = &["maxAttempts", "delay", "jitterPermille", "retryOn", "neverOn"];
 const APPROVAL_KEYS: &[&str] = &["prompt", "items", "approvers", "count", "ttlMs", "onTimeout"];
 
 /// Where steps stand inside a step, in the order in which they are numbered.
-const BRANCH_KEYS: [&str; 3] = ["then", "else", "steps"];
+const BRANCH_KEYS: [&str; 4] = ["then", "else", "steps", BODY];
+
+/// The one step that runs for each item. It has the name of the whole.
+const BODY: &str = "body";
 
 /// A plan of its stored form.
 pub(super) fn plan(value: &Value) -> Result<Plan, PlanError> {
@@ -43,14 +75,23 @@ pub(super) fn plan(value: &Value) -> Result<Plan, PlanError> {
     }
     let steps = part.field("steps")?;
     let mut names = BTreeMap::new();
-    learn_names(&steps, &mut names, 0)?;
+    let mut count = 0;
+    learn_names(&steps, &mut names, &mut count, 0)?;
     let mut reader = Reader { names, blocks: Vec::new(), steps: Vec::new() };
     reader.block(&steps, None, Order::Sequence)?;
+    if part.optional("order", |part| part.word(|word| (word == "edges").then_some(())))?.is_some() {
+        reader.blocks[0].order = Order::Edges(reader.graph(&steps)?);
+    }
     Ok(Plan {
         name: part.optional("name", Part::text)?,
         version: part.optional("version", Part::text)?,
         workflow_hash: workflow_hash(&part.field("workflowHash")?)?,
         constraints: part.optional("constraints", constraints)?.unwrap_or_default(),
+        policy: part.optional("policy", policy)?.unwrap_or_default(),
+        input_schema: part.get("inputSchema").map(|schema| schema.value.clone()),
+        variables: part.optional("variables", |part| part.items()?.map(|item| variable(&item)).collect())?,
+        default_context: part.optional("defaultContext", |part| part.map().cloned())?.unwrap_or_default(),
+        output: part.optional("output", |part| reader.output(part))?.unwrap_or(Output::Variables),
         blocks: reader.blocks,
         steps: reader.steps,
     })
@@ -112,6 +153,11 @@ impl<'v> Part<'v> {
         u32::try_from(self.u64()?).map_err(|_| self.error("a whole number below 2^32 should be here"))
     }
 
+    fn i32(&self) -> Result<i32, PlanError> {
+        let number = self.value.as_number().and_then(|number| i32::try_from(number.as_whole()?).ok());
+        number.ok_or_else(|| self.error("a whole number of 32 bits should be here"))
+    }
+
     fn positive(&self) -> Result<u32, PlanError> {
         self.u32().and_then(|number| if number == 0 { Err(self.error("0 is too few")) } else { Ok(number) })
     }
@@ -127,20 +173,28 @@ impl<'v> Part<'v> {
 }
 
 /// Every id and its number, before any reference is read: steps may name others that come later.
-fn learn_names(steps: &Part<'_>, names: &mut BTreeMap<String, u32>, depth: usize) -> Result<(), PlanError> {
+fn learn_names(
+    steps: &Part<'_>,
+    names: &mut BTreeMap<String, u32>,
+    count: &mut usize,
+    depth: usize,
+) -> Result<(), PlanError> {
+    let is_body = steps.path.segments().last() == Some(&Segment::Key(BODY.into()));
     if depth > DEPTH_MAX {
         return Err(steps.error("blocks too deep"));
     }
     for step in steps.items()? {
-        let number = names.len();
-        if number >= PLAN_STEPS_MAX {
+        let number = *count;
+        *count += 1;
+        // A step that runs for each item is two: no author can name the inner one.
+        if number >= 2 * PLAN_STEPS_MAX {
             return Err(step.error("too many steps"));
         }
-        if names.insert(step.field("id")?.text()?, number as u32).is_some() {
+        if !is_body && names.insert(step.field("id")?.text()?, number as u32).is_some() {
             return Err(step.error("two steps of one id"));
         }
         for branch in BRANCH_KEYS.iter().filter_map(|key| step.get(key)) {
-            learn_names(&branch, names, depth + 1)?;
+            learn_names(&branch, names, count, depth + 1)?;
         }
     }
     Ok(())
@@ -157,8 +211,29 @@ fn constraints(part: &Part<'_>) -> Result<Constraints, PlanError> {
     Ok(Constraints {
         max_steps: part.optional("maxSteps", Part::u32)?,
         max_parallel: part.optional("maxParallel", Part::u32)?,
+        max_calls: part.optional("maxCalls", Part::u32)?,
         timeout_ms: part.optional("timeoutMs", Part::u64)?,
         allow_self_modification: part.optional("allowSelfModification", Part::bool)?.unwrap_or_default(),
+    })
+}
+
+fn policy(part: &Part<'_>) -> Result<FailurePolicy, PlanError> {
+    part.known(&[POLICY_KEYS])?;
+    Ok(FailurePolicy {
+        fail_open: part.optional("failOpen", Part::bool)?.unwrap_or_default(),
+        max_node_failures: part.optional("maxNodeFailures", Part::positive)?,
+        max_retries_exhausted: part.optional("maxRetriesExhausted", Part::positive)?,
+    })
+}
+
+fn variable(part: &Part<'_>) -> Result<Variable, PlanError> {
+    part.known(&[&["name", "type", "required", "default"]])?;
+    let kind = |word: &str| VARIABLE_TYPES.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind);
+    Ok(Variable {
+        name: part.field("name")?.text()?,
+        kind: part.field("type")?.word(kind)?,
+        is_required: part.optional("required", Part::bool)?.unwrap_or_default(),
+        default: part.get("default").map(|default| default.value.clone()),
     })
 }
 
@@ -202,7 +277,47 @@ impl Reader {
                 })?
                 .unwrap_or(OnInterrupted::Retry),
             output_variable: part.optional("outputVariable", Part::text)?,
+            bail: part.optional("bail", |bail| self.condition(bail, 0))?,
+            output_schema: part.get("outputSchema").map(|schema| schema.value.clone()),
+            transform: part.optional("transform", Part::text)?,
+            priority: part.optional("priority", Part::i32)?.unwrap_or_default(),
+            key_per_attempt: part
+                .optional("keyPer", |part| part.word(|word| (word == "attempt").then_some(())))?
+                .is_some(),
         })
+    }
+
+    /// The edges of the outermost block, which stand at the steps that they lead to.
+    fn graph(&self, steps: &Part<'_>) -> Result<Graph, PlanError> {
+        let places = self.blocks[0].steps.len() as u32;
+        let edge = |part: &Part<'_>| {
+            part.known(&[&["from", "kind", "condition"]])?;
+            let from = part.field("from")?;
+            let kind = |word: &str| named(EdgeKind::ALL, EdgeKind::name, word);
+            Ok(Edge {
+                from: from.u32()?,
+                kind: part.optional("kind", |part| part.word(kind))?.unwrap_or(EdgeKind::Ended),
+                condition: part.optional("condition", |condition| self.condition(condition, 0))?,
+            })
+        };
+        let incoming = steps.items()?.map(|step| {
+            let edges = step.optional("edges", |part| part.items()?.map(|item| edge(&item)).collect())?;
+            let edges: Vec<Edge> = edges.unwrap_or_default();
+            if edges.iter().any(|edge| edge.from >= places) {
+                return Err(step.error("an edge from a step that is not there"));
+            }
+            Ok(edges)
+        });
+        let graph = Graph::new(incoming.collect::<Result<_, _>>()?);
+        if graph.sorted().1.is_empty() { Ok(graph) } else { Err(steps.error("edges that lead in a circle")) }
+    }
+
+    fn output(&self, part: &Part<'_>) -> Result<Output, PlanError> {
+        if part.value.as_text() == Some("ends") {
+            return Ok(Output::Ends);
+        }
+        part.known(&[&["given"]])?;
+        Ok(Output::Given(self.template(&part.field("given")?)?))
     }
 
     fn work(&mut self, part: &Part<'_>, number: u32) -> Result<Work, PlanError> {
@@ -229,6 +344,39 @@ impl Reader {
                 keys(APPROVAL_KEYS)?;
                 Work::Approval(self.gate(part)?)
             }
+            "loop" => {
+                keys(&["forEach", "while", "until", "maxRounds", "concurrency", "steps"])?;
+                let (over, concurrency) = (self.over(part)?, self.concurrency(part)?);
+                let block = self.block(&part.field("steps")?, Some(number), Order::Sequence)?;
+                Work::Loop(Loop { block, over, concurrency, is_each: false })
+            }
+            "each" => {
+                keys(&["forEach", "concurrency", BODY])?;
+                let (over, concurrency) = (self.over(part)?, self.concurrency(part)?);
+                let body = part.field(BODY)?;
+                if body.value.as_list().is_none_or(|steps| steps.len() != 1) {
+                    return Err(body.error("one step should be here"));
+                }
+                let block = self.block(&body, Some(number), Order::Sequence)?;
+                Work::Loop(Loop { block, over, concurrency, is_each: true })
+            }
+            "code" => {
+                keys(&["source", "input"])?;
+                Work::Code { source: part.field("source")?.text()?, input: template(self, "input")? }
+            }
+            "subworkflow" => {
+                keys(&["workflow", "input", "variables", "waits"])?;
+                Work::Subworkflow {
+                    workflow: part.field("workflow")?.text()?,
+                    input: template(self, "input")?,
+                    variables: template(self, "variables")?,
+                    waits: part.optional("waits", Part::bool)?.unwrap_or(true),
+                }
+            }
+            "sleep" if part.get("until").is_some() => {
+                keys(&["until"])?;
+                Work::SleepUntil { time: template(self, "until")? }
+            }
             "sleep" => {
                 keys(&["durationMs"])?;
                 Work::Sleep { duration_ms: template(self, "durationMs")? }
@@ -243,6 +391,23 @@ impl Reader {
             }
             _ => return Err(kind.error("a type of work that this build does not know")),
         })
+    }
+
+    fn over(&self, part: &Part<'_>) -> Result<Over, PlanError> {
+        let max_rounds = || part.field("maxRounds")?.positive();
+        if let Some(list) = part.get("forEach") {
+            let text = list.text()?;
+            let reference = text.strip_prefix('@').map(|text| self.reference(text, &list));
+            return Ok(Over::Items(reference.unwrap_or_else(|| Err(list.error("a reference should be here")))?));
+        }
+        if let Some(condition) = part.optional("while", |condition| self.condition(condition, 0))? {
+            return Ok(Over::While { condition, max_rounds: max_rounds()? });
+        }
+        Ok(Over::Until { condition: self.condition(&part.field("until")?, 0)?, max_rounds: max_rounds()? })
+    }
+
+    fn concurrency(&self, part: &Part<'_>) -> Result<u32, PlanError> {
+        Ok(part.optional("concurrency", Part::positive)?.unwrap_or(1))
     }
 
     fn gate(&self, part: &Part<'_>) -> Result<Gate, PlanError> {
@@ -375,6 +540,8 @@ impl Reader {
             "input" => Some(Root::Input),
             "vars" => Some(Root::Variables),
             "ctx" => Some(Root::Context),
+            "item" => Some(Root::Item),
+            "index" => Some(Root::Index),
             id => self.names.get(id).map(|number| Root::Step(*number)),
         }
     }
@@ -382,13 +549,13 @@ impl Reader {
 
 fn retry(part: &Part<'_>) -> Result<Retry, PlanError> {
     part.known(&[RETRY_KEYS])?;
-    let classes = |part: &Part<'_>| part.items()?.map(|item| item.word(Class::parse)).collect::<Result<Vec<_>, _>>();
+    let words = |part: &Part<'_>| part.items()?.map(|item| item.word(Matcher::parse)).collect::<Result<Vec<_>, _>>();
     Ok(Retry {
         max_attempts: part.field("maxAttempts")?.positive()?,
         delay: delay(&part.field("delay")?)?,
         jitter_permille: part.optional("jitterPermille", Part::u32)?.unwrap_or_default(),
-        retry_on: part.optional("retryOn", classes)?,
-        never_on: part.optional("neverOn", classes)?.unwrap_or_default(),
+        retry_on: part.optional("retryOn", words)?,
+        never_on: part.optional("neverOn", words)?.unwrap_or_default(),
     })
 }
 

@@ -1,0 +1,142 @@
+//! What records do to the blocks and loops around and inside a step.
+
+use alloc::vec;
+use core::cmp::Reverse;
+
+use crate::{
+    instance::{Instance, Scope},
+    plan::{EdgeKind, OnError, Order, Over, Plan, Work},
+    state::{LoopState, ScopeState, State, Status, StepState},
+    value::Value,
+};
+
+/// A block begins to run.
+pub(super) fn open(state: &mut State, scope: Scope) {
+    let plan = state.plan.clone();
+    let block = plan.block(scope.block);
+    let places = 0..block.steps.len() as u32;
+    let mut here = ScopeState { pending: places.clone().collect(), ..ScopeState::default() };
+    if let Order::Edges(graph) = &block.order {
+        here.unsettled = places.clone().map(|place| graph.incoming(place).len() as u32).collect();
+        let roots = places.filter(|place| here.unsettled[*place as usize] == 0);
+        here.decidable = roots.map(|place| (rank(&plan, &scope, place), place)).collect();
+    }
+    state.scopes.insert(scope, here);
+}
+
+/// What a step that has begun opens at once.
+pub(super) fn open_inside(state: &mut State, instance: &Instance, input: &Value) {
+    let plan = state.plan.clone();
+    match &plan.step(instance.step).work {
+        Work::Parallel { block } => open(state, Scope::inside(instance, *block)),
+        Work::Loop(of) => {
+            let count = matches!(of.over, Over::Items(_)).then(|| input.as_list().map_or(0, <[_]>::len) as u32);
+            let outputs = vec![Value::Null; count.unwrap_or(1) as usize];
+            state.loops.insert(instance.clone(), LoopState { count, outputs, ..LoopState::default() });
+        }
+        _ => {}
+    }
+}
+
+/// A step of a block is pending no more.
+pub(super) fn begin_step(state: &mut State, scope: &Scope, instance: &Instance, next: Status) {
+    let plan = state.plan.clone();
+    let place = place_of(&plan, scope, instance);
+    let rank = rank(&plan, scope, place);
+    if let Some(scope) = state.scopes.get_mut(scope) {
+        scope.pending.remove(&place);
+        scope.decidable.remove(&(rank, place));
+        scope.open += u32::from(!next.is_final());
+    }
+}
+
+/// A step of a block has ended, with everything that was inside it.
+pub(super) fn end_step(state: &mut State, scope: &Scope, instance: &Instance, step: &StepState, before: Status) {
+    let plan = state.plan.clone();
+    let fails = step.status == Status::Failed && !step.let_through && !step.is_handled;
+    if let Some(here) = state.scopes.get_mut(scope) {
+        here.open -= u32::from(before != Status::Pending);
+        if fails && here.failed.is_none() {
+            here.failed = Some(instance.clone());
+        }
+        if let Order::Edges(graph) = &plan.block(scope.block).order {
+            for (to, _) in graph.outgoing(place_of(&plan, scope, instance)) {
+                here.unsettled[to as usize] -= 1;
+                if here.unsettled[to as usize] == 0 && here.pending.contains(&to) {
+                    here.decidable.insert((rank(&plan, scope, to), to));
+                }
+            }
+        }
+    }
+    if fails {
+        doom(state, scope.clone());
+    }
+    state.loops.remove(instance);
+    for (_, block) in plan.step(instance.step).work.branches() {
+        state.scopes.remove(&Scope::inside(instance, block));
+    }
+}
+
+/// A round of a loop begins.
+pub(super) fn begin_round(state: &mut State, instance: &Instance, round: u32) {
+    let plan = state.plan.clone();
+    let Work::Loop(of) = &plan.step(instance.step).work else { return };
+    if let Some(rounds) = state.loops.get_mut(instance) {
+        rounds.begun = round + 1;
+        rounds.open += 1;
+    }
+    open(state, Scope::of_round(instance, of.block, round));
+}
+
+/// A round of a loop has ended: it gives what its last step gives.
+pub(super) fn end_round(state: &mut State, instance: &Instance, round: u32) {
+    let plan = state.plan.clone();
+    let Work::Loop(of) = &plan.step(instance.step).work else { return };
+    let scope = Scope::of_round(instance, of.block, round);
+    let last = plan.block(of.block).steps.last().map(|step| scope.instance(*step));
+    let output = last.and_then(|last| state.steps.get(&last)).map(|step| step.output.clone()).unwrap_or_default();
+    let failed = state.scopes.remove(&scope).and_then(|scope| scope.failed);
+    let Some(rounds) = state.loops.get_mut(instance) else { return };
+    rounds.open -= 1;
+    let slot = if rounds.count.is_some() { round as usize } else { 0 };
+    rounds.outputs[slot] = output;
+    rounds.failed = rounds.failed.take().or(failed);
+}
+
+/// A failure that nobody takes will fail the block, what contains it, and so on outwards. Where a failure edge may take
+/// it up that is seen when it is there.
+fn doom(state: &mut State, mut scope: Scope) {
+    while let Some(here) = state.scopes.get_mut(&scope) {
+        here.is_doomed = true;
+        let Some(owner) = scope.owner(&state.plan) else { return };
+        let outer = owner.scope(&state.plan);
+        if let Some(rounds) = state.loops.get_mut(&owner) {
+            rounds.is_doomed = true;
+        }
+        let fails = state.plan.step(owner.step).on_error == OnError::Fail && !state.plan.policy.fail_open;
+        if !fails || may_be_handled(&state.plan, &outer, &owner) {
+            return;
+        }
+        scope = outer;
+    }
+}
+
+fn may_be_handled(plan: &Plan, scope: &Scope, instance: &Instance) -> bool {
+    match &plan.block(scope.block).order {
+        Order::Edges(graph) => {
+            graph.outgoing(place_of(plan, scope, instance)).any(|(_, edge)| edge.kind == EdgeKind::OnFailure)
+        }
+        Order::Sequence | Order::Parallel => false,
+    }
+}
+
+/// The place of a step in its block: steps of a block are numbered in order.
+fn place_of(plan: &Plan, scope: &Scope, instance: &Instance) -> u32 {
+    let steps = &plan.block(scope.block).steps;
+    steps.binary_search(&instance.step).unwrap_or(steps.len()) as u32
+}
+
+fn rank(plan: &Plan, scope: &Scope, place: u32) -> Reverse<i32> {
+    let step = plan.block(scope.block).steps.get(place as usize);
+    Reverse(step.map_or(0, |step| plan.step(*step).priority))
+}

@@ -1,0 +1,117 @@
+//! Executions that start others: how a child begins, how it is told to stop, how its end comes back.
+
+use alloc::{boxed::Box, format, string::ToString};
+
+use super::{Decider, Letter};
+use crate::{
+    effect::Outcome,
+    failure::{Class, Failure},
+    hash::Hash,
+    input::{Input, Lineage, Parent, Policy, Start},
+    instance::Instance,
+    key::ExecutionKey,
+    limits::LINEAGE_DEPTH_MAX,
+    plan::Work,
+    record::Ending,
+    state::State,
+    value::Value,
+};
+
+impl Decider<'_> {
+    /// Why a child of a step cannot begin; `None` if it can.
+    pub(super) fn child_refused(&self, instance: &Instance, workflow: &str) -> Option<Failure> {
+        let id = self.state.plan.id(instance.step);
+        if !self.state.lineage.workflows.iter().any(|pinned| pinned.name == workflow) {
+            let message = format!("step `{id}`: no workflow `{workflow}` was known when this execution began");
+            return Some(Failure::new(Class::Invalid, "unknown_workflow", message));
+        }
+        if self.state.lineage.depth >= LINEAGE_DEPTH_MAX {
+            let message =
+                format!("step `{id}`: {LINEAGE_DEPTH_MAX} executions are above this one, and it may start no other");
+            return Some(Failure::new(Class::Policy, format!("lineage_too_deep:{LINEAGE_DEPTH_MAX}"), message));
+        }
+        None
+    }
+
+    /// Starts the child of an attempt: its beginning goes out with the commit that begins the attempt.
+    pub(super) fn start_child(&mut self, instance: &Instance, attempt: u32) {
+        let plan = self.state.plan.clone();
+        let Work::Subworkflow { workflow, waits, .. } = &plan.step(instance.step).work else { return };
+        let pinned = self.state.lineage.workflows.iter().find(|pinned| pinned.name == *workflow);
+        let (Some(pinned), Some(began)) = (pinned.cloned(), &self.state.start) else { return };
+        let to = child_key(self.state, instance, attempt);
+        let input = self.state.steps.get(instance).map(|step| step.input.clone()).unwrap_or_default();
+        let parent = Parent { execution: self.state.key, instance: instance.clone(), attempt };
+        let lineage = Lineage {
+            parent: waits.then_some(parent),
+            depth: self.state.lineage.depth + 1,
+            workflows: self.state.lineage.workflows.clone(),
+        };
+        let trigger = Value::map([
+            ("type", "subworkflow".into()),
+            ("parentExecutionId", began.execution_id.as_str().into()),
+            ("parentStepId", instance.name(&self.state.plan).into()),
+        ]);
+        let start = Start {
+            execution_id: to.to_string(),
+            workflow_hash: pinned.workflow_hash,
+            plan_hash: pinned.plan_hash,
+            input: input.get("input").cloned().unwrap_or_default(),
+            variables: input.get("variables").cloned().unwrap_or_default(),
+            trigger,
+            policy: Policy { timeout_ms: None, ..began.policy },
+            attempt: 1,
+            by: began.by.clone(),
+            workspace: began.workspace.clone(),
+            lineage: Some(lineage),
+        };
+        self.agenda.turn.letters.push(Letter { to, id: "start".into(), input: Input::Start(Box::new(start)) });
+    }
+
+    /// Calls the child of an attempt off. Its end will come all the same.
+    pub(super) fn stop_child(&mut self, instance: &Instance, attempt: u32) {
+        let to = child_key(self.state, instance, attempt);
+        let by = self.state.start.as_ref().map(|start| start.by.clone()).unwrap_or_default();
+        let input = Input::Cancel { reason: "parent_cancelled".into(), by };
+        self.agenda.turn.letters.push(Letter { to, id: "parent_cancelled".into(), input });
+    }
+
+    /// The bounds of an execution: those of a child's definition go before those of its parent.
+    pub(super) fn policy_of(&self, start: &Start) -> Policy {
+        let is_child = start.lineage.as_ref().is_some_and(|lineage| lineage.depth > 0);
+        if !is_child {
+            return start.policy;
+        }
+        let asked = self.state.plan.constraints;
+        Policy {
+            max_steps: asked.max_steps.unwrap_or(start.policy.max_steps),
+            max_parallel: asked.max_parallel.unwrap_or(start.policy.max_parallel),
+            timeout_ms: asked.timeout_ms.or(start.policy.timeout_ms),
+        }
+    }
+
+    /// The end of an execution is the receipt of the attempt that waits for it.
+    pub(super) fn tell_parent(&mut self) {
+        let (Some(parent), Some(ending)) = (self.state.lineage.parent.clone(), &self.state.ending) else { return };
+        let outcome = match ending {
+            Ending::Completed { output } => Outcome::Done(output.value().clone()),
+            Ending::Failed { fault, .. } => Outcome::Failed(fault.failure()),
+            Ending::Cancelled { reason } => {
+                let message = format!("the workflow that was started was cancelled: {reason}");
+                Outcome::Failed(Failure::new(Class::Cancelled, reason.clone(), message))
+            }
+        };
+        let input = Input::Receipt { instance: parent.instance, attempt: parent.attempt, outcome };
+        self.agenda.turn.letters.push(Letter { to: parent.execution, id: format!("end of {}", self.state.key), input });
+    }
+}
+
+/// The key of a child comes of its parent's intent, so that a beginning that is sent again begins nothing new.
+pub fn child_key(state: &State, instance: &Instance, attempt: u32) -> ExecutionKey {
+    let step = state.steps.get(instance);
+    let intent = step.and_then(|step| step.intent).unwrap_or_default();
+    let hash = Hash::of_parts(&[&intent.0, &attempt.to_be_bytes()]);
+    let mut entropy = [0; 10];
+    entropy.copy_from_slice(&hash.0[..10]);
+    ExecutionKey::new(step.map_or(0, |step| step.handed_out_at), entropy)
+}

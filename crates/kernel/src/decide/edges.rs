@@ -1,0 +1,184 @@
+//! Blocks that go by edges.
+
+use super::{Decider, begin::unreadable_condition};
+use crate::{
+    apply::Illegal,
+    failure::Failure,
+    instance::{Instance, Scope},
+    plan::{Edge, EdgeKind, Graph, Order, Pull, SourceEnd, Work},
+    record::{Record, SkipReason},
+    state::{State, Status, StepState, View},
+};
+
+/// What becomes of a step once all edges into it are settled.
+enum Verdict {
+    Begins,
+    Skipped(SkipReason),
+    Fails(Failure),
+}
+
+impl Decider<'_> {
+    /// Looks at a block that goes by edges: leaves out what no edge leads to, begins the rest as there is room. In one
+    /// that is going to fail only what handles and cleans up begins.
+    pub(super) fn consider_edges(&mut self, scope: &Scope, graph: &Graph) -> Result<(), Illegal> {
+        let is_halted = self.is_halted(scope);
+        if is_halted && self.call_off_waits(scope)? {
+            return Ok(());
+        }
+        let here = &self.state.scopes[scope];
+        let nothing_follows = here.pending.is_empty() || is_halted && !graph.skips();
+        if nothing_follows && here.open == 0 {
+            return if is_halted { self.close_halted(scope) } else { self.close(scope) };
+        }
+        if nothing_follows {
+            return Ok(());
+        }
+        if self.judge_fresh(scope, graph, is_halted)? {
+            return Ok(());
+        }
+        self.begin_ready(scope)
+    }
+
+    /// Judges the steps whose edges have been settled since the last look. True if that has changed anything.
+    fn judge_fresh(&mut self, scope: &Scope, graph: &Graph, is_halted: bool) -> Result<bool, Illegal> {
+        let plan = self.state.plan.clone();
+        if is_halted {
+            let decidable = self.state.scopes[scope].decidable.iter().map(|(_, place)| (scope.clone(), *place));
+            self.agenda.fresh.extend(decidable);
+        }
+        let of_scope = (scope.clone(), 0)..=(scope.clone(), u32::MAX);
+        while let Some(fresh) = self.agenda.fresh.range(of_scope.clone()).next().cloned() {
+            self.agenda.fresh.remove(&fresh);
+            let place = fresh.1;
+            let instance = scope.instance(plan.block(scope.block).steps[place as usize]);
+            if !self.state.scopes[scope].pending.contains(&place) || self.is_at_door(&instance) {
+                continue;
+            }
+            match self.verdict(scope, graph.incoming(place), &instance, is_halted) {
+                Verdict::Fails(failure) => self.fail(&instance, failure)?,
+                Verdict::Skipped(reason) => self.record(Record::StepSkipped { instance, reason })?,
+                // A `return` needs no room: it ends everything.
+                Verdict::Begins if matches!(plan.step(instance.step).work, Work::Return { .. }) => {
+                    self.begin(scope, place)?;
+                }
+                Verdict::Begins => continue,
+            }
+            self.agenda.dirty.insert(scope.clone());
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Begins what may begin: the higher priority first, then as it was written.
+    fn begin_ready(&mut self, scope: &Scope) -> Result<(), Illegal> {
+        let plan = self.state.plan.clone();
+        let steps = &plan.block(scope.block).steps;
+        loop {
+            let here = &self.state.scopes[scope];
+            // What waits holds no place: an approval may take days.
+            let out = (here.open - here.waiting) as usize + self.ready_in(scope);
+            if out >= self.max_parallel() as usize {
+                return Ok(());
+            }
+            let places = here.decidable.iter().map(|(_, place)| *place);
+            let mut places = places.filter(|place| !self.is_at_door(&scope.instance(steps[*place as usize])));
+            let Some(place) = places.next() else { return Ok(()) };
+            let records = self.agenda.turn.records.len();
+            self.begin(scope, place)?;
+            if self.agenda.turn.records.len() != records {
+                // One at a time, so that each sees what the one before has changed.
+                self.agenda.dirty.insert(scope.clone());
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether an instance's turn has come and it only waits for the end of everything that needs no world.
+    pub(super) fn is_at_door(&self, instance: &Instance) -> bool {
+        self.agenda.ready.contains(&self.rank(instance))
+    }
+
+    /// Whether an instance whose turn had come must not begin any more.
+    pub(super) fn is_forbidden(&self, instance: &Instance) -> bool {
+        let (plan, scope) = (&self.state.plan, instance.scope(&self.state.plan));
+        let Order::Edges(graph) = &plan.block(scope.block).order else { return self.is_halted(&scope) };
+        let place = plan.block(scope.block).steps.binary_search(&instance.step).unwrap_or_default() as u32;
+        let verdict = self.verdict(&scope, graph.incoming(place), instance, self.is_halted(&scope));
+        !matches!(verdict, Verdict::Begins)
+    }
+
+    fn verdict(&self, scope: &Scope, edges: &[Edge], instance: &Instance, is_halted: bool) -> Verdict {
+        let (plan, view) = (&self.state.plan, View::of_scope(self.state, scope));
+        let (mut is_taken, mut is_blocked, mut outlives) = (edges.is_empty(), false, false);
+        for edge in edges {
+            let from = scope.instance(plan.block(scope.block).steps[edge.from as usize]);
+            let Some(source) = self.state.steps.get(&from) else { continue };
+            match edge.kind.pull(source_end(source)) {
+                Pull::Neutral => {}
+                Pull::Blocks => is_blocked = true,
+                Pull::Takes => match edge.condition.as_ref().map(|condition| condition.holds(&view)) {
+                    Some(Err(unreadable)) => {
+                        let key = "condition of the edge to it";
+                        return Verdict::Fails(unreadable_condition(plan.id(instance.step), key, &unreadable));
+                    }
+                    Some(Ok(false)) => {}
+                    Some(Ok(true)) | None => {
+                        is_taken = true;
+                        outlives |= edge.kind.outlives_failure() || source.is_cleanup;
+                    }
+                },
+            }
+        }
+        match (is_taken && !is_blocked, is_halted && !outlives) {
+            (false, _) => Verdict::Skipped(SkipReason::NoEdgeTaken),
+            (true, true) => Verdict::Skipped(SkipReason::ExecutionFailing),
+            (true, false) => Verdict::Begins,
+        }
+    }
+
+    /// Whether a failure edge takes up what fails now.
+    pub(super) fn is_handled(&self, instance: &Instance) -> bool {
+        let (plan, scope) = (&self.state.plan, instance.scope(&self.state.plan));
+        let block = plan.block(scope.block);
+        let Order::Edges(graph) = &block.order else { return false };
+        let Ok(place) = block.steps.binary_search(&instance.step) else { return false };
+        let view = View::of_scope(self.state, &scope);
+        let is_taken = |edge: &Edge| edge.condition.as_ref().is_none_or(|asked| asked.holds(&view) == Ok(true));
+        graph.outgoing(place as u32).any(|(_, edge)| edge.kind == EdgeKind::OnFailure && is_taken(edge))
+    }
+
+    /// The steps whose last edge a record has settled are judged at the next look at their block.
+    pub(super) fn look_along_edges(&mut self, instance: &Instance) {
+        let scope = instance.scope(&self.state.plan);
+        let block = self.state.plan.block(scope.block);
+        let (Order::Edges(graph), Ok(place)) = (&block.order, block.steps.binary_search(&instance.step)) else {
+            return;
+        };
+        let Some(here) = self.state.scopes.get(&scope) else { return };
+        let is_settled = |to: &u32| here.unsettled[*to as usize] == 0;
+        let settled = graph.outgoing(place as u32).map(|(to, _)| to).filter(is_settled);
+        self.agenda.fresh.extend(settled.map(|to| (scope.clone(), to)));
+    }
+
+    /// Every step of a block whose edges are settled is judged at the next look at it.
+    pub(super) fn look_at_all_decidable(&mut self, scope: &Scope) {
+        let decidable = self.state.scopes.get(scope).map(|here| &here.decidable);
+        self.agenda.fresh.extend(decidable.into_iter().flatten().map(|(_, place)| (scope.clone(), *place)));
+    }
+}
+
+fn source_end(source: &StepState) -> SourceEnd {
+    match source.status {
+        Status::Failed if source.let_through => SourceEnd::LetThrough,
+        Status::Failed if source.is_handled => SourceEnd::Handled,
+        Status::Failed => SourceEnd::Failed,
+        Status::Skipped => SourceEnd::Skipped,
+        Status::Completed => SourceEnd::Completed,
+        _ => SourceEnd::Cancelled,
+    }
+}
+
+/// The blocks of a state that go by edges.
+pub(super) fn scopes_with_edges(state: &State) -> impl Iterator<Item = &Scope> {
+    state.scopes.keys().filter(|scope| matches!(state.plan.block(scope.block).order, Order::Edges(_)))
+}

@@ -1,0 +1,204 @@
+//! Evaluations: what is asked for in the midst of a turn, and what their results do.
+
+use alloc::{boxed::Box, format, vec::Vec};
+
+use super::Decider;
+use crate::{
+    apply::Illegal,
+    cbor::{self, Writer},
+    evaluation::{Check, Evaluated, Evaluation, Function},
+    failure::{Class, Failure},
+    hash::Hash,
+    input::Start,
+    instance::Instance,
+    limits::{CODE_TIMEOUT_DEFAULT_MS, OUTPUT_BYTES_MAX, VALUE_BYTES_MAX},
+    plan::Work,
+    record::Record,
+    template::Template,
+    value::Value,
+};
+
+/// An evaluation whose result is waited for, and what for.
+#[derive(Debug)]
+pub(super) struct Task {
+    purpose: Purpose,
+    evaluation: Evaluation,
+}
+
+#[derive(Debug)]
+enum Purpose {
+    /// The input of an execution that is to begin.
+    Beginning(Box<Start>),
+    /// What a code step gives.
+    Code(Instance, u32),
+    /// The output of an effect, made of its result.
+    Transform(Instance),
+    /// Whether an output is what its step promises.
+    Promise(Instance, Value),
+}
+
+impl Task {
+    pub(super) fn evaluation(&self) -> &Evaluation {
+        &self.evaluation
+    }
+
+    /// The step instance that it is for.
+    pub(super) fn instance(&self) -> Option<&Instance> {
+        match &self.purpose {
+            Purpose::Beginning(_) => None,
+            Purpose::Code(instance, _) | Purpose::Transform(instance) | Purpose::Promise(instance, _) => Some(instance),
+        }
+    }
+}
+
+impl Decider<'_> {
+    pub(super) fn check_input(&mut self, start: &Start, schema: Value) -> Result<(), Illegal> {
+        let check = Check { schema, value: start.input.clone(), fills_defaults: true };
+        let purpose = Purpose::Beginning(Box::new(start.clone()));
+        self.agenda.tasks.push(Task { purpose, evaluation: Evaluation::Check(check) });
+        Ok(())
+    }
+
+    /// Begins a code step: its input is resolved once, and its function is asked in this turn.
+    pub(super) fn begin_code(&mut self, instance: &Instance, input: &Template) -> Result<(), Illegal> {
+        let input = match input.resolve(&self.view(instance)) {
+            Ok(input) => input,
+            Err(miss) => return self.fail_for_miss(instance, &miss),
+        };
+        let size = cbor::encode(&input).len();
+        self.agenda.bytes += size;
+        if size > VALUE_BYTES_MAX {
+            return self.fail_for_size(instance);
+        }
+        self.started(instance, input, None)?;
+        self.ask_code(instance, 1);
+        Ok(())
+    }
+
+    /// Another attempt of a code step.
+    pub(super) fn repeat_code(&mut self, instance: &Instance, attempt: u32) -> Result<(), Illegal> {
+        self.record(Record::AttemptStarted { instance: instance.clone(), attempt, timeout_at: None })?;
+        self.ask_code(instance, attempt);
+        Ok(())
+    }
+
+    fn ask_code(&mut self, instance: &Instance, attempt: u32) {
+        let plan = self.state.plan.clone();
+        let Work::Code { source, .. } = &plan.step(instance.step).work else { return };
+        let input = self.state.steps.get(instance).map(|step| step.input.clone()).unwrap_or_default();
+        let evaluation = self.function(instance, source, input);
+        self.agenda.tasks.push(Task { purpose: Purpose::Code(instance.clone(), attempt), evaluation });
+    }
+
+    fn function(&self, instance: &Instance, source: &str, input: Value) -> Evaluation {
+        let planned = self.state.plan.step(instance.step);
+        let timeout_ms = match planned.work {
+            Work::Code { .. } => planned.timeout_ms.unwrap_or(CODE_TIMEOUT_DEFAULT_MS),
+            _ => CODE_TIMEOUT_DEFAULT_MS,
+        };
+        let step = instance.name(&self.state.plan);
+        let mut seed = Writer::default();
+        seed.array(2);
+        seed.byte_string(&self.state.key.0);
+        seed.text(&step);
+        let seed = Hash::of(&seed.bytes);
+        Evaluation::Function(Function { step, source: source.into(), input, now: self.agenda.now, seed, timeout_ms })
+    }
+
+    /// An effect or a function has given something: it becomes the step's output when it is what it should be.
+    pub(super) fn done(&mut self, instance: &Instance, result: &Value) -> Result<(), Illegal> {
+        let plan = self.state.plan.clone();
+        let step = plan.step(instance.step);
+        match &step.transform {
+            Some(source) => {
+                let evaluation = self.function(instance, source, result.clone());
+                let purpose = Purpose::Transform(instance.clone());
+                self.agenda.tasks.push(Task { purpose, evaluation });
+                Ok(())
+            }
+            None => self.shaped(instance, result),
+        }
+    }
+
+    /// The output has its final shape.
+    fn shaped(&mut self, instance: &Instance, output: &Value) -> Result<(), Illegal> {
+        let plan = self.state.plan.clone();
+        let step = plan.step(instance.step);
+        let size = cbor::encode(output).len();
+        self.agenda.bytes += size;
+        if size > OUTPUT_BYTES_MAX {
+            let message = format!(
+                "step `{}`: its output takes {size} bytes and at most {OUTPUT_BYTES_MAX} are kept; write it to a file and give its name",
+                step.id
+            );
+            return self.fail(instance, Failure::new(Class::Policy, "output_too_large", message));
+        }
+        let Some(schema) = step.output_schema.clone() else { return self.complete(instance, output.clone()) };
+        let check = Check { schema, value: output.clone(), fills_defaults: false };
+        let purpose = Purpose::Promise(instance.clone(), output.clone());
+        self.agenda.tasks.push(Task { purpose, evaluation: Evaluation::Check(check) });
+        Ok(())
+    }
+
+    /// Takes the results of all evaluations that are waited for.
+    pub(super) fn take_results(&mut self, results: Vec<Evaluated>) -> Result<(), Illegal> {
+        let tasks = core::mem::take(&mut self.agenda.tasks);
+        if tasks.len() != results.len() {
+            let message = format!("{} evaluations were asked for, and {} results came", tasks.len(), results.len());
+            return Err(Illegal { message });
+        }
+        for (task, result) in tasks.into_iter().zip(results) {
+            self.take_result(task, result.outcome.clone())?;
+            self.agenda.turn.results.push(result);
+        }
+        Ok(())
+    }
+
+    fn take_result(&mut self, task: Task, outcome: Result<Value, Failure>) -> Result<(), Illegal> {
+        if self.state.ending.is_some() {
+            return task.instance().map_or(Ok(()), |instance| self.call_off(instance, "execution_ending"));
+        }
+        match task.purpose {
+            Purpose::Beginning(start) => self.begin_with(&start, outcome.map_err(|failure| unfit_input(&failure))),
+            Purpose::Code(instance, attempt) => match outcome {
+                Ok(output) => self.shaped(&instance, &output),
+                Err(failure) => {
+                    let failure = self.named(&instance, "", failure);
+                    self.attempt_failed(&instance, attempt, failure)
+                }
+            },
+            Purpose::Transform(instance) => match outcome {
+                Ok(output) => self.shaped(&instance, &output),
+                Err(failure) => {
+                    let failure = self.named(&instance, "its transform: ", failure);
+                    self.fail(&instance, failure)
+                }
+            },
+            Purpose::Promise(instance, output) => match outcome {
+                Ok(_) => self.complete(&instance, output),
+                Err(failure) => {
+                    let failure = self.named(&instance, "its output does not fit its outputSchema: ", failure);
+                    self.fail(&instance, Failure { code: "invalid_output".into(), class: Class::Invalid, ..failure })
+                }
+            },
+        }
+    }
+
+    fn named(&self, instance: &Instance, what: &str, failure: Failure) -> Failure {
+        let message = format!("step `{}`: {what}{}", instance.name(&self.state.plan), failure.message);
+        Failure { message, ..failure }
+    }
+
+    /// What is being evaluated when the execution ends is called off.
+    pub(super) fn call_off_tasks(&mut self, reason: &str) -> Result<(), Illegal> {
+        for task in core::mem::take(&mut self.agenda.tasks) {
+            task.instance().map_or(Ok(()), |instance| self.call_off(instance, reason))?;
+        }
+        Ok(())
+    }
+}
+
+fn unfit_input(failure: &Failure) -> Failure {
+    let message = format!("the input does not fit the workflow's inputSchema: {}", failure.message);
+    Failure { code: "invalid_input".into(), class: Class::Invalid, message, details: failure.details.clone() }
+}

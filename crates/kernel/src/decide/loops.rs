@@ -1,0 +1,130 @@
+//! Loops: which round begins next, and when there is none.
+
+use alloc::format;
+
+use super::{Decider, begin::unreadable_condition};
+use crate::{
+    apply::Illegal,
+    cbor,
+    condition::Condition,
+    failure::{Class, Failure},
+    instance::Instance,
+    limits::{LOOP_ITEMS_MAX, VALUE_BYTES_MAX},
+    plan::{Loop, Over, Work},
+    record::Record,
+    reference::{Reference, resolve},
+    state::View,
+    value::Value,
+};
+
+impl Decider<'_> {
+    /// Begins a loop: a list that it goes through is resolved now and stays as it is.
+    pub(super) fn begin_loop(&mut self, instance: &Instance, of: &Loop) -> Result<(), Illegal> {
+        match &of.over {
+            Over::Items(list) => self.begin_items(instance, list),
+            Over::While { .. } | Over::Until { .. } => self.started(instance, Value::Null, None),
+        }
+    }
+
+    fn begin_items(&mut self, instance: &Instance, list: &Reference) -> Result<(), Illegal> {
+        let items = match resolve(list, &self.view(instance)) {
+            Ok(items) => items,
+            Err(miss) => return self.fail_for_miss(instance, &miss),
+        };
+        let id = self.state.plan.id(instance.step);
+        let failure = match items.as_list() {
+            None => {
+                let message = format!("step `{id}`: `{list}` must be a list to go through, not {}", items.kind());
+                Failure::new(Class::Invalid, "not_a_list", message)
+            }
+            Some(list) if list.len() > LOOP_ITEMS_MAX => {
+                let message = format!("step `{id}`: {} items, more than {LOOP_ITEMS_MAX}", list.len());
+                Failure::new(Class::Policy, "too_many_items", message)
+            }
+            Some(_) => return self.started(instance, items, None),
+        };
+        self.fail(instance, failure)
+    }
+
+    /// Looks at a loop: begins what may begin, or ends it.
+    pub(super) fn consider_loop(&mut self, instance: &Instance) -> Result<(), Illegal> {
+        let plan = self.state.plan.clone();
+        let (Some(rounds), Work::Loop(of)) = (self.state.loops.get(instance), &plan.step(instance.step).work) else {
+            return Ok(());
+        };
+        if rounds.is_doomed || self.is_instance_halted(instance) {
+            let failed = rounds.failed.clone();
+            return match failed {
+                _ if rounds.open > 0 => Ok(()),
+                Some(failed) => {
+                    let failure = self.failure_of(&failed);
+                    self.fail(instance, failure)
+                }
+                None => self.call_off(instance, "sibling_failed"),
+            };
+        }
+        match &of.over {
+            Over::Items(_) => {
+                let (count, begun, open) = (rounds.count.unwrap_or_default(), rounds.begun, rounds.open);
+                if begun == count && open == 0 {
+                    let outputs = rounds.outputs.clone();
+                    return self.complete_loop(instance, outputs.into());
+                }
+                let has_room = open < of.concurrency.min(self.max_parallel());
+                let next = (begun < count && has_room).then(|| (instance.clone(), begun));
+                next.map_or(Ok(()), |(instance, round)| self.record(Record::RoundStarted { instance, round }))
+            }
+            Over::While { condition, max_rounds } if rounds.open == 0 => {
+                self.next_round(instance, rounds.begun, condition, *max_rounds, true)
+            }
+            Over::Until { max_rounds, .. } if rounds.begun == 0 => self.begin_round(instance, 0, *max_rounds),
+            Over::Until { condition, max_rounds } if rounds.open == 0 => {
+                self.next_round(instance, rounds.begun, condition, *max_rounds, false)
+            }
+            Over::While { .. } | Over::Until { .. } => Ok(()),
+        }
+    }
+
+    /// Goes on with another round if the condition has the answer that asks for one.
+    fn next_round(
+        &mut self,
+        instance: &Instance,
+        begun: u32,
+        condition: &Condition,
+        max_rounds: u32,
+        goes_on: bool,
+    ) -> Result<(), Illegal> {
+        let view = View::of_last_round(self.state, instance, begun.checked_sub(1));
+        match condition.holds(&view) {
+            Err(unreadable) => {
+                let key = if goes_on { "while" } else { "until" };
+                self.fail(instance, unreadable_condition(self.state.plan.id(instance.step), key, &unreadable))
+            }
+            Ok(answer) if answer == goes_on => self.begin_round(instance, begun, max_rounds),
+            Ok(_) => {
+                let rounds = self.state.loops.get(instance);
+                let last = rounds.and_then(|rounds| rounds.outputs.first()).cloned().unwrap_or_default();
+                self.complete_loop(instance, last)
+            }
+        }
+    }
+
+    fn begin_round(&mut self, instance: &Instance, round: u32, max_rounds: u32) -> Result<(), Illegal> {
+        if round < max_rounds {
+            return self.record(Record::RoundStarted { instance: instance.clone(), round });
+        }
+        let id = self.state.plan.id(instance.step);
+        let message =
+            format!("step `{id}`: {max_rounds} rounds have not ended the loop; raise maxRounds if it needs more");
+        self.fail(instance, Failure::new(Class::Policy, format!("max_rounds_exceeded:{max_rounds}"), message))
+    }
+
+    fn complete_loop(&mut self, instance: &Instance, output: Value) -> Result<(), Illegal> {
+        if cbor::encode(&output).len() <= VALUE_BYTES_MAX {
+            return self.complete(instance, output);
+        }
+        let id = self.state.plan.id(instance.step);
+        let message = format!("step `{id}`: what its rounds gave takes more than {VALUE_BYTES_MAX} bytes together");
+        self.fail(instance, Failure::new(Class::Policy, "output_too_large", message))
+    }
+}

@@ -1,0 +1,273 @@
+//! The edges of a definition: written ones, `needs`, and what steps refer to.
+
+use alloc::{
+    collections::BTreeSet,
+    format,
+    string::{String, ToString},
+    vec,
+    vec::Vec,
+};
+
+use super::{
+    nearest::nearest,
+    notation::OrderWord,
+    outline::{Outline, Role},
+    references::Reader,
+    report::{Fields, Report, named},
+};
+use crate::{
+    diagnostic,
+    document::Path,
+    plan::{Block, Edge, EdgeKind, Graph, Plan, Step},
+    reference::{Reference, Root},
+    value::Value,
+};
+
+/// The edges of the outermost block as they are known before any step is read: from place to place.
+#[derive(Debug, Default)]
+pub(super) struct Edges<'a> {
+    /// Whether what a step refers to is an edge as well.
+    pub by_reference: bool,
+    /// Of each place the edges into it.
+    pub incoming: Vec<Vec<Written<'a>>>,
+}
+
+/// An edge as it is written.
+#[derive(Debug)]
+pub(super) struct Written<'a> {
+    pub from: u32,
+    pub kind: EdgeKind,
+    pub condition: Option<(&'a Value, Path)>,
+}
+
+/// Steps looked at in search of a way from one to another, in one definition.
+const VISITS_MAX: usize = 20_000_000;
+
+impl<'a> Edges<'a> {
+    /// Reads `edges` and every `needs` of a definition that goes by edges.
+    pub(super) fn read(
+        order: OrderWord,
+        root: &Fields<'a>,
+        outline: &Outline<'a>,
+        report: &mut Report<'a>,
+    ) -> Option<Self> {
+        let places = outline.blocks.first().map_or(0, |block| block.steps.len());
+        if order == OrderWord::Sequence {
+            refuse_edges(root, report);
+            return None;
+        }
+        let mut edges = Self { by_reference: order == OrderWord::Dataflow, incoming: Vec::new() };
+        edges.incoming.resize_with(places, Vec::new);
+        for (at, edge) in report.list(root, "edges").unwrap_or_default().iter().enumerate() {
+            edges.edge(edge, &root.path.key("edges").index(at), outline, report);
+        }
+        for (place, step) in outline.blocks[0].steps.iter().enumerate() {
+            let entry = &outline.entries[*step as usize];
+            for (from, _) in needs(&entry.fields, outline, report) {
+                edges.incoming[place].push(Written { from, kind: EdgeKind::Ended, condition: None });
+            }
+        }
+        Some(edges)
+    }
+
+    fn edge(&mut self, edge: &'a Value, path: &Path, outline: &Outline<'a>, report: &mut Report<'a>) {
+        let Some(map) = edge.as_map() else {
+            report.wrong_kind(path, "edges", "a list of {from, to, when, condition}", edge);
+            return;
+        };
+        let fields = Fields { map, path: path.clone() };
+        report.known_keys(&fields, &["from", "to", "when", "condition"]);
+        let mut end = |key| {
+            if !fields.has(key) {
+                report.missing(&fields, key, "an edge leads from one step to another");
+            }
+            let id = report.filled_text(&fields, key)?;
+            place_of(id, &fields.path.key(key), outline, report)
+        };
+        let (from, to) = (end("from"), end("to"));
+        let kinds: Vec<_> =
+            EdgeKind::ALL.into_iter().filter(|kind| *kind != EdgeKind::Ended).map(|kind| (kind.name(), kind)).collect();
+        let kind = report.word(&fields, "when", &kinds).unwrap_or(EdgeKind::OnSuccess);
+        let condition = fields.get("condition").map(|condition| (condition, fields.path.key("condition")));
+        if let (Some(from), Some(to)) = (from, to) {
+            self.incoming[to as usize].push(Written { from, kind, condition });
+        }
+    }
+
+    /// Whether an edge, or several of them, lead from one place to another.
+    pub(super) fn leads(&self, from: u32, to: u32, visits: &mut usize) -> bool {
+        let (mut seen, mut next) = (BTreeSet::new(), vec![to]);
+        while let Some(place) = next.pop() {
+            for edge in &self.incoming[place as usize] {
+                *visits += 1;
+                if edge.from == from {
+                    return true;
+                }
+                if *visits < VISITS_MAX && seen.insert(edge.from) {
+                    next.push(edge.from);
+                }
+            }
+        }
+        false
+    }
+}
+
+fn refuse_edges(root: &Fields<'_>, report: &mut Report<'_>) {
+    if root.has("edges") {
+        let message = "`edges` are for steps that do not run one after another";
+        let mend = "write `order: edges`, and the edges decide alone, or `order: dataflow`";
+        report.error_at_key(diagnostic::MISPLACED_KEY, &root.path.key("edges"), message, mend);
+    }
+}
+
+/// The steps that a step needs: their places in the outermost block, each with the path of its name.
+pub(super) fn needs<'a>(fields: &Fields<'a>, outline: &Outline<'a>, report: &mut Report<'a>) -> Vec<(u32, Path)> {
+    let path = fields.path.key("needs");
+    let items = report.list(fields, "needs").unwrap_or_default();
+    let mut places = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        let path = path.index(at);
+        match item.as_text() {
+            Some(id) => places.extend(place_of(id, &path, outline, report).map(|place| (place, path))),
+            None => report.wrong_kind(&path, "needs", "a list of step names", item),
+        }
+    }
+    places
+}
+
+fn place_of(id: &str, path: &Path, outline: &Outline<'_>, report: &mut Report<'_>) -> Option<u32> {
+    let outer = &outline.blocks[0].steps;
+    let known = outline.names.get(id);
+    if let Some(place) = known.and_then(|step| outer.binary_search(step).ok()) {
+        return Some(place as u32);
+    }
+    if known.is_some() {
+        let message = format!("{} stands inside another step", named(id));
+        report.error(diagnostic::MISPLACED_REFERENCE, path, message, "name the step that contains it");
+        return None;
+    }
+    let meant = nearest(id, outer.iter().map(|step| outline.entries[*step as usize].id.as_str()));
+    let mend = meant.map_or_else(|| "write the name of a step".to_string(), |meant| format!("write {}", named(meant)));
+    report.error(diagnostic::UNKNOWN_REFERENCE, path, format!("there is no step {}", named(id)), mend);
+    None
+}
+
+/// The graph of the outermost block, once its steps are read; a circle is refused with the way it goes.
+pub(super) fn graph<'a>(
+    edges: &Edges<'a>,
+    outline: &Outline<'a>,
+    steps: &[Step],
+    report: &mut Report<'a>,
+) -> Option<Graph> {
+    let outer = &outline.blocks[0].steps;
+    let mut searches = 0;
+    let mut incoming: Vec<Vec<Edge>> = Vec::new();
+    for (place, written) in edges.incoming.iter().enumerate() {
+        let (number, mut visits) = (outer[place], 0);
+        let mut reader = Reader::new(outline, Some(edges), number, report, &mut searches, &mut visits);
+        reader.at_edge = true;
+        let read = written.iter().map(|edge| {
+            let condition = edge.condition.as_ref().and_then(|(value, path)| reader.condition(value, path));
+            Edge { from: edge.from, kind: edge.kind, condition }
+        });
+        incoming.push(read.collect());
+    }
+    if edges.by_reference {
+        add_references(outline, steps, &mut incoming);
+    }
+    let graph = Graph::new(incoming);
+    let (_, circle) = graph.sorted();
+    if circle.is_empty() {
+        return Some(graph);
+    }
+    refuse_circle(&graph, &circle, outline, report);
+    None
+}
+
+/// What a step refers to, wherever in it, must have ended.
+fn add_references(outline: &Outline<'_>, steps: &[Step], incoming: &mut [Vec<Edge>]) {
+    let outer = &outline.blocks[0].steps;
+    let place = |step: u32| outline.way_up(step).last().and_then(|(_, top)| outer.binary_search(&top).ok());
+    for (number, step) in steps.iter().enumerate() {
+        let Some(to) = place(number as u32) else { continue };
+        for reference in references_of(step) {
+            let Root::Step(target) = reference.root else { continue };
+            let Some(from) = place(target).filter(|from| *from != to) else { continue };
+            if !incoming[to].iter().any(|edge| edge.from == from as u32 && edge.kind == EdgeKind::Ended) {
+                incoming[to].push(Edge { from: from as u32, kind: EdgeKind::Ended, condition: None });
+            }
+        }
+    }
+}
+
+/// Every reference of a step: in its condition, in what it does, in what ends the execution after it.
+pub fn references_of(step: &Step) -> Vec<&Reference> {
+    let mut found = Vec::new();
+    if let Some(when) = &step.when {
+        when.references(&mut found);
+    }
+    step.work.references(&mut found);
+    if let Some(bail) = &step.bail {
+        bail.references(&mut found);
+    }
+    found
+}
+
+fn refuse_circle(graph: &Graph, circle: &[u32], outline: &Outline<'_>, report: &mut Report<'_>) {
+    let on_it: BTreeSet<u32> = circle.iter().copied().collect();
+    // Every place that is left has an edge from another one that is left: going back, some place comes twice.
+    let (mut way, mut place) = (Vec::new(), circle[0]);
+    while !way.contains(&place) {
+        way.push(place);
+        let back = graph.incoming(place).iter().map(|edge| edge.from).find(|from| on_it.contains(from));
+        place = back.unwrap_or(place);
+    }
+    let begin = way.iter().position(|seen| *seen == place).unwrap_or_default();
+    let mut way: Vec<u32> = way.split_off(begin);
+    way.push(place);
+    way.reverse();
+    let entry = |place: u32| &outline.entries[outline.blocks[0].steps[place as usize] as usize];
+    let ids: Vec<String> = way.iter().map(|place| named(&entry(*place).id)).collect();
+    let message = format!("a cycle: each of these waits for the one before it: {}", ids.join(" → "));
+    let path = entry(way[0]).fields.path.clone();
+    report.error(diagnostic::CYCLE, &path, message, "take one of these references or edges out");
+}
+
+/// Checks what steps need that run in the order in which they are written.
+pub(super) fn check_needs<'a>(outline: &Outline<'a>, has_edges: bool, report: &mut Report<'a>) {
+    for (number, entry) in outline.entries.iter().enumerate() {
+        if !entry.fields.has("needs") || entry.role == Role::Body || entry.block == 0 && has_edges {
+            continue;
+        }
+        let outer = &outline.blocks[0].steps;
+        let own = outline.way_up(number as u32).last().and_then(|(_, top)| outer.binary_search(&top).ok());
+        for (place, path) in needs(&entry.fields, outline, report) {
+            if own.is_none_or(|own| place as usize >= own) {
+                let message = format!(
+                    "{} has not ended when {} begins",
+                    named(&outline.entries[outer[place as usize] as usize].id),
+                    named(&entry.id)
+                );
+                report.error(
+                    diagnostic::REFERENCE_TO_LATER,
+                    &path,
+                    message,
+                    "move one of them, or write `order: dataflow`",
+                );
+            }
+        }
+    }
+}
+
+/// The blocks of a plan, with the edges of the outermost.
+pub(super) fn with_graph(mut blocks: Vec<Block>, graph: Option<Graph>) -> Vec<Block> {
+    if let (Some(root), Some(graph)) = (blocks.first_mut(), graph) {
+        root.order = crate::plan::Order::Edges(graph);
+    }
+    blocks
+}
+
+/// Every reference of a plan's step by the step's number: what the drawing, the console and the recorder ask.
+pub fn dependencies(plan: &Plan, step: u32) -> Vec<&Reference> {
+    references_of(plan.step(step))
+}

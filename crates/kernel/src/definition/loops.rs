@@ -1,0 +1,107 @@
+//! Loops as they are written: `forEach` at any step, the step `loop`.
+
+use alloc::format;
+
+use super::{
+    references::Reader,
+    report::{Fields, named},
+};
+use crate::{
+    condition::Condition,
+    diagnostic,
+    limits::{PARALLEL_MAX, ROUNDS_DEFAULT, ROUNDS_MAX},
+    plan::{Loop, Over, Work},
+    reference::Reference,
+};
+
+impl Reader<'_, '_> {
+    /// The loop of a step that runs for each item.
+    pub(super) fn each(&mut self, fields: &Fields<'_>) -> Option<Work> {
+        let block = self.entry().branches.first().map(|(_, block)| *block)?;
+        let (list, concurrency) = self.for_each(fields)?;
+        Some(Work::Loop(Loop { block, over: Over::Items(list), concurrency, is_each: true }))
+    }
+
+    /// The step `loop`.
+    pub(super) fn loop_step(&mut self, fields: &Fields<'_>) -> Option<Work> {
+        if !fields.has("steps") {
+            self.report.missing(fields, "steps", "say what one round does");
+        }
+        let block = self.entry().branches.first().map(|(_, block)| *block);
+        let forms = ["forEach", "while", "until"];
+        let given = forms.into_iter().filter(|form| fields.has(form));
+        let mut given = given.clone().chain(core::iter::repeat_n("", 2));
+        let (form, second) = (given.next().unwrap_or_default(), given.next().unwrap_or_default());
+        if !second.is_empty() {
+            let message = format!("a loop goes on by `{form}` or by `{second}`, and not by both");
+            self.report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &fields.path.key(second), message, "keep one of them");
+        }
+        if form.is_empty() {
+            let mend = "say how often it runs: forEach: {ref: \"@step.list\"}, while: … or until: …";
+            self.report.missing(fields, "forEach", mend);
+        }
+        if form == "forEach" && fields.has("maxRounds") {
+            let message = "a loop over a list has as many rounds as the list has items";
+            let path = fields.path.key("maxRounds");
+            self.report.error_at_key(diagnostic::MISPLACED_KEY, &path, message, "leave `maxRounds` out");
+        }
+        let max_rounds = self.report.whole_32(fields, "maxRounds", 1..=ROUNDS_MAX).unwrap_or(ROUNDS_DEFAULT);
+        let (over, concurrency) = match form {
+            "forEach" => self.for_each(fields).map(|(list, concurrency)| (Over::Items(list), concurrency))?,
+            "while" => (Over::While { condition: self.between_rounds(fields, form)?, max_rounds }, 1),
+            "until" => (Over::Until { condition: self.between_rounds(fields, form)?, max_rounds }, 1),
+            _ => return None,
+        };
+        Some(Work::Loop(Loop { block: block?, over, concurrency, is_each: false }))
+    }
+
+    /// `{ref, concurrency}`
+    fn for_each(&mut self, fields: &Fields<'_>) -> Option<(Reference, u32)> {
+        let fields = self.report.object(fields, "forEach")?;
+        self.report.known_keys(&fields, &["ref", "concurrency"]);
+        if !fields.has("ref") {
+            self.report.missing(&fields, "ref", "say which list it goes through, as \"@step.list\"");
+        }
+        let concurrency = self.report.whole_32(&fields, "concurrency", 1..=PARALLEL_MAX).unwrap_or(1);
+        let text = self.report.filled_text(&fields, "ref")?;
+        let list = self.ref_of(text, &fields.path.key("ref"))?;
+        Some((list, concurrency))
+    }
+
+    fn between_rounds(&mut self, fields: &Fields<'_>, key: &str) -> Option<Condition> {
+        self.between_rounds = true;
+        let condition = fields.get(key).and_then(|value| self.condition(value, &fields.path.key(key)));
+        self.between_rounds = false;
+        if let Some(condition) = &condition
+            && !self.may_change(condition)
+        {
+            let message = format!("`{key}` of {} has the same answer before every round", named(&self.entry().id));
+            let mend = "ask about a step inside the loop, about `@index`, or about the time";
+            self.report.warning(diagnostic::BAD_CONDITION, &fields.path.key(key), message, mend);
+        }
+        condition
+    }
+
+    /// Whether the answer to a condition can be another after a round.
+    fn may_change(&self, condition: &Condition) -> bool {
+        use crate::reference::Root;
+        let mut references = alloc::vec::Vec::new();
+        condition.references(&mut references);
+        let changes = |reference: &&Reference| match reference.root {
+            Root::Step(step) => self.outline.way_up(step).any(|(_, around)| around == self.number),
+            Root::Index | Root::Context => true,
+            Root::Input | Root::Variables | Root::Item => false,
+        };
+        references.iter().any(changes) || asks_for_variable(condition)
+    }
+}
+
+/// Output variables may be written in the loop.
+fn asks_for_variable(condition: &Condition) -> bool {
+    match condition {
+        Condition::Variable(..) => true,
+        Condition::All(parts) | Condition::Any(parts) => parts.iter().any(asks_for_variable),
+        Condition::Not(part) => asks_for_variable(part),
+        Condition::Constant(_) | Condition::About(..) => false,
+    }
+}

@@ -1,0 +1,217 @@
+//! What stands at the root of a definition, beside its steps.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use super::{
+    edges::Edges,
+    notation::{Notation, OrderWord},
+    outline::{Outline, check_name},
+    references::Reader,
+    report::{Fields, Report, named},
+    schemas::{Declared, schema},
+};
+use crate::{
+    diagnostic, json,
+    limits::{EXECUTION_STEPS_MAX, PARALLEL_MAX, WAIT_MAX_MS},
+    plan::{Constraints, FailurePolicy, Output, VARIABLE_TYPES, Variable, VariableType},
+    value::{Map, Value},
+};
+
+/// The keys at the root; which list holds the steps, and two words of the graph notation, depend on the notation.
+const KEYS: [&str; 12] = [
+    "name",
+    "description",
+    "version",
+    "constraints",
+    "policy",
+    "inputSchema",
+    "variables",
+    "defaultContext",
+    "order",
+    "edges",
+    "output",
+    "nodes",
+];
+
+const CONSTRAINT_KEYS: [&str; 5] = ["allowSelfModification", "maxSteps", "maxParallel", "maxCalls", "timeoutMs"];
+
+/// The most failures that a bound may name.
+const FAILURES_MAX: u32 = EXECUTION_STEPS_MAX;
+
+/// What is said at the root.
+#[derive(Debug)]
+pub(super) struct Root {
+    pub name: Option<String>,
+    pub version: Option<String>,
+    pub order: OrderWord,
+    pub constraints: Constraints,
+    pub policy: FailurePolicy,
+    pub input_schema: Option<Value>,
+    pub variables: Option<Vec<Variable>>,
+    pub default_context: Map,
+    notation: Notation,
+}
+
+impl Root {
+    pub(super) fn read(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) -> Self {
+        known_keys(notation, fields, report);
+        report.text(fields, "description");
+        let name = match notation {
+            Notation::Graph => report.one_of(fields, "name", "workflowId").unwrap_or("name"),
+            Notation::Sequence | Notation::Dataflow => "name",
+        };
+        let order = report.word(fields, "order", &OrderWord::ALL).unwrap_or(notation.default_order());
+        Self {
+            name: report.text(fields, name).map(ToString::to_string),
+            version: version(notation, fields, report),
+            order,
+            constraints: constraints(fields, report),
+            policy: policy(fields, report),
+            input_schema: schema(fields, "inputSchema", report).cloned(),
+            variables: variables(fields, report),
+            default_context: report
+                .object(fields, "defaultContext")
+                .map(|fields| fields.map.clone())
+                .unwrap_or_default(),
+            notation,
+        }
+    }
+
+    pub(super) fn declared<'a>(&self, fields: &Fields<'a>) -> Declared<'a> {
+        let variables = fields.get("variables").and_then(Value::as_map).filter(|_| !fields.has("defaultContext"));
+        Declared { input_schema: fields.get("inputSchema"), variables }
+    }
+}
+
+fn known_keys(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) {
+    let own: &[&str] = match notation {
+        Notation::Sequence | Notation::Dataflow => &["steps"],
+        Notation::Graph => &["nodes", "workflowId", "planVersion"],
+    };
+    let known = KEYS.into_iter().filter(|key| *key != "nodes").chain(own.iter().copied());
+    for key in fields.map.keys().filter(|key| !known.clone().any(|known| known == key.as_str())) {
+        if notation == Notation::Graph && key == "steps" {
+            let message = "`nodes` and `steps` stand in one definition";
+            let mend = "keep `nodes`, and put all steps there";
+            report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &fields.path.key(key), message, mend);
+        } else {
+            report.unknown_key(&fields.path, key, known.clone());
+        }
+    }
+}
+
+/// Text, or in the graph notation a number as well.
+fn version(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) -> Option<String> {
+    let key = match notation {
+        Notation::Graph => report.one_of(fields, "version", "planVersion").unwrap_or("version"),
+        Notation::Sequence | Notation::Dataflow => "version",
+    };
+    match fields.get(key) {
+        Some(number @ Value::Number(_)) if key == "planVersion" => Some(json::compact(number)),
+        _ => report.text(fields, key).map(ToString::to_string),
+    }
+}
+
+fn constraints(fields: &Fields<'_>, report: &mut Report<'_>) -> Constraints {
+    let Some(fields) = report.object(fields, "constraints") else { return Constraints::default() };
+    report.known_keys(&fields, &CONSTRAINT_KEYS);
+    Constraints {
+        max_steps: report.whole_32(&fields, "maxSteps", 1..=EXECUTION_STEPS_MAX),
+        max_parallel: report.whole_32(&fields, "maxParallel", 1..=PARALLEL_MAX),
+        max_calls: report.whole_32(&fields, "maxCalls", 1..=EXECUTION_STEPS_MAX),
+        timeout_ms: report.whole(&fields, "timeoutMs", 1..=WAIT_MAX_MS),
+        allow_self_modification: report.bool(&fields, "allowSelfModification").unwrap_or_default(),
+    }
+}
+
+fn policy(fields: &Fields<'_>, report: &mut Report<'_>) -> FailurePolicy {
+    let Some(fields) = report.object(fields, "policy") else { return FailurePolicy::default() };
+    report.known_keys(&fields, &["failOpen", "maxNodeFailures", "maxRetriesExhausted"]);
+    FailurePolicy {
+        fail_open: report.bool(&fields, "failOpen").unwrap_or_default(),
+        max_node_failures: report.whole_32(&fields, "maxNodeFailures", 1..=FAILURES_MAX),
+        max_retries_exhausted: report.whole_32(&fields, "maxRetriesExhausted", 1..=FAILURES_MAX),
+    }
+}
+
+/// The declared variables. Where some are, those of `defaultContext` are declared by that; otherwise anything may be given.
+fn variables(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Vec<Variable>> {
+    let Some(declared) = report.object(root, "variables") else { return None };
+    let context = report.object(root, "defaultContext");
+    let mut variables = Vec::new();
+    for name in declared.map.keys() {
+        check_name(name, name, &declared.path, report);
+        variables.extend(variable(name, &declared, report));
+    }
+    for (name, default) in context.iter().flat_map(|fields| fields.map) {
+        if declared.has(name) {
+            let message = format!("{} is declared in `variables` as well", named(name));
+            let path = root.path.key("defaultContext").key(name);
+            let mend = format!("write its default at {}", declared.path.key(name));
+            report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &path, message, mend);
+        }
+        let (kind, default) = (VariableType::Any, Some(default.clone()));
+        variables.push(Variable { name: name.clone(), kind, is_required: false, default });
+    }
+    variables.sort_by(|a, b| a.name.cmp(&b.name));
+    Some(variables)
+}
+
+fn variable(name: &str, fields: &Fields<'_>, report: &mut Report<'_>) -> Option<Variable> {
+    let fields = report.object(fields, name)?;
+    report.known_keys(&fields, &["type", "required", "default", "description"]);
+    report.text(&fields, "description");
+    let kind = report.word(&fields, "type", &VARIABLE_TYPES).unwrap_or(VariableType::Any);
+    let is_required = report.bool(&fields, "required").unwrap_or_default();
+    let default = fields.get("default").cloned();
+    if let Some(default) = default.as_ref().filter(|default| !kind.holds(default)) {
+        let message = format!("the default of {} is {} and its type {}", named(name), default.kind(), kind.name());
+        report.error(diagnostic::WRONG_VALUE, &fields.path.key("default"), message, "make them fit");
+    }
+    if is_required && default.is_some() {
+        let message = format!("{} is required and has a default, which nothing would ever use", named(name));
+        report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &fields.path.key("default"), message, "keep one of them");
+    }
+    Some(Variable { name: name.into(), kind, is_required, default })
+}
+
+/// The steps of a definition.
+pub(super) fn steps_of<'a>(notation: Notation, fields: &Fields<'a>, report: &mut Report<'_>) -> &'a [Value] {
+    let key = notation.list_key();
+    if !fields.has(key) {
+        report.missing(fields, key, "write {steps: [{type: …}]}");
+    }
+    let Some(steps) = report.list(fields, key) else { return &[] };
+    if steps.is_empty() {
+        let mend = "give it at least one step";
+        report.error(diagnostic::EMPTY, &fields.path.key(key), format!("`{key}` is empty"), mend);
+    }
+    steps
+}
+
+/// What an execution gives that ends without a `return`: what is written, or what the notation's specification says.
+pub(super) fn output<'a>(
+    root: &Root,
+    fields: &Fields<'a>,
+    outline: &Outline<'a>,
+    edges: Option<&Edges<'a>>,
+    report: &mut Report<'a>,
+) -> Output {
+    let Some(output) = fields.get("output") else {
+        return match root.notation {
+            Notation::Sequence => Output::Variables,
+            Notation::Dataflow | Notation::Graph => Output::Ends,
+        };
+    };
+    let (mut searches, mut visits) = (0, 0);
+    if outline.entries.is_empty() {
+        return Output::Variables;
+    }
+    let mut reader = Reader::new(outline, edges, 0, report, &mut searches, &mut visits);
+    reader.at_end_of_all = true;
+    Output::Given(reader.template(output, &fields.path.key("output")))
+}

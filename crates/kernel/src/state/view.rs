@@ -1,0 +1,89 @@
+//! What references mean at a place of the plan, at a moment.
+
+use alloc::vec::Vec;
+
+use super::{State, Status};
+use crate::{
+    instance::{Instance, Scope},
+    plan::{Loop, Over, Work},
+    reference::{Found, Lookup, Root, context},
+    value::Value,
+};
+
+/// A state, seen from a step instance.
+#[derive(Debug, Clone)]
+pub struct View<'s> {
+    state: &'s State,
+    step: u32,
+    rounds: Vec<u32>,
+}
+
+static NULL: Value = Value::Null;
+
+impl<'s> View<'s> {
+    /// What an instance sees.
+    pub fn at(state: &'s State, instance: &Instance) -> Self {
+        Self { state, step: instance.step, rounds: instance.rounds.clone() }
+    }
+
+    /// What a loop sees that asks about its last round, if it has had one.
+    pub fn of_last_round(state: &'s State, instance: &Instance, round: Option<u32>) -> Self {
+        let rounds = round.map_or_else(|| instance.rounds.clone(), |round| instance.round(round));
+        Self { state, step: instance.step, rounds }
+    }
+
+    /// What the steps of a block see together: nothing of their own.
+    pub fn of_scope(state: &'s State, scope: &Scope) -> Self {
+        let step = state.plan.block(scope.block).steps.first().copied().unwrap_or_default();
+        Self { state, step, rounds: scope.rounds.clone() }
+    }
+
+    /// The list that the innermost loop over items goes through, and the place in it.
+    fn item(&self) -> Found<'s> {
+        let plan = &self.state.plan;
+        let loops: Vec<_> = plan.loops_around(self.step).collect();
+        let over_items = |step: &u32| matches!(plan.step(*step).work, Work::Loop(Loop { over: Over::Items(_), .. }));
+        let Some(outwards) = loops.iter().position(|step| over_items(step)) else { return Found::Missing };
+        let depth = loops.len() - 1 - outwards;
+        let (Some(outer), Some(round)) = (self.rounds.get(..depth), self.rounds.get(depth)) else {
+            return Found::Missing;
+        };
+        let owner = Instance { step: loops[outwards], rounds: outer.to_vec() };
+        let list = self.state.steps.get(&owner).and_then(|step| step.input.as_list());
+        list.and_then(|list| list.get(*round as usize)).map_or(Found::Missing, Found::Kept)
+    }
+
+    fn output_of(&self, step: u32) -> Found<'s> {
+        let depth = self.state.plan.loop_depth(step);
+        let Some(rounds) = self.rounds.get(..depth) else { return Found::Skipped };
+        match self.state.steps.get(&Instance { step, rounds: rounds.to_vec() }) {
+            Some(step) if step.status == Status::Completed => Found::Kept(&step.output),
+            // A failure that was let through, here or further out, gives null and nothing below it.
+            Some(step) if matches!(step.status, Status::Failed | Status::Cancelled) => Found::Kept(&NULL),
+            // References reach what has certainly ended, so that what is not here was passed by.
+            _ => Found::Skipped,
+        }
+    }
+}
+
+impl Lookup for View<'_> {
+    fn root(&self, root: Root) -> Found<'_> {
+        let Some(start) = &self.state.start else { return Found::Missing };
+        match root {
+            Root::Input => Found::Kept(&start.input),
+            Root::Variables => Found::Kept(&start.variables),
+            Root::Context => Found::Made(context(&start.execution_id, start.attempt, self.state.now)),
+            Root::Item => self.item(),
+            Root::Index => self.rounds.last().map_or(Found::Missing, |round| Found::Made((*round).into())),
+            Root::Step(step) => self.output_of(step),
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<&Value> {
+        self.state.start.as_ref()?.variables.get(name)
+    }
+
+    fn output(&self, name: &str) -> Option<&Value> {
+        self.state.outputs.get(name)
+    }
+}
