@@ -30,9 +30,9 @@ impl Default for Limits {
 /// Polls of the interpreter between two ticks (`JS_INTERRUPT_COUNTER_INIT` of QuickJS).
 pub const TICK_POLLS: u64 = 10_000;
 
-/// A hundred million calls and turns of loops: a third of a second for an empty loop, several seconds for a busy one, so
+/// Fifty million calls and turns of loops: a sixth of a second for an empty loop, some five seconds for a busy one, so
 /// that what only computes meets this limit before the wall.
-pub const TICKS_DEFAULT: u64 = 10_000;
+pub const TICKS_DEFAULT: u64 = 5_000;
 
 /// What a call may take when its owner said nothing.
 pub const WALL_MS_DEFAULT: u64 = 10_000;
@@ -91,6 +91,9 @@ pub(crate) const FRAMES_MAX: usize = 10;
 
 /// Mismatches of a value that are told; who has more has another problem.
 pub const MISMATCHES_MAX: usize = 100;
+
+/// Errors of a value that are put in order before the first of them are told.
+pub(crate) const ERRORS_SORTED_MAX: usize = 10_000;
 
 /// Prepared sources and schemas that an evaluator keeps.
 pub(crate) const PREPARED_MAX: usize = 64;

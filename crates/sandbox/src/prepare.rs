@@ -20,18 +20,29 @@ use std::path::Path;
 /// A source that can be run.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// JavaScript.
+    /// What the interpreter is given.
     pub(crate) code: String,
     /// For TypeScript, the way back.
     map: Option<SourceMap>,
 }
 
 impl Prepared {
+    /// JavaScript that is the author's, or made from it. The interpreter miscounts columns of a first line, so that is
+    /// an empty one. What makes a script a program of its own is a comment here.
+    fn new(code: &str, map: Option<SourceMap>) -> Prepared {
+        let code = match code.strip_prefix("#!") {
+            Some(rest) => format!("\n//{rest}"),
+            None => format!("\n{code}"),
+        };
+        Prepared { code, map }
+    }
+
     /// Where the author wrote what stands at that byte of that line of [`code`](Prepared::code), both from 1.
     pub(crate) fn place(&self, line: u32, byte_column: u32) -> Place {
+        let (line, code) = (line - line.min(1), &self.code[1..]);
         match &self.map {
-            Some(map) => map.written(&self.code, line, byte_column),
-            None => place_in_line(&self.code, line, byte_column),
+            Some(map) => map.written(code, line, byte_column),
+            None => place_in_line(code, line, byte_column),
         }
     }
 }
@@ -45,7 +56,7 @@ pub(crate) fn prepare(source: &str) -> Result<Prepared, Fault> {
         );
         return Err(Fault::new(FaultKind::SourceTooLarge, message));
     }
-    // Some JavaScript is no TypeScript (`a < b > (c)` is read otherwise), and nearly all of it is both.
+    // Nearly all JavaScript is TypeScript; a class that names a field twice, for one, is not.
     read(source, SourceType::ts().with_module(true)).or_else(|fault| match fault.kind {
         FaultKind::Syntax => read(source, SourceType::mjs()).map_err(|_| fault),
         _ => Err(fault),
@@ -70,7 +81,7 @@ fn read(source: &str, kind: SourceType) -> Result<Prepared, Fault> {
     }
     callable_default(source, &program)?;
     if !kind.is_typescript() {
-        return Ok(Prepared { code: source.to_owned(), map: None });
+        return Ok(Prepared::new(source, None));
     }
     let before = print(&program).code;
     let scoping = semantic.semantic.into_scoping();
@@ -83,7 +94,7 @@ fn read(source: &str, kind: SourceType) -> Result<Prepared, Fault> {
     let CodegenReturn { code, map, .. } = print(&program);
     // What the translation leaves as it was is JavaScript already.
     if code == before {
-        return Ok(Prepared { code: source.to_owned(), map: None });
+        return Ok(Prepared::new(source, None));
     }
     let tokens = map.iter().flat_map(|map| map.get_tokens());
     let mappings = tokens.map(|token| Mapping {
@@ -91,7 +102,7 @@ fn read(source: &str, kind: SourceType) -> Result<Prepared, Fault> {
         written: (token.get_src_line(), token.get_src_col()),
     });
     let map = SourceMap::new(mappings.collect(), source.to_owned());
-    Ok(Prepared { code, map: Some(map) })
+    Ok(Prepared::new(&code, Some(map)))
 }
 
 fn print<'a>(program: &Program<'a>) -> CodegenReturn<'a> {
@@ -100,8 +111,9 @@ fn print<'a>(program: &Program<'a>) -> CodegenReturn<'a> {
 }
 
 fn syntax(source: &str, error: &OxcDiagnostic) -> Fault {
-    let help = error.help.as_deref().map(|help| format!(" {help}")).unwrap_or_default();
-    let fault = Fault::new(FaultKind::Syntax, format!("{}{help}", error.message));
+    let sentences = [Some(error.message.as_ref()), error.help.as_deref()].into_iter().flatten();
+    let sentences: Vec<String> = sentences.map(|text| format!("{}.", text.trim_end_matches('.'))).collect();
+    let fault = Fault::new(FaultKind::Syntax, sentences.join(" "));
     match error.labels.iter().next() {
         Some(label) => {
             let (line, column) = place_of_byte(source, label.offset() as usize);

@@ -7,8 +7,9 @@ mod defaults;
 mod reference;
 
 use crate::fault::{Fault, FaultKind, Mismatch};
-use crate::limits::{MESSAGE_BYTES_MAX, MISMATCHES_MAX, PATTERN_BYTES_MAX};
+use crate::limits::{ERRORS_SORTED_MAX, MESSAGE_BYTES_MAX, MISMATCHES_MAX, PATTERN_BYTES_MAX};
 use crate::text::shortened;
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
@@ -55,12 +56,16 @@ impl Schema {
             .map_err(|error| Fault::new(FaultKind::InputInvalid, format!("The value is no JSON: {error}.")))?;
         let filled = fill_defaults && defaults::fill(&self.document, &mut value).map_err(|_| endless())?;
         let mut errors = self.validator.iter_errors(&value);
-        let mismatches: Vec<Mismatch> =
-            errors.by_ref().take(MISMATCHES_MAX).flat_map(|error| mismatches(&error)).collect();
+        let mut found: Vec<ValidationError<'_>> = errors.by_ref().take(ERRORS_SORTED_MAX).collect();
+        // The validator goes through keywords in an order of its own; people read by place.
+        found.sort_by_cached_key(|error| (place_of(error), error.kind().keyword().to_owned()));
+        let mut mismatches: Vec<Mismatch> = found.iter().flat_map(mismatches).collect();
+        let more = mismatches.len() > MISMATCHES_MAX || errors.next().is_some();
+        mismatches.truncate(MISMATCHES_MAX);
         if mismatches.is_empty() {
             return Ok(if filled { value.to_string() } else { text.to_owned() });
         }
-        let more = if errors.next().is_some() { ", and more" } else { "" };
+        let more = if more { ", and more" } else { "" };
         Err(Fault::new(FaultKind::SchemaMismatch, format!("{}{more}.", summary(&mismatches)))
             .with_mismatches(mismatches))
     }
@@ -88,16 +93,46 @@ fn summary(mismatches: &[Mismatch]) -> String {
     }
 }
 
-/// An error as mismatches: of a choice, that none fits, and then what is wrong with each branch that got furthest.
+/// The place of an error, to sort by: entries of a list by number, properties by name.
+fn place_of(error: &ValidationError<'_>) -> Vec<(usize, String)> {
+    let part = |segment: LocationSegment<'_>| match segment {
+        LocationSegment::Index(index) => (index, String::new()),
+        LocationSegment::Property(name) => (0, name.into_owned()),
+    };
+    error.instance_path().segments().map(part).collect()
+}
+
+/// An error as mismatches: of a choice that none of its branches fits, and then of the branch that was meant.
 fn mismatches(error: &ValidationError<'_>) -> Vec<Mismatch> {
     let location = error.instance_path();
-    let message = shortened(&error.masked().to_string(), MESSAGE_BYTES_MAX / 4);
-    vec![Mismatch {
+    let branch = match error.kind() {
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            meant(error, context)
+        }
+        _ => None,
+    };
+    let mismatch = Mismatch {
         pointer: location.as_str().to_owned(),
         path: path_of(location),
         keyword: error.kind().keyword().to_owned(),
-        message,
-    }]
+        message: shortened(&error.masked().to_string(), MESSAGE_BYTES_MAX / 4),
+    };
+    [mismatch].into_iter().chain(branch.into_iter().flatten().flat_map(mismatches)).collect()
+}
+
+/// The one branch of a choice that the value was meant for: no other has the right type, and its constants.
+fn meant<'a>(
+    choice: &ValidationError<'_>,
+    branches: &'a [Vec<ValidationError<'static>>],
+) -> Option<&'a Vec<ValidationError<'static>>> {
+    let is_other = |error: &ValidationError<'_>| match error.kind() {
+        ValidationErrorKind::Constant { .. } | ValidationErrorKind::Enum { .. } => true,
+        ValidationErrorKind::Type { .. } => error.instance_path() == choice.instance_path(),
+        _ => false,
+    };
+    let mut meant = branches.iter().filter(|errors| !errors.iter().any(is_other));
+    let first = meant.next();
+    first.filter(|_| meant.next().is_none())
 }
 
 /// A location as people write it: `items[0].name`, and `["a b"]` for what is no name.
