@@ -22,7 +22,7 @@ pub fn post(
     input: &Input,
 ) -> Result<(), EngineError> {
     let letter = Letter { execution, partition: PARTITION, id, body: input.encode(), posted_at: now_ms() };
-    store.post(&letter, None)?;
+    store.post(&letter, &[])?;
     ring(home);
     Ok(())
 }
@@ -36,11 +36,11 @@ pub fn post_start(store: &dyn Store, home: &Home, request: Request) -> Result<Ex
     }
     let now = now_ms();
     let execution = new_key(now)?;
-    let plan = request.stored_plan.clone();
+    let plans = request.stored_plans();
     let start = request.start(execution);
     let body = Input::Start(Box::new(start)).encode();
     let letter = Letter { execution, partition: PARTITION, id: "start".into(), body, posted_at: now };
-    store.post(&letter, Some(&plan))?;
+    store.post(&letter, &plans)?;
     ring(home);
     Ok(execution)
 }
@@ -64,7 +64,7 @@ pub(crate) fn event_of(store: &dyn Store, letter: Letter) -> Result<Event, Strin
     let bytes = bytes.ok_or_else(|| unreadable("its plan is not stored".into()))?;
     let plan = Arc::new(Plan::decode(&bytes).map_err(|error| unreadable(error.to_string()))?);
     let row = row(letter.execution, &start, &plan, letter.posted_at);
-    let stored_plan = StoredPlan { hash: start.plan_hash, bytes };
+    let stored_plans = vec![StoredPlan { hash: start.plan_hash, bytes }];
     let (execution, letter) = (letter.execution, Some(letter.id));
-    Ok(Event::Submit(Box::new(Submission { execution, plan, stored_plan, start, row, letter, ticket: None })))
+    Ok(Event::Submit(Box::new(Submission { execution, plan, stored_plans, start, row, letter, ticket: None })))
 }

@@ -24,6 +24,7 @@ use tokio::{
 
 use crate::{
     engine::now_ms,
+    evaluator::{Evaluator, Suspended},
     home::{Held, Home},
     inbox,
     load::Loader,
@@ -116,6 +117,7 @@ pub(crate) struct Rim {
     store: Arc<dyn Store>,
     loader: Arc<Loader>,
     executors: Executors,
+    evaluator: Arc<dyn Evaluator>,
     home: Option<(Home, Held)>,
     reach: Reach,
     commands: mpsc::UnboundedSender<Command>,
@@ -136,18 +138,19 @@ impl Rim {
         shard: Shard,
         store: Arc<dyn Store>,
         loader: Arc<Loader>,
-        executors: Executors,
+        workers: (Executors, Arc<dyn Evaluator>),
         ground: (Option<(Home, Held)>, Reach),
         commands: mpsc::UnboundedSender<Command>,
         why_stopped: Arc<Mutex<Option<String>>>,
     ) -> Self {
-        let (home, reach) = ground;
+        let ((home, reach), (executors, evaluator)) = (ground, workers);
         let commits = committer(store.clone(), commands.clone());
         Self {
             shard,
             store,
             loader,
             executors,
+            evaluator,
             home,
             reach,
             commands,
@@ -206,12 +209,7 @@ impl Rim {
                 self.reach.extend(event.execution());
                 self.shard.handle(now_ms(), event);
             }
-            Command::Attend(execution) => {
-                self.reach.extend(execution);
-                self.letters_seen = 0;
-                self.look_for_letters();
-                self.shard.handle(now_ms(), Event::Due(vec![Due { execution, wake_at: 0 }]));
-            }
+            Command::Attend(execution) => self.attend(execution),
             Command::Watch(execution, sender) => self.watchers.entry(execution).or_default().push(sender),
             Command::Ended(execution, instance, attempt, outcome) => self.ended(execution, instance, attempt, outcome),
             Command::Letters(letters) => self.take_letters(letters),
@@ -225,6 +223,13 @@ impl Rim {
                 self.running.values().for_each(Stopper::stop);
             }
         }
+    }
+
+    fn attend(&mut self, execution: ExecutionKey) {
+        self.reach.extend(execution);
+        self.letters_seen = 0;
+        self.look_for_letters();
+        self.shard.handle(now_ms(), Event::Due(vec![Due { execution, wake_at: 0 }]));
     }
 
     /// A stop that nobody decided on is no receipt: the attempt stays open, and is interrupted when the work goes on.
@@ -261,6 +266,14 @@ impl Rim {
                 }
                 Output::Reply(ticket, reply) => {
                     self.waiting.remove(&ticket).map(|sender| sender.send(reply));
+                }
+                Output::Evaluate { execution, evaluation, suspended } => {
+                    self.evaluate(execution, evaluation, *suspended)
+                }
+                Output::LettersPosted => self.look_for_letters(),
+                Output::Attend(execution) => {
+                    // After what is being carried out: it may give outputs of its own.
+                    let _ = self.commands.send(Command::Attend(execution));
                 }
                 Output::Tell(moment) => self.tell(&moment),
                 Output::Quarantine(execution, why) => {
@@ -334,6 +347,15 @@ impl Rim {
                 Outcome::Failed(Failure::new(Class::Internal, "executor_panicked", message))
             });
             let _ = commands.send(Command::Ended(execution, instance, number, outcome));
+        });
+    }
+
+    /// Strangers' code runs on a thread of its own, and the shard goes on with its other executions.
+    fn evaluate(&self, execution: ExecutionKey, evaluation: u64, suspended: Suspended) {
+        let (evaluator, commands) = (self.evaluator.clone(), self.commands.clone());
+        tokio::task::spawn_blocking(move || {
+            let finished = Box::new(suspended.finish(&*evaluator));
+            let _ = commands.send(Command::Event(Event::Evaluated { execution, evaluation, finished }));
         });
     }
 

@@ -78,7 +78,7 @@ impl State {
     }
 
     fn take(&mut self, part: &Part) {
-        self.put_plan(part.plan.as_ref());
+        self.put_plans(&part.plans);
         if !part.frames.is_empty() {
             self.take_frames(part);
         }
@@ -126,8 +126,8 @@ impl State {
         }
     }
 
-    fn put_plan(&mut self, plan: Option<&StoredPlan>) {
-        if let Some(plan) = plan {
+    fn put_plans(&mut self, plans: &[StoredPlan]) {
+        for plan in plans {
             self.plans.entry(plan.hash).or_insert_with(|| plan.bytes.clone());
         }
     }
@@ -177,9 +177,9 @@ impl Store for MemoryStore {
         Ok(due)
     }
 
-    fn post(&self, letter: &Letter, plan: Option<&StoredPlan>) -> Result<(), StoreError> {
+    fn post(&self, letter: &Letter, plans: &[StoredPlan]) -> Result<(), StoreError> {
         let mut state = self.state();
-        state.put_plan(plan);
+        state.put_plans(plans);
         state.post(letter);
         Ok(())
     }

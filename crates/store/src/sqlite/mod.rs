@@ -133,9 +133,9 @@ impl Store for SqliteStore {
         self.read(|connection| journal::due(connection, partition, until_ms, limit))
     }
 
-    fn post(&self, letter: &Letter, plan: Option<&StoredPlan>) -> Result<(), StoreError> {
+    fn post(&self, letter: &Letter, plans: &[StoredPlan]) -> Result<(), StoreError> {
         self.write(|connection| {
-            commit::put_plan(connection, plan)?;
+            commit::put_plans(connection, plans)?;
             commit::post(connection, letter)
         })
     }

@@ -128,7 +128,7 @@ impl Turn {
                 error: None,
                 completed_at,
             }),
-            plan: self.plan.map(plan),
+            plans: self.plan.map(plan).into_iter().collect(),
             consumed: self.consumed.iter().map(|id| (*id).into()).collect(),
             letters: self.letters.iter().map(|(to, id)| letter(*to, id)).collect(),
             late: self.late.iter().map(|at| Late { at: *at, body: at.to_be_bytes().to_vec() }).collect(),
@@ -178,7 +178,7 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
             join(due.into_iter().map(|due| format!("{}@{}", number(due.execution), due.wake_at)))
         }
         Verb::Post(execution, id) => {
-            store.post(&letter(*execution, id), Some(&plan(1)))?;
+            store.post(&letter(*execution, id), &[plan(1)])?;
             "posted".into()
         }
         Verb::Inbox(partition, skip, limit) => draw_inbox(store, *partition, *skip, *limit)?,
