@@ -23,7 +23,7 @@ use tokio_rustls::{TlsConnector, rustls, rustls::pki_types::ServerName};
 
 use super::{
     allow::{Allow, without_root},
-    limits::{HEAD_BUFFER_BYTES, HEAD_BYTES_MAX, NEXT_ADDRESS_AFTER},
+    limits::{HEAD_BUFFER_BYTES, NEXT_ADDRESS_AFTER},
     refusal::Refusal,
     request::Request,
     resolve::{Resolver, addresses},
@@ -96,7 +96,7 @@ impl Connection {
     async fn http2(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> hyper::Result<Self> {
         let tasks = Tasks::default();
         let mut builder = http2::Builder::new(tasks.spawner());
-        let list_bytes_max = u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX);
+        let list_bytes_max = u32::try_from(HEAD_BUFFER_BYTES).unwrap_or(u32::MAX);
         let (sender, connection) = builder.max_header_list_size(list_bytes_max).handshake(TokioIo::new(stream)).await?;
         tasks.spawner().execute(connection);
         Ok(Self { sender: Sender::Http2(sender), _tasks: tasks })

@@ -7,7 +7,7 @@ use hyper::header::{
 use mainspring_kernel::value::{Map, Value};
 
 use super::{
-    limits::{HEAD_BYTES_MAX, REQUEST_HEAD_BYTES_MAX},
+    limits::{HEAD_BYTES_MAX, REQUEST_HEAD_BYTES_MAX, REQUEST_HEADERS_MAX},
     refusal::Refusal,
 };
 
@@ -35,6 +35,9 @@ const FOLLOWING: [HeaderName; 7] =
 /// What describes a body, and goes with it (Fetch standard, "request-body-header name").
 const OF_BODY: [HeaderName; 4] = [CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION, CONTENT_TYPE];
 
+/// Between the values of several fields of one name.
+const SEPARATOR: &str = ", ";
+
 /// The headers that a step gives.
 pub(super) fn given(headers: Option<&Value>) -> Result<HeaderMap, Refusal> {
     let mut map = HeaderMap::new();
@@ -43,6 +46,10 @@ pub(super) fn given(headers: Option<&Value>) -> Result<HeaderMap, Refusal> {
         Some(Value::Map(given)) => given,
         Some(_) => return Err(Refusal::parameter("headers", "is no object: write `headers: {Name: text}`")),
     };
+    if given.len() > REQUEST_HEADERS_MAX {
+        let why = format!("are {} and at most {REQUEST_HEADERS_MAX} are sent: use the body", given.len());
+        return Err(Refusal::parameter("headers", why));
+    }
     for (name, value) in given {
         let key = || format!("headers.{name}");
         let parsed = name_of(name).map_err(|why| Refusal::parameter(key(), why))?;
@@ -102,8 +109,9 @@ pub(super) fn fits(headers: &HeaderMap) -> bool {
     bytes_of(headers) <= HEAD_BYTES_MAX
 }
 
+/// With what stands between several of one name, so that all of what fits can be told.
 fn bytes_of(headers: &HeaderMap) -> usize {
-    headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + SEPARATOR.len()).sum()
 }
 
 /// Headers of an answer as `{name: text}` and whether that is all of them: what goes beyond `bytes_max` is left out.
@@ -111,7 +119,7 @@ fn bytes_of(headers: &HeaderMap) -> usize {
 pub(super) fn to_value(headers: &HeaderMap, bytes_max: usize) -> (Value, bool) {
     let (mut map, mut room, mut is_whole) = (Map::new(), bytes_max, true);
     for name in headers.keys() {
-        let separator = if name == SET_COOKIE { "\n" } else { ", " };
+        let separator = if name == SET_COOKIE { "\n" } else { SEPARATOR };
         let values: Vec<String> = headers.get_all(name).iter().map(text_of).collect();
         let text = values.join(separator);
         match room.checked_sub(name.as_str().len() + text.len()) {
@@ -174,6 +182,10 @@ mod tests {
         assert!(matches!(given(Some(&twice)), Err(Refusal::ParameterInvalid { key, .. }) if key == "headers.a"));
         assert!(given(Some(&Value::from("a: b"))).is_err());
         assert!(given(Some(&Value::map([("a", Value::from("x".repeat(REQUEST_HEAD_BYTES_MAX)))]))).is_err());
+        let many = |count: usize| Value::map((0..count).map(|number| (format!("x-{number}"), Value::from(""))));
+        assert!(given(Some(&many(REQUEST_HEADERS_MAX))).is_ok());
+        assert!(given(Some(&many(REQUEST_HEADERS_MAX + 1))).is_err());
+        assert!(given(Some(&many(40_000))).is_err());
     }
 
     #[test]
@@ -182,6 +194,21 @@ mod tests {
         assert_eq!(headers["x-a"], "b");
         assert_eq!(headers["c"], "");
         assert!(given(None).unwrap().is_empty() && given(Some(&Value::Null)).unwrap().is_empty());
+    }
+
+    /// However the bytes are spread over fields.
+    #[test]
+    fn what_fits_is_told_whole() {
+        let headers = |count: usize| {
+            let mut headers = HeaderMap::new();
+            for _ in 0..count {
+                headers.append("a", HeaderValue::from_static(""));
+            }
+            headers
+        };
+        let count_max = HEAD_BYTES_MAX / 3;
+        assert!(fits(&headers(count_max)) && !fits(&headers(count_max + 1)));
+        assert!(to_value(&headers(count_max), HEAD_BYTES_MAX).1);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub const REDIRECTS_MAX: u32 = 5;
 /// Bytes of names and values of an answer's headers.
 pub(super) const HEAD_BYTES_MAX: usize = 24 * 1024;
 
-/// Bytes that the head of an HTTP/1.1 answer may take on its way, with what the parser needs to tell what is wrong.
+/// Bytes that the head of an answer may take on its way; more than is kept, so that we can say that it is too much.
 pub(super) const HEAD_BUFFER_BYTES: usize = 64 * 1024;
 
 /// Bytes of a URL with its query. Few servers take more.
@@ -28,6 +28,12 @@ pub(super) const URL_BYTES_MAX: usize = 8 * 1024;
 
 /// Bytes of names and values of a request's headers. Few servers take more.
 pub(super) const REQUEST_HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Headers of a request. Few servers take more, and the map that holds them has a bound of its own, at which it panics.
+pub(super) const REQUEST_HEADERS_MAX: usize = 100;
+
+/// Characters that a message repeats of what somebody else has said, as the names in a certificate.
+pub(super) const HEARSAY_CHARS_MAX: usize = 300;
 
 /// Bytes of a body that are kept in a failure's details: enough for what a server says of an error.
 pub(super) const FAILURE_BODY_BYTES_MAX: usize = 16 * 1024;

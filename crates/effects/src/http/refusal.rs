@@ -4,7 +4,7 @@ use std::io;
 
 use mainspring_kernel::failure::{Class, Failure};
 
-use super::target::Shown;
+use super::{limits::HEARSAY_CHARS_MAX, target::Shown};
 
 /// A reason why a request brought no answer, or none that may be used. No message shows a header, a query or a body: they
 /// may be secret.
@@ -73,22 +73,31 @@ impl From<Refusal> for Failure {
             Refusal::NameUnknown(url, error) => {
                 (Class::Unavailable, "http_dns_failed", format!("{url}: no address was found for the host ({error})"))
             }
-            Refusal::NotConnected(url, error) => {
-                (Class::Unavailable, "http_connect_failed", format!("{url}: no connection ({error}); nothing was sent"))
-            }
-            Refusal::ConnectTimeout(url) => {
-                (Class::Timeout, "http_connect_timeout", format!("{url}: no connection in time; nothing was sent"))
-            }
-            Refusal::TlsFailed(url, why) => {
-                (Class::Failed, "http_tls_failed", format!("{url}: no trusted connection ({why}); nothing was sent"))
-            }
+            Refusal::NotConnected(url, error) => (
+                Class::Unavailable,
+                "http_connect_failed",
+                format!("{url}: no connection ({error}); nothing was sent there"),
+            ),
+            Refusal::ConnectTimeout(url) => (
+                Class::Timeout,
+                "http_connect_timeout",
+                format!("{url}: no connection in time; nothing was sent there"),
+            ),
+            Refusal::TlsFailed(url, why) => (
+                Class::Failed,
+                "http_tls_failed",
+                format!("{url}: no trusted connection ({}); nothing was sent there", short(&why)),
+            ),
             Refusal::ConnectionLost(url, why) => {
-                let message = format!("{url}: the connection broke ({why}); the request may have been received");
+                let message =
+                    format!("{url}: the connection broke ({}); the request may have been received", short(&why));
                 (Class::Unavailable, "http_connection_lost", message)
             }
-            Refusal::ResponseInvalid(url, why) => {
-                (Class::Invalid, "http_response_invalid", format!("{url} answered what cannot be read ({why})"))
-            }
+            Refusal::ResponseInvalid(url, why) => (
+                Class::Invalid,
+                "http_response_invalid",
+                format!("{url} answered what cannot be read ({})", short(&why)),
+            ),
             Refusal::ResponseTooLarge { url, part, bytes_max } => {
                 let mend = "ask for less, or raise `maxResponseBytes` if it is below";
                 let message = format!("{url}: {part} takes more than {bytes_max} bytes: {mend}");
@@ -109,4 +118,9 @@ impl From<Refusal> for Failure {
         };
         Failure::new(class, code, message)
     }
+}
+
+/// The beginning of what somebody else has said: a certificate may have thousands of names.
+fn short(why: &str) -> String {
+    why.chars().take(HEARSAY_CHARS_MAX).collect()
 }

@@ -109,6 +109,7 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn urls_are_read() {
@@ -163,6 +164,20 @@ mod tests {
         assert_eq!(Target::parse("http://a/").unwrap().with_query(&[]).unwrap().url().as_str(), "http://a/");
         let long = [("k".to_owned(), "ä".repeat(URL_BYTES_MAX / 3))];
         assert!(Target::parse("http://a/").unwrap().with_query(&long).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_strange(text in ".{0,40}|https?://.{0,40}", location in ".{0,40}|(https?:)?//.{0,40}") {
+            for base in [text.as_str(), "https://a.test/p?q"] {
+                let Ok(target) = Target::parse(base) else { continue };
+                prop_assert!(!target.shown().to_string().contains(['?', '#', '@']) || target.url().path().contains('@'));
+                if let Ok(joined) = target.join(&location) {
+                    prop_assert!(matches!(joined.url().scheme(), "http" | "https") && joined.url().host().is_some());
+                    prop_assert!(joined.url().username().is_empty() && joined.url().password().is_none());
+                }
+            }
+        }
     }
 
     #[test]

@@ -55,11 +55,15 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server that answers each request so.
     pub(crate) async fn start(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
-        Self::start_at("127.0.0.1", reply).await
+        Self::start_at(("127.0.0.1", 0), reply).await
     }
 
-    pub(crate) async fn start_at(address: &str, reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind((address, 0)).await.unwrap();
+    /// Starts a server at an address and port, any free one for 0.
+    pub(crate) async fn start_at(
+        address: (&str, u16),
+        reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let ((asked_sender, asked), (begun_sender, begun), (closed_sender, closed)) =
             (mpsc::unbounded_channel(), mpsc::unbounded_channel(), mpsc::unbounded_channel());

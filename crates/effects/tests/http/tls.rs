@@ -12,7 +12,7 @@ use hyper::{
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use mainspring_effects::http::Trust;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::mpsc};
 use tokio_rustls::{
     TlsAcceptor,
     rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer},
@@ -24,6 +24,10 @@ use super::*;
 struct Secure {
     port: u16,
     pem: String,
+    /// Requests for `/never` that have arrived.
+    waiting: mpsc::UnboundedReceiver<()>,
+    /// Connections that have ended.
+    ended: mpsc::UnboundedReceiver<()>,
 }
 
 impl Secure {
@@ -37,21 +41,25 @@ impl Secure {
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
+        let ((waiting_sender, waiting), (ended_sender, ended)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 // Whoever does not trust us goes.
                 let Ok(stream) = acceptor.accept(stream).await else { continue };
                 let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-                let (stream, service) = (TokioIo::new(stream), service_fn(echo));
+                let (waiting, ended) = (waiting_sender.clone(), ended_sender.clone());
+                let service = service_fn(move |request| echo(request, waiting.clone()));
+                let stream = TokioIo::new(stream);
                 tokio::spawn(async move {
                     let _ = match is_http2 {
                         true => http2::Builder::new(TokioExecutor::new()).serve_connection(stream, service).await,
                         false => http1::Builder::new().serve_connection(stream, service).await,
                     };
+                    let _ = ended.send(());
                 });
             }
         });
-        Self { port, pem: certified.cert.pem() }
+        Self { port, pem: certified.cert.pem(), waiting, ended }
     }
 
     fn url(&self, host: &str, path: &str) -> String {
@@ -65,13 +73,22 @@ impl Secure {
     }
 }
 
-/// Answers with version, target and authority; with a redirect to what follows `/to?`; never to `/never`.
-async fn echo(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+/// Answers with version, target and authority; with a redirect to what follows `/to?`; with a header as large as
+/// `/large?` says; never to `/never`.
+async fn echo(
+    request: Request<Incoming>,
+    waiting: mpsc::UnboundedSender<()>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     if request.uri().path() == "/never" {
+        let _ = waiting.send(());
         std::future::pending::<()>().await;
     }
     if let Some(location) = request.uri().query().filter(|_| request.uri().path() == "/to") {
         let response = Response::builder().status(302).header("location", location);
+        return Ok(response.body(Full::default()).unwrap());
+    }
+    if let Some(length) = request.uri().query().filter(|_| request.uri().path() == "/large") {
+        let response = Response::builder().header("x-large", "x".repeat(length.parse().unwrap()));
         return Ok(response.body(Full::default()).unwrap());
     }
     let version = if request.version() == Version::HTTP_2 { "2" } else { "1.1" };
@@ -131,12 +148,25 @@ async fn http_leads_to_https() {
 }
 
 #[tokio::test]
-async fn a_stop_ends_http2_too() {
-    let server = Secure::start(&["h2"]).await;
+async fn a_stop_ends_the_connection_of_http2_too() {
+    let mut server = Secure::start(&["h2"]).await;
     let (stopper, stop) = Stopper::pair();
     let (http, attempt) = (server.trusting(), attempt(&server.url("localhost", "/never"), []));
     let work = tokio::spawn(async move { http.perform(&attempt, stop).await });
-    tokio::task::yield_now().await;
+    server.waiting.recv().await.unwrap();
     stopper.stop();
-    assert!(matches!(work.await.unwrap(), Outcome::Stopped(_)));
+    match work.await.unwrap() {
+        Outcome::Stopped(details) => assert_eq!(at(&details, "mayBeReceived"), &Value::from(true)),
+        other => panic!("{other:?}"),
+    }
+    server.ended.recv().await.unwrap();
+}
+
+#[tokio::test]
+async fn heads_of_http2_are_bounded_too() {
+    let server = Secure::start(&["h2"]).await;
+    let large = |length: usize| attempt(&server.url("localhost", &format!("/large?{length}")), []);
+    done(perform(&server.trusting(), &large(20_000)).await);
+    let outcome = perform(&server.trusting(), &large(30_000)).await;
+    assert_failed(outcome, "http_response_too_large", Class::Policy);
 }
