@@ -17,6 +17,7 @@ mod exchange;
 mod expect;
 mod headers;
 mod limits;
+mod race;
 mod redirect;
 mod refusal;
 mod report;

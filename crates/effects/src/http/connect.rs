@@ -1,7 +1,7 @@
 //! Connections to checked addresses. One for each hop of a request and never a second time: what is sent is sent once, by
 //! us, to whom we have looked at.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -16,14 +16,14 @@ use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
-    task::JoinSet,
-    time::{sleep, timeout},
+    time::timeout,
 };
 use tokio_rustls::{TlsConnector, rustls, rustls::pki_types::ServerName};
 
 use super::{
     allow::{Allow, without_root},
-    limits::{HEAD_BUFFER_BYTES, NEXT_ADDRESS_AFTER},
+    limits::HEAD_BUFFER_BYTES,
+    race::first_connected,
     refusal::Refusal,
     request::Request,
     resolve::{Resolver, addresses},
@@ -66,7 +66,7 @@ impl Connector {
     async fn connect_in_time(&self, target: &Target) -> Result<Connection, Refusal> {
         let addresses = addresses(target, self.resolver.as_ref(), &self.allow).await?;
         let not_connected = |error| Refusal::NotConnected(target.shown(), error);
-        let stream = first_connected(&addresses).await.map_err(not_connected)?;
+        let stream = first_connected(&addresses, TcpStream::connect).await.map_err(not_connected)?;
         stream.set_nodelay(true).map_err(not_connected)?;
         let made = if target.is_secure() {
             let stream = TlsConnector::from(self.tls.clone())
@@ -127,28 +127,6 @@ impl Connection {
                 sender.ready().await?;
                 sender.send_request(message).await
             }
-        }
-    }
-}
-
-/// The first of several addresses that takes a connection. Each gets a head start before the next one is tried beside it,
-/// so that one which swallows packets does not cost the whole time (RFC 8305).
-async fn first_connected(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
-    let (mut waiting, mut tries) = (addresses.iter().copied(), JoinSet::new());
-    let mut last_error = io::Error::other("there is no address");
-    loop {
-        match waiting.next() {
-            Some(address) => drop(tries.spawn(TcpStream::connect(address))),
-            None if tries.is_empty() => return Err(last_error),
-            None => {}
-        }
-        tokio::select! {
-            Some(ended) = tries.join_next() => match ended {
-                Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(error)) => last_error = error,
-                Err(error) => last_error = io::Error::other(error),
-            },
-            () = sleep(NEXT_ADDRESS_AFTER), if waiting.len() > 0 => {}
         }
     }
 }

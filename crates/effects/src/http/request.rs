@@ -162,7 +162,7 @@ fn add_idempotency_key(attempt: &Attempt, params: &Map, headers: &mut HeaderMap)
         Some(_) => return Err(Refusal::parameter("idempotencyHeader", "is neither the name of a header nor false")),
     };
     let key = attempt.intent.hex();
-    let key = match params.get("keyPer").map(Value::as_text) {
+    let key = match params.get("keyPer").filter(|value| **value != Value::Null).map(Value::as_text) {
         None | Some(Some("step")) => key,
         Some(Some("attempt")) => format!("{key}-{}", attempt.number),
         Some(_) => return Err(Refusal::parameter("keyPer", "is neither `step` nor `attempt`")),
@@ -249,7 +249,7 @@ mod tests {
             ("headers", vec![list(), "a: b".into()]),
             ("followRedirects", vec!["yes".into(), 1u64.into()]),
             ("idempotencyHeader", vec![true.into(), "a b".into(), "Host".into(), "".into(), 1u64.into()]),
-            ("keyPer", vec!["".into(), "run".into(), Value::Null, true.into()]),
+            ("keyPer", vec!["".into(), "run".into(), true.into()]),
             ("maxResponseBytes", vec![0u64.into(), (RESPONSE_BYTES_MAX as u64 + 1).into(), (-1i64).into(), "1".into()]),
             ("expect", vec![list(), "2xx".into()]),
             ("timeout", vec![1u64.into()]),
@@ -310,6 +310,7 @@ mod tests {
         let with = |name: &str, value: Value| Value::map([("url", Value::from("https://a.test")), (name, value)]);
         let hex = "ab".repeat(32);
         for number in [1, 7] {
+            assert_eq!(key(with("keyPer", Value::Null), number, "idempotency-key"), Some(hex.clone()));
             assert_eq!(key(with("keyPer", "step".into()), number, "idempotency-key"), Some(hex.clone()));
             let per_attempt = Some(format!("{hex}-{number}"));
             assert_eq!(key(with("keyPer", "attempt".into()), number, "idempotency-key"), per_attempt);

@@ -99,6 +99,10 @@ impl Scripted {
         let parse = |answer: &&[&str]| answer.iter().map(|address| address.parse().unwrap()).collect();
         Arc::new(Self(Mutex::new(answers.iter().rev().map(parse).collect())))
     }
+
+    fn left_count(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
 }
 
 impl Resolver for Scripted {

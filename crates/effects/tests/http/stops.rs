@@ -7,6 +7,7 @@ use super::{
     *,
 };
 use mainspring_effects::{Adopted, AttemptName};
+use tokio::{io::AsyncReadExt, net::TcpListener};
 
 /// Never finds anything.
 struct Silent;
@@ -52,8 +53,32 @@ async fn nothing_is_sent_after_the_stop() {
     let server = Server::with(response(200, &[], "")).await;
     let (stopper, stop) = Stopper::pair();
     stopper.stop();
-    assert_stopped(http_to("127.0.0.1").perform(&attempt(&server.url("/"), []), stop).await, false);
+    assert_stopped(http_to("127.0.0.1").perform(&attempt(&server.url("/"), []), stop.clone()).await, false);
     assert_eq!(server.asked_count(), 0);
+    // Not even an address is looked for.
+    let resolver = Scripted::new(&[&["127.0.0.1"], &["127.0.0.2"]]);
+    let http = Http::new(HttpOptions { resolver: resolver.clone(), ..HttpOptions::default() });
+    assert_stopped(http.perform(&attempt("http://a.test/", []), stop).await, false);
+    assert_eq!(resolver.left_count(), 2);
+}
+
+/// A server that listens no more does not keep the connection of a request that was stopped.
+#[tokio::test]
+async fn nothing_is_sent_on_after_the_stop() {
+    const BODY_BYTES: usize = 64 * 1024 * 1024;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let attempt = attempt(&url, [("method", "POST".into()), ("body", "x".repeat(BODY_BYTES).into())]);
+    let (stopper, stop) = Stopper::pair();
+    let work = tokio::spawn(async move { http_to("127.0.0.1").perform(&attempt, stop).await });
+    let (mut stream, _) = listener.accept().await.unwrap();
+    stream.read_exact(&mut [0; 1000]).await.unwrap();
+    stopper.stop();
+    assert_stopped(work.await.unwrap(), true);
+    let mut rest = Vec::new();
+    // A connection that is broken off may end with an error.
+    let _ = stream.read_to_end(&mut rest).await;
+    assert!(rest.len() < BODY_BYTES / 2, "{} bytes were sent", rest.len());
 }
 
 #[tokio::test]

@@ -32,13 +32,7 @@ struct Secure {
 
 impl Secure {
     async fn start(protocols: &[&str]) -> Self {
-        let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let (chain, key) = (vec![certified.cert.der().clone()], certified.signing_key.serialize_der());
-        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
-        let mut config = builder.with_single_cert(chain, PrivateKeyDer::Pkcs8(key.into())).unwrap();
-        config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let (acceptor, pem) = acceptor(protocols);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let ((waiting_sender, waiting), (ended_sender, ended)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
@@ -59,18 +53,33 @@ impl Secure {
                 });
             }
         });
-        Self { port, pem: certified.cert.pem(), waiting, ended }
+        Self { port, pem, waiting, ended }
     }
 
     fn url(&self, host: &str, path: &str) -> String {
         format!("https://{host}:{}{path}", self.port)
     }
 
-    /// An executor that believes this server.
     fn trusting(&self) -> Http {
-        let trust = Trust::default().with_authorities(&self.pem).unwrap();
-        Http::new(HttpOptions { allow: "127.0.0.0/8".parse().unwrap(), trust, ..HttpOptions::default() })
+        trusting(&self.pem)
     }
+}
+
+/// What makes a server `localhost`, with these protocols on offer, and its certificate.
+fn acceptor(protocols: &[&str]) -> (TlsAcceptor, String) {
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (chain, key) = (vec![certified.cert.der().clone()], certified.signing_key.serialize_der());
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+    let mut config = builder.with_single_cert(chain, PrivateKeyDer::Pkcs8(key.into())).unwrap();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+    (TlsAcceptor::from(Arc::new(config)), certified.cert.pem())
+}
+
+/// An executor that believes the server with this certificate.
+fn trusting(pem: &str) -> Http {
+    let trust = Trust::default().with_authorities(pem).unwrap();
+    Http::new(HttpOptions { allow: "127.0.0.0/8".parse().unwrap(), trust, ..HttpOptions::default() })
 }
 
 /// Answers with version, target and authority; with a redirect to what follows `/to?`; with a header as large as
