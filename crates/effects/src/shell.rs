@@ -69,7 +69,7 @@ impl Shell {
     }
 
     async fn run(&self, attempt: &Attempt, mut stop: Stop) -> Result<Outcome, Refusal> {
-        if is_requested(&mut stop).await {
+        if stop.is_requested() {
             return Ok(Report::default().stopped());
         }
         let mark = Mark::of(attempt.into());
@@ -136,15 +136,6 @@ impl Executor for Shell {
 
     fn forget(&self, attempt: AttemptName<'_>) {
         Note::forget(&self.options.notes, &Mark::of(attempt));
-    }
-}
-
-/// Whether a stop was asked for already.
-async fn is_requested(stop: &mut Stop) -> bool {
-    tokio::select! {
-        biased;
-        () = stop.requested() => true,
-        () = std::future::ready(()) => false,
     }
 }
 

@@ -71,6 +71,7 @@ impl Place {
             effect: "bash".into(),
             params: Value::map(params),
             intent: Hash([0xab; 32]),
+            key_per_attempt: false,
             handed_out_at: u64::MAX,
             workspace: Some(self.workspace().to_str().unwrap().into()),
         }

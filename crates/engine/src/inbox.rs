@@ -53,7 +53,7 @@ fn ring(home: &Home) {
 }
 
 /// What a letter is to a shard; why not, if it cannot be read.
-pub(crate) fn event_of(store: &dyn Store, letter: Letter) -> Result<Event, String> {
+pub fn event_of(store: &dyn Store, letter: Letter) -> Result<Event, String> {
     let unreadable = |why: String| format!("the letter `{}` cannot be read: {why}", letter.id);
     let input = Input::decode(&letter.body).map_err(|error| unreadable(error.to_string()))?;
     let Input::Start(start) = input else {

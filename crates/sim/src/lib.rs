@@ -17,5 +17,5 @@ pub mod scenario;
 mod setup;
 mod world;
 
-pub use case::{CaseReport, ModeReport, run_case, run_case_under};
+pub use case::{CaseReport, ModeReport, run_case, run_case_under, run_case_with};
 pub use faults::Faults;
