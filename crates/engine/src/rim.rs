@@ -271,6 +271,10 @@ impl Rim {
                     self.evaluate(execution, evaluation, *suspended)
                 }
                 Output::LettersPosted => self.look_for_letters(),
+                Output::LettersWait => {
+                    self.letters_seen = 0;
+                    self.look_for_letters();
+                }
                 Output::Attend(execution) => {
                     // After what is being carried out: it may give outputs of its own.
                     let _ = self.commands.send(Command::Attend(execution));

@@ -338,6 +338,9 @@ impl Shard {
                 // letter still waits.
                 let is_start = |queued: &Queued| matches!(queued.input, Input::Start(_));
                 let (starts, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_start);
+                if starts.iter().any(|start| start.letter.is_some()) {
+                    self.outputs.push_back(Output::LettersWait);
+                }
                 self.bury(execution, &others);
                 self.refuse(others, ShardError::NoSuchExecution);
                 let why =

@@ -176,7 +176,9 @@ impl World {
     pub(crate) fn answer(&mut self, place: usize) -> Option<(ExecutionKey, Instance, u32, Outcome)> {
         let call = self.calls.get_mut(place)?;
         match std::mem::replace(&mut call.stage, Stage::Answered) {
-            Stage::Out(Some(arriving)) => Some((call.attempt.execution, call.instance.clone(), call.attempt.number, arriving.outcome)),
+            Stage::Out(Some(arriving)) => {
+                Some((call.attempt.execution, call.instance.clone(), call.attempt.number, arriving.outcome))
+            }
             _ => None,
         }
     }

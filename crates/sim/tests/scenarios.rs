@@ -154,7 +154,7 @@ fn differences_are_told() {
     let refused = |definition: &str, expect: &str| format!("name: n\ndefinition: {definition}\nexpect: {expect}");
     let cycle = refused("{steps: []}", "{accepted: false, diagnostics_contain: [cycle]}");
     check_failures(&cycle, &["\"cycle\" does not appear"]);
-    check_failures(&refused("{nodes: []}", "{accepted: false}"), &["only for what is not in this build"]);
+    check_failures(&refused("{steps: [{type: emit}]}", "{accepted: false}"), &["only for what is not in this build"]);
 }
 
 /// The end of a gate's time does not make time move; anything that is later does.

@@ -22,17 +22,8 @@ use super::{
 };
 
 /// Every parameter of an `http` step.
-const KEYS: [&str; 9] = [
-    "body",
-    "expect",
-    "followRedirects",
-    "headers",
-    "idempotencyHeader",
-    "maxResponseBytes",
-    "method",
-    "query",
-    "url",
-];
+const KEYS: [&str; 9] =
+    ["body", "expect", "followRedirects", "headers", "idempotencyHeader", "maxResponseBytes", "method", "query", "url"];
 
 /// The header that carries the identity of the work unless the step names another
 /// (draft-ietf-httpapi-idempotency-key-header).

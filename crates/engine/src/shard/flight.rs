@@ -90,6 +90,10 @@ impl Shard {
                 self.outputs.push_back(Output::Commit { flight: id, batch });
             }
             Err(CommitError::Unknown(_)) => {
+                // Letters that were written all the same wait for somebody who looks.
+                if flight.batch.parts.iter().any(|part| !part.letters.is_empty()) {
+                    self.outputs.push_back(Output::LettersPosted);
+                }
                 for passenger in flight.passengers {
                     self.untold.entry(passenger.execution).or_default().extend(passenger.moments);
                     self.reload(passenger.execution, passenger.queued);

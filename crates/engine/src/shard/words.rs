@@ -189,6 +189,8 @@ pub enum Output {
     },
     /// Letters to other executions are durable.
     LettersPosted,
+    /// Letters that were taken in still wait: what came of them was not written. They are to be read again.
+    LettersWait,
     /// Go on with an execution that another one waits for.
     Attend(ExecutionKey),
     /// The receipt of an attempt is durable: its traces outside may go.

@@ -145,9 +145,8 @@ impl Run<'_> {
             }
             What::Decide { decision, by } => {
                 match self.inbox.gate(&entry.at, self.family.root().state(), &self.setup.plan) {
-                    Some((instance, gate)) => {
-                        self.deliver(self.setup.key, Input::Decide { instance, gate, decision, by, reason: Value::Null })
-                    }
+                    Some((instance, gate)) => self
+                        .deliver(self.setup.key, Input::Decide { instance, gate, decision, by, reason: Value::Null }),
                     // Nobody has ever been asked: the decision reaches nothing, and only its time has come.
                     None => self.fire_timers(),
                 }

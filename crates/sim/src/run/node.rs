@@ -133,6 +133,10 @@ impl Run<'_> {
                     self.node.handle(self.node_now, Event::Evaluated { execution, evaluation, finished });
                 }
                 Output::LettersPosted => self.take_letters()?,
+                Output::LettersWait => {
+                    self.letters_seen = 0;
+                    self.take_letters()?;
+                }
                 // Every node of ours works on everything.
                 Output::Attend(_) => {}
                 Output::Forget { execution, step, attempt } => self.check_forgotten(execution, &step, attempt)?,
