@@ -12,3 +12,4 @@ pub mod place;
 pub mod runner;
 pub mod sandbox;
 mod terminal;
+mod text;

@@ -14,7 +14,8 @@ use crate::{
     exit::{Exit, Refusal},
     naming::{block_on, engine, find, look},
     place, runner,
-    terminal::{Terminal, bold, printable, say},
+    terminal::{Terminal, bold, say},
+    text::paragraph,
 };
 
 /// Approve.
@@ -119,7 +120,7 @@ fn open_gate(state: &State, at: &At) -> Result<(Instance, u32), Refusal> {
 
 fn shown(state: &State, instance: &Instance) {
     if let Some(gate) = state.steps.get(instance).and_then(|step| step.gate.as_ref()) {
-        say!("{}", bold(&printable(&gate.prompt)));
+        say!("{}", bold(&paragraph(&gate.prompt)));
         show_items(&gate.items);
     }
 }

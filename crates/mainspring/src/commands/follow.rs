@@ -21,7 +21,8 @@ use crate::{
     exit::{self, Exit, Refusal},
     place,
     runner::{self, Followed, Signals, Standing},
-    terminal::{Progress, Terminal, bold, dim, duration, printable, say, status},
+    terminal::{Progress, Terminal, bold, dim, duration, say, status},
+    text::{lines_shown, paragraph, shown},
 };
 
 /// How gates are met.
@@ -201,7 +202,7 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
 /// Asks whoever is at the terminal. The engine goes on meanwhile, and Ctrl-C leaves the gate open.
 async fn ask(engine: &Engine, key: ExecutionKey, state: &State, instance: &Instance) -> Result<Answer, Refusal> {
     let Some(gate) = state.steps.get(instance).and_then(|step| step.gate.as_ref()) else { return Ok(Answer::Later) };
-    say!("\n  {}", bold(&printable(&gate.prompt)));
+    say!("\n  {}", bold(&paragraph(&gate.prompt)));
     show_items(&gate.items);
     let mut signals = Signals::new()?;
     let mut look = tokio::time::interval(LOOK);
@@ -257,7 +258,7 @@ async fn typed() -> Option<String> {
 pub(crate) fn show_items(items: &Value) {
     let is_empty = matches!(items, Value::Null) || items.as_list().is_some_and(<[Value]>::is_empty);
     if !is_empty {
-        for line in printable(&pretty(items)).lines() {
+        for line in pretty(items).lines().map(shown) {
             say!("    {line}");
         }
     }
@@ -283,21 +284,21 @@ pub(crate) fn summary(state: &State) {
     let word = state.status().name();
     let took = state.start.as_ref().map_or(0, |start| state.ended_at.unwrap_or_else(now_ms).saturating_sub(start.at));
     let note = if state.with_failures { " with failures let through" } else { "" };
-    say!("\n{} {}{note} {}", bold(&printable(&id)), status(word), dim(&format!("after {}", duration(took))));
+    say!("\n{} {}{note} {}", bold(&shown(&id)), status(word), dim(&format!("after {}", duration(took))));
     if let Some(output) =
         state.output().filter(|output| **output != Value::Null && output.as_map().is_none_or(|map| !map.is_empty()))
     {
-        say!("{}", printable(&pretty(output)));
+        say!("{}", lines_shown(&pretty(output)));
     }
     let error = envelope::error(state);
     if let Some(message) = error.get("message").and_then(Value::as_text) {
         let code = error.get("code").and_then(Value::as_text).unwrap_or_default();
-        say!("  {}: {}", printable(code), printable(message));
+        say!("  {}: {}", shown(code), paragraph(message));
     }
     for (instance, gate) in state.open_gates() {
-        say!("  waits at `{}`: {}", instance.name(&state.plan), printable(&gate.prompt));
+        say!("  waits at `{}`: {}", shown(&instance.name(&state.plan)), paragraph(&gate.prompt));
         show_items(&gate.items);
-        say!("  {}", dim(&printable(&format!("mainspring approve {id}    or    mainspring deny {id}"))));
+        say!("  {}", dim(&shown(&format!("mainspring approve {id}    or    mainspring deny {id}"))));
     }
 }
 

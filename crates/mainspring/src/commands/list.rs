@@ -9,7 +9,8 @@ use crate::{
     cli::Global,
     exit::{Exit, Refusal},
     naming::look,
-    terminal::{Terminal, bold, dim, duration, printable, say, status},
+    terminal::{Terminal, bold, dim, duration, say, status},
+    text::shown,
 };
 
 /// List executions.
@@ -40,16 +41,16 @@ pub(crate) fn list(list: &List, global: &Global, _: &Terminal) -> Result<Exit, R
     }
     let width = rows.iter().map(|row| row.id.chars().count()).max().unwrap_or(0);
     for row in &rows {
-        let workflow = printable(row.workflow.as_deref().unwrap_or("-"));
+        let workflow = shown(row.workflow.as_deref().unwrap_or("-"));
         let word = format!("{:<16}", row.status);
         let took = row.completed_at.map(|at| duration(at.saturating_sub(row.started_at))).unwrap_or_default();
         let note = [row.outcome.as_deref(), row.error.as_deref()]
             .into_iter()
             .flatten()
-            .map(printable)
+            .map(shown)
             .collect::<Vec<_>>()
             .join(" ");
-        let id = printable(&row.id);
+        let id = shown(&row.id);
         let started = rfc3339(row.started_at);
         say!(
             "{}  {}  {workflow}  {}  {took}  {note}",

@@ -28,6 +28,7 @@ use crate::{
     naming::{block_on, engine},
     place,
     terminal::{Terminal, bold, dim, say},
+    text::shown,
 };
 
 /// Run a workflow.
@@ -103,7 +104,7 @@ async fn attached(
     if !global.json {
         let id = state.start.as_ref().map(|start| start.execution_id.clone()).unwrap_or_default();
         let again = if existed { ", which exists" } else { "" };
-        say!("{} {}", bold(&title), dim(&crate::terminal::printable(&format!("{id}{again}"))));
+        say!("{} {}", bold(&title), dim(&shown(&format!("{id}{again}"))));
     }
     let gates = if yes { Gates::Approve } else { Gates::Ask };
     let from = if existed { From::Now } else { From::Frame(0) };
@@ -131,7 +132,7 @@ fn request(run: &Run, plan: Arc<mainspring_kernel::plan::Plan>) -> Result<Reques
 fn title(request: &Request) -> String {
     let name = request.plan.name.as_deref().unwrap_or("workflow");
     let version = request.plan.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
-    crate::terminal::printable(&format!("{name}{version}"))
+    shown(&format!("{name}{version}"))
 }
 
 fn input(given: Option<&str>) -> Result<Value, Refusal> {
@@ -207,7 +208,7 @@ fn detach(request: Request, global: &Global) -> Result<Exit, Refusal> {
         let (id, status) = (row.id.as_str().into(), row.status.as_str().into());
         say!("{}", json::compact(&Value::map([("executionId", id), ("status", status)])));
     } else {
-        let id = crate::terminal::printable(&row.id);
+        let id = shown(&row.id);
         say!("{id}\n{}", dim(&format!("mainspring tail {id}")));
     }
     Ok(Exit::Fine)

@@ -9,7 +9,8 @@ use mainspring_sim::{CaseReport, run_case, scenario};
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
-    terminal::{Terminal, dim, printable, say, status},
+    terminal::{Terminal, dim, say, status},
+    text::shown,
 };
 
 /// Run scenarios.
@@ -67,16 +68,16 @@ fn show(file: &Path, report: &CaseReport, verbose: bool, global: &Global) -> boo
         1 => "one way, ".to_string(),
         ways => format!("{ways} ways, "),
     };
-    say!("{word}  {}  {}", printable(&report.name), dim(&format!("{ways}{}", file.display())));
+    say!("{word}  {}  {}", shown(&report.name), dim(&format!("{ways}{}", shown(&file.display().to_string()))));
     for failure in &report.failures {
-        say!("{}", indent(&printable(failure)));
+        say!("{}", indent(failure));
     }
     if let Some(mode) = report.modes.first().filter(|_| verbose) {
-        say!("{}", indent(&printable(&mode.picture)));
+        say!("{}", indent(&mode.picture));
     }
     holds
 }
 
 fn indent(text: &str) -> String {
-    text.lines().map(|line| format!("      {line}")).collect::<Vec<_>>().join("\n")
+    text.lines().map(|line| format!("      {}", shown(line))).collect::<Vec<_>>().join("\n")
 }

@@ -9,7 +9,8 @@ use crate::{
     cli::Global,
     exit::{Exit, Refusal},
     naming::{Looked, find, look},
-    terminal::{Terminal, bold, printable, say, status},
+    terminal::{Terminal, bold, say, status},
+    text::{paragraph, shown},
 };
 
 /// Prove journals.
@@ -56,7 +57,7 @@ fn one(looked: &Looked, row: &ExecutionRow, global: &Global) -> Exit {
         say!("{}", compact(&answer(row, &found)));
         return exit;
     }
-    let id = bold(&printable(&row.id));
+    let id = bold(&shown(&row.id));
     match found {
         Ok(verified) => {
             let erased: Vec<_> =
@@ -69,7 +70,7 @@ fn one(looked: &Looked, row: &ExecutionRow, global: &Global) -> Exit {
                 verified.decided_again
             );
         }
-        Err(why) => say!("{id} {}  {}", status("failed"), printable(&why)),
+        Err(why) => say!("{id} {}  {}", status("failed"), paragraph(&why)),
     }
     exit
 }
