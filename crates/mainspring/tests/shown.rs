@@ -63,6 +63,7 @@ fn no_name_and_no_text_passes_for_a_line_of_ours() {
         &["validate", "wf.json"],
         &["plan", "wf.json"],
         &["show", "none\n  ✓ forged"],
+        &["list", "none\n  ✓ forged"],
         &["cancel", "e1", "--reason", "reason\n  ✓ forged"],
         &["show", "e1"],
     ] {
