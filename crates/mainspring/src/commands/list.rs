@@ -8,7 +8,7 @@ use mainspring_store::{ExecutionRow, Filter};
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
-    naming::look,
+    naming::{look, no_executions},
     terminal::{Terminal, bold, dim, duration, say, status},
     text::shown,
 };
@@ -32,6 +32,9 @@ pub(crate) fn list(list: &List, global: &Global, _: &Terminal) -> Result<Exit, R
     let filter = Filter { statuses: list.status.clone(), workflow: list.workflow.clone() };
     let looked = look(global)?;
     let rows = looked.store.executions(&filter, None, list.limit as usize).map_err(EngineError::from)?;
+    if rows.is_empty() && filter == Filter::default() {
+        return Err(no_executions(&looked.home));
+    }
     if global.json {
         rows.iter().for_each(|row| say!("{}", compact(&row_value(row))));
         return Ok(Exit::Fine);

@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::{Args, ValueHint};
-use mainspring_engine::{Engine, EngineError, Reach, Submitted, home::Home, inbox, keys, request::Request};
+use mainspring_engine::{Engine, EngineError, Reach, Submitted, home::Home, inbox, request::Request};
 use mainspring_kernel::{
     json,
     plan::Constraints,
@@ -178,7 +178,7 @@ fn execution_id(text: &str) -> Result<String, String> {
 fn detach(request: Request, global: &Global) -> Result<Exit, Refusal> {
     let home = global.home()?;
     home.create()?;
-    let key = keys::load_or_create(&place::key_file(&[home.folder()]))?;
+    let key = home.key(&place::key_file(&[home.folder()]))?;
     home.check_key(&key)?;
     let store = SqliteStore::open(&home.journal()).map_err(EngineError::from)?;
     let (hash, id) = (request.plan.workflow_hash, request.execution_id.clone());

@@ -8,7 +8,7 @@ use mainspring_store::{ExecutionRow, Filter};
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
-    naming::{Looked, find, look},
+    naming::{Looked, find, look, no_executions},
     terminal::{Terminal, bold, say, status},
     text::{paragraph, shown},
 };
@@ -36,7 +36,9 @@ pub(crate) fn verify(verify: &Verify, global: &Global, _: &Terminal) -> Result<E
     let (mut exit, mut before) = (Exit::Fine, None);
     loop {
         let rows = looked.store.executions(&Filter::default(), before, PAGE).map_err(EngineError::from)?;
-        let Some(last) = rows.last() else { return Ok(exit) };
+        let Some(last) = rows.last() else {
+            return if before.is_some() { Ok(exit) } else { Err(no_executions(&looked.home)) };
+        };
         before = Some(last.key);
         for row in &rows {
             if one(&looked, row, global) != Exit::Fine {

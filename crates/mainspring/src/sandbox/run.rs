@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use mainspring_engine::{Engine, EngineError, Options, Reach, home::Home, keys, request::Request};
+use mainspring_engine::{Engine, EngineError, Options, Reach, home::Home, request::Request};
 use mainspring_kernel::{
     definition::compile,
     diagnostic::{Diagnostic, Severity},
@@ -59,7 +59,7 @@ pub(super) fn run(run: &Run) -> Result<Answer, Refusal> {
 /// An engine on the folder of one execution. It goes on with nothing by itself: what is there is first compared with what
 /// is asked for.
 pub(super) async fn open(home: Home, workspace: &Path) -> Result<Engine, Refusal> {
-    let key = keys::load_or_create(&place::key_file(&[workspace, home.folder()]))?;
+    let key = home.key(&place::key_file(&[workspace, home.folder()]))?;
     Ok(Engine::open(Options { home, key, reach: Reach::named() }, runner::executors).await?)
 }
 
