@@ -5,8 +5,8 @@ use mainspring_engine::Reach;
 use mainspring_kernel::{hash::hex, input::Input, json, value::Value};
 
 use super::{
-    cancel::hand_over,
     follow::{From, Gates, follow},
+    hand_over::hand_over,
     resume::leave,
 };
 use crate::{
@@ -54,7 +54,7 @@ pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> R
     drop(looked);
     if home.holder().is_some() {
         let input = Input::Signal { id: id.clone(), name: signal.name.clone(), payload };
-        return hand_over(&home, row.key, format!("signal {id}"), &input, global, terminal);
+        return Ok(hand_over(&home, row.key, &input, global)?.tell(global, terminal));
     }
     block_on(async {
         let engine = engine(global, Reach::named()).await?;
