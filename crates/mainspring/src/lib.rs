@@ -9,6 +9,7 @@ pub mod events;
 pub mod exit;
 mod naming;
 pub mod place;
+pub mod repeat;
 pub mod runner;
 pub mod sandbox;
 mod terminal;

@@ -19,6 +19,7 @@ use crate::{
     events::{self, Events},
     exit::{self, Exit, Refusal},
     place,
+    repeat::{Asked, hash_mismatch},
     runner::{self, Followed, Signals, Standing},
 };
 
@@ -64,13 +65,11 @@ pub(super) async fn open(home: Home, workspace: &Path) -> Result<Engine, Refusal
 }
 
 async fn started(engine: &Engine, request: Request, signals: &mut Signals) -> Result<Answer, Refusal> {
-    let (wanted, id) = (request.plan.workflow_hash, request.execution_id.clone().unwrap_or_default());
+    let asked = Asked::of(&request, true);
     let submitted = engine.submit(request).await?;
     if submitted.existed {
-        let pinned = engine.state(submitted.execution)?.plan.workflow_hash;
-        if pinned != wanted {
-            return Err(hash_mismatch(&format!("the execution `{id}` was begun with"), pinned, wanted));
-        }
+        let mend = "ask for what it was begun with, or give another --execution-id";
+        asked.check(&engine.state(submitted.execution)?, mend)?;
     }
     to_its_rest(engine, submitted.execution, Beginning::Shown, signals).await
 }
@@ -166,15 +165,6 @@ fn check_hash(run: &Run, plan: &Plan) -> Result<(), Refusal> {
     } else {
         Err(hash_mismatch("the definition has", plan.workflow_hash, wanted))
     }
-}
-
-fn hash_mismatch(what: &str, found: Hash, wanted: Hash) -> Refusal {
-    let message = format!(
-        "the workflow's hash does not match: {what} {}, and {} was asked for",
-        found.prefixed(),
-        wanted.prefixed()
-    );
-    Refusal::contract("hash_mismatch", message)
 }
 
 /// The refusal of a definition that does not compile, with every diagnostic.
