@@ -355,8 +355,15 @@ impl Rim {
     fn look_for_timers(&self) {
         let (store, commands) = (self.store.clone(), self.commands.clone());
         tokio::task::spawn_blocking(move || {
-            if let Ok(due) = store.due(PARTITION, now_ms() + WINDOW_MS, ROWS_AT_A_TIME) {
-                let _ = commands.send(Command::Due(due));
+            // To the end, in pages: what is out of reach may fill one, or many.
+            let (until, mut after) = (now_ms() + WINDOW_MS, None);
+            while let Ok(due) = store.due(PARTITION, until, after, ROWS_AT_A_TIME)
+                && let Some(last) = due.last()
+            {
+                after = Some(*last);
+                if commands.send(Command::Due(due)).is_err() {
+                    return;
+                }
             }
         });
     }

@@ -96,7 +96,8 @@ impl Run<'_> {
         for _ in 0..TRIES_MAX {
             self.node = fresh(&self.store)?;
             self.stalls = 0;
-            let due = self.store.due(SIMULATED_PARTITION, u64::MAX, DUE_MAX).map_err(|error| error.to_string())?;
+            let due = self.store.due(SIMULATED_PARTITION, u64::MAX, None, DUE_MAX);
+            let due = due.map_err(|error| error.to_string())?;
             self.node_now = by;
             self.node.handle(by, Event::Due(due));
             let pumped = self.pump();
