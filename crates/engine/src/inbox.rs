@@ -9,6 +9,7 @@ use crate::{
     EngineError,
     engine::{new_key, now_ms},
     home::Home,
+    load::LoadError,
     request::{PARTITION, Request, row},
     shard::{Event, Queued, Submission},
 };
@@ -62,15 +63,27 @@ fn ring(home: &Home) {
     }
 }
 
-/// What a letter is to a shard; why not, if it cannot be read.
-pub(crate) fn event_of(store: &dyn Store, letter: Letter) -> Result<Event, String> {
-    let unreadable = |why: String| format!("the letter `{}` cannot be read: {why}", letter.id);
+/// Why a letter is not taken in.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Untaken {
+    /// It cannot be understood, and never will be.
+    Unreadable(String),
+    /// The store did not answer. The letter stays where it is, and is read again at the next look.
+    Unavailable,
+}
+
+/// What a letter is to a shard; why not, if it cannot be taken in.
+pub(crate) fn event_of(store: &dyn Store, letter: Letter) -> Result<Event, Untaken> {
+    let unreadable = |why: String| Untaken::Unreadable(format!("the letter `{}` cannot be read: {why}", letter.id));
     let input = Input::decode(&letter.body).map_err(|error| unreadable(error.to_string()))?;
     let Input::Start(start) = input else {
         let queued = Queued { input, letter: Some(letter.id), ticket: None };
         return Ok(Event::Take(letter.execution, queued));
     };
-    let bytes = store.plan(start.plan_hash).map_err(|error| unreadable(error.to_string()))?;
+    let bytes = store.plan(start.plan_hash).map_err(|error| match LoadError::from(error) {
+        LoadError::Store(_) => Untaken::Unavailable,
+        LoadError::Broken(why) => unreadable(why),
+    })?;
     let bytes = bytes.ok_or_else(|| unreadable("its plan is not stored".into()))?;
     let plan = Arc::new(Plan::decode(&bytes).map_err(|error| unreadable(error.to_string()))?);
     let row = row(letter.execution, &start, &plan, letter.posted_at);

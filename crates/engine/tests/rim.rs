@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicUsize, Ordering},
+        atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -11,13 +11,17 @@ use std::{
 use mainspring_effects::Executors;
 use mainspring_engine::{
     Engine, Reach,
+    home::Home,
+    inbox,
     request::{PARTITION, Request},
 };
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
     hash::Hash,
+    input::Input,
     key::ExecutionKey,
     stored::StoredFrame,
+    value::Value,
 };
 use mainspring_store::{
     Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Filter, HeadRow, Late, Letter, Store, StoreError,
@@ -30,14 +34,11 @@ struct Awkward {
     due_at_a_time: usize,
     /// How many times it still does not answer when it is asked for a plan.
     plans_fail: AtomicU32,
-    /// How often it was asked.
-    plans_asked: AtomicUsize,
 }
 
 impl Awkward {
     fn on(store: &MemoryStore) -> Self {
-        let (plans_fail, plans_asked) = (AtomicU32::new(0), AtomicUsize::new(0));
-        Self { store: store.clone(), due_at_a_time: usize::MAX, plans_fail, plans_asked }
+        Self { store: store.clone(), due_at_a_time: usize::MAX, plans_fail: AtomicU32::new(0) }
     }
 }
 
@@ -47,7 +48,6 @@ impl Store for Awkward {
     }
 
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
-        self.plans_asked.fetch_add(1, Ordering::SeqCst);
         let fails = self.plans_fail.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
         match fails {
             Ok(_) => Err(StoreError::Unavailable("the disk does not answer".into())),
@@ -164,5 +164,29 @@ fn what_is_due_is_found_behind_a_full_page() {
             assert_eq!(again.pending().await.timed, found);
             again.drain().await;
         }
+    });
+}
+
+/// Two starts lie in the inbox, and a signal behind the first; for a while no plan can be read. All are begun nevertheless,
+/// nothing is set aside, and the signal does not go before the start that it is for.
+#[test]
+fn a_store_that_does_not_answer_sets_nothing_aside() {
+    let store = MemoryStore::new();
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::new(folder.path());
+    let first = inbox::post_start(&store, &home, request("a")).unwrap();
+    let signal = Input::Signal { id: "s".into(), name: "go".into(), payload: Value::Null };
+    inbox::post(&store, &home, first, &signal).unwrap();
+    inbox::post_start(&store, &home, request("b")).unwrap();
+    block_on(async {
+        let awkward = Awkward { plans_fail: AtomicU32::new(3), ..Awkward::on(&store) };
+        let engine = engine(awkward, Reach::named());
+        until(async || store.inbox(PARTITION, 0, 9).unwrap().is_empty()).await;
+        for id in ["a", "b"] {
+            assert_eq!(store.execution_by_id(id).unwrap().expect("it is begun").status, "running");
+        }
+        let state = engine.state(first).unwrap();
+        assert_eq!(state.signals.len(), 1, "the signal is kept for whoever waits for it");
+        engine.drain().await;
     });
 }
