@@ -96,6 +96,11 @@ pub(crate) fn status(status: &str) -> String {
     paint(style, status)
 }
 
+/// What asks for somebody's attention.
+pub(crate) fn waits(text: &str) -> String {
+    paint(WAITS, text)
+}
+
 /// Dimmed text.
 pub(crate) fn dim(text: &str) -> String {
     paint(DIM, text)

@@ -12,6 +12,7 @@ use crate::{
     run::{Broken, Finished, run},
     scenario::{Case, Expect, Mode},
     setup::{Given, Setup},
+    unused::unused,
 };
 
 /// What came of a case.
@@ -25,6 +26,8 @@ pub struct CaseReport {
     pub modes: Vec<ModeReport>,
     /// What does not hold: sentences, some with lines of detail below. What is the same in several ways is said once.
     pub failures: Vec<String>,
+    /// What its author should look at, though nothing fails for it.
+    pub warnings: Vec<String>,
 }
 
 /// What came of one way of running a case.
@@ -47,8 +50,8 @@ impl CaseReport {
 
 /// Runs a case. The same case always gives the same report.
 pub fn run_case(case: &Case) -> CaseReport {
-    let mut report =
-        CaseReport { name: case.name.clone(), why: case.why.clone(), modes: Vec::new(), failures: Vec::new() };
+    let (name, why) = (case.name.clone(), case.why.clone());
+    let mut report = CaseReport { name, why, modes: Vec::new(), failures: Vec::new(), warnings: Vec::new() };
     match (compiled(case), case.expect.accepted) {
         (Ok(compiled), Some(false)) => {
             let warnings = lines(&compiled.warnings);
@@ -60,7 +63,7 @@ pub fn run_case(case: &Case) -> CaseReport {
         }
         (Ok(compiled), _) => {
             report.failures = missing_words(&case.expect.diagnostics_contain, &lines(&compiled.warnings));
-            report.modes = run_modes(case, compiled);
+            (report.modes, report.warnings) = run_modes(case, compiled);
             report.failures.extend(summary(&report.modes));
         }
     }
@@ -113,14 +116,15 @@ pub(crate) fn setup(case: &Case, compiled: Compiled) -> Setup {
     Setup::new(compiled.plan, given)
 }
 
-fn run_modes(case: &Case, compiled: Compiled) -> Vec<ModeReport> {
+fn run_modes(case: &Case, compiled: Compiled) -> (Vec<ModeReport>, Vec<String>) {
     let setup = setup(case, compiled);
     let straight = run(&setup, Faults::NONE, 0);
     let report = |mode: &Mode| match mode {
         Mode::Straight => judge(*mode, &case.expect, straight.as_ref(), None),
         mode => judge(*mode, &case.expect, run(&setup, Faults::of(*mode), 0).as_ref(), straight.as_ref().ok()),
     };
-    case.modes.iter().map(report).collect()
+    let warnings = unused(&setup.plan, &setup.effects, straight.as_ref().ok(), &case.expect).into_iter().collect();
+    (case.modes.iter().map(report).collect(), warnings)
 }
 
 fn judge(mode: Mode, expect: &Expect, came: Result<&Finished, &Broken>, straight: Option<&Finished>) -> ModeReport {

@@ -9,8 +9,8 @@ use mainspring_sim::{CaseReport, run_case, scenario};
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
-    terminal::{Terminal, dim, say, status},
-    text::shown,
+    terminal::{Terminal, dim, say, status, waits},
+    text::{one_line, shown},
 };
 
 /// Run scenarios.
@@ -56,9 +56,13 @@ pub(crate) fn test(test: &Test, global: &Global, _: &Terminal) -> Result<Exit, R
 fn show(file: &Path, report: &CaseReport, verbose: bool, global: &Global) -> bool {
     let holds = report.holds();
     if global.json {
-        let failures: Vec<Value> = report.failures.iter().map(|failure| failure.as_str().into()).collect();
-        let line =
-            Value::map([("name", report.name.as_str().into()), ("ok", holds.into()), ("failures", failures.into())]);
+        let texts = |texts: &[String]| texts.iter().map(|text| Value::from(text.as_str())).collect::<Vec<_>>();
+        let line = Value::map([
+            ("name", report.name.as_str().into()),
+            ("ok", holds.into()),
+            ("failures", texts(&report.failures).into()),
+            ("warnings", texts(&report.warnings).into()),
+        ]);
         say!("{}", compact(&line));
         return holds;
     }
@@ -71,6 +75,9 @@ fn show(file: &Path, report: &CaseReport, verbose: bool, global: &Global) -> boo
     say!("{word}  {}  {}", shown(&report.name), dim(&format!("{ways}{}", shown(&file.display().to_string()))));
     for failure in &report.failures {
         say!("{}", indent(failure));
+    }
+    for warning in &report.warnings {
+        say!("      {} {}", waits("warning:"), one_line(warning));
     }
     if let Some(mode) = report.modes.first().filter(|_| verbose) {
         say!("{}", indent(&mode.picture));
