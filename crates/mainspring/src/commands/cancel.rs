@@ -13,7 +13,8 @@ use crate::{
     cli::Global,
     exit::{Exit, Refusal},
     naming::{block_on, engine, find, look},
-    place, runner,
+    place,
+    runner::{self, Signals},
     terminal::Terminal,
 };
 
@@ -42,12 +43,13 @@ pub(crate) fn cancel(cancel: &Cancel, global: &Global, terminal: &Terminal) -> R
         return Ok(hand_over(&home, row.key, &input, global)?.tell(global, terminal));
     }
     block_on(async {
+        let mut signals = Signals::new()?;
         let engine = engine(global, Reach::named()).await?;
         let before = runner::standing(&engine, row.key, |_, _| ())?;
         engine.cancel(row.key, &cancel.reason, &by).await?;
         engine.attend(row.key);
         let from = From::Frame(before.next_sequence);
-        let exit = follow(&engine, row.key, Gates::Ask, from, global, terminal).await;
-        leave(&engine, exit, terminal).await
+        let exit = follow(&engine, row.key, Gates::Ask, from, global, terminal, &mut signals).await;
+        leave(&engine, exit, terminal, &mut signals).await
     })
 }

@@ -16,7 +16,8 @@ use crate::{
     cli::Global,
     exit::{Exit, Refusal},
     naming::{Looked, block_on, engine, find, look},
-    place, runner,
+    place,
+    runner::{self, Signals},
     terminal::{Terminal, bold, say},
     text::paragraph,
 };
@@ -89,16 +90,17 @@ fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> 
     }
     drop(looked);
     block_on(async {
+        let mut signals = Signals::new()?;
         let engine = engine(global, Reach::named()).await?;
         engine.attend(row.key);
         let before = runner::standing(&engine, row.key, |_, _| ())?;
         let taken = engine.decide(row.key, instance, gate, decision, &by, reason).await?;
         let from = From::Frame(before.next_sequence);
         let exit = match taken {
-            true => follow(&engine, row.key, Gates::Ask, from, global, terminal).await,
+            true => follow(&engine, row.key, Gates::Ask, from, global, terminal, &mut signals).await,
             false => Err(Refusal::contract("not_open", "the gate was decided meanwhile")),
         };
-        leave(&engine, exit, terminal).await
+        leave(&engine, exit, terminal, &mut signals).await
     })
 }
 

@@ -28,6 +28,7 @@ use crate::{
     naming::{block_on, engine},
     place,
     repeat::Asked,
+    runner::Signals,
     terminal::{Terminal, bold, dim, say},
     text::shown,
 };
@@ -79,9 +80,10 @@ pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exi
         return detach(request, &asked, global);
     }
     block_on(async {
+        let mut signals = Signals::new()?;
         let engine = engine(global, Reach::named()).await.map_err(|refusal| held(refusal, &run.file))?;
-        let exit = attached(&engine, request, &asked, run.yes, global, terminal).await;
-        leave(&engine, exit, terminal).await
+        let exit = attached(&engine, request, &asked, run.yes, global, terminal, &mut signals).await;
+        leave(&engine, exit, terminal, &mut signals).await
     })
 }
 
@@ -95,6 +97,7 @@ async fn attached(
     yes: bool,
     global: &Global,
     terminal: &Terminal,
+    signals: &mut Signals,
 ) -> Result<Exit, Refusal> {
     let title = title(&request);
     let Submitted { execution, existed } = engine.submit(request).await?;
@@ -110,7 +113,7 @@ async fn attached(
     }
     let gates = if yes { Gates::Approve } else { Gates::Ask };
     let from = if existed { From::Now } else { From::Frame(0) };
-    follow(engine, execution, gates, from, global, terminal).await
+    follow(engine, execution, gates, from, global, terminal, signals).await
 }
 
 fn request(run: &Run, plan: Arc<mainspring_kernel::plan::Plan>) -> Result<Request, Refusal> {

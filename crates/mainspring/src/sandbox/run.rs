@@ -108,15 +108,10 @@ pub(super) async fn to_its_rest(
         let told = frame.records.iter().filter_map(|record| events.of_record(record, frame.now));
         told.filter(|_| is_new).for_each(|event| events::print(&event));
     }
-    let follow = runner::follow(engine, &mut watch, &from, |_, record, now| {
+    let followed = runner::follow(engine, &mut watch, &from, signals, |_, record, now| {
         events.of_record(record, now).iter().for_each(events::print);
     });
-    let followed = tokio::select! {
-        biased;
-        () = signals.any() => Ok(Followed::Interrupted),
-        followed = follow => followed,
-    };
-    match followed? {
+    match followed.await? {
         Followed::Rests => Ok(rested(&runner::standing(engine, key, |_, _| ())?, &events, engine)),
         Followed::Interrupted => {
             engine.drain().await;
