@@ -26,7 +26,7 @@ use crate::{
     engine::now_ms,
     evaluator::{Evaluator, Suspended},
     home::{Held, Home},
-    inbox,
+    inbox::{self, Untaken},
     load::Loader,
     request::PARTITION,
     shard::{Event, Fate, Moment, Output, Queued, Reply, Shard, Ticket},
@@ -381,8 +381,15 @@ impl Rim {
     fn look_for_timers(&self) {
         let (store, commands) = (self.store.clone(), self.commands.clone());
         tokio::task::spawn_blocking(move || {
-            if let Ok(due) = store.due(PARTITION, now_ms() + WINDOW_MS, ROWS_AT_A_TIME) {
-                let _ = commands.send(Command::Due(due));
+            // To the end, in pages: what is out of reach may fill one, or many.
+            let (until, mut after) = (now_ms() + WINDOW_MS, None);
+            while let Ok(due) = store.due(PARTITION, until, after, ROWS_AT_A_TIME)
+                && let Some(last) = due.last()
+            {
+                after = Some(*last);
+                if commands.send(Command::Due(due)).is_err() {
+                    return;
+                }
             }
         });
     }
@@ -402,19 +409,26 @@ impl Rim {
         if self.draining {
             return;
         }
+        let mut waiting = BTreeSet::new();
+        let mut seen = self.letters_seen;
         for arrived in letters {
-            let execution = arrived.letter.execution;
-            let is_new = arrived.number > self.letters_seen;
-            self.letters_seen = self.letters_seen.max(arrived.number);
-            if !is_new {
+            let (number, execution) = (arrived.number, arrived.letter.execution);
+            // What follows a letter that waits has to wait as well, or an execution had its inputs out of order.
+            if number <= self.letters_seen || waiting.contains(&execution) {
                 continue;
             }
             self.reach.extend(execution);
             match inbox::event_of(&*self.store, arrived.letter) {
                 Ok(event) => self.shard.handle(now_ms(), event),
-                Err(why) => drop(self.store.quarantine(execution, &why)),
+                Err(Untaken::Unreadable(why)) if self.store.quarantine(execution, &why).is_ok() => {}
+                Err(_) => drop(waiting.insert(execution)),
+            }
+            // Letters behind one that waits come again with it: the second of the same changes nothing.
+            if waiting.is_empty() {
+                seen = number;
             }
         }
+        self.letters_seen = self.letters_seen.max(seen);
     }
 
     /// Bound where the folder's path is short enough for a socket; without it letters are found by looking.

@@ -9,6 +9,8 @@ pub mod events;
 pub mod exit;
 mod naming;
 pub mod place;
+pub mod repeat;
 pub mod runner;
 pub mod sandbox;
 mod terminal;
+mod text;

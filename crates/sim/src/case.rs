@@ -20,6 +20,7 @@ use crate::{
     run::{Broken, Finished, run},
     scenario::{Case, Expect, Mode},
     setup::{Given, Sandbox, Setup},
+    unused::unused,
 };
 
 /// What came of a case.
@@ -33,6 +34,8 @@ pub struct CaseReport {
     pub modes: Vec<ModeReport>,
     /// What does not hold: sentences, some with lines of detail below. What is the same in several ways is said once.
     pub failures: Vec<String>,
+    /// What its author should look at, though nothing fails for it.
+    pub warnings: Vec<String>,
 }
 
 /// What came of one way of running a case.
@@ -64,8 +67,8 @@ fn in_process() -> Arc<dyn Evaluator> {
 
 /// The same, with functions run by somebody else.
 pub fn run_case_with(case: &Case, evaluator: &Arc<dyn Evaluator>) -> CaseReport {
-    let mut report =
-        CaseReport { name: case.name.clone(), why: case.why.clone(), modes: Vec::new(), failures: Vec::new() };
+    let (name, why) = (case.name.clone(), case.why.clone());
+    let mut report = CaseReport { name, why, modes: Vec::new(), failures: Vec::new(), warnings: Vec::new() };
     match (compiled(case, evaluator), case.expect.accepted) {
         (Ok((compiled, _)), Some(false)) => {
             let warnings = lines(&compiled.warnings);
@@ -77,7 +80,7 @@ pub fn run_case_with(case: &Case, evaluator: &Arc<dyn Evaluator>) -> CaseReport 
         }
         (Ok((compiled, workflows)), _) => {
             report.failures = missing_words(&case.expect.diagnostics_contain, &lines(&compiled.warnings));
-            report.modes = run_modes(case, &setup(case, compiled, workflows, evaluator));
+            (report.modes, report.warnings) = run_modes(case, &setup(case, compiled, workflows, evaluator));
             report.failures.extend(summary(&report.modes));
         }
     }
@@ -165,13 +168,14 @@ fn setup(case: &Case, compiled: Compiled, workflows: Workflows, evaluator: &Arc<
     Setup::new(compiled.plan, given)
 }
 
-fn run_modes(case: &Case, setup: &Setup) -> Vec<ModeReport> {
+fn run_modes(case: &Case, setup: &Setup) -> (Vec<ModeReport>, Vec<String>) {
     let straight = run(setup, Faults::NONE, 0);
     let report = |mode: &Mode| match mode {
         Mode::Straight => judge(*mode, &case.expect, straight.as_ref(), None),
         mode => judge(*mode, &case.expect, run(setup, Faults::of(*mode), 0).as_ref(), straight.as_ref().ok()),
     };
-    case.modes.iter().map(report).collect()
+    let warnings = unused(&setup.plans, &setup.effects, straight.as_ref().ok(), &case.expect).into_iter().collect();
+    (case.modes.iter().map(report).collect(), warnings)
 }
 
 fn judge(mode: Mode, expect: &Expect, came: Result<&Finished, &Broken>, straight: Option<&Finished>) -> ModeReport {

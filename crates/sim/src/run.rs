@@ -9,7 +9,7 @@ mod inbox;
 mod node;
 mod rest;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_engine::{
     load::Loader,
@@ -41,6 +41,8 @@ pub(crate) struct Finished {
     pub(crate) state: State,
     /// The calls that were made.
     pub(crate) calls: Vec<Made>,
+    /// The names of the scripts that were called for.
+    pub(crate) scripts_used: BTreeSet<String>,
     /// When nothing moved any more.
     pub(crate) ended_at: u64,
     /// Entries of the inbox that never had their time.
@@ -122,6 +124,7 @@ impl<'a> Run<'a> {
             plan: self.setup.plan.clone(),
             state: self.family.root().state().clone(),
             calls: self.world.made(),
+            scripts_used: self.world.used(),
             ended_at: self.now,
             notes: self.inbox.notes(),
             stored: self.family.stored(),

@@ -32,6 +32,8 @@ pub(crate) struct Setup {
     pub(crate) effects: Effects,
     pub(crate) inbox: Vec<Entry>,
     pub(crate) sandbox: Sandbox,
+    /// The plan and those of whatever it may start.
+    pub(crate) plans: Vec<Arc<Plan>>,
     stored_plans: Vec<StoredPlan>,
     start: Start,
 }
@@ -64,10 +66,11 @@ impl Setup {
         let Given { workflows, sandbox, input, variables, bounds, execution_id, effects, inbox } = given;
         let plan = Arc::new(plan);
         let key = ExecutionKey::new(START_MS, *b"simulation");
+        let plans = [&plan].into_iter().chain(workflows.values()).cloned().collect();
         let new = Request::new(plan.clone(), "owner");
         let request = Request { execution_id, workflows, input, variables, bounds, ..new };
         let stored_plans = request.stored_plans();
-        Self { key, plan, effects, inbox, sandbox, start: request.start(key), stored_plans }
+        Self { key, plan, effects, inbox, sandbox, plans, start: request.start(key), stored_plans }
     }
 
     /// The start, as it is handed to a shard: as often as the world likes.

@@ -3,7 +3,7 @@
 //! The world learns of a call when the frame that begins its attempt is durable, and holds whoever performs it to that:
 //! a call nobody has written down, a second one of the same attempt, or another one than was written is a fault of ours.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_kernel::{
     effect::{Attempt, Outcome},
@@ -190,6 +190,11 @@ impl World {
                 call.stage = Stage::Killed;
             }
         }
+    }
+
+    /// The names of the scripts that were called for.
+    pub(crate) fn used(&self) -> BTreeSet<String> {
+        self.used.keys().cloned().collect()
     }
 
     /// The calls that were made, in the order of the journal.

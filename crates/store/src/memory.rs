@@ -166,13 +166,14 @@ impl Store for MemoryStore {
         Ok(frames.filter(|frame| frame.sequence >= from).take(limit).cloned().collect())
     }
 
-    fn due(&self, partition: u32, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
+    fn due(&self, partition: u32, until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
         let state = self.state();
         let waking = state.heads.iter().filter(|(_, row)| row.partition == partition && row.quarantined.is_none());
         let mut due: Vec<Due> =
             waking.filter_map(|(key, row)| row.wake_at.map(|wake_at| Due { execution: *key, wake_at })).collect();
-        due.retain(|due| due.wake_at <= until_ms);
-        due.sort_by_key(|due| (due.wake_at, due.execution));
+        let place = |due: &Due| (due.wake_at, due.execution);
+        due.retain(|due| due.wake_at <= until_ms && after.is_none_or(|after| place(due) > place(&after)));
+        due.sort_by_key(place);
         due.truncate(limit);
         Ok(due)
     }

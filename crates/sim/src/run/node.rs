@@ -96,7 +96,8 @@ impl Run<'_> {
         for _ in 0..TRIES_MAX {
             self.node = fresh(&self.store)?;
             self.stalls = 0;
-            let due = self.store.due(SIMULATED_PARTITION, u64::MAX, ROWS_MAX).map_err(|error| error.to_string())?;
+            let due = self.store.due(SIMULATED_PARTITION, u64::MAX, None, ROWS_MAX);
+            let due = due.map_err(|error| error.to_string())?;
             self.node_now = by;
             self.node.handle(by, Event::Due(due));
             self.letters_seen = 0;
@@ -206,7 +207,8 @@ impl Run<'_> {
             self.letters_seen = self.letters_seen.max(arrived.number);
             let times = if self.fate.strikes(self.fate.faults.deliver_twice) { 2 } else { 1 };
             for _ in 0..times {
-                let event = mainspring_engine::inbox::event_of(&self.store, arrived.letter.clone())?;
+                let event = mainspring_engine::inbox::event_of(&self.store, arrived.letter.clone());
+                let event = event.map_err(|untaken| format!("a letter cannot be taken in: {untaken:?}"))?;
                 if let Event::Submit(submission) = &event {
                     self.family.add(submission.execution, submission.plan.clone());
                 }

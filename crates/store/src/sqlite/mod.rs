@@ -129,8 +129,8 @@ impl Store for SqliteStore {
         self.read(|connection| journal::frames(connection, execution, from, limit))
     }
 
-    fn due(&self, partition: u32, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
-        self.read(|connection| journal::due(connection, partition, until_ms, limit))
+    fn due(&self, partition: u32, until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
+        self.read(|connection| journal::due(connection, partition, until_ms, after, limit))
     }
 
     fn post(&self, letter: &Letter, plans: &[StoredPlan]) -> Result<(), StoreError> {
