@@ -42,6 +42,11 @@ fn start(input: Value) -> Input {
     }))
 }
 
+/// Takes an input in, which must be possible.
+fn take_in(state: &mut State, input: &Input, now: u64) -> Turn {
+    decide(state, input, now).expect("legal")
+}
+
 fn at(plan: &Plan, step: &str) -> Instance {
     Instance::of_step(plan.number_of(step).expect("a step of the plan"))
 }
@@ -122,7 +127,7 @@ fn check(steps: &str, picture: &str) -> State {
         let (what, _) = line.split_once(": ").expect("an input and what comes of it");
         let (now, input_words) = what.split_once(' ').expect("a time and an input");
         let now = now.parse().expect("milliseconds");
-        let turn = decide(&mut state, &input(&plan, input_words), now).expect("legal");
+        let turn = take_in(&mut state, &input(&plan, input_words), now);
         decided.push(format!("{what}: {}", records_words(&plan, &turn)));
     }
     assert_eq!(decided, drawn, "\n{}\n", decided.join("\n"));
@@ -153,7 +158,7 @@ fn every_question_about_an_interruption_has_a_number_of_its_own() {
 fn a_gate_that_is_decided_does_not_expire() {
     let mut state = fresh(KEY, "- {id: gate, type: approval, ttlMs: 1000, onTimeout: approve}");
     let plan = state.plan.clone();
-    decide(&mut state, &start(Value::Null), 0).expect("legal");
+    take_in(&mut state, &start(Value::Null), 0);
     let decided = Record::GateDecided {
         instance: at(&plan, "gate"),
         gate: 1,
@@ -162,7 +167,7 @@ fn a_gate_that_is_decided_does_not_expire() {
         reason: Payload::Known(Value::Null),
     };
     apply(&mut state, &decided, 10).expect("legal");
-    let turn = decide(&mut state, &input(&plan, "gate gate 1 due"), 1000).expect("legal");
+    let turn = take_in(&mut state, &input(&plan, "gate gate 1 due"), 1000);
     assert_eq!(records_words(&plan, &turn), "nothing");
 }
 
@@ -254,15 +259,15 @@ fn signals_are_kept_up_to_the_bound() {
         check("- {id: nap, type: sleep, durationMs: 1000}", "0 start: Started, StepStarted nap, WaitStarted nap");
     let signal = |number: usize| Input::Signal { id: format!("s{number}"), name: "go".into(), payload: Value::Null };
     for number in 1..=SIGNALS_KEPT_MAX {
-        assert_eq!(decide(&mut state, &signal(number), 1).expect("legal").records.len(), 1, "number {number}");
+        assert_eq!(take_in(&mut state, &signal(number), 1).records.len(), 1, "number {number}");
     }
-    assert_eq!(decide(&mut state, &signal(SIGNALS_KEPT_MAX + 1), 1), Ok(Turn::default()));
+    assert_eq!(take_in(&mut state, &signal(SIGNALS_KEPT_MAX + 1), 1), Turn::default());
     assert_eq!(state.signals.len(), SIGNALS_KEPT_MAX);
 }
 
 /// The attempts that the start of an execution sends out.
 fn sent_out(key: ExecutionKey, steps: &str, given: Value) -> Vec<Attempt> {
-    let turn = decide(&mut fresh(key, steps), &start(given), 0).expect("legal");
+    let turn = take_in(&mut fresh(key, steps), &start(given), 0);
     let attempt = |action| match action {
         Action::Perform { attempt, .. } => attempt,
         Action::Stop { .. } => panic!("nothing is out that could be stopped"),
@@ -280,7 +285,7 @@ fn an_input_may_be_as_large_as_the_bound_and_not_a_byte_larger() {
     assert_eq!(cbor::encode(&largest[0].params).len(), VALUE_BYTES_MAX);
 
     let mut state = fresh(KEY, steps);
-    let turn = decide(&mut state, &start(text(VALUE_BYTES_MAX - around + 1)), 0).expect("legal");
+    let turn = take_in(&mut state, &start(text(VALUE_BYTES_MAX - around + 1)), 0);
     let decided = records_words(&state.plan, &turn);
     assert_eq!(decided, "Started, StepFailed a input_too_large, EndingBegun failed input_too_large, Ended");
     assert_eq!(turn.actions, []);
@@ -309,7 +314,7 @@ fn the_intent_is_of_the_work_and_of_nothing_else() {
     let plan = state.plan.clone();
     let mut intents = Vec::new();
     for (now, words) in [(0, "start"), (1, "a#1 interrupted"), (2, "a#2 down"), (10_000, "a#3 due")] {
-        let turn = decide(&mut state, &input(&plan, words), now).expect("legal");
+        let turn = take_in(&mut state, &input(&plan, words), now);
         for action in turn.actions {
             let Action::Perform { attempt, .. } = action else { panic!("nothing is to be stopped") };
             intents.push((attempt.number, attempt.intent));
@@ -329,20 +334,20 @@ fn jitters(key: ExecutionKey) -> Vec<u64> {
     );
     let mut state = fresh(key, &steps);
     let plan = state.plan.clone();
-    decide(&mut state, &start(Value::Null), 0).expect("legal");
+    take_in(&mut state, &start(Value::Null), 0);
     let mut jitters = Vec::new();
     for attempt in 1..=3 {
         for step in ["a", "b"] {
             let failed = input(&plan, &format!("{step}#{attempt} down"));
             let before = state.now;
-            decide(&mut state, &failed, before).expect("legal");
+            take_in(&mut state, &failed, before);
             let retry_at = state.steps[&at(&plan, step)].wake_at.expect("it is tried again");
             jitters.push(retry_at - before - DELAY_MS);
         }
         for step in ["a", "b"] {
             let due = input(&plan, &format!("{step}#{} due", attempt + 1));
             let now = state.now + 2 * DELAY_MS;
-            decide(&mut state, &due, now).expect("legal");
+            take_in(&mut state, &due, now);
         }
     }
     assert!(jitters.iter().all(|jitter| *jitter <= DELAY_MS), "{jitters:?}");
