@@ -185,7 +185,7 @@ fn errors_are_told_with_the_authors_places() {
     );
     let stack =
         run("const a = () => b()\nconst b = () => null.c\nexport default () => a()", "null").result.unwrap_err().stack;
-    assert_eq!(stack, "    at b (source:2:22)\n    at a (source:1:18)\n    at default (source:3:23)");
+    assert_eq!(stack, "    at b (source:2:1)\n    at a (source:1:17)\n    at default (source:3:22)");
 }
 
 #[test]
