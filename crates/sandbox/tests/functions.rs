@@ -142,6 +142,9 @@ fn a_limit_that_was_caught_has_fired_all_the_same() {
         let fault = run_with(&caught(code), "null", small).result.expect_err(code);
         assert_eq!(fault.kind, MemoryExceeded, "{code}: {fault:?}");
     }
+    // The one gap: no frame of code between the engine of promises and the native function that fails.
+    let unseen = "await Promise.resolve(1e8).then(String.prototype.repeat.bind('x')).catch(() => 1)";
+    assert_eq!(run_with(&caught(unseen), "null", small).result.as_deref(), Ok("1"));
     for code in [
         "x = () => x(); x()",
         "x = () => { try { x() } catch {} }; x()",
@@ -207,6 +210,10 @@ fn typescript_is_told_with_the_authors_places() {
         Some((2, 42)),
     );
     check_fault("export default () => 1;\n\nlet a = 1; let a = 2", Syntax, "already been declared", Some((3, 5)));
+    let deep = format!("export default () =>\n  {}1{}", "[".repeat(1_001), "]".repeat(1_001));
+    check_fault(&deep, Syntax, "deeper than 1000", Some((2, 1_003)));
+    let deep = format!("export default () =>\n  {}1{}", "[".repeat(1_000), "]".repeat(1_000));
+    assert!(run(&deep, "null").result.is_ok());
     check_fault("export default <div/>", Syntax, "", Some((1, 20)));
     let nested = "type T = 1\nfunction low(x: T) {\n  throw new Error('deep' as string)\n}\nexport default (x: T) => /* ä🦀 */ low(x)";
     let stack = run(nested, "1").result.unwrap_err().stack;
