@@ -9,6 +9,7 @@
 //! | when memory is collected | nothing: neither `WeakRef` nor `FinalizationRegistry`; and nothing is collected |
 //! | a locale | nothing: no `Intl` |
 
+mod clock;
 mod console;
 mod errors;
 mod guard;
@@ -19,6 +20,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::limits::{Limits, MEMORY_RESERVE_BYTES, STACK_BYTES_MAX};
 use crate::prepare::Prepared;
 use crate::request::Function as Request;
+use clock::Clock;
 use errors::{SOURCE_NAME, Watch, fault_of};
 use guard::Guard;
 pub(crate) use guard::time_exceeded;
@@ -33,9 +35,6 @@ use std::rc::Rc;
 /// What the language brings along here. `Performance` and `WeakRef` are not among it.
 type Language = (Date, Eval, RegExpCompiler, RegExp, Json, Proxy, MapSet, TypedArrays, Promises);
 
-/// The source of [`clock.js`](clock.js), which stands in for `Date`.
-const CLOCK: &str = include_str!("javascript/clock.js");
-
 /// What the interpreter says of a value that has no form in JSON.
 const NO_JSON_WORDS: [&str; 2] = ["circular reference", "BigInt"];
 
@@ -47,6 +46,7 @@ struct Run {
     guard: Rc<Guard>,
     prepared: Rc<Prepared>,
     console: Rc<RefCell<Console>>,
+    clock: Rc<Clock>,
     watch: Rc<Watch>,
     result_bytes_max: usize,
 }
@@ -78,6 +78,7 @@ impl Run {
             guard: Rc::new(Guard::new(limits)),
             prepared,
             console: Rc::default(),
+            clock: Rc::default(),
             watch: Rc::default(),
             result_bytes_max: limits.result_bytes_max,
         }
@@ -100,6 +101,7 @@ impl Run {
         context.with(|ctx| {
             let canary = plant_canary(&ctx, &self.guard).map_err(broken);
             let result = canary.and_then(|()| work(&ctx));
+            self.clock.end();
             let stack = self.watch.end(&ctx, &self.prepared);
             match self.guard.fault() {
                 Some(fault) => Err(errors::with_stack(fault, &stack)),
@@ -114,10 +116,7 @@ impl Run {
         for name in TAKEN_AWAY {
             globals.remove(name)?;
         }
-        let make_clock: Function = ctx.eval(CLOCK)?;
-        let native: Value = globals.get("Date")?;
-        let date: Value = make_clock.call((now_ms as f64, native))?;
-        globals.set("Date", date)?;
+        self.clock.install(ctx, now_ms)?;
         let random = RefCell::new(Random::new(seed));
         let next = Function::new(ctx.clone(), move || random.borrow_mut().next_f64())?.with_name("random")?;
         globals.get::<_, Object>("Math")?.set("random", next)?;

@@ -290,6 +290,12 @@ fn there_is_nothing_but_the_language() {
 fn the_clock_stands_in_utc() {
     check_expression("[Date.now(), +new Date(), new Date().getTime()]", "[1600000000000,1600000000000,1600000000000]");
     check_expression("[Date(), String(new Date())]", &format!("[{0},{0}]", "\"Sun Sep 13 2020 12:26:40 GMT+0000\""));
+    check_expression("(() => { Date = 5; return Date })()", "5");
+    check_expression("(() => { delete globalThis.Date; return typeof Date })()", "\"undefined\"");
+    check_expression(
+        "(() => { const look = Object.getOwnPropertyDescriptor(globalThis, 'Date').get; return look() === look() && look() === Date })()",
+        "true",
+    );
     check_expression("new Date().toLocaleString()", "\"09/13/2020, 12:26:40 PM\"");
     check_expression("new Date(0).toLocaleTimeString()", "\"12:00:00 AM\"");
     check_expression(
