@@ -12,7 +12,7 @@ use mainspring_kernel::{
     instance::Instance,
     key::ExecutionKey,
     plan::{Decision, Plan},
-    record::{Ending, Fault, Payload, Purpose, Record},
+    record::{Ending, FailureFate, Fault, Payload, Purpose, Record},
     state::State,
     value::Value,
 };
@@ -184,7 +184,7 @@ fn whatever_was_erased_is_remembered() {
         (
             "step's failure",
             &is_out,
-            Box::new(|text| Record::StepFailed { instance: at("work"), fault: fault(text), let_through: true }),
+            Box::new(|text| Record::StepFailed { instance: at("work"), fault: fault(text), fate: FailureFate::LetThrough }),
         ),
         ("question", &doubtful, Box::new(gate)),
         ("signal", &is_out[..1], Box::new(|payload| Record::SignalKept { id: "s".into(), name: "go".into(), payload })),

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use mainspring_kernel::{
     apply::apply,
     cbor,
-    decide::{Action, Turn, decide},
+    decide::{Action, Turn, decide_with},
     definition::{Syntax, compile, read},
     effect::{Attempt, Outcome},
     failure::{Class, Failure},
@@ -39,12 +39,13 @@ fn start(input: Value) -> Input {
         attempt: 1,
         by: "ann".into(),
         workspace: None,
+        lineage: None,
     }))
 }
 
 /// Takes an input in, which must be possible.
 fn take_in(state: &mut State, input: &Input, now: u64) -> Turn {
-    decide(state, input, now).expect("legal")
+    decide_with(state, input, now, |_| Vec::new()).expect("legal")
 }
 
 fn at(plan: &Plan, step: &str) -> Instance {

@@ -9,6 +9,7 @@
 //! | when memory is collected | nothing: neither `WeakRef` nor `FinalizationRegistry`; and nothing is collected |
 //! | a locale | nothing: no `Intl` |
 
+mod clock;
 mod console;
 mod errors;
 mod guard;
@@ -19,22 +20,20 @@ use crate::fault::{Fault, FaultKind};
 use crate::limits::{Limits, MEMORY_RESERVE_BYTES, STACK_BYTES_MAX};
 use crate::prepare::Prepared;
 use crate::request::Function as Request;
-use errors::{Frames, SOURCE_NAME, fault_of};
+use clock::Clock;
+use errors::{SOURCE_NAME, Watch, fault_of};
 use guard::Guard;
 pub(crate) use guard::time_exceeded;
 use random::Random;
 use rquickjs::context::intrinsic::TypedArrays;
 use rquickjs::context::intrinsic::{Date, Eval, Json, MapSet, Promise as Promises, Proxy, RegExp, RegExpCompiler};
 use rquickjs::promise::PromiseState;
-use rquickjs::{Context, Ctx, Error, Function, Module, Object, Promise, Runtime, Value};
+use rquickjs::{CaughtError, Context, Ctx, Error, Function, Module, Object, Promise, Runtime, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// What the language brings along here. `Performance` and `WeakRef` are not among it.
 type Language = (Date, Eval, RegExpCompiler, RegExp, Json, Proxy, MapSet, TypedArrays, Promises);
-
-/// The source of [`clock.js`](clock.js), which stands in for `Date`.
-const CLOCK: &str = include_str!("javascript/clock.js");
 
 /// What the interpreter says of a value that has no form in JSON.
 const NO_JSON_WORDS: [&str; 2] = ["circular reference", "BigInt"];
@@ -47,7 +46,8 @@ struct Run {
     guard: Rc<Guard>,
     prepared: Rc<Prepared>,
     console: Rc<RefCell<Console>>,
-    frames: Frames,
+    clock: Rc<Clock>,
+    watch: Rc<Watch>,
     result_bytes_max: usize,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn run(request: &Request, prepared: Rc<Prepared>, limits: &Limits) ->
 pub(crate) fn check(prepared: Rc<Prepared>, limits: &Limits) -> Answer {
     let run = Run::new(prepared, limits);
     let result = run.with_interpreter(limits, |ctx| {
-        errors::watch(ctx, &run.guard, &run.prepared, &run.frames)
+        errors::watch(ctx, &run.guard, &run.prepared, &run.watch)
             .map_err(|error| run.fault(ctx, FaultKind::Crashed, error))?;
         run.declare(ctx).map(|_| "null".to_owned())
     });
@@ -78,7 +78,8 @@ impl Run {
             guard: Rc::new(Guard::new(limits)),
             prepared,
             console: Rc::default(),
-            frames: Rc::default(),
+            clock: Rc::default(),
+            watch: Rc::default(),
             result_bytes_max: limits.result_bytes_max,
         }
     }
@@ -100,11 +101,12 @@ impl Run {
         context.with(|ctx| {
             let canary = plant_canary(&ctx, &self.guard).map_err(broken);
             let result = canary.and_then(|()| work(&ctx));
-            let frames = self.frames.take();
-            let Some(fault) = self.guard.fault() else { return result };
-            let stack =
-                frames.and_then(|frames| Some(errors::trace(&ctx, &frames.restore(&ctx).ok()?, &self.prepared)));
-            Err(errors::with_stack(fault, &stack.unwrap_or_default()))
+            self.clock.end();
+            let stack = self.watch.end(&ctx, &self.prepared);
+            match self.guard.fault() {
+                Some(fault) => Err(errors::with_stack(fault, &stack)),
+                None => result,
+            }
         })
     }
 
@@ -114,15 +116,12 @@ impl Run {
         for name in TAKEN_AWAY {
             globals.remove(name)?;
         }
-        let make_clock: Function = ctx.eval(CLOCK)?;
-        let native: Value = globals.get("Date")?;
-        let date: Value = make_clock.call((now_ms as f64, native))?;
-        globals.set("Date", date)?;
+        self.clock.install(ctx, now_ms)?;
         let random = RefCell::new(Random::new(seed));
         let next = Function::new(ctx.clone(), move || random.borrow_mut().next_f64())?.with_name("random")?;
         globals.get::<_, Object>("Math")?.set("random", next)?;
         console::install(ctx, &self.console)?;
-        errors::watch(ctx, &self.guard, &self.prepared, &self.frames)
+        errors::watch(ctx, &self.guard, &self.prepared, &self.watch)
     }
 
     fn declare<'js>(&self, ctx: &Ctx<'js>) -> Result<Module<'js>, Fault> {
@@ -149,6 +148,9 @@ impl Run {
     fn wait<'js>(&self, ctx: &Ctx<'js>, value: Value<'js>) -> Result<Value<'js>, Fault> {
         if !value.is_object() {
             return Ok(value);
+        }
+        if let Some(promise) = value.as_promise() {
+            return self.settle(ctx, promise);
         }
         let threw = |error: Error| self.fault(ctx, FaultKind::Threw, error);
         let (promise, resolve, _reject) = ctx.promise().map_err(threw)?;
@@ -204,9 +206,16 @@ impl Run {
         fault
     }
 
-    /// What is told of an error, which is nothing but the limit if one was met.
-    fn fault(&self, ctx: &Ctx<'_>, kind: FaultKind, error: Error) -> Fault {
-        self.guard.fault().unwrap_or_else(|| fault_of(ctx, kind, error))
+    /// What is told of an error, which is nothing but the limit if one was met. An error that went through no code at
+    /// all on its way here is looked at here.
+    fn fault<'js>(&self, ctx: &Ctx<'js>, kind: FaultKind, error: Error) -> Fault {
+        let caught = CaughtError::from_error(ctx, error);
+        if let CaughtError::Exception(exception) = &caught
+            && let Some(limit) = self.watch.limit_of(ctx, exception.as_value())
+        {
+            self.guard.meet(limit);
+        }
+        self.guard.fault().unwrap_or_else(|| fault_of(ctx, kind, caught))
     }
 }
 

@@ -55,6 +55,9 @@ pub const RESULT_BYTES_DEFAULT: usize = 256 * 1024;
 /// Bytes of a source. More than that is no function that someone wrote.
 pub const SOURCE_BYTES_MAX: usize = 256 * 1024;
 
+/// How deep brackets of a source may nest: what a parser that is not optimised can do on its stack.
+pub const SOURCE_DEPTH_MAX: usize = 1_000;
+
 /// Bytes of a schema.
 pub const SCHEMA_BYTES_MAX: usize = 1024 * 1024;
 
@@ -65,11 +68,12 @@ pub const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub(crate) const STACK_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The stack of the thread that all this runs on. Parsers recurse over their input; the pages that nobody touches cost
-/// nothing. Far more than [`STACK_BYTES_MAX`], so that the limit which fires is the interpreter's.
-pub(crate) const THREAD_STACK_BYTES: usize = 512 * 1024 * 1024;
+/// nothing, and those that were touched stay. Far more than [`STACK_BYTES_MAX`], so that the limit which fires is the
+/// interpreter's.
+pub(crate) const THREAD_STACK_BYTES: usize = 64 * 1024 * 1024;
 
 /// Address space of a worker, stacks and the program itself included: what is left when every other limit has failed.
-pub(crate) const ADDRESS_SPACE_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
+pub(crate) const ADDRESS_SPACE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// Open files of a worker: its three streams, and what the loader of the program may still hold.
 pub(crate) const FILES_MAX: u64 = 8;

@@ -5,7 +5,7 @@
 //! its place, before anything runs.
 
 use crate::fault::{Fault, FaultKind};
-use crate::limits::SOURCE_BYTES_MAX;
+use crate::limits::{SOURCE_BYTES_MAX, SOURCE_DEPTH_MAX};
 use crate::place::{Mapping, Place, SourceMap, place_in_line, place_of_byte};
 use oxc::allocator::Allocator;
 use oxc::ast::ast::{ExportDefaultDeclarationKind, Expression, Program, Statement};
@@ -47,7 +47,8 @@ impl Prepared {
     }
 }
 
-/// Reads, checks and translates a source. Recurses as deep as the source nests: the caller gives it a large stack.
+/// Reads, checks and translates a source. Recurses as deep as the source nests: the caller gives it a large stack, and a
+/// source that nests by something else than brackets may still be too much for it.
 pub(crate) fn prepare(source: &str) -> Result<Prepared, Fault> {
     if source.len() > SOURCE_BYTES_MAX {
         let message = format!(
@@ -56,10 +57,28 @@ pub(crate) fn prepare(source: &str) -> Result<Prepared, Fault> {
         );
         return Err(Fault::new(FaultKind::SourceTooLarge, message));
     }
+    if let Some(offset) = too_deep_at(source) {
+        let (line, column) = place_of_byte(source, offset);
+        let message = format!("Brackets are nested deeper than {SOURCE_DEPTH_MAX} here. Move data into the input.");
+        return Err(Fault::new(FaultKind::Syntax, message).at(line, column));
+    }
     // Nearly all JavaScript is TypeScript; a class that names a field twice, for one, is not.
     read(source, SourceType::ts().with_module(true)).or_else(|fault| match fault.kind {
         FaultKind::Syntax => read(source, SourceType::mjs()).map_err(|_| fault),
         _ => Err(fault),
+    })
+}
+
+/// Where brackets nest too deeply. They are counted in texts and comments too: there they nearly always pair as well.
+fn too_deep_at(source: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    source.bytes().position(|byte| {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > SOURCE_DEPTH_MAX
     })
 }
 

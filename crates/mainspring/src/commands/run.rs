@@ -31,6 +31,7 @@ use crate::{
     runner::Signals,
     terminal::{Terminal, bold, dim, say},
     text::shown,
+    workflows,
 };
 
 /// Run a workflow.
@@ -45,6 +46,9 @@ pub(crate) struct Run {
     /// A variable, `@vars.NAME`: JSON if it is JSON, else text; may be repeated
     #[arg(long = "var", value_name = "NAME=VALUE")]
     variables: Vec<String>,
+    /// A workflow that this one may start, if it is not a file of that name beside it; may be repeated
+    #[arg(long = "workflow", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    workflows: Vec<PathBuf>,
     /// The execution's name, unique in its folder; running it again goes on where it was
     #[arg(long, value_name = "ID", value_parser = execution_id)]
     id: Option<String>,
@@ -74,7 +78,9 @@ pub(crate) struct Run {
 /// Runs a workflow.
 pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     let Some(compiled) = compiled(&run.file, global)? else { return Ok(Exit::BadInput) };
-    let request = request(run, Arc::new(compiled.plan))?;
+    let plan = Arc::new(compiled.plan);
+    let workflows = workflows::find(&plan, &run.file, &run.workflows, global)?;
+    let request = Request { workflows, ..request(run, plan)? };
     let asked = Asked::of(&request, run.workspace.is_some());
     if run.detach {
         return detach(request, &asked, global);
@@ -125,6 +131,7 @@ fn request(run: &Run, plan: Arc<mainspring_kernel::plan::Plan>) -> Result<Reques
         bounds: Constraints {
             max_steps: run.max_steps,
             max_parallel: run.max_parallel,
+            max_calls: None,
             timeout_ms: run.timeout_ms,
             allow_self_modification: false,
         },

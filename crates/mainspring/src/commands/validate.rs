@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use mainspring_kernel::{
-    definition::{Compiled, Syntax, compile, read},
+    definition::{Compiled, Syntax, read},
     diagnostic::{Diagnostic, Severity},
     json::compact,
 };
 
 use crate::{
+    evaluating::compile,
     bounded,
     cli::Global,
     envelope,

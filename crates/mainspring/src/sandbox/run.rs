@@ -4,7 +4,6 @@ use std::{path::Path, sync::Arc};
 
 use mainspring_engine::{Engine, EngineError, Options, Reach, home::Home, request::Request};
 use mainspring_kernel::{
-    definition::compile,
     diagnostic::{Diagnostic, Severity},
     failure::{Class, Failure},
     hash::Hash,
@@ -16,6 +15,7 @@ use mainspring_kernel::{
 use super::{Answer, arguments::Run, block_on, home, payload, say};
 use crate::{
     bounded, envelope,
+    evaluating::{compile, evaluator},
     events::{self, Events},
     exit::{self, Exit, Refusal},
     place,
@@ -39,6 +39,7 @@ pub(super) fn run(run: &Run) -> Result<Answer, Refusal> {
         bounds: Constraints {
             max_steps: run.max_steps.or(payload.bounds.max_steps),
             max_parallel: run.max_parallel.or(payload.bounds.max_parallel),
+            max_calls: None,
             timeout_ms: run.timeout_ms.or(payload.bounds.timeout_ms),
             allow_self_modification: false,
         },
@@ -61,7 +62,7 @@ pub(super) fn run(run: &Run) -> Result<Answer, Refusal> {
 /// is asked for.
 pub(super) async fn open(home: Home, workspace: &Path) -> Result<Engine, Refusal> {
     let key = home.key(&place::key_file(&[workspace, home.folder()]))?;
-    Ok(Engine::open(Options { home, key, reach: Reach::named() }, runner::executors).await?)
+    Ok(Engine::open(Options { home, key, reach: Reach::named(), evaluator: evaluator() }, runner::executors).await?)
 }
 
 async fn started(engine: &Engine, request: Request, signals: &mut Signals) -> Result<Answer, Refusal> {

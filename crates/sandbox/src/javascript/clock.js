@@ -1,12 +1,12 @@
 // The clock of strangers' code: it stands still, and local time is UTC, whatever zone the host is in.
-(now, Native) => {
+//
+// It is made when the code first looks at it. By then the code may have changed every global function, and would get at
+// the language's own `Date` through one that is called with it: what is called here is called as it was before.
+(now, Native, pristine) => {
   "use strict";
-  const { apply, construct } = Reflect;
-  const { defineProperty, getOwnPropertyNames } = Object;
+  const { apply, construct, defineProperty, getOwnPropertyNames, exec, splitBy, slice } = pristine;
   const { parse: parseNative, UTC, prototype } = Native;
   const { getTime, toUTCString } = prototype;
-  const { exec, [Symbol.split]: splitBy } = RegExp.prototype;
-  const slice = String.prototype.slice;
   const define = (object, name, value) =>
     defineProperty(object, name, { value, writable: true, enumerable: false, configurable: true });
 

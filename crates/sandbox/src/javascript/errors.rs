@@ -23,25 +23,71 @@ pub(crate) const SOURCE_NAME: &str = "source";
 const MEMORY_WORDS: &str = "out of memory";
 const STACK_WORDS: [&str; 2] = ["Maximum call stack size exceeded", "stack overflow"];
 
-/// The frames of the error at which a limit was met. At that place there is no room to look at them.
-pub(crate) type Frames = Rc<RefCell<Option<Persistent<Array<'static>>>>>;
+/// What is watched for, with what is kept of it. What it holds of the interpreter is to be let go before that ends.
+#[derive(Default)]
+pub(crate) struct Watch {
+    /// The frames of the error at which a limit was met. At that place there is no room to look at them.
+    frames: RefCell<Option<Persistent<Array<'static>>>>,
+    /// `Object.getOwnPropertyDescriptor`, before the code could change it.
+    describe: RefCell<Option<Persistent<Function<'static>>>>,
+}
+
+impl Watch {
+    /// Lets go of everything. What is left is the stack of the error at which a limit was met.
+    pub(crate) fn end<'js>(&self, ctx: &Ctx<'js>, prepared: &Prepared) -> String {
+        self.describe.take();
+        let frames = self.frames.take().and_then(|frames| frames.restore(ctx).ok());
+        frames.map(|frames| trace(ctx, &frames, prepared)).unwrap_or_default()
+    }
+
+    /// The limit that an error tells of. Code that makes an error of the same words fails itself.
+    ///
+    /// None of the code's own getters is run: only a message that is plain data counts, as the interpreter's is.
+    pub(crate) fn limit_of<'js>(&self, ctx: &Ctx<'js>, error: &Value<'js>) -> Option<FaultKind> {
+        if !error.is_error() {
+            return None;
+        }
+        let describe = self.describe.borrow().clone()?.restore(ctx).ok()?;
+        let descriptor = describe.call::<_, Option<Object>>((error.clone(), "message"));
+        let descriptor = match descriptor.catch(ctx) {
+            Ok(descriptor) => descriptor?,
+            // There was no room to ask, of the one kind or of the other.
+            Err(CaughtError::Exception(error)) if error.message().as_deref() == Some(STACK_WORDS[0]) => {
+                return Some(FaultKind::StackExceeded);
+            }
+            Err(_) => return Some(FaultKind::MemoryExceeded),
+        };
+        // A descriptor without a value would look for one in what the code can change.
+        if !descriptor.keys::<String>().any(|key| key.is_ok_and(|key| key == "value")) {
+            return None;
+        }
+        let message: Value = descriptor.get("value").catch(ctx).ok()?;
+        match message.as_string()?.to_string().as_deref() {
+            Ok(MEMORY_WORDS) => Some(FaultKind::MemoryExceeded),
+            Ok(text) if STACK_WORDS.contains(&text) => Some(FaultKind::StackExceeded),
+            _ => None,
+        }
+    }
+}
 
 /// Puts our function where the interpreter asks for stacks, and takes away the code's way to it.
 pub(crate) fn watch<'js>(
     ctx: &Ctx<'js>,
     guard: &Rc<Guard>,
     prepared: &Rc<Prepared>,
-    frames: &Frames,
+    watch: &Rc<Watch>,
 ) -> Result<(), Error> {
     let error: Object = ctx.globals().get("Error")?;
-    let (guard, prepared, frames) = (guard.clone(), prepared.clone(), frames.clone());
+    let describe: Function = ctx.globals().get::<_, Object>("Object")?.get("getOwnPropertyDescriptor")?;
+    *watch.describe.borrow_mut() = Some(Persistent::save(ctx, describe));
+    let (guard, prepared, watch) = (guard.clone(), prepared.clone(), watch.clone());
     let prepare = move |ctx: Ctx<'js>, error: Opt<Value<'js>>, sites: Opt<Array<'js>>| -> Option<String> {
-        let Some(limit) = error.0.and_then(|error| limit_of(&ctx, &error)) else {
+        let Some(limit) = error.0.and_then(|error| watch.limit_of(&ctx, &error)) else {
             return sites.0.map(|sites| trace(&ctx, &sites, &prepared));
         };
         guard.meet(limit);
-        if frames.borrow().is_none() {
-            *frames.borrow_mut() = sites.0.map(|sites| Persistent::save(&ctx, sites));
+        if watch.frames.borrow().is_none() {
+            *watch.frames.borrow_mut() = sites.0.map(|sites| Persistent::save(&ctx, sites));
         }
         None
     };
@@ -49,17 +95,6 @@ pub(crate) fn watch<'js>(
     error.set("prepareStackTrace", Function::new(ctx.clone(), prepare)?)?;
     error.remove("prepareStackTrace")?;
     error.remove("stackTraceLimit")
-}
-
-/// The limit that an error tells of. Code that makes an error of the same words fails itself.
-fn limit_of<'js>(ctx: &Ctx<'js>, error: &Value<'js>) -> Option<FaultKind> {
-    let message: Value = error.as_object()?.get("message").catch(ctx).ok()?;
-    let text = message.as_string()?.to_string();
-    match text.as_deref() {
-        Ok(MEMORY_WORDS) => Some(FaultKind::MemoryExceeded),
-        Ok(text) if STACK_WORDS.contains(&text) => Some(FaultKind::StackExceeded),
-        _ => None,
-    }
 }
 
 /// The frames that are the author's, one a line, innermost first.
@@ -94,8 +129,8 @@ fn ask<'js, T: rquickjs::FromJs<'js>>(site: &Object<'js>, name: &str) -> Result<
 }
 
 /// What is told of an error that reached the end of the code.
-pub(crate) fn fault_of<'js>(ctx: &Ctx<'js>, kind: FaultKind, error: Error) -> Fault {
-    match CaughtError::from_error(ctx, error) {
+pub(crate) fn fault_of<'js>(ctx: &Ctx<'js>, kind: FaultKind, caught: CaughtError<'js>) -> Fault {
+    match caught {
         CaughtError::Error(error) => Fault::new(FaultKind::Crashed, format!("The interpreter failed: {error}.")),
         CaughtError::Exception(exception) => fault_of_error(ctx, kind, exception.as_object()),
         CaughtError::Value(value) => {
