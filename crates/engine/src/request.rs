@@ -130,7 +130,7 @@ impl Request {
             plan_hash: stored_plan(plan).hash,
         });
         let workflows: Vec<_> = pinned.collect();
-        let lineage = (!workflows.is_empty()).then(|| Lineage { parent: None, depth: 0, workflows });
+        let lineage = (!workflows.is_empty()).then_some(Lineage { parent: None, depth: 0, workflows });
         Start {
             lineage,
             execution_id: self.execution_id.unwrap_or_else(|| key.to_string()),

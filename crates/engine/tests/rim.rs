@@ -71,8 +71,8 @@ impl Store for Awkward {
         self.store.frames(execution, from, limit)
     }
 
-    fn post(&self, letter: &Letter, plan: Option<&StoredPlan>) -> Result<(), StoreError> {
-        self.store.post(letter, plan)
+    fn post(&self, letter: &Letter, plans: &[StoredPlan]) -> Result<(), StoreError> {
+        self.store.post(letter, plans)
     }
 
     fn inbox(&self, partition: u32, after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
@@ -126,7 +126,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 fn engine(store: Awkward, reach: Reach) -> Engine {
-    Engine::run(Arc::new(store), [1; 32], Executors::new(Vec::new()), None, reach).unwrap()
+    Engine::run(Arc::new(store), [1; 32], (Executors::new(Vec::new()), std::sync::Arc::new(mainspring_engine::evaluator::InProcess)), None, reach).unwrap()
 }
 
 /// Asks until something is so. The bound only turns what would hang into a failure.

@@ -66,6 +66,13 @@ impl Refusal {
     }
 }
 
+/// Workflows that cannot be started together.
+impl From<String> for Refusal {
+    fn from(message: String) -> Self {
+        Self::bad_input("workflows", message)
+    }
+}
+
 impl From<EngineError> for Refusal {
     fn from(error: EngineError) -> Self {
         let message = error.to_string();

@@ -10,7 +10,7 @@ use anstyle::{AnsiColor, Style};
 use mainspring_kernel::{
     instance::Instance,
     plan::Plan,
-    record::{Record, SkipReason},
+    record::{FailureFate, Record},
     state::Status,
     value::Value,
 };
@@ -183,7 +183,7 @@ impl Progress {
         match record {
             Record::StepStarted { .. } => {
                 self.began.insert(instance.clone(), (now, name.to_string()));
-                if plan.step(instance.step).work.is_effect() {
+                if plan.step(instance.step).work.goes_out() {
                     self.running.insert(instance.clone(), Instant::now());
                 }
                 return;
@@ -215,12 +215,16 @@ impl Progress {
                 line(paint(WAITS, "!"), name, &format!("{} by {by}", decision.name()), None);
             }
             Record::StepCompleted { .. } => line(paint(GOOD, "✓"), name, "", took(self)),
-            Record::StepFailed { fault, let_through, .. } => {
-                let through = if *let_through { " (let through)" } else { "" };
+            Record::StepFailed { fault, fate, .. } => {
+                let through = match fate {
+                    FailureFate::Fails => "",
+                    FailureFate::LetThrough => " (let through)",
+                    FailureFate::Handled => " (a failure edge takes it up)",
+                };
                 line(paint(BAD, "✗"), name, &format!("{}{through}", fault.failure().message), took(self));
             }
-            Record::StepSkipped { reason: SkipReason::ConditionFalse, .. } => {
-                line(dim("○"), name, "skipped: its condition does not hold", None);
+            Record::StepSkipped { reason, .. } => {
+                line(dim("○"), name, &format!("skipped: {}", reason.words()), None);
             }
             Record::StepCancelled { reason, .. } => line(dim("■"), name, &format!("called off: {reason}"), took(self)),
             _ => return,

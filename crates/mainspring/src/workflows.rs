@@ -9,11 +9,7 @@ use std::{
 use mainspring_engine::request::family;
 use mainspring_kernel::plan::Plan;
 
-use crate::{
-    cli::Global,
-    commands::validate::compiled,
-    exit::Refusal,
-};
+use crate::{cli::Global, commands::validate::compiled, exit::Refusal};
 
 /// The endings of definitions' files, in the order in which they are looked for.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];

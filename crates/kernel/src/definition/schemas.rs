@@ -159,8 +159,7 @@ fn check_types(schema: &Value, path: &Path, report: &mut Report<'_>) {
     for word in words {
         if let Some(text) = word.as_text().filter(|text| !TYPES.contains(text)) {
             let message = format!("{} is no type of JSON Schema: {}", quoted(text), TYPES.join(", "));
-            let mend =
-                nearest(text, TYPES.into_iter()).map_or_else(String::new, |meant| format!("write {}", quoted(meant)));
+            let mend = nearest(text, TYPES).map_or_else(String::new, |meant| format!("write {}", quoted(meant)));
             report.error(diagnostic::BAD_SCHEMA, &path.key("type"), message, mend);
         }
     }

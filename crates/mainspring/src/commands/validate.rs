@@ -10,10 +10,10 @@ use mainspring_kernel::{
 };
 
 use crate::{
-    evaluating::compile,
     bounded,
     cli::Global,
     envelope,
+    evaluating::compile,
     exit::{Exit, Refusal},
     terminal::{Terminal, bold, dim, say, status, tell},
     text::shown,

@@ -219,11 +219,11 @@ impl Layout<'_> {
 
 fn shape(work: &Work) -> Shape {
     match work {
-        Work::Effect { .. } => Shape::Work,
-        Work::Conditional { .. } => Shape::Choice,
+        Work::Effect { .. } | Work::Code { .. } | Work::Subworkflow { .. } => Shape::Work,
+        Work::Conditional { .. } | Work::Loop(_) => Shape::Choice,
         Work::Parallel { .. } => Shape::Bar,
         Work::Approval(_) => Shape::Gate,
-        Work::Sleep { .. } | Work::Signal { .. } => Shape::Wait,
+        Work::Sleep { .. } | Work::SleepUntil { .. } | Work::Signal { .. } => Shape::Wait,
         Work::Return { .. } => Shape::Terminal,
     }
 }

@@ -235,11 +235,11 @@ impl<'p> Drawer<'p> {
 
 fn mark(work: &Work, glyphs: &Glyphs) -> (&'static str, Tone) {
     match work {
-        Work::Effect { .. } => (glyphs.work, Tone::Work),
-        Work::Conditional { .. } => (glyphs.choice, Tone::Way),
+        Work::Effect { .. } | Work::Code { .. } | Work::Subworkflow { .. } => (glyphs.work, Tone::Work),
+        Work::Conditional { .. } | Work::Loop(_) => (glyphs.choice, Tone::Way),
         Work::Parallel { .. } => (glyphs.parallel, Tone::Way),
         Work::Approval(_) => (glyphs.gate, Tone::Gate),
-        Work::Sleep { .. } | Work::Signal { .. } => (glyphs.wait, Tone::Wait),
+        Work::Sleep { .. } | Work::SleepUntil { .. } | Work::Signal { .. } => (glyphs.wait, Tone::Wait),
         Work::Return { .. } => (glyphs.end, Tone::End),
     }
 }

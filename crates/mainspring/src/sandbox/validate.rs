@@ -4,8 +4,8 @@ use std::io::Write;
 
 use super::{Answer, arguments::Validate, payload};
 use crate::{
-    evaluating::compile,
     bounded, envelope,
+    evaluating::compile,
     exit::{Exit, Refusal},
 };
 
