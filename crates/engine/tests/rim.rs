@@ -126,7 +126,14 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 fn engine(store: Awkward, reach: Reach) -> Engine {
-    Engine::run(Arc::new(store), [1; 32], (Executors::new(Vec::new()), std::sync::Arc::new(mainspring_engine::evaluator::InProcess)), None, reach).unwrap()
+    Engine::run(
+        Arc::new(store),
+        [1; 32],
+        (Executors::new(Vec::new()), std::sync::Arc::new(mainspring_engine::evaluator::InProcess)),
+        None,
+        reach,
+    )
+    .unwrap()
 }
 
 /// Asks until something is so. The bound only turns what would hang into a failure.

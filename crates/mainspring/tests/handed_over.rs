@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::net::UnixDatagram, path::PathBuf, sync::Arc, time::Duration};
 
-use mainspring_engine::{Engine, Reach, home::Home, keys, request::PARTITION};
+use mainspring_engine::{Engine, Reach, evaluator::InProcess, home::Home, keys, request::PARTITION};
 use mainspring_store::{Store, sqlite::SqliteStore};
 
 mod support;
@@ -41,7 +41,9 @@ fn handed_over<const CALLS: usize>(ground: &Ground, calls: [(&[&str], usize); CA
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let executors = mainspring_cli::runner::executors(&home, &held);
-        let engine = Engine::run(Arc::new(store), key, executors, Some((home, held)), Reach::named()).unwrap();
+        let engine =
+            Engine::run(Arc::new(store), key, (executors, Arc::new(InProcess)), Some((home, held)), Reach::named())
+                .unwrap();
         let ended = tokio::task::spawn_blocking(|| children.map(|child| Answer::of(child.wait_with_output().unwrap())));
         let answers = ended.await.unwrap();
         engine.drain().await;
