@@ -6,6 +6,9 @@ use std::{
 };
 
 use mainspring_kernel::{
+    decide::unfit_input,
+    evaluation::{Check, Evaluation},
+    failure::Failure,
     hash::Hash,
     input::{Lineage, Pinned, Policy, Start},
     key::ExecutionKey,
@@ -14,6 +17,8 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 use mainspring_store::{ExecutionRow, StoredPlan};
+
+use crate::evaluator::{Evaluator, evaluate};
 
 /// The one partition of a node that shares its store with nobody.
 pub const PARTITION: u32 = 0;
@@ -109,6 +114,16 @@ impl Request {
             by: by.into(),
             workspace: None,
         }
+    }
+
+    /// Whether input and variables fit what the plan asks for. An execution begins with this question, and fails if they
+    /// do not; whoever asks first need not begin one.
+    pub fn admit(&self, evaluator: &dyn Evaluator) -> Result<(), Failure> {
+        self.plan.variables(&Value::Map(self.variables.clone()))?;
+        let Some(schema) = self.plan.input_schema.clone() else { return Ok(()) };
+        let check = Check { schema, value: self.input.clone(), fills_defaults: true };
+        let outcome = evaluate(&Evaluation::Check(check), evaluator).outcome;
+        outcome.map(drop).map_err(|failure| unfit_input(&failure))
     }
 
     /// Every plan that it and what it starts run, as they are stored.

@@ -30,7 +30,7 @@ pub fn next_status(status: Status, record: &Record) -> Option<Status> {
         (Pending, Record::StepFailed { .. }) => Failed,
 
         (Running, Record::BranchTaken { .. }) => Running,
-        (Running, Record::RoundStarted { .. } | Record::RoundEnded { .. }) => Running,
+        (Running, Record::RoundStarted { .. } | Record::RoundEnded { .. } | Record::StepLogged { .. }) => Running,
         (Running, Record::WaitStarted { .. }) => Waiting,
         (Running, Record::GateOpened { .. }) => WaitingApproval,
 
@@ -315,6 +315,7 @@ fn settle_timers(state: &mut State, instance: &Instance, step: &StepState, recor
         Record::BranchTaken { .. }
             | Record::GateDecided { .. }
             | Record::SignalTaken { .. }
+            | Record::StepLogged { .. }
             | Record::RoundStarted { .. }
             | Record::RoundEnded { .. }
     );
@@ -335,6 +336,10 @@ fn settle_timers(state: &mut State, instance: &Instance, step: &StepState, recor
 
 /// Keeps the indexes by what the instance now is, and sets its times.
 fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Record) {
+    // What a function writes says nothing of where its step is.
+    if matches!(record, Record::StepLogged { .. }) {
+        return;
+    }
     let is_out = matches!(record, Record::AttemptStarted { .. } | Record::AttemptStopping { .. });
     if is_out {
         state.open_attempts.insert(instance.clone())
@@ -406,6 +411,7 @@ mod tests {
             ("skipped", Record::StepSkipped { instance: instance(), reason: SkipReason::ConditionFalse }),
             ("started", Record::StepStarted { instance: instance(), input: null(), intent: None }),
             ("branch", Record::BranchTaken { instance: instance(), block: None }),
+            ("logged", Record::StepLogged { instance: instance(), lines: null() }),
             ("round", Record::RoundStarted { instance: instance(), round: 0 }),
             ("rounded", Record::RoundEnded { instance: instance(), round: 0 }),
             ("attempt", Record::AttemptStarted { instance: instance(), attempt: 1, timeout_at: None }),
@@ -439,7 +445,7 @@ mod tests {
             picture,
             [
                 "pending: skipped>skipped started>running failed>failed",
-                "running: branch>running round>running rounded>running attempt>running stopping>running retry>retrying again>running wait>waiting gate>waiting_approval taken>running completed>completed failed>failed cancelled>cancelled",
+                "running: branch>running logged>running round>running rounded>running attempt>running stopping>running retry>retrying again>running wait>waiting gate>waiting_approval taken>running completed>completed failed>failed cancelled>cancelled",
                 "retrying: attempt>running failed>failed cancelled>cancelled",
                 "waiting: taken>waiting completed>completed failed>failed cancelled>cancelled",
                 "waiting_approval: attempt>running decided>waiting_approval completed>completed failed>failed cancelled>cancelled",

@@ -16,6 +16,7 @@ mod loops;
 mod waits;
 
 pub use children::child_key;
+pub use evaluations::unfit_input;
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},

@@ -216,6 +216,13 @@ pub enum Record {
         /// A word for why.
         reason: String,
     },
+    /// A function has written to its console.
+    StepLogged {
+        /// Whose.
+        instance: Instance,
+        /// A list of `{level, text}`.
+        lines: Payload,
+    },
     /// A round of a loop began.
     RoundStarted {
         /// Which loop.
@@ -385,6 +392,7 @@ impl Record {
             | Self::StepCompleted { instance, .. }
             | Self::StepFailed { instance, .. }
             | Self::StepCancelled { instance, .. }
+            | Self::StepLogged { instance, .. }
             | Self::RoundStarted { instance, .. }
             | Self::RoundEnded { instance, .. }
             | Self::SignalTaken { instance, .. } => Some(instance),

@@ -11,12 +11,16 @@ use crate::{
     frame::Frame,
     input::Input,
     instance::Instance,
-    plan::Plan,
+    plan::{Plan, Work},
     record::{FailureFate, Record},
     state::Status,
     time::rfc3339,
     value::{Map, Value},
 };
+
+mod why;
+
+use why::why;
 
 /// The attempts of an execution, in the order in which they began.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,8 +50,12 @@ pub struct AttemptTrace {
     pub output: Value,
     /// Why it failed.
     pub failure: Option<Failure>,
+    /// What led to it.
+    pub because: String,
     /// Why it was skipped, retried, called off, decided; who decided.
     pub note: Option<String>,
+    /// What its function wrote to its console: lines of `{level, text}`.
+    pub log: Vec<Value>,
 }
 
 impl Trace {
@@ -76,7 +84,22 @@ impl Trace {
                 row.failure = Some(fault.failure());
                 row.note = retry_at.map(|at| alloc::format!("tried again at {}", rfc3339(at)));
             }
-            Record::WaitStarted { .. } => self.last(instance).status = Status::Waiting,
+            Record::WaitStarted { until, .. } => {
+                let note = match (&plan.step(instance.step).work, until) {
+                    (Work::Signal { name }, Some(at)) => {
+                        alloc::format!("waits for the signal {name} until {}", rfc3339(*at))
+                    }
+                    (Work::Signal { name }, None) => alloc::format!("waits for the signal {name}"),
+                    (_, Some(at)) => alloc::format!("waits until {}", rfc3339(*at)),
+                    (_, None) => "waits".into(),
+                };
+                let row = self.last(instance);
+                (row.status, row.note) = (Status::Waiting, Some(note));
+            }
+            Record::StepLogged { lines, .. } => {
+                let lines = lines.value().as_list().unwrap_or_default();
+                self.last(instance).log.extend_from_slice(lines);
+            }
             // An attempt that was interrupted has failed, whatever is asked about the next.
             Record::GateOpened { .. } => {
                 let row = self.last(instance);
@@ -122,6 +145,7 @@ impl Trace {
     }
 
     fn begin(&mut self, plan: &Plan, instance: &Instance, attempt: u32, now: u64) {
+        let because = if attempt > 1 { "the attempt before it failed".into() } else { why(self, plan, instance) };
         self.last.insert(instance.clone(), self.attempts.len());
         self.attempts.push(AttemptTrace {
             step: instance.name(plan),
@@ -132,7 +156,9 @@ impl Trace {
             input: self.inputs.get(instance).cloned().unwrap_or_default(),
             output: Value::Null,
             failure: None,
+            because,
             note: None,
+            log: Vec::new(),
         });
     }
 
@@ -163,8 +189,12 @@ impl AttemptTrace {
         map.insert("input".into(), self.input.clone());
         map.insert("output".into(), self.output.clone());
         map.insert("error".into(), self.failure.as_ref().map(Failure::to_value).unwrap_or_default());
+        map.insert("because".into(), self.because.as_str().into());
         if let Some(note) = &self.note {
             map.insert("note".into(), note.to_string().into());
+        }
+        if !self.log.is_empty() {
+            map.insert("log".into(), self.log.clone().into());
         }
         Value::Map(map)
     }

@@ -60,6 +60,11 @@ impl Refusal {
         }
     }
 
+    /// An input or variables that do not fit what the workflow asks for.
+    pub fn unfit(failure: Failure) -> Self {
+        Self { exit: Exit::BadInput, failure }
+    }
+
     /// A fault of ours, or of the machine.
     pub fn internal(code: &str, message: impl Into<String>) -> Self {
         Self { exit: Exit::Failed, failure: Failure::new(Class::Internal, code, message) }

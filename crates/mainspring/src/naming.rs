@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use mainspring_engine::{Engine, EngineError, Options, Reach, home::Home, keys, load::Loader};
+use mainspring_engine::{Engine, EngineError, Reach, home::Home, keys, load::Loader};
 use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{ExecutionRow, Filter, Store, sqlite::SqliteStore};
 
-use crate::{cli::Global, evaluating::evaluator, exit::Refusal, place, runner};
+use crate::{cli::Global, exit::Refusal, place, runner};
 
 /// Rows that a name is looked for in.
 const ROWS_SEARCHED: usize = 10_000;
@@ -52,8 +52,7 @@ pub(crate) fn no_executions(home: &Home) -> Refusal {
 pub(crate) async fn engine(global: &Global, reach: Reach) -> Result<Engine, Refusal> {
     let home = global.home()?;
     let key = home.key(&place::key_file(&[home.folder()]))?;
-    let opened = Engine::open(Options { home, key, reach, evaluator: evaluator() }, runner::executors).await;
-    Ok(opened?)
+    runner::open(home, key, reach).await
 }
 
 /// The execution that is meant: by its name, its key, the beginning of either, or `last`.

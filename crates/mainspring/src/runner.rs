@@ -4,10 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::{
     Executors,
+    http::{Allow, Http, HttpOptions},
     shell::{GRACE_DEFAULT, Shell, ShellOptions},
 };
 use mainspring_engine::{
-    Engine, EngineError,
+    Engine, EngineError, Options, Reach,
     engine::now_ms,
     home::{Held, Home},
     shard::Moment,
@@ -26,14 +27,31 @@ use tokio::{
     sync::mpsc::UnboundedReceiver,
 };
 
-use crate::place::HIDDEN_VARIABLES;
+use crate::{evaluating::evaluator, exit::Refusal, place::HIDDEN_VARIABLES};
+
+/// What `http` steps may reach besides the public internet: ranges of addresses and names, with commas between.
+pub const HTTP_ALLOW: &str = "MAINSPRING_HTTP_ALLOW";
+
+/// What [`HTTP_ALLOW`] says in this process's environment.
+pub fn http_allow() -> Result<Allow, Refusal> {
+    let text = std::env::var(HTTP_ALLOW).unwrap_or_default();
+    text.parse().map_err(|error| Refusal::bad_input("bad_http_allow", format!("{HTTP_ALLOW}: {error}")))
+}
 
 /// What performs the effects of a node that runs on a user's machine.
-pub fn executors(home: &Home, held: &Held) -> Executors {
+pub fn executors(allow: Allow, home: &Home, held: &Held) -> Executors {
     let hidden_env = HIDDEN_VARIABLES.map(String::from).to_vec();
     let grace: Duration = GRACE_DEFAULT;
     let options = ShellOptions { notes: home.processes(), same_boot: held.same_boot, hidden_env, grace };
-    Executors::new(vec![Arc::new(Shell::new(options))])
+    let http = Http::new(HttpOptions { allow, ..HttpOptions::default() });
+    Executors::new(vec![Arc::new(Shell::new(options)), Arc::new(http)])
+}
+
+/// Opens an engine on a folder, with all that this executable can do.
+pub async fn open(home: Home, key: [u8; 32], reach: Reach) -> Result<Engine, Refusal> {
+    let allow = http_allow()?;
+    let options = Options { home, key, reach, evaluator: evaluator() };
+    Ok(Engine::open(options, |home, held| executors(allow, home, held)).await?)
 }
 
 /// An execution as it stands in the store.

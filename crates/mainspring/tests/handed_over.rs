@@ -40,7 +40,7 @@ fn handed_over<const CALLS: usize>(ground: &Ground, calls: [(&[&str], usize); CA
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let executors = mainspring_cli::runner::executors(&home, &held);
+        let executors = mainspring_cli::runner::executors(Default::default(), &home, &held);
         let engine =
             Engine::run(Arc::new(store), key, (executors, Arc::new(InProcess)), Some((home, held)), Reach::named())
                 .unwrap();

@@ -192,7 +192,10 @@ fn approved_by_somebody_else(ground: &Ground) {
             reach: Reach::named(),
             evaluator: std::sync::Arc::new(mainspring_engine::evaluator::InProcess),
         };
-        let engine = Engine::open(options, mainspring_cli::runner::executors).await.unwrap();
+        let engine =
+            Engine::open(options, |home, held| mainspring_cli::runner::executors(Default::default(), home, held))
+                .await
+                .unwrap();
         let decided = engine.decide(key, instance, gate, Decision::Approve, "somebody-else", Value::Null).await;
         assert!(decided.unwrap(), "the second approver counts");
         engine.drain().await;

@@ -140,7 +140,7 @@ async fn open(folder: &Path) -> Engine {
         reach: Reach::All,
         evaluator: std::sync::Arc::new(mainspring_engine::evaluator::InProcess),
     };
-    Engine::open(options, executors).await.unwrap()
+    Engine::open(options, |home, held| executors(Default::default(), home, held)).await.unwrap()
 }
 
 /// Submits, and waits until it rests at its gate.

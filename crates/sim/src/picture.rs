@@ -101,6 +101,7 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
             };
             format!("{step} failed {}{fate}", fault.code)
         }
+        Record::StepLogged { .. } => format!("{step} logs"),
         Record::RoundStarted { round, .. } => format!("{step}[{round}] begins"),
         Record::RoundEnded { round, .. } => format!("{step}[{round}] ended"),
         Record::FailureBoundReached { fault } => format!("failing {}", fault.code),

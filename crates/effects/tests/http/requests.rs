@@ -54,9 +54,9 @@ async fn every_attempt_has_the_same_key_unless_told_otherwise() {
     let mut server = Server::with(response(200, &[], "")).await;
     let http = http_to("127.0.0.1");
     let mut keys = Vec::new();
-    for (number, key_per) in [(1, "step"), (2, "step"), (1, "attempt"), (2, "attempt")] {
-        let params = [("keyPer", key_per.into()), ("method", "POST".into())];
-        done(perform(&http, &attempt_number(number, &server.url("/"), params)).await);
+    for (number, key_per_attempt) in [(1, false), (2, false), (1, true), (2, true)] {
+        let attempt = attempt_number(number, &server.url("/"), [("method", "POST".into())]);
+        done(perform(&http, &mainspring_kernel::effect::Attempt { key_per_attempt, ..attempt }).await);
         keys.push(server.asked().await.header("idempotency-key").unwrap().to_owned());
     }
     let key = "ab".repeat(32);

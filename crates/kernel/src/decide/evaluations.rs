@@ -148,6 +148,10 @@ impl Decider<'_> {
             return Err(Illegal { message });
         }
         for (task, result) in tasks.into_iter().zip(results) {
+            if let (Some(instance), true) = (task.instance(), result.log != Value::Null) {
+                let lines = result.log.clone().into();
+                self.record(Record::StepLogged { instance: instance.clone(), lines })?;
+            }
             self.take_result(task, result.outcome.clone())?;
             self.agenda.turn.results.push(result);
         }
@@ -198,7 +202,8 @@ impl Decider<'_> {
     }
 }
 
-fn unfit_input(failure: &Failure) -> Failure {
+/// The failure of an input that does not fit its schema, of what was found there.
+pub fn unfit_input(failure: &Failure) -> Failure {
     let message = format!("the input does not fit the workflow's inputSchema: {}", failure.message);
     Failure { code: "invalid_input".into(), class: Class::Invalid, message, details: failure.details.clone() }
 }

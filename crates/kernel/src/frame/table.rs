@@ -92,6 +92,7 @@ variants! { Record,
     23 RoundEnded { instance instance, round round }
     24 FailureBoundReached { fault fault }
     25 LineageSet { lineage lineage }
+    26 StepLogged { instance instance, lines lines }
 }
 
 variants! { Input,

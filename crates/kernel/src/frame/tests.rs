@@ -162,6 +162,7 @@ fn second_frame() -> Frame {
         Record::RoundEnded { instance: instance(), round: 7 },
         Record::FailureBoundReached { fault: failure().into() },
         Record::LineageSet { lineage },
+        Record::StepLogged { instance: instance(), lines: Payload::Known(text("lines")) },
     ];
     Frame { results, records, ..frame(input) }
 }

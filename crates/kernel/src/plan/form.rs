@@ -22,8 +22,8 @@ use alloc::{
 use core::fmt;
 
 use super::{
-    Constraints, Delay, EdgeKind, FailurePolicy, Matcher, OnError, OnInterrupted, Order, Output, Over, Plan, Retry,
-    Step, Variable, Work,
+    Constraints, Delay, EdgeKind, FailurePolicy, Loop, Matcher, OnError, OnInterrupted, Order, Output, Over, Plan,
+    Retry, Step, Variable, Work,
 };
 use crate::{
     cbor,
@@ -190,20 +190,7 @@ fn work(plan: &Plan, work: &Work, map: &mut Map) {
     let kind = kind.to_string();
     map.insert("type".into(), kind.as_str().into());
     match work {
-        Work::Loop(of) => {
-            match &of.over {
-                Over::Items(list) => put(map, "forEach", Some(format!("{list}"))),
-                Over::While { condition: asked, max_rounds } => {
-                    put(map, "while", Some(condition(asked)));
-                    put(map, "maxRounds", Some(*max_rounds));
-                }
-                Over::Until { condition: asked, max_rounds } => {
-                    put(map, "until", Some(condition(asked)));
-                    put(map, "maxRounds", Some(*max_rounds));
-                }
-            }
-            put(map, "concurrency", (of.concurrency != 1).then_some(of.concurrency));
-        }
+        Work::Loop(of) => over(of, map),
         Work::Code { source, input } => {
             map.insert("source".into(), source.as_str().into());
             map.insert("input".into(), template(input));
@@ -251,6 +238,21 @@ fn work(plan: &Plan, work: &Work, map: &mut Map) {
     for (key, number) in work.branches() {
         map.insert(if is_each { BODY } else { key }.into(), block(plan, number));
     }
+}
+
+fn over(of: &Loop, map: &mut Map) {
+    match &of.over {
+        Over::Items(list) => put(map, "forEach", Some(format!("{list}"))),
+        Over::While { condition: asked, max_rounds } => {
+            put(map, "while", Some(condition(asked)));
+            put(map, "maxRounds", Some(*max_rounds));
+        }
+        Over::Until { condition: asked, max_rounds } => {
+            put(map, "until", Some(condition(asked)));
+            put(map, "maxRounds", Some(*max_rounds));
+        }
+    }
+    put(map, "concurrency", (of.concurrency != 1).then_some(of.concurrency));
 }
 
 fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> Value {

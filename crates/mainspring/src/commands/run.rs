@@ -24,6 +24,7 @@ use super::{
 use crate::{
     bounded,
     cli::Global,
+    evaluating::evaluator,
     exit::{Exit, Refusal},
     naming::{block_on, engine},
     place,
@@ -81,6 +82,7 @@ pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exi
     let plan = Arc::new(compiled.plan);
     let workflows = workflows::find(&plan, &run.file, &run.workflows, global)?;
     let request = Request { workflows, ..request(run, plan)? };
+    request.admit(&*evaluator()).map_err(Refusal::unfit)?;
     let asked = Asked::of(&request, run.workspace.is_some());
     if run.detach {
         return detach(request, &asked, global);

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use mainspring_engine::{Engine, EngineError, Options, Reach, home::Home, request::Request};
+use mainspring_engine::{Engine, EngineError, Reach, home::Home, request::Request};
 use mainspring_kernel::{
     diagnostic::{Diagnostic, Severity},
     failure::{Class, Failure},
@@ -49,6 +49,7 @@ pub(super) fn run(run: &Run) -> Result<Answer, Refusal> {
         workspace: Some(place::text(&workspace)?),
         ..Request::new(plan, place::user())
     };
+    request.admit(&*evaluator()).map_err(Refusal::unfit)?;
     block_on(async {
         let mut signals = Signals::new()?;
         let engine = open(home, &workspace).await?;
@@ -62,7 +63,7 @@ pub(super) fn run(run: &Run) -> Result<Answer, Refusal> {
 /// is asked for.
 pub(super) async fn open(home: Home, workspace: &Path) -> Result<Engine, Refusal> {
     let key = home.key(&place::key_file(&[workspace, home.folder()]))?;
-    Ok(Engine::open(Options { home, key, reach: Reach::named(), evaluator: evaluator() }, runner::executors).await?)
+    runner::open(home, key, Reach::named()).await
 }
 
 async fn started(engine: &Engine, request: Request, signals: &mut Signals) -> Result<Answer, Refusal> {

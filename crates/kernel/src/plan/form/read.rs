@@ -341,21 +341,10 @@ impl Reader {
                 keys(APPROVAL_KEYS)?;
                 Work::Approval(self.gate(part)?)
             }
-            "loop" => {
-                keys(&["forEach", "while", "until", "maxRounds", "concurrency", "steps"])?;
-                let (over, concurrency) = (self.over(part)?, self.concurrency(part)?);
-                let block = self.block(&part.field("steps")?, Some(number), Order::Sequence)?;
-                Work::Loop(Loop { block, over, concurrency, is_each: false })
-            }
-            "each" => {
-                keys(&["forEach", "concurrency", BODY])?;
-                let (over, concurrency) = (self.over(part)?, self.concurrency(part)?);
-                let body = part.field(BODY)?;
-                if body.value.as_list().is_none_or(|steps| steps.len() != 1) {
-                    return Err(body.error("one step should be here"));
-                }
-                let block = self.block(&body, Some(number), Order::Sequence)?;
-                Work::Loop(Loop { block, over, concurrency, is_each: true })
+            "loop" | "each" => {
+                let is_each = kind.text()? == "each";
+                keys(&["forEach", "while", "until", "maxRounds", "concurrency", if is_each { BODY } else { "steps" }])?;
+                self.loop_of(part, number, is_each)?
             }
             "code" => {
                 keys(&["source", "input"])?;
@@ -390,6 +379,17 @@ impl Reader {
         })
     }
 
+    fn loop_of(&mut self, part: &Part<'_>, number: u32, is_each: bool) -> Result<Work, PlanError> {
+        let concurrency = part.optional("concurrency", Part::positive)?.unwrap_or(1);
+        let over = self.over(part)?;
+        let steps = part.field(if is_each { BODY } else { "steps" })?;
+        if is_each && steps.value.as_list().is_none_or(|steps| steps.len() != 1) {
+            return Err(steps.error("one step should be here"));
+        }
+        let block = self.block(&steps, Some(number), Order::Sequence)?;
+        Ok(Work::Loop(Loop { block, over, concurrency, is_each }))
+    }
+
     fn over(&self, part: &Part<'_>) -> Result<Over, PlanError> {
         let max_rounds = || part.field("maxRounds")?.positive();
         if let Some(list) = part.get("forEach") {
@@ -401,10 +401,6 @@ impl Reader {
             return Ok(Over::While { condition, max_rounds: max_rounds()? });
         }
         Ok(Over::Until { condition: self.condition(&part.field("until")?, 0)?, max_rounds: max_rounds()? })
-    }
-
-    fn concurrency(&self, part: &Part<'_>) -> Result<u32, PlanError> {
-        Ok(part.optional("concurrency", Part::positive)?.unwrap_or(1))
     }
 
     fn gate(&self, part: &Part<'_>) -> Result<Gate, PlanError> {
