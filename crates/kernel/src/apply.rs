@@ -165,7 +165,7 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
     step.status = next;
     change(state, instance, &mut step, record);
     if status == Status::Pending {
-        step.is_cleanup = state.scopes.get(&scope).is_some_and(|here| here.is_doomed);
+        step.is_cleanup = next == Status::Running && state.scopes.get(&scope).is_some_and(|here| here.is_doomed);
         blocks::begin_step(state, &scope, instance, next);
     }
     if next.is_final() {

@@ -653,6 +653,15 @@ const CASES: &[Case] = &[
         steps: "a:failed b:completed",
         status: ExecutionStatus::Completed,
     },
+    Case {
+        why: "what is only behind a skip is no cleaning up",
+        nodes: &[("a", ""), ("b", ""), ("c", "")],
+        edges: &["a on_success b", "b skip c"],
+        policy: None,
+        failing: &["a"],
+        steps: "a:failed b:skipped c:skipped",
+        status: ExecutionStatus::Failed,
+    },
 ];
 
 #[test]
