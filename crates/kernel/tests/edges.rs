@@ -662,6 +662,24 @@ const CASES: &[Case] = &[
         steps: "a:failed b:skipped c:skipped",
         status: ExecutionStatus::Failed,
     },
+    Case {
+        why: "there is nothing below what failed, so that an edge that asks for it is not taken and handles nothing",
+        nodes: &[("a", ""), ("fix", "")],
+        edges: &["a on_failure fix {\"ref\":\"@a.x\",\"exists\":true}"],
+        policy: None,
+        failing: &["a"],
+        steps: "a:failed fix:skipped",
+        status: ExecutionStatus::Failed,
+    },
+    Case {
+        why: "a failure edge that is taken because there is nothing below what failed handles the failure",
+        nodes: &[("a", ""), ("fix", "")],
+        edges: &["a on_failure fix {\"ref\":\"@a.x\",\"exists\":false}"],
+        policy: None,
+        failing: &["a"],
+        steps: "a:failed fix:completed",
+        status: ExecutionStatus::Completed,
+    },
 ];
 
 #[test]
