@@ -337,11 +337,15 @@ impl Decider<'_> {
         self.hold_or_set_deadline()
     }
 
-    /// A step has succeeded; that may be the end of everything.
+    /// A step has succeeded; that may be the end of everything. Where the end is settled already it is not another one:
+    /// a step that was still out when the execution was cancelled, or that cleans up after a failure, ends nothing.
     fn complete(&mut self, instance: &Instance, output: Value) -> Result<(), Illegal> {
         let plan = self.state.plan.clone();
         let bail = plan.step(instance.step).bail.as_ref();
         self.record(Record::StepCompleted { instance: instance.clone(), output: output.clone().into() })?;
+        if self.is_end_settled() {
+            return Ok(());
+        }
         let ending = match bail.map(|bail| bail.holds(&self.view(instance))) {
             None | Some(Ok(false)) => return Ok(()),
             Some(Ok(true)) => Ending::Completed { output: output.into() },
@@ -351,6 +355,11 @@ impl Decider<'_> {
             }
         };
         self.record(Record::EndingBegun { ending })
+    }
+
+    /// Whether the execution is ending, or is certain to fail.
+    fn is_end_settled(&self) -> bool {
+        self.state.ending.is_some() || self.state.scopes.get(&Scope::root()).is_some_and(|root| root.is_doomed)
     }
 
     fn fail(&mut self, instance: &Instance, failure: Failure) -> Result<(), Illegal> {

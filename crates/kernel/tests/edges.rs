@@ -680,6 +680,24 @@ const CASES: &[Case] = &[
         steps: "a:failed fix:completed",
         status: ExecutionStatus::Completed,
     },
+    Case {
+        why: "a return behind a failure cleans up and does not make the execution a good one",
+        nodes: &[("a", ""), ("done", "\"type\":\"return\",\"input\":1")],
+        edges: &["a always done"],
+        policy: None,
+        failing: &["a"],
+        steps: "a:failed done:completed",
+        status: ExecutionStatus::Failed,
+    },
+    Case {
+        why: "a bail that is read behind a failure does not make the execution a good one",
+        nodes: &[("a", ""), ("clean", "\"type\":\"tool\",\"tool\":\"T\",\"bail\":true"), ("more", "")],
+        edges: &["a always clean", "clean on_success more"],
+        policy: None,
+        failing: &["a"],
+        steps: "a:failed clean:completed more:completed",
+        status: ExecutionStatus::Failed,
+    },
 ];
 
 #[test]
@@ -717,4 +735,18 @@ fn difference(case: &Case) -> Option<String> {
         let (expected, expected_status) = (case.steps, case.status.name());
         format!("{}\n  expected {expected_status}: {expected}\n  found    {}: {found}", case.why, status.name())
     })
+}
+
+/// A step that is out when the execution is cancelled may still end well. That it would have ended the execution does
+/// not turn a cancelled one into a completed one.
+#[test]
+fn a_bail_after_a_cancel_ends_nothing() {
+    for bail in ["true", r#"{"ref":"@a.nowhere","eq":1}"#] {
+        let mut nodes = Nodes::default();
+        nodes.node("a", &format!(r#""bail":{bail}"#));
+        let mut run = Run::begin(nodes.definition(None), Vec::new());
+        run.take_in(&Input::Cancel { reason: "user_cancelled".into(), by: "ann".into() });
+        run.finish();
+        assert_eq!((run.status_of("a"), run.state.status()), (Status::Completed, ExecutionStatus::Cancelled), "{bail}");
+    }
 }
