@@ -750,3 +750,23 @@ fn a_bail_after_a_cancel_ends_nothing() {
         assert_eq!((run.status_of("a"), run.state.status()), (Status::Completed, ExecutionStatus::Cancelled), "{bail}");
     }
 }
+
+/// Whether a failure is handled is known when it happens: a failure edge may ask about what has ended by then, and not
+/// about what its target also waits for.
+#[test]
+fn a_failure_edge_asks_about_what_has_ended_when_its_source_fails() {
+    for (asked, is_accepted) in [("before", true), ("a", true), ("beside", false), ("fix", false)] {
+        let mut nodes = Nodes::default();
+        ["before", "a", "beside", "fix"].into_iter().for_each(|id| nodes.node(id, ""));
+        nodes.edge("before", "a", "on_success", Asked::Nothing);
+        nodes.edge("beside", "fix", "always", Asked::Nothing);
+        nodes.edge("a", "fix", "on_failure", Asked::Nothing);
+        if let Some(Value::Map(edge)) = nodes.edges.last_mut() {
+            edge.insert("condition".into(), object(&format!(r#"{{"ref":"@{asked}"}}"#)));
+        }
+        let outcome = compile(&Document::placeless(nodes.definition(None)));
+        assert_eq!(outcome.is_ok(), is_accepted, "{asked}: {outcome:?}");
+        let found = outcome.err().unwrap_or_default();
+        assert!(found.iter().all(|diagnostic| diagnostic.message.contains(asked)), "{asked}: {found:?}");
+    }
+}
