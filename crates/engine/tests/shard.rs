@@ -119,7 +119,7 @@ impl Bench {
     }
 
     fn look(&mut self) {
-        let due = self.store.due(PARTITION, self.now, 100).unwrap();
+        let due = self.store.due(PARTITION, self.now, None, 100).unwrap();
         self.handle(Event::Due(due));
     }
 

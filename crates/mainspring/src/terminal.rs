@@ -15,6 +15,8 @@ use mainspring_kernel::{
     value::Value,
 };
 
+use crate::text::{one_line, paragraph, shown};
+
 /// Prints a line on standard output. A reader that has gone, or a disk that is full, does not change what was done.
 macro_rules! say {
     ($($text:tt)*) => {{
@@ -68,32 +70,18 @@ impl Terminal {
 
     /// One line on standard error.
     pub(crate) fn error(&self, message: &str) {
-        tell!("{}: {}", paint(BAD, "error"), printable(message));
+        tell!("{}: {}", paint(BAD, "error"), paragraph(message));
     }
 
     /// One remark on standard error.
     pub(crate) fn remark(&self, message: &str) {
-        tell!("{}", paint(DIM, &printable(message)));
+        tell!("{}", paint(DIM, &paragraph(message)));
     }
 }
 
 /// A text in a style; the stream it is printed to drops the style where there is no terminal.
 fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
-}
-
-/// Text as it may be shown: control characters are written out, so that no value can move the cursor or colour the lie.
-pub(crate) fn printable(text: &str) -> String {
-    let shown = |letter: char| {
-        let is_direction =
-            matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}');
-        if (letter.is_control() && letter != '\n' && letter != '\t') || is_direction {
-            letter.escape_default().to_string()
-        } else {
-            letter.to_string()
-        }
-    };
-    text.chars().map(shown).collect()
 }
 
 /// A status in its colour.
@@ -106,6 +94,11 @@ pub(crate) fn status(status: &str) -> String {
         _ => BOLD,
     };
     paint(style, status)
+}
+
+/// What asks for somebody's attention.
+pub(crate) fn waits(text: &str) -> String {
+    paint(WAITS, text)
 }
 
 /// Dimmed text.
@@ -261,8 +254,8 @@ impl Progress {
 
 fn line(sign: String, name: &str, words: &str, took: Option<u64>) {
     let took = took.map(|ms| dim(&format!("  {}", duration(ms)))).unwrap_or_default();
-    let words = if words.is_empty() { String::new() } else { format!("  {}", printable(words).replace('\n', " ")) };
-    say!("  {sign} {}{words}{took}", printable(name));
+    let words = if words.is_empty() { String::new() } else { format!("  {}", one_line(words)) };
+    say!("  {sign} {}{words}{took}", shown(name));
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -286,11 +279,6 @@ pub(crate) fn sign(status: Status) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn values_cannot_write_to_the_terminal() {
-        assert_eq!(printable("a\x1b[31mb\u{202e}c\r\n\td"), "a\\u{1b}[31mb\\u{202e}c\\r\n\td");
-    }
 
     #[test]
     fn durations() {

@@ -10,10 +10,11 @@ use mainspring_kernel::{
     value::Value,
 };
 
+use crate::text::columns;
+
 use super::{
     glyphs::Glyphs,
     remark::{deviations, sources},
-    text::columns,
     words::{condition_text, data, duration, fields, prose},
 };
 

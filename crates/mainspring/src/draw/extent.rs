@@ -2,10 +2,11 @@
 
 use mainspring_kernel::plan::{Plan, Work};
 
+use crate::text::columns;
+
 use super::{
     caption::{Caption, SPACE},
     glyphs::Glyphs,
-    text::columns,
 };
 
 /// Columns of the rail or the mark in front of text, the space included.

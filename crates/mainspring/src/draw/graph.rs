@@ -2,11 +2,12 @@
 
 use mainspring_kernel::plan::{Plan, Work};
 
+use crate::text::cut;
+
 use super::{
     caption::{Caption, short_hash},
     glyphs::Glyphs,
     remark::constraints,
-    text::cut,
 };
 
 /// Columns of one line of a label. A longer one makes a node that pushes all others off the page.

@@ -77,7 +77,7 @@ impl<'p> Drawer<'p> {
             line.push(Tone::Plain, format!(" {version}"));
         }
         let hash = format!("{}{}", self.glyphs.dot, short_hash(self.plan));
-        let mut line = self.cut(line, width.saturating_sub(super::text::columns(&hash)));
+        let mut line = self.cut(line, width.saturating_sub(crate::text::columns(&hash)));
         line.push(Tone::Dim, hash);
         let constraints = constraints(&self.plan.constraints).join(self.glyphs.dot);
         let constraints = (!constraints.is_empty()).then(|| self.cut(Line::of(Tone::Dim, constraints), width));

@@ -2,10 +2,9 @@
 
 use std::io::Write;
 
-use mainspring_kernel::definition::compile;
-
 use super::{Answer, arguments::Validate, payload};
 use crate::{
+    evaluating::compile,
     bounded, envelope,
     exit::{Exit, Refusal},
 };
