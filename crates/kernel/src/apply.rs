@@ -232,7 +232,9 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
         Record::RoundStarted { round, .. } => blocks::begin_round(state, instance, *round),
         Record::RoundEnded { round, .. } => blocks::end_round(state, instance, *round),
         Record::AttemptStarted { attempt, timeout_at, .. } => {
-            state.calls = state.calls.saturating_add(1);
+            // Another try of a function goes nowhere.
+            let goes_out = state.plan.step(instance.step).work.goes_out();
+            state.calls = state.calls.saturating_add(u32::from(goes_out));
             (step.attempt, step.timeout_at, step.stopping, step.wake_at) = (*attempt, *timeout_at, None, None);
             step.handed_out_at = state.now;
         }

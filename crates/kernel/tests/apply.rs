@@ -184,7 +184,11 @@ fn whatever_was_erased_is_remembered() {
         (
             "step's failure",
             &is_out,
-            Box::new(|text| Record::StepFailed { instance: at("work"), fault: fault(text), fate: FailureFate::LetThrough }),
+            Box::new(|text| Record::StepFailed {
+                instance: at("work"),
+                fault: fault(text),
+                fate: FailureFate::LetThrough,
+            }),
         ),
         ("question", &doubtful, Box::new(gate)),
         ("signal", &is_out[..1], Box::new(|payload| Record::SignalKept { id: "s".into(), name: "go".into(), payload })),
