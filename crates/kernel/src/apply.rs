@@ -345,7 +345,9 @@ fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Reco
     };
     let waits = matches!(step.status, Status::Retrying | Status::Waiting | Status::WaitingApproval);
     let waited = if waits { !state.waits.insert(instance.clone()) } else { state.waits.remove(instance) };
-    if let Some(scope) = state.scopes.get_mut(&instance.scope(&state.plan)) {
+    // What is to go out again keeps its place meanwhile, or more would be out than may be when its time comes.
+    let gives_room = !state.plan.step(instance.step).work.goes_out();
+    if let Some(scope) = state.scopes.get_mut(&instance.scope(&state.plan)).filter(|_| gives_room) {
         scope.waiting = scope.waiting + u32::from(waits) - u32::from(waited);
     }
     let timer = match record {

@@ -235,7 +235,11 @@ impl Run {
             input: object(r#"{"yes":true,"no":false}"#),
             variables: Value::Map(Map::new()),
             trigger: Value::Null,
-            policy: Policy { max_steps: 1_000_000, max_parallel: 10_000, timeout_ms: None },
+            policy: Policy {
+                max_steps: 1_000_000,
+                max_parallel: plan.constraints.max_parallel.unwrap_or(10_000),
+                timeout_ms: None,
+            },
             attempt: 1,
             by: "ann".into(),
             workspace: None,
@@ -769,4 +773,24 @@ fn a_failure_edge_asks_about_what_has_ended_when_its_source_fails() {
         let found = outcome.err().unwrap_or_default();
         assert!(found.iter().all(|diagnostic| diagnostic.message.contains(asked)), "{asked}: {found:?}");
     }
+}
+
+/// One place: a step that waits for its second attempt keeps it, one that waits for a signal does not.
+#[test]
+fn a_step_that_is_to_be_tried_again_keeps_its_place() {
+    let mut nodes = Nodes::default();
+    nodes.nodes.push(object(r#"{"id":"w","type":"signal","signal":"s","priority":9}"#));
+    nodes.node("a", r#""retryPolicy":{"maxAttempts":2,"initialDelayMs":1000},"priority":5"#);
+    nodes.node("b", "");
+    let mut definition = nodes.definition(None);
+    if let Value::Map(root) = &mut definition {
+        root.insert("constraints".into(), object(r#"{"maxParallel":1}"#));
+    }
+    let mut run = Run::begin(definition, vec!["a".into()]);
+    run.class = Class::Transient;
+    let out =
+        |run: &Run| run.out.keys().map(|instance| run.state.plan.id(instance.step).to_string()).collect::<Vec<_>>();
+    assert_eq!(out(&run), ["a"]);
+    run.answer(&Instance::parse("a", &run.state.plan.clone()).expect("a step"));
+    assert_eq!((run.status_of("a"), out(&run)), (Status::Retrying, Vec::new()));
 }
