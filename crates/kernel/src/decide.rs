@@ -125,6 +125,7 @@ pub fn decide(state: &mut State, input: &Input, now: u64) -> Result<Decided, Ill
     }
     let mut decider = Decider { state, agenda: Agenda::at(now) };
     if decider.state.is_split {
+        decider.agenda.has_to_stop = true;
         decider.agenda.dirty.extend(decider.state.scopes.keys().cloned());
         decider.agenda.dirty_loops.extend(decider.state.loops.keys().cloned());
         for scope in edges::scopes_with_edges(decider.state).cloned().collect::<Vec<_>>() {
@@ -196,6 +197,8 @@ struct Agenda {
     waiting: BTreeMap<Scope, (usize, u32)>,
     /// Places of blocks that go by edges whose last edge was settled in this turn.
     fresh: BTreeSet<(Scope, u32)>,
+    /// Whether attempts may be out that are to be asked to stop.
+    has_to_stop: bool,
     /// Evaluations whose results are waited for.
     tasks: Vec<Task>,
 }
@@ -211,6 +214,7 @@ impl Agenda {
             ready: BTreeSet::new(),
             waiting: BTreeMap::new(),
             fresh: BTreeSet::new(),
+            has_to_stop: false,
             tasks: Vec::new(),
         }
     }
@@ -412,6 +416,7 @@ impl Decider<'_> {
                 self.look_at_all_decidable(&Scope::root());
             }
             Record::FailureBoundReached { .. } => self.look_everywhere(),
+            Record::EndingBegun { .. } => self.agenda.has_to_stop = true,
             Record::Ended { .. } => self.tell_parent(),
             _ => {}
         }
