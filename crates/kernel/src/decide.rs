@@ -409,6 +409,7 @@ impl Decider<'_> {
 
     /// The only way in which anything changes.
     fn record(&mut self, record: Record) -> Result<(), Illegal> {
+        let halts_loops = self.halts_loops(&record);
         apply(self.state, &record, self.agenda.now)?;
         match &record {
             Record::Started { .. } => {
@@ -424,6 +425,9 @@ impl Decider<'_> {
             self.agenda.dirty.insert(instance.scope(&self.state.plan));
             if matches!(record, Record::StepFailed { fate: FailureFate::Fails, .. }) {
                 self.look_outwards(instance);
+            }
+            if halts_loops {
+                self.look_everywhere();
             }
             self.look_inside(instance, &record);
             self.look_along_edges(instance);
@@ -454,11 +458,24 @@ impl Decider<'_> {
         while let Some(owner) = scope.owner(&self.state.plan) {
             if self.state.loops.contains_key(&owner) {
                 self.agenda.dirty_loops.insert(owner.clone());
-                self.look_everywhere();
             }
             scope = owner.scope(&self.state.plan);
             self.agenda.dirty.insert(scope.clone());
         }
+    }
+
+    /// Whether a record is the first to halt a loop, so that every round of it has to be looked at. Of the failures that
+    /// follow in other rounds each is seen where it happens.
+    fn halts_loops(&self, record: &Record) -> bool {
+        let Record::StepFailed { instance, fate: FailureFate::Fails, .. } = record else { return false };
+        let mut scope = instance.scope(&self.state.plan);
+        while let Some(owner) = scope.owner(&self.state.plan) {
+            if self.state.loops.get(&owner).is_some_and(|rounds| !rounds.is_doomed) {
+                return true;
+            }
+            scope = owner.scope(&self.state.plan);
+        }
+        false
     }
 
     fn look_everywhere(&mut self) {
@@ -505,13 +522,4 @@ fn fault(class: Class, code: &str, message: impl Into<alloc::string::String>) ->
 /// Data without a person's reason in it.
 fn no_reason() -> Payload {
     Payload::Known(Value::Null)
-}
-
-/// The instances of a set that lie inside a block.
-fn inside<'a>(state: &State, instances: impl Iterator<Item = &'a Instance>, scope: &Scope) -> Vec<Instance> {
-    let lies_inside = |instance: &&Instance| {
-        state.plan.is_inside(state.plan.step(instance.step).block, scope.block)
-            && instance.rounds.starts_with(&scope.rounds)
-    };
-    instances.filter(lies_inside).cloned().collect()
 }
