@@ -136,13 +136,14 @@ impl Decider<'_> {
         }
     }
 
-    /// Whether a failure edge takes up what fails now.
+    /// Whether a failure edge takes up what fails now. Its condition is asked again when its target is judged, and must
+    /// have the same answer: it sees the step as failed already.
     pub(super) fn is_handled(&self, instance: &Instance) -> bool {
         let (plan, scope) = (&self.state.plan, instance.scope(&self.state.plan));
         let block = plan.block(scope.block);
         let Order::Edges(graph) = &block.order else { return false };
         let Ok(place) = block.steps.binary_search(&instance.step) else { return false };
-        let view = View::of_scope(self.state, &scope);
+        let view = View::of_scope(self.state, &scope).once_failed(instance.step);
         let is_taken = |edge: &Edge| edge.condition.as_ref().is_none_or(|asked| asked.holds(&view) == Ok(true));
         graph.outgoing(place as u32).any(|(_, edge)| edge.kind == EdgeKind::OnFailure && is_taken(edge))
     }

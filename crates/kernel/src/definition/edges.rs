@@ -165,8 +165,9 @@ pub(super) fn graph<'a>(
     for (place, written) in edges.incoming.iter().enumerate() {
         let (number, mut visits) = (outer[place], 0);
         let mut reader = Reader::new(outline, Some(edges), number, report, &mut searches, &mut visits);
-        reader.at_edge = true;
         let read = written.iter().map(|edge| {
+            // Whether a failure edge takes a failure up is settled when its source fails, and not when its target begins.
+            reader.at_edge = Some(if edge.kind == EdgeKind::OnFailure { edge.from } else { place as u32 });
             let condition = edge.condition.as_ref().and_then(|(value, path)| reader.condition(value, path));
             Edge { from: edge.from, kind: edge.kind, condition }
         });

@@ -35,8 +35,8 @@ pub(super) struct Reader<'r, 'a> {
     pub at_end: bool,
     /// Whether what is read is asked between rounds, and may read the last one.
     pub between_rounds: bool,
-    /// Whether what is read stands at an edge into the step.
-    pub at_edge: bool,
+    /// Where what is read stands at an edge into the step: the place by whose end it is asked.
+    pub at_edge: Option<u32>,
     /// Whether what is read is asked when everything has ended, and stands in no step.
     pub at_end_of_all: bool,
 }
@@ -62,7 +62,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         searches: &'r mut usize,
         visits: &'r mut usize,
     ) -> Self {
-        let (at_end, between_rounds, at_edge, at_end_of_all) = (false, false, false, false);
+        let (at_end, between_rounds, at_edge, at_end_of_all) = (false, false, None, false);
         Self { outline, edges, number, report, searches, visits, at_end, between_rounds, at_edge, at_end_of_all }
     }
 
@@ -246,8 +246,12 @@ impl<'r, 'a> Reader<'r, 'a> {
         let (Ok(to), Ok(from)) = (outer.binary_search(&ours), outer.binary_search(&theirs)) else {
             return Reach::Later;
         };
-        // A condition at an edge is asked when its own edges are settled, whatever the step itself refers to.
-        let is_certain = edges.by_reference && !self.at_edge || edges.leads(from as u32, to as u32, self.visits);
+        let (from, to) = (from as u32, to as u32);
+        let is_certain = match self.at_edge {
+            None => edges.by_reference || edges.leads(from, to, self.visits),
+            // A condition at an edge is asked when edges are settled, whatever the step itself refers to.
+            Some(asked) => from == asked && from != to || edges.leads(from, asked, self.visits),
+        };
         if is_certain { Reach::Ended } else { Reach::Unordered }
     }
 

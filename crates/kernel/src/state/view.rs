@@ -16,6 +16,8 @@ pub struct View<'s> {
     state: &'s State,
     step: u32,
     rounds: Vec<u32>,
+    /// A step that is about to fail and is seen as if it had.
+    failing: Option<u32>,
 }
 
 static NULL: Value = Value::Null;
@@ -23,19 +25,24 @@ static NULL: Value = Value::Null;
 impl<'s> View<'s> {
     /// What an instance sees.
     pub fn at(state: &'s State, instance: &Instance) -> Self {
-        Self { state, step: instance.step, rounds: instance.rounds.clone() }
+        Self { state, step: instance.step, rounds: instance.rounds.clone(), failing: None }
     }
 
     /// What a loop sees that asks about its last round, if it has had one.
     pub fn of_last_round(state: &'s State, instance: &Instance, round: Option<u32>) -> Self {
         let rounds = round.map_or_else(|| instance.rounds.clone(), |round| instance.round(round));
-        Self { state, step: instance.step, rounds }
+        Self { state, step: instance.step, rounds, failing: None }
     }
 
     /// What the steps of a block see together: nothing of their own.
     pub fn of_scope(state: &'s State, scope: &Scope) -> Self {
         let step = state.plan.block(scope.block).steps.first().copied().unwrap_or_default();
-        Self { state, step, rounds: scope.rounds.clone() }
+        Self { state, step, rounds: scope.rounds.clone(), failing: None }
+    }
+
+    /// The same, once a step of the block has failed.
+    pub fn once_failed(self, step: u32) -> Self {
+        Self { failing: Some(step), ..self }
     }
 
     /// The list that the innermost loop over items goes through, and the place in it.
@@ -54,6 +61,9 @@ impl<'s> View<'s> {
     }
 
     fn output_of(&self, step: u32) -> Found<'s> {
+        if self.failing == Some(step) {
+            return Found::Kept(&NULL);
+        }
         let depth = self.state.plan.loop_depth(step);
         let Some(rounds) = self.rounds.get(..depth) else { return Found::Skipped };
         match self.state.steps.get(&Instance { step, rounds: rounds.to_vec() }) {
