@@ -60,9 +60,10 @@ impl Reader<'_, '_> {
         if !fields.has("method") {
             return Some("GET".into());
         }
-        let method = self.report.filled_text(fields, "method")?.to_ascii_uppercase();
+        let written = self.report.filled_text(fields, "method")?;
+        let method = written.to_ascii_uppercase();
         if !METHODS.contains(&method.as_str()) {
-            self.report.unknown_word(&fields.path.key("method"), "method", &method, METHODS.into_iter());
+            self.report.unknown_word(&fields.path.key("method"), "method", written, METHODS.into_iter());
             return None;
         }
         Some(method)
@@ -76,7 +77,11 @@ impl Reader<'_, '_> {
         let refers_at_once = text.starts_with('@') && !text.starts_with("@@");
         if !refers_at_once && !text.starts_with("http://") && !text.starts_with("https://") {
             let message = format!("`url` must begin with http:// or https://, not {}", quoted(text));
-            self.report.error(diagnostic::WRONG_VALUE, &fields.path.key("url"), message, "write the whole address");
+            let mend = match text.split_once("://") {
+                Some((scheme, _)) => format!("requests do not go by {}", quoted(scheme)),
+                None => format!("write {}", quoted(&format!("https://{text}"))),
+            };
+            self.report.error(diagnostic::WRONG_VALUE, &fields.path.key("url"), message, mend);
         }
         self.field(fields, "url")
     }
