@@ -99,12 +99,14 @@ fn diagnostics_are_as_pictured() {
 
 #[test]
 fn plans_are_as_pictured() {
-    let path = format!("{HERE}/tests/golden/plan.yaml");
-    let source = fs::read_to_string(&path).expect("a definition");
-    let compiled = compiled(&source).unwrap_or_else(|found| panic!("{}", pictures(&found)));
-    assert_eq!(compiled.warnings, []);
-    check_golden(&Path::new(&path).with_extension("json"), &(json::pretty(&compiled.plan.to_value()) + "\n"));
-    assert_eq!(Plan::decode(&compiled.plan.encode()), Ok(compiled.plan));
+    for name in ["plan", "sequence", "dataflow", "graph"] {
+        let path = format!("{HERE}/tests/golden/{name}.yaml");
+        let source = fs::read_to_string(&path).expect("a definition");
+        let compiled = compiled(&source).unwrap_or_else(|found| panic!("{name}: {}", pictures(&found)));
+        assert_eq!(compiled.warnings, [], "{name}");
+        check_golden(&Path::new(&path).with_extension("json"), &(json::pretty(&compiled.plan.to_value()) + "\n"));
+        assert_eq!(Plan::decode(&compiled.plan.encode()), Ok(compiled.plan), "{name}");
+    }
 }
 
 fn pictures(found: &[Diagnostic]) -> String {

@@ -9,15 +9,14 @@ use super::{
 };
 use crate::{
     diagnostic::{self, quoted},
+    limits::RESPONSE_BYTES_MAX,
     plan::Work,
     template::Template,
     value::Value,
 };
 
-const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-
-/// Bytes of a response that may be asked for.
-const RESPONSE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// The methods of requests.
+pub const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 impl Reader<'_, '_> {
     pub(super) fn http(&mut self, fields: &Fields<'_>) -> Option<Work> {

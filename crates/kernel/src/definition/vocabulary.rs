@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::{
     kinds::{COMMON_KEYS, KINDS, Kind},
-    notation::{ACTIONS, Notation},
+    notation::{ACTIONS, Notation, OrderWord},
 };
 use crate::condition::Operator;
 
@@ -40,6 +40,14 @@ pub const FOR_EACH: [&str; 2] = ["ref", "concurrency"];
 
 /// What a shell step does, also where it is a tool of that name.
 pub const SHELL: [&str; 3] = ["command", "cwd", "env"];
+
+/// The words of `order` at the root.
+pub fn orders() -> [&'static str; 3] {
+    OrderWord::ALL.map(|(word, _)| word)
+}
+
+/// The methods of requests.
+pub use super::http::METHODS;
 
 /// The forms of a condition: what each is recognised by.
 pub const CONDITION_FORMS: [&str; 5] = ["ref", "variable", "all", "any", "not"];

@@ -16,16 +16,15 @@ use super::{
 use crate::{
     diagnostic::{self, quoted},
     document::Path,
-    limits::{APPROVAL_COUNT_MAX, APPROVAL_TTL_DEFAULT_MS, NAME_CHARS_MAX, SOURCE_BYTES_MAX, WAIT_MAX_MS},
+    limits::{
+        APPROVAL_COUNT_MAX, APPROVAL_TTL_DEFAULT_MS, AWAIT_MIN_MS, NAME_CHARS_MAX, SOURCE_BYTES_MAX, WAIT_MAX_MS,
+    },
     plan::{Decision, Gate, Work},
     reference,
     template::Template,
     time::parse_rfc3339,
     value::{Map, Value},
 };
-
-/// The least time that `agent_message` may ask for, in milliseconds (second specification).
-const AWAIT_MIN_MS: u64 = 1000;
 
 /// Whether a tool step is a shell step by another name.
 pub(super) fn is_shell_tool(notation: Notation, kind: &Kind, fields: &Fields<'_>) -> bool {
