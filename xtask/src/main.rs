@@ -52,10 +52,11 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         against: PathBuf,
     },
-    /// Break the given files on purpose, one place at a time, and name the places where no test turns red.
+    /// Break files on purpose, one place at a time, and name the places where no test turns red.
     Mutants {
-        /// The source files to break, as paths from the root of the repository.
-        #[arg(required = true, value_name = "FILE")]
+        /// The source files to break, as paths from the root of the repository. Without any: what decides and what
+        /// applies in the kernel. The kernel's files are tested by the kernel and the simulator, others by their crate.
+        #[arg(value_name = "FILE")]
         files: Vec<String>,
     },
 }

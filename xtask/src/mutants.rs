@@ -9,7 +9,17 @@ const OUTPUT: &str = "target/mutants";
 
 const INSTALL: &str = "cargo install --locked cargo-mutants";
 
-/// Runs the tool over the given files, which are paths from the root.
+/// What is broken if nothing is named, as globs: what decides and what applies, on which every journal stands.
+const USUAL_FILES: [&str; 2] = ["crates/kernel/src/{apply,decide}.rs", "crates/kernel/src/{apply,decide}/*.rs"];
+
+/// What the kernel does is seen by its own tests and by the simulator's; every other file is its own crate's to test.
+const KERNEL: &str = "crates/kernel/";
+const KERNEL_TESTS: [&str; 2] = ["mainspring-kernel", "mainspring-sim"];
+
+/// The breaks that change nothing, and why.
+const EXPLAINED: &str = "docs/decisions/0011-mutants-that-change-nothing.md";
+
+/// Runs the tool over the given files, which are paths from the root, or over the usual ones if there are none.
 pub(crate) fn run(root: &Path, files: &[String]) -> Result<String, String> {
     if let Some(absent) = files.iter().find(|file| !root.join(file).is_file()) {
         return Err(format!("There is no file {absent}. Files are named from the root of the repository."));
@@ -21,35 +31,87 @@ pub(crate) fn run(root: &Path, files: &[String]) -> Result<String, String> {
         return Err(format!("cargo mutants is not installed. Install it with: {INSTALL}"));
     }
     fs::create_dir_all(root.join(OUTPUT)).map_err(|error| format!("{OUTPUT} cannot be made: {error}."))?;
-    let status = Command::new(&cargo).args(arguments(files)).current_dir(root).status();
-    match status {
-        Ok(status) if status.success() => Ok("mutants: every break was noticed.".to_owned()),
-        Ok(status) => {
-            Err(format!("mutants: not every break was noticed ({status}); see {OUTPUT}/mutants.out/missed.txt."))
-        }
-        Err(error) => Err(format!("cargo mutants cannot be run: {error}.")),
-    }
+    let status = Command::new(&cargo)
+        .args(arguments(files))
+        .current_dir(root)
+        .status()
+        .map_err(|error| format!("cargo mutants cannot be run: {error}."))?;
+    let missed = fs::read_to_string(root.join(OUTPUT).join("mutants.out/missed.txt")).unwrap_or_default();
+    verdict(status.code(), &missed)
 }
 
 fn arguments(files: &[String]) -> Vec<&str> {
+    let files: Vec<&str> =
+        if files.is_empty() { USUAL_FILES.to_vec() } else { files.iter().map(String::as_str).collect() };
     let mut arguments = vec!["mutants", "--output", OUTPUT];
-    arguments.extend(files.iter().flat_map(|file| ["--file", file.as_str()]));
+    if files.iter().all(|file| file.starts_with(KERNEL)) {
+        arguments.extend(KERNEL_TESTS.iter().flat_map(|package| ["--test-package", package]));
+    }
+    arguments.extend(files.iter().flat_map(|file| ["--file", file]));
     arguments
+}
+
+/// The tool answers 3 as soon as one break made a test run for ever, which is a way of noticing it, and does not say
+/// then whether others were missed: its list does.
+fn verdict(code: Option<i32>, missed: &str) -> Result<String, String> {
+    match (code, missed.lines().count()) {
+        (Some(0 | 3), 0) => Ok("mutants: every break was noticed.".to_owned()),
+        (Some(2 | 3), count) => Err(format!(
+            "{missed}mutants: {count} not noticed by any test. Each is a missing test, unless {EXPLAINED} says why it changes nothing."
+        )),
+        (Some(4), _) => Err("mutants: tests fail already without a break; mend them first.".to_owned()),
+        (code, _) => {
+            let code = code.map_or("a signal".to_owned(), |code| format!("code {code}"));
+            Err(format!("mutants: cargo mutants ended with {code}; what it wrote above says why."))
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{arguments, run};
+    use super::{EXPLAINED, arguments, run, verdict};
+    use std::path::Path;
 
     #[test]
     fn each_file_is_asked_for() {
-        let files = ["a.rs", "b.rs"].map(str::to_owned);
-        assert_eq!(arguments(&files).join(" "), "mutants --output target/mutants --file a.rs --file b.rs");
+        let check = |files: &[&str], expected: &str| {
+            let files: Vec<String> = files.iter().map(|file| (*file).to_owned()).collect();
+            assert_eq!(arguments(&files).join(" "), format!("mutants --output target/mutants {expected}"));
+        };
+        let both = "--test-package mainspring-kernel --test-package mainspring-sim";
+        check(&["a.rs", "b.rs"], "--file a.rs --file b.rs");
+        check(&["crates/kernel/src/hash.rs"], &format!("{both} --file crates/kernel/src/hash.rs"));
+        check(&["crates/kernel/src/hash.rs", "b.rs"], "--file crates/kernel/src/hash.rs --file b.rs");
+        let [files, folders] = ["crates/kernel/src/{apply,decide}.rs", "crates/kernel/src/{apply,decide}/*.rs"];
+        check(&[], &format!("{both} --file {files} --file {folders}"));
     }
 
     #[test]
     fn a_file_that_is_not_there_is_not_a_success() {
         let empty = tempfile::tempdir().unwrap();
         assert!(run(empty.path(), &["a.rs".to_owned()]).unwrap_err().contains("no file a.rs"));
+    }
+
+    #[test]
+    fn what_was_missed_is_told_and_what_never_ended_was_noticed() {
+        let one = "a.rs:1:1: replace f with ()\n";
+        let check = |code, missed, expected: Result<(), &str>| match (verdict(code, missed), expected) {
+            (Ok(_), Ok(())) => {}
+            (Err(told), Err(words)) => assert!(told.contains(words), "{told}"),
+            (told, _) => panic!("{code:?}: {told:?}"),
+        };
+        check(Some(0), "", Ok(()));
+        check(Some(3), "", Ok(()));
+        check(Some(2), one, Err("a.rs:1:1: replace f with ()\nmutants: 1 not noticed"));
+        check(Some(3), one, Err("mutants: 1 not noticed"));
+        check(Some(4), "", Err("without a break"));
+        check(Some(1), "", Err("code 1"));
+        check(None, "", Err("a signal"));
+    }
+
+    #[test]
+    fn the_page_that_explains_is_there() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        assert!(root.join(EXPLAINED).is_file());
     }
 }

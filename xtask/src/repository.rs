@@ -9,7 +9,10 @@ use std::process::Command;
 use std::{fs, io};
 
 /// Folders that are made by tools and belong to nobody.
-const FOLDERS_PASSED_OVER: [&str; 5] = [".git", "target", "dist", "node_modules", "mutants.out"];
+const FOLDERS_PASSED_OVER: [&str; 5] = [GIT, "target", "dist", "node_modules", "mutants.out"];
+
+/// A folder, or in a second worktree of a repository a file that says where that folder is.
+const GIT: &str = ".git";
 
 /// The cases that were given from outside and are kept byte for byte, so that no rule of ours may change them.
 pub(crate) const CASES: &str = "conformance/";
@@ -147,7 +150,7 @@ fn paths_below(root: &Path) -> io::Result<Vec<String>> {
             let kind = entry.file_type()?;
             if kind.is_dir() && !FOLDERS_PASSED_OVER.contains(&name.as_str()) {
                 folders.push(format!("{folder}{name}/"));
-            } else if kind.is_file() {
+            } else if kind.is_file() && name != GIT {
                 paths.push(format!("{folder}{name}"));
             }
         }
@@ -192,7 +195,20 @@ fn packages_of(metadata: &serde_json::Value) -> Option<Vec<Package>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{File, Package, Repository, packages_of};
+    use super::{File, Package, Repository, packages_of, paths_below};
+    use std::fs;
+
+    #[test]
+    fn what_tools_make_is_passed_over() {
+        let root = tempfile::tempdir().unwrap();
+        for path in ["a.rs", ".git", "crates/b/src/lib.rs", "crates/b/target/made.rs", "dist/made"] {
+            fs::create_dir_all(root.path().join(path).parent().unwrap()).unwrap();
+            fs::write(root.path().join(path), "").unwrap();
+        }
+        let mut found = paths_below(root.path()).unwrap();
+        found.sort();
+        assert_eq!(found, ["a.rs", "crates/b/src/lib.rs"]);
+    }
 
     #[test]
     fn a_file_that_is_brought_in_for_tests_is_a_test() {

@@ -33,6 +33,7 @@ async fn main() {
         effect: "bash".into(),
         params: Value::map([("command", Value::from("echo hi"))]),
         intent: Hash([0; 32]),
+        key_per_attempt: false,
         handed_out_at: u64::MAX,
         workspace: None,
     };

@@ -75,6 +75,11 @@ impl Stopper {
 }
 
 impl Stop {
+    /// Whether stopping was asked for already.
+    pub fn is_requested(&self) -> bool {
+        *self.0.borrow()
+    }
+
     /// Returns once stopping was asked for; never if it cannot be asked for any more.
     pub async fn requested(&mut self) {
         if self.0.wait_for(|stopping| *stopping).await.is_err() {

@@ -3,7 +3,8 @@
 //! A script is started behind a gate, in a group of its own. The group is noted in a file, then the gate is opened, so
 //! that a later process finds and ends whatever we leave behind. An attempt is over when bash itself has ended; what it
 //! left in the background is ended before the outcome is told, so that no group outlives its receipt. Processes that
-//! make a group of their own (`setsid`, `set -m`) are daemons by their author's will and are not followed.
+//! make a group of their own (`setsid`, `set -m`) are daemons by their author's will and are not followed; those that made
+//! a session of their own are reaped when they end.
 //!
 //! Linux 5.3 or later, with `/proc`: process handles (pidfds) tell of the end of processes without reaping them.
 
@@ -12,6 +13,7 @@ mod environment;
 mod group;
 mod limits;
 mod note;
+mod orphans;
 mod output;
 mod process;
 mod refusal;
@@ -23,7 +25,7 @@ use std::{
     env,
     ffi::OsString,
     path::PathBuf,
-    sync::Once,
+    sync::{Once, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -31,6 +33,7 @@ use mainspring_kernel::effect::{Attempt, Outcome};
 
 use crate::{Adopted, AttemptName, Executor, Stop, Work};
 use note::{Mark, Note};
+use orphans::Orphans;
 use refusal::Refusal;
 use report::Report;
 use running::Running;
@@ -59,19 +62,23 @@ pub struct Shell {
     options: ShellOptions,
     /// Where bash is looked for.
     search_path: OsString,
+    /// Begins with the first script; nothing where the system does not let us hear of the end of children.
+    orphans: OnceLock<Option<Orphans>>,
 }
 
 impl Shell {
     /// An executor. It makes this process the one that orphans of its scripts come to.
     pub fn new(options: ShellOptions) -> Self {
         become_subreaper();
-        Self { options, search_path: env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()) }
+        let search_path = env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+        Self { options, search_path, orphans: OnceLock::new() }
     }
 
     async fn run(&self, attempt: &Attempt, mut stop: Stop) -> Result<Outcome, Refusal> {
-        if is_requested(&mut stop).await {
+        if stop.is_requested() {
             return Ok(Report::default().stopped());
         }
+        self.orphans.get_or_init(|| Orphans::reap().ok());
         let mark = Mark::of(attempt.into());
         let script = Script::of(attempt, &mark, &self.search_path)?;
         let begun = Instant::now();
@@ -136,15 +143,6 @@ impl Executor for Shell {
 
     fn forget(&self, attempt: AttemptName<'_>) {
         Note::forget(&self.options.notes, &Mark::of(attempt));
-    }
-}
-
-/// Whether a stop was asked for already.
-async fn is_requested(stop: &mut Stop) -> bool {
-    tokio::select! {
-        biased;
-        () = stop.requested() => true,
-        () = std::future::ready(()) => false,
     }
 }
 

@@ -71,6 +71,7 @@ impl Place {
             effect: "bash".into(),
             params: Value::map(params),
             intent: Hash([0xab; 32]),
+            key_per_attempt: false,
             handed_out_at: u64::MAX,
             workspace: Some(self.workspace().to_str().unwrap().into()),
         }
@@ -601,5 +602,41 @@ mod notes {
         let failure = failed(perform(&place.shell(LONG), &place.script("touch ran")).await);
         assert_eq!((failure.code.as_str(), failure.class), ("bash_not_started", Class::Unavailable));
         assert!(!place.workspace().join("ran").exists());
+    }
+}
+
+/// Asks until something is so. The bound only turns what would hang into a failure.
+async fn until(is_so: impl Fn() -> bool) {
+    let asking = async {
+        while !is_so() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), asking).await.expect("it never comes to be so");
+}
+
+/// A daemon outlives its script, comes to us, and ends while nothing else happens. Children of others in this process that
+/// have ended as well are left to those who wait for them.
+#[tokio::test]
+async fn a_daemon_that_ends_leaves_no_zombie_and_nobody_is_robbed() {
+    let place = Place::new();
+    place.make_fifo("began");
+    let ends = place.make_fifo("ends");
+    let shell = place.shell(LONG);
+    for leave in ["setsid", "env -i setsid"] {
+        let daemon = format!("{leave} sh -c 'echo $$ > began; read -r line < ends' > /dev/null 2>&1 &");
+        let script = format!("{daemon} read -r pid < began; echo $pid");
+        let result = done(perform(&shell, &place.script(&script)).await);
+        let daemon = Pid::from_raw(stdout(&result).trim().parse().unwrap()).unwrap();
+        until(|| stat(daemon).contains(&format!(" S {} ", std::process::id()))).await;
+        let mut theirs = [(); 3].map(|()| std::process::Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap());
+        let mut tokios = [(); 3].map(|()| tokio::process::Command::new("sh").args(["-c", "exit 8"]).spawn().unwrap());
+        until(|| theirs.iter().all(|child| stat(Pid::from_child(child)).contains(") Z "))).await;
+        fs::write(&ends, "go\n").unwrap();
+        until(|| stat(daemon).is_empty()).await;
+        assert!(theirs.iter_mut().all(|child| child.wait().unwrap().code() == Some(7)));
+        for child in &mut tokios {
+            assert_eq!(child.wait().await.unwrap().code(), Some(8));
+        }
     }
 }

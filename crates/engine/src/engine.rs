@@ -20,6 +20,7 @@ use tokio::{
 
 use crate::{
     error::EngineError,
+    evaluator::Evaluator,
     home::{Held, Home},
     load::Loader,
     request::{PARTITION, Request, row},
@@ -36,6 +37,8 @@ pub struct Options {
     pub key: [u8; 32],
     /// Which of the folder's executions to work on.
     pub reach: Reach,
+    /// Who runs functions and checks schemas.
+    pub evaluator: Arc<dyn Evaluator>,
 }
 
 /// An engine that runs. Dropping it without [`drain`](Self::drain) is like the process's death: nothing is lost, and
@@ -66,18 +69,18 @@ impl Engine {
         options: Options,
         executors: impl FnOnce(&Home, &Held) -> Executors,
     ) -> Result<Self, EngineError> {
-        let Options { home, key, reach } = options;
+        let Options { home, key, reach, evaluator } = options;
         let held = home.hold(&key)?;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&home.journal())?);
         let executors = executors(&home, &held);
-        Self::run(store, key, executors, Some((home, held)), reach)
+        Self::run(store, key, (executors, evaluator), Some((home, held)), reach)
     }
 
     /// An engine on a store that nobody else uses.
     pub fn run(
         store: Arc<dyn Store>,
         key: [u8; 32],
-        executors: Executors,
+        workers: (Executors, Arc<dyn Evaluator>),
         home: Option<(Home, Held)>,
         reach: Reach,
     ) -> Result<Self, EngineError> {
@@ -90,7 +93,7 @@ impl Engine {
         let why_stopped = Arc::new(Mutex::new(None));
         let ground = (home, reach);
         let rim =
-            Rim::new(shard, store.clone(), loader.clone(), executors, ground, commands.clone(), why_stopped.clone());
+            Rim::new(shard, store.clone(), loader.clone(), workers, ground, commands.clone(), why_stopped.clone());
         let rim = Mutex::new(Some(tokio::spawn(rim.run(received))));
         Ok(Self { store, loader, key, commands, tickets: AtomicU64::new(1), rim, why_stopped })
     }
@@ -107,12 +110,12 @@ impl Engine {
             return Ok(Submitted { execution: existing, existed: true });
         }
         let now = now_ms();
-        let (plan, stored_plan) = (request.plan.clone(), request.stored_plan.clone());
+        let (plan, stored_plans) = (request.plan.clone(), request.stored_plans());
         let start = request.start(execution);
         let row = row(execution, &start, &plan, now);
         let submission = |ticket| {
             let (start, ticket) = (Box::new(start), Some(ticket));
-            Event::Submit(Box::new(Submission { execution, plan, stored_plan, start, row, letter: None, ticket }))
+            Event::Submit(Box::new(Submission { execution, plan, stored_plans, start, row, letter: None, ticket }))
         };
         match self.ask(submission).await {
             Ok(_) => Ok(Submitted { execution, existed: false }),

@@ -9,7 +9,7 @@ use std::{
 
 use mainspring_kernel::hash::Hash;
 
-use crate::EngineError;
+use crate::{EngineError, keys};
 
 /// A folder, not necessarily held.
 #[derive(Debug, Clone)]
@@ -46,6 +46,11 @@ impl Home {
     /// Where processes are written down.
     pub fn processes(&self) -> PathBuf {
         self.folder.join("processes")
+    }
+
+    /// What says by which key the folder was begun.
+    fn key_check(&self) -> PathBuf {
+        self.folder.join("key-check")
     }
 
     /// What wakes the engine that holds the folder.
@@ -97,9 +102,14 @@ impl Home {
         }
     }
 
+    /// The key of a file, which is made only for a folder that was not begun with one.
+    pub fn key(&self, path: &Path) -> Result<[u8; 32], EngineError> {
+        if self.key_check().exists() { keys::load(path) } else { keys::load_or_create(path) }
+    }
+
     /// Refuses a key that is not the one this folder was begun with: with another, every journal in it would look forged.
     pub fn check_key(&self, key: &[u8; 32]) -> Result<(), EngineError> {
-        let path = self.folder.join("key-check");
+        let path = self.key_check();
         match fs::read_to_string(&path) {
             Ok(known) if known.trim() == Self::fingerprint(key) => Ok(()),
             Ok(_) => Err(EngineError::OtherKey { path: self.folder.clone() }),
@@ -110,7 +120,7 @@ impl Home {
     /// Writes down by which key the folder is begun, unless that is known.
     fn note_key(&self, key: &[u8; 32]) -> Result<(), EngineError> {
         self.check_key(key)?;
-        let path = self.folder.join("key-check");
+        let path = self.key_check();
         if path.exists() {
             return Ok(());
         }

@@ -2,29 +2,39 @@
 
 use std::{os::unix::net::UnixDatagram, sync::Arc};
 
-use mainspring_kernel::{input::Input, key::ExecutionKey, plan::Plan};
+use mainspring_kernel::{hash::Hash, input::Input, key::ExecutionKey, plan::Plan};
 use mainspring_store::{Letter, Store, StoredPlan};
 
 use crate::{
     EngineError,
     engine::{new_key, now_ms},
     home::Home,
+    load::LoadError,
     request::{PARTITION, Request, row},
     shard::{Event, Queued, Submission},
 };
 
-/// Posts an input to an execution and rings the bell of whoever runs it. `id` makes a repeated letter the same letter.
-pub fn post(
-    store: &dyn Store,
-    home: &Home,
-    execution: ExecutionKey,
-    id: String,
-    input: &Input,
-) -> Result<(), EngineError> {
-    let letter = Letter { execution, partition: PARTITION, id, body: input.encode(), posted_at: now_ms() };
-    store.post(&letter, None)?;
+/// Posts an input to an execution, rings the bell of whoever runs it, and gives the letter's id.
+pub fn post(store: &dyn Store, home: &Home, execution: ExecutionKey, input: &Input) -> Result<String, EngineError> {
+    let (id, body) = (identity(input), input.encode());
+    store.post(&Letter { execution, partition: PARTITION, id: id.clone(), body, posted_at: now_ms() }, &[])?;
     ring(home);
-    Ok(())
+    Ok(id)
+}
+
+/// What makes a repeated letter the same letter: all that decides what an input does, and nothing that is only kept with
+/// it, as a reason is.
+fn identity(input: &Input) -> String {
+    match input {
+        Input::Start(_) => "start".into(),
+        Input::Decide { instance, gate, decision, by, .. } => {
+            let rounds: String = instance.rounds.iter().map(|round| format!("[{round}]")).collect();
+            format!("decide {}{rounds} {gate} {} {by}", instance.step, decision.name())
+        }
+        Input::Signal { id, .. } => format!("signal {id}"),
+        Input::Cancel { .. } => "cancel".into(),
+        Input::Receipt { .. } | Input::Timer(_) | Input::Continue => Hash::of(&input.encode()).prefixed(),
+    }
 }
 
 /// Posts the start of an execution; whoever runs the folder begins it. One of this name that is there already is the one.
@@ -36,11 +46,12 @@ pub fn post_start(store: &dyn Store, home: &Home, request: Request) -> Result<Ex
     }
     let now = now_ms();
     let execution = new_key(now)?;
-    let plan = request.stored_plan.clone();
+    let plans = request.stored_plans();
     let start = request.start(execution);
-    let body = Input::Start(Box::new(start)).encode();
-    let letter = Letter { execution, partition: PARTITION, id: "start".into(), body, posted_at: now };
-    store.post(&letter, Some(&plan))?;
+    let input = Input::Start(Box::new(start));
+    let (id, body) = (identity(&input), input.encode());
+    let letter = Letter { execution, partition: PARTITION, id, body, posted_at: now };
+    store.post(&letter, &plans)?;
     ring(home);
     Ok(execution)
 }
@@ -52,19 +63,61 @@ fn ring(home: &Home) {
     }
 }
 
-/// What a letter is to a shard; why not, if it cannot be read.
-pub(crate) fn event_of(store: &dyn Store, letter: Letter) -> Result<Event, String> {
-    let unreadable = |why: String| format!("the letter `{}` cannot be read: {why}", letter.id);
+/// Why a letter is not taken in.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Untaken {
+    /// It cannot be understood, and never will be.
+    Unreadable(String),
+    /// The store did not answer. The letter stays where it is, and is read again at the next look.
+    Unavailable,
+}
+
+/// What a letter is to a shard; why not, if it cannot be taken in.
+pub fn event_of(store: &dyn Store, letter: Letter) -> Result<Event, Untaken> {
+    let unreadable = |why: String| Untaken::Unreadable(format!("the letter `{}` cannot be read: {why}", letter.id));
     let input = Input::decode(&letter.body).map_err(|error| unreadable(error.to_string()))?;
     let Input::Start(start) = input else {
         let queued = Queued { input, letter: Some(letter.id), ticket: None };
         return Ok(Event::Take(letter.execution, queued));
     };
-    let bytes = store.plan(start.plan_hash).map_err(|error| unreadable(error.to_string()))?;
+    let bytes = store.plan(start.plan_hash).map_err(|error| match LoadError::from(error) {
+        LoadError::Store(_) => Untaken::Unavailable,
+        LoadError::Broken(why) => unreadable(why),
+    })?;
     let bytes = bytes.ok_or_else(|| unreadable("its plan is not stored".into()))?;
     let plan = Arc::new(Plan::decode(&bytes).map_err(|error| unreadable(error.to_string()))?);
     let row = row(letter.execution, &start, &plan, letter.posted_at);
-    let stored_plan = StoredPlan { hash: start.plan_hash, bytes };
+    let stored_plans = vec![StoredPlan { hash: start.plan_hash, bytes }];
     let (execution, letter) = (letter.execution, Some(letter.id));
-    Ok(Event::Submit(Box::new(Submission { execution, plan, stored_plan, start, row, letter, ticket: None })))
+    Ok(Event::Submit(Box::new(Submission { execution, plan, stored_plans, start, row, letter, ticket: None })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainspring_kernel::{instance::Instance, plan::Decision, value::Value};
+
+    fn decide(step: u32, rounds: &[u32], gate: u32, decision: Decision, by: &str, reason: &str) -> String {
+        let instance = Instance { step, rounds: rounds.to_vec() };
+        identity(&Input::Decide { instance, gate, decision, by: by.into(), reason: reason.into() })
+    }
+
+    #[test]
+    fn whatever_decides_is_in_the_identity() {
+        let first = decide(1, &[], 1, Decision::Approve, "ada", "why");
+        assert_eq!(decide(1, &[], 1, Decision::Approve, "ada", "why else"), first);
+        for other in [
+            decide(2, &[], 1, Decision::Approve, "ada", "why"),
+            decide(1, &[1], 1, Decision::Approve, "ada", "why"),
+            decide(1, &[], 2, Decision::Approve, "ada", "why"),
+            decide(1, &[], 1, Decision::Deny, "ada", "why"),
+            decide(1, &[], 1, Decision::Approve, "bob", "why"),
+        ] {
+            assert_ne!(other, first);
+        }
+        let signal =
+            |id: &str, name: &str| identity(&Input::Signal { id: id.into(), name: name.into(), payload: Value::Null });
+        assert_eq!(signal("a", "go"), signal("a", "stop"), "the second of one identity is no message");
+        assert_ne!(signal("a", "go"), signal("b", "go"));
+    }
 }

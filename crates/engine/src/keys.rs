@@ -12,6 +12,20 @@ use mainspring_kernel::hash::{hex, unhex};
 
 use crate::EngineError;
 
+/// Reads the key of a file, and makes nothing: a new key would open none of the journals that are sealed with the one
+/// that is missing.
+pub fn load(path: &Path) -> Result<[u8; 32], EngineError> {
+    let failed = |why: String| EngineError::Key { path: path.to_owned(), why };
+    match fs::read_to_string(path) {
+        Ok(text) => read(path, &text),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(failed(
+            "it is not there, and the journals are sealed with it: put it back, or name its file with MAINSPRING_KEY_FILE"
+                .into(),
+        )),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
 /// Reads the key of a file, or makes both.
 pub fn load_or_create(path: &Path) -> Result<[u8; 32], EngineError> {
     let failed = |why: String| EngineError::Key { path: path.to_owned(), why };
@@ -84,7 +98,10 @@ mod tests {
     fn made_once_and_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config/key");
+        assert!(load(&path).unwrap_err().to_string().contains("is not there"));
+        assert!(!path.exists() && !path.parent().unwrap().exists());
         let key = load_or_create(&path).unwrap();
+        assert_eq!(load(&path).unwrap(), key);
         assert_eq!(load_or_create(&path).unwrap(), key);
         assert_ne!(load_or_create(&folder.path().join("other")).unwrap(), key);
         assert_eq!(fs::read_dir(folder.path().join("config")).unwrap().count(), 1);

@@ -1,10 +1,11 @@
 //! Who keeps the promise: turns, timers, recovery, on one node.
 //!
 //! [`shard`] is a synchronous machine without I/O; everything else here is the thin rim that carries its events and
-//! outputs: the store, the executors, the clock.
+//! outputs: the store, the executors, the sandbox, the clock.
 
 pub mod engine;
 mod error;
+pub mod evaluator;
 pub mod home;
 pub mod inbox;
 pub mod keys;

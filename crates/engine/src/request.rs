@@ -1,13 +1,16 @@
 //! What is asked for when an execution is started, and how it becomes a submission.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use mainspring_kernel::{
     hash::Hash,
-    input::{Policy, Start},
+    input::{Lineage, Pinned, Policy, Start},
     key::ExecutionKey,
-    limits::{EXECUTION_STEPS_DEFAULT, PARALLEL_DEFAULT},
-    plan::{Constraints, Plan},
+    limits::{EXECUTION_STEPS_DEFAULT, LINEAGE_WORKFLOWS_MAX, PARALLEL_DEFAULT},
+    plan::{Constraints, Plan, Work},
     value::{Map, Value},
 };
 use mainspring_store::{ExecutionRow, StoredPlan};
@@ -22,6 +25,8 @@ pub struct Request {
     pub plan: Arc<Plan>,
     /// The plan as it is stored: made once, however often the request is.
     pub stored_plan: StoredPlan,
+    /// The workflows that it, and whatever it starts, may start, by name.
+    pub workflows: BTreeMap<String, Arc<Plan>>,
     /// Its name outside; its key's own form if none is given.
     pub execution_id: Option<String>,
     /// `@input`.
@@ -51,6 +56,36 @@ pub fn policy(bounds: &Constraints, plan: &Constraints) -> Policy {
     }
 }
 
+/// The workflows that a plan may start.
+pub fn starts(plan: &Plan) -> BTreeSet<&str> {
+    let named = plan.steps.iter().filter_map(|step| match &step.work {
+        Work::Subworkflow { workflow, .. } => Some(workflow.as_str()),
+        _ => None,
+    });
+    named.collect()
+}
+
+/// Every workflow that a plan, and whatever it starts, may start. `find` gives the plan of a name; an error is its own.
+pub fn family<E: From<String>>(
+    plan: &Plan,
+    mut find: impl FnMut(&str) -> Result<Arc<Plan>, E>,
+) -> Result<BTreeMap<String, Arc<Plan>>, E> {
+    let mut found: BTreeMap<String, Arc<Plan>> = BTreeMap::new();
+    let mut names: Vec<String> = starts(plan).into_iter().map(String::from).collect();
+    while let Some(name) = names.pop() {
+        if found.contains_key(&name) {
+            continue;
+        }
+        if found.len() >= LINEAGE_WORKFLOWS_MAX {
+            return Err(format!("more than {LINEAGE_WORKFLOWS_MAX} workflows would start each other").into());
+        }
+        let child = find(&name)?;
+        names.extend(starts(&child).into_iter().map(String::from));
+        found.insert(name, child);
+    }
+    Ok(found)
+}
+
 /// A plan and its stored form.
 pub fn stored_plan(plan: &Plan) -> StoredPlan {
     let bytes: Arc<[u8]> = plan.encode().into();
@@ -63,6 +98,7 @@ impl Request {
         Self {
             stored_plan: stored_plan(&plan),
             plan,
+            workflows: BTreeMap::new(),
             execution_id: None,
             input: Value::Null,
             variables: Map::new(),
@@ -75,6 +111,12 @@ impl Request {
         }
     }
 
+    /// Every plan that it and what it starts run, as they are stored.
+    pub fn stored_plans(&self) -> Vec<StoredPlan> {
+        let others = self.workflows.values().map(|plan| stored_plan(plan));
+        [self.stored_plan.clone()].into_iter().chain(others).collect()
+    }
+
     /// What the execution begins with.
     pub fn start(self, key: ExecutionKey) -> Start {
         let plan_hash = self.stored_plan.hash;
@@ -82,7 +124,15 @@ impl Request {
         if let (Value::Map(trigger), Some(key)) = (&mut trigger, self.idempotency_key) {
             trigger.insert("idempotencyKey".into(), key.into());
         }
+        let pinned = self.workflows.iter().map(|(name, plan)| Pinned {
+            name: name.clone(),
+            workflow_hash: plan.workflow_hash,
+            plan_hash: stored_plan(plan).hash,
+        });
+        let workflows: Vec<_> = pinned.collect();
+        let lineage = (!workflows.is_empty()).then_some(Lineage { parent: None, depth: 0, workflows });
         Start {
+            lineage,
             execution_id: self.execution_id.unwrap_or_else(|| key.to_string()),
             workflow_hash: self.plan.workflow_hash,
             plan_hash,

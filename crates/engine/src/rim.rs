@@ -24,8 +24,9 @@ use tokio::{
 
 use crate::{
     engine::now_ms,
+    evaluator::{Evaluator, Suspended},
     home::{Held, Home},
-    inbox,
+    inbox::{self, Untaken},
     load::Loader,
     request::PARTITION,
     shard::{Event, Fate, Moment, Output, Queued, Reply, Shard, Ticket},
@@ -116,6 +117,7 @@ pub(crate) struct Rim {
     store: Arc<dyn Store>,
     loader: Arc<Loader>,
     executors: Executors,
+    evaluator: Arc<dyn Evaluator>,
     home: Option<(Home, Held)>,
     reach: Reach,
     commands: mpsc::UnboundedSender<Command>,
@@ -136,18 +138,19 @@ impl Rim {
         shard: Shard,
         store: Arc<dyn Store>,
         loader: Arc<Loader>,
-        executors: Executors,
+        workers: (Executors, Arc<dyn Evaluator>),
         ground: (Option<(Home, Held)>, Reach),
         commands: mpsc::UnboundedSender<Command>,
         why_stopped: Arc<Mutex<Option<String>>>,
     ) -> Self {
-        let (home, reach) = ground;
+        let ((home, reach), (executors, evaluator)) = (ground, workers);
         let commits = committer(store.clone(), commands.clone());
         Self {
             shard,
             store,
             loader,
             executors,
+            evaluator,
             home,
             reach,
             commands,
@@ -206,12 +209,7 @@ impl Rim {
                 self.reach.extend(event.execution());
                 self.shard.handle(now_ms(), event);
             }
-            Command::Attend(execution) => {
-                self.reach.extend(execution);
-                self.letters_seen = 0;
-                self.look_for_letters();
-                self.shard.handle(now_ms(), Event::Due(vec![Due { execution, wake_at: 0 }]));
-            }
+            Command::Attend(execution) => self.attend(execution),
             Command::Watch(execution, sender) => self.watchers.entry(execution).or_default().push(sender),
             Command::Ended(execution, instance, attempt, outcome) => self.ended(execution, instance, attempt, outcome),
             Command::Letters(letters) => self.take_letters(letters),
@@ -225,6 +223,13 @@ impl Rim {
                 self.running.values().for_each(Stopper::stop);
             }
         }
+    }
+
+    fn attend(&mut self, execution: ExecutionKey) {
+        self.reach.extend(execution);
+        self.letters_seen = 0;
+        self.look_for_letters();
+        self.shard.handle(now_ms(), Event::Due(vec![Due { execution, wake_at: 0 }]));
     }
 
     /// A stop that nobody decided on is no receipt: the attempt stays open, and is interrupted when the work goes on.
@@ -261,6 +266,18 @@ impl Rim {
                 }
                 Output::Reply(ticket, reply) => {
                     self.waiting.remove(&ticket).map(|sender| sender.send(reply));
+                }
+                Output::Evaluate { execution, evaluation, suspended } => {
+                    self.evaluate(execution, evaluation, *suspended)
+                }
+                Output::LettersPosted => self.look_for_letters(),
+                Output::LettersWait => {
+                    self.letters_seen = 0;
+                    self.look_for_letters();
+                }
+                Output::Attend(execution) => {
+                    // After what is being carried out: it may give outputs of its own.
+                    let _ = self.commands.send(Command::Attend(execution));
                 }
                 Output::Tell(moment) => self.tell(&moment),
                 Output::Quarantine(execution, why) => {
@@ -337,6 +354,15 @@ impl Rim {
         });
     }
 
+    /// Strangers' code runs on a thread of its own, and the shard goes on with its other executions.
+    fn evaluate(&self, execution: ExecutionKey, evaluation: u64, suspended: Suspended) {
+        let (evaluator, commands) = (self.evaluator.clone(), self.commands.clone());
+        tokio::task::spawn_blocking(move || {
+            let finished = Box::new(suspended.finish(&*evaluator));
+            let _ = commands.send(Command::Event(Event::Evaluated { execution, evaluation, finished }));
+        });
+    }
+
     fn adopt(&self, execution: ExecutionKey, instance: Instance, attempt: Attempt) {
         if self.draining {
             return;
@@ -355,8 +381,15 @@ impl Rim {
     fn look_for_timers(&self) {
         let (store, commands) = (self.store.clone(), self.commands.clone());
         tokio::task::spawn_blocking(move || {
-            if let Ok(due) = store.due(PARTITION, now_ms() + WINDOW_MS, ROWS_AT_A_TIME) {
-                let _ = commands.send(Command::Due(due));
+            // To the end, in pages: what is out of reach may fill one, or many.
+            let (until, mut after) = (now_ms() + WINDOW_MS, None);
+            while let Ok(due) = store.due(PARTITION, until, after, ROWS_AT_A_TIME)
+                && let Some(last) = due.last()
+            {
+                after = Some(*last);
+                if commands.send(Command::Due(due)).is_err() {
+                    return;
+                }
             }
         });
     }
@@ -376,19 +409,26 @@ impl Rim {
         if self.draining {
             return;
         }
+        let mut waiting = BTreeSet::new();
+        let mut seen = self.letters_seen;
         for arrived in letters {
-            let execution = arrived.letter.execution;
-            let is_new = arrived.number > self.letters_seen;
-            self.letters_seen = self.letters_seen.max(arrived.number);
-            if !is_new {
+            let (number, execution) = (arrived.number, arrived.letter.execution);
+            // What follows a letter that waits has to wait as well, or an execution had its inputs out of order.
+            if number <= self.letters_seen || waiting.contains(&execution) {
                 continue;
             }
             self.reach.extend(execution);
             match inbox::event_of(&*self.store, arrived.letter) {
                 Ok(event) => self.shard.handle(now_ms(), event),
-                Err(why) => drop(self.store.quarantine(execution, &why)),
+                Err(Untaken::Unreadable(why)) if self.store.quarantine(execution, &why).is_ok() => {}
+                Err(_) => drop(waiting.insert(execution)),
+            }
+            // Letters behind one that waits come again with it: the second of the same changes nothing.
+            if waiting.is_empty() {
+                seen = number;
             }
         }
+        self.letters_seen = self.letters_seen.max(seen);
     }
 
     /// Bound where the folder's path is short enough for a socket; without it letters are found by looking.

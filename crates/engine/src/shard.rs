@@ -13,18 +13,25 @@ use std::{
 };
 
 use mainspring_kernel::{
-    decide::{Action, decide},
+    decide::{Action, Decided, Letter, Paused, Turn, child_key, decide},
     effect::Outcome,
     frame::Frame,
     hash::Hash,
     input::{Input, Timer},
     instance::Instance,
     key::ExecutionKey,
+    plan::Work,
+    state::State,
     value::Value,
 };
 use mainspring_store::{Fence, StoredPlan};
 
-use crate::{load::Journal, rim::Pending, shard::cell::Cell};
+use crate::{
+    evaluator::Suspended,
+    load::Journal,
+    rim::Pending,
+    shard::cell::{Cell, Evaluating, Summary},
+};
 
 pub use words::{Event, Fate, LoadAnswer, Moment, Output, Queued, Reply, ShardError, Submission, Taken, Ticket};
 
@@ -52,6 +59,7 @@ pub struct Shard {
     plans_stored: BTreeSet<Hash>,
     flight: Option<flight::Flight>,
     flights: u64,
+    evaluations: u64,
     outputs: VecDeque<Output>,
 }
 
@@ -88,6 +96,7 @@ impl Shard {
             plans_stored: BTreeSet::new(),
             flight: None,
             flights: 0,
+            evaluations: 0,
             outputs: VecDeque::new(),
         }
     }
@@ -101,6 +110,9 @@ impl Shard {
             Event::Committed { flight, answer } => self.committed(flight, answer),
             Event::Adopted { execution, instance, attempt, fate } => {
                 self.adopted(now, execution, instance, attempt, fate);
+            }
+            Event::Evaluated { execution, evaluation, finished } => {
+                self.evaluated(now, execution, evaluation, *finished);
             }
             Event::Due(due) => self.due(due),
             Event::Wake => {}
@@ -130,14 +142,15 @@ impl Shard {
     }
 
     fn submit(&mut self, now: u64, submission: Submission) {
-        let Submission { execution, plan, stored_plan, start, row, ticket, letter } = submission;
+        let Submission { execution, plan, stored_plans, start, row, ticket, letter } = submission;
         if self.cells.contains_key(&execution) {
             // The same execution again: the kernel takes a second start for what it is.
             let queued = Queued { input: Input::Start(start), letter, ticket };
             return self.take(now, execution, queued);
         }
-        let stored_plan = Some(stored_plan).filter(|plan: &StoredPlan| !self.plans_stored.contains(&plan.hash));
-        self.cells.insert(execution, Cell::fresh(execution, plan, stored_plan, row));
+        let is_new = |plan: &StoredPlan| !self.plans_stored.contains(&plan.hash);
+        let plans = stored_plans.into_iter().filter(is_new).collect();
+        self.cells.insert(execution, Cell::fresh(execution, plan, plans, row));
         self.turn(now, execution, Queued { input: Input::Start(start), letter, ticket });
     }
 
@@ -145,6 +158,7 @@ impl Shard {
         match self.cells.get_mut(&execution) {
             Some(Cell::Live(_)) => self.turn(now, execution, queued),
             Some(Cell::Loading(waiting)) => waiting.push(queued),
+            Some(Cell::Evaluating(out)) => out.waiting.push(queued),
             None => {
                 let mut waiting = self.kept.remove(&execution).unwrap_or_default();
                 waiting.push(queued);
@@ -155,12 +169,68 @@ impl Shard {
 
     /// One input, one turn, at most one frame.
     fn turn(&mut self, now: u64, execution: ExecutionKey, queued: Queued) {
-        let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { return };
-        let before = live.state.next_timer().map(|(at, _)| *at);
-        let turn = match decide(&mut live.state, &queued.input, now) {
-            Ok(turn) => turn,
-            Err(illegal) => return self.quarantine(execution, illegal.message),
+        let Some(cell) = self.cells.get_mut(&execution) else { return };
+        let live = match cell {
+            Cell::Live(live) => live,
+            Cell::Loading(waiting) => return waiting.push(queued),
+            Cell::Evaluating(out) => return out.waiting.push(queued),
         };
+        let before = live.state.next_timer().map(|(at, _)| *at);
+        match decide(&mut live.state, &queued.input, now) {
+            Err(illegal) => self.quarantine(execution, illegal.message),
+            Ok(Decided::Turn(turn)) => self.finish(now, execution, queued, turn, before),
+            Ok(Decided::Paused(paused)) => self.suspend(execution, queued, paused, before),
+        }
+    }
+
+    /// A turn waits for evaluations: it goes out with the state, and whatever comes meanwhile waits for it.
+    fn suspend(&mut self, execution: ExecutionKey, queued: Queued, paused: Paused, before: Option<u64>) {
+        let Some(Cell::Live(mut live)) = self.cells.remove(&execution) else { return };
+        before.map(|at| self.timers.remove(&(at, execution)));
+        self.evaluations += 1;
+        let number = self.evaluations;
+        let nothing = State::new(execution, live.state.plan.clone());
+        let state = std::mem::replace(&mut live.state, nothing);
+        let (waiting, adopted) = (Vec::new(), Vec::new());
+        let out = Evaluating { number, live: *live, queued, waiting, adopted };
+        self.cells.insert(execution, Cell::Evaluating(Box::new(out)));
+        let suspended = Box::new(Suspended { state, paused });
+        self.outputs.push_back(Output::Evaluate { execution, evaluation: number, suspended });
+    }
+
+    /// A turn comes back from its evaluations. One that nobody waits for any more is decided again from what is stored.
+    fn evaluated(
+        &mut self,
+        now: u64,
+        execution: ExecutionKey,
+        number: u64,
+        (state, turn): (State, Result<Turn, String>),
+    ) {
+        if !matches!(self.cells.get(&execution), Some(Cell::Evaluating(out)) if out.number == number) {
+            return;
+        }
+        let Some(Cell::Evaluating(out)) = self.cells.remove(&execution) else { return };
+        let Evaluating { mut live, queued, waiting, adopted, .. } = *out;
+        live.state = state;
+        self.cells.insert(execution, Cell::Live(Box::new(live)));
+        match turn {
+            Ok(turn) => self.finish(now, execution, queued, turn, None),
+            Err(why) => {
+                self.refuse(waiting, ShardError::Quarantined(why.clone()));
+                return self.quarantine(execution, why);
+            }
+        }
+        for (instance, attempt, fate) in adopted {
+            self.adopted(now, execution, instance, attempt, fate);
+        }
+        for queued in waiting {
+            self.take(now, execution, queued);
+        }
+    }
+
+    /// All of a turn is decided: it becomes a frame.
+    fn finish(&mut self, now: u64, execution: ExecutionKey, queued: Queued, turn: Turn, before: Option<u64>) {
+        let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { return };
         if let Input::Receipt { instance, attempt, .. } = &queued.input {
             self.performing.remove(&(execution, instance.clone(), *attempt));
         }
@@ -171,11 +241,15 @@ impl Shard {
         } else {
             let sequence = live.next_sequence;
             let now = live.state.now;
-            let frame = Frame { sequence, before: live.head, now, input: queued.input.clone(), records: turn.records };
+            let Turn { results, records, actions, letters } = turn;
+            let frame = Frame { sequence, before: live.head, now, input: queued.input.clone(), results, records };
             let salting = self.keys.salting;
             let (stored, hash) = frame.store(&|place| salt(&salting, execution, sequence, place));
             (live.head, live.next_sequence) = (hash, sequence + 1);
-            live.draft.take(stored, frame, queued, turn.actions, &live.state);
+            live.summary = Summary::of(&live.state);
+            let partition = self.fence.partition;
+            live.draft.letters.extend(letters.into_iter().map(|letter| posted(letter, partition, now)));
+            live.draft.take(stored, frame, queued, actions, &live.state, live.summary.status);
         }
         self.dirty.insert(execution);
         self.reschedule(execution, before, after);
@@ -203,7 +277,7 @@ impl Shard {
                     }
                     _ => drop(self.timers.remove(&(at, execution))),
                 },
-                Some(Cell::Loading(_)) => drop(self.timers.remove(&(at, execution))),
+                Some(Cell::Loading(_) | Cell::Evaluating(_)) => drop(self.timers.remove(&(at, execution))),
                 None => {
                     self.timers.remove(&(at, execution));
                     let kept = self.kept.remove(&execution).unwrap_or_default();
@@ -264,6 +338,9 @@ impl Shard {
                 // letter still waits.
                 let is_start = |queued: &Queued| matches!(queued.input, Input::Start(_));
                 let (starts, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_start);
+                if starts.iter().any(|start| start.letter.is_some()) {
+                    self.outputs.push_back(Output::LettersWait);
+                }
                 self.bury(execution, &others);
                 self.refuse(others, ShardError::NoSuchExecution);
                 let why =
@@ -291,6 +368,10 @@ impl Shard {
     fn go_on(&mut self, now: u64, execution: ExecutionKey) {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
         for instance in &live.state.open_attempts {
+            if let Some(child) = child_of(&live.state, instance) {
+                self.outputs.push_back(Output::Attend(child));
+                continue;
+            }
             let Some(attempt) = mainspring_kernel::decide::open_attempt(&live.state, instance) else { continue };
             let is_stopping = live.state.steps.get(instance).is_some_and(|step| step.stopping.is_some());
             let number = attempt.number;
@@ -315,6 +396,9 @@ impl Shard {
     fn adopted(&mut self, now: u64, execution: ExecutionKey, instance: Instance, number: u32, fate: Fate) {
         let name = (execution, instance.clone(), number);
         self.adopting.remove(&name);
+        if let Some(Cell::Evaluating(out)) = self.cells.get_mut(&execution) {
+            return out.adopted.push((instance, number, fate));
+        }
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
         // Its time may have come meanwhile, and was not counted.
         self.timers.extend(live.state.next_timer().map(|(at, _)| (*at, execution)));
@@ -360,8 +444,8 @@ impl Shard {
     fn quarantine(&mut self, execution: ExecutionKey, reason: String) {
         self.timers.retain(|(_, timed)| *timed != execution);
         self.dirty.remove(&execution);
-        if let Some(Cell::Live(live)) = self.cells.remove(&execution) {
-            self.refuse(live.draft.into_queued(), ShardError::Quarantined(reason.clone()));
+        if let Some(cell) = self.cells.remove(&execution) {
+            self.refuse(cell.into_queued(), ShardError::Quarantined(reason.clone()));
         }
         self.outputs.push_back(Output::Quarantine(execution, reason));
     }
@@ -378,6 +462,18 @@ impl Shard {
         let tickets = queued.into_iter().filter_map(|queued| queued.ticket);
         self.outputs.extend(tickets.map(|ticket| Output::Reply(ticket, Err(error.clone()))));
     }
+}
+
+/// The execution that an attempt of a step waits for.
+fn child_of(state: &State, instance: &Instance) -> Option<ExecutionKey> {
+    let is_child = matches!(state.plan.step(instance.step).work, Work::Subworkflow { .. });
+    let attempt = state.steps.get(instance)?.attempt;
+    is_child.then(|| child_key(state, instance, attempt))
+}
+
+fn posted(letter: Letter, partition: u32, now: u64) -> mainspring_store::Letter {
+    let Letter { to, id, input } = letter;
+    mainspring_store::Letter { execution: to, partition, id, body: input.encode(), posted_at: now }
 }
 
 /// The salt of a payload: nobody without the process's key can make it, and the process forgets its key.

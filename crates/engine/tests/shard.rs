@@ -9,7 +9,7 @@ use mainspring_engine::{
 };
 use mainspring_kernel::{
     apply::apply,
-    decide::decide,
+    decide::decide_with,
     definition::{Syntax, compile, read},
     effect::Outcome,
     input::Input,
@@ -63,11 +63,11 @@ impl Bench {
     fn submit(&mut self, plan: &Arc<Plan>) {
         let mut request = Request::new(plan.clone(), "me");
         (request.bounds.max_steps, request.bounds.max_parallel) = (Some(100_000), Some(10_000));
-        let stored_plan = request.stored_plan.clone();
+        let stored_plans = request.stored_plans();
         let start = request.start(self.key);
         let row = row(self.key, &start, plan, self.now);
         let (execution, plan, start, ticket) = (self.key, plan.clone(), Box::new(start), Some(Ticket(1)));
-        let submission = Submission { execution, plan, stored_plan, start, row, letter: None, ticket };
+        let submission = Submission { execution, plan, stored_plans, start, row, letter: None, ticket };
         self.handle(Event::Submit(Box::new(submission)));
     }
 
@@ -119,7 +119,7 @@ impl Bench {
     }
 
     fn look(&mut self) {
-        let due = self.store.due(PARTITION, self.now, 100).unwrap();
+        let due = self.store.due(PARTITION, self.now, None, 100).unwrap();
         self.handle(Event::Due(due));
     }
 
@@ -261,7 +261,7 @@ fn a_stored_branch_that_the_step_does_not_have_is_illegal() {
     let key = ExecutionKey([3; 16]);
     let mut state = State::new(key, plan.clone());
     let start = Request::new(plan, "me").start(key);
-    let turn = decide(&mut state.clone(), &Input::Start(Box::new(start)), START).unwrap();
+    let turn = decide_with(&mut state.clone(), &Input::Start(Box::new(start)), START, |_| Vec::new()).unwrap();
     for record in turn.records.iter().take(2) {
         apply(&mut state, record, START).unwrap();
     }

@@ -70,7 +70,7 @@ fn illegal(state: &State, record: &Record, why: &str) -> Illegal {
     let subject =
         record.instance().map_or_else(String::new, |instance| match state.plan.steps.get(instance.step as usize) {
             Some(step) => format!(" of step `{}`", step.id),
-            None => format!(" of step number {}, which the plan does not have", instance.step),
+            None => format!(" of step number {}, which the plan does not have,", instance.step),
         });
     let name = format!("{record:?}");
     let name = name.split([' ', '{']).next().unwrap_or_default();

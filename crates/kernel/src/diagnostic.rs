@@ -226,11 +226,16 @@ impl Excerpt {
             _ => (letters.as_slice(), false),
         };
         let (before, after) = (if start > 0 { "…" } else { "" }, if is_cut { "…" } else { "" });
+        let mut indent = " ".repeat(before.chars().count());
+        for letter in shown.iter().take(caret - start) {
+            match letter {
+                // A tab is as wide as the reader's terminal makes it, so the same tab stands under it.
+                '\t' => indent.push('\t'),
+                letter => indent.push_str(&" ".repeat(visible(*letter).chars().count())),
+            }
+        }
+        indent.push_str(&" ".repeat((caret - start).saturating_sub(shown.len())));
         let shown: String = shown.iter().copied().map(visible).collect();
-        // A tab is as wide as the reader's terminal makes it, so the same tab stands under it.
-        let mut indent: String = shown.chars().map(|letter| if letter == '\t' { '\t' } else { ' ' }).collect();
-        indent.truncate((caret - start).min(indent.len()));
-        indent.extend(core::iter::repeat_n(' ', (caret - start).saturating_sub(indent.len()) + before.chars().count()));
         Some(Self { line: format!("{before}{shown}{after}"), indent })
     }
 }
@@ -249,8 +254,27 @@ fn plain(text: &str) -> String {
     text.chars().map(visible).collect()
 }
 
-fn visible(letter: char) -> char {
-    if letter.is_control() && letter != '\t' { '\u{fffd}' } else { letter }
+fn visible(letter: char) -> String {
+    if is_obeyed(letter) && letter != '\t' { letter.escape_unicode().to_string() } else { letter.to_string() }
+}
+
+/// Invisible characters that reorder or hide the text around them or end its line, by their first and last.
+const INVISIBLE: [(char, char); 9] = [
+    ('\u{ad}', '\u{ad}'),
+    ('\u{61c}', '\u{61c}'),
+    ('\u{180e}', '\u{180e}'),
+    ('\u{200b}', '\u{200f}'),
+    ('\u{2028}', '\u{202e}'),
+    ('\u{2060}', '\u{206f}'),
+    ('\u{feff}', '\u{feff}'),
+    ('\u{fff9}', '\u{fffb}'),
+    ('\u{e0000}', '\u{e007f}'),
+];
+
+/// Whether a terminal obeys a character instead of showing it. The one list for everything that people read.
+pub fn is_obeyed(letter: char) -> bool {
+    letter.is_control()
+        || !letter.is_ascii() && INVISIBLE.iter().any(|(first, last)| (*first..=*last).contains(&letter))
 }
 
 #[cfg(test)]
@@ -278,7 +302,9 @@ mod tests {
     fn the_line_and_the_caret() {
         check("a\nb: tol\n", 2, 4, "2 | b: tol\n  |    ^");
         check("\tb: tol\r\n", 1, 5, "1 | \tb: tol\n  | \t   ^");
-        check("a\u{1b}[31m: x", 1, 1, "1 | a\u{fffd}[31m: x\n  | ^");
+        check("a\u{1b}[31m: x", 1, 1, "1 | a\\u{1b}[31m: x\n  | ^");
+        check("a\u{202e}b\u{2028}: x", 1, 6, "1 | a\\u{202e}b\\u{2028}: x\n  |                    ^");
+        check("\u{200b}\tx", 1, 3, "1 | \\u{200b}\tx\n  |         \t^");
         check("a", 1, 3, "1 | a\n  |   ^");
         check("a", 7, 1, "");
         check("", 1, 1, "");

@@ -120,7 +120,10 @@ fn the_schema_refuses_every_unknown_key_and_nothing_that_compiles() {
     let all = validator(&Notation::ALL);
     let each = Notation::ALL.map(validator_of);
     let (mut unknown, mut compiled, mut seen) = (0, 0, BTreeSet::new());
-    for (name, definition) in corpus::accepted() {
+    // Of the many cases that are alike every fourth: this test runs with the others.
+    let is_taken = |at: usize, name: &str| at.is_multiple_of(4) || name.ends_with(".yaml");
+    let definitions = corpus::accepted().into_iter().enumerate();
+    for (name, definition) in definitions.filter(|(at, (name, _))| is_taken(*at, name)).map(|(_, named)| named) {
         for changed in mutations(&definition).into_iter().filter(|changed| seen.insert(json::compact(changed))) {
             let (is_unknown, is_accepted) = match compile(&Document::placeless(changed.clone())) {
                 Ok(_) => (false, true),

@@ -3,6 +3,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint, error::ErrorKind};
+use mainspring_kernel::diagnostic::is_obeyed;
 
 use crate::{
     commands,
@@ -70,10 +71,11 @@ enum Command {
 
 /// Runs the command line.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
-    let matches = CommandLine::command().try_get_matches_from(arguments);
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let matches = CommandLine::command().try_get_matches_from(&arguments);
     let line = match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(line) => line,
-        Err(error) => return refused_arguments(&error),
+        Err(error) => return refused_arguments(&error, &arguments),
     };
     let terminal = Terminal::of_process();
     match obey(line.command, &line.global, &terminal) {
@@ -110,20 +112,38 @@ fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, 
     }
 }
 
-fn refused_arguments(error: &clap::Error) -> Exit {
-    let _ = error.print();
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Fine,
-        ErrorKind::MissingRequiredArgument => Exit::Contract,
-        _ => Exit::BadInput,
+fn refused_arguments(error: &clap::Error, arguments: &[OsString]) -> Exit {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        let _ = error.print();
+        return Exit::Fine;
     }
+    let refusal = Refusal::arguments(error);
+    if asks_for_json(arguments) {
+        answer(&refusal);
+    }
+    // What clap prints has colours, and the arguments as they are: a file's name that a shell has put there, too.
+    if arguments.iter().any(|argument| argument.to_string_lossy().contains(is_obeyed)) {
+        Terminal::of_process().error(&refusal.failure.message);
+    } else {
+        let _ = error.print();
+    }
+    refusal.exit
+}
+
+/// Whether a command line that could not be read has the flag. What stands behind `--` is no flag.
+fn asks_for_json(arguments: &[OsString]) -> bool {
+    arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
 }
 
 fn tell(refusal: &Refusal, global: &Global, terminal: &Terminal) {
     if global.json {
-        say!("{}", mainspring_kernel::json::compact(&crate::envelope::of_refusal(None, &refusal.failure)));
+        answer(refusal);
     }
     terminal.error(&refusal.failure.message);
+}
+
+fn answer(refusal: &Refusal) {
+    say!("{}", mainspring_kernel::json::compact(&crate::envelope::of_refusal(None, &refusal.failure)));
 }
 
 #[cfg(test)]

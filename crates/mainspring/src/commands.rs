@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod cancel;
 pub(crate) mod decide;
 pub(crate) mod follow;
+pub(crate) mod hand_over;
 pub(crate) mod list;
 pub(crate) mod plan;
 pub(crate) mod resume;

@@ -7,7 +7,6 @@
 //! |---|---|
 //! | `words` | conditions, durations and templates in readable words |
 //! | `remark` | what is worth saying of a step: only what differs from the defaults |
-//! | `text` | one line of a terminal: escaping, columns, cutting |
 //! | `line` | text with tones, and how it becomes colours |
 //! | `glyphs` | the characters of a drawing, in Unicode and in ASCII |
 //! | `caption` | all the text that stands at one step |
@@ -25,7 +24,6 @@ mod line;
 mod mermaid;
 mod remark;
 mod terminal;
-mod text;
 mod words;
 
 pub use dot::dot;

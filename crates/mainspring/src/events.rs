@@ -46,7 +46,7 @@ impl<'a> Events<'a> {
         }
         let kind = match record {
             Record::Started { .. } => "execution.started",
-            Record::StepStarted { instance, .. } if !self.plan.step(instance.step).work.is_effect() => "step.started",
+            Record::StepStarted { instance, .. } if !self.plan.step(instance.step).work.goes_out() => "step.started",
             Record::AttemptStarted { .. } => "step.started",
             Record::AttemptFailed { fault, retry_at, .. } => {
                 more.insert("error".into(), fault.failure().to_value());

@@ -51,9 +51,25 @@ impl Refusal {
         Self { exit: Exit::Contract, failure: Failure::new(Class::Policy, code, message) }
     }
 
+    /// A command line that cannot be read: a flag that is missing breaks the contract; one that is wrong is bad input.
+    pub fn arguments(error: &clap::Error) -> Self {
+        let message = error.render().to_string().trim().trim_start_matches("error: ").to_string();
+        match error.kind() {
+            clap::error::ErrorKind::MissingRequiredArgument => Self::contract("missing_flag", message),
+            _ => Self::bad_input("bad_arguments", message),
+        }
+    }
+
     /// A fault of ours, or of the machine.
     pub fn internal(code: &str, message: impl Into<String>) -> Self {
         Self { exit: Exit::Failed, failure: Failure::new(Class::Internal, code, message) }
+    }
+}
+
+/// Workflows that cannot be started together.
+impl From<String> for Refusal {
+    fn from(message: String) -> Self {
+        Self::bad_input("workflows", message)
     }
 }
 

@@ -6,7 +6,7 @@ use mainspring_engine::{Engine, EngineError, Options, Reach, home::Home, keys, l
 use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{ExecutionRow, Filter, Store, sqlite::SqliteStore};
 
-use crate::{cli::Global, exit::Refusal, place, runner};
+use crate::{cli::Global, evaluating::evaluator, exit::Refusal, place, runner};
 
 /// Rows that a name is looked for in.
 const ROWS_SEARCHED: usize = 10_000;
@@ -33,27 +33,27 @@ pub(crate) struct Looked {
 pub(crate) fn look(global: &Global) -> Result<Looked, Refusal> {
     let home = global.home()?;
     if !home.journal().exists() {
-        let message =
-            format!("there are no executions in {}; `mainspring run FILE` makes one", home.folder().display());
-        return Err(Refusal::bad_input("no_executions", message));
+        return Err(no_executions(&home));
     }
-    let key = key(&home)?;
+    let key = keys::load(&place::key_file(&[home.folder()]))?;
     home.check_key(&key)?;
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open_read_only(&home.journal()).map_err(EngineError::from)?);
     let loader = Loader::new(store.clone(), key);
     Ok(Looked { home, store, loader, key })
 }
 
+/// The answer of what looks at executions where there are none.
+pub(crate) fn no_executions(home: &Home) -> Refusal {
+    let message = format!("there are no executions in {}; `mainspring run FILE` makes one", home.folder().display());
+    Refusal::bad_input("no_executions", message)
+}
+
 /// Holds the folder and runs an engine on it.
 pub(crate) async fn engine(global: &Global, reach: Reach) -> Result<Engine, Refusal> {
     let home = global.home()?;
-    let key = key(&home)?;
-    let opened = Engine::open(Options { home, key, reach }, runner::executors).await;
+    let key = home.key(&place::key_file(&[home.folder()]))?;
+    let opened = Engine::open(Options { home, key, reach, evaluator: evaluator() }, runner::executors).await;
     Ok(opened?)
-}
-
-fn key(home: &Home) -> Result<[u8; 32], Refusal> {
-    Ok(keys::load_or_create(&place::key_file(&[home.folder()]))?)
 }
 
 /// The execution that is meant: by its name, its key, the beginning of either, or `last`.

@@ -70,18 +70,19 @@ pub enum Followed {
     Interrupted,
 }
 
-/// Shows every record of an execution from a frame on, until it rests or this process is asked to stop.
+/// Shows every record of an execution from a frame on, until it rests or this process is asked to stop. `signals` were
+/// heard since before anything was begun: none that asks to stop is missed.
 pub async fn follow(
     engine: &Engine,
     watch: &mut UnboundedReceiver<Arc<Moment>>,
     from: &Standing,
+    signals: &mut Signals,
     mut show: impl FnMut(&Plan, &Record, u64),
 ) -> Result<Followed, EngineError> {
     let mut next = from.next_sequence;
     if rests(from.state.status()) && !is_overdue(&from.state) {
         return Ok(Followed::Rests);
     }
-    let mut signals = Signals::new()?;
     loop {
         let moment = tokio::select! {
             biased;

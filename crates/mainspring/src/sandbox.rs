@@ -19,6 +19,7 @@ use crate::{
     envelope,
     exit::{Exit, Refusal},
     place,
+    text::shown,
 };
 use arguments::{Command, Parsed};
 
@@ -54,9 +55,10 @@ fn refused(execution_id: Option<&str>, refusal: &Refusal) -> Answer {
     (refusal.exit, envelope::of_refusal(execution_id, &refusal.failure))
 }
 
-/// A word to whoever reads along, if anybody does.
+/// A word to whoever reads along, if anybody does. Every line is marked: one that began with `{` would be an event.
 fn say(message: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "workflow: {message}");
+    let marked = message.trim_end().lines().map(|line| format!("workflow: {}\n", shown(line)));
+    let _ = write!(std::io::stderr().lock(), "{}", marked.collect::<String>());
 }
 
 /// The folder of one execution, beside those of others. Its name is the execution's, with what a folder's name cannot

@@ -10,10 +10,12 @@ use anstyle::{AnsiColor, Style};
 use mainspring_kernel::{
     instance::Instance,
     plan::Plan,
-    record::{Record, SkipReason},
+    record::{FailureFate, Record},
     state::Status,
     value::Value,
 };
+
+use crate::text::{one_line, paragraph, shown};
 
 /// Prints a line on standard output. A reader that has gone, or a disk that is full, does not change what was done.
 macro_rules! say {
@@ -68,32 +70,18 @@ impl Terminal {
 
     /// One line on standard error.
     pub(crate) fn error(&self, message: &str) {
-        tell!("{}: {}", paint(BAD, "error"), printable(message));
+        tell!("{}: {}", paint(BAD, "error"), paragraph(message));
     }
 
     /// One remark on standard error.
     pub(crate) fn remark(&self, message: &str) {
-        tell!("{}", paint(DIM, &printable(message)));
+        tell!("{}", paint(DIM, &paragraph(message)));
     }
 }
 
 /// A text in a style; the stream it is printed to drops the style where there is no terminal.
 fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
-}
-
-/// Text as it may be shown: control characters are written out, so that no value can move the cursor or colour the lie.
-pub(crate) fn printable(text: &str) -> String {
-    let shown = |letter: char| {
-        let is_direction =
-            matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}');
-        if (letter.is_control() && letter != '\n' && letter != '\t') || is_direction {
-            letter.escape_default().to_string()
-        } else {
-            letter.to_string()
-        }
-    };
-    text.chars().map(shown).collect()
 }
 
 /// A status in its colour.
@@ -106,6 +94,11 @@ pub(crate) fn status(status: &str) -> String {
         _ => BOLD,
     };
     paint(style, status)
+}
+
+/// What asks for somebody's attention.
+pub(crate) fn waits(text: &str) -> String {
+    paint(WAITS, text)
 }
 
 /// Dimmed text.
@@ -190,7 +183,7 @@ impl Progress {
         match record {
             Record::StepStarted { .. } => {
                 self.began.insert(instance.clone(), (now, name.to_string()));
-                if plan.step(instance.step).work.is_effect() {
+                if plan.step(instance.step).work.goes_out() {
                     self.running.insert(instance.clone(), Instant::now());
                 }
                 return;
@@ -222,12 +215,16 @@ impl Progress {
                 line(paint(WAITS, "!"), name, &format!("{} by {by}", decision.name()), None);
             }
             Record::StepCompleted { .. } => line(paint(GOOD, "✓"), name, "", took(self)),
-            Record::StepFailed { fault, let_through, .. } => {
-                let through = if *let_through { " (let through)" } else { "" };
+            Record::StepFailed { fault, fate, .. } => {
+                let through = match fate {
+                    FailureFate::Fails => "",
+                    FailureFate::LetThrough => " (let through)",
+                    FailureFate::Handled => " (a failure edge takes it up)",
+                };
                 line(paint(BAD, "✗"), name, &format!("{}{through}", fault.failure().message), took(self));
             }
-            Record::StepSkipped { reason: SkipReason::ConditionFalse, .. } => {
-                line(dim("○"), name, "skipped: its condition does not hold", None);
+            Record::StepSkipped { reason, .. } => {
+                line(dim("○"), name, &format!("skipped: {}", reason.words()), None);
             }
             Record::StepCancelled { reason, .. } => line(dim("■"), name, &format!("called off: {reason}"), took(self)),
             _ => return,
@@ -261,8 +258,8 @@ impl Progress {
 
 fn line(sign: String, name: &str, words: &str, took: Option<u64>) {
     let took = took.map(|ms| dim(&format!("  {}", duration(ms)))).unwrap_or_default();
-    let words = if words.is_empty() { String::new() } else { format!("  {}", printable(words).replace('\n', " ")) };
-    say!("  {sign} {}{words}{took}", printable(name));
+    let words = if words.is_empty() { String::new() } else { format!("  {}", one_line(words)) };
+    say!("  {sign} {}{words}{took}", shown(name));
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -286,11 +283,6 @@ pub(crate) fn sign(status: Status) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn values_cannot_write_to_the_terminal() {
-        assert_eq!(printable("a\x1b[31mb\u{202e}c\r\n\td"), "a\\u{1b}[31mb\\u{202e}c\\r\n\td");
-    }
 
     #[test]
     fn durations() {

@@ -186,7 +186,12 @@ fn approved_by_somebody_else(ground: &Ground) {
     let (instance, gate) = state.open_gates().map(|(instance, gate)| (instance.clone(), gate.number)).next().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let options = Options { home: Home::new(ground.state().join("e")), key: ground.key(), reach: Reach::named() };
+        let options = Options {
+            home: Home::new(ground.state().join("e")),
+            key: ground.key(),
+            reach: Reach::named(),
+            evaluator: std::sync::Arc::new(mainspring_engine::evaluator::InProcess),
+        };
         let engine = Engine::open(options, mainspring_cli::runner::executors).await.unwrap();
         let decided = engine.decide(key, instance, gate, Decision::Approve, "somebody-else", Value::Null).await;
         assert!(decided.unwrap(), "the second approver counts");

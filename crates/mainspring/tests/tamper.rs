@@ -134,7 +134,12 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 async fn open(folder: &Path) -> Engine {
-    let options = Options { home: Home::new(folder), key: KEY, reach: Reach::All };
+    let options = Options {
+        home: Home::new(folder),
+        key: KEY,
+        reach: Reach::All,
+        evaluator: std::sync::Arc::new(mainspring_engine::evaluator::InProcess),
+    };
     Engine::open(options, executors).await.unwrap()
 }
 
@@ -373,7 +378,7 @@ fn forge(stage: &Stage, in_input: bool, sealed: Sealed) -> u64 {
         wake_at: None,
         row: None,
         change: None,
-        plan: None,
+        plans: Vec::new(),
         consumed: Vec::new(),
         letters: Vec::new(),
         late: Vec::new(),

@@ -1,8 +1,16 @@
 //! Runs a case in all its ways and says what does not hold.
 
+use std::{collections::BTreeMap, sync::Arc};
+
+use mainspring_engine::{
+    evaluator::{Evaluator, InProcess, Looking},
+    request::family,
+};
 use mainspring_kernel::{
-    definition::{Compiled, compile},
+    definition::{Compiled, compile_with},
     diagnostic::{self, Diagnostic, Severity},
+    document::{Document, Path},
+    plan::Plan,
 };
 
 use crate::{
@@ -11,7 +19,8 @@ use crate::{
     picture::picture,
     run::{Broken, Finished, run},
     scenario::{Case, Expect, Mode},
-    setup::{Given, Setup},
+    setup::{Given, Sandbox, Setup},
+    unused::unused,
 };
 
 /// What came of a case.
@@ -25,6 +34,8 @@ pub struct CaseReport {
     pub modes: Vec<ModeReport>,
     /// What does not hold: sentences, some with lines of detail below. What is the same in several ways is said once.
     pub failures: Vec<String>,
+    /// What its author should look at, though nothing fails for it.
+    pub warnings: Vec<String>,
 }
 
 /// What came of one way of running a case.
@@ -45,12 +56,21 @@ impl CaseReport {
     }
 }
 
-/// Runs a case. The same case always gives the same report.
+/// Runs a case, and its functions in this process. The same case always gives the same report.
 pub fn run_case(case: &Case) -> CaseReport {
-    let mut report =
-        CaseReport { name: case.name.clone(), why: case.why.clone(), modes: Vec::new(), failures: Vec::new() };
-    match (compiled(case), case.expect.accepted) {
-        (Ok(compiled), Some(false)) => {
+    run_case_with(case, &in_process())
+}
+
+fn in_process() -> Arc<dyn Evaluator> {
+    Arc::new(InProcess)
+}
+
+/// The same, with functions run by somebody else.
+pub fn run_case_with(case: &Case, evaluator: &Arc<dyn Evaluator>) -> CaseReport {
+    let (name, why) = (case.name.clone(), case.why.clone());
+    let mut report = CaseReport { name, why, modes: Vec::new(), failures: Vec::new(), warnings: Vec::new() };
+    match (compiled(case, evaluator), case.expect.accepted) {
+        (Ok((compiled, _)), Some(false)) => {
             let warnings = lines(&compiled.warnings);
             report.failures.push(format!("the definition was accepted and must not be\n{warnings}").trim_end().into());
         }
@@ -58,9 +78,9 @@ pub fn run_case(case: &Case) -> CaseReport {
         (Err(problems), _) => {
             report.failures.push(format!("the definition was refused:\n{}", lines(&problems).trim_end()))
         }
-        (Ok(compiled), _) => {
+        (Ok((compiled, workflows)), _) => {
             report.failures = missing_words(&case.expect.diagnostics_contain, &lines(&compiled.warnings));
-            report.modes = run_modes(case, compiled);
+            (report.modes, report.warnings) = run_modes(case, &setup(case, compiled, workflows, evaluator));
             report.failures.extend(summary(&report.modes));
         }
     }
@@ -82,27 +102,62 @@ fn check_refusal(expect: &Expect, problems: &[Diagnostic]) -> Vec<String> {
 /// Runs a case once under faults of the caller's choice, and says what does not hold of its expectations. Unless the
 /// faults kill calls, the journal must be that of the straight run. The seed decides where the faults strike.
 pub fn run_case_under(case: &Case, faults: Faults, seed: u64) -> Vec<String> {
-    let compiled = match compiled(case) {
+    let evaluator = &in_process();
+    let (compiled, workflows) = match compiled(case, evaluator) {
         Ok(compiled) if case.expect.accepted != Some(false) => compiled,
         // A definition that is refused runs nowhere: there is nothing that could go wrong with it.
         _ => return run_case(case).failures,
     };
-    let setup = setup(case, compiled);
+    let setup = setup(case, compiled, workflows, evaluator);
     let straight = run(&setup, Faults::NONE, 0).ok().filter(|_| faults.kill_before_input == 0);
     judge(Mode::Straight, &case.expect, run(&setup, faults, seed).as_ref(), straight.as_ref()).failures
 }
 
-fn compiled(case: &Case) -> Result<Compiled, Vec<Diagnostic>> {
-    let document = case.definition.as_ref().map_err(|problem| vec![problem.clone()])?;
-    compile(document)
+/// The workflow of a case, and those that it may start.
+fn compiled(case: &Case, evaluator: &Arc<dyn Evaluator>) -> Result<(Compiled, Workflows), Vec<Diagnostic>> {
+    let looking = Looking(&**evaluator);
+    let compile = |definition: &Result<Document, Diagnostic>| {
+        let document = definition.as_ref().map_err(|problem| vec![problem.clone()])?;
+        compile_with(document, &looking)
+    };
+    let compiled = compile(&case.definition)?;
+    let workflows = family(&compiled.plan, |name| {
+        let definition = case.workflows.get(name).ok_or_else(|| unknown_workflow(name))?;
+        Ok::<_, Refusal>(Arc::new(compile(definition)?.plan))
+    });
+    Ok((compiled, workflows.map_err(|Refusal(problems)| problems)?))
+}
+
+type Workflows = BTreeMap<String, Arc<Plan>>;
+
+/// Why the workflows of a case cannot run.
+struct Refusal(Vec<Diagnostic>);
+
+impl From<Vec<Diagnostic>> for Refusal {
+    fn from(problems: Vec<Diagnostic>) -> Self {
+        Self(problems)
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(message: String) -> Self {
+        let (severity, code, path, place) = (Severity::Error, diagnostic::WRONG_VALUE, Path::root(), None);
+        Self(vec![Diagnostic { severity, code, path, place, message, mend: String::new() }])
+    }
+}
+
+fn unknown_workflow(name: &str) -> Refusal {
+    format!("the workflow `{name}` is started and not given; write workflows: {{{name}: …}}").into()
 }
 
 fn lines(problems: &[Diagnostic]) -> String {
     problems.iter().map(|problem| format!("{problem}\n")).collect()
 }
 
-pub(crate) fn setup(case: &Case, compiled: Compiled) -> Setup {
+fn setup(case: &Case, compiled: Compiled, workflows: Workflows, evaluator: &Arc<dyn Evaluator>) -> Setup {
     let given = Given {
+        workflows,
+        sandbox: Sandbox(evaluator.clone()),
         input: case.input.clone(),
         variables: case.variables.clone(),
         bounds: case.policy,
@@ -113,14 +168,14 @@ pub(crate) fn setup(case: &Case, compiled: Compiled) -> Setup {
     Setup::new(compiled.plan, given)
 }
 
-fn run_modes(case: &Case, compiled: Compiled) -> Vec<ModeReport> {
-    let setup = setup(case, compiled);
-    let straight = run(&setup, Faults::NONE, 0);
+fn run_modes(case: &Case, setup: &Setup) -> (Vec<ModeReport>, Vec<String>) {
+    let straight = run(setup, Faults::NONE, 0);
     let report = |mode: &Mode| match mode {
         Mode::Straight => judge(*mode, &case.expect, straight.as_ref(), None),
-        mode => judge(*mode, &case.expect, run(&setup, Faults::of(*mode), 0).as_ref(), straight.as_ref().ok()),
+        mode => judge(*mode, &case.expect, run(setup, Faults::of(*mode), 0).as_ref(), straight.as_ref().ok()),
     };
-    case.modes.iter().map(report).collect()
+    let warnings = unused(&setup.plans, &setup.effects, straight.as_ref().ok(), &case.expect).into_iter().collect();
+    (case.modes.iter().map(report).collect(), warnings)
 }
 
 fn judge(mode: Mode, expect: &Expect, came: Result<&Finished, &Broken>, straight: Option<&Finished>) -> ModeReport {

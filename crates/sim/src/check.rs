@@ -213,7 +213,8 @@ fn failing_place(state: &State, instance: &Instance) -> String {
     let failed_inside = |owner: &Instance| {
         state.steps.iter().find_map(|(inner, step)| {
             let is_inside = inner.scope(&state.plan).owner(&state.plan).as_ref() == Some(owner);
-            let failed = step.status == mainspring_kernel::state::Status::Failed && !step.let_through;
+            let failed =
+                step.status == mainspring_kernel::state::Status::Failed && !step.let_through && !step.is_handled;
             (is_inside && failed).then_some(inner)
         })
     };

@@ -24,8 +24,8 @@ fn name(state: &State, instance: &Instance) -> String {
 /// The indexes say what the steps say.
 fn check_steps(state: &State) -> Result<(), String> {
     for (instance, step) in &state.steps {
-        let is_effect = state.plan.step(instance.step).work.is_effect();
-        let is_out = is_effect && step.status == Status::Running && !state.is_split;
+        let goes_out = state.plan.step(instance.step).work.goes_out();
+        let is_out = goes_out && step.status == Status::Running && !state.is_split;
         if is_out != state.open_attempts.contains(instance) && !state.is_split {
             return Err(format!(
                 "`{}` is {} and its attempt counts as out: {}",
@@ -72,7 +72,7 @@ fn check_scopes(state: &State) -> Result<(), String> {
                 return Err(format!("{owner} has lost track of its step number {place}"));
             }
         }
-        match block.order {
+        match &block.order {
             Order::Sequence if open > 1 => return Err(format!("{owner} is a sequence and has {open} steps open")),
             Order::Parallel if open > max_parallel as usize => {
                 return Err(format!("{owner} has {open} branches open and may have {max_parallel}"));
@@ -152,7 +152,7 @@ fn check_end(state: &State) -> Result<(), String> {
 fn is_let_through(state: &State, instance: &Instance) -> bool {
     let mut place = Some(instance.clone());
     while let Some(instance) = place {
-        if state.steps.get(&instance).is_some_and(|step| step.let_through) {
+        if state.steps.get(&instance).is_some_and(|step| step.let_through || step.is_handled) {
             return true;
         }
         place = instance.scope(&state.plan).owner(&state.plan);

@@ -15,7 +15,8 @@ pub mod picture;
 mod run;
 pub mod scenario;
 mod setup;
+mod unused;
 mod world;
 
-pub use case::{CaseReport, ModeReport, run_case, run_case_under};
+pub use case::{CaseReport, ModeReport, run_case, run_case_under, run_case_with};
 pub use faults::Faults;

@@ -9,6 +9,71 @@ use mainspring_store::Store;
 
 use crate::world::World;
 
+/// The execution that is looked at and whatever it has started.
+#[derive(Debug)]
+pub(crate) struct Family {
+    root: ExecutionKey,
+    members: BTreeMap<ExecutionKey, Mirror>,
+}
+
+impl Family {
+    pub(crate) fn new(root: ExecutionKey, plan: Arc<Plan>) -> Self {
+        Self { root, members: BTreeMap::from([(root, Mirror::new(root, plan))]) }
+    }
+
+    pub(crate) fn root(&self) -> &Mirror {
+        &self.members[&self.root]
+    }
+
+    pub(crate) fn into_root(mut self) -> Mirror {
+        self.members.remove(&self.root).expect("the root is a member from the beginning")
+    }
+
+    pub(crate) fn member(&self, execution: ExecutionKey) -> Option<&Mirror> {
+        self.members.get(&execution)
+    }
+
+    /// The journals of all of them.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&ExecutionKey, &Mirror)> {
+        self.members.iter()
+    }
+
+    /// A new execution, before its first frame is durable.
+    pub(crate) fn add(&mut self, execution: ExecutionKey, plan: Arc<Plan>) {
+        self.members.entry(execution).or_insert_with(|| Mirror::new(execution, plan));
+    }
+
+    /// Every stored frame of all of them.
+    pub(crate) fn stored(&self) -> Vec<StoredFrame> {
+        let root = self.root().stored.iter();
+        let others = self.members.iter().filter(|(key, _)| **key != self.root);
+        root.chain(others.flat_map(|(_, mirror)| &mirror.stored)).cloned().collect()
+    }
+
+    /// How many frames there are.
+    pub(crate) fn frame_count(&self) -> usize {
+        self.members.values().map(|mirror| mirror.frames.len()).sum()
+    }
+
+    /// The times that are set, each with the order in which it came about.
+    pub(crate) fn timers(&self) -> impl Iterator<Item = (&(u64, Timer), u64)> {
+        self.members.values().flat_map(|mirror| mirror.timers.iter().map(|(timer, order)| (timer, *order)))
+    }
+
+    /// See [`Mirror::catch_up`], for all of them: the new frames, each with its execution.
+    pub(crate) fn catch_up(
+        &mut self,
+        store: &dyn Store,
+        world: &mut World,
+    ) -> Result<Vec<(ExecutionKey, usize)>, String> {
+        let mut new = Vec::new();
+        for (key, mirror) in &mut self.members {
+            new.extend(mirror.catch_up(store, world)?.map(|place| (*key, place)));
+        }
+        Ok(new)
+    }
+}
+
 /// Frames read at a time.
 const FRAMES_AT_A_TIME: usize = 1024;
 
@@ -70,7 +135,7 @@ impl Mirror {
             world.expect(&instance, attempt)?;
         }
         for (instance, number) in stops {
-            world.expect_stop(&instance, number);
+            world.expect_stop(self.fold.state.key, &instance, number);
         }
         Ok(before..self.frames.len())
     }

@@ -6,7 +6,7 @@ use mainspring_kernel::{
     input::{Input, Timer},
     instance::Instance,
     plan::Plan,
-    record::{Ending, Record},
+    record::{Ending, FailureFate, Record},
 };
 
 use crate::scenario::duration_text;
@@ -93,9 +93,18 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
         Record::GateOpened { gate, expires_at, .. } => format!("{step} gate {gate} open until {}", since(*expires_at)),
         Record::GateDecided { gate, decision, .. } => format!("{step} gate {gate} {}", decision.name()),
         Record::StepCompleted { .. } => format!("{step} completed"),
-        Record::StepFailed { fault, let_through, .. } => {
-            format!("{step} failed {}{}", fault.code, if *let_through { ", let through" } else { "" })
+        Record::StepFailed { fault, fate, .. } => {
+            let fate = match fate {
+                FailureFate::Fails => "",
+                FailureFate::LetThrough => ", let through",
+                FailureFate::Handled => ", handled",
+            };
+            format!("{step} failed {}{fate}", fault.code)
         }
+        Record::RoundStarted { round, .. } => format!("{step}[{round}] begins"),
+        Record::RoundEnded { round, .. } => format!("{step}[{round}] ended"),
+        Record::FailureBoundReached { fault } => format!("failing {}", fault.code),
+        Record::LineageSet { lineage } => format!("{} above", lineage.depth),
         Record::StepCancelled { reason, .. } => format!("{step} cancelled {reason}"),
         Record::SignalKept { name, .. } => format!("signal {name} kept"),
         Record::SignalTaken { id, .. } => format!("{step} takes signal {id}"),

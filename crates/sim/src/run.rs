@@ -9,18 +9,18 @@ mod inbox;
 mod node;
 mod rest;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_engine::{
     load::Loader,
     shard::{Reply, Shard, Ticket},
 };
-use mainspring_kernel::{frame::Frame, input::Input, plan::Plan, state::State, stored::StoredFrame};
+use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey, plan::Plan, state::State, stored::StoredFrame};
 use mainspring_store::memory::MemoryStore;
 
 use crate::{
     faults::{Fate, Faults},
-    mirror::Mirror,
+    mirror::Family,
     picture::picture,
     setup::{START_MS, Setup, keys},
     world::{Made, World},
@@ -35,12 +35,14 @@ pub(crate) struct Finished {
     pub(crate) plan: Arc<Plan>,
     /// The journal, read.
     pub(crate) frames: Vec<Frame>,
-    /// The journal, as it is stored.
+    /// The journal, as it is stored, and those of the executions that it started.
     pub(crate) stored: Vec<StoredFrame>,
     /// What the journal makes.
     pub(crate) state: State,
     /// The calls that were made.
     pub(crate) calls: Vec<Made>,
+    /// The names of the scripts that were called for.
+    pub(crate) scripts_used: BTreeSet<String>,
     /// When nothing moved any more.
     pub(crate) ended_at: u64,
     /// Entries of the inbox that never had their time.
@@ -61,7 +63,7 @@ pub(crate) fn run(setup: &Setup, faults: Faults, seed: u64) -> Result<Finished, 
     let mut run = Run::new(setup, faults, seed).map_err(|why| Broken { why, picture: String::new() })?;
     match run.play() {
         Ok(()) => Ok(run.finished()),
-        Err(why) => Err(Broken { why, picture: picture(&setup.plan, &run.mirror.frames) }),
+        Err(why) => Err(Broken { why, picture: picture(&setup.plan, &run.family.root().frames) }),
     }
 }
 
@@ -71,7 +73,7 @@ struct Run<'a> {
     loader: Loader,
     node: Shard,
     world: World,
-    mirror: Mirror,
+    family: Family,
     inbox: Inbox,
     fate: Fate,
     now: u64,
@@ -80,9 +82,11 @@ struct Run<'a> {
     /// The time of the last arrival that was dealt with.
     settled_at: u64,
     /// Every input that was taken in, in order.
-    log: Vec<Input>,
+    log: Vec<(ExecutionKey, Input)>,
     /// The input that is on its way into the node.
-    delivering: Option<Input>,
+    delivering: Option<(ExecutionKey, Input)>,
+    /// The last letter that was handed to the node.
+    letters_seen: u64,
     ticket: Ticket,
     /// The answer to the last ticket.
     reply: Option<Reply>,
@@ -101,13 +105,14 @@ impl<'a> Run<'a> {
             store,
             inbox: Inbox::new(setup, &mut world)?,
             world,
-            mirror: Mirror::new(setup.key, setup.plan.clone()),
+            family: Family::new(setup.key, setup.plan.clone()),
             fate: Fate::new(faults, seed),
             now: START_MS,
             node_now: START_MS,
             settled_at: START_MS,
             log: Vec::new(),
             delivering: None,
+            letters_seen: 0,
             ticket: Ticket(0),
             reply: None,
             stalls: 0,
@@ -117,12 +122,13 @@ impl<'a> Run<'a> {
     fn finished(self) -> Finished {
         Finished {
             plan: self.setup.plan.clone(),
-            state: self.mirror.state().clone(),
+            state: self.family.root().state().clone(),
             calls: self.world.made(),
+            scripts_used: self.world.used(),
             ended_at: self.now,
             notes: self.inbox.notes(),
-            frames: self.mirror.frames,
-            stored: self.mirror.stored,
+            stored: self.family.stored(),
+            frames: self.family.into_root().frames,
         }
     }
 }

@@ -10,6 +10,7 @@ mod inbox;
 mod reader;
 
 use std::{
+    collections::BTreeMap,
     fmt, fs,
     io::{self, Read},
     path::{Path as FilePath, PathBuf},
@@ -42,6 +43,8 @@ pub struct Case {
     pub why: String,
     /// The workflow, or why its text cannot be read.
     pub definition: Result<Document, Diagnostic>,
+    /// The workflows that it may start, by name.
+    pub workflows: BTreeMap<String, Result<Document, Diagnostic>>,
     /// `@input`.
     pub input: Value,
     /// `@vars`.
@@ -227,9 +230,7 @@ fn case<'a>(part: &Part<'a>, reader: &mut Reader<'a>, folder: &FilePath) -> Opti
     let text = |key, reader: &mut Reader<'a>| part.field(key).and_then(|field| reader.text(&field));
     let name = text("name", reader);
     let why = text("why", reader).unwrap_or_default();
-    if let Some(workflows) = part.field("workflows") {
-        object_of(&workflows, reader);
-    }
+    let workflows = part.field("workflows").map(|field| workflows_of(&field, reader, folder)).unwrap_or_default();
     let definition = part.field("definition").and_then(|field| definition_of(&field, reader, folder));
     let variables = part.field("variables").map(|field| object_of(&field, reader)).unwrap_or_default();
     let policy = part.field("policy").map(|field| policy(&field, reader)).unwrap_or_default();
@@ -243,6 +244,7 @@ fn case<'a>(part: &Part<'a>, reader: &mut Reader<'a>, folder: &FilePath) -> Opti
         name: name?,
         why,
         definition: definition?,
+        workflows,
         input,
         variables,
         policy,
@@ -269,6 +271,19 @@ fn definition_of<'a>(
             None
         }
     }
+}
+
+fn workflows_of<'a>(
+    part: &Part<'a>,
+    reader: &mut Reader<'a>,
+    folder: &FilePath,
+) -> BTreeMap<String, Result<Document, Diagnostic>> {
+    let names = object_of(part, reader);
+    let definitions = names.keys().filter_map(|name| {
+        let field = part.field(name)?;
+        Some((name.clone(), definition_of(&field, reader, folder)?))
+    });
+    definitions.collect()
 }
 
 fn object_of<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Map {

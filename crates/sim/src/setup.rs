@@ -1,9 +1,10 @@
 //! What a run begins with: a compiled workflow, its start, and the fixed things of the simulated world.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use mainspring_engine::{
-    request::{PARTITION, Request, row, stored_plan},
+    evaluator::Evaluator,
+    request::{PARTITION, Request, row},
     shard::{Keys, Submission, Ticket},
 };
 use mainspring_kernel::{
@@ -30,13 +31,28 @@ pub(crate) struct Setup {
     pub(crate) plan: Arc<Plan>,
     pub(crate) effects: Effects,
     pub(crate) inbox: Vec<Entry>,
-    stored_plan: StoredPlan,
+    pub(crate) sandbox: Sandbox,
+    /// The plan and those of whatever it may start.
+    pub(crate) plans: Vec<Arc<Plan>>,
+    stored_plans: Vec<StoredPlan>,
     start: Start,
 }
 
+/// Who runs functions and checks schemas.
+#[derive(Clone)]
+pub(crate) struct Sandbox(pub(crate) Arc<dyn Evaluator>);
+
+impl std::fmt::Debug for Sandbox {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Sandbox")
+    }
+}
+
 /// What a workflow is started with.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Given {
+    pub(crate) workflows: BTreeMap<String, Arc<Plan>>,
+    pub(crate) sandbox: Sandbox,
     pub(crate) input: Value,
     pub(crate) variables: Map,
     pub(crate) bounds: Constraints,
@@ -47,12 +63,14 @@ pub(crate) struct Given {
 
 impl Setup {
     pub(crate) fn new(plan: Plan, given: Given) -> Self {
-        let Given { input, variables, bounds, execution_id, effects, inbox } = given;
+        let Given { workflows, sandbox, input, variables, bounds, execution_id, effects, inbox } = given;
         let plan = Arc::new(plan);
         let key = ExecutionKey::new(START_MS, *b"simulation");
-        let stored_plan = stored_plan(&plan);
-        let request = Request { execution_id, input, variables, bounds, ..Request::new(plan.clone(), "owner") };
-        Self { key, plan, effects, inbox, start: request.start(key), stored_plan }
+        let plans = [&plan].into_iter().chain(workflows.values()).cloned().collect();
+        let new = Request::new(plan.clone(), "owner");
+        let request = Request { execution_id, workflows, input, variables, bounds, ..new };
+        let stored_plans = request.stored_plans();
+        Self { key, plan, effects, inbox, sandbox, plans, start: request.start(key), stored_plans }
     }
 
     /// The start, as it is handed to a shard: as often as the world likes.
@@ -60,7 +78,7 @@ impl Setup {
         Submission {
             execution: self.key,
             plan: self.plan.clone(),
-            stored_plan: self.stored_plan.clone(),
+            stored_plans: self.stored_plans.clone(),
             start: Box::new(self.start.clone()),
             row: row(self.key, &self.start, &self.plan, START_MS),
             letter: None,
@@ -79,7 +97,7 @@ pub(crate) fn keys() -> Keys {
     Keys { sealing: [0x5e; 32], salting: [0xa1; 32] }
 }
 
-/// The step instance of a name. In this build every instance is a step's only one.
+/// The step instance of a name.
 pub(crate) fn instance(plan: &Plan, name: &str) -> Option<Instance> {
-    plan.number_of(name).map(Instance::of_step)
+    Instance::parse(name, plan)
 }

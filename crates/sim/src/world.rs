@@ -3,11 +3,12 @@
 //! The world learns of a call when the frame that begins its attempt is durable, and holds whoever performs it to that:
 //! a call nobody has written down, a second one of the same attempt, or another one than was written is a fault of ours.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_kernel::{
     effect::{Attempt, Outcome},
     instance::Instance,
+    key::ExecutionKey,
     value::Value,
 };
 
@@ -20,7 +21,7 @@ pub(crate) struct World {
     /// Calls so far, by the name of their script.
     used: BTreeMap<String, usize>,
     calls: Vec<Call>,
-    by_attempt: BTreeMap<(Instance, u32), usize>,
+    by_attempt: BTreeMap<(ExecutionKey, Instance, u32), usize>,
     /// One counter for everything that waits for its time: what came about first arrives first.
     orders: u64,
 }
@@ -90,7 +91,7 @@ impl World {
             Some(script) => script.outcome(&attempt).map_err(|why| format!("step `{}`: {why}", attempt.step))?,
             None => None,
         };
-        let key = (instance.clone(), attempt.number);
+        let key = (attempt.execution, instance.clone(), attempt.number);
         let order = self.next_order();
         let instance = instance.clone();
         self.calls.push(Call { instance, attempt, answer, order, stop_order: None, stage: Stage::Written });
@@ -101,9 +102,9 @@ impl World {
     }
 
     /// A stop is durable.
-    pub(crate) fn expect_stop(&mut self, instance: &Instance, number: u32) {
+    pub(crate) fn expect_stop(&mut self, execution: ExecutionKey, instance: &Instance, number: u32) {
         let order = self.next_order();
-        if let Some(call) = self.call_mut(instance, number) {
+        if let Some(call) = self.call_mut(execution, instance, number) {
             call.stop_order.get_or_insert(order);
         }
     }
@@ -111,11 +112,12 @@ impl World {
     /// A node makes a call.
     pub(crate) fn perform(&mut self, now: u64, instance: &Instance, attempt: &Attempt) -> Result<(), String> {
         let name = format!("attempt {} of `{}`", attempt.number, attempt.step);
-        let other = self.calls.iter().find(|call| call.instance == *instance && matches!(call.stage, Stage::Out(_)));
+        let is_same = |call: &&Call| call.attempt.execution == attempt.execution && call.instance == *instance;
+        let other = self.calls.iter().find(|call| is_same(call) && matches!(call.stage, Stage::Out(_)));
         if let Some(other) = other {
             return Err(format!("{name} is performed while attempt {} is still out", other.attempt.number));
         }
-        let Some(call) = self.call_mut(instance, attempt.number) else {
+        let Some(call) = self.call_mut(attempt.execution, instance, attempt.number) else {
             return Err(format!("{name} is performed before its beginning is durable"));
         };
         if call.stage != Stage::Written {
@@ -134,8 +136,14 @@ impl World {
     }
 
     /// A node asks a call to stop: it answers at once that it has. Whoever does not run any more does not hear it.
-    pub(crate) fn stop(&mut self, now: u64, instance: &Instance, number: u32) -> Result<(), String> {
-        let Some(call) = self.call_mut(instance, number) else {
+    pub(crate) fn stop(
+        &mut self,
+        now: u64,
+        execution: ExecutionKey,
+        instance: &Instance,
+        number: u32,
+    ) -> Result<(), String> {
+        let Some(call) = self.call_mut(execution, instance, number) else {
             return Err("a call is stopped that nobody knows of".into());
         };
         let Some(order) = call.stop_order else {
@@ -150,8 +158,8 @@ impl World {
     }
 
     /// What a node that comes back finds of an attempt.
-    pub(crate) fn stage(&self, instance: &Instance, number: u32) -> Option<&Stage> {
-        let place = self.by_attempt.get(&(instance.clone(), number))?;
+    pub(crate) fn stage(&self, execution: ExecutionKey, instance: &Instance, number: u32) -> Option<&Stage> {
+        let place = self.by_attempt.get(&(execution, instance.clone(), number))?;
         self.calls.get(*place).map(|call| &call.stage)
     }
 
@@ -165,10 +173,12 @@ impl World {
     }
 
     /// Takes an answer off its way.
-    pub(crate) fn answer(&mut self, place: usize) -> Option<(Instance, u32, Outcome)> {
+    pub(crate) fn answer(&mut self, place: usize) -> Option<(ExecutionKey, Instance, u32, Outcome)> {
         let call = self.calls.get_mut(place)?;
         match std::mem::replace(&mut call.stage, Stage::Answered) {
-            Stage::Out(Some(arriving)) => Some((call.instance.clone(), call.attempt.number, arriving.outcome)),
+            Stage::Out(Some(arriving)) => {
+                Some((call.attempt.execution, call.instance.clone(), call.attempt.number, arriving.outcome))
+            }
             _ => None,
         }
     }
@@ -182,6 +192,11 @@ impl World {
         }
     }
 
+    /// The names of the scripts that were called for.
+    pub(crate) fn used(&self) -> BTreeSet<String> {
+        self.used.keys().cloned().collect()
+    }
+
     /// The calls that were made, in the order of the journal.
     pub(crate) fn made(&self) -> Vec<Made> {
         let made = self.calls.iter().filter(|call| call.stage != Stage::Written);
@@ -190,8 +205,8 @@ impl World {
         made.map(show).collect()
     }
 
-    fn call_mut(&mut self, instance: &Instance, number: u32) -> Option<&mut Call> {
-        let place = self.by_attempt.get(&(instance.clone(), number))?;
+    fn call_mut(&mut self, execution: ExecutionKey, instance: &Instance, number: u32) -> Option<&mut Call> {
+        let place = self.by_attempt.get(&(execution, instance.clone(), number))?;
         self.calls.get_mut(*place)
     }
 }

@@ -154,7 +154,7 @@ fn differences_are_told() {
     let refused = |definition: &str, expect: &str| format!("name: n\ndefinition: {definition}\nexpect: {expect}");
     let cycle = refused("{steps: []}", "{accepted: false, diagnostics_contain: [cycle]}");
     check_failures(&cycle, &["\"cycle\" does not appear"]);
-    check_failures(&refused("{nodes: []}", "{accepted: false}"), &["only for what is not in this build"]);
+    check_failures(&refused("{steps: [{type: emit}]}", "{accepted: false}"), &["only for what is not in this build"]);
 }
 
 /// The end of a gate's time does not make time move; anything that is later does.
@@ -262,4 +262,45 @@ fn a_picture_of_a_journal() {
     for mode in &report.modes {
         assert_eq!(mode.picture, picture, "{}", mode.mode.name());
     }
+}
+
+/// What an author is warned of in a case that holds.
+#[track_caller]
+fn check_warned(definition: &str, effects: &str, expect: &str, warning: &str) {
+    let text = format!("name: n\ndefinition: {{steps: {definition}}}\neffects: {effects}\nexpect: {expect}\n");
+    let cases = read_text(text.as_bytes(), Syntax::Guess, Path::new(".")).unwrap_or_else(|error| panic!("{error}"));
+    let report = run_case(&cases[0]);
+    assert_eq!(report.failures, Vec::<String>::new(), "a warning is no failure");
+    assert_eq!(report.warnings.join("\n"), warning);
+}
+
+#[test]
+fn effects_of_no_use_are_named() {
+    let completed = "{status: completed}";
+    let steps = "[{id: a, type: tool, tool: A}, {id: b, type: bash, command: 'true'}]";
+    for (effects, warning) in [
+        ("{A: {return: 1}, b: {return: 2}}", ""),
+        ("{a: {return: 1}, bash: {return: 2}}", ""),
+        (
+            "{A: {return: 1}, b: {return: 2}, bb: {return: 3}, flaki: {return: 4}}",
+            "effects of no use: no step that does work, no tool and no kind of effect has the name of \"bb\", \"flaki\"",
+        ),
+        // The step's own script goes before that of its tool or kind.
+        (
+            "{a: {return: 1}, A: {return: 1}, b: {return: 2}, bash: {return: 2}}",
+            "effects of no use: nothing called \"A\", \"bash\"",
+        ),
+    ] {
+        check_warned(steps, effects, completed, warning);
+    }
+    let skips = "[{id: a, type: bash, when: false, command: 'true'}, {id: gate, type: conditional, condition: true, then: [{id: b, type: bash, command: 'true'}]}]";
+    let effects = "{a: {return: 1}, b: {return: 1}, gate: {return: 1}}";
+    let gate = "no step that does work, no tool and no kind of effect has the name of \"gate\"";
+    check_warned(skips, effects, completed, &format!("effects of no use: {gate}; nothing called \"a\""));
+    for expect in ["{status: completed, steps: {a: skipped}}", "{status: completed, absent_steps: [a]}"] {
+        check_warned(skips, effects, expect, &format!("effects of no use: {gate}"));
+    }
+    // What would have followed is left out where it waits.
+    let waits = "[{id: gate, type: approval}, {id: b, type: bash, command: 'true'}]";
+    check_warned(waits, "{b: {return: 1}}", "{status: waiting_approval}", "");
 }

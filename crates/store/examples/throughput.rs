@@ -89,7 +89,7 @@ fn part(number: u64, sequence: u64) -> Part {
             error: None,
             completed_at: Some(BEGAN_AT_MS),
         }),
-        plan: None,
+        plans: Vec::new(),
         consumed: Vec::new(),
         letters: Vec::new(),
         late: Vec::new(),

@@ -28,14 +28,17 @@ pub trait Store: Send + Sync {
     /// sense of the kernel, only the store's own packing) is an error that names the frame.
     fn frames(&self, execution: ExecutionKey, from: u64, limit: usize) -> Result<Vec<StoredFrame>, StoreError>;
 
-    /// Executions of a partition that must be looked at by `until_ms`, the earliest first, at most `limit`. One with
-    /// `wake_at` 0 has open work. Quarantined ones are left out.
-    fn due(&self, partition: u32, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError>;
+    /// Executions of a partition that must be looked at by `until_ms`, by their time and then by their key, at most
+    /// `limit`, beginning behind `after`. One with `wake_at` 0 has open work. Quarantined ones are left out.
+    ///
+    /// The last one of a page is the `after` of the next. Whoever leaves some of a page alone, because they are not its
+    /// own or because they are in its memory, finds the others behind them nevertheless.
+    fn due(&self, partition: u32, until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError>;
 
-    /// Puts a letter into an execution's inbox, with the plan it needs, if any. Durable. A second letter of the same
+    /// Puts a letter into an execution's inbox, with the plans it needs, if any. Durable. A second letter of the same
     /// execution and id is the same letter and changes nothing, also after the first was consumed if the store still
     /// knows of it (it need not).
-    fn post(&self, letter: &Letter, plan: Option<&StoredPlan>) -> Result<(), StoreError>;
+    fn post(&self, letter: &Letter, plans: &[StoredPlan]) -> Result<(), StoreError>;
 
     /// Letters that wait in a partition, in order of arrival, at most `limit`, beginning after `after` (an arrival
     /// number; 0 for the first).
@@ -116,8 +119,8 @@ pub struct Part {
     pub row: Option<ExecutionRow>,
     /// What changes in the row of an older one.
     pub change: Option<RowChange>,
-    /// The plan, unless the caller knows that the store has it.
-    pub plan: Option<StoredPlan>,
+    /// The plans that it and what it starts run, but for those that the caller knows the store has.
+    pub plans: Vec<StoredPlan>,
     /// Letters of this execution that were taken in, by id.
     pub consumed: Vec<String>,
     /// Letters to other executions.

@@ -78,7 +78,7 @@ impl State {
     }
 
     fn take(&mut self, part: &Part) {
-        self.put_plan(part.plan.as_ref());
+        self.put_plans(&part.plans);
         if !part.frames.is_empty() {
             self.take_frames(part);
         }
@@ -126,8 +126,8 @@ impl State {
         }
     }
 
-    fn put_plan(&mut self, plan: Option<&StoredPlan>) {
-        if let Some(plan) = plan {
+    fn put_plans(&mut self, plans: &[StoredPlan]) {
+        for plan in plans {
             self.plans.entry(plan.hash).or_insert_with(|| plan.bytes.clone());
         }
     }
@@ -166,20 +166,21 @@ impl Store for MemoryStore {
         Ok(frames.filter(|frame| frame.sequence >= from).take(limit).cloned().collect())
     }
 
-    fn due(&self, partition: u32, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
+    fn due(&self, partition: u32, until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
         let state = self.state();
         let waking = state.heads.iter().filter(|(_, row)| row.partition == partition && row.quarantined.is_none());
         let mut due: Vec<Due> =
             waking.filter_map(|(key, row)| row.wake_at.map(|wake_at| Due { execution: *key, wake_at })).collect();
-        due.retain(|due| due.wake_at <= until_ms);
-        due.sort_by_key(|due| (due.wake_at, due.execution));
+        let place = |due: &Due| (due.wake_at, due.execution);
+        due.retain(|due| due.wake_at <= until_ms && after.is_none_or(|after| place(due) > place(&after)));
+        due.sort_by_key(place);
         due.truncate(limit);
         Ok(due)
     }
 
-    fn post(&self, letter: &Letter, plan: Option<&StoredPlan>) -> Result<(), StoreError> {
+    fn post(&self, letter: &Letter, plans: &[StoredPlan]) -> Result<(), StoreError> {
         let mut state = self.state();
-        state.put_plan(plan);
+        state.put_plans(plans);
         state.post(letter);
         Ok(())
     }

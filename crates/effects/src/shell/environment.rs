@@ -76,6 +76,7 @@ mod tests {
             effect: "bash".into(),
             params: Value::map([("env", env)]),
             intent: Hash([0xab; 32]),
+            key_per_attempt: false,
             handed_out_at: u64::MAX,
             workspace: None,
         };

@@ -13,6 +13,10 @@ use tokio::io::{Interest, unix::AsyncFd};
 pub(super) struct Stat {
     /// When it started, in clock ticks since boot: with the process id, the identity of a process within one boot.
     pub(super) started_ticks: u64,
+    /// The number of its parent; 0 for one outside our container.
+    pub(super) parent: i32,
+    /// The number of its session, which is 0 as that of a group is.
+    pub(super) session: i32,
     /// The number of its group; 0 for threads of the kernel and groups from outside our container.
     pub(super) group: i32,
     /// Whether it has ended and only waits for its parent to notice.
@@ -29,10 +33,13 @@ impl Stat {
     /// behind the last one. A leader whose other threads still run is shown as a zombie too, but it is not dead.
     fn parse(text: &str) -> Option<Self> {
         let fields: Vec<&str> = text.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
-        let [state, group, threads, started] = [fields.first()?, fields.get(2)?, fields.get(17)?, fields.get(19)?];
+        let [state, parent, group, session] = [fields.first()?, fields.get(1)?, fields.get(2)?, fields.get(3)?];
+        let [threads, started] = [fields.get(17)?, fields.get(19)?];
         let is_alone = threads.parse::<u32>().ok()? <= 1;
         Some(Self {
             started_ticks: started.parse().ok()?,
+            parent: parent.parse().ok()?,
+            session: session.parse().ok()?,
             group: group.parse().ok()?,
             is_dead: matches!(*state, "X" | "x") || (*state == "Z" && is_alone),
         })
@@ -104,9 +111,10 @@ mod tests {
     #[test]
     fn stat_is_read_behind_any_name() {
         let rest = "1 77 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 THREADS 0 4242 9 9";
+        let expected = |is_dead| Stat { started_ticks: 4242, parent: 1, session: 7, group: 77, is_dead };
         let check = |name: &str, state: &str, threads: &str, dead: bool| {
             let text = format!("12 ({name}) {state} {}", rest.replace("THREADS", threads));
-            assert_eq!(Stat::parse(&text), Some(Stat { started_ticks: 4242, group: 77, is_dead: dead }), "{text}");
+            assert_eq!(Stat::parse(&text), Some(expected(dead)), "{text}");
         };
         check("bash", "S", "1", false);
         check("a) R (b c", "S", "1", false);

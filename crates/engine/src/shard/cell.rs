@@ -8,6 +8,7 @@ use mainspring_kernel::{
     frame::Frame,
     hash::Hash,
     input::Input,
+    instance::Instance,
     key::ExecutionKey,
     plan::Plan,
     record::Ending,
@@ -18,7 +19,7 @@ use mainspring_store::{ExecutionRow, Expected, Late, Part, RowChange, StoredPlan
 
 use crate::{
     load::Journal,
-    shard::words::{Moment, Queued},
+    shard::words::{Fate, Moment, Queued},
 };
 
 /// An execution's place in the shard.
@@ -28,6 +29,46 @@ pub(super) enum Cell {
     Loading(Vec<Queued>),
     /// It is in memory.
     Live(Box<Live>),
+    /// It is in memory, but for its state, which is out with a turn that waits for evaluations.
+    Evaluating(Box<Evaluating>),
+}
+
+/// An execution whose state is out with a turn.
+#[derive(Debug)]
+pub(super) struct Evaluating {
+    /// Names the evaluation.
+    pub(super) number: u64,
+    /// All but the state.
+    pub(super) live: Live,
+    /// The input of the turn.
+    pub(super) queued: Queued,
+    /// What came meanwhile.
+    pub(super) waiting: Vec<Queued>,
+    /// What was found out meanwhile of attempts that this process did not begin.
+    pub(super) adopted: Vec<(Instance, u32, Fate)>,
+}
+
+/// What the store is told of an execution beside its frames.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Summary {
+    pub(super) status: ExecutionStatus,
+    wake_at: Option<u64>,
+    outcome: Option<String>,
+    error: Option<String>,
+    completed_at: Option<u64>,
+}
+
+impl Summary {
+    pub(super) fn of(state: &State) -> Self {
+        let status = state.status();
+        Self {
+            status,
+            wake_at: state.wake_at(),
+            outcome: outcome(state, status),
+            error: error(state),
+            completed_at: state.ended_at,
+        }
+    }
 }
 
 /// An execution in memory.
@@ -45,6 +86,8 @@ pub(super) struct Live {
     pub(super) in_flight: bool,
     /// The status in the catalogue.
     pub(super) status: ExecutionStatus,
+    /// What the last turn has made of it.
+    pub(super) summary: Summary,
 }
 
 /// What turns have decided and no commit has taken yet.
@@ -52,7 +95,8 @@ pub(super) struct Live {
 pub(super) struct Draft {
     pub(super) frames: Vec<StoredFrame>,
     pub(super) row: Option<ExecutionRow>,
-    pub(super) plan: Option<StoredPlan>,
+    pub(super) plans: Vec<StoredPlan>,
+    pub(super) letters: Vec<mainspring_store::Letter>,
     pub(super) late: Vec<Late>,
     /// The inputs that it came of, to be taken in again if it is lost.
     pub(super) queued: Vec<(Queued, bool)>,
@@ -64,13 +108,15 @@ pub(super) struct Draft {
 
 impl Cell {
     /// A new execution.
-    pub(super) fn fresh(key: ExecutionKey, plan: Arc<Plan>, stored: Option<StoredPlan>, row: ExecutionRow) -> Self {
+    pub(super) fn fresh(key: ExecutionKey, plan: Arc<Plan>, plans: Vec<StoredPlan>, row: ExecutionRow) -> Self {
+        let state = State::new(key, plan);
         Self::Live(Box::new(Live {
-            state: State::new(key, plan),
+            summary: Summary::of(&state),
+            state,
             head: Hash::default(),
             next_sequence: 0,
             durable: None,
-            draft: Draft { row: Some(row), plan: stored, ..Draft::default() },
+            draft: Draft { row: Some(row), plans, ..Draft::default() },
             in_flight: false,
             status: ExecutionStatus::Pending,
         }))
@@ -79,8 +125,10 @@ impl Cell {
     /// One that was read back.
     pub(super) fn loaded(journal: Journal) -> Self {
         let Journal { state, head } = journal;
+        let summary = Summary::of(&state);
         Self::Live(Box::new(Live {
-            status: state.status(),
+            status: summary.status,
+            summary,
             state,
             head: head.hash,
             next_sequence: head.sequence + 1,
@@ -88,6 +136,27 @@ impl Cell {
             draft: Draft::default(),
             in_flight: false,
         }))
+    }
+
+    /// What is in memory of an execution, whether its state is out or not.
+    pub(super) fn live_mut(&mut self) -> Option<&mut Live> {
+        match self {
+            Self::Loading(_) => None,
+            Self::Live(live) => Some(live),
+            Self::Evaluating(out) => Some(&mut out.live),
+        }
+    }
+
+    /// Every input that is not durable yet.
+    pub(super) fn into_queued(self) -> Vec<Queued> {
+        match self {
+            Self::Loading(waiting) => waiting,
+            Self::Live(live) => live.draft.into_queued(),
+            Self::Evaluating(out) => {
+                let Evaluating { live, queued, waiting, .. } = *out;
+                live.draft.into_queued().into_iter().chain([queued]).chain(waiting).collect()
+            }
+        }
     }
 }
 
@@ -99,22 +168,22 @@ impl Live {
         if draft.frames.is_empty() && draft.late.is_empty() && (consumed.is_empty() || self.durable.is_none()) {
             return None;
         }
-        let status = self.state.status();
-        let change = (draft.row.is_none() && status != self.status).then(|| change(&self.state, status));
-        let row = draft.row.take().map(|row| ended_row(row, &self.state, status));
-        self.status = status;
+        let summary = &self.summary;
+        let change = (draft.row.is_none() && summary.status != self.status).then(|| change(summary));
+        let row = draft.row.take().map(|row| ended_row(row, summary));
+        self.status = summary.status;
         Some(Part {
             execution: self.state.key,
             partition,
             expected: self.durable,
             frames: std::mem::take(&mut draft.frames),
             head: Head::sealed(sealing, self.state.key, self.next_sequence.saturating_sub(1), self.head),
-            wake_at: self.state.wake_at(),
+            wake_at: summary.wake_at,
             row,
             change,
-            plan: draft.plan.take(),
+            plans: std::mem::take(&mut draft.plans),
             consumed,
-            letters: Vec::new(),
+            letters: std::mem::take(&mut draft.letters),
             late: std::mem::take(&mut draft.late),
         })
     }
@@ -137,6 +206,7 @@ impl Draft {
         queued: Queued,
         actions: Vec<Action>,
         state: &State,
+        status: ExecutionStatus,
     ) {
         if let Input::Receipt { instance, attempt, .. } = &queued.input {
             self.settled.push((instance.name(&state.plan), *attempt));
@@ -146,7 +216,7 @@ impl Draft {
             sequence: frame.sequence,
             now: frame.now,
             records: frame.records,
-            status: state.status(),
+            status,
         });
         self.frames.push(stored);
         self.actions.extend(actions);
@@ -168,24 +238,19 @@ impl Draft {
     }
 }
 
-fn change(state: &State, status: ExecutionStatus) -> RowChange {
+fn change(summary: &Summary) -> RowChange {
     RowChange {
-        status: status.name().into(),
-        outcome: outcome(state, status),
-        error: error(state),
-        completed_at: state.ended_at,
+        status: summary.status.name().into(),
+        outcome: summary.outcome.clone(),
+        error: summary.error.clone(),
+        completed_at: summary.completed_at,
     }
 }
 
 /// An execution that ended in the commit that began it has one row, with its end.
-fn ended_row(row: ExecutionRow, state: &State, status: ExecutionStatus) -> ExecutionRow {
-    ExecutionRow {
-        status: status.name().into(),
-        outcome: outcome(state, status),
-        error: error(state),
-        completed_at: state.ended_at,
-        ..row
-    }
+fn ended_row(row: ExecutionRow, summary: &Summary) -> ExecutionRow {
+    let RowChange { status, outcome, error, completed_at } = change(summary);
+    ExecutionRow { status, outcome, error, completed_at, ..row }
 }
 
 fn outcome(state: &State, status: ExecutionStatus) -> Option<String> {

@@ -43,7 +43,7 @@ impl Shard {
         while parts.len() < PARTS_MAX
             && let Some(execution) = self.dirty.pop_first()
         {
-            let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { continue };
+            let Some(live) = self.cells.get_mut(&execution).and_then(Cell::live_mut) else { continue };
             let part = live.part(self.fence.partition, &self.keys.sealing);
             let after = Some(Expected { sequence: live.next_sequence.wrapping_sub(1), hash: live.head });
             let passenger = Passenger::of(execution, after, std::mem::take(&mut live.draft));
@@ -90,6 +90,10 @@ impl Shard {
                 self.outputs.push_back(Output::Commit { flight: id, batch });
             }
             Err(CommitError::Unknown(_)) => {
+                // Letters that were written all the same wait for somebody who looks.
+                if flight.batch.parts.iter().any(|part| !part.letters.is_empty()) {
+                    self.outputs.push_back(Output::LettersPosted);
+                }
                 for passenger in flight.passengers {
                     self.untold.entry(passenger.execution).or_default().extend(passenger.moments);
                     self.reload(passenger.execution, passenger.queued);
@@ -100,8 +104,11 @@ impl Shard {
     }
 
     fn durable(&mut self, passenger: Passenger, part: Part) {
-        self.plans_stored.extend(part.plan.map(|plan| plan.hash));
-        if let Some(Cell::Live(live)) = self.cells.get_mut(&passenger.execution) {
+        self.plans_stored.extend(part.plans.iter().map(|plan| plan.hash));
+        if !part.letters.is_empty() {
+            self.outputs.push_back(Output::LettersPosted);
+        }
+        if let Some(live) = self.cells.get_mut(&passenger.execution).and_then(Cell::live_mut) {
             live.in_flight = false;
             if !part.frames.is_empty() {
                 live.durable = passenger.after;
@@ -156,16 +163,13 @@ impl Shard {
 
     fn forget_cell(&mut self, execution: ExecutionKey) -> Vec<Queued> {
         self.dirty.remove(&execution);
-        match self.cells.remove(&execution) {
-            Some(Cell::Live(live)) => {
-                if let Some((at, _)) = live.state.next_timer() {
-                    self.timers.remove(&(*at, execution));
-                }
-                live.draft.into_queued()
-            }
-            Some(Cell::Loading(waiting)) => waiting,
-            None => Vec::new(),
+        let cell = self.cells.remove(&execution);
+        if let Some(Cell::Live(live)) = &cell
+            && let Some((at, _)) = live.state.next_timer()
+        {
+            self.timers.remove(&(*at, execution));
         }
+        cell.map(Cell::into_queued).unwrap_or_default()
     }
 }
 
@@ -180,7 +184,7 @@ fn burial(execution: ExecutionKey, partition: u32, letters: Vec<String>) -> Part
         wake_at: None,
         row: None,
         change: None,
-        plan: None,
+        plans: Vec::new(),
         consumed: letters,
         letters: Vec::new(),
         late: Vec::new(),

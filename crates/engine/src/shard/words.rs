@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use mainspring_kernel::{
+    decide::Turn,
     effect::Attempt,
     input::{Input, Start},
     instance::Instance,
     key::ExecutionKey,
     plan::Plan,
     record::Record,
-    state::ExecutionStatus,
+    state::{ExecutionStatus, State},
 };
 use mainspring_store::{Answer, Batch, CommitError, Due, ExecutionRow, StoredPlan};
 
-use crate::load::Journal;
+use crate::{evaluator::Suspended, load::Journal};
 
 /// Something that happens to a shard.
 #[derive(Debug)]
@@ -42,6 +43,15 @@ pub enum Event {
         /// What became of it.
         fate: Fate,
     },
+    /// The answer to [`Output::Evaluate`].
+    Evaluated {
+        /// Whose.
+        execution: ExecutionKey,
+        /// Names it.
+        evaluation: u64,
+        /// The state and the turn, or what is wrong with us.
+        finished: Box<(State, Result<Turn, String>)>,
+    },
     /// Executions that the store says are to be looked at.
     Due(Vec<Due>),
     /// Time has passed.
@@ -64,7 +74,10 @@ impl Event {
     pub(crate) fn execution(&self) -> ExecutionKey {
         match self {
             Self::Submit(submission) => submission.execution,
-            Self::Take(execution, _) | Self::Loaded(execution, _) | Self::Adopted { execution, .. } => *execution,
+            Self::Take(execution, _)
+            | Self::Loaded(execution, _)
+            | Self::Adopted { execution, .. }
+            | Self::Evaluated { execution, .. } => *execution,
             Self::Committed { .. } | Self::Due(_) | Self::Wake => ExecutionKey([0; 16]),
         }
     }
@@ -77,8 +90,8 @@ pub struct Submission {
     pub execution: ExecutionKey,
     /// Its plan.
     pub plan: Arc<Plan>,
-    /// The plan as it is stored.
-    pub stored_plan: StoredPlan,
+    /// The plan as it is stored, and those of whatever it may start.
+    pub stored_plans: Vec<StoredPlan>,
     /// What it begins with.
     pub start: Box<Start>,
     /// Its row in the catalogue.
@@ -165,6 +178,21 @@ pub enum Output {
         /// What.
         attempt: Attempt,
     },
+    /// Finish a turn that waits for evaluations.
+    Evaluate {
+        /// Whose.
+        execution: ExecutionKey,
+        /// Names it in the answer.
+        evaluation: u64,
+        /// The turn.
+        suspended: Box<Suspended>,
+    },
+    /// Letters to other executions are durable.
+    LettersPosted,
+    /// Letters that were taken in still wait: what came of them was not written. They are to be read again.
+    LettersWait,
+    /// Go on with an execution that another one waits for.
+    Attend(ExecutionKey),
     /// The receipt of an attempt is durable: its traces outside may go.
     Forget {
         /// Whose.

@@ -121,7 +121,7 @@ fn policy(fields: &Fields<'_>, report: &mut Report<'_>) -> FailurePolicy {
 
 /// The declared variables. Where some are, those of `defaultContext` are declared by that; otherwise anything may be given.
 fn variables(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Vec<Variable>> {
-    let Some(declared) = report.object(root, "variables") else { return None };
+    let declared = report.object(root, "variables")?;
     let context = report.object(root, "defaultContext");
     let mut variables = Vec::new();
     for name in declared.map.keys() {

@@ -14,7 +14,11 @@
 //! | `=@literal` | the literal text after the sign, where it begins with one of the three signs itself |
 //! | anything else | that literal text |
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
 use core::fmt;
 
 use super::{
@@ -34,6 +38,9 @@ mod read;
 
 /// The version of the form. It changes when an old key changes its meaning, which no build has done yet.
 const FORMAT: u64 = 1;
+
+/// The key of the one step that runs for each item. It has the name of the whole.
+const BODY: &str = "body";
 
 /// A stored plan that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,7 +187,8 @@ fn work(plan: &Plan, work: &Work, map: &mut Map) {
         Work::Loop(of) if of.is_each => "each",
         _ => work.kind(),
     };
-    map.insert("type".into(), kind.into());
+    let kind = kind.to_string();
+    map.insert("type".into(), kind.as_str().into());
     match work {
         Work::Loop(of) => {
             match &of.over {
@@ -239,8 +247,9 @@ fn work(plan: &Plan, work: &Work, map: &mut Map) {
             map.insert("output".into(), template(output));
         }
     }
+    let is_each = kind == "each";
     for (key, number) in work.branches() {
-        map.insert(key.into(), block(plan, number));
+        map.insert(if is_each { BODY } else { key }.into(), block(plan, number));
     }
 }
 

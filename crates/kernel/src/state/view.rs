@@ -43,7 +43,7 @@ impl<'s> View<'s> {
         let plan = &self.state.plan;
         let loops: Vec<_> = plan.loops_around(self.step).collect();
         let over_items = |step: &u32| matches!(plan.step(*step).work, Work::Loop(Loop { over: Over::Items(_), .. }));
-        let Some(outwards) = loops.iter().position(|step| over_items(step)) else { return Found::Missing };
+        let Some(outwards) = loops.iter().position(over_items) else { return Found::Missing };
         let depth = loops.len() - 1 - outwards;
         let (Some(outer), Some(round)) = (self.rounds.get(..depth), self.rounds.get(depth)) else {
             return Found::Missing;

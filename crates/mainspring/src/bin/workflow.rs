@@ -3,5 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(exit) = mainspring_cli::evaluating::serve_if_worker(std::env::args_os()) {
+        return exit.into();
+    }
     mainspring_cli::sandbox::main(std::env::args_os()).into()
 }

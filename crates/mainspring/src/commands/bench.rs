@@ -100,7 +100,7 @@ struct Measured {
 }
 
 async fn measure(home: Home, workload: Workload, at_a_time: u32, duration: Duration) -> Result<Measured, Refusal> {
-    let options = Options { home, key: [7; 32], reach: Reach::All };
+    let options = Options { home, key: [7; 32], reach: Reach::All, evaluator: crate::evaluating::evaluator() };
     let engine = Engine::open(options, |_, _| Executors::new(vec![Arc::new(Nothing)])).await?;
     let engine = Arc::new(engine);
     let request = Request::new(Arc::new(plan_of(workload)?), "bench");

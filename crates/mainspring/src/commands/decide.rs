@@ -2,19 +2,24 @@
 
 use clap::Args;
 use mainspring_engine::{EngineError, Reach};
-use mainspring_kernel::{input::Input, instance::Instance, plan::Decision, state::State, value::Value};
+use mainspring_kernel::{
+    frame::Frame, input::Input, instance::Instance, key::ExecutionKey, plan::Decision, record::Record, state::State,
+    value::Value,
+};
 
 use super::{
-    cancel::hand_over,
     follow::{From, Gates, follow, show_items, who},
+    hand_over::hand_over,
     resume::leave,
 };
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
-    naming::{block_on, engine, find, look},
-    place, runner,
-    terminal::{Terminal, bold, printable, say},
+    naming::{Looked, block_on, engine, find, look},
+    place,
+    runner::{self, Signals},
+    terminal::{Terminal, bold, say},
+    text::paragraph,
 };
 
 /// Approve.
@@ -74,25 +79,60 @@ fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> 
         shown(&state, &instance);
     }
     let reason = at.reason.as_deref().map_or(Value::Null, Value::from);
-    let id = format!("decide {} {gate} {by}", instance.name(&state.plan));
     let input = Input::Decide { instance: instance.clone(), gate, decision, by: by.clone(), reason: reason.clone() };
     let home = looked.home.clone();
-    drop(looked);
     if home.holder().is_some() {
-        return hand_over(&home, row.key, id, &input, global, terminal);
+        let handed = hand_over(&home, row.key, &input, global)?;
+        if handed.taken {
+            counted(&looked, row.key, &input)?;
+        }
+        return Ok(handed.tell(global, terminal));
     }
+    drop(looked);
     block_on(async {
+        let mut signals = Signals::new()?;
         let engine = engine(global, Reach::named()).await?;
         engine.attend(row.key);
         let before = runner::standing(&engine, row.key, |_, _| ())?;
         let taken = engine.decide(row.key, instance, gate, decision, &by, reason).await?;
         let from = From::Frame(before.next_sequence);
         let exit = match taken {
-            true => follow(&engine, row.key, Gates::Ask, from, global, terminal).await,
+            true => follow(&engine, row.key, Gates::Ask, from, global, terminal, &mut signals).await,
             false => Err(Refusal::contract("not_open", "the gate was decided meanwhile")),
         };
-        leave(&engine, exit, terminal).await
+        leave(&engine, exit, terminal, &mut signals).await
     })
+}
+
+/// A decision that was taken in counts if the journal has it. One that has not counted came too late.
+fn counted(looked: &Looked, key: ExecutionKey, input: &Input) -> Result<(), Refusal> {
+    let Input::Decide { instance: at, gate: number, decision: wanted, by: us, .. } = input else { return Ok(()) };
+    let mut decisions = Vec::new();
+    let look = |_: &State, frame: &Frame| {
+        for record in &frame.records {
+            match record {
+                Record::GateDecided { instance, gate, decision, by, .. } if instance == at && gate == number => {
+                    decisions.push((*decision, by.clone()));
+                }
+                _ => {}
+            }
+        }
+    };
+    let read = looked.loader.frames(key, look).map_err(EngineError::from)?.ok_or(EngineError::NoSuchExecution)?;
+    if decisions.iter().any(|(decision, by)| decision == wanted && by.as_deref() == Some(us)) {
+        return Ok(());
+    }
+    let others: Vec<String> = decisions
+        .iter()
+        .map(|(decision, by)| format!("{} by {}", decision.name(), by.as_deref().unwrap_or("the end of its time")))
+        .collect();
+    let state = read.journal.state;
+    let others = if others.is_empty() { format!("it is {}", state.status().name()) } else { others.join(", ") };
+    let message = format!(
+        "this decision came too late and changes nothing: the gate `{}` was decided meanwhile ({others})",
+        at.name(&state.plan)
+    );
+    Err(Refusal::contract("not_open", message))
 }
 
 fn open_gate(state: &State, at: &At) -> Result<(Instance, u32), Refusal> {
@@ -119,7 +159,7 @@ fn open_gate(state: &State, at: &At) -> Result<(Instance, u32), Refusal> {
 
 fn shown(state: &State, instance: &Instance) {
     if let Some(gate) = state.steps.get(instance).and_then(|step| step.gate.as_ref()) {
-        say!("{}", bold(&printable(&gate.prompt)));
+        say!("{}", bold(&paragraph(&gate.prompt)));
         show_items(&gate.items);
     }
 }

@@ -21,7 +21,8 @@ use crate::{
     exit::{self, Exit, Refusal},
     place,
     runner::{self, Followed, Signals, Standing},
-    terminal::{Progress, Terminal, bold, dim, duration, printable, say, status},
+    terminal::{Progress, Terminal, bold, dim, duration, say, status},
+    text::{lines_shown, paragraph, shown},
 };
 
 /// How gates are met.
@@ -42,7 +43,8 @@ pub(crate) enum From {
     Now,
 }
 
-/// Follows an execution until it has ended, or nothing but gates is left that nobody here decides.
+/// Follows an execution until it has ended, or nothing but gates is left that nobody here decides. `signals` were heard
+/// since before the engine was opened: who interrupts in the first moment is told how it goes on as well.
 pub(crate) async fn follow(
     engine: &Engine,
     key: ExecutionKey,
@@ -50,6 +52,7 @@ pub(crate) async fn follow(
     from: From,
     global: &Global,
     terminal: &Terminal,
+    signals: &mut Signals,
 ) -> Result<Exit, Refusal> {
     let mut shown = match from {
         From::Frame(sequence) => sequence,
@@ -57,13 +60,13 @@ pub(crate) async fn follow(
         From::Now => runner::standing(engine, key, |_, _| ())?.next_sequence,
     };
     loop {
-        let (followed, standing) = to_rest(engine, key, shown, global, terminal).await?;
+        let (followed, standing) = to_rest(engine, key, shown, global, terminal, signals).await?;
         shown = standing.next_sequence;
         if followed == Followed::Interrupted {
             return interrupted(engine, &standing, global, terminal).await;
         }
         let waits = standing.state.status() == ExecutionStatus::WaitingApproval;
-        if !waits || !decide_all(engine, key, &standing.state, gates, global, terminal).await? {
+        if !waits || !decide_all(engine, key, &standing.state, gates, global, terminal, signals).await? {
             return Ok(conclude(engine, &standing, global));
         }
     }
@@ -75,6 +78,7 @@ async fn to_rest(
     shown: u64,
     global: &Global,
     terminal: &Terminal,
+    signals: &mut Signals,
 ) -> Result<(Followed, Standing), Refusal> {
     let mut watch = engine.watch(key);
     let mut frames = Vec::new();
@@ -96,7 +100,7 @@ async fn to_rest(
     }
     let mut tick = tokio::time::interval(REDRAW);
     let shown = std::cell::RefCell::new((events, progress));
-    let following = runner::follow(engine, &mut watch, &from, |_, record, now| {
+    let following = runner::follow(engine, &mut watch, &from, signals, |_, record, now| {
         let (events, progress) = &mut *shown.borrow_mut();
         show(events, progress, record, now, global);
     });
@@ -136,6 +140,7 @@ async fn decide_all(
     gates: Gates,
     global: &Global,
     terminal: &Terminal,
+    signals: &mut Signals,
 ) -> Result<bool, Refusal> {
     let by = place::user();
     let open: Vec<(Instance, u32)> =
@@ -144,7 +149,7 @@ async fn decide_all(
         let (decision, reason) = match gates {
             Gates::Approve => (Decision::Approve, Value::from("as the owner, with --yes")),
             Gates::Ask if !terminal.can_ask || global.json => return Ok(false),
-            Gates::Ask => match ask(engine, key, state, &instance).await? {
+            Gates::Ask => match ask(engine, key, state, &instance, signals).await? {
                 Answer::Decided(decision) => (decision, Value::from("at the terminal")),
                 Answer::Later => return Ok(false),
                 Answer::Elsewhere => return Ok(true),
@@ -199,11 +204,16 @@ enum Answer {
 const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// Asks whoever is at the terminal. The engine goes on meanwhile, and Ctrl-C leaves the gate open.
-async fn ask(engine: &Engine, key: ExecutionKey, state: &State, instance: &Instance) -> Result<Answer, Refusal> {
+async fn ask(
+    engine: &Engine,
+    key: ExecutionKey,
+    state: &State,
+    instance: &Instance,
+    signals: &mut Signals,
+) -> Result<Answer, Refusal> {
     let Some(gate) = state.steps.get(instance).and_then(|step| step.gate.as_ref()) else { return Ok(Answer::Later) };
-    say!("\n  {}", bold(&printable(&gate.prompt)));
+    say!("\n  {}", bold(&paragraph(&gate.prompt)));
     show_items(&gate.items);
-    let mut signals = Signals::new()?;
     let mut look = tokio::time::interval(LOOK);
     prompt();
     loop {
@@ -257,7 +267,7 @@ async fn typed() -> Option<String> {
 pub(crate) fn show_items(items: &Value) {
     let is_empty = matches!(items, Value::Null) || items.as_list().is_some_and(<[Value]>::is_empty);
     if !is_empty {
-        for line in printable(&pretty(items)).lines() {
+        for line in pretty(items).lines().map(shown) {
             say!("    {line}");
         }
     }
@@ -283,21 +293,21 @@ pub(crate) fn summary(state: &State) {
     let word = state.status().name();
     let took = state.start.as_ref().map_or(0, |start| state.ended_at.unwrap_or_else(now_ms).saturating_sub(start.at));
     let note = if state.with_failures { " with failures let through" } else { "" };
-    say!("\n{} {}{note} {}", bold(&printable(&id)), status(word), dim(&format!("after {}", duration(took))));
+    say!("\n{} {}{note} {}", bold(&shown(&id)), status(word), dim(&format!("after {}", duration(took))));
     if let Some(output) =
         state.output().filter(|output| **output != Value::Null && output.as_map().is_none_or(|map| !map.is_empty()))
     {
-        say!("{}", printable(&pretty(output)));
+        say!("{}", lines_shown(&pretty(output)));
     }
     let error = envelope::error(state);
     if let Some(message) = error.get("message").and_then(Value::as_text) {
         let code = error.get("code").and_then(Value::as_text).unwrap_or_default();
-        say!("  {}: {}", printable(code), printable(message));
+        say!("  {}: {}", shown(code), paragraph(message));
     }
     for (instance, gate) in state.open_gates() {
-        say!("  waits at `{}`: {}", instance.name(&state.plan), printable(&gate.prompt));
+        say!("  waits at `{}`: {}", shown(&instance.name(&state.plan)), paragraph(&gate.prompt));
         show_items(&gate.items);
-        say!("  {}", dim(&printable(&format!("mainspring approve {id}    or    mainspring deny {id}"))));
+        say!("  {}", dim(&shown(&format!("mainspring approve {id}    or    mainspring deny {id}"))));
     }
 }
 

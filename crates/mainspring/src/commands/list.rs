@@ -8,8 +8,9 @@ use mainspring_store::{ExecutionRow, Filter};
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
-    naming::look,
-    terminal::{Terminal, bold, dim, duration, printable, say, status},
+    naming::{look, no_executions},
+    terminal::{Terminal, bold, dim, duration, say, status},
+    text::{columns, cut, shown},
 };
 
 /// List executions.
@@ -27,10 +28,13 @@ pub(crate) struct List {
 }
 
 /// Lists executions.
-pub(crate) fn list(list: &List, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn list(list: &List, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     let filter = Filter { statuses: list.status.clone(), workflow: list.workflow.clone() };
     let looked = look(global)?;
     let rows = looked.store.executions(&filter, None, list.limit as usize).map_err(EngineError::from)?;
+    if rows.is_empty() && filter == Filter::default() {
+        return Err(no_executions(&looked.home));
+    }
     if global.json {
         rows.iter().for_each(|row| say!("{}", compact(&row_value(row))));
         return Ok(Exit::Fine);
@@ -38,27 +42,74 @@ pub(crate) fn list(list: &List, global: &Global, _: &Terminal) -> Result<Exit, R
     if rows.is_empty() {
         say!("{}", dim("none"));
     }
-    let width = rows.iter().map(|row| row.id.chars().count()).max().unwrap_or(0);
-    for row in &rows {
-        let workflow = printable(row.workflow.as_deref().unwrap_or("-"));
-        let word = format!("{:<16}", row.status);
-        let took = row.completed_at.map(|at| duration(at.saturating_sub(row.started_at))).unwrap_or_default();
-        let note = [row.outcome.as_deref(), row.error.as_deref()]
-            .into_iter()
-            .flatten()
-            .map(printable)
-            .collect::<Vec<_>>()
-            .join(" ");
-        let id = printable(&row.id);
-        let started = rfc3339(row.started_at);
-        say!(
-            "{}  {}  {workflow}  {}  {took}  {note}",
-            bold(&format!("{id:<width$}")),
-            status(&word).replace(&word, word.trim_end()) + &" ".repeat(word.len() - word.trim_end().len()),
-            dim(&started)
-        );
-    }
+    let room = terminal.is_live.then_some(terminal.width);
+    table(&rows, room).iter().for_each(|line| say!("{line}"));
     Ok(Exit::Fine)
+}
+
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// Columns of a name that is cut, at the least: the key of an execution by itself is known by its first 13.
+const NAME_COLUMNS_MIN: usize = 16;
+
+/// A line for each row, in columns that are as wide as what stands in them. In a room of so many columns the names of
+/// executions are cut, and those of workflows if that is not enough: the beginning of a name is a name for every command.
+/// Without one nothing is.
+fn table(rows: &[ExecutionRow], room: Option<usize>) -> Vec<String> {
+    let mut cells: Vec<[String; 6]> = rows.iter().map(cells).collect();
+    let mut widths = widths(&cells);
+    for column in [ID, WORKFLOW] {
+        let Some(room) = room else { break };
+        let used = widths.iter().filter(|width| **width > 0);
+        let all = used.map(|width| width + GAP.len()).sum::<usize>().saturating_sub(GAP.len());
+        let width = widths[column].saturating_sub(all.saturating_sub(room)).max(NAME_COLUMNS_MIN);
+        widths[column] = widths[column].min(width);
+        cells.iter_mut().for_each(|cells| cells[column] = cut(&cells[column], width, "…"));
+    }
+    cells.iter().map(|cells| line(cells, &widths)).collect()
+}
+
+const ID: usize = 0;
+const STATUS: usize = 1;
+const WORKFLOW: usize = 2;
+const STARTED: usize = 3;
+
+/// Name, status, workflow, start, duration, remark.
+fn cells(row: &ExecutionRow) -> [String; 6] {
+    let note = [row.outcome.as_deref(), row.error.as_deref()].into_iter().flatten().map(shown).collect::<Vec<_>>();
+    [
+        shown(&row.id),
+        row.status.clone(),
+        shown(row.workflow.as_deref().unwrap_or("-")),
+        rfc3339(row.started_at),
+        row.completed_at.map(|at| duration(at.saturating_sub(row.started_at))).unwrap_or_default(),
+        note.join(" "),
+    ]
+}
+
+fn widths(rows: &[[String; 6]]) -> [usize; 6] {
+    std::array::from_fn(|column| rows.iter().map(|cells| columns(&cells[column])).max().unwrap_or(0))
+}
+
+/// Nothing stands behind the last cell that has something, and a column in which nothing stands takes no room.
+fn line(cells: &[String; 6], widths: &[usize; 6]) -> String {
+    let end = cells.iter().rposition(|cell| !cell.is_empty()).map_or(0, |last| last + 1);
+    let mut line = String::new();
+    for (column, cell) in cells[..end].iter().enumerate().filter(|(column, _)| widths[*column] > 0) {
+        let painted = match column {
+            ID => bold(cell),
+            STATUS => status(cell),
+            STARTED => dim(cell),
+            _ => cell.clone(),
+        };
+        line.push_str(&painted);
+        if column + 1 < end {
+            line.push_str(&" ".repeat(widths[column].saturating_sub(columns(cell))));
+            line.push_str(GAP);
+        }
+    }
+    line
 }
 
 /// A row as the second specification spells it.
@@ -80,4 +131,77 @@ pub(crate) fn row_value(row: &ExecutionRow) -> Value {
         ("startedAt", rfc3339(row.started_at).into()),
         ("completedAt", row.completed_at.map(rfc3339).into()),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use mainspring_kernel::{hash::Hash, key::ExecutionKey};
+
+    use super::*;
+
+    fn row(id: &str, workflow: &str, status: &str, error: Option<&str>, took: Option<u64>) -> ExecutionRow {
+        ExecutionRow {
+            key: ExecutionKey([1; 16]),
+            id: id.into(),
+            workflow: Some(workflow.into()),
+            workflow_version: None,
+            workflow_hash: String::new(),
+            plan_hash: Hash::default(),
+            status: status.into(),
+            outcome: None,
+            error: error.map(Into::into),
+            trigger_type: "manual".into(),
+            initiator_type: "manual".into(),
+            initiator_user_id: None,
+            idempotency_key: None,
+            session_id: None,
+            partition: 0,
+            attempt_count: 1,
+            started_at: 0,
+            completed_at: took,
+        }
+    }
+
+    #[track_caller]
+    fn check(rows: &[ExecutionRow], room: Option<usize>, expected: &[&str]) {
+        let lines: Vec<_> =
+            table(rows, room).iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect();
+        assert_eq!(lines, expected);
+        let longest = lines.iter().map(|line| columns(line)).max().unwrap_or(0);
+        assert!(room.is_none_or(|room| longest <= room.max(90)), "{lines:?}");
+    }
+
+    #[test]
+    fn columns_stand_below_each_other_and_nothing_trails() {
+        let rows = [
+            row("a", "ship", "completed", None, Some(1500)),
+            row("日本", "-", "waiting_approval", None, None),
+            row("ccc", "a\nb", "failed", Some("exit"), Some(0)),
+        ];
+        check(
+            &rows,
+            None,
+            &[
+                "a     completed         ship  1970-01-01T00:00:00.000Z  1.5 s",
+                "日本  waiting_approval  -     1970-01-01T00:00:00.000Z",
+                "ccc   failed            a\\nb  1970-01-01T00:00:00.000Z  0 ms   exit",
+            ],
+        );
+        check(&[], None, &[]);
+    }
+
+    #[test]
+    fn long_names_are_cut_where_there_is_no_room_and_nowhere_else() {
+        let long = "release-of-the-first-of-january-with-everything-in-it-and-more";
+        let rows = [row(long, "ship", "failed", None, None), row("b", "ship", "failed", None, None)];
+        let (whole, rest) = (long.to_string(), "  failed  ship  1970-01-01T00:00:00.000Z");
+        check(&rows, None, &[&(whole.clone() + rest), &format!("{:<62}{rest}", "b")]);
+        check(&rows, Some(200), &[&(whole + rest), &format!("{:<62}{rest}", "b")]);
+        check(&rows, Some(70), &[&format!("release-of-the-first-of-janua…{rest}"), &format!("{:<30}{rest}", "b")]);
+        let cut = "release-of-the-…";
+        check(&rows, Some(10), &[&format!("{cut}{rest}"), &format!("{:<16}{rest}", "b")]);
+        let rows = [row(long, long, "failed", None, None)];
+        let workflow = "release-of-the-first-of…";
+        check(&rows, Some(76), &[&format!("{cut}  failed  {workflow}  1970-01-01T00:00:00.000Z")]);
+    }
 }

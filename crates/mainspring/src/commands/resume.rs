@@ -33,10 +33,11 @@ pub(crate) struct Resume {
 /// Goes on with one execution, shown, or with several, quietly.
 pub(crate) fn resume(resume: &Resume, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     block_on(async {
+        let mut signals = Signals::new()?;
         let Some(id) = &resume.id else {
             let reach = if resume.all { Reach::All } else { Reach::named() };
             let engine = engine(global, reach).await?;
-            let exit = until_idle(&engine, terminal, Told::Nothing).await;
+            let exit = until_idle(&engine, terminal, Told::Nothing, &mut signals).await;
             engine.drain().await;
             return exit;
         };
@@ -44,18 +45,23 @@ pub(crate) fn resume(resume: &Resume, global: &Global, terminal: &Terminal) -> R
         let engine = engine(global, Reach::named()).await?;
         engine.attend(row.key);
         let exit = match taken_in(&engine, row.key).await {
-            Ok(()) => follow(&engine, row.key, Gates::Ask, From::Now, global, terminal).await,
+            Ok(()) => follow(&engine, row.key, Gates::Ask, From::Now, global, terminal, &mut signals).await,
             Err(refusal) => Err(refusal),
         };
-        leave(&engine, exit, terminal).await
+        leave(&engine, exit, terminal, &mut signals).await
     })
 }
 
 /// Ends a command's engine, once what others have handed over to it is done.
-pub(crate) async fn leave(engine: &Engine, exit: Result<Exit, Refusal>, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) async fn leave(
+    engine: &Engine,
+    exit: Result<Exit, Refusal>,
+    terminal: &Terminal,
+    signals: &mut Signals,
+) -> Result<Exit, Refusal> {
     let is_interrupted = engine.is_draining();
     if !is_interrupted {
-        until_idle(engine, terminal, Told::Once).await?;
+        until_idle(engine, terminal, Told::Once, signals).await?;
     }
     engine.drain().await;
     exit
@@ -91,8 +97,12 @@ enum Told {
 }
 
 /// An execution that only waits for people needs no process: whoever decides goes on with it.
-async fn until_idle(engine: &Engine, terminal: &Terminal, mut told: Told) -> Result<Exit, Refusal> {
-    let mut signals = Signals::new()?;
+async fn until_idle(
+    engine: &Engine,
+    terminal: &Terminal,
+    mut told: Told,
+    signals: &mut Signals,
+) -> Result<Exit, Refusal> {
     let (mut asked_in_vain, mut newest_letter) = (0, 0);
     let mut again = tokio::time::interval(ASK_AGAIN);
     while asked_in_vain < ASKED_IN_VAIN {

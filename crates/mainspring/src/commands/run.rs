@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::{Args, ValueHint};
-use mainspring_engine::{Engine, EngineError, Reach, Submitted, home::Home, inbox, keys, request::Request};
+use mainspring_engine::{Engine, EngineError, Reach, Submitted, home::Home, inbox, load::Loader, request::Request};
 use mainspring_kernel::{
     json,
     plan::Constraints,
@@ -27,7 +27,11 @@ use crate::{
     exit::{Exit, Refusal},
     naming::{block_on, engine},
     place,
+    repeat::Asked,
+    runner::Signals,
     terminal::{Terminal, bold, dim, say},
+    text::shown,
+    workflows,
 };
 
 /// Run a workflow.
@@ -42,6 +46,9 @@ pub(crate) struct Run {
     /// A variable, `@vars.NAME`: JSON if it is JSON, else text; may be repeated
     #[arg(long = "var", value_name = "NAME=VALUE")]
     variables: Vec<String>,
+    /// A workflow that this one may start, if it is not a file of that name beside it; may be repeated
+    #[arg(long = "workflow", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    workflows: Vec<PathBuf>,
     /// The execution's name, unique in its folder; running it again goes on where it was
     #[arg(long, value_name = "ID", value_parser = execution_id)]
     id: Option<String>,
@@ -71,43 +78,48 @@ pub(crate) struct Run {
 /// Runs a workflow.
 pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     let Some(compiled) = compiled(&run.file, global)? else { return Ok(Exit::BadInput) };
-    let request = request(run, Arc::new(compiled.plan))?;
+    let plan = Arc::new(compiled.plan);
+    let workflows = workflows::find(&plan, &run.file, &run.workflows, global)?;
+    let request = Request { workflows, ..request(run, plan)? };
+    let asked = Asked::of(&request, run.workspace.is_some());
     if run.detach {
-        return detach(request, global);
+        return detach(request, &asked, global);
     }
     block_on(async {
+        let mut signals = Signals::new()?;
         let engine = engine(global, Reach::named()).await.map_err(|refusal| held(refusal, &run.file))?;
-        let exit = attached(&engine, request, run.yes, global, terminal).await;
-        leave(&engine, exit, terminal).await
+        let exit = attached(&engine, request, &asked, run.yes, global, terminal, &mut signals).await;
+        leave(&engine, exit, terminal, &mut signals).await
     })
 }
+
+/// What to do about an execution that was begun otherwise.
+const OTHERWISE: &str = "`mainspring resume ID` goes on with it as it was begun, another --id begins another";
 
 async fn attached(
     engine: &Engine,
     request: Request,
+    asked: &Asked,
     yes: bool,
     global: &Global,
     terminal: &Terminal,
+    signals: &mut Signals,
 ) -> Result<Exit, Refusal> {
-    let (hash, title) = (request.plan.workflow_hash, title(&request));
+    let title = title(&request);
     let Submitted { execution, existed } = engine.submit(request).await?;
     let state = engine.state(execution)?;
-    if state.plan.workflow_hash != hash {
-        let message = format!(
-            "an execution of this name was begun with another definition, {}",
-            state.plan.workflow_hash.prefixed()
-        );
-        return Err(Refusal::contract("hash_mismatch", message));
+    if existed {
+        asked.check(&state, OTHERWISE)?;
     }
     engine.attend(execution);
     if !global.json {
         let id = state.start.as_ref().map(|start| start.execution_id.clone()).unwrap_or_default();
         let again = if existed { ", which exists" } else { "" };
-        say!("{} {}", bold(&title), dim(&crate::terminal::printable(&format!("{id}{again}"))));
+        say!("{} {}", bold(&title), dim(&shown(&format!("{id}{again}"))));
     }
     let gates = if yes { Gates::Approve } else { Gates::Ask };
     let from = if existed { From::Now } else { From::Frame(0) };
-    follow(engine, execution, gates, from, global, terminal).await
+    follow(engine, execution, gates, from, global, terminal, signals).await
 }
 
 fn request(run: &Run, plan: Arc<mainspring_kernel::plan::Plan>) -> Result<Request, Refusal> {
@@ -119,6 +131,7 @@ fn request(run: &Run, plan: Arc<mainspring_kernel::plan::Plan>) -> Result<Reques
         bounds: Constraints {
             max_steps: run.max_steps,
             max_parallel: run.max_parallel,
+            max_calls: None,
             timeout_ms: run.timeout_ms,
             allow_self_modification: false,
         },
@@ -131,7 +144,7 @@ fn request(run: &Run, plan: Arc<mainspring_kernel::plan::Plan>) -> Result<Reques
 fn title(request: &Request) -> String {
     let name = request.plan.name.as_deref().unwrap_or("workflow");
     let version = request.plan.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
-    crate::terminal::printable(&format!("{name}{version}"))
+    shown(&format!("{name}{version}"))
 }
 
 fn input(given: Option<&str>) -> Result<Value, Refusal> {
@@ -174,40 +187,38 @@ fn execution_id(text: &str) -> Result<String, String> {
 
 /// Hands the execution to the process that holds the folder, or to one that is started for it, and waits until it was
 /// taken in: from then on every command knows it.
-fn detach(request: Request, global: &Global) -> Result<Exit, Refusal> {
+fn detach(request: Request, asked: &Asked, global: &Global) -> Result<Exit, Refusal> {
     let home = global.home()?;
     home.create()?;
-    let key = keys::load_or_create(&place::key_file(&[home.folder()]))?;
+    let key = home.key(&place::key_file(&[home.folder()]))?;
     home.check_key(&key)?;
-    let store = SqliteStore::open(&home.journal()).map_err(EngineError::from)?;
-    let (hash, id) = (request.plan.workflow_hash, request.execution_id.clone());
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&home.journal()).map_err(EngineError::from)?);
+    let id = request.execution_id.clone();
     let idempotency = request.idempotency_key.clone().map(|key| (request.plan.name.clone(), key));
-    let existing = |store: &SqliteStore| -> Result<Option<ExecutionRow>, EngineError> {
+    let existing = |store: &dyn Store| -> Result<Option<ExecutionRow>, EngineError> {
         if let Some(row) = id.as_deref().map(|id| store.execution_by_id(id)).transpose()?.flatten() {
             return Ok(Some(row));
         }
         let Some((workflow, key)) = &idempotency else { return Ok(None) };
         Ok(store.execution_by_idempotency_key(workflow.as_deref(), key)?)
     };
-    let row = match existing(&store)? {
+    let row = match existing(&*store)? {
         Some(row) => Some(row),
         None => {
-            let key = inbox::post_start(&store, &home, request)?;
-            taken_in(&home, global, || Ok(store.execution(key)?.or(existing(&store)?)))?
+            let key = inbox::post_start(&*store, &home, request)?;
+            taken_in(&home, global, || Ok(store.execution(key)?.or(existing(&*store)?)))?
         }
     };
     let row = row.ok_or_else(|| {
         Refusal::internal("not_taken_in", "posted, and nobody has taken it in yet; `mainspring resume --all` does")
     })?;
-    if row.workflow_hash != hash.prefixed() {
-        let message = format!("the execution {} was begun with another definition, {}", row.id, row.workflow_hash);
-        return Err(Refusal::contract("hash_mismatch", message));
-    }
+    let read = Loader::new(store, key).journal(row.key).map_err(EngineError::from)?;
+    asked.check(&read.ok_or(EngineError::NoSuchExecution)?.journal.state, OTHERWISE)?;
     if global.json {
         let (id, status) = (row.id.as_str().into(), row.status.as_str().into());
         say!("{}", json::compact(&Value::map([("executionId", id), ("status", status)])));
     } else {
-        let id = crate::terminal::printable(&row.id);
+        let id = shown(&row.id);
         say!("{id}\n{}", dim(&format!("mainspring tail {id}")));
     }
     Ok(Exit::Fine)

@@ -15,7 +15,8 @@ use crate::{
     envelope,
     exit::{Exit, Refusal},
     naming::{find, look},
-    terminal::{Terminal, bold, dim, duration, printable, say, sign},
+    terminal::{Terminal, bold, dim, duration, say, sign},
+    text::{one_line, paragraph, shown},
 };
 
 /// Show an execution.
@@ -42,13 +43,13 @@ pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, R
         return Ok(Exit::Fine);
     }
     let name = state.plan.name.as_deref().unwrap_or("workflow");
-    say!("{}  {}", bold(&printable(name)), dim(&state.plan.workflow_hash.prefixed()));
+    say!("{}  {}", bold(&shown(name)), dim(&state.plan.workflow_hash.prefixed()));
     if let Some(start) = &state.start {
-        let by = printable(&start.by);
+        let by = shown(&start.by);
         say!("{}", dim(&format!("started {} by {by}, key {}", rfc3339(start.at), row.key)));
     }
     if let Some(reason) = read.quarantined {
-        say!("  set aside: {}", printable(&reason));
+        say!("  set aside: {}", paragraph(&reason));
     }
     for attempt in &trace.attempts {
         show_attempt(attempt, show.verbose);
@@ -66,14 +67,14 @@ fn show_attempt(attempt: &AttemptTrace, verbose: bool) {
     let mut words: Vec<String> =
         attempt.failure.iter().map(|failure| format!("{}: {}", failure.code, failure.message)).collect();
     words.extend(attempt.note.clone());
-    let words = printable(&words.join("; ")).replace('\n', " ");
-    say!("  {} {}{number}{took}  {words}", sign(attempt.status), printable(&attempt.step));
+    let words = one_line(&words.join("; "));
+    say!("  {} {}{number}{took}  {words}", sign(attempt.status), shown(&attempt.step));
     if verbose {
         let details = attempt.failure.as_ref().map(|failure| &failure.details);
         for (what, value) in [("input", Some(&attempt.input)), ("output", Some(&attempt.output)), ("details", details)]
         {
             if let Some(value) = value.filter(|value| **value != Value::Null) {
-                say!("      {} {}", dim(what), printable(&compact(value)));
+                say!("      {} {}", dim(what), shown(&compact(value)));
             }
         }
     }

@@ -5,15 +5,15 @@ use mainspring_engine::Reach;
 use mainspring_kernel::{hash::hex, input::Input, json, value::Value};
 
 use super::{
-    cancel::hand_over,
     follow::{From, Gates, follow},
+    hand_over::hand_over,
     resume::leave,
 };
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
     naming::{block_on, engine, find, look},
-    runner,
+    runner::{self, Signals},
     terminal::Terminal,
 };
 
@@ -54,9 +54,10 @@ pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> R
     drop(looked);
     if home.holder().is_some() {
         let input = Input::Signal { id: id.clone(), name: signal.name.clone(), payload };
-        return hand_over(&home, row.key, format!("signal {id}"), &input, global, terminal);
+        return Ok(hand_over(&home, row.key, &input, global)?.tell(global, terminal));
     }
     block_on(async {
+        let mut signals = Signals::new()?;
         let engine = engine(global, Reach::named()).await?;
         let before = runner::standing(&engine, row.key, |_, _| ())?;
         let taken = engine.signal(row.key, id, signal.name.clone(), payload).await?;
@@ -65,8 +66,8 @@ pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> R
         }
         engine.attend(row.key);
         let from = From::Frame(before.next_sequence);
-        let exit = follow(&engine, row.key, Gates::Ask, from, global, terminal).await;
-        leave(&engine, exit, terminal).await
+        let exit = follow(&engine, row.key, Gates::Ask, from, global, terminal, &mut signals).await;
+        leave(&engine, exit, terminal, &mut signals).await
     })
 }
 

@@ -9,7 +9,8 @@ use mainspring_sim::{CaseReport, run_case, scenario};
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
-    terminal::{Terminal, dim, printable, say, status},
+    terminal::{Terminal, dim, say, status, waits},
+    text::{one_line, shown},
 };
 
 /// Run scenarios.
@@ -55,9 +56,13 @@ pub(crate) fn test(test: &Test, global: &Global, _: &Terminal) -> Result<Exit, R
 fn show(file: &Path, report: &CaseReport, verbose: bool, global: &Global) -> bool {
     let holds = report.holds();
     if global.json {
-        let failures: Vec<Value> = report.failures.iter().map(|failure| failure.as_str().into()).collect();
-        let line =
-            Value::map([("name", report.name.as_str().into()), ("ok", holds.into()), ("failures", failures.into())]);
+        let texts = |texts: &[String]| texts.iter().map(|text| Value::from(text.as_str())).collect::<Vec<_>>();
+        let line = Value::map([
+            ("name", report.name.as_str().into()),
+            ("ok", holds.into()),
+            ("failures", texts(&report.failures).into()),
+            ("warnings", texts(&report.warnings).into()),
+        ]);
         say!("{}", compact(&line));
         return holds;
     }
@@ -67,16 +72,19 @@ fn show(file: &Path, report: &CaseReport, verbose: bool, global: &Global) -> boo
         1 => "one way, ".to_string(),
         ways => format!("{ways} ways, "),
     };
-    say!("{word}  {}  {}", printable(&report.name), dim(&format!("{ways}{}", file.display())));
+    say!("{word}  {}  {}", shown(&report.name), dim(&format!("{ways}{}", shown(&file.display().to_string()))));
     for failure in &report.failures {
-        say!("{}", indent(&printable(failure)));
+        say!("{}", indent(failure));
+    }
+    for warning in &report.warnings {
+        say!("      {} {}", waits("warning:"), one_line(warning));
     }
     if let Some(mode) = report.modes.first().filter(|_| verbose) {
-        say!("{}", indent(&printable(&mode.picture)));
+        say!("{}", indent(&mode.picture));
     }
     holds
 }
 
 fn indent(text: &str) -> String {
-    text.lines().map(|line| format!("      {line}")).collect::<Vec<_>>().join("\n")
+    text.lines().map(|line| format!("      {}", shown(line))).collect::<Vec<_>>().join("\n")
 }

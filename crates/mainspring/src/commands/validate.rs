@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use mainspring_kernel::{
-    definition::{Compiled, Syntax, compile, read},
+    definition::{Compiled, Syntax, read},
     diagnostic::{Diagnostic, Severity},
     json::compact,
 };
@@ -13,8 +13,10 @@ use crate::{
     bounded,
     cli::Global,
     envelope,
+    evaluating::compile,
     exit::{Exit, Refusal},
-    terminal::{Terminal, bold, dim, printable, say, status, tell},
+    terminal::{Terminal, bold, dim, say, status, tell},
+    text::shown,
 };
 
 /// Check a definition.
@@ -32,7 +34,7 @@ pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Re
     if global.json {
         say!("{}", compact(&envelope::of_plan(plan, &compiled.warnings)));
     } else {
-        let name = printable(plan.name.as_deref().unwrap_or("workflow"));
+        let name = shown(plan.name.as_deref().unwrap_or("workflow"));
         let steps = plan.steps.len();
         say!(
             "{} {} {}",
@@ -72,7 +74,7 @@ pub(crate) fn compiled(file: &Path, global: &Global) -> Result<Option<Compiled>,
 fn show(diagnostics: &[Diagnostic], source: &str, file: &Path) {
     for diagnostic in diagnostics {
         let rendered = diagnostic.render(source);
-        let rendered = rendered.replacen("--> ", &format!("--> {}:", printable(&file.display().to_string())), 1);
+        let rendered = rendered.replacen("--> ", &format!("--> {}:", shown(&file.display().to_string())), 1);
         let (head, rest) = rendered.split_once('\n').unwrap_or((&rendered, ""));
         let head = if diagnostic.severity == Severity::Error {
             status("failed").replace("failed", head)

@@ -8,8 +8,9 @@ use mainspring_store::{ExecutionRow, Filter};
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
-    naming::{Looked, find, look},
-    terminal::{Terminal, bold, printable, say, status},
+    naming::{Looked, find, look, no_executions},
+    terminal::{Terminal, bold, say, status},
+    text::{paragraph, shown},
 };
 
 /// Prove journals.
@@ -35,7 +36,9 @@ pub(crate) fn verify(verify: &Verify, global: &Global, _: &Terminal) -> Result<E
     let (mut exit, mut before) = (Exit::Fine, None);
     loop {
         let rows = looked.store.executions(&Filter::default(), before, PAGE).map_err(EngineError::from)?;
-        let Some(last) = rows.last() else { return Ok(exit) };
+        let Some(last) = rows.last() else {
+            return if before.is_some() { Ok(exit) } else { Err(no_executions(&looked.home)) };
+        };
         before = Some(last.key);
         for row in &rows {
             if one(&looked, row, global) != Exit::Fine {
@@ -56,7 +59,7 @@ fn one(looked: &Looked, row: &ExecutionRow, global: &Global) -> Exit {
         say!("{}", compact(&answer(row, &found)));
         return exit;
     }
-    let id = bold(&printable(&row.id));
+    let id = bold(&shown(&row.id));
     match found {
         Ok(verified) => {
             let erased: Vec<_> =
@@ -69,7 +72,7 @@ fn one(looked: &Looked, row: &ExecutionRow, global: &Global) -> Exit {
                 verified.decided_again
             );
         }
-        Err(why) => say!("{id} {}  {}", status("failed"), printable(&why)),
+        Err(why) => say!("{id} {}  {}", status("failed"), paragraph(&why)),
     }
     exit
 }

@@ -4,16 +4,17 @@ use std::borrow::Cow;
 
 use mainspring_kernel::{
     limits::PARALLEL_DEFAULT,
-    plan::{Gate, Plan, Step, Work},
+    plan::{Gate, Loop, Over, Plan, Step, Work},
     script::VARIABLE_PREFIX,
     template::Template,
     value::Value,
 };
 
+use crate::text::columns;
+
 use super::{
     glyphs::Glyphs,
     remark::{deviations, sources},
-    text::columns,
     words::{condition_text, data, duration, fields, prose},
 };
 
@@ -111,8 +112,27 @@ fn kind(plan: &Plan, work: &Work) -> String {
             format!("sleep {}", ms.map_or_else(|| "for no whole number".into(), duration))
         }
         Work::Sleep { duration_ms } => format!("sleep {} ms", data(duration_ms)),
+        Work::SleepUntil { time } => format!("sleep until {}", data(time)),
+        Work::Loop(of) => loop_kind(of),
+        Work::Code { .. } => "code".into(),
+        Work::Subworkflow { workflow, waits, .. } => {
+            format!("{} {workflow}", if *waits { "runs" } else { "starts" })
+        }
         Work::Signal { name } => format!("signal {name}"),
         Work::Approval(_) | Work::Return { .. } => work.kind().to_string(),
+    }
+}
+
+fn loop_kind(of: &Loop) -> String {
+    let at_a_time = if of.concurrency > 1 { format!(", {} at a time", of.concurrency) } else { String::new() };
+    match &of.over {
+        Over::Items(list) => format!("for each of {list}{at_a_time}"),
+        Over::While { condition, max_rounds } => {
+            format!("while {}, at most {max_rounds} rounds", condition_text(condition))
+        }
+        Over::Until { condition, max_rounds } => {
+            format!("until {}, at most {max_rounds} rounds", condition_text(condition))
+        }
     }
 }
 
@@ -126,7 +146,15 @@ fn work(work: &Work, glyphs: &Glyphs) -> Vec<String> {
             body
         }
         Work::Return { output } => Some(fields(output)).filter(|output| !output.is_empty()).into_iter().collect(),
-        Work::Conditional { .. } | Work::Parallel { .. } | Work::Sleep { .. } | Work::Signal { .. } => Vec::new(),
+        Work::Code { input, .. } | Work::Subworkflow { input, .. } => {
+            Some(fields(input)).filter(|input| !input.is_empty()).into_iter().collect()
+        }
+        Work::Conditional { .. }
+        | Work::Parallel { .. }
+        | Work::Loop(_)
+        | Work::Sleep { .. }
+        | Work::SleepUntil { .. }
+        | Work::Signal { .. } => Vec::new(),
     }
 }
 

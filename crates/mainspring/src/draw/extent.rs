@@ -2,10 +2,11 @@
 
 use mainspring_kernel::plan::{Plan, Work};
 
+use crate::text::columns;
+
 use super::{
     caption::{Caption, SPACE},
     glyphs::Glyphs,
-    text::columns,
 };
 
 /// Columns of the rail or the mark in front of text, the space included.
@@ -40,6 +41,7 @@ pub(super) fn lanes<'p>(plan: &'p Plan, work: &Work) -> Vec<&'p [u32]> {
     let steps = |block: u32| plan.block(block).steps.as_slice();
     match work {
         Work::Parallel { block } => steps(*block).chunks(1).collect(),
+        Work::Loop(of) => vec![steps(of.block)],
         Work::Conditional { then, otherwise, .. } => vec![steps(*then), otherwise.map_or(&[], steps)],
         _ => Vec::new(),
     }

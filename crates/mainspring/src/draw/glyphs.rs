@@ -1,6 +1,6 @@
 //! The characters of a drawing. Marks and lines take one column in both sets.
 
-use super::text;
+use crate::text;
 
 /// A set of characters.
 #[derive(Debug)]

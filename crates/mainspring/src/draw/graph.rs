@@ -2,11 +2,12 @@
 
 use mainspring_kernel::plan::{Plan, Work};
 
+use crate::text::cut;
+
 use super::{
     caption::{Caption, short_hash},
     glyphs::Glyphs,
     remark::constraints,
-    text::cut,
 };
 
 /// Columns of one line of a label. A longer one makes a node that pushes all others off the page.
@@ -218,11 +219,11 @@ impl Layout<'_> {
 
 fn shape(work: &Work) -> Shape {
     match work {
-        Work::Effect { .. } => Shape::Work,
-        Work::Conditional { .. } => Shape::Choice,
+        Work::Effect { .. } | Work::Code { .. } | Work::Subworkflow { .. } => Shape::Work,
+        Work::Conditional { .. } | Work::Loop(_) => Shape::Choice,
         Work::Parallel { .. } => Shape::Bar,
         Work::Approval(_) => Shape::Gate,
-        Work::Sleep { .. } | Work::Signal { .. } => Shape::Wait,
+        Work::Sleep { .. } | Work::SleepUntil { .. } | Work::Signal { .. } => Shape::Wait,
         Work::Return { .. } => Shape::Terminal,
     }
 }

@@ -1,6 +1,6 @@
 //! One line of a drawing: text in tones, which become colours or nothing at the very end.
 
-use super::text;
+use crate::text;
 use anstyle::{AnsiColor, Style};
 
 /// How a piece of a line stands out.

@@ -1,9 +1,8 @@
 //! What is worth saying of a step beside what it does: only what differs from the defaults, in pieces of one thought.
 
 use mainspring_kernel::{
-    failure::Class,
     limits::{AGENT_TIMEOUT_DEFAULT_MS, APPROVAL_TTL_DEFAULT_MS, SHELL_TIMEOUT_DEFAULT_MS, TOOL_TIMEOUT_DEFAULT_MS},
-    plan::{Backoff, Constraints, Decision, Delay, Gate, OnError, OnInterrupted, Retry, Step, Work},
+    plan::{Backoff, Constraints, Decision, Delay, Gate, Matcher, OnError, OnInterrupted, Retry, Step, Work},
     reference::Reference,
 };
 
@@ -51,9 +50,10 @@ pub(super) fn deviations(step: &Step) -> Vec<String> {
 
 /// What a plan asks of every execution.
 pub(super) fn constraints(constraints: &Constraints) -> Vec<String> {
-    let Constraints { max_steps, max_parallel, timeout_ms, allow_self_modification } = constraints;
+    let Constraints { max_steps, max_parallel, max_calls, timeout_ms, allow_self_modification } = constraints;
     let mut remarks = Vec::new();
     remarks.extend(max_steps.map(|steps| format!("at most {}", counted(steps as usize, "step"))));
+    remarks.extend(max_calls.map(|calls| format!("at most {}", counted(calls as usize, "call"))));
     remarks.extend(max_parallel.map(|branches| format!("{branches} at a time")));
     remarks.extend(timeout_ms.map(|ms| format!("{} in all", duration(ms))));
     remarks.extend(allow_self_modification.then(|| "agents may propose changes".into()));
@@ -93,8 +93,8 @@ fn retry(retry: &Retry) -> Vec<String> {
     if *jitter_permille > 0 {
         remarks.push(format!("up to {}% jitter", f64::from(*jitter_permille) / 10.0));
     }
-    let listed = |classes: &[Class]| classes.iter().map(|class| class.name()).collect::<Vec<_>>().join(", ");
-    remarks.extend(retry_on.as_ref().map(|classes| format!("retries {}", listed(classes))));
+    let listed = |matchers: &[Matcher]| matchers.iter().map(Matcher::word).collect::<Vec<_>>().join(", ");
+    remarks.extend(retry_on.as_deref().map(|classes| format!("retries {}", listed(classes))));
     remarks.extend((!never_on.is_empty()).then(|| format!("never retries {}", listed(never_on))));
     remarks
 }
@@ -139,6 +139,7 @@ fn deadline(gate: &Gate) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mainspring_kernel::failure::Class;
 
     #[test]
     fn retries() {
@@ -163,8 +164,8 @@ mod tests {
             (Retry { jitter_permille: 125, ..default() }, &["up to 12.5% jitter"]),
             (
                 Retry {
-                    retry_on: Some(vec![Class::Timeout, Class::Failed]),
-                    never_on: vec![Class::Policy],
+                    retry_on: Some(vec![Matcher::Class(Class::Timeout), Matcher::Class(Class::Failed)]),
+                    never_on: vec![Matcher::Class(Class::Policy)],
                     ..default()
                 },
                 &["retries timeout, failed", "never retries policy"],

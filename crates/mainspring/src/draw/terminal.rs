@@ -77,7 +77,7 @@ impl<'p> Drawer<'p> {
             line.push(Tone::Plain, format!(" {version}"));
         }
         let hash = format!("{}{}", self.glyphs.dot, short_hash(self.plan));
-        let mut line = self.cut(line, width.saturating_sub(super::text::columns(&hash)));
+        let mut line = self.cut(line, width.saturating_sub(crate::text::columns(&hash)));
         line.push(Tone::Dim, hash);
         let constraints = constraints(&self.plan.constraints).join(self.glyphs.dot);
         let constraints = (!constraints.is_empty()).then(|| self.cut(Line::of(Tone::Dim, constraints), width));
@@ -235,11 +235,11 @@ impl<'p> Drawer<'p> {
 
 fn mark(work: &Work, glyphs: &Glyphs) -> (&'static str, Tone) {
     match work {
-        Work::Effect { .. } => (glyphs.work, Tone::Work),
-        Work::Conditional { .. } => (glyphs.choice, Tone::Way),
+        Work::Effect { .. } | Work::Code { .. } | Work::Subworkflow { .. } => (glyphs.work, Tone::Work),
+        Work::Conditional { .. } | Work::Loop(_) => (glyphs.choice, Tone::Way),
         Work::Parallel { .. } => (glyphs.parallel, Tone::Way),
         Work::Approval(_) => (glyphs.gate, Tone::Gate),
-        Work::Sleep { .. } | Work::Signal { .. } => (glyphs.wait, Tone::Wait),
+        Work::Sleep { .. } | Work::SleepUntil { .. } | Work::Signal { .. } => (glyphs.wait, Tone::Wait),
         Work::Return { .. } => (glyphs.end, Tone::End),
     }
 }

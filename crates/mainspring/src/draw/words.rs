@@ -8,7 +8,7 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use super::text::shown;
+use crate::text::shown;
 
 /// The units of time, from the largest, in milliseconds.
 const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];

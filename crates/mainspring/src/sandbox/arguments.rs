@@ -118,7 +118,7 @@ impl Command {
     }
 }
 
-/// Reads a command line. A flag that is missing breaks the contract; one that is wrong is bad input.
+/// Reads a command line.
 pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Parsed {
     let parsed = CommandLine::command()
         .try_get_matches_from(arguments)
@@ -127,7 +127,6 @@ pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Parsed {
         Ok(line) => return Parsed::Command(line.command),
         Err(error) => error,
     };
-    let message = error.render().to_string().trim().trim_start_matches("error: ").to_string();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             show(&error.render());
@@ -137,8 +136,7 @@ pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Parsed {
             show(&CommandLine::command().render_help());
             Parsed::Shown(Exit::Fine)
         }
-        ErrorKind::MissingRequiredArgument => Parsed::Refused(Refusal::contract("missing_flag", message)),
-        _ => Parsed::Refused(Refusal::bad_input("bad_arguments", message)),
+        _ => Parsed::Refused(Refusal::arguments(&error)),
     }
 }
 

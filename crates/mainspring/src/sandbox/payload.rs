@@ -58,6 +58,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Payload, Refusal> {
         bounds: Constraints {
             max_steps: small(number(&policy, "runtime.policy.", "maxSteps", 1, u64::from(EXECUTION_STEPS_MAX))?),
             max_parallel: small(number(&policy, "runtime.policy.", "maxParallel", 1, u64::from(PARALLEL_MAX))?),
+            max_calls: None,
             timeout_ms: number(&policy, "runtime.policy.", "timeoutMs", 1, WAIT_MAX_MS)?,
             allow_self_modification: false,
         },

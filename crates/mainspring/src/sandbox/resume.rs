@@ -27,7 +27,7 @@ pub(super) fn resume(resume: &Resume) -> Result<Answer, Refusal> {
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open_read_only(&home.journal()).map_err(store_refusal)?);
     let row = store.execution_by_id(&resume.execution_id).map_err(store_refusal)?.ok_or_else(unknown)?;
     let workspace = workspace(&*store, row.key)?;
-    let key = keys::load_or_create(&place::key_file(&[&workspace, home.folder()]))?;
+    let key = keys::load(&place::key_file(&[&workspace, home.folder()]))?;
     home.check_key(&key)?;
     let loader = Loader::new(store.clone(), key);
     let read = loader.journal(row.key).map_err(mainspring_engine::EngineError::from)?.ok_or_else(unknown)?;

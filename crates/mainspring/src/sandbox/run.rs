@@ -2,9 +2,8 @@
 
 use std::{path::Path, sync::Arc};
 
-use mainspring_engine::{Engine, EngineError, Options, Reach, home::Home, keys, request::Request};
+use mainspring_engine::{Engine, EngineError, Options, Reach, home::Home, request::Request};
 use mainspring_kernel::{
-    definition::compile,
     diagnostic::{Diagnostic, Severity},
     failure::{Class, Failure},
     hash::Hash,
@@ -16,9 +15,11 @@ use mainspring_kernel::{
 use super::{Answer, arguments::Run, block_on, home, payload, say};
 use crate::{
     bounded, envelope,
+    evaluating::{compile, evaluator},
     events::{self, Events},
     exit::{self, Exit, Refusal},
     place,
+    repeat::{Asked, hash_mismatch},
     runner::{self, Followed, Signals, Standing},
 };
 
@@ -38,6 +39,7 @@ pub(super) fn run(run: &Run) -> Result<Answer, Refusal> {
         bounds: Constraints {
             max_steps: run.max_steps.or(payload.bounds.max_steps),
             max_parallel: run.max_parallel.or(payload.bounds.max_parallel),
+            max_calls: None,
             timeout_ms: run.timeout_ms.or(payload.bounds.timeout_ms),
             allow_self_modification: false,
         },
@@ -59,18 +61,16 @@ pub(super) fn run(run: &Run) -> Result<Answer, Refusal> {
 /// An engine on the folder of one execution. It goes on with nothing by itself: what is there is first compared with what
 /// is asked for.
 pub(super) async fn open(home: Home, workspace: &Path) -> Result<Engine, Refusal> {
-    let key = keys::load_or_create(&place::key_file(&[workspace, home.folder()]))?;
-    Ok(Engine::open(Options { home, key, reach: Reach::named() }, runner::executors).await?)
+    let key = home.key(&place::key_file(&[workspace, home.folder()]))?;
+    Ok(Engine::open(Options { home, key, reach: Reach::named(), evaluator: evaluator() }, runner::executors).await?)
 }
 
 async fn started(engine: &Engine, request: Request, signals: &mut Signals) -> Result<Answer, Refusal> {
-    let (wanted, id) = (request.plan.workflow_hash, request.execution_id.clone().unwrap_or_default());
+    let asked = Asked::of(&request, true);
     let submitted = engine.submit(request).await?;
     if submitted.existed {
-        let pinned = engine.state(submitted.execution)?.plan.workflow_hash;
-        if pinned != wanted {
-            return Err(hash_mismatch(&format!("the execution `{id}` was begun with"), pinned, wanted));
-        }
+        let mend = "ask for what it was begun with, or give another --execution-id";
+        asked.check(&engine.state(submitted.execution)?, mend)?;
     }
     to_its_rest(engine, submitted.execution, Beginning::Shown, signals).await
 }
@@ -109,15 +109,10 @@ pub(super) async fn to_its_rest(
         let told = frame.records.iter().filter_map(|record| events.of_record(record, frame.now));
         told.filter(|_| is_new).for_each(|event| events::print(&event));
     }
-    let follow = runner::follow(engine, &mut watch, &from, |_, record, now| {
+    let followed = runner::follow(engine, &mut watch, &from, signals, |_, record, now| {
         events.of_record(record, now).iter().for_each(events::print);
     });
-    let followed = tokio::select! {
-        biased;
-        () = signals.any() => Ok(Followed::Interrupted),
-        followed = follow => followed,
-    };
-    match followed? {
+    match followed.await? {
         Followed::Rests => Ok(rested(&runner::standing(engine, key, |_, _| ())?, &events, engine)),
         Followed::Interrupted => {
             engine.drain().await;
@@ -166,15 +161,6 @@ fn check_hash(run: &Run, plan: &Plan) -> Result<(), Refusal> {
     } else {
         Err(hash_mismatch("the definition has", plan.workflow_hash, wanted))
     }
-}
-
-fn hash_mismatch(what: &str, found: Hash, wanted: Hash) -> Refusal {
-    let message = format!(
-        "the workflow's hash does not match: {what} {}, and {} was asked for",
-        found.prefixed(),
-        wanted.prefixed()
-    );
-    Refusal::contract("hash_mismatch", message)
 }
 
 /// The refusal of a definition that does not compile, with every diagnostic.

@@ -2,11 +2,10 @@
 
 use std::io::Write;
 
-use mainspring_kernel::definition::compile;
-
 use super::{Answer, arguments::Validate, payload};
 use crate::{
     bounded, envelope,
+    evaluating::compile,
     exit::{Exit, Refusal},
 };
 

@@ -21,6 +21,9 @@ use tempfile::TempDir;
 /// The executable under test.
 pub(crate) const WORKFLOW: &str = env!("CARGO_BIN_EXE_workflow");
 
+/// The user's executable.
+pub(crate) const MAINSPRING: &str = env!("CARGO_BIN_EXE_mainspring");
+
 /// A folder that is nobody else's, with a home and a workspace in it.
 pub(crate) struct Ground {
     root: TempDir,
@@ -74,7 +77,16 @@ impl Ground {
 
     /// The executable, with an environment of this ground and nothing else of ours but the way to programs.
     pub(crate) fn workflow(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(WORKFLOW);
+        self.program(WORKFLOW, arguments)
+    }
+
+    /// The user's executable, in the same surroundings.
+    pub(crate) fn mainspring(&self, arguments: &[&str]) -> Command {
+        self.program(MAINSPRING, arguments)
+    }
+
+    fn program(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command.args(arguments).current_dir(self.root.path()).env_clear();
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         command.env("HOME", self.root.path().join("home"));

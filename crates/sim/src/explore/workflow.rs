@@ -34,6 +34,8 @@ pub(super) fn make(dice: &mut Dice) -> Made {
     let (steps, _) = maker.sequence(count, 0, &[]);
     let definition = Value::map([("steps", Value::List(steps))]);
     let given = Given {
+        workflows: std::collections::BTreeMap::new(),
+        sandbox: crate::setup::Sandbox(std::sync::Arc::new(mainspring_engine::evaluator::InProcess)),
         input: Value::map([("n", maker.dice.below(8).into())]),
         variables: Map::from([("flag".into(), Value::Bool(maker.dice.chance(50)))]),
         bounds: maker.bounds(),

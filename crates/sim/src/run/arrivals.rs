@@ -24,15 +24,15 @@ enum Arrival {
 
 impl Run<'_> {
     pub(super) fn play(&mut self) -> Result<(), String> {
-        self.deliver(Input::Start(self.setup.start()))?;
+        self.deliver(self.setup.key, Input::Start(self.setup.start()))?;
         let mut arrivals = 0;
         while self.next_arrival().is_some() {
             self.misfortune()?;
             let Some((at, arrival)) = self.next_arrival() else { break };
             (self.now, self.node_now) = (at, at);
-            let frames = self.mirror.frames.len();
+            let log = self.log.len();
             self.arrive(arrival)?;
-            self.timers_again(frames)?;
+            self.timers_again(log)?;
             self.settled_at = at;
             arrivals += 1;
             if arrivals > ARRIVALS_MAX {
@@ -53,8 +53,8 @@ impl Run<'_> {
         }
         let is_gate = |timer: &Timer| matches!(timer, Timer::Gate(..));
         let timers = |gates: bool| {
-            let timers = self.mirror.timers.iter().filter(move |((_, timer), _)| is_gate(timer) == gates);
-            timers.map(|((at, _), order)| (*at, *order, Arrival::Timers)).min()
+            let timers = self.family.timers().filter(move |((_, timer), _)| is_gate(timer) == gates);
+            timers.map(|((at, _), order)| (*at, order, Arrival::Timers)).min()
         };
         let entry = self.inbox.first_by_time().map(|(at, order, entry)| (at, order, Arrival::Entry(entry)));
         let answer = self.world.first_answer().map(|(at, order, call)| (at, order, Arrival::Answer(call)));
@@ -68,10 +68,10 @@ impl Run<'_> {
             Arrival::Entry(entry) => self.take_entry(entry),
             Arrival::Timers => self.fire_timers(),
             Arrival::Answer(call) => {
-                let Some((instance, attempt, outcome)) = self.world.answer(call) else {
+                let Some((execution, instance, attempt, outcome)) = self.world.answer(call) else {
                     return Err("an answer was lost on its way".into());
                 };
-                self.deliver(Input::Receipt { instance, attempt, outcome })
+                self.deliver(execution, Input::Receipt { instance, attempt, outcome })
             }
         }
     }
@@ -80,11 +80,11 @@ impl Run<'_> {
     pub(super) fn fire_timers(&mut self) -> Result<(), String> {
         for _ in 0..TRIES_MAX {
             self.hand_in(Event::Wake)?;
-            if self.mirror.timers.keys().all(|(at, _)| *at > self.now) {
+            if self.family.timers().all(|((at, _), _)| *at > self.now) {
                 return Ok(());
             }
         }
-        Err(format!("a timer is due and does not fire: {:?}", self.mirror.state().timers.first()))
+        Err(format!("a timer is due and does not fire: {:?}", self.family.timers().min()))
     }
 
     /// What goes wrong between two arrivals. The node comes back at the time of the last one, before time moves on.
@@ -99,18 +99,18 @@ impl Run<'_> {
         }
         if self.fate.strikes(faults.deliver_late) && !self.log.is_empty() {
             let place = self.fate.below(self.log.len() as u64) as usize;
-            self.repeat(self.log[place].clone())?;
+            let (execution, input) = self.log[place].clone();
+            self.repeat(execution, input)?;
         }
         Ok(())
     }
 
     /// Delivers the timers that have fired once more: for the kernel they are inputs like any other.
     fn timers_again(&mut self, from: usize) -> Result<(), String> {
-        let fired = self.mirror.frames[from..].iter().map(|frame| frame.input.clone());
-        let fired: Vec<Input> = fired.filter(|input| matches!(input, Input::Timer(_))).collect();
-        for input in fired {
+        let fired = self.log[from..].iter().filter(|(_, input)| matches!(input, Input::Timer(_)));
+        for (execution, input) in fired.cloned().collect::<Vec<_>>() {
             if self.fate.strikes(self.fate.faults.deliver_again) {
-                self.repeat(input)?;
+                self.repeat(execution, input)?;
             }
         }
         Ok(())
@@ -118,8 +118,8 @@ impl Run<'_> {
 
     fn inbox_again(&mut self) -> Result<(), String> {
         let calls = self.world.made().len();
-        for input in self.log.clone() {
-            self.repeat(input)?;
+        for (execution, input) in self.log.clone() {
+            self.repeat(execution, input)?;
         }
         if self.world.made().len() != calls {
             return Err("delivering the whole inbox again has made calls".into());

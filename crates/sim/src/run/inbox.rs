@@ -139,15 +139,14 @@ impl Run<'_> {
                 self.world.kill();
                 self.recover(self.now)
             }
-            What::Cancel { reason, by } => self.deliver(Input::Cancel { reason, by }),
+            What::Cancel { reason, by } => self.deliver(self.setup.key, Input::Cancel { reason, by }),
             What::Signal { name, payload } => {
-                self.deliver(Input::Signal { id: format!("inbox-{place}"), name, payload })
+                self.deliver(self.setup.key, Input::Signal { id: format!("inbox-{place}"), name, payload })
             }
             What::Decide { decision, by } => {
-                match self.inbox.gate(&entry.at, self.mirror.state(), &self.setup.plan) {
-                    Some((instance, gate)) => {
-                        self.deliver(Input::Decide { instance, gate, decision, by, reason: Value::Null })
-                    }
+                match self.inbox.gate(&entry.at, self.family.root().state(), &self.setup.plan) {
+                    Some((instance, gate)) => self
+                        .deliver(self.setup.key, Input::Decide { instance, gate, decision, by, reason: Value::Null }),
                     // Nobody has ever been asked: the decision reaches nothing, and only its time has come.
                     None => self.fire_timers(),
                 }

@@ -1,7 +1,7 @@
 //! The node's side of a run: what goes into the shard, what comes out of it, and how it dies and comes back.
 
 use mainspring_engine::shard::{Event, Fate, Output, Queued, Shard, ShardError, Ticket};
-use mainspring_kernel::{effect::Attempt, input::Input, instance::Instance};
+use mainspring_kernel::{effect::Attempt, input::Input, instance::Instance, key::ExecutionKey};
 use mainspring_store::{Batch, CommitError, Fence, Store, memory::MemoryStore};
 
 use crate::{
@@ -12,8 +12,8 @@ use crate::{
 
 use super::{Run, arrivals::TRIES_MAX};
 
-/// Executions that a node looks at when it comes back. There is only ever one.
-const DUE_MAX: usize = 16;
+/// Executions and letters that a node looks at when it comes back: more than any case has.
+const ROWS_MAX: usize = 10_000;
 
 /// A node that knows nothing yet, under a lease of its own.
 pub(super) fn fresh(store: &MemoryStore) -> Result<Shard, String> {
@@ -30,22 +30,22 @@ enum Pumped {
 
 impl Run<'_> {
     /// Delivers an input until it is acknowledged, as whoever sends one does: over crashes and lost answers.
-    pub(super) fn deliver(&mut self, input: Input) -> Result<(), String> {
-        self.log.push(input.clone());
-        self.delivering = Some(input.clone());
+    pub(super) fn deliver(&mut self, execution: ExecutionKey, input: Input) -> Result<(), String> {
+        self.log.push((execution, input.clone()));
+        self.delivering = Some((execution, input.clone()));
         for _ in 0..TRIES_MAX {
             self.ticket = Ticket(self.ticket.0 + 1);
             self.reply = None;
-            self.hand_over(input.clone(), Some(self.ticket));
+            self.hand_over(execution, input.clone(), Some(self.ticket));
             if self.fate.strikes(self.fate.faults.deliver_twice) {
-                self.hand_over(input.clone(), None);
+                self.hand_over(execution, input.clone(), None);
             }
             self.settle()?;
             match self.reply.take() {
                 Some(Ok(_)) => {
                     self.delivering = None;
                     if self.fate.strikes(self.fate.faults.deliver_again) {
-                        self.repeat(input)?;
+                        self.repeat(execution, input)?;
                     }
                     return Ok(());
                 }
@@ -59,11 +59,11 @@ impl Run<'_> {
     }
 
     /// Delivers an input that was taken in before. Nothing may come of it.
-    pub(super) fn repeat(&mut self, input: Input) -> Result<(), String> {
-        let frames = self.mirror.frames.len();
-        self.hand_over(input.clone(), None);
+    pub(super) fn repeat(&mut self, execution: ExecutionKey, input: Input) -> Result<(), String> {
+        let frames = self.family.frame_count();
+        self.hand_over(execution, input.clone(), None);
         self.settle()?;
-        if self.mirror.frames.len() == frames {
+        if self.family.frame_count() == frames {
             return Ok(());
         }
         Err(format!("an input that was delivered again has changed the journal: {input:?}"))
@@ -74,10 +74,10 @@ impl Run<'_> {
         self.settle()
     }
 
-    fn hand_over(&mut self, input: Input, ticket: Option<Ticket>) {
+    fn hand_over(&mut self, execution: ExecutionKey, input: Input, ticket: Option<Ticket>) {
         let event = match input {
-            Input::Start(_) => Event::Submit(Box::new(self.setup.submission(ticket))),
-            input => Event::Take(self.setup.key, Queued { input, letter: None, ticket }),
+            Input::Start(_) if execution == self.setup.key => Event::Submit(Box::new(self.setup.submission(ticket))),
+            input => Event::Take(execution, Queued { input, letter: None, ticket }),
         };
         self.node.handle(self.node_now, event);
     }
@@ -96,10 +96,12 @@ impl Run<'_> {
         for _ in 0..TRIES_MAX {
             self.node = fresh(&self.store)?;
             self.stalls = 0;
-            let due = self.store.due(SIMULATED_PARTITION, u64::MAX, DUE_MAX).map_err(|error| error.to_string())?;
+            let due = self.store.due(SIMULATED_PARTITION, u64::MAX, None, ROWS_MAX);
+            let due = due.map_err(|error| error.to_string())?;
             self.node_now = by;
             self.node.handle(by, Event::Due(due));
-            let pumped = self.pump();
+            self.letters_seen = 0;
+            let pumped = self.take_letters().and_then(|()| self.pump());
             self.node_now = self.now;
             if pumped? == Pumped::Quiet {
                 return Ok(());
@@ -123,12 +125,25 @@ impl Run<'_> {
                     self.node.handle(self.node_now, Event::Loaded(execution, answer));
                 }
                 Output::Perform { instance, attempt, .. } => self.world.perform(self.now, &instance, &attempt)?,
-                Output::Stop { instance, attempt, .. } => self.world.stop(self.now, &instance, attempt)?,
+                Output::Stop { execution, instance, attempt } => {
+                    self.world.stop(self.now, execution, &instance, attempt)?;
+                }
                 Output::Adopt { instance, attempt, .. } => self.adopt(instance, &attempt)?,
-                Output::Forget { step, attempt, .. } => self.check_forgotten(&step, attempt)?,
+                Output::Evaluate { execution, evaluation, suspended } => {
+                    let finished = Box::new(suspended.finish(&*self.setup.sandbox.0));
+                    self.node.handle(self.node_now, Event::Evaluated { execution, evaluation, finished });
+                }
+                Output::LettersPosted => self.take_letters()?,
+                Output::LettersWait => {
+                    self.letters_seen = 0;
+                    self.take_letters()?;
+                }
+                // Every node of ours works on everything.
+                Output::Attend(_) => {}
+                Output::Forget { execution, step, attempt } => self.check_forgotten(execution, &step, attempt)?,
                 Output::Reply(ticket, reply) if ticket == self.ticket => self.reply = Some(reply),
                 Output::Reply(..) => {}
-                Output::Tell(moment) if moment.sequence >= self.mirror.frames.len() as u64 => {
+                Output::Tell(moment) if moment.sequence >= self.frames_of(moment.execution) => {
                     return Err(format!("frame {} is told of and is not durable", moment.sequence));
                 }
                 Output::Tell(_) => {}
@@ -145,9 +160,9 @@ impl Run<'_> {
         let is_written =
             !matches!(fault, CommitFault::CrashBefore | CommitFault::UnknownNotWritten | CommitFault::NotWritten);
         let mut answer = if is_written { self.store.commit(batch) } else { Ok(Vec::new()) };
-        let new = self.mirror.catch_up(&self.store, &mut self.world)?;
+        let new = self.family.catch_up(&self.store, &mut self.world)?;
         let has_written = !new.is_empty();
-        self.note_new_frames(new);
+        self.note_new_frames(&new);
         match fault {
             CommitFault::CrashBefore => return Ok(Pumped::Crashed),
             // A commit that was refused would be made and refused again for ever.
@@ -165,33 +180,62 @@ impl Run<'_> {
         Ok(Pumped::Quiet)
     }
 
-    /// What nobody delivered is an input all the same: a timer that fired, the end of an attempt that was left behind.
-    fn note_new_frames(&mut self, new: std::ops::Range<usize>) {
-        for frame in &self.mirror.frames[new] {
-            if self.delivering.as_ref() != Some(&frame.input) {
-                self.log.push(frame.input.clone());
+    /// What nobody delivered is an input all the same: a timer that fired, the end of an attempt that was left behind, a
+    /// letter.
+    fn note_new_frames(&mut self, new: &[(ExecutionKey, usize)]) {
+        for (execution, place) in new {
+            let Some(member) = self.family.member(*execution) else { continue };
+            let input = (*execution, member.frames[*place].input.clone());
+            if self.delivering.as_ref() != Some(&input) {
+                self.log.push(input);
             }
-            self.inbox.watch(frame, self.mirror.state());
+            if *execution == self.setup.key {
+                self.inbox.watch(&member.frames[*place], member.state());
+            }
         }
+    }
+
+    fn frames_of(&self, execution: ExecutionKey) -> u64 {
+        self.family.member(execution).map_or(0, |member| member.frames.len() as u64)
+    }
+
+    /// What executions have told each other is taken in at once.
+    fn take_letters(&mut self) -> Result<(), String> {
+        let error = |error: mainspring_store::StoreError| error.to_string();
+        let letters = self.store.inbox(SIMULATED_PARTITION, self.letters_seen, ROWS_MAX).map_err(error)?;
+        for arrived in letters {
+            self.letters_seen = self.letters_seen.max(arrived.number);
+            let times = if self.fate.strikes(self.fate.faults.deliver_twice) { 2 } else { 1 };
+            for _ in 0..times {
+                let event = mainspring_engine::inbox::event_of(&self.store, arrived.letter.clone());
+                let event = event.map_err(|untaken| format!("a letter cannot be taken in: {untaken:?}"))?;
+                if let Event::Submit(submission) = &event {
+                    self.family.add(submission.execution, submission.plan.clone());
+                }
+                self.node.handle(self.node_now, event);
+            }
+        }
+        Ok(())
     }
 
     /// Looks after a call that another node has left: one that was never made, one that runs on and will answer, or one
     /// that was killed.
     fn adopt(&mut self, instance: Instance, attempt: &Attempt) -> Result<(), String> {
         let number = attempt.number;
-        let fate = match self.world.stage(&instance, number) {
+        let execution = attempt.execution;
+        let fate = match self.world.stage(execution, &instance, number) {
             Some(Stage::Written) => Fate::NeverStarted,
             Some(Stage::Killed) => Fate::Interrupted,
             Some(Stage::Answered | Stage::Out(_)) => Fate::RunsOn,
             None => return Err(format!("attempt {number} of `{}` is adopted and never began", attempt.step)),
         };
-        let execution = self.setup.key;
         self.node.handle(self.node_now, Event::Adopted { execution, instance, attempt: number, fate });
         Ok(())
     }
 
-    fn check_forgotten(&self, step: &str, number: u32) -> Result<(), String> {
-        let state = self.mirror.state();
+    fn check_forgotten(&self, execution: ExecutionKey, step: &str, number: u32) -> Result<(), String> {
+        let Some(member) = self.family.member(execution) else { return Ok(()) };
+        let state = member.state();
         let mut open = state.open_attempts.iter().filter_map(|instance| Some((instance, state.steps.get(instance)?)));
         match open.any(|(instance, open)| instance.name(&state.plan) == step && open.attempt == number) {
             true => Err(format!("attempt {number} of `{step}` is forgotten before its receipt is durable")),

@@ -1,35 +1,38 @@
 //! What must hold of every run when nothing moves any more, whatever the workflow.
 
-use mainspring_kernel::state::Status;
+use mainspring_kernel::{decide::child_key, key::ExecutionKey, plan::Work, state::Status};
 use mainspring_store::Store;
 
-use crate::world::Stage;
+use crate::{mirror::Mirror, setup::SIMULATED_PARTITION, world::Stage};
 
 use super::Run;
 
 impl Run<'_> {
     pub(super) fn check_rest(&self) -> Result<(), String> {
-        self.check_journal()?;
-        self.check_catalogue()?;
-        self.check_calls()
+        for (execution, member) in self.family.members() {
+            self.check_journal(*execution, member)?;
+            self.check_catalogue(*execution, member)?;
+            self.check_calls(*execution, member)?;
+        }
+        let letters = self.store.inbox(SIMULATED_PARTITION, 0, usize::MAX).map_err(|error| error.to_string())?;
+        if letters.is_empty() { Ok(()) } else { Err(format!("nothing moves, and {} letters wait", letters.len())) }
     }
 
     /// The journal verifies: its chain, its values, every decision, its head.
-    fn check_journal(&self) -> Result<(), String> {
-        let verified = self.loader.verify(self.setup.key).map_err(|error| error.to_string())?;
+    fn check_journal(&self, execution: ExecutionKey, member: &Mirror) -> Result<(), String> {
+        let verified = self.loader.verify(execution).map_err(|error| error.to_string())?;
         match verified {
             None => Err("the execution is not in the store".into()),
-            Some(verified) if verified.decided_again != self.mirror.frames.len() as u64 => {
-                Err(format!("{} of {} frames were decided again", verified.decided_again, self.mirror.frames.len()))
+            Some(verified) if verified.decided_again != member.frames.len() as u64 => {
+                Err(format!("{} of {} frames were decided again", verified.decided_again, member.frames.len()))
             }
             Some(_) => Ok(()),
         }
     }
 
     /// The catalogue says what the journal says.
-    fn check_catalogue(&self) -> Result<(), String> {
-        let state = self.mirror.state();
-        let key = self.setup.key;
+    fn check_catalogue(&self, key: ExecutionKey, member: &Mirror) -> Result<(), String> {
+        let state = member.state();
         let row = self.store.execution(key).map_err(|error| error.to_string())?.ok_or("the execution has no row")?;
         let head = self.store.head(key).map_err(|error| error.to_string())?.ok_or("the execution has no head")?;
         let said = (row.status.as_str(), row.completed_at, head.ended, head.wake_at);
@@ -38,12 +41,20 @@ impl Run<'_> {
     }
 
     /// Nothing is left behind: what has not ended waits for something from outside, and what is out was really called.
-    fn check_calls(&self) -> Result<(), String> {
-        let state = self.mirror.state();
+    fn check_calls(&self, execution: ExecutionKey, member: &Mirror) -> Result<(), String> {
+        let state = member.state();
         for instance in &state.open_attempts {
             let number = state.steps.get(instance).map_or(0, |step| step.attempt);
             let name = instance.name(&state.plan);
-            match self.world.stage(instance, number) {
+            if matches!(state.plan.step(instance.step).work, Work::Subworkflow { .. }) {
+                let child = child_key(state, instance, number);
+                let has_ended = self.family.member(child).is_none_or(|child| child.state().ended_at.is_some());
+                if has_ended {
+                    return Err(format!("nothing moves, and `{name}` waits for a child that does not run"));
+                }
+                continue;
+            }
+            match self.world.stage(execution, instance, number) {
                 Some(Stage::Out(None)) => {}
                 stage => return Err(format!("nothing moves, and attempt {number} of `{name}` is {stage:?}")),
             }

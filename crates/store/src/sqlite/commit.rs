@@ -51,7 +51,7 @@ fn write_part(connection: &Connection, held: &BTreeSet<u32>, part: &Part) -> rus
     if refusal.is_some() {
         return Ok(refusal);
     }
-    put_plan(connection, part.plan.as_ref())?;
+    put_plans(connection, &part.plans)?;
     let mut insert = connection.prepare_cached(include_str!("sql/frame_insert.sql"))?;
     for frame in &part.frames {
         let packed = values::pack(&frame.values, |hash, body| {
@@ -155,8 +155,8 @@ fn why_not(connection: &Connection, part: &Part) -> rusqlite::Result<Refusal> {
     })
 }
 
-pub(super) fn put_plan(connection: &Connection, plan: Option<&StoredPlan>) -> rusqlite::Result<()> {
-    if let Some(plan) = plan {
+pub(super) fn put_plans(connection: &Connection, plans: &[StoredPlan]) -> rusqlite::Result<()> {
+    for plan in plans {
         let values = params![plan.hash.0, &plan.bytes[..]];
         connection.prepare_cached(include_str!("sql/plan_put.sql"))?.execute(values)?;
     }

@@ -75,10 +75,19 @@ pub(super) fn damaged(execution: ExecutionKey, sequence: u64, what: &str) -> Err
     Error::FromSqlConversionFailure(0, Type::Blob, what.into())
 }
 
-pub(super) fn due(connection: &Connection, partition: u32, until_ms: u64, limit: usize) -> rusqlite::Result<Vec<Due>> {
+pub(super) fn due(
+    connection: &Connection,
+    partition: u32,
+    until_ms: u64,
+    after: Option<Due>,
+    limit: usize,
+) -> rusqlite::Result<Vec<Due>> {
     let mut statement = connection.prepare_cached(include_str!("sql/due.sql"))?;
     let due = |row: &Row<'_>| Ok(Due { execution: ExecutionKey(row.get(0)?), wake_at: natural(row.get(1)?) });
-    statement.query_map(params![partition, integer(until_ms), integer(limit as u64)], due)?.collect()
+    // No time is before 0: what comes after this comes after nothing.
+    let (wake_at, execution) = after.map_or((-1, [0; 16]), |after| (integer(after.wake_at), after.execution.0));
+    let parameters = params![partition, integer(until_ms), wake_at, execution, integer(limit as u64)];
+    statement.query_map(parameters, due)?.collect()
 }
 
 pub(super) fn inbox(

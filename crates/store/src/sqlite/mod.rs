@@ -129,13 +129,13 @@ impl Store for SqliteStore {
         self.read(|connection| journal::frames(connection, execution, from, limit))
     }
 
-    fn due(&self, partition: u32, until_ms: u64, limit: usize) -> Result<Vec<Due>, StoreError> {
-        self.read(|connection| journal::due(connection, partition, until_ms, limit))
+    fn due(&self, partition: u32, until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
+        self.read(|connection| journal::due(connection, partition, until_ms, after, limit))
     }
 
-    fn post(&self, letter: &Letter, plan: Option<&StoredPlan>) -> Result<(), StoreError> {
+    fn post(&self, letter: &Letter, plans: &[StoredPlan]) -> Result<(), StoreError> {
         self.write(|connection| {
-            commit::put_plan(connection, plan)?;
+            commit::put_plans(connection, plans)?;
             commit::post(connection, letter)
         })
     }

@@ -54,7 +54,11 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
         14 => Verb::Quarantine(execution, random.of(&["why", "why not"])),
         15 => Verb::Release(execution),
         16 => Verb::Erase(execution, random.below(4) as u64, random.below(3)),
-        17 => Verb::Due(0, random.below(60) as u64, random.below(4)),
+        17 if random.one_in(2) => Verb::Due(0, random.below(60) as u64, random.below(4)),
+        17 => {
+            let after = (execution, random.of(&[0, 20, 50]));
+            Verb::DueAfter(0, random.below(60) as u64, after, random.below(4))
+        }
         18 => Verb::Frames(execution, random.below(4) as u64, random.below(4)),
         _ => {
             let statuses = random.some(2, |random| random.of(&["running", "completed"]));

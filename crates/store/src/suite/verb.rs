@@ -10,8 +10,8 @@ use mainspring_kernel::{
 };
 
 use crate::{
-    Answer, Batch, ExecutionRow, Expected, Fence, Filter, Late, Letter, Part, Refusal, RowChange, Store, StoreError,
-    StoredPlan,
+    Answer, Batch, Due, ExecutionRow, Expected, Fence, Filter, Late, Letter, Part, Refusal, RowChange, Store,
+    StoreError, StoredPlan,
 };
 
 /// Executions of the tests are below this.
@@ -27,6 +27,8 @@ pub(crate) enum Verb {
     Head(u8),
     Frames(u8, u64, usize),
     Due(u32, u64, usize),
+    /// Behind an execution and its time.
+    DueAfter(u32, u64, (u8, u64), usize),
     Post(u8, Word),
     /// Partition, how many of its letters to pass over, limit.
     Inbox(u32, usize, usize),
@@ -128,7 +130,7 @@ impl Turn {
                 error: None,
                 completed_at,
             }),
-            plan: self.plan.map(plan),
+            plans: self.plan.map(plan).into_iter().collect(),
             consumed: self.consumed.iter().map(|id| (*id).into()).collect(),
             letters: self.letters.iter().map(|(to, id)| letter(*to, id)).collect(),
             late: self.late.iter().map(|at| Late { at: *at, body: at.to_be_bytes().to_vec() }).collect(),
@@ -173,12 +175,13 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
             let frames = store.frames(key(*execution), *from, *limit)?;
             join(frames.into_iter().map(|frame| draw_frame(*execution, frame)))
         }
-        Verb::Due(partition, until_ms, limit) => {
-            let due = store.due(*partition, *until_ms, *limit)?;
-            join(due.into_iter().map(|due| format!("{}@{}", number(due.execution), due.wake_at)))
+        Verb::Due(partition, until_ms, limit) => draw_due(store.due(*partition, *until_ms, None, *limit)?),
+        Verb::DueAfter(partition, until_ms, (execution, wake_at), limit) => {
+            let after = Some(Due { execution: key(*execution), wake_at: *wake_at });
+            draw_due(store.due(*partition, *until_ms, after, *limit)?)
         }
         Verb::Post(execution, id) => {
-            store.post(&letter(*execution, id), Some(&plan(1)))?;
+            store.post(&letter(*execution, id), &[plan(1)])?;
             "posted".into()
         }
         Verb::Inbox(partition, skip, limit) => draw_inbox(store, *partition, *skip, *limit)?,
@@ -268,6 +271,10 @@ fn draw_row(row: ExecutionRow) -> String {
 
 fn join(pictures: impl Iterator<Item = String>) -> String {
     pictures.collect::<Vec<_>>().join(" ")
+}
+
+fn draw_due(due: Vec<Due>) -> String {
+    join(due.into_iter().map(|due| format!("{}@{}", number(due.execution), due.wake_at)))
 }
 
 /// Everything that a store shows.

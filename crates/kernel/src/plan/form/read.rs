@@ -8,7 +8,7 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{FORMAT, PlanError};
+use super::{BODY, FORMAT, PlanError};
 use crate::{
     condition::{Condition, Operator, Test},
     definition::references::settled,
@@ -61,9 +61,6 @@ const APPROVAL_KEYS: &[&str] = &["prompt", "items", "approvers", "count", "ttlMs
 
 /// Where steps stand inside a step, in the order in which they are numbered.
 const BRANCH_KEYS: [&str; 4] = ["then", "else", "steps", BODY];
-
-/// The one step that runs for each item. It has the name of the whole.
-const BODY: &str = "body";
 
 /// A plan of its stored form.
 pub(super) fn plan(value: &Value) -> Result<Plan, PlanError> {

@@ -2,22 +2,11 @@
 
 use std::fmt::Write;
 
+use mainspring_kernel::diagnostic::is_obeyed;
+
 /// Characters that a cut text may have for each column. Marks that combine take no column, and a text of nothing else
 /// would never be cut.
 const CHARS_PER_COLUMN_MAX: usize = 4;
-
-/// Invisible characters that reorder or hide the text around them, by their first and last.
-const INVISIBLE: [(char, char); 9] = [
-    ('\u{ad}', '\u{ad}'),
-    ('\u{61c}', '\u{61c}'),
-    ('\u{180e}', '\u{180e}'),
-    ('\u{200b}', '\u{200f}'),
-    ('\u{2028}', '\u{202e}'),
-    ('\u{2060}', '\u{206f}'),
-    ('\u{feff}', '\u{feff}'),
-    ('\u{fff9}', '\u{fffb}'),
-    ('\u{e0000}', '\u{e007f}'),
-];
 
 /// Characters that stand on the one before, by their first and last: the blocks of Unicode that hold nothing else.
 const COMBINING: [(char, char); 7] = [
@@ -52,13 +41,28 @@ fn is_in(letter: char, ranges: &[(char, char)]) -> bool {
 }
 
 /// The text with everything escaped that a terminal would obey instead of show: line ends too, so one line stays one.
-pub(super) fn shown(text: &str) -> String {
-    escaped(text, |letter| letter.is_control() || !letter.is_ascii() && is_in(letter, &INVISIBLE))
+pub(crate) fn shown(text: &str) -> String {
+    escaped(text, is_obeyed)
 }
 
 /// The text with everything escaped that is not printable ASCII.
-pub(super) fn shown_in_ascii(text: &str) -> String {
+pub(crate) fn shown_in_ascii(text: &str) -> String {
     escaped(text, |letter| letter.is_control() || !letter.is_ascii())
+}
+
+/// A text of several lines on one of ours, where there is no room for more.
+pub(crate) fn one_line(text: &str) -> String {
+    shown(&text.lines().collect::<Vec<_>>().join(" "))
+}
+
+/// Several lines, each of them escaped: for data of ours that is laid out in lines, as pretty JSON is.
+pub(crate) fn lines_shown(text: &str) -> String {
+    text.lines().map(shown).collect::<Vec<_>>().join("\n")
+}
+
+/// A text that may have several lines, after the first of which each is marked: none of them passes for a line of ours.
+pub(crate) fn paragraph(text: &str) -> String {
+    text.trim_end().lines().map(shown).collect::<Vec<_>>().join("\n    │ ")
 }
 
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
@@ -86,12 +90,12 @@ fn columns_of(letter: char) -> usize {
 }
 
 /// Columns of a text that has nothing to escape.
-pub(super) fn columns(text: &str) -> usize {
+pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
 /// The text, if it fits into so many columns, or else its beginning and the ellipsis.
-pub(super) fn cut(text: &str, width: usize, ellipsis: &str) -> String {
+pub(crate) fn cut(text: &str, width: usize, ellipsis: &str) -> String {
     let fits = |width: usize| {
         let mut columns = 0;
         let bound = width.saturating_mul(CHARS_PER_COLUMN_MAX);
@@ -126,6 +130,20 @@ mod tests {
             assert_eq!(shown_in_ascii(text), ascii);
             assert_eq!(shown(unicode), unicode, "what is shown is not escaped again");
         }
+    }
+
+    #[test]
+    fn no_line_passes_for_ours() {
+        for (text, expected) in [
+            ("", ""),
+            ("one", "one"),
+            ("one\n", "one"),
+            ("Go?\n  ✓ checks\r\n\nlast", "Go?\n    │   ✓ checks\n    │ \n    │ last"),
+            ("a\u{2028}b\rc\u{85}d", "a\\u{2028}b\\rc\\u{85}d"),
+        ] {
+            assert_eq!(paragraph(text), expected);
+        }
+        assert_eq!(lines_shown("{\n  \u{202e}\n}"), "{\n  \\u{202e}\n}");
     }
 
     #[test]

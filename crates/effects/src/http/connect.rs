@@ -1,0 +1,148 @@
+//! Connections to checked addresses. One for each hop of a request and never a second time: what is sent is sent once, by
+//! us, to whom we have looked at.
+
+use std::{io, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{
+    Method, Response, Uri,
+    body::Incoming,
+    client::conn::{http1, http2},
+    header::{CONTENT_LENGTH, HOST, HeaderValue},
+    rt::Executor,
+};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_rustls::{TlsConnector, rustls, rustls::pki_types::ServerName};
+
+use super::{
+    allow::{Allow, without_root},
+    limits::HEAD_BUFFER_BYTES,
+    race::first_connected,
+    refusal::Refusal,
+    request::Request,
+    resolve::{Resolver, addresses},
+    target::Target,
+    tasks::Tasks,
+};
+
+/// Makes connections.
+pub(super) struct Connector {
+    /// What may be connected to besides the public internet.
+    pub(super) allow: Allow,
+    /// Who finds addresses.
+    pub(super) resolver: Arc<dyn Resolver>,
+    /// How TLS is spoken.
+    pub(super) tls: Arc<rustls::ClientConfig>,
+    /// For finding, connecting and TLS together.
+    pub(super) timeout: Duration,
+}
+
+/// A connection that is ready for one request. It ends when this is dropped.
+pub(super) struct Connection {
+    sender: Sender,
+    _tasks: Tasks,
+}
+
+enum Sender {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
+}
+
+impl Connector {
+    /// Connects to a target.
+    pub(super) async fn connect(&self, target: &Target) -> Result<Connection, Refusal> {
+        match timeout(self.timeout, self.connect_in_time(target)).await {
+            Ok(connection) => connection,
+            Err(_) => Err(Refusal::ConnectTimeout(target.shown())),
+        }
+    }
+
+    async fn connect_in_time(&self, target: &Target) -> Result<Connection, Refusal> {
+        let addresses = addresses(target, self.resolver.as_ref(), &self.allow).await?;
+        let not_connected = |error| Refusal::NotConnected(target.shown(), error);
+        let stream = first_connected(&addresses, TcpStream::connect).await.map_err(not_connected)?;
+        stream.set_nodelay(true).map_err(not_connected)?;
+        let made = if target.is_secure() {
+            let stream = TlsConnector::from(self.tls.clone())
+                .connect(server_name(target)?, stream)
+                .await
+                .map_err(|error| tls_failed(target, error))?;
+            match stream.get_ref().1.alpn_protocol() {
+                Some(b"h2") => Connection::http2(stream).await,
+                _ => Connection::http1(stream).await,
+            }
+        } else {
+            Connection::http1(stream).await
+        };
+        made.map_err(|error| not_connected(io::Error::other(error)))
+    }
+}
+
+impl Connection {
+    async fn http1(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> hyper::Result<Self> {
+        let mut builder = http1::Builder::new();
+        let (sender, connection) = builder.max_buf_size(HEAD_BUFFER_BYTES).handshake(TokioIo::new(stream)).await?;
+        let tasks = Tasks::default();
+        tasks.spawner().execute(connection);
+        Ok(Self { sender: Sender::Http1(sender), _tasks: tasks })
+    }
+
+    async fn http2(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> hyper::Result<Self> {
+        let tasks = Tasks::default();
+        let mut builder = http2::Builder::new(tasks.spawner());
+        let list_bytes_max = u32::try_from(HEAD_BUFFER_BYTES).unwrap_or(u32::MAX);
+        let (sender, connection) = builder.max_header_list_size(list_bytes_max).handshake(TokioIo::new(stream)).await?;
+        tasks.spawner().execute(connection);
+        Ok(Self { sender: Sender::Http2(sender), _tasks: tasks })
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    pub(super) async fn send(&mut self, request: &Request) -> hyper::Result<Response<Incoming>> {
+        let mut message = hyper::Request::new(Full::new(request.body.clone().unwrap_or_default()));
+        *message.method_mut() = request.method.clone();
+        *message.headers_mut() = request.headers.clone();
+        if request.body.is_none() && matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
+            // Servers wait for, or refuse, what should have a body and does not say that it has none (RFC 9110, 8.6).
+            message.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
+        let uri = request.target.uri();
+        match &mut self.sender {
+            Sender::Http1(sender) => {
+                let (host, path) = (uri.authority().map(|host| host.as_str()), uri.path_and_query().cloned());
+                if let Some(Ok(host)) = host.map(HeaderValue::from_str) {
+                    message.headers_mut().insert(HOST, host);
+                }
+                *message.uri_mut() = path.map(Uri::from).unwrap_or_default();
+                sender.ready().await?;
+                sender.send_request(message).await
+            }
+            Sender::Http2(sender) => {
+                *message.uri_mut() = uri.clone();
+                sender.ready().await?;
+                sender.send_request(message).await
+            }
+        }
+    }
+}
+
+/// Whom the certificate must be for.
+fn server_name(target: &Target) -> Result<ServerName<'static>, Refusal> {
+    let host = target.url().host_str().unwrap_or_default();
+    let host = without_root(host).trim_start_matches('[').trim_end_matches(']');
+    ServerName::try_from(host.to_owned())
+        .map_err(|_| Refusal::TlsFailed(target.shown(), "no certificate can be for such a host".into()))
+}
+
+/// A server that is not trusted is none to try again; a connection that broke is.
+fn tls_failed(target: &Target, error: io::Error) -> Refusal {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(why) => Refusal::TlsFailed(target.shown(), why.to_string()),
+        None => Refusal::NotConnected(target.shown(), error),
+    }
+}

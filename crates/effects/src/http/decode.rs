@@ -1,0 +1,176 @@
+//! Bodies in the form in which they were meant: content codings taken off, never beyond a bound.
+
+use std::io::{self, Read};
+
+use brotli_decompressor::Decompressor;
+use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+use hyper::header::{CONTENT_ENCODING, HeaderMap};
+
+/// What we say that we can read.
+pub(super) const CODINGS: &str = "gzip, br, deflate";
+
+/// Bytes between a decoder and its input.
+const BUFFER_BYTES: usize = 4096;
+
+/// A coding that is taken off (RFC 9110, 8.4.1; RFC 7932).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coding {
+    /// The bytes are the body.
+    Identity,
+    /// gzip, of one or several members.
+    Gzip,
+    /// Brotli.
+    Brotli,
+    /// zlib, or bare deflate, which some servers send under the same name.
+    Deflate,
+}
+
+impl Coding {
+    /// The coding of an answer; nothing for one that we do not take off. Several on top of each other are such a one: two
+    /// of them turn a small body into hours of work that has no output to bound it by.
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+        let values: Vec<&str> =
+            headers.get_all(CONTENT_ENCODING).iter().map(|value| value.to_str().ok()).collect::<Option<_>>()?;
+        let names = values.iter().flat_map(|value| value.split(',')).map(str::trim);
+        let mut names = names.filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case("identity"));
+        let coding = match names.next().map(str::to_ascii_lowercase).as_deref() {
+            None => Self::Identity,
+            Some("gzip" | "x-gzip") => Self::Gzip,
+            Some("br") => Self::Brotli,
+            Some("deflate") => Self::Deflate,
+            Some(_) => return None,
+        };
+        names.next().is_none().then_some(coding)
+    }
+
+    /// Up to `bytes_max` bytes of the decoded body and one more if there are any, with what stopped it before its end.
+    pub(super) fn decode(self, bytes: &[u8], bytes_max: usize) -> (Vec<u8>, io::Result<()>) {
+        let decoder: Box<dyn Read + '_> = match self {
+            // A body that is not there has no coding: answers to HEAD say which one it would have.
+            _ if bytes.is_empty() => Box::new(bytes),
+            Self::Identity => Box::new(bytes),
+            Self::Gzip => Box::new(MultiGzDecoder::new(bytes)),
+            Self::Brotli => Box::new(Decompressor::new(bytes, BUFFER_BYTES)),
+            Self::Deflate if is_zlib(bytes) => Box::new(ZlibDecoder::new(bytes)),
+            Self::Deflate => Box::new(DeflateDecoder::new(bytes)),
+        };
+        let mut decoded = Vec::new();
+        let end = decoder.take(bytes_max as u64 + 1).read_to_end(&mut decoded);
+        (decoded, end.map(drop))
+    }
+}
+
+/// Whether the first two bytes are a header of zlib (RFC 1950, 2.2).
+fn is_zlib(bytes: &[u8]) -> bool {
+    matches!(bytes, [first, second, ..]
+        if first & 0x0f == 8 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{
+        Compression,
+        write::{DeflateEncoder, GzEncoder, ZlibEncoder},
+    };
+    use hyper::header::HeaderValue;
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    fn encoded(coding: Coding, bytes: &[u8]) -> Vec<u8> {
+        let level = Compression::best();
+        match coding {
+            Coding::Gzip => {
+                let mut encoder = GzEncoder::new(Vec::new(), level);
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+            Coding::Deflate => {
+                let mut encoder = ZlibEncoder::new(Vec::new(), level);
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+            Coding::Identity => bytes.to_vec(),
+            Coding::Brotli => unreachable!("there is no encoder here"),
+        }
+    }
+
+    /// `hello` four times on one line, as Node.js 20 encodes it.
+    const BROTLI: &[u8] = &[
+        0x1b, 0x17, 0x00, 0xf8, 0x8d, 0x94, 0x6e, 0xde, 0x44, 0x55, 0x86, 0xd6, 0x0a, 0x20, 0x6c, 0x6f, 0x4a, 0x11,
+        0x79, 0xe2, 0x80, 0xae, 0x16,
+    ];
+
+    /// Ten million zeros, likewise.
+    const BROTLI_BOMB: &[u8] = &[
+        0xcb, 0xff, 0xff, 0x3f, 0xf8, 0x27, 0x00, 0xe2, 0xb1, 0x40, 0x20, 0xf7, 0xfe, 0x2f, 0xff, 0x2c, 0x31, 0xf0,
+        0x4f, 0x00, 0xc4, 0x61, 0x11, 0x80, 0x8e, 0x23, 0x06,
+    ];
+
+    #[test]
+    fn codings_are_taken_off() {
+        for coding in [Coding::Identity, Coding::Gzip, Coding::Deflate] {
+            let (decoded, end) = coding.decode(&encoded(coding, b"hello"), 100);
+            assert_eq!((decoded.as_slice(), end.is_ok()), (&b"hello"[..], true), "{coding:?}");
+        }
+        assert_eq!(Coding::Brotli.decode(BROTLI, 100).0, b"hello hello hello hello\n");
+        let mut bare = DeflateEncoder::new(Vec::new(), Compression::best());
+        bare.write_all(b"hello").unwrap();
+        assert_eq!(Coding::Deflate.decode(&bare.finish().unwrap(), 100).0, b"hello");
+        let members = [encoded(Coding::Gzip, b"hel"), encoded(Coding::Gzip, b"lo")].concat();
+        assert_eq!(Coding::Gzip.decode(&members, 100).0, b"hello");
+    }
+
+    #[test]
+    fn a_bomb_stops_at_the_bound() {
+        let zeros = vec![0; 10_000_000];
+        for coding in [Coding::Gzip, Coding::Deflate] {
+            let bomb = encoded(coding, &zeros);
+            assert!(bomb.len() < 20_000);
+            assert_eq!(coding.decode(&bomb, 1000).0.len(), 1001, "{coding:?}");
+        }
+        assert_eq!(Coding::Brotli.decode(BROTLI_BOMB, 1000).0.len(), 1001);
+        assert_eq!(Coding::Brotli.decode(BROTLI_BOMB, 20_000_000).0.len(), zeros.len());
+        assert_eq!(Coding::Identity.decode(&zeros, 1000).0.len(), 1001);
+        assert_eq!(Coding::Identity.decode(&zeros[..1000], 1000).0.len(), 1000);
+    }
+
+    #[test]
+    fn what_is_broken_says_so_and_keeps_what_came_before() {
+        let whole = encoded(Coding::Gzip, &[b'x'; 10_000]);
+        let (decoded, end) = Coding::Gzip.decode(&whole[..whole.len() - 4], 100_000);
+        assert!(end.is_err() && decoded.iter().all(|byte| *byte == b'x'));
+        for coding in [Coding::Gzip, Coding::Brotli, Coding::Deflate] {
+            assert!(coding.decode(b"\xffhello, this is plain", 100).1.is_err(), "{coding:?}");
+            assert_eq!(coding.decode(b"", 100).0, b"");
+        }
+    }
+
+    #[test]
+    fn one_coding_is_taken_off_and_not_two() {
+        let check = |values: &[&'static str], expected: Option<Coding>| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(CONTENT_ENCODING, HeaderValue::from_static(value));
+            }
+            assert_eq!(Coding::of(&headers), expected, "{values:?}");
+        };
+        check(&[], Some(Coding::Identity));
+        check(&["GZip"], Some(Coding::Gzip));
+        check(&["identity, x-gzip"], Some(Coding::Gzip));
+        check(&[" br ,"], Some(Coding::Brotli));
+        check(&["deflate"], Some(Coding::Deflate));
+        check(&["gzip, gzip"], None);
+        check(&["gzip", "br"], None);
+        check(&["zstd"], None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_are_too_strange(bytes: Vec<u8>, bytes_max in 0usize..200) {
+            for coding in [Coding::Identity, Coding::Gzip, Coding::Brotli, Coding::Deflate] {
+                prop_assert!(coding.decode(&bytes, bytes_max).0.len() <= bytes_max + 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What is told of an answer: its result, or the failure that its status means.
+
+use std::time::{Duration, SystemTime};
+
+use hyper::{
+    StatusCode,
+    header::{CONTENT_TYPE, HeaderMap},
+};
+use mainspring_kernel::{
+    cbor,
+    effect::Outcome,
+    failure::{Class, Failure},
+    limits::OUTPUT_BYTES_MAX,
+    value::{Map, Value},
+};
+
+use super::{
+    body, headers,
+    limits::{FAILURE_HEAD_BYTES_MAX, HEAD_BYTES_MAX},
+    refusal::Refusal,
+    retry_after::retry_after_ms,
+    target::Shown,
+};
+
+/// The last answer of a request, as it was received.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// Who answered.
+    pub(super) url: Shown,
+    /// What it answered.
+    pub(super) status: StatusCode,
+    /// Its headers; without those of the coding if the body was decoded.
+    pub(super) headers: HeaderMap,
+    /// Its body, decoded.
+    pub(super) body: Vec<u8>,
+    /// Whether some of the body is missing.
+    pub(super) is_cut: bool,
+    /// How many redirects led there.
+    pub(super) redirects: u32,
+}
+
+impl Answer {
+    /// The outcome of an answer that counts as success.
+    pub(super) fn done(&self, duration: Duration) -> Result<Outcome, Refusal> {
+        let content_type = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let mut result = self.to_map(HEAD_BYTES_MAX, body::to_value(content_type, &self.body));
+        result.insert("url".into(), self.url.to_string().into());
+        result.insert("durationMs".into(), milliseconds(duration));
+        result.insert("redirects".into(), self.redirects.into());
+        let result = Value::Map(result);
+        // A body may take more as a value than it does as text: a number of three characters becomes nine bytes.
+        match cbor::encode(&result).len() > OUTPUT_BYTES_MAX {
+            true => {
+                let (url, part) = (self.url.clone(), "the answer as a value");
+                Err(Refusal::ResponseTooLarge { url, part, bytes_max: OUTPUT_BYTES_MAX })
+            }
+            false => Ok(Outcome::Done(result)),
+        }
+    }
+
+    /// The failure of an answer that does not count as success.
+    pub(super) fn failed(&self, now: SystemTime) -> Failure {
+        let body = match self.is_cut {
+            true => body::cut_to_value(&self.body),
+            false => {
+                let content_type = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+                body::to_value(content_type, &self.body)
+            }
+        };
+        let mut details = self.to_map(FAILURE_HEAD_BYTES_MAX, body);
+        let class = class_of(self.status);
+        if let Some(delay_ms) = retry_after_ms(&self.headers, now).filter(|_| class.is_retryable()) {
+            details.insert("retryAfterMs".into(), delay_ms.into());
+        }
+        let reason = self.status.canonical_reason().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        let code = self.status.as_u16();
+        let message = format!("{} answered {code}{reason}", self.url);
+        Failure::new(class, format!("http_status:{code}"), message).with_details(Value::Map(details))
+    }
+
+    /// `{status, headers, body}`, and `truncated` if something is missing in them.
+    fn to_map(&self, head_bytes_max: usize, body: Value) -> Map {
+        let (headers, is_whole) = headers::to_value(&self.headers, head_bytes_max);
+        let mut map = Map::new();
+        map.insert("status".into(), u32::from(self.status.as_u16()).into());
+        map.insert("headers".into(), headers);
+        map.insert("body".into(), body);
+        if self.is_cut || !is_whole {
+            map.insert("truncated".into(), true.into());
+        }
+        map
+    }
+}
+
+/// What a status means for those who think of trying again.
+fn class_of(status: StatusCode) -> Class {
+    match status.as_u16() {
+        408 => Class::Timeout,
+        425 => Class::Transient,
+        429 => Class::RateLimited,
+        503 => Class::Unavailable,
+        500..600 => Class::Transient,
+        _ => Class::Failed,
+    }
+}
+
+/// A duration as results tell it.
+pub(super) fn milliseconds(duration: Duration) -> Value {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into()
+}

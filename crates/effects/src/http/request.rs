@@ -1,0 +1,366 @@
+//! What an attempt asks for, read from its parameters: a function of the attempt alone, so that every attempt of a step
+//! sends the same.
+
+use bytes::Bytes;
+use hyper::{
+    Method,
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT},
+};
+use mainspring_kernel::{
+    effect::Attempt,
+    json,
+    value::{Map, Value},
+};
+
+use super::{
+    decode::CODINGS,
+    expect::Expect,
+    headers,
+    limits::{RESPONSE_BYTES_DEFAULT, RESPONSE_BYTES_MAX},
+    refusal::Refusal,
+    target::Target,
+};
+
+/// Every parameter of an `http` step.
+const KEYS: [&str; 9] =
+    ["body", "expect", "followRedirects", "headers", "idempotencyHeader", "maxResponseBytes", "method", "query", "url"];
+
+/// The header that carries the identity of the work unless the step names another
+/// (draft-ietf-httpapi-idempotency-key-header).
+const IDEMPOTENCY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
+
+const AGENT: &str = concat!("mainspring/", env!("CARGO_PKG_VERSION"));
+
+/// A request, ready to be sent.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    /// The method, in capital letters.
+    pub(super) method: Method,
+    /// Where it goes, query included.
+    pub(super) target: Target,
+    /// All headers but those of the connection.
+    pub(super) headers: HeaderMap,
+    /// What is sent along, if anything is.
+    pub(super) body: Option<Bytes>,
+    /// What counts as success.
+    pub(super) expect: Expect,
+    /// Whether redirects are followed or are answers.
+    pub(super) follows_redirects: bool,
+    /// Bytes of the answer's body, decoded.
+    pub(super) response_bytes_max: usize,
+}
+
+impl Request {
+    /// The request of an attempt.
+    pub(super) fn of(attempt: &Attempt) -> Result<Self, Refusal> {
+        let Value::Map(params) = &attempt.params else {
+            return Err(Refusal::parameter("params", format!("are {} and no object", attempt.params.kind())));
+        };
+        if let Some(unknown) = params.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            return Err(Refusal::parameter(unknown, format!("is no parameter of `http`; it has {}", KEYS.join(", "))));
+        }
+        // Null is what a reference to a skipped step reads as, and says here as much as leaving the key out does.
+        let given = |key: &str| params.get(key).filter(|value| **value != Value::Null);
+        let mut headers = headers::given(given("headers"))?;
+        let body = body_of(params.get("body"), &mut headers);
+        add_idempotency_key(attempt, params, &mut headers)?;
+        add_default(&mut headers, USER_AGENT, AGENT);
+        add_default(&mut headers, ACCEPT, "*/*");
+        add_default(&mut headers, ACCEPT_ENCODING, CODINGS);
+        Ok(Self {
+            method: method_of(given("method"))?,
+            target: target_of(given("url"), given("query"))?,
+            headers,
+            body,
+            expect: Expect::of(given("expect"))?,
+            follows_redirects: match given("followRedirects") {
+                None => true,
+                Some(Value::Bool(follows)) => *follows,
+                Some(_) => return Err(Refusal::parameter("followRedirects", "is neither true nor false")),
+            },
+            response_bytes_max: response_bytes_max_of(given("maxResponseBytes"))?,
+        })
+    }
+}
+
+fn method_of(method: Option<&Value>) -> Result<Method, Refusal> {
+    let wrong = |why| Err(Refusal::parameter("method", why));
+    let name = match method {
+        None => return Ok(Method::GET),
+        Some(Value::Text(name)) => name.to_ascii_uppercase(),
+        Some(_) => return wrong("is no text: write `method: POST`"),
+    };
+    match Method::from_bytes(name.as_bytes()) {
+        // One makes a tunnel of the connection, the other one sends credentials back as text.
+        Ok(Method::CONNECT | Method::TRACE) => wrong("is none that a step may use"),
+        Ok(method) => Ok(method),
+        Err(_) => wrong("is no method: write GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS"),
+    }
+}
+
+fn target_of(url: Option<&Value>, query: Option<&Value>) -> Result<Target, Refusal> {
+    let Some(Value::Text(url)) = url else {
+        return Err(Refusal::parameter("url", "is missing or no text: write `url: https://host/path`"));
+    };
+    let target = Target::parse(url).map_err(|why| Refusal::parameter("url", why))?;
+    target.with_query(&pairs_of(query)?).map_err(|why| Refusal::parameter("query", why))
+}
+
+/// Names and values of a query; a list gives its name once for each item.
+fn pairs_of(query: Option<&Value>) -> Result<Vec<(String, String)>, Refusal> {
+    let query = match query {
+        None => return Ok(Vec::new()),
+        Some(Value::Map(query)) => query,
+        Some(_) => return Err(Refusal::parameter("query", "is no object: write `query: {name: value}`")),
+    };
+    let mut pairs = Vec::new();
+    for (name, value) in query {
+        for value in value.as_list().unwrap_or(std::slice::from_ref(value)) {
+            let text = match value {
+                Value::Text(text) => text.clone(),
+                Value::Number(_) | Value::Bool(_) => json::compact(value),
+                Value::Null | Value::List(_) | Value::Map(_) => {
+                    let why = format!("is {}: give text, a number, a boolean or a list of them", value.kind());
+                    return Err(Refusal::parameter(format!("query.{name}"), why));
+                }
+            };
+            pairs.push((name.clone(), text));
+        }
+    }
+    Ok(pairs)
+}
+
+/// Text as it is, anything else as JSON. Null is a value like others here: only a missing `body` is none.
+fn body_of(body: Option<&Value>, headers: &mut HeaderMap) -> Option<Bytes> {
+    let (body, content_type) = match body? {
+        Value::Text(text) => (text.clone(), "text/plain; charset=utf-8"),
+        other => (json::compact(other), "application/json"),
+    };
+    add_default(headers, CONTENT_TYPE, content_type);
+    Some(body.into())
+}
+
+/// The same over all attempts, so that a server which knows the header does the work once, however often it is asked.
+/// An author's own value goes before ours.
+fn add_idempotency_key(attempt: &Attempt, params: &Map, headers: &mut HeaderMap) -> Result<(), Refusal> {
+    let name = match params.get("idempotencyHeader") {
+        None => Some(IDEMPOTENCY_HEADER),
+        Some(Value::Null | Value::Bool(false)) => None,
+        Some(Value::Text(name)) => {
+            Some(headers::name_of(name).map_err(|why| Refusal::parameter("idempotencyHeader", why))?)
+        }
+        Some(_) => return Err(Refusal::parameter("idempotencyHeader", "is neither the name of a header nor false")),
+    };
+    let key = attempt.intent.hex();
+    let key = if attempt.key_per_attempt { format!("{key}-{}", attempt.number) } else { key };
+    if let Some(name) = name {
+        add_default(headers, name, &key);
+    }
+    Ok(())
+}
+
+fn response_bytes_max_of(bytes_max: Option<&Value>) -> Result<usize, Refusal> {
+    let Some(value) = bytes_max else { return Ok(RESPONSE_BYTES_DEFAULT) };
+    match value.as_u64().and_then(|bytes| usize::try_from(bytes).ok()) {
+        Some(bytes @ 1..=RESPONSE_BYTES_MAX) => Ok(bytes),
+        _ => {
+            let why = format!("is no whole number from 1 to {RESPONSE_BYTES_MAX}");
+            Err(Refusal::parameter("maxResponseBytes", why))
+        }
+    }
+}
+
+fn add_default(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    // What we add is ASCII; of what is not, nothing is sent.
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.entry(name).or_insert(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainspring_kernel::{hash::Hash, key::ExecutionKey};
+    use proptest::prelude::*;
+
+    fn attempt(number: u32, params: Value) -> Attempt {
+        Attempt {
+            execution: ExecutionKey([1; 16]),
+            execution_id: "run-1".into(),
+            step: "fetch".into(),
+            number,
+            effect: "http".into(),
+            params,
+            intent: Hash([0xab; 32]),
+            key_per_attempt: false,
+            handed_out_at: 0,
+            workspace: None,
+        }
+    }
+
+    /// The request of these parameters and a plain URL.
+    fn request<const N: usize>(params: [(&str, Value); N]) -> Result<Request, Refusal> {
+        let mut params: Map = params.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        params.entry("url".into()).or_insert("https://a.test/p".into());
+        Request::of(&attempt(2, Value::Map(params)))
+    }
+
+    #[track_caller]
+    fn check_refused(params: Value, expected: &str) {
+        match Request::of(&attempt(1, params)) {
+            Err(Refusal::ParameterInvalid { key, .. }) => assert_eq!(key, expected),
+            other => panic!("{expected}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_url_alone_is_a_whole_request() {
+        let request = request([]).unwrap();
+        assert_eq!((request.method, request.body, request.follows_redirects), (Method::GET, None, true));
+        assert_eq!(request.response_bytes_max, RESPONSE_BYTES_DEFAULT);
+        assert_eq!(request.headers.len(), 4);
+        assert_eq!(request.headers["idempotency-key"], *"ab".repeat(32));
+        assert_eq!(request.headers["user-agent"], AGENT);
+    }
+
+    #[test]
+    fn parameters_of_another_form_are_refused_by_name() {
+        let list = || Value::List(vec![]);
+        for (key, wrong) in [
+            (
+                "method",
+                vec![list(), "".into(), "A B".into(), "Ä".into(), "connect".into(), "TRACE".into(), true.into()],
+            ),
+            ("url", vec![Value::Null, list(), "".into(), "a".into(), "file:///".into()]),
+            ("query", vec![list(), "a=b".into()]),
+            ("headers", vec![list(), "a: b".into()]),
+            ("followRedirects", vec!["yes".into(), 1u64.into()]),
+            ("idempotencyHeader", vec![true.into(), "a b".into(), "Host".into(), "".into(), 1u64.into()]),
+            ("maxResponseBytes", vec![0u64.into(), (RESPONSE_BYTES_MAX as u64 + 1).into(), (-1i64).into(), "1".into()]),
+            ("expect", vec![list(), "2xx".into()]),
+            ("timeout", vec![1u64.into()]),
+            ("URL", vec!["https://a.test".into()]),
+        ] {
+            for value in wrong {
+                let mut params = Map::from([("url".to_owned(), Value::from("https://a.test/"))]);
+                params.insert(key.into(), value);
+                check_refused(Value::Map(params), key);
+            }
+        }
+        check_refused(Value::map([("headers", Value::Map(Map::new()))]), "url");
+        check_refused(Value::Null, "params");
+        for value in [Value::Null, Value::Map(Map::new()), Value::List(vec![list()])] {
+            let query = Value::map([("a.b", value)]);
+            check_refused(Value::map([("url", "https://a.test".into()), ("query", query)]), "query.a.b");
+        }
+    }
+
+    #[test]
+    fn methods_are_capital_and_may_be_any_token() {
+        for (given, method) in [("post", "POST"), ("Report", "REPORT"), ("M-SEARCH", "M-SEARCH")] {
+            assert_eq!(request([("method", given.into())]).unwrap().method.as_str(), method);
+        }
+    }
+
+    #[test]
+    fn queries_are_encoded_in_the_order_of_their_names() {
+        let list = Value::List(vec!["x y".into(), 1u64.into(), false.into()]);
+        let query = Value::map([("b", list), ("a", Value::from(1u64)), ("c", Value::List(vec![]))]);
+        let request = request([("url", "https://a.test/p?z=0#f".into()), ("query", query)]).unwrap();
+        assert_eq!(request.target.uri().path_and_query().unwrap(), "/p?z=0&a=1&b=x+y&b=1&b=false");
+    }
+
+    #[test]
+    fn bodies_say_what_they_are() {
+        let check = |body: Value, bytes: &str, content_type: &str| {
+            let request = request([("body", body)]).unwrap();
+            assert_eq!(request.body.as_deref(), Some(bytes.as_bytes()));
+            assert_eq!(request.headers["content-type"], content_type);
+        };
+        check("ä".into(), "ä", "text/plain; charset=utf-8");
+        check("".into(), "", "text/plain; charset=utf-8");
+        check(Value::map([("a", Value::from(1u64 << 60))]), r#"{"a":1152921504606846976}"#, "application/json");
+        check(Value::List(vec![Value::Null]), "[null]", "application/json");
+        check(Value::Null, "null", "application/json");
+        let headers = Value::map([("CONTENT-TYPE", Value::from("text/csv"))]);
+        let request = request([("headers", headers), ("body", "a,b".into())]).unwrap();
+        assert_eq!(request.headers["content-type"], "text/csv");
+    }
+
+    #[test]
+    fn the_key_is_that_of_the_work() {
+        let key = |params: Value, number: u32, name: &str| {
+            let request = Request::of(&attempt(number, params)).unwrap();
+            request.headers.get(name).map(|value| value.to_str().unwrap().to_owned())
+        };
+        let with = |name: &str, value: Value| Value::map([("url", Value::from("https://a.test")), (name, value)]);
+        let hex = "ab".repeat(32);
+        for number in [1, 7] {
+            assert_eq!(key(with("method", "GET".into()), number, "idempotency-key"), Some(hex.clone()));
+            let params = with("method", "GET".into());
+            let request = Request::of(&Attempt { key_per_attempt: true, ..attempt(number, params) }).unwrap();
+            assert_eq!(request.headers["idempotency-key"].to_str().unwrap(), format!("{hex}-{number}"));
+        }
+        assert_eq!(key(with("idempotencyHeader", "X-Request".into()), 1, "x-request"), Some(hex));
+        assert_eq!(key(with("idempotencyHeader", "X-Request".into()), 1, "idempotency-key"), None);
+        assert_eq!(key(with("idempotencyHeader", Value::Null), 1, "idempotency-key"), None);
+        assert_eq!(key(with("idempotencyHeader", false.into()), 1, "idempotency-key"), None);
+        let own = with("headers", Value::map([("Idempotency-Key", Value::from("mine"))]));
+        assert_eq!(key(own, 1, "idempotency-key"), Some("mine".into()));
+    }
+
+    /// Values of every kind, with texts that are near to what parsers look for.
+    fn any_value() -> impl Strategy<Value = Value> {
+        let text = prop_oneof![
+            ".{0,12}",
+            "https?://[a-z0-9.:@\\[\\]%/?#\\\\-]{0,20}",
+            Just("https://a.test/".to_owned()),
+            "[1-6]xx|[A-Za-z-]{1,9}|step|attempt"
+        ];
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            (0u64..700).prop_map(Value::from),
+            text.prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::List),
+                proptest::collection::btree_map("[A-Za-z-]{0,8}|.{0,3}", inner, 0..4).prop_map(Value::Map),
+            ]
+        })
+    }
+
+    proptest! {
+        /// Whatever the parameters are, there is a request or a reason, the same for every attempt.
+        #[test]
+        fn no_parameters_are_too_strange(
+            params in proptest::collection::btree_map(
+                prop_oneof![9 => proptest::sample::select(KEYS.to_vec()).prop_map(str::to_owned), 1 => ".{0,5}"],
+                any_value(),
+                0..8,
+            ),
+            is_reachable: bool,
+        ) {
+            let mut params = params;
+            if is_reachable {
+                params.insert("url".into(), "https://a.test/".into());
+            }
+            let of = |number| Request::of(&attempt(number, Value::Map(params.clone())));
+            match (of(1), of(2)) {
+                (Ok(first), Ok(second)) => {
+                    let all = |request: &Request| format!("{request:?}");
+                    prop_assert_eq!(all(&first), all(&second));
+                }
+                (Err(first), Err(second)) => prop_assert_eq!(format!("{first:?}"), format!("{second:?}")),
+                (first, second) => prop_assert!(false, "{first:?} and {second:?}"),
+            }
+        }
+
+        #[test]
+        fn params_may_be_any_value(params in any_value()) {
+            let _ = Request::of(&attempt(1, params));
+        }
+    }
+}

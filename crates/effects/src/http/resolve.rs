@@ -1,0 +1,152 @@
+//! From a host to the addresses that may be connected to. What is checked here is what is connected to: nobody resolves
+//! the name a second time.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+};
+
+use tokio::net::lookup_host;
+use url::Host;
+
+use crate::Work;
+
+use super::{
+    address::{METADATA_NAMES, METADATA_USE, special_use},
+    allow::{Allow, without_root},
+    limits::ADDRESSES_MAX,
+    refusal::Refusal,
+    target::Target,
+};
+
+/// Finds the addresses of names.
+pub trait Resolver: Send + Sync {
+    /// The addresses of a host name, in the order in which they are to be tried.
+    fn resolve<'a>(&'a self, host: &'a str) -> Work<'a, io::Result<Vec<IpAddr>>>;
+}
+
+/// Asks the system, as every other program does.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemResolver;
+
+impl Resolver for SystemResolver {
+    fn resolve<'a>(&'a self, host: &'a str) -> Work<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move { Ok(lookup_host((host, 0)).await?.map(|address| address.ip()).collect()) })
+    }
+}
+
+/// The addresses of a target that may be connected to; at least one. Those that may not be are passed over: a name which
+/// has a private address beside its public one is reached by the public one.
+pub(super) async fn addresses(
+    target: &Target,
+    resolver: &dyn Resolver,
+    allow: &Allow,
+) -> Result<Vec<SocketAddr>, Refusal> {
+    let port = target.port();
+    let (found, is_named) = match target.url().host() {
+        Some(Host::Ipv4(address)) => (vec![IpAddr::V4(address)], false),
+        Some(Host::Ipv6(address)) => (vec![IpAddr::V6(address)], false),
+        Some(Host::Domain(name)) => {
+            let is_named = allow.holds_name(name, port);
+            if METADATA_NAMES.contains(&without_root(name)) && !is_named {
+                return Err(Refusal::AddressRefused { url: target.shown(), special_use: METADATA_USE });
+            }
+            let found = resolver.resolve(name).await.map_err(|error| Refusal::NameUnknown(target.shown(), error))?;
+            (found, is_named)
+        }
+        None => (Vec::new(), false),
+    };
+    let (mut permitted, mut refused) = (Vec::new(), None);
+    for address in found {
+        let address = SocketAddr::new(address, port);
+        match special_use(address.ip()) {
+            Some(special_use) if !is_named && !allow.holds_address(address) => refused = Some(special_use),
+            _ => permitted.push(address),
+        }
+    }
+    permitted.truncate(ADDRESSES_MAX);
+    match (permitted.is_empty(), refused) {
+        (false, _) => Ok(permitted),
+        (true, Some(special_use)) => Err(Refusal::AddressRefused { url: target.shown(), special_use }),
+        (true, None) => Err(Refusal::NameUnknown(target.shown(), io::Error::other("the name has none"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Knows every name by the same addresses.
+    struct Known(Vec<IpAddr>);
+
+    impl Resolver for Known {
+        fn resolve<'a>(&'a self, _: &'a str) -> Work<'a, io::Result<Vec<IpAddr>>> {
+            Box::pin(async { Ok(self.0.clone()) })
+        }
+    }
+
+    /// What is permitted of a URL whose host, if it is a name, has these addresses; or the reason.
+    async fn permitted(url: &str, known: &[&str], allow: &str) -> Result<Vec<String>, String> {
+        let known = Known(known.iter().map(|address| address.parse().unwrap()).collect());
+        let found = addresses(&Target::parse(url).unwrap(), &known, &allow.parse().unwrap()).await;
+        match found {
+            Ok(found) => Ok(found.iter().map(SocketAddr::to_string).collect()),
+            Err(Refusal::AddressRefused { special_use, .. }) => Err(special_use.to_owned()),
+            Err(other) => Err(format!("{other:?}")),
+        }
+    }
+
+    #[tokio::test]
+    async fn literal_addresses_are_checked_in_every_spelling() {
+        for url in [
+            "http://127.0.0.1/",
+            "http://2130706433/",
+            "http://017700000001/",
+            "http://0x7f000001/",
+            "http://127.1/",
+            "http://0/",
+            "http://127.0.0.1./",
+            "http://[::1]/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://[::127.0.0.1]/",
+            "http://[64:ff9b::7f00:1]/",
+            "http://[fe80::1]/",
+            "http://169.254.169.254/latest/meta-data",
+            "http://[fd00:ec2::254]/",
+            "http://10.0.0.1:8080/",
+        ] {
+            assert!(permitted(url, &["8.8.8.8"], "").await.is_err(), "{url}");
+        }
+        assert_eq!(permitted("https://8.8.8.8/", &[], "").await, Ok(vec!["8.8.8.8:443".into()]));
+        assert_eq!(permitted("http://[2606:4700::1111]:81/", &[], "").await, Ok(vec!["[2606:4700::1111]:81".into()]));
+    }
+
+    #[tokio::test]
+    async fn of_a_name_the_public_addresses_are_left() {
+        let mixed = ["10.0.0.1", "8.8.8.8", "::1", "2606:4700::1111"];
+        let public = vec!["8.8.8.8:80".to_owned(), "[2606:4700::1111]:80".into()];
+        assert_eq!(permitted("http://a.test/", &mixed, "").await, Ok(public));
+        assert_eq!(permitted("http://a.test/", &["10.0.0.1"], "").await, Err("a private address".into()));
+        assert!(permitted("http://a.test/", &[], "").await.unwrap_err().contains("NameUnknown"));
+        assert_eq!(permitted("http://a.test/", &["8.8.8.8"; 50], "").await.unwrap().len(), ADDRESSES_MAX);
+    }
+
+    #[tokio::test]
+    async fn what_is_allowed_is_allowed_and_nothing_beside_it() {
+        let one = Ok(vec!["10.0.0.1:80".to_owned()]);
+        assert_eq!(permitted("http://a.test/", &["10.0.0.1", "10.1.0.1"], "10.0.0.0/16").await, one);
+        assert_eq!(permitted("http://10.0.0.1/", &[], "10.0.0.1:80").await, one);
+        assert_eq!(permitted("http://A.test./", &["10.0.0.1"], "a.test:80").await, one);
+        assert!(permitted("http://b.a.test/", &["10.0.0.1"], "a.test").await.is_err());
+        assert!(permitted("http://a.test:81/", &["10.0.0.1"], "a.test:80,10.0.0.1:80").await.is_err());
+    }
+
+    #[tokio::test]
+    async fn metadata_services_are_refused_by_name_too() {
+        for name in METADATA_NAMES {
+            let url = format!("http://{}./", name.to_uppercase());
+            assert_eq!(permitted(&url, &["8.8.8.8"], "0.0.0.0/0").await, Err(METADATA_USE.to_owned()));
+            assert!(permitted(&url, &["169.254.169.254"], name).await.is_ok());
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Nothing but the public internet is connected to, by whatever name and over whatever redirect, unless it is allowed.
+
+use super::{
+    server::{Server, redirect, response},
+    *,
+};
+
+#[track_caller]
+fn assert_refused(outcome: Outcome, what: &str) {
+    let failure = assert_failed(outcome, "http_address_refused", Class::Policy);
+    assert!(failure.message.contains(what), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn the_machine_itself_is_refused_by_every_name() {
+    let server = Server::with(response(200, &[], "")).await;
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "LocalHost",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "127.1",
+        "0",
+        "0.0.0.0",
+        "127.0.0.1.",
+        "[::1]",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[::127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+    ] {
+        let url = format!("http://{host}:{}/", server.port);
+        assert_failed(perform(&http_to(""), &attempt(&url, [])).await, "http_address_refused", Class::Policy);
+    }
+    assert_eq!(server.asked_count(), 0);
+}
+
+#[tokio::test]
+async fn metadata_services_are_refused() {
+    for host in
+        ["169.254.169.254", "2852039166", "[fd00:ec2::254]", "[::ffff:169.254.169.254]", "metadata.google.internal"]
+    {
+        let url = format!("http://{host}/latest/meta-data/");
+        assert_failed(perform(&http_to(""), &attempt(&url, [])).await, "http_address_refused", Class::Policy);
+    }
+}
+
+#[tokio::test]
+async fn what_is_allowed_is_reached_and_its_neighbour_is_not() {
+    let (server, neighbour) = (Server::with(response(200, &[], "")).await, Server::with(response(200, &[], "")).await);
+    let allow = format!("127.0.0.1:{}", server.port);
+    done(perform(&http_to(&allow), &attempt(&server.url("/"), [])).await);
+    assert_refused(perform(&http_to(&allow), &attempt(&neighbour.url("/"), [])).await, "loopback");
+    let by_name = |port: u16| attempt(&format!("http://localhost:{port}/"), []);
+    done(perform(&http_to(&allow), &by_name(server.port)).await);
+    done(perform(&http_to(&format!("localhost:{}", server.port)), &by_name(server.port)).await);
+    assert_refused(perform(&http_to("localhost:1"), &by_name(server.port)).await, "loopback");
+    assert_refused(perform(&http_to("localhost"), &attempt(&server.url("/"), [])).await, "loopback");
+    assert_eq!((server.asked_count(), neighbour.asked_count()), (3, 0));
+}
+
+#[tokio::test]
+async fn redirects_are_checked_like_first_addresses() {
+    let hidden = Server::with(response(200, &[], "secret")).await;
+    for location in [
+        hidden.url("/"),
+        format!("http://localhost:{}/", hidden.port),
+        format!("http://[::ffff:127.0.0.1]:{}/", hidden.port),
+        "http://169.254.169.254/latest/meta-data/".into(),
+        "//169.254.169.254/".into(),
+        "http://2852039166/".into(),
+        "http://metadata.google.internal/".into(),
+        "http://10.0.0.1/".into(),
+        "http://[::1]/".into(),
+    ] {
+        let server = Server::with(redirect(302, &location)).await;
+        let http = http_to(&format!("127.0.0.1:{}", server.port));
+        let outcome = perform(&http, &attempt(&server.url("/"), [])).await;
+        assert_failed(outcome, "http_address_refused", Class::Policy);
+    }
+    assert_eq!(hidden.asked_count(), 0);
+}
+
+/// A name that leads somewhere else between the look and the connection.
+#[tokio::test]
+async fn a_name_is_resolved_once_and_connected_to_as_it_was_checked() {
+    let first = Server::with(response(200, &[], "first")).await;
+    let second = Server::start_at(("127.0.0.2", first.port), |_| response(200, &[], "second").into()).await;
+    let resolver = Scripted::new(&[&["127.0.0.1"], &["127.0.0.2"]]);
+    let allow = "127.0.0.1".parse().unwrap();
+    let http = Http::new(HttpOptions { allow, resolver, ..HttpOptions::default() });
+    let attempt = attempt(&format!("http://rebinding.test:{}/", first.port), []);
+    assert_eq!(at(&done(perform(&http, &attempt).await), "body"), &Value::from("first"));
+    // The next attempt asks again, and looks at what it is told then.
+    assert_refused(perform(&http, &attempt).await, "loopback");
+    assert_eq!((first.asked_count(), second.asked_count()), (1, 0));
+}
+
+/// The same over a redirect of a host to itself.
+#[tokio::test]
+async fn every_hop_looks_again() {
+    let server = Server::with(redirect(302, "/again")).await;
+    let resolver = Scripted::new(&[&["127.0.0.1"], &["10.0.0.1"]]);
+    let allow = "127.0.0.1".parse().unwrap();
+    let http = Http::new(HttpOptions { allow, resolver, ..HttpOptions::default() });
+    let url = format!("http://rebinding.test:{}/", server.port);
+    assert_refused(perform(&http, &attempt(&url, [])).await, "a private address");
+    assert_eq!(server.asked_count(), 1);
+}
+
+#[tokio::test]
+async fn refused_addresses_beside_permitted_ones_are_passed_over() {
+    let mut server = Server::with(response(200, &[], "")).await;
+    let resolver = Scripted::new(&[&["10.0.0.1", "127.0.0.1", "::1"]]);
+    let allow = "127.0.0.1".parse().unwrap();
+    let http = Http::new(HttpOptions { allow, resolver, ..HttpOptions::default() });
+    let url = format!("http://mixed.test:{}/", server.port);
+    done(perform(&http, &attempt(&url, [])).await);
+    assert_eq!(server.asked().await.header("host"), Some(format!("mixed.test:{}", server.port).as_str()));
+}
+
+/// An address on which nobody listens does not hide the one behind it.
+#[tokio::test]
+async fn addresses_are_tried_in_turn() {
+    let server = Server::with(response(200, &[], "")).await;
+    let resolver = Scripted::new(&[&["127.0.0.9", "127.0.0.8", "127.0.0.1"]]);
+    let allow = "127.0.0.0/8".parse().unwrap();
+    let http = Http::new(HttpOptions { allow, resolver, ..HttpOptions::default() });
+    done(perform(&http, &attempt(&format!("http://several.test:{}/", server.port), [])).await);
+}

@@ -1,0 +1,115 @@
+//! The http executor with real connections, to servers of the test's own.
+
+mod addresses;
+mod bodies;
+mod redirects;
+mod requests;
+mod server;
+mod statuses;
+mod stops;
+mod tls;
+
+use std::{
+    io,
+    net::IpAddr,
+    sync::{Arc, Mutex},
+};
+
+use mainspring_effects::{
+    Executor, Stopper, Work,
+    http::{Http, HttpOptions, Resolver},
+};
+use mainspring_kernel::{
+    effect::{Attempt, Outcome},
+    failure::{Class, Failure},
+    hash::Hash,
+    key::ExecutionKey,
+    value::{Map, Value},
+};
+
+/// An executor that may connect to these besides the public internet.
+fn http_to(allow: &str) -> Http {
+    Http::new(HttpOptions { allow: allow.parse().unwrap(), ..HttpOptions::default() })
+}
+
+fn attempt_number<const N: usize>(number: u32, url: &str, params: [(&str, Value); N]) -> Attempt {
+    let mut params: Map = params.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    params.insert("url".into(), url.into());
+    Attempt {
+        execution: ExecutionKey([5; 16]),
+        execution_id: "nightly-42".into(),
+        step: "fetch".into(),
+        number,
+        effect: "http".into(),
+        params: Value::Map(params),
+        intent: Hash([0xab; 32]),
+        key_per_attempt: false,
+        handed_out_at: u64::MAX,
+        workspace: None,
+    }
+}
+
+fn attempt<const N: usize>(url: &str, params: [(&str, Value); N]) -> Attempt {
+    attempt_number(1, url, params)
+}
+
+async fn perform(http: &Http, attempt: &Attempt) -> Outcome {
+    let (_stopper, stop) = Stopper::pair();
+    http.perform(attempt, stop).await
+}
+
+/// Performs a request with an executor that is allowed to reach the machine itself.
+async fn run<const N: usize>(url: &str, params: [(&str, Value); N]) -> Outcome {
+    perform(&http_to("127.0.0.1"), &attempt(url, params)).await
+}
+
+#[track_caller]
+fn done(outcome: Outcome) -> Value {
+    match outcome {
+        Outcome::Done(result) => result,
+        other => panic!("not done: {other:?}"),
+    }
+}
+
+#[track_caller]
+fn failed(outcome: Outcome) -> Failure {
+    match outcome {
+        Outcome::Failed(failure) => failure,
+        other => panic!("not failed: {other:?}"),
+    }
+}
+
+#[track_caller]
+fn assert_failed(outcome: Outcome, code: &str, class: Class) -> Failure {
+    let failure = failed(outcome);
+    assert_eq!((failure.code.as_str(), failure.class), (code, class), "{failure:?}");
+    failure
+}
+
+/// What stands at a path of names in a value.
+#[track_caller]
+fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
+    path.split('/').fold(value, |value, key| value.get(key).unwrap_or_else(|| panic!("no {path} in {value:?}")))
+}
+
+/// Answers with the next list of addresses each time it is asked; for ever with the last one.
+struct Scripted(Mutex<Vec<Vec<IpAddr>>>);
+
+impl Scripted {
+    fn new(answers: &[&[&str]]) -> Arc<Self> {
+        let parse = |answer: &&[&str]| answer.iter().map(|address| address.parse().unwrap()).collect();
+        Arc::new(Self(Mutex::new(answers.iter().rev().map(parse).collect())))
+    }
+
+    fn left_count(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+}
+
+impl Resolver for Scripted {
+    fn resolve<'a>(&'a self, _: &'a str) -> Work<'a, io::Result<Vec<IpAddr>>> {
+        let mut answers = self.0.lock().unwrap();
+        let answer = if answers.len() > 1 { answers.pop() } else { answers.last().cloned() };
+        Box::pin(async { answer.ok_or_else(|| io::Error::other("no such name")) })
+    }
+}

@@ -1,0 +1,132 @@
+//! Where redirects lead, and what goes along.
+
+use super::{
+    server::{Asked, Server, redirect, response},
+    *,
+};
+
+/// A server that sends everything but `/end` on to there, with this status.
+async fn sending_on(status: u16) -> Server {
+    Server::start(move |asked| match asked.path() {
+        "/end" => response(200, &[], "end").into(),
+        _ => redirect(status, "/end").into(),
+    })
+    .await
+}
+
+/// What arrives at the end of a redirect with this status, sent with this method.
+async fn arriving(status: u16, method: &str) -> Asked {
+    let mut server = sending_on(status).await;
+    let headers = Value::map([("Content-Language", Value::from("en")), ("Authorization", "mine".into())]);
+    let params = [("method", method.into()), ("body", "data".into()), ("headers", headers)];
+    let result = done(run(&server.url("/"), params).await);
+    assert_eq!(at(&result, "redirects"), &Value::from(1u64));
+    assert_eq!(at(&result, "url"), &Value::from(server.url("/end")));
+    server.asked().await;
+    server.asked().await
+}
+
+#[tokio::test]
+async fn methods_change_as_the_standard_says() {
+    for (status, method, expected) in [
+        (301, "POST", "GET"),
+        (302, "POST", "GET"),
+        (303, "POST", "GET"),
+        (303, "PUT", "GET"),
+        (301, "PUT", "PUT"),
+        (302, "DELETE", "DELETE"),
+        (303, "GET", "GET"),
+        (307, "POST", "POST"),
+        (308, "POST", "POST"),
+        (308, "PATCH", "PATCH"),
+    ] {
+        let asked = arriving(status, method).await;
+        assert_eq!(asked.line, format!("{expected} /end HTTP/1.1"), "{status} {method}");
+        let has_body = method == expected;
+        assert_eq!(asked.body, if has_body { "data" } else { "" }, "{status} {method}");
+        assert_eq!(asked.header("content-type").is_some(), has_body);
+        assert_eq!(asked.header("content-language").is_some(), has_body);
+        // It is the same origin still.
+        assert_eq!(asked.header("authorization"), Some("mine"));
+        assert!(asked.header("idempotency-key").is_some());
+    }
+    let mut server = sending_on(303).await;
+    done(run(&server.url("/"), [("method", "HEAD".into())]).await);
+    server.asked().await;
+    assert_eq!(server.asked().await.line, "HEAD /end HTTP/1.1");
+}
+
+#[tokio::test]
+async fn a_stranger_is_told_nothing_and_neither_is_who_comes_after() {
+    let mut stranger = Server::start(|asked| match asked.path() {
+        // Back to where we came from.
+        path if path.starts_with("/back") => redirect(307, &path["/back?".len()..]).into(),
+        _ => response(200, &[], "").into(),
+    })
+    .await;
+    let back = |port: u16| format!("http://127.0.0.1:{port}/end");
+    let target = stranger.url("/back?");
+    let mut home = Server::start(move |asked| match asked.path() {
+        "/end" => response(200, &[], "").into(),
+        _ => redirect(
+            307,
+            &format!("{target}{}", back(asked.header("host").unwrap().rsplit_once(':').unwrap().1.parse().unwrap())),
+        )
+        .into(),
+    })
+    .await;
+    let headers = ["Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "Accept"];
+    let params = [
+        ("method", "POST".into()),
+        ("body", "data".into()),
+        ("headers", Value::map(headers.map(|name| (name, Value::from("mine"))))),
+    ];
+    done(run(&home.url("/"), params).await);
+    let (first, abroad, last) = (home.asked().await, stranger.asked().await, home.asked().await);
+    for name in ["authorization", "cookie", "proxy-authorization", "x-api-key", "idempotency-key"] {
+        assert!(first.header(name).is_some(), "{name}");
+        assert_eq!((abroad.header(name), last.header(name)), (None, None), "{name}");
+    }
+    for asked in [abroad, last] {
+        assert_eq!((asked.header("accept"), asked.body.as_str()), (Some("mine"), "data"));
+        assert_eq!(asked.header("content-type"), Some("text/plain; charset=utf-8"));
+    }
+}
+
+#[tokio::test]
+async fn chains_end() {
+    let server = Server::start(|asked| {
+        let count: u32 = asked.path()[1..].parse().unwrap();
+        match count {
+            0 => response(200, &[], "end").into(),
+            _ => redirect(302, &format!("/{}", count - 1)).into(),
+        }
+    })
+    .await;
+    let result = done(run(&server.url("/5"), []).await);
+    assert_eq!(at(&result, "redirects"), &Value::from(5u64));
+    assert_failed(run(&server.url("/6"), []).await, "http_redirects_too_many", Class::Failed);
+}
+
+#[tokio::test]
+async fn redirects_may_be_answers() {
+    let server = sending_on(302).await;
+    let params = || [("followRedirects", false.into())];
+    let failure = assert_failed(run(&server.url("/"), params()).await, "http_status:302", Class::Failed);
+    assert_eq!(at(&failure.details, "headers/location"), &Value::from("/end"));
+    let params = [("followRedirects", false.into()), ("expect", Value::List(vec!["3xx".into()]))];
+    let result = done(run(&server.url("/"), params).await);
+    assert_eq!(at(&result, "status"), &Value::from(302u64));
+    // Without a place to go to it is an answer anyway.
+    let server = Server::with(response(302, &[], "")).await;
+    assert_failed(run(&server.url("/"), []).await, "http_status:302", Class::Failed);
+}
+
+#[tokio::test]
+async fn places_that_are_none_are_refused() {
+    for location in ["ftp://a.test/", "http://user:secret@a.test/", "http://", "file:///etc/passwd", "http://a:0/"] {
+        let server = Server::with(redirect(302, location)).await;
+        let failure = assert_failed(run(&server.url("/"), []).await, "http_redirect_invalid", Class::Invalid);
+        assert!(!failure.message.contains("secret"));
+    }
+}

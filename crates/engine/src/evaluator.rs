@@ -1,0 +1,219 @@
+//! Who works evaluations out: the sandbox, in this process or in processes of its own.
+
+use std::num::NonZero;
+
+use mainspring_kernel::{
+    decide::{Decided, Paused, Turn},
+    definition::{Complaint, Inspector},
+    evaluation::{Check, Evaluated, Evaluation, Function},
+    failure::{Class, Failure},
+    json,
+    limits::OUTPUT_BYTES_MAX,
+    state::State,
+    value::{Map, Value},
+};
+use mainspring_sandbox::{Answer, Call, Console, Fault, FaultKind, Limits, Request, Validate, WorkerCommand, Workers};
+
+/// Runs functions and checks schemas.
+pub trait Evaluator: Send + Sync {
+    /// Answers one request of the sandbox. Returns within the request's limit of time, whatever the function does.
+    fn call(&self, request: &Request) -> Answer;
+}
+
+/// Evaluates in this process: for tests, and for functions that are trusted to end.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InProcess;
+
+impl Evaluator for InProcess {
+    fn call(&self, request: &Request) -> Answer {
+        mainspring_sandbox::evaluate(request)
+    }
+}
+
+impl Evaluator for Workers {
+    fn call(&self, request: &Request) -> Answer {
+        Workers::call(self, request)
+    }
+}
+
+/// The hidden argument with which an executable of ours becomes a worker.
+pub const WORKER_ARGUMENT: &str = "evaluate-for-parent";
+
+/// Workers that are this very executable, started with [`WORKER_ARGUMENT`].
+pub fn workers() -> Workers {
+    Workers::new(WorkerCommand { program: "/proc/self/exe".into(), arguments: vec![WORKER_ARGUMENT.into()] })
+}
+
+/// A turn on its way to its evaluations, with the state that it has half changed.
+#[derive(Debug)]
+pub struct Suspended {
+    /// The state.
+    pub state: State,
+    /// The turn.
+    pub paused: Paused,
+}
+
+impl Suspended {
+    /// Evaluates whatever the turn asks for until nothing is left. An error is a fault of ours, and what it is.
+    pub fn finish(self, evaluator: &dyn Evaluator) -> (State, Result<Turn, String>) {
+        let Self { mut state, paused } = self;
+        let mut decided = Decided::Paused(paused);
+        loop {
+            match decided {
+                Decided::Turn(turn) => return (state, Ok(turn)),
+                Decided::Paused(paused) => {
+                    let results = evaluate_all(&paused.evaluations().collect::<Vec<_>>(), evaluator);
+                    decided = match paused.resume(&mut state, results) {
+                        Ok(decided) => decided,
+                        Err(illegal) => return (state, Err(illegal.message)),
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// The results of some evaluations in their order; they run at the same time, as far as there are processors.
+pub fn evaluate_all(evaluations: &[&Evaluation], evaluator: &dyn Evaluator) -> Vec<Evaluated> {
+    let at_a_time = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let share = evaluations.len().div_ceil(at_a_time).max(1);
+    if evaluations.len() <= 1 || at_a_time == 1 {
+        return evaluations.iter().map(|evaluation| evaluate(evaluation, evaluator)).collect();
+    }
+    std::thread::scope(|scope| {
+        let work = |share: &'_ [&Evaluation]| share.iter().map(|one| evaluate(one, evaluator)).collect::<Vec<_>>();
+        let threads: Vec<_> = evaluations.chunks(share).map(|share| scope.spawn(move || work(share))).collect();
+        let results = threads.into_iter().zip(evaluations.chunks(share));
+        let results =
+            results.flat_map(|(thread, share)| thread.join().unwrap_or_else(|_| vec![panicked(); share.len()]));
+        results.collect()
+    })
+}
+
+fn panicked() -> Evaluated {
+    let message = "the evaluation failed; this is a fault of ours";
+    Evaluated::of(Err(Failure::new(Class::Internal, "evaluation_panicked", message)))
+}
+
+/// The result of one evaluation.
+pub fn evaluate(evaluation: &Evaluation, evaluator: &dyn Evaluator) -> Evaluated {
+    let answer = match evaluation {
+        Evaluation::Function(function) => evaluator.call(&function_request(function)),
+        Evaluation::Check(check) => evaluator.call(&check_request(check)),
+    };
+    let outcome = match answer.result {
+        Ok(text) => value_of(&text),
+        Err(fault) => Err(failure(&fault)),
+    };
+    Evaluated { outcome, log: log(&answer.console) }
+}
+
+fn function_request(function: &Function) -> Request {
+    let call = Call::Function(mainspring_sandbox::Function {
+        source: function.source.clone(),
+        input: json::compact(&function.input),
+        now_ms: i64::try_from(function.now).unwrap_or(i64::MAX),
+        seed: function.seed.0,
+    });
+    // A result that is too large for a step is the kernel's to refuse, which says more; JSON is longer than our own form.
+    let limits =
+        Limits { wall_ms_max: function.timeout_ms, result_bytes_max: 4 * OUTPUT_BYTES_MAX, ..Limits::default() };
+    Request { call, limits }
+}
+
+fn check_request(check: &Check) -> Request {
+    let (schema, value) = (json::compact(&check.schema), json::compact(&check.value));
+    let call = Call::Validate(Validate { schema, value, fill_defaults: check.fills_defaults });
+    Request { call, limits: Limits::default() }
+}
+
+fn value_of(text: &str) -> Result<Value, Failure> {
+    let read = json::read(text.as_bytes()).map(|document| document.value);
+    read.map_err(|error| {
+        Failure::new(Class::Invalid, "invalid_result", format!("what it returns is no value of ours: {error}"))
+    })
+}
+
+fn log(console: &Console) -> Value {
+    let line = |line: &mainspring_sandbox::Line| {
+        Value::map([("level", line.level.name().into()), ("text", line.text.as_str().into())])
+    };
+    let mut lines: Vec<Value> = console.lines.iter().map(line).collect();
+    if console.truncated {
+        lines.push(Value::map([("level", "warn".into()), ("text", "(more was written and is not kept)".into())]));
+    }
+    if lines.is_empty() { Value::Null } else { lines.into() }
+}
+
+/// A fault of the sandbox as a failure of a step: which class depends on whose fault it is.
+fn failure(fault: &Fault) -> Failure {
+    let class = match fault.kind {
+        FaultKind::Threw => Class::Failed,
+        FaultKind::Crashed => Class::Internal,
+        FaultKind::Unavailable => Class::Unavailable,
+        FaultKind::TicksExceeded
+        | FaultKind::TimeExceeded
+        | FaultKind::MemoryExceeded
+        | FaultKind::StackExceeded
+        | FaultKind::NeverSettles
+        | FaultKind::ResultTooLarge
+        | FaultKind::SourceTooLarge => Class::Policy,
+        _ => Class::Invalid,
+    };
+    let mut details = Map::new();
+    if let (Some(line), Some(column)) = (fault.line, fault.column) {
+        details.insert("line".into(), line.into());
+        details.insert("column".into(), column.into());
+    }
+    if !fault.stack.is_empty() {
+        details.insert("stack".into(), fault.stack.as_str().into());
+    }
+    let errors: Vec<Value> = fault.mismatches.iter().map(mismatch).collect();
+    if !errors.is_empty() {
+        details.insert("errors".into(), errors.into());
+    }
+    let details = if details.is_empty() { Value::Null } else { details.into() };
+    let failure = Failure::new(class, format!("code_{}", fault.kind.name()), located(fault));
+    failure.with_details(details)
+}
+
+fn mismatch(mismatch: &mainspring_sandbox::Mismatch) -> Value {
+    Value::map([
+        ("path", mismatch.path.as_str().into()),
+        ("keyword", mismatch.keyword.as_str().into()),
+        ("message", mismatch.message.as_str().into()),
+    ])
+}
+
+fn located(fault: &Fault) -> String {
+    match (fault.line, fault.column) {
+        (Some(line), Some(column)) => format!("line {line}, column {column} of the code: {}", fault.message),
+        _ => fault.message.clone(),
+    }
+}
+
+/// Looks into the functions and schemas of a definition.
+pub struct Looking<'e>(pub &'e dyn Evaluator);
+
+impl Inspector for Looking<'_> {
+    fn source(&self, source: &str) -> Result<(), Complaint> {
+        let call = Call::CheckFunction { source: source.into() };
+        self.ask(call)
+    }
+
+    fn schema(&self, schema: &Value) -> Result<(), Complaint> {
+        self.ask(Call::CheckSchema { schema: json::compact(schema) })
+    }
+}
+
+impl Looking<'_> {
+    fn ask(&self, call: Call) -> Result<(), Complaint> {
+        let answer = self.0.call(&Request { call, limits: Limits::default() });
+        match answer.result {
+            Ok(_) => Ok(()),
+            // Whether it is right is then found when it runs.
+            Err(fault) if matches!(fault.kind, FaultKind::Crashed | FaultKind::Unavailable) => Ok(()),
+            Err(fault) => Err(Complaint { message: located(&fault), mend: String::new() }),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The engine over a store that is awkward: it gives little at a time, and does not always answer.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use mainspring_effects::Executors;
+use mainspring_engine::{
+    Engine, Reach,
+    home::Home,
+    inbox,
+    request::{PARTITION, Request},
+};
+use mainspring_kernel::{
+    definition::{Syntax, compile, read},
+    hash::Hash,
+    input::Input,
+    key::ExecutionKey,
+    stored::StoredFrame,
+    value::Value,
+};
+use mainspring_store::{
+    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Filter, HeadRow, Late, Letter, Store, StoreError,
+    StoredPlan, memory::MemoryStore,
+};
+
+/// A store whose pages are small and whose plans cannot be read for a while.
+struct Awkward {
+    store: MemoryStore,
+    due_at_a_time: usize,
+    /// How many times it still does not answer when it is asked for a plan.
+    plans_fail: AtomicU32,
+}
+
+impl Awkward {
+    fn on(store: &MemoryStore) -> Self {
+        Self { store: store.clone(), due_at_a_time: usize::MAX, plans_fail: AtomicU32::new(0) }
+    }
+}
+
+impl Store for Awkward {
+    fn due(&self, partition: u32, until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
+        self.store.due(partition, until_ms, after, limit.min(self.due_at_a_time))
+    }
+
+    fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
+        let fails = self.plans_fail.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        match fails {
+            Ok(_) => Err(StoreError::Unavailable("the disk does not answer".into())),
+            Err(_) => self.store.plan(hash),
+        }
+    }
+
+    fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
+        self.store.claim(partition, holder)
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
+        self.store.commit(batch)
+    }
+
+    fn head(&self, execution: ExecutionKey) -> Result<Option<HeadRow>, StoreError> {
+        self.store.head(execution)
+    }
+
+    fn frames(&self, execution: ExecutionKey, from: u64, limit: usize) -> Result<Vec<StoredFrame>, StoreError> {
+        self.store.frames(execution, from, limit)
+    }
+
+    fn post(&self, letter: &Letter, plans: &[StoredPlan]) -> Result<(), StoreError> {
+        self.store.post(letter, plans)
+    }
+
+    fn inbox(&self, partition: u32, after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
+        self.store.inbox(partition, after, limit)
+    }
+
+    fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
+        panic!("{execution} is set aside: {reason}")
+    }
+
+    fn release(&self, execution: ExecutionKey) -> Result<(), StoreError> {
+        self.store.release(execution)
+    }
+
+    fn erase(&self, execution: ExecutionKey, sequence: u64, index: usize) -> Result<bool, StoreError> {
+        self.store.erase(execution, sequence, index)
+    }
+
+    fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError> {
+        self.store.late(execution)
+    }
+
+    fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {
+        self.store.execution(execution)
+    }
+
+    fn execution_by_id(&self, id: &str) -> Result<Option<ExecutionRow>, StoreError> {
+        self.store.execution_by_id(id)
+    }
+
+    fn execution_by_idempotency_key(
+        &self,
+        workflow: Option<&str>,
+        key: &str,
+    ) -> Result<Option<ExecutionRow>, StoreError> {
+        self.store.execution_by_idempotency_key(workflow, key)
+    }
+
+    fn executions(
+        &self,
+        filter: &Filter,
+        before: Option<ExecutionKey>,
+        limit: usize,
+    ) -> Result<Vec<ExecutionRow>, StoreError> {
+        self.store.executions(filter, before, limit)
+    }
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+fn engine(store: Awkward, reach: Reach) -> Engine {
+    Engine::run(
+        Arc::new(store),
+        [1; 32],
+        (Executors::new(Vec::new()), std::sync::Arc::new(mainspring_engine::evaluator::InProcess)),
+        None,
+        reach,
+    )
+    .unwrap()
+}
+
+/// Asks until something is so. The bound only turns what would hang into a failure.
+async fn until(is_so: impl AsyncFn() -> bool) {
+    let asking = async {
+        while !is_so().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), asking).await.expect("it never comes to be so");
+}
+
+/// A workflow that does nothing but wait, for less than timers are looked ahead.
+fn request(id: &str) -> Request {
+    let definition = r#"{"steps":[{"type":"sleep","id":"nap","durationMs":30000}]}"#;
+    let plan = compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan;
+    Request { execution_id: Some(id.into()), ..Request::new(Arc::new(plan), "me") }
+}
+
+#[test]
+fn what_is_due_is_found_behind_a_full_page() {
+    let store = MemoryStore::new();
+    block_on(async {
+        let first = engine(Awkward::on(&store), Reach::named());
+        for id in ["a", "b", "c"] {
+            first.submit(request(id)).await.unwrap();
+        }
+        first.drain().await;
+        let due = store.due(PARTITION, u64::MAX, None, usize::MAX).unwrap();
+        let (mut all, last) = (due.iter().map(|due| due.execution).collect::<Vec<_>>(), due[2].execution);
+        all.sort();
+        for (reach, found) in [(Reach::All, all), (Reach::Named([last].into()), vec![last])] {
+            let again = engine(Awkward { due_at_a_time: 1, ..Awkward::on(&store) }, reach);
+            until(async || again.pending().await.timed.len() >= found.len()).await;
+            assert_eq!(again.pending().await.timed, found);
+            again.drain().await;
+        }
+    });
+}
+
+/// Two starts lie in the inbox, and a signal behind the first; for a while no plan can be read. All are begun nevertheless,
+/// nothing is set aside, and the signal does not go before the start that it is for.
+#[test]
+fn a_store_that_does_not_answer_sets_nothing_aside() {
+    let store = MemoryStore::new();
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::new(folder.path());
+    let first = inbox::post_start(&store, &home, request("a")).unwrap();
+    let signal = Input::Signal { id: "s".into(), name: "go".into(), payload: Value::Null };
+    inbox::post(&store, &home, first, &signal).unwrap();
+    inbox::post_start(&store, &home, request("b")).unwrap();
+    block_on(async {
+        let awkward = Awkward { plans_fail: AtomicU32::new(3), ..Awkward::on(&store) };
+        let engine = engine(awkward, Reach::named());
+        until(async || store.inbox(PARTITION, 0, 9).unwrap().is_empty()).await;
+        for id in ["a", "b"] {
+            assert_eq!(store.execution_by_id(id).unwrap().expect("it is begun").status, "running");
+        }
+        let state = engine.state(first).unwrap();
+        assert_eq!(state.signals.len(), 1, "the signal is kept for whoever waits for it");
+        engine.drain().await;
+    });
+}

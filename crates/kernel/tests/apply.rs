@@ -1,0 +1,210 @@
+//! Records that cannot follow on a state are refused, and what was erased is remembered. Nothing of this is decided:
+//! the records are written by hand, as a journal that is not ours might have them.
+
+use std::sync::Arc;
+
+use mainspring_kernel::{
+    apply::apply,
+    definition::{Syntax, compile, read},
+    failure::Class,
+    hash::Hash,
+    input::Policy,
+    instance::Instance,
+    key::ExecutionKey,
+    plan::{Decision, Plan},
+    record::{Ending, FailureFate, Fault, Payload, Purpose, Record},
+    state::State,
+    value::Value,
+};
+
+const STEPS: &str = r#"
+steps:
+  - id: all
+    type: parallel
+    steps:
+      - {id: work, type: tool, tool: WORK}
+      - {id: nap, type: sleep, durationMs: 1000}
+      - {id: one, type: conditional, condition: true, then: [{id: x, type: tool, tool: WORK}]}
+      - {id: two, type: conditional, condition: true, then: [{id: y, type: tool, tool: WORK}]}
+"#;
+
+fn plan() -> Arc<Plan> {
+    Arc::new(compile(&read(STEPS.as_bytes(), Syntax::Yaml).expect("it reads")).expect("it compiles").plan)
+}
+
+fn at(step: &str) -> Instance {
+    Instance::of_step(plan().number_of(step).expect("a step of the plan"))
+}
+
+fn nothing() -> Payload {
+    Payload::Known(Value::Null)
+}
+
+fn started() -> Record {
+    started_with(nothing(), nothing(), nothing())
+}
+
+fn started_with(input: Payload, variables: Payload, context: Payload) -> Record {
+    Record::Started {
+        execution_id: "case".into(),
+        workflow_hash: Hash::default(),
+        plan_hash: Hash::default(),
+        decide_version: 1,
+        policy: Policy { max_steps: 50, max_parallel: 4, timeout_ms: None },
+        attempt: 1,
+        by: "ann".into(),
+        input,
+        variables,
+        context,
+        deadline: None,
+    }
+}
+
+fn begun(step: &str) -> Record {
+    Record::StepStarted { instance: at(step), input: nothing(), intent: None }
+}
+
+fn out(step: &str) -> Record {
+    Record::AttemptStarted { instance: at(step), attempt: 1, timeout_at: None }
+}
+
+fn waits(step: &str) -> Record {
+    Record::WaitStarted { instance: at(step), until: Some(1000) }
+}
+
+/// The first branch of `of` is taken, as if it were a branch of `step`.
+fn takes_branch(step: &str, of: &str) -> Record {
+    let block = plan().step(at(of).step).work.branches()[0].1;
+    Record::BranchTaken { instance: at(step), block: Some(block) }
+}
+
+fn completed(step: &str) -> Record {
+    Record::StepCompleted { instance: at(step), output: nothing() }
+}
+
+fn ending() -> Record {
+    Record::EndingBegun { ending: Ending::Cancelled { reason: "user".into() } }
+}
+
+fn ended() -> Record {
+    Record::Ended { with_failures: false }
+}
+
+fn fault(text: Payload) -> Fault {
+    Fault { code: "down".into(), class: Class::Transient, text }
+}
+
+fn after(records: &[Record]) -> State {
+    let mut state = State::new(ExecutionKey([7; 16]), plan());
+    for record in records {
+        apply(&mut state, record, 0).unwrap_or_else(|illegal| panic!("{record:?}: {}", illegal.message));
+    }
+    state
+}
+
+/// The last record is refused with these words, and all before it are accepted.
+fn check(records: &[Record], refusal: &str) {
+    let (last, before) = records.split_last().expect("a record");
+    match apply(&mut after(before), last, 0) {
+        Ok(()) => panic!("it was accepted, and was to be refused: {refusal}"),
+        Err(illegal) => assert_eq!(illegal.message, refusal),
+    }
+}
+
+#[test]
+fn what_cannot_follow_is_refused() {
+    let all = || begun("all");
+    check(&[all()], "a record `StepStarted` of step `all` cannot stand before the start");
+    check(&[started(), started()], "a record `Started` cannot stand twice");
+    check(&[started(), ending(), ended(), ending()], "a record `EndingBegun` cannot stand after the end");
+
+    let open = "a record `Ended` cannot stand while something is open";
+    check(&[started(), ended()], open);
+    check(&[started(), all(), begun("work"), out("work"), ended()], open);
+    check(&[started(), all(), begun("work"), out("work"), ending(), ended()], open);
+    check(&[started(), all(), begun("nap"), waits("nap"), ending(), ended()], open);
+
+    let elsewhere = |instance| Record::StepStarted { instance, input: nothing(), intent: None };
+    let unknown = elsewhere(Instance::of_step(plan().steps.len() as u32));
+    let in_a_loop = elsewhere(Instance { rounds: vec![0], ..at("work") });
+    let no_step = "a record `StepStarted` of step number 7, which the plan does not have, cannot stand in this plan";
+    check(&[started(), unknown], no_step);
+    check(&[started(), all(), in_a_loop], "a record `StepStarted` of step `work` cannot stand in this plan");
+
+    let begins_early = "a record `StepStarted` of step `work` cannot stand where the step is pending";
+    let begins_twice = "a record `StepStarted` of step `work` cannot stand where the step is running";
+    check(&[started(), begun("work")], begins_early);
+    check(&[started(), all(), begun("work"), begun("work")], begins_twice);
+
+    let (its_own, anothers) = (|| takes_branch("one", "one"), || takes_branch("one", "two"));
+    let no_branch = "a record `BranchTaken` of step `one` cannot stand for this block";
+    check(&[started(), all(), begun("one"), anothers()], no_branch);
+    check(&[started(), all(), begun("one"), its_own(), its_own()], no_branch);
+}
+
+/// The refusals above are of the last record and of nothing that stands before it.
+#[test]
+fn and_what_can_follow_is_accepted() {
+    after(&[started(), begun("all"), begun("one"), takes_branch("one", "one"), begun("x"), out("x"), completed("x")]);
+    let over = || Record::StepCancelled { instance: at("all"), reason: "user".into() };
+    let state =
+        after(&[started(), begun("all"), begun("work"), out("work"), completed("work"), ending(), over(), ended()]);
+    assert_eq!(state.ended_at, Some(0));
+}
+
+/// Once something is erased, decisions after it cannot be made again: the state says so, wherever it was and whatever
+/// follows.
+#[test]
+fn whatever_was_erased_is_remembered() {
+    let gate = |question| Record::GateOpened {
+        instance: at("work"),
+        gate: 1,
+        question,
+        approvers: vec![],
+        count: 1,
+        expires_at: 1000,
+        on_timeout: Decision::Deny,
+        purpose: Purpose::Interrupted,
+    };
+    let failed = |text| Record::AttemptFailed { instance: at("work"), attempt: 1, fault: fault(text), retry_at: None };
+    let is_out = [started(), begun("all"), begun("work"), out("work")];
+    let doubtful = [started(), begun("all"), begun("work"), out("work"), failed(nothing())];
+    type WithPayload<'a> = Box<dyn Fn(Payload) -> Record + 'a>;
+    let cases: [(&str, &[Record], WithPayload<'_>); 9] = [
+        ("input of the execution", &[], Box::new(|payload| started_with(payload, nothing(), nothing()))),
+        ("variables", &[], Box::new(|payload| started_with(nothing(), payload, nothing()))),
+        ("context", &[], Box::new(|payload| started_with(nothing(), nothing(), payload))),
+        (
+            "input of a step",
+            &is_out[..2],
+            Box::new(|input| Record::StepStarted { instance: at("work"), input, intent: None }),
+        ),
+        ("output", &is_out, Box::new(|output| Record::StepCompleted { instance: at("work"), output })),
+        ("attempt's failure", &is_out, Box::new(failed)),
+        (
+            "step's failure",
+            &is_out,
+            Box::new(|text| Record::StepFailed {
+                instance: at("work"),
+                fault: fault(text),
+                fate: FailureFate::LetThrough,
+            }),
+        ),
+        ("question", &doubtful, Box::new(gate)),
+        ("signal", &is_out[..1], Box::new(|payload| Record::SignalKept { id: "s".into(), name: "go".into(), payload })),
+    ];
+    for (what, before, record) in cases {
+        let mut state = after(before);
+        apply(&mut state, &record(nothing()), 0).expect("legal");
+        assert!(!state.has_erased, "{what} was not erased");
+
+        let mut state = after(before);
+        apply(&mut state, &record(Payload::Erased), 0).expect("legal");
+        assert!(state.has_erased, "{what} was erased");
+        for payload in [nothing(), Payload::Erased] {
+            apply(&mut state, &Record::SignalKept { id: "later".into(), name: "go".into(), payload }, 0)
+                .expect("legal");
+            assert!(state.has_erased, "{what} was erased before");
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! What is decided over inputs, to the record. A case is a picture: a line for each input, and what came of it.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use mainspring_kernel::{
+    apply::apply,
+    cbor,
+    decide::{Action, Turn, decide_with},
+    definition::{Syntax, compile, read},
+    effect::{Attempt, Outcome},
+    failure::{Class, Failure},
+    hash::Hash,
+    input::{Input, Policy, Start, Timer},
+    instance::Instance,
+    key::ExecutionKey,
+    limits::{SIGNALS_KEPT_MAX, VALUE_BYTES_MAX},
+    plan::{Decision, Plan},
+    record::{Ending, Payload, Record},
+    state::State,
+    value::{Map, Value},
+};
+
+const KEY: ExecutionKey = ExecutionKey([7; 16]);
+
+fn fresh(key: ExecutionKey, steps: &str) -> State {
+    let document = read(format!("steps:\n{steps}").as_bytes(), Syntax::Yaml).expect("it reads");
+    State::new(key, Arc::new(compile(&document).expect("it compiles").plan))
+}
+
+fn start(input: Value) -> Input {
+    Input::Start(Box::new(Start {
+        execution_id: "case".into(),
+        workflow_hash: Hash::default(),
+        plan_hash: Hash::default(),
+        input,
+        variables: Value::Map(Map::new()),
+        trigger: Value::Null,
+        policy: Policy { max_steps: 50, max_parallel: 4, timeout_ms: None },
+        attempt: 1,
+        by: "ann".into(),
+        workspace: None,
+        lineage: None,
+    }))
+}
+
+/// Takes an input in, which must be possible.
+fn take_in(state: &mut State, input: &Input, now: u64) -> Turn {
+    decide_with(state, input, now, |_| Vec::new()).expect("legal")
+}
+
+fn at(plan: &Plan, step: &str) -> Instance {
+    Instance::of_step(plan.number_of(step).expect("a step of the plan"))
+}
+
+/// Reads the words of an input: `start`, `a#1 done`, `a#2 due`, `a gate 1 due`, `a gate 1 approve ann`, `signal go s1`,
+/// `cancel word`.
+fn input(plan: &Plan, words: &str) -> Input {
+    let number = |text: &str| text.parse::<u32>().expect("a number");
+    let attempt =
+        |text: &str| text.split_once('#').map(|(step, attempt)| (at(plan, step), number(attempt))).expect("#");
+    match words.split(' ').collect::<Vec<_>>()[..] {
+        ["start"] => start(Value::Null),
+        ["signal", name, id] => Input::Signal { id: id.into(), name: name.into(), payload: Value::Null },
+        ["cancel", reason] => Input::Cancel { reason: reason.into(), by: "ann".into() },
+        [step, "gate", gate, "due"] => Input::Timer(Timer::Gate(at(plan, step), number(gate))),
+        [step, "gate", gate, decision, by] => Input::Decide {
+            instance: at(plan, step),
+            gate: number(gate),
+            decision: Decision::parse(decision).expect("a decision"),
+            by: by.into(),
+            reason: Value::Null,
+        },
+        [which, "due"] => {
+            let (instance, attempt) = attempt(which);
+            Input::Timer(Timer::Retry(instance, attempt))
+        }
+        [which, outcome] => {
+            let (instance, attempt) = attempt(which);
+            let outcome = match outcome {
+                "done" => Outcome::Done(Value::Null),
+                "failed" => Outcome::Failed(Failure::new(Class::Failed, "no", "no")),
+                "down" => Outcome::Failed(Failure::new(Class::Transient, "down", "down")),
+                "stopped" => Outcome::Stopped(Value::Null),
+                "interrupted" => Outcome::Interrupted,
+                _ => panic!("no outcome: {outcome}"),
+            };
+            Input::Receipt { instance, attempt, outcome }
+        }
+        _ => panic!("no input: {words}"),
+    }
+}
+
+/// A record by its name, its step, and what tells it from others of its kind.
+fn words(plan: &Plan, record: &Record) -> String {
+    let debug = format!("{record:?}");
+    let name = debug.split([' ', '{']).next().unwrap_or_default();
+    let step = record.instance().map(|instance| format!(" {}", instance.name(plan))).unwrap_or_default();
+    let detail = match record {
+        Record::AttemptStarted { attempt, .. }
+        | Record::AttemptStopping { attempt, .. }
+        | Record::AttemptFailed { attempt, .. } => format!("#{attempt}"),
+        Record::GateOpened { gate, .. } | Record::GateDecided { gate, .. } => format!(" gate {gate}"),
+        Record::StepFailed { fault, .. } => format!(" {}", fault.code),
+        Record::StepCancelled { reason, .. } => format!(" {reason}"),
+        Record::SignalKept { id, .. } | Record::SignalTaken { id, .. } => format!(" {id}"),
+        Record::EndingBegun { ending: Ending::Completed { .. } } => " completed".into(),
+        Record::EndingBegun { ending: Ending::Failed { fault, .. } } => format!(" failed {}", fault.code),
+        Record::EndingBegun { ending: Ending::Cancelled { reason } } => format!(" cancelled {reason}"),
+        _ => String::new(),
+    };
+    format!("{name}{step}{detail}")
+}
+
+fn records_words(plan: &Plan, turn: &Turn) -> String {
+    let records: Vec<_> = turn.records.iter().map(|record| words(plan, record)).collect();
+    if records.is_empty() { "nothing".into() } else { records.join(", ") }
+}
+
+/// Takes in the inputs of a picture, each at its millisecond, and compares what comes of them with what the picture
+/// says. Gives what is then left of the execution.
+fn check(steps: &str, picture: &str) -> State {
+    let mut state = fresh(KEY, steps);
+    let plan = state.plan.clone();
+    let drawn: Vec<String> =
+        picture.lines().map(|line| line.trim().into()).filter(|line: &String| !line.is_empty()).collect();
+    let mut decided = Vec::new();
+    for line in &drawn {
+        let (what, _) = line.split_once(": ").expect("an input and what comes of it");
+        let (now, input_words) = what.split_once(' ').expect("a time and an input");
+        let now = now.parse().expect("milliseconds");
+        let turn = take_in(&mut state, &input(&plan, input_words), now);
+        decided.push(format!("{what}: {}", records_words(&plan, &turn)));
+    }
+    assert_eq!(decided, drawn, "\n{}\n", decided.join("\n"));
+    state
+}
+
+#[test]
+fn every_question_about_an_interruption_has_a_number_of_its_own() {
+    check(
+        "- {id: pay, type: tool, tool: PAY, onInterrupted: ask}",
+        "
+        0 start: Started, StepStarted pay, AttemptStarted pay#1
+        1 pay#1 interrupted: AttemptFailed pay#1, GateOpened pay gate 1
+        2 pay gate 1 approve ann: GateDecided pay gate 1, AttemptStarted pay#2
+        3 pay#2 interrupted: AttemptFailed pay#2, GateOpened pay gate 2
+        4 pay gate 1 approve ann: nothing
+        5 pay gate 2 approve ann: GateDecided pay gate 2, AttemptStarted pay#3
+        6 pay#3 interrupted: AttemptFailed pay#3, GateOpened pay gate 3
+        7 pay gate 3 due: nothing
+        86400006 pay gate 3 due: GateDecided pay gate 3, StepFailed pay interrupted, EndingBegun failed interrupted, Ended
+        ",
+    );
+}
+
+/// Between a decision and what follows from it lies no turn, so that no journal of ours stands there for long; one that
+/// does is not decided a second time.
+#[test]
+fn a_gate_that_is_decided_does_not_expire() {
+    let mut state = fresh(KEY, "- {id: gate, type: approval, ttlMs: 1000, onTimeout: approve}");
+    let plan = state.plan.clone();
+    take_in(&mut state, &start(Value::Null), 0);
+    let decided = Record::GateDecided {
+        instance: at(&plan, "gate"),
+        gate: 1,
+        decision: Decision::Approve,
+        by: Some("ann".into()),
+        reason: Payload::Known(Value::Null),
+    };
+    apply(&mut state, &decided, 10).expect("legal");
+    let turn = take_in(&mut state, &input(&plan, "gate gate 1 due"), 1000);
+    assert_eq!(records_words(&plan, &turn), "nothing");
+}
+
+#[test]
+fn what_is_called_off_says_why() {
+    let waits = "
+        - id: all
+          type: parallel
+          steps:
+            - {id: work, type: tool, tool: WORK}
+            - {id: nap, type: sleep, durationMs: 1000}
+            - {id: gate, type: approval}
+        ";
+    let begun = "0 start: Started, StepStarted all, StepStarted nap, WaitStarted nap, StepStarted gate, GateOpened gate gate 1, StepStarted work, AttemptStarted work#1";
+    check(
+        waits,
+        &format!(
+            "{begun}
+            1 cancel too_late: CancelRequested, EndingBegun cancelled too_late, StepCancelled nap too_late, StepCancelled gate too_late, AttemptStopping work#1
+            2 work#1 stopped: StepCancelled work execution_ending, StepCancelled all too_late, Ended
+            "
+        ),
+    );
+    check(
+        waits,
+        &format!(
+            "{begun}
+            1 gate gate 1 deny ann: GateDecided gate gate 1, StepCancelled gate approval_denied, EndingBegun cancelled approval_denied, StepCancelled nap approval_denied, AttemptStopping work#1
+            2 work#1 stopped: StepCancelled work execution_ending, StepCancelled all approval_denied, Ended
+            "
+        ),
+    );
+    check(
+        waits,
+        &format!(
+            "{begun}
+            1 work#1 failed: StepFailed work no, StepCancelled nap sibling_failed, StepCancelled gate sibling_failed, StepFailed all no, EndingBegun failed no, Ended
+            "
+        ),
+    );
+}
+
+/// Two that had failed once, side by side: one was to be tried again and has failed for its own reason, the other was
+/// asked about, and is called off like every question.
+#[test]
+fn beside_a_failure_a_question_is_called_off_and_a_retry_has_failed() {
+    check(
+        "
+        - id: all
+          type: parallel
+          steps:
+            - {id: first, type: tool, tool: WORK}
+            - {id: again, type: tool, tool: WORK}
+            - {id: doubt, type: tool, tool: WORK, onInterrupted: ask}
+        ",
+        "
+        0 start: Started, StepStarted all, StepStarted first, AttemptStarted first#1, StepStarted again, AttemptStarted again#1, StepStarted doubt, AttemptStarted doubt#1
+        1 again#1 down: AttemptFailed again#1
+        2 doubt#1 interrupted: AttemptFailed doubt#1, GateOpened doubt gate 1
+        3 first#1 failed: StepFailed first no, StepFailed again down, StepCancelled doubt sibling_failed, StepFailed all no, EndingBegun failed no, Ended
+        ",
+    );
+}
+
+#[test]
+fn a_signal_counts_once_and_never_for_what_is_ending() {
+    check(
+        "
+        - {id: work, type: tool, tool: WORK}
+        - {id: wait, type: signal, signal: go}
+        - {id: more, type: tool, tool: WORK}
+        ",
+        "
+        0 start: Started, StepStarted work, AttemptStarted work#1
+        1 signal go s1: SignalKept s1
+        2 signal go s1: nothing
+        3 work#1 done: StepCompleted work, StepStarted wait, SignalTaken wait s1, StepCompleted wait, StepStarted more, AttemptStarted more#1
+        4 signal go s1: nothing
+        5 cancel user: CancelRequested, EndingBegun cancelled user, AttemptStopping more#1
+        6 signal go s2: nothing
+        7 more#1 stopped: StepCancelled more execution_ending, Ended
+        ",
+    );
+}
+
+#[test]
+fn signals_are_kept_up_to_the_bound() {
+    let mut state =
+        check("- {id: nap, type: sleep, durationMs: 1000}", "0 start: Started, StepStarted nap, WaitStarted nap");
+    let signal = |number: usize| Input::Signal { id: format!("s{number}"), name: "go".into(), payload: Value::Null };
+    for number in 1..=SIGNALS_KEPT_MAX {
+        assert_eq!(take_in(&mut state, &signal(number), 1).records.len(), 1, "number {number}");
+    }
+    assert_eq!(take_in(&mut state, &signal(SIGNALS_KEPT_MAX + 1), 1), Turn::default());
+    assert_eq!(state.signals.len(), SIGNALS_KEPT_MAX);
+}
+
+/// The attempts that the start of an execution sends out.
+fn sent_out(key: ExecutionKey, steps: &str, given: Value) -> Vec<Attempt> {
+    let turn = take_in(&mut fresh(key, steps), &start(given), 0);
+    let attempt = |action| match action {
+        Action::Perform { attempt, .. } => attempt,
+        Action::Stop { .. } => panic!("nothing is out that could be stopped"),
+    };
+    turn.actions.into_iter().map(attempt).collect()
+}
+
+#[test]
+fn an_input_may_be_as_large_as_the_bound_and_not_a_byte_larger() {
+    let steps = "- {id: a, type: tool, tool: T, arguments: {text: \"@input\"}}";
+    let text = |bytes: usize| Value::Text("x".repeat(bytes));
+    // A text of this length is announced by as many bytes as one near the bound.
+    let around = cbor::encode(&sent_out(KEY, steps, text(100_000))[0].params).len() - 100_000;
+    let largest = sent_out(KEY, steps, text(VALUE_BYTES_MAX - around));
+    assert_eq!(cbor::encode(&largest[0].params).len(), VALUE_BYTES_MAX);
+
+    let mut state = fresh(KEY, steps);
+    let turn = take_in(&mut state, &start(text(VALUE_BYTES_MAX - around + 1)), 0);
+    let decided = records_words(&state.plan, &turn);
+    assert_eq!(decided, "Started, StepFailed a input_too_large, EndingBegun failed input_too_large, Ended");
+    assert_eq!(turn.actions, []);
+}
+
+/// The intent is the key under which the world knows work that it has done. It may never be another for the same work,
+/// and never the same for other work.
+#[test]
+fn the_intent_is_of_the_work_and_of_nothing_else() {
+    let intent = |key, steps| sent_out(key, steps, Value::Null)[0].intent;
+    let this = intent(KEY, "- {id: a, type: tool, tool: T, arguments: {n: 1}}");
+    assert_eq!(this.hex(), "e4e0bb2fed4faba3bf69141d273ea19794d64cd02c6419ff2d4d26c108cba110");
+    let others = [
+        intent(ExecutionKey([8; 16]), "- {id: a, type: tool, tool: T, arguments: {n: 1}}"),
+        intent(KEY, "- {id: b, type: tool, tool: T, arguments: {n: 1}}"),
+        intent(KEY, "- {id: a, type: tool, tool: U, arguments: {n: 1}}"),
+        intent(KEY, "- {id: a, type: tool, tool: T, arguments: {n: 2}}"),
+        intent(KEY, "- {id: a, type: agent, goal: T}"),
+        intent(KEY, "- {id: a, type: agent_message, goal: T}"),
+    ];
+    let all: BTreeSet<Hash> = others.into_iter().chain([this]).collect();
+    assert_eq!(all.len(), 7);
+
+    let again = "- {id: a, type: tool, tool: T, arguments: {n: 1}, retry: {maxAttempts: 3, initialDelayMs: 1000}}";
+    let mut state = fresh(KEY, again);
+    let plan = state.plan.clone();
+    let mut intents = Vec::new();
+    for (now, words) in [(0, "start"), (1, "a#1 interrupted"), (2, "a#2 down"), (10_000, "a#3 due")] {
+        let turn = take_in(&mut state, &input(&plan, words), now);
+        for action in turn.actions {
+            let Action::Perform { attempt, .. } = action else { panic!("nothing is to be stopped") };
+            intents.push((attempt.number, attempt.intent));
+        }
+    }
+    assert_eq!(intents, [(1, this), (2, this), (3, this)]);
+}
+
+/// The jitter before each next attempt of two steps that fail at the same times.
+fn jitters(key: ExecutionKey) -> Vec<u64> {
+    const DELAY_MS: u64 = 1_000_000_000;
+    let retry = format!(
+        "retry: {{maxAttempts: 4, initialDelayMs: {DELAY_MS}, maxDelayMs: {DELAY_MS}, backoff: fixed, jitter: 1}}"
+    );
+    let steps = format!(
+        "- {{type: parallel, steps: [{{id: a, type: tool, tool: T, {retry}}}, {{id: b, type: tool, tool: T, {retry}}}]}}"
+    );
+    let mut state = fresh(key, &steps);
+    let plan = state.plan.clone();
+    take_in(&mut state, &start(Value::Null), 0);
+    let mut jitters = Vec::new();
+    for attempt in 1..=3 {
+        for step in ["a", "b"] {
+            let failed = input(&plan, &format!("{step}#{attempt} down"));
+            let before = state.now;
+            take_in(&mut state, &failed, before);
+            let retry_at = state.steps[&at(&plan, step)].wake_at.expect("it is tried again");
+            jitters.push(retry_at - before - DELAY_MS);
+        }
+        for step in ["a", "b"] {
+            let due = input(&plan, &format!("{step}#{} due", attempt + 1));
+            let now = state.now + 2 * DELAY_MS;
+            take_in(&mut state, &due, now);
+        }
+    }
+    assert!(jitters.iter().all(|jitter| *jitter <= DELAY_MS), "{jitters:?}");
+    jitters
+}
+
+#[test]
+fn every_delay_has_a_jitter_of_its_own_and_a_replay_draws_it_again() {
+    let (these, others) = (jitters(KEY), jitters(ExecutionKey([8; 16])));
+    assert_eq!(these, jitters(KEY));
+    let different: BTreeSet<u64> = these.into_iter().chain(others).collect();
+    assert_eq!(different.len(), 12);
+}

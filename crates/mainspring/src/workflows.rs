@@ -1,0 +1,68 @@
+//! The workflows that a workflow may start: files beside its own, or files that are named.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use mainspring_engine::request::family;
+use mainspring_kernel::plan::Plan;
+
+use crate::{cli::Global, commands::validate::compiled, exit::Refusal};
+
+/// The endings of definitions' files, in the order in which they are looked for.
+const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// Every workflow that a definition, and whatever it starts, may start: one of the named files, the definition itself, or
+/// `NAME.yaml` and the like beside its file.
+pub(crate) fn find(
+    plan: &Arc<Plan>,
+    file: &Path,
+    named: &[PathBuf],
+    global: &Global,
+) -> Result<BTreeMap<String, Arc<Plan>>, Refusal> {
+    let mut given: BTreeMap<String, Arc<Plan>> = BTreeMap::new();
+    for path in named {
+        let plan = read(path, global)?;
+        let name = plan.name.clone().unwrap_or_else(|| stem(path));
+        if given.insert(name.clone(), plan).is_some() {
+            let message = format!("--workflow: two of the files are the workflow `{name}`");
+            return Err(Refusal::bad_input("duplicate_workflow", message));
+        }
+    }
+    let own = plan.name.clone().unwrap_or_else(|| stem(file));
+    given.entry(own).or_insert_with(|| plan.clone());
+    let folder = file.parent().unwrap_or(Path::new("."));
+    family(plan, |name| match given.get(name) {
+        Some(plan) => Ok(plan.clone()),
+        None => beside(name, folder).map_or_else(|| Err(unknown(name, folder)), |path| read(&path, global)),
+    })
+}
+
+fn beside(name: &str, folder: &Path) -> Option<PathBuf> {
+    // A name is no way: nothing outside of the folder is read.
+    let is_plain = !name.contains(['/', '\\', '\0']) && name != "." && name != "..";
+    let candidates = ENDINGS.iter().map(|ending| folder.join(format!("{name}.{ending}")));
+    candidates.filter(|_| is_plain).find(|path| path.is_file())
+}
+
+fn stem(file: &Path) -> String {
+    file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn read(file: &Path, global: &Global) -> Result<Arc<Plan>, Refusal> {
+    let invalid = || {
+        let message = format!("{} is started by this workflow, and it is invalid", file.display());
+        Refusal::bad_input("invalid_workflow", message)
+    };
+    Ok(Arc::new(compiled(file, global)?.ok_or_else(invalid)?.plan))
+}
+
+fn unknown(name: &str, folder: &Path) -> Refusal {
+    let message = format!(
+        "the workflow `{name}` is to be started and there is no {name}.yaml in {}; name its file with --workflow",
+        folder.display()
+    );
+    Refusal::bad_input("unknown_workflow", message)
+}

@@ -1,0 +1,83 @@
+//! What a command hands over to the process that holds the folder: taken in in the order of arrival, each for what it is.
+
+use std::{fs, os::unix::net::UnixDatagram, path::PathBuf, sync::Arc, time::Duration};
+
+use mainspring_engine::{Engine, Reach, evaluator::InProcess, home::Home, keys, request::PARTITION};
+use mainspring_store::{Store, sqlite::SqliteStore};
+
+mod support;
+use support::{Answer, Ground, call, spawn};
+
+const DEFINITION: &str = "steps:\n  - {id: gate, type: approval}\n";
+
+/// A ground on which an execution waits.
+fn waiting() -> Ground {
+    let ground = Ground::new();
+    fs::write(ground.root().join("wf.yaml"), DEFINITION).unwrap();
+    assert_eq!(call(ground.mainspring(&["run", "wf.yaml", "--id", "e1"]), b"").exit, Some(0));
+    ground
+}
+
+fn folder(ground: &Ground) -> PathBuf {
+    ground.root().join("home/.local/state/mainspring")
+}
+
+/// Makes calls one after the other while this process holds the folder and takes nothing in; then it does, and the calls
+/// are answered. After each call so many letters must wait.
+fn handed_over<const CALLS: usize>(ground: &Ground, calls: [(&[&str], usize); CALLS]) -> [Answer; CALLS] {
+    let home = Home::new(folder(ground));
+    let key = keys::load(&ground.root().join("home/.config/mainspring/key")).unwrap();
+    let held = home.hold(&key).unwrap();
+    let store = SqliteStore::open(&home.journal()).unwrap();
+    // Every letter rings, a repeated one too.
+    let bell = UnixDatagram::bind(home.bell()).unwrap();
+    bell.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let children = calls.map(|(arguments, letters)| {
+        let child = spawn(ground.mainspring(arguments), b"");
+        bell.recv(&mut [0; 1]).expect("a letter is posted");
+        assert_eq!(store.inbox(PARTITION, 0, 100).unwrap().len(), letters, "{arguments:?}");
+        child
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let executors = mainspring_cli::runner::executors(&home, &held);
+        let engine =
+            Engine::run(Arc::new(store), key, (executors, Arc::new(InProcess)), Some((home, held)), Reach::named())
+                .unwrap();
+        let ended = tokio::task::spawn_blocking(|| children.map(|child| Answer::of(child.wait_with_output().unwrap())));
+        let answers = ended.await.unwrap();
+        engine.drain().await;
+        answers
+    })
+}
+
+#[test]
+fn a_denial_after_an_approval_is_no_repeat_and_comes_too_late() {
+    let ground = waiting();
+    let [approved, denied] = handed_over(&ground, [(&["approve", "e1"], 1), (&["deny", "e1", "--json"], 2)]);
+    assert_eq!(approved.exit, Some(0), "{approved:?}");
+    assert!(approved.stderr.contains("has taken it in"), "{approved:?}");
+    assert_eq!(denied.exit, Some(20), "{denied:?}");
+    assert_eq!(denied.text("error.code"), "not_open", "{denied:?}");
+    for text in ["`gate`", "approve by", "too late", "changes nothing"] {
+        assert!(denied.text("error.message").contains(text), "{text:?}: {denied:?}");
+    }
+    let shown = call(ground.mainspring(&["show", "e1", "--json"]), b"");
+    assert_eq!(shown.text("status"), "ok", "{shown:?}");
+}
+
+#[test]
+fn an_approval_after_a_denial_comes_too_late_as_well() {
+    let ground = waiting();
+    let [denied, approved] = handed_over(&ground, [(&["deny", "e1"], 1), (&["approve", "e1"], 2)]);
+    assert_eq!((denied.exit, approved.exit), (Some(0), Some(20)), "{denied:?} {approved:?}");
+    assert!(approved.stderr.contains("deny by"), "{approved:?}");
+    assert_eq!(call(ground.mainspring(&["show", "e1", "--json"]), b"").text("status"), "cancelled");
+}
+
+#[test]
+fn the_same_decision_again_is_the_same_letter() {
+    let ground = waiting();
+    let [first, second] = handed_over(&ground, [(&["approve", "e1"], 1), (&["approve", "e1", "--reason", "again"], 1)]);
+    assert_eq!((first.exit, second.exit), (Some(0), Some(0)), "{first:?} {second:?}");
+}

@@ -1,0 +1,174 @@
+//! `mainspring` at a terminal: what it asks, what it takes for an answer, and how it is interrupted.
+
+use std::{fs, process::Command};
+
+use mainspring_kernel::value::Value;
+use rexpect::{
+    process::WaitStatus,
+    reader::Options,
+    session::{PtySession, spawn_with_options},
+};
+
+mod support;
+use support::{Ground, call};
+
+/// A gate that shows what a step found, and a step behind it.
+const RELEASE: &str = r#"
+name: release
+steps:
+  - {id: count, type: bash, command: "printf 42"}
+  - id: ask
+    type: approval
+    prompt: Send @count.stdout invoices to @vars.to?
+    items:
+      - {count: "@count.stdout", to: "@vars.to"}
+  - {id: send, type: bash, command: "echo sent >> log"}
+"#;
+
+/// A step that tells that it has begun, and waits for good the first time.
+const HANGS: &str = r#"
+steps:
+  - id: a
+    type: bash
+    command: '[ "$MAINSPRING_ATTEMPT" = 2 ] || { echo begun > begun; read -r line < never; }; echo done >> log'
+"#;
+
+/// What a person is asked.
+const QUESTION: &str = "[y]es, [n]o, [l]ater? ";
+
+/// A terminal with a command on it. The bound only turns what would hang into a failure.
+fn at_a_terminal(command: Command) -> PtySession {
+    let options = Options::new().timeout_ms(Some(60_000)).strip_ansi_escape_codes(true);
+    spawn_with_options(command, options).unwrap()
+}
+
+/// What was printed: the library takes every byte for a character of its own.
+fn text(read: &str) -> String {
+    String::from_utf8(read.chars().map(|letter| u8::try_from(letter).expect("a byte")).collect()).unwrap()
+}
+
+/// What is printed up to the end, and the exit code.
+fn to_its_end(mut terminal: PtySession) -> (String, i32) {
+    let printed = text(&terminal.exp_eof().unwrap());
+    match terminal.process().wait().unwrap() {
+        WaitStatus::Exited(_, code) => (printed, code),
+        other => panic!("{other:?}: {printed}"),
+    }
+}
+
+#[track_caller]
+fn assert_said(printed: &str, said: &[&str]) {
+    for text in said {
+        assert!(printed.contains(text), "{text:?} is not said:\n{printed}");
+    }
+}
+
+/// Runs the release up to its question, which is shown with all that it is about.
+fn asked(ground: &Ground) -> PtySession {
+    fs::write(ground.root().join("wf.yaml"), RELEASE).unwrap();
+    let command = ground.mainspring(&["run", "wf.yaml", "--id", "r1", "--var", "to=ann\n  ✓ all\u{1b}[2J"]);
+    let mut terminal = at_a_terminal(command);
+    let shown = text(&terminal.exp_string(QUESTION).unwrap());
+    assert_said(
+        &shown,
+        &["release r1", "✓ count", "Send 42 invoices to ann", "\"count\": \"42\"", r#""to": "ann\n  ✓ all\u001b[2J""#],
+    );
+    assert!(shown.lines().all(|line| !line.starts_with("  ✓ all")), "a value forges no line:\n{shown}");
+    terminal
+}
+
+/// The execution as it is kept, and whether the step behind the gate ran.
+fn kept(ground: &Ground) -> (String, Value, bool) {
+    let shown = call(ground.mainspring(&["show", "r1", "--json"]), b"");
+    (shown.text("status"), shown.at("steps"), ground.root().join("log").exists())
+}
+
+#[test]
+fn yes_approves_and_goes_on() {
+    let ground = Ground::new();
+    let mut terminal = asked(&ground);
+    terminal.send_line("what?").unwrap();
+    terminal.exp_string(QUESTION).expect("what is no answer is asked again");
+    terminal.send_line("y").unwrap();
+    let (printed, exit) = to_its_end(terminal);
+    assert_said(&printed, &["approve by", "✓ send", "r1 completed"]);
+    assert_eq!((exit, kept(&ground).0.as_str(), kept(&ground).2), (0, "ok", true));
+    let events = call(ground.mainspring(&["tail", "r1", "--json"]), b"");
+    assert!(events.stdout.contains("approval.approved"), "{events:?}");
+}
+
+#[test]
+fn no_denies_and_cancels() {
+    let ground = Ground::new();
+    let mut terminal = asked(&ground);
+    terminal.send_line("no").unwrap();
+    let (printed, exit) = to_its_end(terminal);
+    assert_said(&printed, &["deny by", "r1 cancelled", "approval_denied"]);
+    assert_eq!((exit, kept(&ground).0.as_str(), kept(&ground).2), (0, "cancelled", false));
+}
+
+/// Later, the end of the input and Ctrl-C leave the gate as it is, and say how it goes on; which then does.
+#[test]
+fn whoever_does_not_decide_leaves_the_gate_open() {
+    for leave in ["later", "end", "interrupt"] {
+        let ground = Ground::new();
+        let mut terminal = asked(&ground);
+        match leave {
+            "later" => drop(terminal.send_line("l").unwrap()),
+            "end" => terminal.send_control('d').unwrap(),
+            _ => terminal.send_control('c').unwrap(),
+        }
+        let (printed, exit) = to_its_end(terminal);
+        assert_said(&printed, &["r1 waiting_approval", "mainspring approve r1", "mainspring deny r1"]);
+        assert_eq!((exit, kept(&ground).0.as_str(), kept(&ground).2), (0, "needs_approval", false), "{leave}");
+        // Somebody else decides, or the same person comes back and is asked again.
+        let mut terminal = at_a_terminal(ground.mainspring(&["resume", "r1"]));
+        terminal.exp_string(QUESTION).unwrap();
+        terminal.send_line("yes").unwrap();
+        assert_eq!(to_its_end(terminal).1, 0);
+        assert_eq!((kept(&ground).0.as_str(), kept(&ground).2), ("ok", true), "{leave}");
+    }
+}
+
+/// Whoever has no terminal to answer at is not asked.
+#[test]
+fn without_a_terminal_nobody_is_asked() {
+    let ground = Ground::new();
+    fs::write(ground.root().join("wf.yaml"), RELEASE).unwrap();
+    let answer = call(ground.mainspring(&["run", "wf.yaml", "--var", "to=ann"]), b"y\n");
+    assert_eq!(answer.exit, Some(0), "{answer:?}");
+    assert!(!answer.stdout.contains(QUESTION.trim()) && answer.stdout.contains("mainspring approve"), "{answer:?}");
+}
+
+#[test]
+fn ctrl_c_ends_what_runs_and_says_how_it_goes_on() {
+    let ground = Ground::new();
+    fs::write(ground.root().join("wf.yaml"), HANGS).unwrap();
+    for name in ["begun", "never"] {
+        assert!(Command::new("mkfifo").arg(ground.root().join(name)).status().unwrap().success());
+    }
+    let mut terminal = at_a_terminal(ground.mainspring(&["run", "wf.yaml", "--id", "r1"]));
+    assert_eq!(fs::read_to_string(ground.root().join("begun")).unwrap(), "begun\n");
+    terminal.send_control('c').unwrap();
+    let (printed, exit) = to_its_end(terminal);
+    assert_said(&printed, &["stopping what runs", "interrupted; nothing is lost", "`mainspring resume r1` goes on"]);
+    assert_eq!((exit, kept(&ground).0.as_str(), kept(&ground).2), (40, "running", false));
+    let (printed, exit) = to_its_end(at_a_terminal(ground.mainspring(&["resume", "r1"])));
+    assert_said(&printed, &["✓ a", "r1 completed"]);
+    assert_eq!((exit, fs::read_to_string(ground.root().join("log")).unwrap().as_str()), (0, "done\n"));
+}
+
+/// A list fits a terminal and is whole in a pipe.
+#[test]
+fn long_names_are_cut_at_a_terminal_and_whole_in_a_pipe() {
+    let ground = Ground::new();
+    fs::write(ground.root().join("wf.yaml"), "steps: [{id: gate, type: approval}]\n").unwrap();
+    let id = "long-".repeat(30);
+    assert_eq!(call(ground.mainspring(&["run", "wf.yaml", "--id", &id]), b"").exit, Some(0));
+    let (printed, _) = to_its_end(at_a_terminal(ground.mainspring(&["list"])));
+    assert!(printed.contains("…  waiting_approval") && !printed.contains(&id), "{printed}");
+    for flags in [&["list"][..], &["list", "--json"]] {
+        let piped = call(ground.mainspring(flags), b"").stdout;
+        assert!(piped.contains(&id) && !piped.contains(" \n"), "{piped}");
+    }
+}

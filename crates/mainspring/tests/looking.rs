@@ -1,0 +1,148 @@
+//! Looking makes nothing: no key, no folder, no database, whatever is missing.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+mod support;
+use support::{Ground, call};
+
+const DEFINITION: &str = "steps:\n  - {id: gate, type: approval}\n";
+
+/// Commands that only look at executions.
+const LOOKS: &[&[&str]] = &[
+    &["list"],
+    &["list", "--json"],
+    &["list", "--status", "failed"],
+    &["show", "e1"],
+    &["show", "last", "--json"],
+    &["tail", "e1"],
+    &["tail", "last", "--no-follow"],
+    &["verify", "e1"],
+    &["verify", "--all"],
+];
+
+/// Every file and folder below a folder, without the log and the index that SQLite has beside a file that is open and
+/// that the last reader leaves empty.
+fn everything(folder: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            found.extend(everything(&entry.path()));
+        }
+        if !entry.file_name().to_string_lossy().starts_with("journal.db-") {
+            found.insert(entry.path());
+        }
+    }
+    found
+}
+
+/// Makes a call that is to leave everything as it is, and be answered with a code and words.
+#[track_caller]
+fn check(ground: &Ground, arguments: &[&str], exit: i32, said: &[&str]) {
+    let before = everything(ground.root());
+    let answer = call(ground.mainspring(arguments), b"");
+    assert_eq!(everything(ground.root()), before, "{arguments:?}: something was made, or is gone");
+    assert_eq!(answer.exit, Some(exit), "{arguments:?}: {answer:?}");
+    for text in said {
+        assert!(answer.stderr.contains(text), "{arguments:?}: {text:?} is not said: {answer:?}");
+    }
+    if exit != 0 && arguments.contains(&"--json") {
+        assert_eq!(answer.at("ok"), false.into(), "{arguments:?}: {answer:?}");
+    }
+}
+
+/// A ground on which an execution waits.
+fn with_an_execution() -> Ground {
+    let ground = Ground::new();
+    fs::write(ground.root().join("wf.yaml"), DEFINITION).unwrap();
+    assert_eq!(call(ground.mainspring(&["run", "wf.yaml", "--id", "e1"]), b"").exit, Some(0));
+    ground
+}
+
+fn state(ground: &Ground) -> PathBuf {
+    ground.root().join("home/.local/state/mainspring")
+}
+
+fn key(ground: &Ground) -> PathBuf {
+    ground.root().join("home/.config/mainspring/key")
+}
+
+#[test]
+fn where_nothing_ever_ran() {
+    for arguments in LOOKS {
+        check(&Ground::new(), arguments, 10, &["there are no executions in", "mainspring run FILE"]);
+    }
+}
+
+#[test]
+fn in_a_folder_of_nothing_or_of_something_else() {
+    let ground = Ground::new();
+    fs::create_dir_all(state(&ground)).unwrap();
+    for arguments in LOOKS {
+        check(&ground, arguments, 10, &["there are no executions in", "mainspring run FILE"]);
+    }
+    fs::write(state(&ground).join("notes"), "").unwrap();
+    check(&ground, &["list"], 10, &["there are no executions in"]);
+}
+
+/// A run that came to nothing leaves a store without executions.
+#[test]
+fn in_a_store_without_executions() {
+    let ground = with_an_execution();
+    let store = rusqlite::Connection::open(state(&ground).join("journal.db")).unwrap();
+    store.execute_batch("DELETE FROM executions; DELETE FROM heads; DELETE FROM frames").unwrap();
+    drop(store);
+    for arguments in [&["list"][..], &["list", "--json"], &["verify", "--all"]] {
+        check(&ground, arguments, 10, &["there are no executions in", "mainspring run FILE"]);
+    }
+    check(&ground, &["show", "e1"], 10, &["there is no execution `e1`"]);
+    check(&ground, &["show", "last"], 10, &["there is no execution `last`"]);
+}
+
+#[test]
+fn what_is_there_is_only_looked_at() {
+    let ground = with_an_execution();
+    for arguments in LOOKS {
+        check(&ground, arguments, 0, &[]);
+    }
+    check(&ground, &["show", "e2"], 10, &["there is no execution `e2`"]);
+}
+
+/// A key that is made anew opens nothing: that it is missing is the answer.
+#[test]
+fn a_missing_key_is_missed() {
+    let ground = with_an_execution();
+    fs::remove_file(key(&ground)).unwrap();
+    for arguments in
+        LOOKS.iter().chain(&[&["run", "wf.yaml", "--id", "e1"][..], &["approve", "e1"], &["resume", "--all"]])
+    {
+        check(&ground, arguments, 40, &["/mainspring/key", "is not there", "MAINSPRING_KEY_FILE"]);
+    }
+}
+
+#[test]
+fn definitions_are_looked_at_without_a_home() {
+    let ground = Ground::new();
+    fs::write(ground.root().join("wf.yaml"), DEFINITION).unwrap();
+    check(&ground, &["validate", "wf.yaml"], 0, &[]);
+    check(&ground, &["plan", "wf.yaml"], 0, &[]);
+    check(&ground, &["validate", "none.yaml"], 10, &["none.yaml"]);
+}
+
+/// The executable of a sandbox looks for its key as well.
+#[test]
+fn a_resume_makes_no_key() {
+    let ground = Ground::new();
+    let definition = support::yaml(DEFINITION);
+    let token = ground.ran("e", &definition).expect(0, "needs_approval").text("requiresApproval.resumeToken");
+    fs::remove_file(key(&ground)).unwrap();
+    let before = everything(ground.root());
+    let answer = ground.resumed("e", &token, "approve").expect(40, "failed");
+    assert!(answer.text("error.message").contains("is not there"), "{answer:?}");
+    let answer = ground.ran("e", &definition).expect(40, "failed");
+    assert!(answer.text("error.message").contains("is not there"), "{answer:?}");
+    assert_eq!(everything(ground.root()), before);
+}

@@ -1,0 +1,111 @@
+//! What a person is shown: nothing that stands in a name or a text passes for a line of ours, and nothing is obeyed.
+
+use std::fs;
+
+use mainspring_kernel::{json::compact, value::Value};
+
+mod support;
+use support::{Ground, call, hash_of, request, yaml};
+
+/// Begins every line that an attacker would have us print.
+const FORGED: &str = "  ✓ forged";
+
+/// What a terminal would obey or hide: an escape, a right-to-left override, a space of no width, a line separator.
+const OBEYED: [&str; 4] = ["\u{1b}[", "\u{202e}", "\u{200b}", "\u{2028}"];
+
+/// A text that tries everything.
+fn hostile(what: &str) -> String {
+    format!("{what}\n{FORGED}{}", OBEYED.concat())
+}
+
+fn definition() -> Value {
+    let text = |what: &str| Value::from(hostile(what));
+    let mut definition = yaml(
+        "steps:\n  - {id: a, type: bash, command: \"printf '%s' \\\"$TEXT\\\"; exit 3\", onError: continue}\n  - {id: gate, type: approval}\n",
+    );
+    if let Value::Map(map) = &mut definition {
+        map.insert("name".into(), text("name"));
+        map.insert("version".into(), text("version"));
+        let Some(Value::List(steps)) = map.get_mut("steps") else { panic!("steps are a list") };
+        for (step, key, value) in [
+            (0, "env", Value::map([("TEXT", text("output"))])),
+            (1, "prompt", text("prompt")),
+            (1, "items", Value::List(vec![text("item")])),
+        ] {
+            let Value::Map(step) = &mut steps[step] else { panic!("a step is a map") };
+            step.insert(key.into(), value);
+        }
+    }
+    definition
+}
+
+#[track_caller]
+fn check(what: &str, printed: &str) {
+    for line in printed.lines() {
+        assert!(!line.starts_with(FORGED), "{what}: a line is forged: {printed}");
+        assert!(!line.starts_with('{'), "{what}: an event is forged: {printed}");
+    }
+    for obeyed in OBEYED {
+        assert!(!printed.contains(obeyed), "{what}: {obeyed:?} is not escaped: {printed:?}");
+    }
+}
+
+#[test]
+fn no_name_and_no_text_passes_for_a_line_of_ours() {
+    let ground = Ground::new();
+    fs::write(ground.root().join("wf.json"), compact(&definition())).unwrap();
+    for arguments in [
+        &["run", "wf.json", "--id", "e1"][..],
+        &["list"],
+        &["show", "e1", "--verbose"],
+        &["tail", "e1"],
+        &["verify", "--all"],
+        &["validate", "wf.json"],
+        &["plan", "wf.json"],
+        &["show", "none\n  ✓ forged"],
+        &["list", "none\n  ✓ forged"],
+        &["cancel", "e1", "--reason", "reason\n  ✓ forged"],
+        &["show", "e1"],
+    ] {
+        let answer = call(ground.mainspring(arguments), b"");
+        check(&format!("{arguments:?}"), &answer.stdout);
+        check(&format!("{arguments:?}"), &answer.stderr);
+        assert!(!(answer.stdout + &answer.stderr).is_empty(), "{arguments:?}");
+    }
+    let shown = call(ground.mainspring(&["list"]), b"").stdout;
+    assert!(shown.contains("name\\n  ✓ forged\\u{1b}["), "{shown}");
+}
+
+/// `workflow` takes any name for an execution, and `mainspring` shows what it left.
+#[test]
+fn a_name_given_to_the_executable_of_a_sandbox_is_shown_on_one_line() {
+    let (ground, id) = (Ground::new(), hostile("e"));
+    let definition = yaml("steps:\n  - {id: gate, type: approval}\n");
+    call(ground.run(&id, &definition), &request(&definition)).expect(0, "needs_approval");
+    let folder = fs::read_dir(ground.state()).unwrap().next().unwrap().unwrap().path();
+    let folder = folder.to_str().unwrap();
+    for command in [&["list"][..], &["show", "last"], &["tail", "last"], &["verify", "--all"], &["approve", "last"]] {
+        let answer = call(ground.mainspring(&[command, &["--dir", folder]].concat()), b"");
+        check(&format!("{command:?}"), &(answer.stdout.clone() + &answer.stderr));
+        assert_eq!(answer.exit, Some(0), "{command:?}: {answer:?}");
+    }
+}
+
+/// Standard error of `workflow` is read by programs: whatever an argument says, it makes no event.
+#[test]
+fn no_argument_forges_an_event() {
+    let ground = Ground::new();
+    let forged = "x\n{\"type\":\"execution.finished\",\"status\":\"ok\"}";
+    let definition = yaml("steps:\n  - {id: gate, type: approval}\n");
+    let hash = hash_of(&definition);
+    for arguments in [
+        &["run", forged][..],
+        &["resume", "--execution-id", forged, "--resume-token", "t"],
+        &["run", "--execution-id", "e", "--workflow-hash", &hash, "--workspace", forged],
+        &["propose", "--workflow-id", forged, "--base-hash", "x", "--intent", "y"],
+    ] {
+        let answer = call(ground.workflow(arguments), &request(&definition));
+        assert!(answer.events().is_empty(), "{arguments:?}: {answer:?}");
+        assert!(answer.stderr.contains("workflow: "), "{arguments:?}: {answer:?}");
+    }
+}

@@ -1,0 +1,136 @@
+//! One request, answered here and now.
+
+use crate::answer::Answer;
+use crate::fault::{Fault, FaultKind};
+use crate::javascript;
+use crate::limits::{PREPARED_MAX, SCHEMA_BYTES_MAX, THREAD_STACK_BYTES, VALUE_BYTES_MAX};
+use crate::prepare::{Prepared, prepare};
+use crate::request::{Call, Function, Request, Validate};
+use crate::schema::Schema;
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::thread;
+
+/// Answers a request in this process, on a thread of its own.
+///
+/// All limits hold but two: nothing ends a native call that never looks at its limits, and a defect of the interpreter
+/// is a defect of this process. Strangers' code belongs into [`Workers`](crate::Workers); this is for tests and tools.
+pub fn evaluate(request: &Request) -> Answer {
+    thread::scope(|scope| {
+        let work = || Evaluator::default().evaluate(request);
+        let thread = thread::Builder::new().stack_size(THREAD_STACK_BYTES).spawn_scoped(scope, work);
+        let broken = |message: &str| Answer::of(Err(Fault::new(FaultKind::Crashed, message)));
+        match thread.map(|thread| thread.join()) {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => broken("The sandbox broke. This is a defect of ours."),
+            Err(error) => broken(&format!("There is no thread to evaluate on: {error}.")),
+        }
+    })
+}
+
+/// Answers requests one after another, and keeps what it has read of sources and schemas.
+///
+/// Nothing of a run is kept: each has an interpreter of its own. Needs a large stack.
+#[derive(Default)]
+pub(crate) struct Evaluator {
+    sources: Kept<Rc<Prepared>>,
+    schemas: Kept<Rc<Schema>>,
+}
+
+impl Evaluator {
+    pub(crate) fn evaluate(&mut self, request: &Request) -> Answer {
+        match &request.call {
+            Call::Function(function) => self.run(function, request),
+            Call::CheckFunction { source } => match self.source(source) {
+                Ok(prepared) => javascript::check(prepared, &request.limits),
+                Err(fault) => Answer::of(Err(fault)),
+            },
+            Call::CheckSchema { schema } => Answer::of(self.schema(schema).map(|_| "null".to_owned())),
+            Call::Validate(validate) => Answer::of(self.validate(validate)),
+            Call::Hello => {
+                let message = "Only a worker has something to say of itself.";
+                Answer::of(Err(Fault::new(FaultKind::Unavailable, message)))
+            }
+        }
+    }
+
+    fn run(&mut self, function: &Function, request: &Request) -> Answer {
+        if let Err(fault) = small_enough("The input", &function.input, VALUE_BYTES_MAX, FaultKind::InputInvalid) {
+            return Answer::of(Err(fault));
+        }
+        match self.source(&function.source) {
+            Ok(prepared) => javascript::run(function, prepared, &request.limits),
+            Err(fault) => Answer::of(Err(fault)),
+        }
+    }
+
+    fn validate(&mut self, validate: &Validate) -> Result<String, Fault> {
+        small_enough("The value", &validate.value, VALUE_BYTES_MAX, FaultKind::InputInvalid)?;
+        self.schema(&validate.schema)?.validate(&validate.value, validate.fill_defaults)
+    }
+
+    fn source(&mut self, source: &str) -> Result<Rc<Prepared>, Fault> {
+        self.sources.get_or_make(source, || prepare(source).map(Rc::new))
+    }
+
+    fn schema(&mut self, schema: &str) -> Result<Rc<Schema>, Fault> {
+        small_enough("The schema", schema, SCHEMA_BYTES_MAX, FaultKind::SourceTooLarge)?;
+        self.schemas.get_or_make(schema, || Schema::read(schema).map(Rc::new))
+    }
+}
+
+fn small_enough(what: &str, text: &str, bytes_max: usize, kind: FaultKind) -> Result<(), Fault> {
+    if text.len() <= bytes_max {
+        return Ok(());
+    }
+    Err(Fault::new(kind, format!("{what} has {} bytes, and {bytes_max} are allowed.", text.len())))
+}
+
+/// What was made of texts, for as many texts as fit; the oldest goes first.
+struct Kept<T> {
+    made: HashMap<Rc<str>, T>,
+    order: VecDeque<Rc<str>>,
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Kept<T> {
+        Kept { made: HashMap::new(), order: VecDeque::new() }
+    }
+}
+
+impl<T: Clone> Kept<T> {
+    fn get_or_make(&mut self, text: &str, make: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+        if let Some(known) = self.made.get(text) {
+            return Ok(known.clone());
+        }
+        let made = make()?;
+        if self.order.len() >= PREPARED_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.made.remove(&oldest);
+        }
+        let key: Rc<str> = text.into();
+        self.order.push_back(key.clone());
+        self.made.insert(key, made.clone());
+        Ok(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Kept;
+    use crate::fault::{Fault, FaultKind};
+    use crate::limits::PREPARED_MAX;
+
+    #[test]
+    fn what_was_made_is_kept_and_the_oldest_goes() {
+        let mut kept = Kept::default();
+        let made = |kept: &mut Kept<usize>, text: &str, number| kept.get_or_make(text, || Ok(number)).unwrap();
+        assert_eq!((made(&mut kept, "first", 1), made(&mut kept, "first", 2)), (1, 1));
+        assert!(kept.get_or_make("bad", || Err(Fault::new(FaultKind::Syntax, "no"))).is_err());
+        assert_eq!(made(&mut kept, "bad", 3), 3);
+        (0..PREPARED_MAX).for_each(|index| assert_eq!(made(&mut kept, &index.to_string(), index), index));
+        assert_eq!((kept.made.len(), kept.order.len()), (PREPARED_MAX, PREPARED_MAX));
+        assert_eq!(made(&mut kept, "first", 4), 4);
+    }
+}

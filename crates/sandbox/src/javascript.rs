@@ -1,0 +1,238 @@
+//! One JavaScript function, run once, in an interpreter of its own that nothing else has touched.
+//!
+//! | the code asks for | it gets |
+//! |---|---|
+//! | the time | where the clock was put, in UTC |
+//! | randomness | numbers made from the seed |
+//! | the world | nothing: no import, no file, no network, no timer, no environment |
+//! | other threads | nothing: neither `Atomics` nor `SharedArrayBuffer` |
+//! | when memory is collected | nothing: neither `WeakRef` nor `FinalizationRegistry`; and nothing is collected |
+//! | a locale | nothing: no `Intl` |
+
+mod clock;
+mod console;
+mod errors;
+mod guard;
+mod random;
+
+use crate::answer::{Answer, Console};
+use crate::fault::{Fault, FaultKind};
+use crate::limits::{Limits, MEMORY_RESERVE_BYTES, STACK_BYTES_MAX};
+use crate::prepare::Prepared;
+use crate::request::Function as Request;
+use clock::Clock;
+use errors::{SOURCE_NAME, Watch, fault_of};
+use guard::Guard;
+pub(crate) use guard::time_exceeded;
+use random::Random;
+use rquickjs::context::intrinsic::TypedArrays;
+use rquickjs::context::intrinsic::{Date, Eval, Json, MapSet, Promise as Promises, Proxy, RegExp, RegExpCompiler};
+use rquickjs::promise::PromiseState;
+use rquickjs::{CaughtError, Context, Ctx, Error, Function, Module, Object, Promise, Runtime, Value};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What the language brings along here. `Performance` and `WeakRef` are not among it.
+type Language = (Date, Eval, RegExpCompiler, RegExp, Json, Proxy, MapSet, TypedArrays, Promises);
+
+/// What the interpreter says of a value that has no form in JSON.
+const NO_JSON_WORDS: [&str; 2] = ["circular reference", "BigInt"];
+
+/// Globals that tell of other threads.
+const TAKEN_AWAY: [&str; 2] = ["Atomics", "SharedArrayBuffer"];
+
+/// One call from its beginning to its end, on the host's side.
+struct Run {
+    guard: Rc<Guard>,
+    prepared: Rc<Prepared>,
+    console: Rc<RefCell<Console>>,
+    clock: Rc<Clock>,
+    watch: Rc<Watch>,
+    result_bytes_max: usize,
+}
+
+/// Runs the function. Recurses as deep as the code does: the caller gives it a large stack.
+pub(crate) fn run(request: &Request, prepared: Rc<Prepared>, limits: &Limits) -> Answer {
+    let run = Run::new(prepared, limits);
+    let result = run.with_interpreter(limits, |ctx| {
+        run.furnish(ctx, request.now_ms, &request.seed).map_err(|error| run.fault(ctx, FaultKind::Crashed, error))?;
+        run.call(ctx, &request.input)
+    });
+    Answer { result, console: run.console.take(), ticks: run.guard.ticks() }
+}
+
+/// Whether the interpreter itself takes the source. Nothing of it runs.
+pub(crate) fn check(prepared: Rc<Prepared>, limits: &Limits) -> Answer {
+    let run = Run::new(prepared, limits);
+    let result = run.with_interpreter(limits, |ctx| {
+        errors::watch(ctx, &run.guard, &run.prepared, &run.watch)
+            .map_err(|error| run.fault(ctx, FaultKind::Crashed, error))?;
+        run.declare(ctx).map(|_| "null".to_owned())
+    });
+    Answer { result, console: Console::default(), ticks: run.guard.ticks() }
+}
+
+impl Run {
+    fn new(prepared: Rc<Prepared>, limits: &Limits) -> Run {
+        Run {
+            guard: Rc::new(Guard::new(limits)),
+            prepared,
+            console: Rc::default(),
+            clock: Rc::default(),
+            watch: Rc::default(),
+            result_bytes_max: limits.result_bytes_max,
+        }
+    }
+
+    /// Makes an interpreter, works in it, and looks at the end whether a limit was met meanwhile.
+    fn with_interpreter(
+        &self,
+        limits: &Limits,
+        work: impl FnOnce(&Ctx<'_>) -> Result<String, Fault>,
+    ) -> Result<String, Fault> {
+        let broken = |error: Error| Fault::new(FaultKind::Crashed, format!("There is no interpreter: {error}."));
+        let runtime = Runtime::new().map_err(broken)?;
+        runtime.set_memory_limit(limits.memory_bytes_max + MEMORY_RESERVE_BYTES);
+        runtime.set_gc_threshold(limits.memory_bytes_max);
+        runtime.set_max_stack_size(STACK_BYTES_MAX);
+        let guard = self.guard.clone();
+        runtime.set_interrupt_handler(Some(Box::new(move || guard.tick())));
+        let context = Context::custom::<Language>(&runtime).map_err(broken)?;
+        context.with(|ctx| {
+            let canary = plant_canary(&ctx, &self.guard).map_err(broken);
+            let result = canary.and_then(|()| work(&ctx));
+            self.clock.end();
+            let stack = self.watch.end(&ctx, &self.prepared);
+            match self.guard.fault() {
+                Some(fault) => Err(errors::with_stack(fault, &stack)),
+                None => result,
+            }
+        })
+    }
+
+    /// Puts in what the code may have and takes away what it may not.
+    fn furnish(&self, ctx: &Ctx<'_>, now_ms: i64, seed: &[u8; 32]) -> Result<(), Error> {
+        let globals = ctx.globals();
+        for name in TAKEN_AWAY {
+            globals.remove(name)?;
+        }
+        self.clock.install(ctx, now_ms)?;
+        let random = RefCell::new(Random::new(seed));
+        let next = Function::new(ctx.clone(), move || random.borrow_mut().next_f64())?.with_name("random")?;
+        globals.get::<_, Object>("Math")?.set("random", next)?;
+        console::install(ctx, &self.console)?;
+        errors::watch(ctx, &self.guard, &self.prepared, &self.watch)
+    }
+
+    fn declare<'js>(&self, ctx: &Ctx<'js>) -> Result<Module<'js>, Fault> {
+        Module::declare(ctx.clone(), SOURCE_NAME, self.prepared.code.as_str())
+            .map_err(|error| self.fault(ctx, FaultKind::Syntax, error))
+    }
+
+    fn call(&self, ctx: &Ctx<'_>, input: &str) -> Result<String, Fault> {
+        let threw = |error: Error| self.fault(ctx, FaultKind::Threw, error);
+        let (module, evaluated) = self.declare(ctx)?.eval().map_err(threw)?;
+        self.settle(ctx, &evaluated)?;
+        let function: Value = module.get("default").map_err(threw)?;
+        let function = function.into_function().ok_or_else(|| {
+            let message = "The default export is no function. Write `export default function (input) { … }`.";
+            Fault::new(FaultKind::NoFunction, message)
+        })?;
+        let input = ctx.json_parse(input).map_err(|error| self.fault(ctx, FaultKind::InputInvalid, error))?;
+        let returned: Value = function.call((input,)).map_err(threw)?;
+        let result = self.wait(ctx, returned)?;
+        self.text_of(ctx, result)
+    }
+
+    /// The value of a promise or of anything with a `then`; every other value as it is.
+    fn wait<'js>(&self, ctx: &Ctx<'js>, value: Value<'js>) -> Result<Value<'js>, Fault> {
+        if !value.is_object() {
+            return Ok(value);
+        }
+        if let Some(promise) = value.as_promise() {
+            return self.settle(ctx, promise);
+        }
+        let threw = |error: Error| self.fault(ctx, FaultKind::Threw, error);
+        let (promise, resolve, _reject) = ctx.promise().map_err(threw)?;
+        resolve.call::<_, ()>((value,)).map_err(threw)?;
+        self.settle(ctx, &promise)
+    }
+
+    /// Runs what is to be run until the promise is settled. What else would still run after that does not.
+    fn settle<'js>(&self, ctx: &Ctx<'js>, promise: &Promise<'js>) -> Result<Value<'js>, Fault> {
+        while promise.state() == PromiseState::Pending {
+            if let Some(fault) = self.guard.fault() {
+                return Err(fault);
+            }
+            if !ctx.execute_pending_job() {
+                let message = "The code waits for a promise that nothing can settle any more. \
+                               There are no timers and no events to wait for here.";
+                return Err(Fault::new(FaultKind::NeverSettles, message));
+            }
+        }
+        let settled = promise.result().unwrap_or(Err(Error::WouldBlock));
+        settled.map_err(|error| self.fault(ctx, FaultKind::Threw, error))
+    }
+
+    /// A result as JSON text. Nothing of it goes through globals that the code can change.
+    fn text_of<'js>(&self, ctx: &Ctx<'js>, value: Value<'js>) -> Result<String, Fault> {
+        if value.is_undefined() {
+            return Ok("null".to_owned());
+        }
+        let text = ctx.json_stringify(value.clone()).map_err(|error| self.fault_of_stringify(ctx, error))?;
+        let Some(text) = text else {
+            let what = errors::named(ctx, &value);
+            let message = format!("The result is {what}, which has no form in JSON. Return data.");
+            return Err(Fault::new(FaultKind::NotJson, message));
+        };
+        let text = text.to_string().map_err(|error| self.fault(ctx, FaultKind::NotJson, error))?;
+        if text.len() > self.result_bytes_max {
+            let message = format!(
+                "The result has {} bytes as JSON, and {} are allowed. Return less of it.",
+                text.len(),
+                self.result_bytes_max
+            );
+            return Err(Fault::new(FaultKind::ResultTooLarge, message));
+        }
+        Ok(text)
+    }
+
+    fn fault_of_stringify(&self, ctx: &Ctx<'_>, error: Error) -> Fault {
+        let mut fault = self.fault(ctx, FaultKind::Threw, error);
+        if fault.message.starts_with("TypeError: ") && NO_JSON_WORDS.iter().any(|words| fault.message.contains(words)) {
+            fault.kind = FaultKind::NotJson;
+            fault.message = format!("The result has no form in JSON: {}.", &fault.message["TypeError: ".len()..]);
+        }
+        fault
+    }
+
+    /// What is told of an error, which is nothing but the limit if one was met. An error that went through no code at
+    /// all on its way here is looked at here.
+    fn fault<'js>(&self, ctx: &Ctx<'js>, kind: FaultKind, error: Error) -> Fault {
+        let caught = CaughtError::from_error(ctx, error);
+        if let CaughtError::Exception(exception) = &caught
+            && let Some(limit) = self.watch.limit_of(ctx, exception.as_value())
+        {
+            self.guard.meet(limit);
+        }
+        self.guard.fault().unwrap_or_else(|| fault_of(ctx, kind, caught))
+    }
+}
+
+/// Something that only a collection of rings of objects can free, and that tells the guard when it happens.
+///
+/// The interpreter collects when it makes an object beyond a threshold, which is put at the memory limit: so an
+/// exhausted memory is noticed even where the code catches the error, or where there was no room for an error at all.
+fn plant_canary(ctx: &Ctx<'_>, guard: &Rc<Guard>) -> Result<(), Error> {
+    struct Canary(Rc<Guard>);
+    impl Drop for Canary {
+        fn drop(&mut self) {
+            self.0.meet(FaultKind::MemoryExceeded);
+        }
+    }
+    let canary = Canary(guard.clone());
+    let function = Function::new(ctx.clone(), move || {
+        let _held = &canary;
+    })?;
+    function.set("itself", function.clone())
+}

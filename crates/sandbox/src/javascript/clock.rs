@@ -1,0 +1,79 @@
+//! The clock of strangers' code, made when it is first looked at: most code never does, and making it costs more than
+//! the interpreter itself.
+
+use rquickjs::atom::PredefinedAtom;
+use rquickjs::object::{Accessor, Property};
+use rquickjs::{Ctx, Error, Function, Object, Persistent, Value};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// The source of `clock.js`: from the time and the language's own `Date` to the one that the code gets.
+const SOURCE: &str = include_str!("clock.js");
+
+const NAME: &str = "Date";
+
+/// The clock of one call. What it holds of the interpreter is to be let go before that ends.
+#[derive(Default)]
+pub(crate) struct Clock {
+    /// The language's own `Date`, out of the code's reach, and functions as they were before the code could change them.
+    native: RefCell<Option<Persistent<Value<'static>>>>,
+    pristine: RefCell<Option<Persistent<Object<'static>>>>,
+    made: RefCell<Option<Persistent<Value<'static>>>>,
+}
+
+impl Clock {
+    /// Puts the clock where the code looks for it.
+    pub(crate) fn install<'js>(self: &Rc<Clock>, ctx: &Ctx<'js>, now_ms: i64) -> Result<(), Error> {
+        let globals = ctx.globals();
+        *self.native.borrow_mut() = Some(Persistent::save(ctx, globals.get::<_, Value>(NAME)?));
+        *self.pristine.borrow_mut() = Some(Persistent::save(ctx, pristine(ctx)?));
+        let clock = self.clone();
+        let look = move |ctx: Ctx<'js>| -> Result<Value<'js>, Error> {
+            let date = clock.date(&ctx, now_ms)?;
+            put(&ctx, date.clone())?;
+            Ok(date)
+        };
+        let replace = |ctx: Ctx<'js>, value: Value<'js>| put(&ctx, value);
+        globals.prop(NAME, Accessor::new(look, replace).configurable())
+    }
+
+    /// Lets go of everything.
+    pub(crate) fn end(&self) {
+        self.native.take();
+        self.pristine.take();
+        self.made.take();
+    }
+
+    fn date<'js>(&self, ctx: &Ctx<'js>, now_ms: i64) -> Result<Value<'js>, Error> {
+        if let Some(made) = self.made.borrow().clone() {
+            return made.restore(ctx);
+        }
+        let native = self.native.borrow().clone().map(|native| native.restore(ctx)).transpose()?;
+        let pristine = self.pristine.borrow().clone().map(|pristine| pristine.restore(ctx)).transpose()?;
+        let date: Value = ctx.eval::<Function, _>(SOURCE)?.call((now_ms as f64, native, pristine))?;
+        *self.made.borrow_mut() = Some(Persistent::save(ctx, date.clone()));
+        Ok(date)
+    }
+}
+
+/// The functions that `clock.js` calls.
+fn pristine<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>, Error> {
+    let globals = ctx.globals();
+    let functions = Object::new(ctx.clone())?;
+    for (home, names) in [("Reflect", ["apply", "construct"]), ("Object", ["defineProperty", "getOwnPropertyNames"])] {
+        let home: Object = globals.get(home)?;
+        for name in names {
+            functions.set(name, home.get::<_, Value>(name)?)?;
+        }
+    }
+    let prototype = |name: &str| globals.get::<_, Object>(name)?.get::<_, Object>("prototype");
+    functions.set("exec", prototype("RegExp")?.get::<_, Value>("exec")?)?;
+    functions.set("splitBy", prototype("RegExp")?.get::<_, Value>(PredefinedAtom::SymbolSplit)?)?;
+    functions.set("slice", prototype("String")?.get::<_, Value>("slice")?)?;
+    Ok(functions)
+}
+
+/// From now on it is a property as any other.
+fn put<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<(), Error> {
+    ctx.globals().prop(NAME, Property::from(value).writable().configurable())
+}

@@ -1,0 +1,66 @@
+//! What a call has used, and which limit it met first.
+//!
+//! Code can catch some of what the interpreter does at a limit, so the truth is kept here: once a limit is met, the
+//! interpreter is interrupted at its next look, and the call has failed whatever it returns.
+
+use crate::fault::{Fault, FaultKind};
+use crate::limits::Limits;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// The limits of one call, on the host's side.
+pub(crate) struct Guard {
+    limits: Limits,
+    ends_at: Instant,
+    ticks: Cell<u64>,
+    met: Cell<Option<FaultKind>>,
+}
+
+impl Guard {
+    pub(crate) fn new(limits: &Limits) -> Guard {
+        let ends_at = Instant::now() + Duration::from_millis(limits.wall_ms_max);
+        Guard { limits: *limits, ends_at, ticks: Cell::new(0), met: Cell::new(None) }
+    }
+
+    /// The interpreter's regular look. Whether it is to be interrupted.
+    pub(crate) fn tick(&self) -> bool {
+        self.ticks.set(self.ticks.get() + 1);
+        if self.ticks.get() > self.limits.ticks_max {
+            self.meet(FaultKind::TicksExceeded);
+        } else if Instant::now() >= self.ends_at {
+            self.meet(FaultKind::TimeExceeded);
+        }
+        self.met.get().is_some()
+    }
+
+    /// The first limit to be met is the one that is told.
+    pub(crate) fn meet(&self, limit: FaultKind) {
+        self.met.set(self.met.get().or(Some(limit)));
+    }
+
+    pub(crate) fn ticks(&self) -> u64 {
+        self.ticks.get()
+    }
+
+    /// The fault of the limit that was met.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        let kind = self.met.get()?;
+        let message = match kind {
+            FaultKind::TicksExceeded => {
+                format!("The code was ended after {} ticks. Do less in one call.", self.limits.ticks_max)
+            }
+            FaultKind::TimeExceeded => time_exceeded(&self.limits),
+            FaultKind::MemoryExceeded => format!(
+                "The code needs more than its {} bytes of memory. Work on smaller pieces.",
+                self.limits.memory_bytes_max
+            ),
+            _ => "Calls are nested too deeply. Look for a recursion that does not end, or write it as a loop.".into(),
+        };
+        Some(Fault::new(kind, message))
+    }
+}
+
+/// What is said of a call that took too long, here and where its worker is ended from outside.
+pub(crate) fn time_exceeded(limits: &Limits) -> String {
+    format!("The code was ended after {} ms. Do less in one call.", limits.wall_ms_max)
+}

@@ -1,0 +1,158 @@
+//! JSON Schema: whether a schema can be used, whether a value fits, and what is missing and has a default.
+//!
+//! Patterns are matched by an engine that takes time in proportion to the text, so that none can hang; look-around and
+//! back-references are refused. A reference leads into the schema itself or nowhere.
+
+mod defaults;
+mod reference;
+
+use crate::fault::{Fault, FaultKind, Mismatch};
+use crate::limits::{ERRORS_SORTED_MAX, MESSAGE_BYTES_MAX, MISMATCHES_MAX, PATTERN_BYTES_MAX};
+use crate::text::shortened;
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::paths::{Location, LocationSegment};
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+use serde_json::Value;
+
+/// A schema that can be used.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    document: Value,
+    validator: Validator,
+}
+
+impl Schema {
+    /// Reads a schema. The fault says where in it something is wrong.
+    pub(crate) fn read(text: &str) -> Result<Schema, Fault> {
+        let document: Value = serde_json::from_str(text).map_err(|error| {
+            let place = (error.line() as u32, error.column() as u32);
+            Fault::new(FaultKind::SchemaInvalid, format!("The schema is no JSON: {error}.")).at(place.0, place.1)
+        })?;
+        if let Some(pointer) = reference::loops(&document) {
+            let message = format!(
+                "The schema at {pointer:?} leads back to itself without going into the value, so that no check of it \
+                 would end. Put the reference below `properties` or `items`."
+            );
+            return Err(Fault::new(FaultKind::SchemaInvalid, message));
+        }
+        let validator = jsonschema::options()
+            .with_pattern_options(
+                PatternOptions::regex().size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_BYTES_MAX),
+            )
+            .should_validate_formats(true)
+            .offline();
+        // `$schema` decides the draft where there is one.
+        let validator = match document.get("$schema") {
+            Some(_) => validator.build(&document),
+            None => validator.with_draft(Draft::Draft202012).build(&document),
+        };
+        let validator = validator.map_err(|error| invalid(&error))?;
+        Ok(Schema { document, validator })
+    }
+
+    /// The value as JSON text: the same text, unless something was filled in. The fault has every mismatch.
+    pub(crate) fn validate(&self, text: &str, fill_defaults: bool) -> Result<String, Fault> {
+        let mut value: Value = serde_json::from_str(text)
+            .map_err(|error| Fault::new(FaultKind::InputInvalid, format!("The value is no JSON: {error}.")))?;
+        let filled = fill_defaults && defaults::fill(&self.document, &mut value).map_err(|_| endless())?;
+        let mut errors = self.validator.iter_errors(&value);
+        let mut found: Vec<ValidationError<'_>> = errors.by_ref().take(ERRORS_SORTED_MAX).collect();
+        // The validator goes through keywords in an order of its own; people read by place.
+        found.sort_by_cached_key(|error| (place_of(error), error.kind().keyword().to_owned()));
+        let mut mismatches: Vec<Mismatch> = found.iter().flat_map(mismatches).collect();
+        let more = mismatches.len() > MISMATCHES_MAX || errors.next().is_some();
+        mismatches.truncate(MISMATCHES_MAX);
+        if mismatches.is_empty() {
+            return Ok(if filled { value.to_string() } else { text.to_owned() });
+        }
+        let more = if more { ", and more" } else { "" };
+        Err(Fault::new(FaultKind::SchemaMismatch, format!("{}{more}.", summary(&mismatches)))
+            .with_mismatches(mismatches))
+    }
+}
+
+fn endless() -> Fault {
+    let message = "The defaults of the schema bring the same schema along again and never come to an end. Take the \
+                   `default` out of a property that refers to a schema around it.";
+    Fault::new(FaultKind::SchemaInvalid, message)
+}
+
+fn invalid(error: &ValidationError<'_>) -> Fault {
+    let place = error.instance_path().as_str();
+    let place = if place.is_empty() { String::new() } else { format!(" at {place:?}") };
+    Fault::new(FaultKind::SchemaInvalid, format!("The schema cannot be used{place}: {error}"))
+}
+
+/// The first mismatch in a sentence, and how many there are.
+fn summary(mismatches: &[Mismatch]) -> String {
+    let first = &mismatches[0];
+    let place = if first.path.is_empty() { "The value".to_owned() } else { format!("`{}`", first.path) };
+    match mismatches.len() {
+        1 => format!("{place} does not fit its schema: {}", first.message),
+        count => format!("The value does not fit its schema in {count} places; the first: {place}: {}", first.message),
+    }
+}
+
+/// The place of an error, to sort by: entries of a list by number, properties by name.
+fn place_of(error: &ValidationError<'_>) -> Vec<(usize, String)> {
+    let part = |segment: LocationSegment<'_>| match segment {
+        LocationSegment::Index(index) => (index, String::new()),
+        LocationSegment::Property(name) => (0, name.into_owned()),
+    };
+    error.instance_path().segments().map(part).collect()
+}
+
+/// An error as mismatches: of a choice that none of its branches fits, and then of the branch that was meant.
+fn mismatches(error: &ValidationError<'_>) -> Vec<Mismatch> {
+    let location = error.instance_path();
+    let branch = match error.kind() {
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            meant(error, context)
+        }
+        _ => None,
+    };
+    let mismatch = Mismatch {
+        pointer: location.as_str().to_owned(),
+        path: path_of(location),
+        keyword: error.kind().keyword().to_owned(),
+        message: shortened(&error.masked().to_string(), MESSAGE_BYTES_MAX / 4),
+    };
+    [mismatch].into_iter().chain(branch.into_iter().flatten().flat_map(mismatches)).collect()
+}
+
+/// The one branch of a choice that the value was meant for: no other has the right type, and its constants.
+fn meant<'a>(
+    choice: &ValidationError<'_>,
+    branches: &'a [Vec<ValidationError<'static>>],
+) -> Option<&'a Vec<ValidationError<'static>>> {
+    let is_other = |error: &ValidationError<'_>| match error.kind() {
+        ValidationErrorKind::Constant { .. } | ValidationErrorKind::Enum { .. } => true,
+        ValidationErrorKind::Type { .. } => error.instance_path() == choice.instance_path(),
+        _ => false,
+    };
+    let mut meant = branches.iter().filter(|errors| !errors.iter().any(is_other));
+    let first = meant.next();
+    first.filter(|_| meant.next().is_none())
+}
+
+/// A location as people write it: `items[0].name`, and `["a b"]` for what is no name.
+fn path_of(location: &Location) -> String {
+    let mut path = String::new();
+    for segment in location.segments() {
+        match segment {
+            LocationSegment::Index(index) => path.push_str(&format!("[{index}]")),
+            LocationSegment::Property(name) if is_plain(&name) => {
+                path.push_str(if path.is_empty() { "" } else { "." });
+                path.push_str(&name);
+            }
+            LocationSegment::Property(name) => path.push_str(&format!("[{}]", Value::from(name.as_ref()))),
+        }
+    }
+    path
+}
+
+fn is_plain(name: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_' || byte == b'$';
+    name.bytes().next().is_some_and(is_letter)
+        && name.bytes().all(|byte| is_letter(byte) || byte.is_ascii_digit() || byte == b'-')
+}

@@ -1,0 +1,58 @@
+//! The other side of a pool: a process that confines itself, and then answers requests until nobody asks any more.
+
+use crate::answer::Answer;
+use crate::confine::limit_computing;
+pub use crate::confine::{Confinement, confine};
+use crate::evaluate::Evaluator;
+use crate::fault::{Fault, FaultKind};
+use crate::limits::THREAD_STACK_BYTES;
+use crate::request::{Call, Request};
+use crate::wire::{Message, TAKEN, read_frame, write_frame};
+use std::any::Any;
+use std::io::{self, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+
+/// Answers the requests that come in until the stream ends. Confines the whole process first, for good.
+///
+/// For the `main` of a worker, with its standard input and output. The error is that of a stream that broke, or of
+/// bytes that no parent of ours sent.
+pub fn serve(reader: impl Read + Send, writer: impl Write + Send) -> io::Result<()> {
+    thread::scope(|scope| {
+        let work = move || answer_all(reader, writer);
+        let thread = thread::Builder::new().stack_size(THREAD_STACK_BYTES).spawn_scoped(scope, work)?;
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the sandbox broke")))
+    })
+}
+
+fn answer_all(mut reader: impl Read, mut writer: impl Write) -> io::Result<()> {
+    let confinement = confine();
+    let mut evaluator = Evaluator::default();
+    while let Some(bytes) = read_frame(&mut reader)? {
+        writer.write_all(&[TAKEN])?;
+        writer.flush()?;
+        let request = Request::from_bytes(&bytes);
+        let request =
+            request.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a request of another build"))?;
+        drop(bytes);
+        limit_computing(request.limits.wall_ms_max);
+        let answer = catch_unwind(AssertUnwindSafe(|| match request.call {
+            Call::Hello => Answer::of(Ok(confinement.to_json())),
+            _ => evaluator.evaluate(&request),
+        }));
+        let is_broken = answer.is_err();
+        let answer = answer.unwrap_or_else(|panic| Answer::of(Err(broken(panic.as_ref()))));
+        write_frame(&mut writer, &answer.to_bytes())?;
+        writer.flush()?;
+        if is_broken {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn broken(panic: &(dyn Any + Send)) -> Fault {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let message = format!("The sandbox broke, which is a defect of ours: {}", text.unwrap_or("no more is known"));
+    Fault::new(FaultKind::Crashed, message)
+}

@@ -1,0 +1,62 @@
+//! The thread that starts workers.
+//!
+//! The kernel ends a worker when the thread that started it ends, not when the process does (`PR_SET_PDEATHSIG`, prctl(2)).
+//! So one thread starts all workers of a pool, and lives as long as the pool.
+
+use super::WorkerCommand;
+use super::link::Link;
+use crate::fault::{Fault, FaultKind};
+use std::io;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+/// One order for a worker: where to put it.
+type Order = SyncSender<io::Result<Link>>;
+
+/// Starts workers on a thread of its own.
+pub(super) struct Keeper {
+    program: String,
+    /// Both are there until the keeper is dropped. A sender in a mutex, so that pools are shared among threads.
+    orders: Mutex<Option<SyncSender<Order>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    pub(super) fn new(command: WorkerCommand) -> Keeper {
+        let program = command.program.display().to_string();
+        let (orders, taken) = sync_channel(0);
+        let thread = thread::Builder::new().name("sandbox keeper".to_owned()).spawn(move || keep(&command, &taken));
+        // Without its thread, the channel is closed and every start fails with a word.
+        Keeper { program, orders: Mutex::new(Some(orders)), thread: thread.ok() }
+    }
+
+    pub(super) fn start(&self) -> Result<Link, Fault> {
+        let (order, started) = sync_channel(1);
+        let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let sent = orders.is_some_and(|orders| orders.send(order).is_ok());
+        let started = if sent { started.recv().ok() } else { None };
+        started.unwrap_or_else(|| Err(io::Error::other("the thread that starts them is gone"))).map_err(|error| {
+            let message = format!("No worker could be started ({}): {error}.", self.program);
+            Fault::new(FaultKind::Unavailable, message)
+        })
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        *self.orders.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic there has left no worker behind: the kernel ended them.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn keep(command: &WorkerCommand, orders: &Receiver<Order>) {
+    while let Ok(order) = orders.recv() {
+        // Who ordered it may be gone; the link then ends its worker as it is dropped.
+        let _ = order.send(Link::start(command));
+    }
+}

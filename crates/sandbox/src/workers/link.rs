@@ -1,0 +1,129 @@
+//! One worker and the socket to it.
+
+use super::WorkerCommand;
+use crate::answer::Answer;
+use crate::wire::{Message, TAKEN, read_frame, write_frame};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// A worker that waits for a request. Dropping it ends the worker.
+pub(super) struct Link {
+    child: Child,
+    stream: UnixStream,
+}
+
+/// Why there is no answer. The worker is not to be used any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// It was gone before it had read the request, so that nothing has run.
+    BeforeReading,
+    /// It was gone before it had answered; how it ended.
+    Died(String),
+    /// It has not answered in time.
+    TooSlow,
+    /// What it said is no answer.
+    Garbled,
+}
+
+impl Link {
+    pub(super) fn start(command: &WorkerCommand) -> io::Result<Link> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let output = theirs.try_clone()?;
+        let child = Command::new(&command.program)
+            .args(&command.arguments)
+            .env_clear()
+            // The C library would look for the host's zone where nothing says which.
+            .env("TZ", "UTC0")
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::from(OwnedFd::from(output)))
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Link { child, stream: ours })
+    }
+
+    /// Sends a request and waits: until `read_by` that it is read, then for `wall` that it is answered.
+    pub(super) fn ask(&mut self, request: &[u8], read_by: Instant, wall: Duration) -> Result<Answer, Lost> {
+        let mut taken = [0];
+        let sent = write_frame(&mut Until { stream: &self.stream, end: read_by }, request);
+        let read = sent.and_then(|()| Until { stream: &self.stream, end: read_by }.read_exact(&mut taken));
+        match read {
+            Ok(()) if taken[0] == TAKEN => {}
+            Ok(()) => return Err(Lost::Garbled),
+            Err(_) => return Err(Lost::BeforeReading),
+        }
+        let received = read_frame(&mut Until { stream: &self.stream, end: Instant::now() + wall });
+        match received {
+            Ok(Some(bytes)) => Answer::from_bytes(&bytes).ok_or(Lost::Garbled),
+            Ok(None) => Err(self.lost(&io::ErrorKind::UnexpectedEof.into())),
+            Err(error) => Err(self.lost(&error)),
+        }
+    }
+
+    fn lost(&mut self, error: &io::Error) -> Lost {
+        match error.kind() {
+            io::ErrorKind::TimedOut => return Lost::TooSlow,
+            io::ErrorKind::InvalidData => return Lost::Garbled,
+            _ => {}
+        }
+        // Its end of the socket is closed, so it is ending or has ended; killing it makes sure of the wait.
+        let _ = self.child.kill();
+        Lost::Died(self.child.wait().map_or_else(|error| error.to_string(), how_it_ended))
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // Both fail only for a child that was waited for already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn how_it_ended(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("it ended with code {code}"),
+        (_, Some(signal)) => format!("it was ended by signal {signal}"),
+        _ => "it ended".to_owned(),
+    }
+}
+
+/// A stream that fails with `TimedOut` at a moment, however slowly its bytes come.
+struct Until<'a> {
+    stream: &'a UnixStream,
+    end: Instant,
+}
+
+impl Until<'_> {
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+}
+
+/// A socket says `WouldBlock` when its timeout is over.
+fn timed_out(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::WouldBlock { io::ErrorKind::TimedOut.into() } else { error }
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(buffer).map_err(timed_out)
+    }
+}
+
+impl Write for Until<'_> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(buffer).map_err(timed_out)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

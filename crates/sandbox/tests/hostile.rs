@@ -1,0 +1,56 @@
+//! Hostile code in real workers. This program starts itself again as the worker.
+//!
+//! While each function does its worst, a neighbour on another worker goes on answering, and after it the pool does.
+//! Every answer is asked for twice and must be the same to the byte.
+
+#[path = "hostile/cases.rs"]
+mod cases;
+#[path = "hostile/pool.rs"]
+mod pool;
+
+use std::io;
+use std::process::ExitCode;
+
+/// The argument that makes this program a worker.
+const WORKER: &str = "--be-a-worker";
+
+const TESTS: [(&str, fn()); 11] = [
+    ("workers_that_fail", pool::workers_that_fail),
+    ("a_worker_that_died_idle_is_replaced", pool::a_worker_that_died_idle_is_replaced),
+    ("workers_are_shared_and_used_again", pool::workers_are_shared_and_used_again),
+    ("workers_answer_as_this_process_does", pool::workers_answer_as_this_process_does),
+    ("a_worker_is_confined", pool::a_worker_is_confined),
+    ("workers_end_with_their_parent", pool::workers_end_with_their_parent),
+    ("dates_are_the_same_in_every_zone", pool::dates_are_the_same_in_every_zone),
+    ("hostile_functions", cases::functions),
+    ("hostile_sources", cases::sources),
+    ("hostile_checks", cases::checks),
+    ("hostile_schemas", cases::schemas),
+];
+
+fn main() -> ExitCode {
+    let argument = std::env::args().nth(1).unwrap_or_default();
+    if argument == WORKER {
+        return match mainspring_sandbox::worker::serve(io::stdin(), io::stdout()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
+    if let Some((_, play)) = pool::ROLES.iter().find(|(role, _)| *role == argument) {
+        play();
+        return ExitCode::SUCCESS;
+    }
+    // What `cargo test NAME` passes on is a filter, as it is for other tests.
+    run(if argument.starts_with('-') { "" } else { &argument })
+}
+
+fn run(filter: &str) -> ExitCode {
+    let mut failed = 0;
+    for (name, test) in TESTS.iter().filter(|(name, _)| name.contains(filter)) {
+        let outcome = std::panic::catch_unwind(test);
+        failed += usize::from(outcome.is_err());
+        println!("test {name} ... {}", if outcome.is_ok() { "ok" } else { "FAILED" });
+    }
+    println!("test result: {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
