@@ -3,8 +3,7 @@
 use std::{fs, path::Path};
 
 use mainspring_kernel::{
-    definition::{Syntax, compile, read},
-    document::Document,
+    definition::{Syntax, read},
     json,
     value::Value,
 };
@@ -36,13 +35,6 @@ pub(crate) fn all() -> Vec<(String, Value)> {
     }
     assert!(found.len() >= 300, "{} definitions", found.len());
     found
-}
-
-/// Those that the compiler accepts.
-pub(crate) fn accepted() -> Vec<(String, Value)> {
-    let mut definitions = all();
-    definitions.retain(|(_, definition)| compile(&Document::placeless(definition.clone())).is_ok());
-    definitions
 }
 
 fn files(folder: &str) -> Vec<String> {
