@@ -7,7 +7,7 @@ mod generate;
 
 use std::{collections::BTreeSet, fs};
 
-use jsonschema::Validator;
+use jsonschema::{PatternOptions, Validator};
 use mainspring_kernel::{
     definition::{Notation, compile, vocabulary},
     diagnostic::{UNKNOWN_KEY, UNKNOWN_TYPE},
@@ -60,7 +60,9 @@ fn foreign(value: &Value) -> serde_json::Value {
 fn validator(notations: &[Notation]) -> Validator {
     let schema = foreign(&generate::schema("test", notations, &source()));
     jsonschema::meta::validate(&schema).expect("a schema by draft 2020-12");
-    jsonschema::validator_for(&schema).expect("a schema")
+    // The plainest of pattern engines, so that every editor's takes them: no look-around, no references back.
+    let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
+    options.build(&schema).expect("a schema")
 }
 
 fn complaints(validator: &Validator, definition: &Value) -> String {
@@ -127,8 +129,8 @@ fn the_schema_refuses_every_unknown_key_and_nothing_that_compiles() {
     let all = validator(&Notation::ALL);
     let each = Notation::ALL.map(validator_of);
     let (mut unknown, mut compiled, mut seen) = (0, 0, BTreeSet::new());
-    // Of the many cases that are alike every fourth: this test runs with the others.
-    let is_taken = |at: usize, name: &str| at.is_multiple_of(4) || name.ends_with(".yaml");
+    // Of the many cases that are alike every eighth: this test runs with the others.
+    let is_taken = |at: usize, name: &str| at.is_multiple_of(8) || name.ends_with(".yaml");
     let definitions = accepted().into_iter().enumerate();
     for (name, definition) in definitions.filter(|(at, (name, _))| is_taken(*at, name)).map(|(_, named)| named) {
         for changed in mutations(&definition).into_iter().filter(|changed| seen.insert(json::compact(changed))) {

@@ -7,6 +7,7 @@ use mainspring_kernel::{
     failure::Class,
     limits,
     plan::{Backoff, EdgeKind, OnError, OnInterrupted, VARIABLE_TYPES},
+    reference::RESERVED_NAMES,
     value::{Map, Value},
     yaml,
 };
@@ -270,6 +271,7 @@ fn of_kernel(name: &str) -> Value {
         "AGENT_TIMEOUT_DEFAULT_MS" => limits::AGENT_TIMEOUT_DEFAULT_MS.into(),
         "CODE_TIMEOUT_MAX_MS" => limits::CODE_TIMEOUT_MAX_MS.into(),
         "CODE_TIMEOUT_DEFAULT_MS" => limits::CODE_TIMEOUT_DEFAULT_MS.into(),
+        "RESERVED_NAMES" => list(RESERVED_NAMES),
         "ORDERS" => list(vocabulary::orders()),
         "VARIABLE_TYPES" => list(VARIABLE_TYPES.map(|(word, _)| word)),
         "EDGE_KINDS" => list(edge_kinds),
