@@ -1,25 +1,20 @@
 //! The edges of a definition: written ones, `needs`, and what steps refer to.
 
-use alloc::{
-    collections::BTreeSet,
-    format,
-    string::{String, ToString},
-    vec,
-    vec::Vec,
-};
+use alloc::{collections::BTreeSet, format, string::String, vec, vec::Vec};
 
 use super::{
-    nearest::nearest,
+    nearest::{known_here, nearest},
     notation::OrderWord,
     outline::{Outline, Role},
     references::Reader,
     report::{Fields, Report, named},
+    vocabulary,
 };
 use crate::{
     diagnostic,
     document::Path,
     plan::{Block, Edge, EdgeKind, Graph, Plan, Step},
-    reference::{Reference, Root},
+    reference::{Reference, Root, is_name},
     value::Value,
 };
 
@@ -72,11 +67,11 @@ impl<'a> Edges<'a> {
 
     fn edge(&mut self, edge: &'a Value, path: &Path, outline: &Outline<'a>, report: &mut Report<'a>) {
         let Some(map) = edge.as_map() else {
-            report.wrong_kind(path, "edges", "a list of {from, to, when, condition}", edge);
-            return;
+            let message = format!("an edge must be an object, not {}", edge.kind());
+            return report.error(diagnostic::WRONG_KIND, path, message, "write {from: one, to: other}");
         };
         let fields = Fields { map, path: path.clone() };
-        report.known_keys(&fields, &["from", "to", "when", "condition"]);
+        report.known_keys(&fields, &vocabulary::EDGE);
         let mut end = |key| {
             if !fields.has(key) {
                 report.missing(&fields, key, "an edge leads from one step to another");
@@ -87,7 +82,15 @@ impl<'a> Edges<'a> {
         let (from, to) = (end("from"), end("to"));
         let kinds: Vec<_> =
             EdgeKind::ALL.into_iter().filter(|kind| *kind != EdgeKind::Ended).map(|kind| (kind.name(), kind)).collect();
-        let kind = report.word(&fields, "when", &kinds).unwrap_or(EdgeKind::OnSuccess);
+        let kind = match fields.get("when") {
+            Some(Value::Map(_)) => {
+                let message = "`when` of an edge is a word: on which outcome of its source it is taken";
+                report.error(diagnostic::WRONG_KIND, &fields.path.key("when"), message, "put it into `condition`");
+                None
+            }
+            _ => report.word(&fields, "when", &kinds),
+        };
+        let kind = kind.unwrap_or(EdgeKind::OnSuccess);
         let condition = fields.get("condition").map(|condition| (condition, fields.path.key("condition")));
         if let (Some(from), Some(to)) = (from, to) {
             self.incoming[to as usize].push(Written { from, kind, condition });
@@ -129,7 +132,7 @@ pub(super) fn needs<'a>(fields: &Fields<'a>, outline: &Outline<'a>, report: &mut
         let path = path.index(at);
         match item.as_text() {
             Some(id) => places.extend(place_of(id, &path, outline, report).map(|place| (place, path))),
-            None => report.wrong_kind(&path, "needs", "a list of step names", item),
+            None => report.wrong_item(&path, "needs", "the name of a step", item),
         }
     }
     places
@@ -146,8 +149,9 @@ fn place_of(id: &str, path: &Path, outline: &Outline<'_>, report: &mut Report<'_
         report.error(diagnostic::MISPLACED_REFERENCE, path, message, "name the step that contains it");
         return None;
     }
-    let meant = nearest(id, outer.iter().map(|step| outline.entries[*step as usize].id.as_str()));
-    let mend = meant.map_or_else(|| "write the name of a step".to_string(), |meant| format!("write {}", named(meant)));
+    let ids = outer.iter().map(|step| outline.entries[*step as usize].id.as_str()).filter(|id| is_name(id));
+    let meant = nearest(id.strip_prefix('@').unwrap_or(id), ids.clone());
+    let mend = meant.map_or_else(|| known_here(ids), |meant| format!("write {}", named(meant)));
     report.error(diagnostic::UNKNOWN_REFERENCE, path, format!("there is no step {}", named(id)), mend);
     None
 }
@@ -243,7 +247,10 @@ pub(super) fn check_needs<'a>(outline: &Outline<'a>, has_edges: bool, report: &m
         let outer = &outline.blocks[0].steps;
         let own = outline.way_up(number as u32).last().and_then(|(_, top)| outer.binary_search(&top).ok());
         for (place, path) in needs(&entry.fields, outline, report) {
-            if own.is_none_or(|own| place as usize >= own) {
+            if own == Some(place as usize) {
+                let message = format!("{} cannot need itself, or what it stands in", named(&entry.id));
+                report.error(diagnostic::REFERENCE_TO_ITSELF, &path, message, "take it out");
+            } else if own.is_none_or(|own| place as usize > own) {
                 let message = format!(
                     "{} has not ended when {} begins",
                     named(&outline.entries[outer[place as usize] as usize].id),

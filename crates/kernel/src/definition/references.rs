@@ -4,7 +4,6 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::{
     edges::Edges,
-    nearest::nearest,
     outline::{Entry, Outline, Role},
     report::{Report, joined, named},
 };
@@ -12,13 +11,10 @@ use crate::{
     diagnostic,
     document::Path,
     plan::Order,
-    reference::{self, Part, RESERVED_NAMES, Reference, Root},
+    reference::{self, Part, Reference, Root},
     template::{BadReference, Piece, Template, Why},
     value::{Map, Value},
 };
-
-/// Unknown references for which a plan's own names are searched for what was meant; each search reads all of them.
-const SEARCHES_MAX: usize = 50;
 
 /// A step of the outline that is being read.
 #[derive(Debug)]
@@ -91,6 +87,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             self.refuse(bad, path);
         }
         self.check_template(&template, path);
+        self.check_frames(value, path);
         settled(template)
     }
 
@@ -106,21 +103,9 @@ impl<'r, 'a> Reader<'r, 'a> {
     pub(super) fn refuse(&mut self, bad: &BadReference, base: &Path) {
         let (message, mut mend) = bad.why.explain(&bad.reference);
         if bad.why == Why::UnknownName {
-            let (name_length, _) = reference::length(&bad.reference).unwrap_or_default();
-            let (name, rest) = bad.reference.split_at(name_length);
-            if let Some(meant) = self.nearest_name(name) {
-                mend = format!("write `@{meant}{rest}`, or `@@{}` if it is meant as text", bad.reference);
-            }
+            mend = self.meant_by(&bad.reference);
         }
         self.report.error(diagnostic::UNKNOWN_REFERENCE, &joined(base, &bad.path), message, mend);
-    }
-
-    fn nearest_name(&mut self, name: &str) -> Option<String> {
-        *self.searches += 1;
-        let reserved = RESERVED_NAMES.into_iter().filter(|name| self.root_of(name).is_some());
-        let steps = self.outline.names.keys().filter(|id| reference::is_name(id)).map(String::as_str);
-        let steps = if *self.searches > SEARCHES_MAX { None } else { Some(steps) };
-        nearest(name, reserved.chain(steps.into_iter().flatten())).map(String::from)
     }
 
     /// Checks every reference of a template, each at its own place.
@@ -157,12 +142,16 @@ impl<'r, 'a> Reader<'r, 'a> {
 
     fn check_reach(&mut self, reference: &Reference, target: u32, path: &Path) {
         let (this, that) = (named(&self.entry().id), named(&self.outline.entries[target as usize].id));
-        let says = format!("`{reference}` in {this}");
+        let says = match (self.at_end_of_all, self.at_edge) {
+            (true, _) => format!("`{reference}` in `output`"),
+            (_, true) => format!("`{reference}` at an edge into {this}"),
+            _ => format!("`{reference}` in {this}"),
+        };
         let (code, message, mend) = match self.reach(target) {
             Reach::Ended => return self.check_output_path(reference, target, path),
             Reach::Itself => {
                 let message = format!("{says}: a step cannot refer to itself");
-                (diagnostic::REFERENCE_TO_ITSELF, message, "refer to an earlier step")
+                (diagnostic::REFERENCE_TO_ITSELF, message, "refer to another step")
             }
             Reach::Around => {
                 let message = format!("{says}: {that} contains {this} and ends after it");
@@ -174,7 +163,11 @@ impl<'r, 'a> Reader<'r, 'a> {
             }
             Reach::Later => {
                 let message = format!("{says}: {that} comes later and has not run by then");
-                (diagnostic::REFERENCE_TO_LATER, message, "move one of them, so that what is referred to comes first")
+                let mend = match self.edges {
+                    Some(_) => "turn the edges between them around, or take the reference out",
+                    None => "move one of them, so that what is referred to comes first",
+                };
+                (diagnostic::REFERENCE_TO_LATER, message, mend)
             }
             Reach::AtTheSameTime => {
                 let message = format!("{says}: {that} runs at the same time, in another branch");
@@ -186,7 +179,8 @@ impl<'r, 'a> Reader<'r, 'a> {
             }
             Reach::Unordered => {
                 let message = format!("{says}: no edge says that {that} has ended by then");
-                (diagnostic::REFERENCE_INTO_PARALLEL, message, "add an edge between them, or name it in `needs`")
+                let mend = self.edge_between(target);
+                return self.report.error(diagnostic::REFERENCE_INTO_PARALLEL, path, message, mend);
             }
         };
         self.report.error(code, path, message, mend);
@@ -252,7 +246,21 @@ impl<'r, 'a> Reader<'r, 'a> {
             // A condition at an edge is asked when edges are settled, whatever the step itself refers to.
             Some(asked) => from == asked && from != to || edges.leads(from, asked, self.visits),
         };
-        if is_certain { Reach::Ended } else { Reach::Unordered }
+        if is_certain {
+            return Reach::Ended;
+        }
+        // The other way around an edge more would make a circle, and is no mend.
+        if edges.leads(to, from, self.visits) { Reach::Later } else { Reach::Unordered }
+    }
+
+    /// The edge that would make what is referred to certain: between the outermost steps around both.
+    fn edge_between(&self, target: u32) -> String {
+        let outermost = |step: u32| {
+            let top = self.outline.way_up(step).last().map_or(step, |(_, top)| top);
+            &self.outline.entries[top as usize].id
+        };
+        let (from, to) = (outermost(target), outermost(self.number));
+        format!("add the edge {{from: {from}, to: {to}}}, or write `needs: [{from}]` in {}", named(to))
     }
 
     /// Output variables are the execution's output and no variables; a name that is only one of them reads as missing.
