@@ -144,7 +144,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         let (this, that) = (named(&self.entry().id), named(&self.outline.entries[target as usize].id));
         let says = match (self.at_end_of_all, self.at_edge) {
             (true, _) => format!("`{reference}` in `output`"),
-            (_, true) => format!("`{reference}` at an edge into {this}"),
+            (_, Some(_)) => format!("`{reference}` at an edge into {this}"),
             _ => format!("`{reference}` in {this}"),
         };
         let (code, message, mend) = match self.reach(target) {
