@@ -37,6 +37,7 @@ mod root;
 mod schemas;
 mod shell;
 mod steps;
+mod ways;
 mod work;
 
 pub use inspector::{Complaint, Inspector, Unread};
