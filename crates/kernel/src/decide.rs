@@ -310,6 +310,8 @@ impl Decider<'_> {
         match timer {
             Timer::Deadline => self.deadline_passed(),
             Timer::Attempt(instance, attempt) => self.attempt_timed_out(instance, *attempt),
+            // Of what a cut turn has yet to call off nothing starts.
+            Timer::Retry(instance, _) if !self.may_try_again(instance) => Ok(()),
             Timer::Retry(instance, attempt) => self.hand_out(instance, *attempt),
             Timer::Sleep(instance) => self.wait_is_over(instance),
             Timer::Gate(instance, gate) => self.gate_expired(instance, *gate),

@@ -200,7 +200,7 @@ impl Decider<'_> {
         Ok(())
     }
 
-    fn may_try_again(&self, instance: &Instance) -> bool {
+    pub(super) fn may_try_again(&self, instance: &Instance) -> bool {
         self.state.ending.is_none() && !self.is_instance_halted(instance)
     }
 
