@@ -48,6 +48,34 @@ fn take_in(state: &mut State, input: &Input, now: u64) -> Turn {
     decide_with(state, input, now, |asked| asked.iter().map(same).collect()).expect("legal")
 }
 
+/// What the function of each round was given, by instance.
+fn given(state: &State) -> Vec<String> {
+    let code = state.steps.iter().filter(|(instance, _)| state.plan.id(instance.step) == "code");
+    code.map(|(instance, step)| format!("{:?} {}", instance.rounds, step.output.as_u64().unwrap_or(99))).collect()
+}
+
+/// `while` is asked before a round and `@index` is that round; `until` is asked after a round and `@index` is the one
+/// that has ended.
+#[test]
+fn a_condition_of_a_loop_counts_its_own_rounds() {
+    let code = r#"{id: code, type: code, code: "export default function (i) { return i }", input: "@index"}"#;
+    for (key, condition) in [("while", r#"{ref: "@index", lt: 2}"#), ("until", r#"{ref: "@index", gte: 1}"#)] {
+        let steps = format!("  - {{id: l, type: loop, {key}: {condition}, steps: [{code}]}}");
+        let (state, _) = begun(&steps, 0);
+        assert_eq!(
+            (state.status(), given(&state)),
+            (ExecutionStatus::Completed, vec!["[0] 0".into(), "[1] 1".into()]),
+            "{key}"
+        );
+        let steps = format!(
+            r#"  - {{id: o, type: loop, forEach: {{ref: "@input.list"}}, steps: [{{id: l, type: loop, {key}: {condition}, steps: [{code}]}}]}}"#
+        );
+        let (state, _) = begun(&steps, 3);
+        let expected = ["[0, 0] 0", "[0, 1] 1", "[1, 0] 0", "[1, 1] 1", "[2, 0] 0", "[2, 1] 1"].map(String::from);
+        assert_eq!((state.status(), given(&state)), (ExecutionStatus::Completed, expected.to_vec()), "{key} in a loop");
+    }
+}
+
 const ITEMS: u64 = 6_000;
 
 /// A turn that calls off more than fits into one frame is cut; until the rest of it comes, what is due or decided for
