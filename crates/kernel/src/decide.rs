@@ -198,6 +198,8 @@ struct Agenda {
     waiting: BTreeMap<Scope, (usize, u32)>,
     /// Places of blocks that go by edges whose last edge was settled in this turn.
     fresh: BTreeSet<(Scope, u32)>,
+    /// Of blocks that go by edges: where to look for what begins next. All that stands before it has come to the door.
+    cursors: BTreeMap<Scope, (Reverse<i32>, u32)>,
     /// Whether attempts may be out that are to be asked to stop.
     has_to_stop: bool,
     /// Evaluations whose results are waited for.
@@ -215,6 +217,7 @@ impl Agenda {
             ready: BTreeSet::new(),
             waiting: BTreeMap::new(),
             fresh: BTreeSet::new(),
+            cursors: BTreeMap::new(),
             has_to_stop: false,
             tasks: Vec::new(),
         }
@@ -308,6 +311,8 @@ impl Decider<'_> {
         match timer {
             Timer::Deadline => self.deadline_passed(),
             Timer::Attempt(instance, attempt) => self.attempt_timed_out(instance, *attempt),
+            // Of what a cut turn has yet to call off nothing starts.
+            Timer::Retry(instance, _) if !self.may_try_again(instance) => Ok(()),
             Timer::Retry(instance, attempt) => self.hand_out(instance, *attempt),
             Timer::Sleep(instance) => self.wait_is_over(instance),
             Timer::Gate(instance, gate) => self.gate_expired(instance, *gate),
@@ -364,7 +369,11 @@ impl Decider<'_> {
 
     /// Whether the execution is ending, or is certain to fail.
     fn is_end_settled(&self) -> bool {
-        self.state.ending.is_some() || self.state.scopes.get(&Scope::root()).is_some_and(|root| root.is_doomed)
+        self.state.ending.is_some() || self.is_going_to_fail()
+    }
+
+    fn is_going_to_fail(&self) -> bool {
+        self.state.scopes.get(&Scope::root()).is_some_and(|root| root.is_doomed)
     }
 
     fn fail(&mut self, instance: &Instance, failure: Failure) -> Result<(), Illegal> {
@@ -410,8 +419,12 @@ impl Decider<'_> {
 
     /// The only way in which anything changes.
     fn record(&mut self, record: Record) -> Result<(), Illegal> {
-        let halts_loops = self.halts_loops(&record);
+        let (halts_loops, was_going_to_fail) = (self.halts_loops(&record), self.is_going_to_fail());
         apply(self.state, &record, self.agenda.now)?;
+        if !was_going_to_fail && self.is_going_to_fail() {
+            // Steps that could begin were waiting for room: of those only what cleans up still may.
+            self.look_at_all_decidable(&Scope::root());
+        }
         match &record {
             Record::Started { .. } => {
                 self.agenda.dirty.insert(Scope::root());

@@ -43,6 +43,7 @@ mod shell;
 mod steps;
 mod synonyms;
 pub mod vocabulary;
+mod ways;
 mod work;
 
 pub use inspector::{Complaint, Inspector, Unread};

@@ -22,9 +22,8 @@ impl Decider<'_> {
     pub(super) fn dispatch(&mut self, instance: &Instance) -> Result<(), Illegal> {
         if self.is_forbidden(instance) {
             // Its block may have nothing else that is open, and has to be closed.
-            let scope = instance.scope(&self.state.plan);
-            self.look_at_all_decidable(&scope);
-            self.agenda.dirty.insert(scope);
+            self.judge_again(instance);
+            self.agenda.dirty.insert(instance.scope(&self.state.plan));
             return Ok(());
         }
         if self.is_out_of_steps()? || self.is_out_of_calls()? {
@@ -201,7 +200,7 @@ impl Decider<'_> {
         Ok(())
     }
 
-    fn may_try_again(&self, instance: &Instance) -> bool {
+    pub(super) fn may_try_again(&self, instance: &Instance) -> bool {
         self.state.ending.is_none() && !self.is_instance_halted(instance)
     }
 

@@ -1,6 +1,6 @@
 //! The edges of a definition: written ones, `needs`, and what steps refer to.
 
-use alloc::{collections::BTreeSet, format, string::String, vec, vec::Vec};
+use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
 use super::{
     nearest::{known_here, nearest},
@@ -9,6 +9,7 @@ use super::{
     references::Reader,
     report::{Fields, Report, named},
     vocabulary,
+    ways::Ways,
 };
 use crate::{
     diagnostic,
@@ -25,6 +26,8 @@ pub(super) struct Edges<'a> {
     pub by_reference: bool,
     /// Of each place the edges into it.
     pub incoming: Vec<Vec<Written<'a>>>,
+    /// Where they lead.
+    pub ways: Ways,
 }
 
 /// An edge as it is written.
@@ -34,9 +37,6 @@ pub(super) struct Written<'a> {
     pub kind: EdgeKind,
     pub condition: Option<(&'a Value, Path)>,
 }
-
-/// Steps looked at in search of a way from one to another, in one definition.
-const VISITS_MAX: usize = 20_000_000;
 
 impl<'a> Edges<'a> {
     /// Reads `edges` and every `needs` of a definition that goes by edges.
@@ -51,7 +51,8 @@ impl<'a> Edges<'a> {
             refuse_edges(root, report);
             return None;
         }
-        let mut edges = Self { by_reference: order == OrderWord::Dataflow, incoming: Vec::new() };
+        let by_reference = order == OrderWord::Dataflow;
+        let mut edges = Self { by_reference, incoming: Vec::new(), ways: Ways::default() };
         edges.incoming.resize_with(places, Vec::new);
         for (at, edge) in report.list(root, "edges").unwrap_or_default().iter().enumerate() {
             edges.edge(edge, &root.path.key("edges").index(at), outline, report);
@@ -62,6 +63,8 @@ impl<'a> Edges<'a> {
                 edges.incoming[place].push(Written { from, kind: EdgeKind::Ended, condition: None });
             }
         }
+        let sources = edges.incoming.iter().map(|written| written.iter().map(|edge| edge.from).collect());
+        edges.ways = Ways::along(sources.collect());
         Some(edges)
     }
 
@@ -95,23 +98,6 @@ impl<'a> Edges<'a> {
         if let (Some(from), Some(to)) = (from, to) {
             self.incoming[to as usize].push(Written { from, kind, condition });
         }
-    }
-
-    /// Whether an edge, or several of them, lead from one place to another.
-    pub(super) fn leads(&self, from: u32, to: u32, visits: &mut usize) -> bool {
-        let (mut seen, mut next) = (BTreeSet::new(), vec![to]);
-        while let Some(place) = next.pop() {
-            for edge in &self.incoming[place as usize] {
-                *visits += 1;
-                if edge.from == from {
-                    return true;
-                }
-                if *visits < VISITS_MAX && seen.insert(edge.from) {
-                    next.push(edge.from);
-                }
-            }
-        }
-        false
     }
 }
 
@@ -164,11 +150,10 @@ pub(super) fn graph<'a>(
     report: &mut Report<'a>,
 ) -> Option<Graph> {
     let outer = &outline.blocks[0].steps;
-    let mut searches = 0;
+    let (mut searches, mut visits) = (0, 0);
     let mut incoming: Vec<Vec<Edge>> = Vec::new();
     for (place, written) in edges.incoming.iter().enumerate() {
-        let (number, mut visits) = (outer[place], 0);
-        let mut reader = Reader::new(outline, Some(edges), number, report, &mut searches, &mut visits);
+        let mut reader = Reader::new(outline, Some(edges), outer[place], report, &mut searches, &mut visits);
         let read = written.iter().map(|edge| {
             // Whether a failure edge takes a failure up is settled when its source fails, and not when its target begins.
             reader.at_edge = Some(if edge.kind == EdgeKind::OnFailure { edge.from } else { place as u32 });
@@ -192,13 +177,18 @@ pub(super) fn graph<'a>(
 /// What a step refers to, wherever in it, must have ended.
 fn add_references(outline: &Outline<'_>, steps: &[Step], incoming: &mut [Vec<Edge>]) {
     let outer = &outline.blocks[0].steps;
+    let is_known = |edge: &&Edge| edge.kind == EdgeKind::Ended;
+    let mut known: BTreeSet<(usize, usize)> = BTreeSet::new();
+    for (to, edges) in incoming.iter().enumerate() {
+        known.extend(edges.iter().filter(is_known).map(|edge| (edge.from as usize, to)));
+    }
     let place = |step: u32| outline.way_up(step).last().and_then(|(_, top)| outer.binary_search(&top).ok());
     for (number, step) in steps.iter().enumerate() {
         let Some(to) = place(number as u32) else { continue };
         for reference in references_of(step) {
             let Root::Step(target) = reference.root else { continue };
             let Some(from) = place(target).filter(|from| *from != to) else { continue };
-            if !incoming[to].iter().any(|edge| edge.from == from as u32 && edge.kind == EdgeKind::Ended) {
+            if known.insert((from, to)) {
                 incoming[to].push(Edge { from: from as u32, kind: EdgeKind::Ended, condition: None });
             }
         }
@@ -221,8 +211,8 @@ pub fn references_of(step: &Step) -> Vec<&Reference> {
 fn refuse_circle(graph: &Graph, circle: &[u32], outline: &Outline<'_>, report: &mut Report<'_>) {
     let on_it: BTreeSet<u32> = circle.iter().copied().collect();
     // Every place that is left has an edge from another one that is left: going back, some place comes twice.
-    let (mut way, mut place) = (Vec::new(), circle[0]);
-    while !way.contains(&place) {
+    let (mut way, mut seen, mut place) = (Vec::new(), BTreeSet::new(), circle[0]);
+    while seen.insert(place) {
         way.push(place);
         let back = graph.incoming(place).iter().map(|edge| edge.from).find(|from| on_it.contains(from));
         place = back.unwrap_or(place);

@@ -242,9 +242,9 @@ impl<'r, 'a> Reader<'r, 'a> {
         };
         let (from, to) = (from as u32, to as u32);
         let is_certain = match self.at_edge {
-            None => edges.by_reference || edges.leads(from, to, self.visits),
+            None => edges.by_reference || edges.ways.lead(from, to, self.visits),
             // A condition at an edge is asked when edges are settled, whatever the step itself refers to.
-            Some(asked) => from == asked && from != to || edges.leads(from, asked, self.visits),
+            Some(asked) => from == asked && from != to || edges.ways.lead(from, asked, self.visits),
         };
         if is_certain {
             return Reach::Ended;
