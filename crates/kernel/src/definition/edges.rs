@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeSet, format, string::String, vec, vec::Vec};
 
 use super::{
-    nearest::{known_here, nearest},
+    nearest::known_here,
     notation::OrderWord,
     outline::{Outline, Role},
     references::Reader,
@@ -36,7 +36,7 @@ pub(super) struct Written<'a> {
 }
 
 /// Steps looked at in search of a way from one to another, in one definition.
-const VISITS_MAX: usize = 20_000_000;
+pub(super) const VISITS_MAX: usize = 20_000_000;
 
 impl<'a> Edges<'a> {
     /// Reads `edges` and every `needs` of a definition that goes by edges.
@@ -150,7 +150,7 @@ fn place_of(id: &str, path: &Path, outline: &Outline<'_>, report: &mut Report<'_
         return None;
     }
     let ids = outer.iter().map(|step| outline.entries[*step as usize].id.as_str()).filter(|id| is_name(id));
-    let meant = nearest(id.strip_prefix('@').unwrap_or(id), ids.clone());
+    let meant = report.nearest_name(id.strip_prefix('@').unwrap_or(id), ids.clone());
     let mend = meant.map_or_else(|| known_here(ids), |meant| format!("write {}", named(meant)));
     report.error(diagnostic::UNKNOWN_REFERENCE, path, format!("there is no step {}", named(id)), mend);
     None
@@ -164,11 +164,9 @@ pub(super) fn graph<'a>(
     report: &mut Report<'a>,
 ) -> Option<Graph> {
     let outer = &outline.blocks[0].steps;
-    let mut searches = 0;
     let mut incoming: Vec<Vec<Edge>> = Vec::new();
     for (place, written) in edges.incoming.iter().enumerate() {
-        let (number, mut visits) = (outer[place], 0);
-        let mut reader = Reader::new(outline, Some(edges), number, report, &mut searches, &mut visits);
+        let mut reader = Reader::new(outline, Some(edges), outer[place], report);
         reader.at_edge = true;
         let read = written.iter().map(|edge| {
             let condition = edge.condition.as_ref().and_then(|(value, path)| reader.condition(value, path));
@@ -192,12 +190,17 @@ pub(super) fn graph<'a>(
 fn add_references(outline: &Outline<'_>, steps: &[Step], incoming: &mut [Vec<Edge>]) {
     let outer = &outline.blocks[0].steps;
     let place = |step: u32| outline.way_up(step).last().and_then(|(_, top)| outer.binary_search(&top).ok());
+    let is_needed = |edge: &&Edge| edge.kind == EdgeKind::Ended;
+    let mut known: BTreeSet<(usize, u32)> = BTreeSet::new();
+    for (to, edges) in incoming.iter().enumerate() {
+        known.extend(edges.iter().filter(is_needed).map(|edge| (to, edge.from)));
+    }
     for (number, step) in steps.iter().enumerate() {
         let Some(to) = place(number as u32) else { continue };
         for reference in references_of(step) {
             let Root::Step(target) = reference.root else { continue };
             let Some(from) = place(target).filter(|from| *from != to) else { continue };
-            if !incoming[to].iter().any(|edge| edge.from == from as u32 && edge.kind == EdgeKind::Ended) {
+            if known.insert((to, from as u32)) {
                 incoming[to].push(Edge { from: from as u32, kind: EdgeKind::Ended, condition: None });
             }
         }
