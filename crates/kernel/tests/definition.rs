@@ -321,6 +321,41 @@ fn many_mistakes_are_told() {
     assert_eq!(findings(&text).len(), 3 * 2_000 - 2);
 }
 
+/// The same where each mistake could be compared with every name of the plan, and in what is no mistake.
+#[test]
+fn many_names_are_not_searched_for_each_mistake() {
+    let many = |count: usize, item: &dyn Fn(usize) -> String| (0..count).map(item).collect::<Vec<_>>().join(",");
+    let nodes = many(10_000, &|n| format!(r#"{{"id":"node_{n}","type":"return"}}"#));
+    let edges = many(10_000, &|n| format!(r#"{{"from":"nod_{n}","to":"node_{n}"}}"#));
+    assert_eq!(findings(&format!(r#"{{"nodes":[{nodes}],"edges":[{edges}]}}"#)).len(), 10_000);
+    let declared = many(5_000, &|n| format!(r#""variable_{n}":{{}}"#));
+    let asked = many(10_000, &|n| format!(r#""@vars.variabel_{n}""#));
+    let step = format!(r#"{{"type":"return","input":[{asked}]}}"#);
+    assert_eq!(findings(&format!(r#"{{"variables":{{{declared}}},"steps":[{step}]}}"#)).len(), 10_000);
+    let steps = many(10_000, &|n| format!(r#"{{"name":"step_{n}","action":{{"toolName":"T"}}}}"#));
+    let all = many(10_000, &|n| format!(r#""@step_{n}""#));
+    let last = format!(r#"{{"name":"last","action":{{"return":true}},"input":[{all}]}}"#);
+    assert_eq!(findings(&format!(r#"{{"steps":[{steps},{last}]}}"#)), []);
+}
+
+/// Whether a way leads through a large graph may be more than we look for; then that is what is said, with the way out.
+#[test]
+fn ways_that_are_not_found_in_time_are_told_as_such() {
+    let count = 7_000;
+    let graph = |edges_to_first: bool| {
+        let node = |n: usize| format!(r#"{{"id":"n{n}","type":"tool","tool":"T","arguments":{{"x":"@n0.y"}}}}"#);
+        let first = r#"{"id":"n0","type":"tool","tool":"T"}"#.to_string();
+        let nodes: Vec<_> = std::iter::once(first).chain((1..count).map(node)).collect();
+        let mut edges: Vec<_> = (1..count).map(|n| format!(r#"{{"from":"n{}","to":"n{n}"}}"#, n - 1)).collect();
+        edges.extend((1..count).filter(|_| edges_to_first).map(|n| format!(r#"{{"from":"n0","to":"n{n}"}}"#)));
+        format!(r#"{{"nodes":[{}],"edges":[{}]}}"#, nodes.join(","), edges.join(","))
+    };
+    let found = findings(&graph(false));
+    assert!(!found.is_empty() && found.iter().all(|one| one.code == "too_large"), "{:?}", found.first());
+    assert!(found[0].mend.contains("add the edge {from: n0, to: n"), "{}", found[0].mend);
+    assert_eq!(findings(&graph(true)), []);
+}
+
 /// `cargo test --release -p mainspring-kernel --test definition -- --ignored --nocapture` prints how long 10,000 steps
 /// take. It is a figure to read and no timed test.
 #[test]

@@ -189,7 +189,8 @@ impl Reader<'_, '_> {
             return;
         }
         let outputs = self.outline.outputs.keys().copied();
-        let mend = match meant(bare, declared.keys().map(String::as_str).chain(outputs)) {
+        let known = declared.keys().map(String::as_str).chain(outputs);
+        let mend = match self.report.nearest_name(bare, known) {
             Some(meant) => format!("write {}", quoted(meant)),
             None => format!("declare it: variables: {{{bare}: {{type: string}}}}"),
         };

@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
 use super::{
-    nearest::{known_here, nearest},
+    nearest::known_here,
     notation::OrderWord,
     outline::{Outline, Role},
     references::Reader,
@@ -136,7 +136,7 @@ fn place_of(id: &str, path: &Path, outline: &Outline<'_>, report: &mut Report<'_
         return None;
     }
     let ids = outer.iter().map(|step| outline.entries[*step as usize].id.as_str()).filter(|id| is_name(id));
-    let meant = nearest(id.strip_prefix('@').unwrap_or(id), ids.clone());
+    let meant = report.nearest_name(id.strip_prefix('@').unwrap_or(id), ids.clone());
     let mend = meant.map_or_else(|| known_here(ids), |meant| format!("write {}", named(meant)));
     report.error(diagnostic::UNKNOWN_REFERENCE, path, format!("there is no step {}", named(id)), mend);
     None
@@ -150,10 +150,9 @@ pub(super) fn graph<'a>(
     report: &mut Report<'a>,
 ) -> Option<Graph> {
     let outer = &outline.blocks[0].steps;
-    let (mut searches, mut visits) = (0, 0);
     let mut incoming: Vec<Vec<Edge>> = Vec::new();
     for (place, written) in edges.incoming.iter().enumerate() {
-        let mut reader = Reader::new(outline, Some(edges), outer[place], report, &mut searches, &mut visits);
+        let mut reader = Reader::new(outline, Some(edges), outer[place], report);
         let read = written.iter().map(|edge| {
             // Whether a failure edge takes a failure up is settled when its source fails, and not when its target begins.
             reader.at_edge = Some(if edge.kind == EdgeKind::OnFailure { edge.from } else { place as u32 });
@@ -177,18 +176,18 @@ pub(super) fn graph<'a>(
 /// What a step refers to, wherever in it, must have ended.
 fn add_references(outline: &Outline<'_>, steps: &[Step], incoming: &mut [Vec<Edge>]) {
     let outer = &outline.blocks[0].steps;
-    let is_known = |edge: &&Edge| edge.kind == EdgeKind::Ended;
-    let mut known: BTreeSet<(usize, usize)> = BTreeSet::new();
-    for (to, edges) in incoming.iter().enumerate() {
-        known.extend(edges.iter().filter(is_known).map(|edge| (edge.from as usize, to)));
-    }
     let place = |step: u32| outline.way_up(step).last().and_then(|(_, top)| outer.binary_search(&top).ok());
+    let is_needed = |edge: &&Edge| edge.kind == EdgeKind::Ended;
+    let mut known: BTreeSet<(usize, u32)> = BTreeSet::new();
+    for (to, edges) in incoming.iter().enumerate() {
+        known.extend(edges.iter().filter(is_needed).map(|edge| (to, edge.from)));
+    }
     for (number, step) in steps.iter().enumerate() {
         let Some(to) = place(number as u32) else { continue };
         for reference in references_of(step) {
             let Root::Step(target) = reference.root else { continue };
             let Some(from) = place(target).filter(|from| *from != to) else { continue };
-            if known.insert((from, to)) {
+            if known.insert((to, from as u32)) {
                 incoming[to].push(Edge { from: from as u32, kind: EdgeKind::Ended, condition: None });
             }
         }

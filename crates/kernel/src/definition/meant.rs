@@ -8,9 +8,6 @@ use crate::{
     value::Value,
 };
 
-/// Unknown references for which a plan's own names are searched for what was meant; each search reads all of them.
-const SEARCHES_MAX: usize = 50;
-
 /// What stands before the names of steps in other languages.
 const HOLDERS: [&str; 7] = ["steps", "nodes", "tasks", "jobs", "outputs", "results", "needs"];
 
@@ -23,8 +20,7 @@ impl Reader<'_, '_> {
         if let Some(mend) = self.of_loop(name) {
             return mend;
         }
-        *self.searches += 1;
-        if *self.searches > SEARCHES_MAX {
+        if !self.report.may_search() {
             return format!("write `@@{reference}` if it is meant as text");
         }
         if let Some(step) = self.behind_holder(name, rest) {

@@ -6,6 +6,7 @@ use super::{
     edges::Edges,
     outline::{Entry, Outline, Role},
     report::{Report, joined, named},
+    ways::VISITS_MAX,
 };
 use crate::{
     diagnostic,
@@ -23,10 +24,6 @@ pub(super) struct Reader<'r, 'a> {
     pub edges: Option<&'r Edges<'a>>,
     pub number: u32,
     pub report: &'r mut Report<'a>,
-    /// Searches made so far for what was meant.
-    pub searches: &'r mut usize,
-    /// Steps looked at so far in search of a way to what is referred to.
-    pub visits: &'r mut usize,
     /// Whether what is read is asked when the step has ended, and may read its output.
     pub at_end: bool,
     /// Whether what is read is asked between rounds, and may read the last one.
@@ -47,6 +44,7 @@ enum Reach {
     AtTheSameTime,
     InLoop,
     Unordered,
+    Untold,
 }
 
 impl<'r, 'a> Reader<'r, 'a> {
@@ -55,11 +53,9 @@ impl<'r, 'a> Reader<'r, 'a> {
         edges: Option<&'r Edges<'a>>,
         number: u32,
         report: &'r mut Report<'a>,
-        searches: &'r mut usize,
-        visits: &'r mut usize,
     ) -> Self {
         let (at_end, between_rounds, at_edge, at_end_of_all) = (false, false, None, false);
-        Self { outline, edges, number, report, searches, visits, at_end, between_rounds, at_edge, at_end_of_all }
+        Self { outline, edges, number, report, at_end, between_rounds, at_edge, at_end_of_all }
     }
 
     pub(super) fn entry(&self) -> &Entry<'a> {
@@ -177,6 +173,10 @@ impl<'r, 'a> Reader<'r, 'a> {
                 let message = format!("{says}: {that} runs again and again, and it is not said which round is meant");
                 (diagnostic::REFERENCE_INTO_LOOP, message, "refer to the loop: its output is that of its rounds")
             }
+            Reach::Untold => {
+                let message = format!("{says}: the edges are too many to make sure that {that} has ended by then");
+                return self.report.error(diagnostic::TOO_LARGE, path, message, self.edge_between(target));
+            }
             Reach::Unordered => {
                 let message = format!("{says}: no edge says that {that} has ended by then");
                 let mend = self.edge_between(target);
@@ -241,16 +241,23 @@ impl<'r, 'a> Reader<'r, 'a> {
             return Reach::Later;
         };
         let (from, to) = (from as u32, to as u32);
+        let visits = &mut self.report.visits;
         let is_certain = match self.at_edge {
-            None => edges.by_reference || edges.ways.lead(from, to, self.visits),
+            None => edges.by_reference || edges.ways.lead(from, to, visits),
             // A condition at an edge is asked when edges are settled, whatever the step itself refers to.
-            Some(asked) => from == asked && from != to || edges.ways.lead(from, asked, self.visits),
+            Some(asked) => from == asked && from != to || edges.ways.lead(from, asked, visits),
         };
         if is_certain {
             return Reach::Ended;
         }
         // The other way around an edge more would make a circle, and is no mend.
-        if edges.leads(to, from, self.visits) { Reach::Later } else { Reach::Unordered }
+        if edges.ways.lead(to, from, visits) {
+            Reach::Later
+        } else if *visits >= VISITS_MAX {
+            Reach::Untold
+        } else {
+            Reach::Unordered
+        }
     }
 
     /// The edge that would make what is referred to certain: between the outermost steps around both.

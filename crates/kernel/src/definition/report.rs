@@ -6,7 +6,7 @@ use core::ops::RangeInclusive;
 use super::{
     inspector::Inspector,
     mends,
-    nearest::{meant, write_instead},
+    nearest::{meant, nearest, write_instead},
 };
 use crate::{
     diagnostic::{self, Diagnostic, Severity, quoted},
@@ -25,7 +25,15 @@ pub(super) struct Report<'a> {
     missed: BTreeSet<Path>,
     /// The ways to keys that are meant by unknown ones.
     meant: BTreeSet<Path>,
+    /// Searches made so far among an author's own names for what was meant.
+    searches: usize,
+    /// Steps looked at so far in search of a way from one to another.
+    pub visits: usize,
 }
+
+/// Mistakes for which an author's own names are searched for what was meant; each search reads all of them, and a
+/// definition may have as many mistakes as names.
+const SEARCHES_MAX: usize = 50;
 
 impl core::fmt::Debug for Report<'_> {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -52,7 +60,26 @@ impl<'a> Fields<'a> {
 
 impl<'a> Report<'a> {
     pub(super) fn new(document: &'a Document, inspector: &'a dyn Inspector) -> Self {
-        Self { document, inspector, found: Vec::new(), missed: BTreeSet::new(), meant: BTreeSet::new() }
+        Self {
+            document,
+            inspector,
+            found: Vec::new(),
+            missed: BTreeSet::new(),
+            meant: BTreeSet::new(),
+            searches: 0,
+            visits: 0,
+        }
+    }
+
+    /// Whether an author's names may be searched once more for what was meant.
+    pub(super) fn may_search(&mut self) -> bool {
+        self.searches += 1;
+        self.searches <= SEARCHES_MAX
+    }
+
+    /// The one of an author's names that is nearest to another, as long as searches are left.
+    pub(super) fn nearest_name<'k>(&mut self, name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+        if self.may_search() { nearest(name, known) } else { None }
     }
 
     /// Asks whether the source of a function can be read.

@@ -207,11 +207,10 @@ pub(super) fn output<'a>(
             Notation::Dataflow | Notation::Graph => Output::Ends,
         };
     };
-    let (mut searches, mut visits) = (0, 0);
     if outline.entries.is_empty() {
         return Output::Variables;
     }
-    let mut reader = Reader::new(outline, edges, 0, report, &mut searches, &mut visits);
+    let mut reader = Reader::new(outline, edges, 0, report);
     reader.at_end_of_all = true;
     Output::Given(reader.template(output, &fields.path.key("output")))
 }

@@ -3,11 +3,10 @@
 use alloc::{
     format,
     string::{String, ToString},
-    vec::Vec,
 };
 
 use super::{
-    nearest::{known_here, meant, nearest},
+    nearest::{known_here, meant},
     references::Reader,
     report::{Fields, Report, named},
 };
@@ -28,19 +27,19 @@ pub(super) struct Declared<'a> {
 }
 
 /// Where a path leaves what a schema allows.
-struct Stray {
+struct Stray<'s> {
     /// How many parts of the path lead to where it leaves.
     at: usize,
-    why: StrayWhy,
+    why: StrayWhy<'s>,
 }
 
-enum StrayWhy {
+enum StrayWhy<'s> {
     /// The name is none of these properties, and others are not allowed.
-    Closed(String, Vec<String>),
-    /// The name is none of the properties, and looks like one of them.
-    Typo(String, String),
+    Closed(String, Option<&'s Map>),
+    /// The name is none of these properties, and others are allowed.
+    Unlisted(String, &'s Map),
     /// There is nothing of this name or number in a value of this type.
-    NothingBelow(String, String),
+    NothingBelow(String, &'s str),
 }
 
 impl Reader<'_, '_> {
@@ -71,14 +70,16 @@ impl Reader<'_, '_> {
             _ => format!("`@{}`", reference.begin(reference.path.len() - parts.len() + at)),
         };
         let (message, mend) = match why {
-            StrayWhy::Typo(name, meant) => {
+            StrayWhy::Unlisted(name, properties) => {
+                let known = properties.keys().map(String::as_str);
+                let Some(meant) = self.report.nearest_name(&name, known) else { return };
                 let message = format!("`{reference}`: {} is not among the properties of {holder}", named(&name));
-                let mend = format!("write {} if that is meant", named(&meant));
+                let mend = format!("write {} if that is meant", named(meant));
                 return self.report.warning(diagnostic::PATH_NOT_IN_SCHEMA, path, message, mend);
             }
             StrayWhy::Closed(name, properties) => {
-                let known = properties.iter().map(String::as_str);
-                let mend = match meant(&name, known.clone()) {
+                let known = properties.into_iter().flat_map(Map::keys).map(String::as_str);
+                let mend = match self.report.nearest_name(&name, known.clone()) {
                     Some(meant) => format!("write {}", named(meant)),
                     None => known_here(known),
                 };
@@ -86,7 +87,7 @@ impl Reader<'_, '_> {
             }
             StrayWhy::NothingBelow(part, kind) => {
                 let message = format!("`{reference}`: {holder} is of type {kind}, and has no {}", named(&part));
-                let mend = match kind.as_str() {
+                let mend = match kind {
                     "array" => "name an item by its place, as `[0]`, or go through the list with `forEach`",
                     _ => "end the reference before it",
                 };
@@ -105,7 +106,7 @@ impl Reader<'_, '_> {
             return;
         }
         let message = format!("`{reference}`: {} is none of the variables that are declared", named(name));
-        let meant = nearest(name, declared.keys().map(String::as_str));
+        let meant = self.report.nearest_name(name, declared.keys().map(String::as_str));
         let mend = meant.map_or_else(
             || format!("declare it: variables: {{{name}: {{type: string}}}}"),
             |meant| format!("write `@vars.{meant}`"),
@@ -118,7 +119,7 @@ impl Reader<'_, '_> {
 const FOLLOWED_MAX: usize = 32;
 
 /// Where a path leaves a schema, as far as that is certain. What is not said there is allowed.
-fn stray(root: &Value, schema: &Value, parts: &[Part], at: usize, followed: usize) -> Option<Stray> {
+fn stray<'s>(root: &'s Value, schema: &'s Value, parts: &[Part], at: usize, followed: usize) -> Option<Stray<'s>> {
     if let Some(target) = schema.get("$ref").and_then(Value::as_text) {
         let inner = target.strip_prefix("#/").and_then(|pointer| pointed(root, pointer))?;
         return if followed < FOLLOWED_MAX { stray(root, inner, parts, at, followed + 1) } else { None };
@@ -131,22 +132,20 @@ fn stray(root: &Value, schema: &Value, parts: &[Part], at: usize, followed: usiz
     }
     let why = match (part, kind) {
         (Part::Name(name), Some("object")) => {
-            let nothing = Map::new();
-            let properties = schema.get("properties").and_then(Value::as_map).unwrap_or(&nothing);
-            if let Some(inner) = properties.get(name) {
+            let properties = schema.get("properties").and_then(Value::as_map);
+            if let Some(inner) = properties.and_then(|properties| properties.get(name)) {
                 return stray(root, inner, below, at + 1, followed);
             }
             if schema.get("additionalProperties").and_then(Value::as_bool) == Some(false) {
-                StrayWhy::Closed(name.clone(), properties.keys().cloned().collect())
+                StrayWhy::Closed(name.clone(), properties)
             } else {
-                let meant = nearest(name, properties.keys().map(String::as_str))?;
-                StrayWhy::Typo(name.clone(), meant.to_string())
+                StrayWhy::Unlisted(name.clone(), properties?)
             }
         }
         (Part::Index(_), Some("array")) => return stray(root, schema.get("items")?, below, at + 1, followed),
         (Part::Index(_), Some("object")) | (_, None) => return None,
-        (Part::Name(name), Some(kind)) => StrayWhy::NothingBelow(name.clone(), kind.into()),
-        (Part::Index(index), Some(kind)) => StrayWhy::NothingBelow(format!("[{index}]"), kind.into()),
+        (Part::Name(name), Some(kind)) => StrayWhy::NothingBelow(name.clone(), kind),
+        (Part::Index(index), Some(kind)) => StrayWhy::NothingBelow(format!("[{index}]"), kind),
     };
     Some(Stray { at, why })
 }

@@ -32,10 +32,10 @@ use crate::{
 
 /// Reads every step of an outline. Steps with mistakes are left out: the result is of use only if there were none.
 pub(super) fn read<'a>(outline: &Outline<'a>, edges: Option<&Edges<'a>>, report: &mut Report<'a>) -> Vec<Step> {
-    let (mut searches, mut visits, mut steps) = (0, 0, Vec::new());
+    let mut steps = Vec::new();
     let mut when_of_body = None;
     for number in 0..outline.entries.len() as u32 {
-        let mut reader = Reader::new(outline, edges, number, report, &mut searches, &mut visits);
+        let mut reader = Reader::new(outline, edges, number, report);
         steps.extend(reader.step(&mut when_of_body));
     }
     steps
