@@ -80,7 +80,7 @@ const CLASSES: [&str; 6] = ["transient", "rate_limited", "timeout", "unavailable
 impl Author {
     pub(crate) fn write(mut numbers: Numbers) -> Written {
         let notation = *numbers.pick(&Notation::ALL);
-        let (left, is_careless) = (1 + numbers.below(14), numbers.chance(10));
+        let (left, is_careless) = (1 + numbers.below(24), numbers.chance(10));
         let (ended, named) = (Vec::new(), Vec::new());
         let mut author =
             Self { numbers, notation, left, ended, named, is_careless, items: 0, loops: 0, ends_early: false };
@@ -113,7 +113,7 @@ impl Author {
         let mut constraints = Map::new();
         let bounds = [("maxSteps", 60), ("maxParallel", 4), ("maxCalls", 30), ("timeoutMs", 60_000)];
         for (key, bound) in bounds {
-            if self.numbers.chance(40) {
+            if self.numbers.chance(25) {
                 constraints.insert(key.into(), (1 + self.numbers.below(bound) as u64).into());
             }
         }
@@ -374,7 +374,11 @@ impl Author {
                 put("input", self.data(2));
             }
             "subworkflow" => {
-                put("workflow", (*self.numbers.pick(&["child", "child", "child", "nobody"])).into());
+                put(
+                    "workflow",
+                    (*self.numbers.pick(&["child", "child", "child", "child", "child", "child", "child", "nobody"]))
+                        .into(),
+                );
                 put("input", self.data(2));
                 if self.numbers.chance(30) {
                     put("wait", false.into());
@@ -446,8 +450,8 @@ impl Author {
         let list = match self.numbers.below(10) {
             0 => "@input.none".into(),
             1 if self.items > 0 => "@item.list".into(),
-            2 | 3 => self.reference(".list"),
-            4 => self.reference(""),
+            2 => self.reference(".list"),
+            3 if self.numbers.chance(30) => self.reference(""),
             _ => "@input.list".into(),
         };
         let mut each = map([("ref", list.into())]);
@@ -476,9 +480,9 @@ impl Author {
             2 => "@vars.on".into(),
             3 if self.items > 0 => "@item".into(),
             4 if self.loops > 0 => "@index".into(),
-            5 => self.reference(".ok"),
-            6 => self.reference(".list"),
-            7 => self.reference(".nowhere"),
+            5 if self.numbers.chance(30) => self.reference(".ok"),
+            6 if self.numbers.chance(30) => self.reference(".list"),
+            7 if self.numbers.chance(15) => self.reference(".nowhere"),
             _ => self.reference(""),
         }
     }

@@ -18,13 +18,13 @@ use mainspring_kernel::{
     journal::{Fold, verify},
     key::ExecutionKey,
     plan::{Decision, Order, Plan, Work},
-    record::{Ending, FailureFate, Record},
+    record::{Ending, Record},
     state::{ExecutionStatus, State, Status},
     stored::{Head, StoredFrame},
     value::{Map, Value},
 };
 
-use super::numbers::Numbers;
+use super::{halted::Halted, numbers::Numbers};
 
 pub(crate) const KEY: ExecutionKey = ExecutionKey([7; 16]);
 const SEAL: [u8; 32] = [9; 32];
@@ -69,21 +69,24 @@ pub(crate) struct World {
     past: Vec<Input>,
     signals: u64,
     letters_home: u32,
-    /// Whether an unhandled failure in the outermost block, or a bound on failures, has settled how it ends.
-    must_fail: bool,
+    halted: Halted,
     has_parent: bool,
     pub now: u64,
     /// Kinds of records that came up, for whoever asks whether the cases were worth their time.
     pub seen: BTreeMap<String, u64>,
+    /// How many of a hundred answers are good ones.
+    luck: usize,
     /// Inputs until a cancel, a repeat or nonsense is tried, in a hundred.
     pub noise: usize,
 }
 
 impl World {
-    pub(crate) fn new(plan: Plan, numbers: Numbers) -> Self {
+    pub(crate) fn new(plan: Plan, mut numbers: Numbers) -> Self {
         let plan = Arc::new(plan);
+        let luck = *numbers.pick(&[50, 80, 95, 99]);
         Self {
             numbers,
+            luck,
             state: State::new(KEY, plan.clone()),
             fold: Fold::new(KEY, plan.clone()),
             plan,
@@ -94,11 +97,11 @@ impl World {
             past: Vec::new(),
             signals: 0,
             letters_home: 0,
-            must_fail: false,
+            halted: Halted::default(),
             has_parent: false,
             now: BEGAN_MS,
             seen: BTreeMap::new(),
-            noise: 12,
+            noise: 8,
         }
     }
 
@@ -156,11 +159,12 @@ impl World {
             self.state.open_gates().map(|(instance, gate)| (instance.clone(), gate.number)).collect();
         let timer = self.state.next_timer().cloned();
         let signal = self.awaited_signal();
+        // Mostly what is out answers before its time is over.
         let ways = [
-            self.out.len().min(3),
+            12 * usize::from(!self.out.is_empty()),
             2 * usize::from(timer.is_some()),
-            gates.len().min(2),
-            2 * usize::from(signal.is_some()),
+            2 * gates.len().min(2),
+            3 * usize::from(signal.is_some()),
         ];
         let all: usize = ways.iter().sum();
         must!(all > 0, "it hangs: nothing is out, nothing is due, nobody is asked\n{}", self.picture());
@@ -206,7 +210,9 @@ impl World {
     }
 
     fn outcome(&mut self, is_stopping: bool) -> Outcome {
-        let [done, failed, interrupted] = if is_stopping { [20, 40, 50] } else { [70, 92, 98] };
+        let rest = 100 - self.luck;
+        let [done, failed, interrupted] =
+            if is_stopping { [20, 40, 50] } else { [self.luck, self.luck + rest * 7 / 10, self.luck + rest * 9 / 10] };
         match self.numbers.below(100) {
             roll if roll < done => Outcome::Done(self.value()),
             roll if roll < failed => Outcome::Failed(self.failure()),
@@ -279,6 +285,9 @@ impl World {
         self.check_records(&turn.records, is_ending)?;
         self.perform(&turn)?;
         self.check_bounds()?;
+        if !self.state.is_split {
+            self.check_stopped()?;
+        }
         self.past.push(input.clone());
         if !self.state.is_split && self.numbers.chance(30) {
             self.check_repeat(&input)?;
@@ -290,10 +299,10 @@ impl World {
     }
 
     fn decide(&mut self, input: &Input) -> Result<Turn, Broken> {
-        let (now, mut numbers) = (self.now, self.numbers.clone());
+        let (now, luck, mut numbers) = (self.now, self.luck, self.numbers.clone());
         let mut world = Numbers::of(self.numbers.next());
         let turn = decide_with(&mut self.state, input, now, |asked| {
-            asked.iter().map(|evaluation| evaluated(evaluation, &mut world)).collect()
+            asked.iter().map(|evaluation| evaluated(evaluation, luck, &mut world)).collect()
         });
         numbers.next();
         self.numbers = numbers;
@@ -329,14 +338,19 @@ impl World {
                     | Record::GateOpened { .. }
             );
             must!(!is_ending || !starts, "it starts after the ending began: {record:?}");
-            match record {
-                Record::EndingBegun { .. } => is_ending = true,
-                Record::FailureBoundReached { .. } => self.must_fail = true,
-                Record::StepFailed { instance, fate: FailureFate::Fails, .. } if !is_ending => {
-                    self.must_fail |= self.plan.step(instance.step).block == 0;
-                }
-                _ => {}
+            if let Some(instance) = record.instance().filter(|_| starts) {
+                let cleans = matches!(record, Record::StepStarted { .. })
+                    && self.plan.step(instance.step).block == 0
+                    && self.halted.may_clean(&self.plan, instance.step);
+                must!(
+                    cleans || !self.halted.holds(&self.plan, instance),
+                    "it starts where a failure has halted: {record:?}"
+                );
             }
+            if !is_ending {
+                self.halted.follow(&self.plan, record);
+            }
+            is_ending |= matches!(record, Record::EndingBegun { .. });
         }
         Ok(())
     }
@@ -433,6 +447,17 @@ impl World {
         Ok(())
     }
 
+    /// What nobody needs any more was called off: all that is out when an execution ends, all that waits where it fails.
+    fn check_stopped(&self) -> Result<(), Broken> {
+        let stops = self.state.ending.as_ref().is_some_and(Ending::stops);
+        let runs_on = self.out.iter().find(|(_, out)| stops && !out.is_stopping);
+        must!(runs_on.is_none(), "nobody has asked it to stop: {runs_on:?}");
+        let waits = self.state.waits.iter().find(|instance| self.halted.holds(&self.plan, instance));
+        must!(waits.is_none(), "it waits where a failure has halted: {waits:?}");
+        must!(self.state.ending.is_none() || self.state.waits.is_empty(), "it waits in an execution that is ending");
+        Ok(())
+    }
+
     /// Whatever is delivered twice, the second time nothing comes of it.
     fn check_repeat(&mut self, input: &Input) -> Result<(), Broken> {
         let mut again = self.state.clone();
@@ -462,7 +487,7 @@ impl World {
         let unsettled: Vec<_> = state.steps.iter().filter(|(_, step)| !step.status.is_final()).collect();
         must!(unsettled.is_empty(), "ended with steps that have not: {unsettled:?}");
         let is_completed = state.status() == ExecutionStatus::Completed;
-        must!(!is_completed || !self.must_fail, "completed after a failure that nobody has taken up");
+        must!(!is_completed || !self.halted.all(), "completed after a failure that nobody has taken up");
         must!(matches!(state.ending, Some(Ending::Completed { .. })) == is_completed, "an ending of another kind");
         must!(self.letters_home == u32::from(self.has_parent), "{} letters to the parent", self.letters_home);
         *self.seen.entry(state.status().name().to_string()).or_default() += 1;
@@ -504,8 +529,8 @@ impl World {
 }
 
 /// What a function or a schema gives: any result will do, and it is what the journal holds.
-fn evaluated(evaluation: &Evaluation, numbers: &mut Numbers) -> Evaluated {
-    let fails = numbers.chance(10);
+fn evaluated(evaluation: &Evaluation, luck: usize, numbers: &mut Numbers) -> Evaluated {
+    let fails = !numbers.chance(luck);
     let failure = || Failure::new(Class::Failed, "c1", "no");
     let passing = Failure::new(Class::Transient, "c1", "not now");
     Evaluated::of(match evaluation {
