@@ -138,7 +138,9 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
     let mut outline = Outline::read(notation, steps, report);
     outline.declared = root.declared(&fields);
     let edges = Edges::read(root.order, &fields, &outline, report);
-    edges::check_needs(&outline, edges.is_some(), report);
+    if edges.is_none() {
+        edges::check_needs(&outline, report);
+    }
     let steps = steps::read(&outline, edges.as_ref(), report);
     let output = root::output(&root, &fields, &outline, edges.as_ref(), report);
     // Edges between steps that could not be read would tell half of the circles.

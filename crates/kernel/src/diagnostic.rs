@@ -204,7 +204,7 @@ impl From<ReadError> for Diagnostic {
             path: Path::root(),
             place: Some(error.place),
             message: plain(&error.message),
-            mend: error.mend,
+            mend: plain(&error.mend),
         }
     }
 }
@@ -250,7 +250,7 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// No definition steers the terminal of who reads about it.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.chars().map(visible).collect()
 }
 

@@ -57,10 +57,15 @@ impl<'a> Edges<'a> {
         for (at, edge) in report.list(root, "edges").unwrap_or_default().iter().enumerate() {
             edges.edge(edge, &root.path.key("edges").index(at), outline, report);
         }
-        for (place, step) in outline.blocks[0].steps.iter().enumerate() {
-            let entry = &outline.entries[*step as usize];
-            for (from, _) in needs(&entry.fields, outline, report) {
-                edges.incoming[place].push(Written { from, kind: EdgeKind::Ended, condition: None });
+        for (number, entry) in outline.entries.iter().enumerate().filter(|(_, entry)| entry.role != Role::Body) {
+            let Some(to) = place_around(number as u32, outline) else { continue };
+            for (from, path) in needs(&entry.fields, outline, report) {
+                // What stands inside a step is waited for by the step around it; itself no step can wait for.
+                if from == to && entry.block != 0 {
+                    refuse_own_need(&entry.id, &path, report);
+                } else {
+                    edges.incoming[to as usize].push(Written { from, kind: EdgeKind::Ended, condition: None });
+                }
             }
         }
         let sources = edges.incoming.iter().map(|written| written.iter().map(|edge| edge.from).collect());
@@ -99,6 +104,17 @@ impl<'a> Edges<'a> {
             self.incoming[to as usize].push(Written { from, kind, condition });
         }
     }
+}
+
+/// The place of the outermost step that is or contains a step.
+fn place_around(step: u32, outline: &Outline<'_>) -> Option<u32> {
+    let (_, top) = outline.way_up(step).last()?;
+    outline.blocks[0].steps.binary_search(&top).ok().map(|place| place as u32)
+}
+
+fn refuse_own_need(id: &str, path: &Path, report: &mut Report<'_>) {
+    let message = format!("{} cannot need itself, or what it stands in", named(id));
+    report.error(diagnostic::REFERENCE_TO_ITSELF, path, message, "take it out");
 }
 
 fn refuse_edges(root: &Fields<'_>, report: &mut Report<'_>) {
@@ -175,20 +191,18 @@ pub(super) fn graph<'a>(
 
 /// What a step refers to, wherever in it, must have ended.
 fn add_references(outline: &Outline<'_>, steps: &[Step], incoming: &mut [Vec<Edge>]) {
-    let outer = &outline.blocks[0].steps;
-    let place = |step: u32| outline.way_up(step).last().and_then(|(_, top)| outer.binary_search(&top).ok());
     let is_needed = |edge: &&Edge| edge.kind == EdgeKind::Ended;
     let mut known: BTreeSet<(usize, u32)> = BTreeSet::new();
     for (to, edges) in incoming.iter().enumerate() {
         known.extend(edges.iter().filter(is_needed).map(|edge| (to, edge.from)));
     }
     for (number, step) in steps.iter().enumerate() {
-        let Some(to) = place(number as u32) else { continue };
+        let Some(to) = place_around(number as u32, outline).map(|place| place as usize) else { continue };
         for reference in references_of(step) {
             let Root::Step(target) = reference.root else { continue };
-            let Some(from) = place(target).filter(|from| *from != to) else { continue };
-            if known.insert((to, from as u32)) {
-                incoming[to].push(Edge { from: from as u32, kind: EdgeKind::Ended, condition: None });
+            let Some(from) = place_around(target, outline).filter(|from| *from as usize != to) else { continue };
+            if known.insert((to, from)) {
+                incoming[to].push(Edge { from, kind: EdgeKind::Ended, condition: None });
             }
         }
     }
@@ -227,30 +241,19 @@ fn refuse_circle(graph: &Graph, circle: &[u32], outline: &Outline<'_>, report: &
     report.error(diagnostic::CYCLE, &path, message, "take one of these references or edges out");
 }
 
-/// Checks what steps need that run in the order in which they are written.
-pub(super) fn check_needs<'a>(outline: &Outline<'a>, has_edges: bool, report: &mut Report<'a>) {
-    for (number, entry) in outline.entries.iter().enumerate() {
-        if !entry.fields.has("needs") || entry.role == Role::Body || entry.block == 0 && has_edges {
-            continue;
-        }
-        let outer = &outline.blocks[0].steps;
-        let own = outline.way_up(number as u32).last().and_then(|(_, top)| outer.binary_search(&top).ok());
+/// Checks what steps need in a definition that runs in the order in which it is written.
+pub(super) fn check_needs<'a>(outline: &Outline<'a>, report: &mut Report<'a>) {
+    for (number, entry) in outline.entries.iter().enumerate().filter(|(_, entry)| entry.role != Role::Body) {
+        let own = place_around(number as u32, outline);
         for (place, path) in needs(&entry.fields, outline, report) {
-            if own == Some(place as usize) {
-                let message = format!("{} cannot need itself, or what it stands in", named(&entry.id));
-                report.error(diagnostic::REFERENCE_TO_ITSELF, &path, message, "take it out");
-            } else if own.is_none_or(|own| place as usize > own) {
-                let message = format!(
-                    "{} has not ended when {} begins",
-                    named(&outline.entries[outer[place as usize] as usize].id),
-                    named(&entry.id)
-                );
-                report.error(
-                    diagnostic::REFERENCE_TO_LATER,
-                    &path,
-                    message,
-                    "move one of them, or write `order: dataflow`",
-                );
+            if own == Some(place) {
+                refuse_own_need(&entry.id, &path, report);
+            } else if own.is_none_or(|own| place > own) {
+                let needed = outline.blocks[0].steps[place as usize];
+                let needed = named(&outline.entries[needed as usize].id);
+                let message = format!("{needed} has not ended when {} begins", named(&entry.id));
+                let mend = "move one of them, or write `order: dataflow`";
+                report.error(diagnostic::REFERENCE_TO_LATER, &path, message, mend);
             }
         }
     }

@@ -9,7 +9,7 @@ use super::{
     nearest::{meant, nearest, write_instead},
 };
 use crate::{
-    diagnostic::{self, Diagnostic, Severity, quoted},
+    diagnostic::{self, Diagnostic, Severity, plain, quoted},
     document::{Document, Path},
     json,
     limits::WAIT_MAX_MS,
@@ -156,6 +156,8 @@ impl<'a> Report<'a> {
         mend: String,
     ) {
         let place = if at_key { self.document.key_place(path) } else { self.document.place(path) };
+        // Messages name what authors wrote, and what others said of it.
+        let (message, mend) = (plain(&message), plain(&mend));
         self.found.push(Diagnostic { severity, code, path: path.clone(), place, message, mend });
     }
 

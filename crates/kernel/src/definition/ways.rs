@@ -7,7 +7,7 @@
 use alloc::{collections::BTreeSet, vec, vec::Vec};
 
 /// Steps looked at in walks, in one definition.
-pub(super) const VISITS_MAX: usize = 20_000_000;
+pub(super) const VISITS_MAX: usize = 5_000_000;
 
 /// The edges between the steps of a block, by their places.
 #[derive(Debug, Default)]

@@ -191,6 +191,9 @@ impl Item for Instance {
     }
     fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
         let parts = from.reader.array()?;
+        if parts == 0 {
+            return Err(from.reader.error("an instance has a step"));
+        }
         let step = u32::read(from)?;
         let rounds = (1..parts).map(|_| u32::read(from)).collect::<Result<_, _>>()?;
         Ok(Self { step, rounds })
@@ -242,7 +245,18 @@ impl Item for Fault {
         if from.reader.array()? != 3 {
             return Err(from.reader.error("a failure has three parts"));
         }
-        Ok(Self { code: Item::read(from)?, class: Item::read(from)?, text: Item::read(from)? })
+        let (code, class, text) = (Item::read(from)?, Item::read(from)?, Item::read(from)?);
+        // What nobody would read back must not be taken for a failure without a message.
+        let is_text = |text: &Value| {
+            let fields = text.as_map().map_or(0, |fields| fields.len());
+            fields == 2
+                && text.get("message").is_some_and(|message| message.as_text().is_some())
+                && text.get("details").is_some()
+        };
+        if matches!(&text, Payload::Known(text) if !is_text(text)) {
+            return Err(from.reader.error("a failure has a message and details"));
+        }
+        Ok(Self { code, class, text })
     }
 }
 
