@@ -6,6 +6,7 @@
 //! | `tidy` | does the repository keep its own rules? |
 //! | `test` | may this change land? |
 //! | `conformance` | are the checked-in cases the given ones? |
+//! | `schemas` | what do editors check definitions with? |
 //! | `mutants` | would a test notice if these files were wrong? |
 
 mod conformance;
@@ -14,6 +15,7 @@ mod landing;
 mod mutants;
 mod need;
 mod repository;
+mod schemas;
 mod tidy;
 mod token;
 
@@ -52,6 +54,8 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         against: PathBuf,
     },
+    /// Write schemas/*.schema.json anew, from the compiler's keys and schemas/keys.yaml.
+    Schemas,
     /// Break files on purpose, one place at a time, and name the places where no test turns red.
     Mutants {
         /// The source files to break, as paths from the root of the repository. Without any: what decides and what
@@ -68,6 +72,7 @@ fn main() -> ExitCode {
         Command::Tidy { lower: true } => tidy::lower(&root),
         Command::Test { only } => landing::run(&root, only.as_deref()),
         Command::Conformance { against } => conformance::run(&root, &against),
+        Command::Schemas => schemas::run(&root),
         Command::Mutants { files } => mutants::run(&root, &files),
     };
     match outcome {

@@ -165,7 +165,7 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
     step.status = next;
     change(state, instance, &mut step, record);
     if status == Status::Pending {
-        step.is_cleanup = state.scopes.get(&scope).is_some_and(|here| here.is_doomed);
+        step.is_cleanup = next == Status::Running && state.scopes.get(&scope).is_some_and(|here| here.is_doomed);
         blocks::begin_step(state, &scope, instance, next);
     }
     if next.is_final() {
@@ -232,7 +232,9 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
         Record::RoundStarted { round, .. } => blocks::begin_round(state, instance, *round),
         Record::RoundEnded { round, .. } => blocks::end_round(state, instance, *round),
         Record::AttemptStarted { attempt, timeout_at, .. } => {
-            state.calls = state.calls.saturating_add(1);
+            // Another try of a function goes nowhere.
+            let goes_out = state.plan.step(instance.step).work.goes_out();
+            state.calls = state.calls.saturating_add(u32::from(goes_out));
             (step.attempt, step.timeout_at, step.stopping, step.wake_at) = (*attempt, *timeout_at, None, None);
             step.handed_out_at = state.now;
         }
@@ -348,7 +350,9 @@ fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Reco
     };
     let waits = matches!(step.status, Status::Retrying | Status::Waiting | Status::WaitingApproval);
     let waited = if waits { !state.waits.insert(instance.clone()) } else { state.waits.remove(instance) };
-    if let Some(scope) = state.scopes.get_mut(&instance.scope(&state.plan)) {
+    // What is to go out again keeps its place meanwhile, or more would be out than may be when its time comes.
+    let gives_room = !state.plan.step(instance.step).work.goes_out();
+    if let Some(scope) = state.scopes.get_mut(&instance.scope(&state.plan)).filter(|_| gives_room) {
         scope.waiting = scope.waiting + u32::from(waits) - u32::from(waited);
     }
     let timer = match record {

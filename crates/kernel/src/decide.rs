@@ -126,6 +126,7 @@ pub fn decide(state: &mut State, input: &Input, now: u64) -> Result<Decided, Ill
     }
     let mut decider = Decider { state, agenda: Agenda::at(now) };
     if decider.state.is_split {
+        decider.agenda.has_to_stop = true;
         decider.agenda.dirty.extend(decider.state.scopes.keys().cloned());
         decider.agenda.dirty_loops.extend(decider.state.loops.keys().cloned());
         for scope in edges::scopes_with_edges(decider.state).cloned().collect::<Vec<_>>() {
@@ -197,6 +198,10 @@ struct Agenda {
     waiting: BTreeMap<Scope, (usize, u32)>,
     /// Places of blocks that go by edges whose last edge was settled in this turn.
     fresh: BTreeSet<(Scope, u32)>,
+    /// Of blocks that go by edges: where to look for what begins next. All that stands before it has come to the door.
+    cursors: BTreeMap<Scope, (Reverse<i32>, u32)>,
+    /// Whether attempts may be out that are to be asked to stop.
+    has_to_stop: bool,
     /// Evaluations whose results are waited for.
     tasks: Vec<Task>,
 }
@@ -212,6 +217,8 @@ impl Agenda {
             ready: BTreeSet::new(),
             waiting: BTreeMap::new(),
             fresh: BTreeSet::new(),
+            cursors: BTreeMap::new(),
+            has_to_stop: false,
             tasks: Vec::new(),
         }
     }
@@ -304,6 +311,8 @@ impl Decider<'_> {
         match timer {
             Timer::Deadline => self.deadline_passed(),
             Timer::Attempt(instance, attempt) => self.attempt_timed_out(instance, *attempt),
+            // Of what a cut turn has yet to call off nothing starts.
+            Timer::Retry(instance, _) if !self.may_try_again(instance) => Ok(()),
             Timer::Retry(instance, attempt) => self.hand_out(instance, *attempt),
             Timer::Sleep(instance) => self.wait_is_over(instance),
             Timer::Gate(instance, gate) => self.gate_expired(instance, *gate),
@@ -338,11 +347,15 @@ impl Decider<'_> {
         self.hold_or_set_deadline()
     }
 
-    /// A step has succeeded; that may be the end of everything.
+    /// A step has succeeded; that may be the end of everything. Where the end is settled already it is not another one:
+    /// a step that was still out when the execution was cancelled, or that cleans up after a failure, ends nothing.
     fn complete(&mut self, instance: &Instance, output: Value) -> Result<(), Illegal> {
         let plan = self.state.plan.clone();
         let bail = plan.step(instance.step).bail.as_ref();
         self.record(Record::StepCompleted { instance: instance.clone(), output: output.clone().into() })?;
+        if self.is_end_settled() {
+            return Ok(());
+        }
         let ending = match bail.map(|bail| bail.holds(&self.view(instance))) {
             None | Some(Ok(false)) => return Ok(()),
             Some(Ok(true)) => Ending::Completed { output: output.into() },
@@ -352,6 +365,15 @@ impl Decider<'_> {
             }
         };
         self.record(Record::EndingBegun { ending })
+    }
+
+    /// Whether the execution is ending, or is certain to fail.
+    fn is_end_settled(&self) -> bool {
+        self.state.ending.is_some() || self.is_going_to_fail()
+    }
+
+    fn is_going_to_fail(&self) -> bool {
+        self.state.scopes.get(&Scope::root()).is_some_and(|root| root.is_doomed)
     }
 
     fn fail(&mut self, instance: &Instance, failure: Failure) -> Result<(), Illegal> {
@@ -397,13 +419,19 @@ impl Decider<'_> {
 
     /// The only way in which anything changes.
     fn record(&mut self, record: Record) -> Result<(), Illegal> {
+        let (halts_loops, was_going_to_fail) = (self.halts_loops(&record), self.is_going_to_fail());
         apply(self.state, &record, self.agenda.now)?;
+        if !was_going_to_fail && self.is_going_to_fail() {
+            // Steps that could begin were waiting for room: of those only what cleans up still may.
+            self.look_at_all_decidable(&Scope::root());
+        }
         match &record {
             Record::Started { .. } => {
                 self.agenda.dirty.insert(Scope::root());
                 self.look_at_all_decidable(&Scope::root());
             }
             Record::FailureBoundReached { .. } => self.look_everywhere(),
+            Record::EndingBegun { .. } => self.agenda.has_to_stop = true,
             Record::Ended { .. } => self.tell_parent(),
             _ => {}
         }
@@ -411,6 +439,9 @@ impl Decider<'_> {
             self.agenda.dirty.insert(instance.scope(&self.state.plan));
             if matches!(record, Record::StepFailed { fate: FailureFate::Fails, .. }) {
                 self.look_outwards(instance);
+            }
+            if halts_loops {
+                self.look_everywhere();
             }
             self.look_inside(instance, &record);
             self.look_along_edges(instance);
@@ -441,11 +472,24 @@ impl Decider<'_> {
         while let Some(owner) = scope.owner(&self.state.plan) {
             if self.state.loops.contains_key(&owner) {
                 self.agenda.dirty_loops.insert(owner.clone());
-                self.look_everywhere();
             }
             scope = owner.scope(&self.state.plan);
             self.agenda.dirty.insert(scope.clone());
         }
+    }
+
+    /// Whether a record is the first to halt a loop, so that every round of it has to be looked at. Of the failures that
+    /// follow in other rounds each is seen where it happens.
+    fn halts_loops(&self, record: &Record) -> bool {
+        let Record::StepFailed { instance, fate: FailureFate::Fails, .. } = record else { return false };
+        let mut scope = instance.scope(&self.state.plan);
+        while let Some(owner) = scope.owner(&self.state.plan) {
+            if self.state.loops.get(&owner).is_some_and(|rounds| !rounds.is_doomed) {
+                return true;
+            }
+            scope = owner.scope(&self.state.plan);
+        }
+        false
     }
 
     fn look_everywhere(&mut self) {
@@ -492,13 +536,4 @@ fn fault(class: Class, code: &str, message: impl Into<alloc::string::String>) ->
 /// Data without a person's reason in it.
 fn no_reason() -> Payload {
     Payload::Known(Value::Null)
-}
-
-/// The instances of a set that lie inside a block.
-fn inside<'a>(state: &State, instances: impl Iterator<Item = &'a Instance>, scope: &Scope) -> Vec<Instance> {
-    let lies_inside = |instance: &&Instance| {
-        state.plan.is_inside(state.plan.step(instance.step).block, scope.block)
-            && instance.rounds.starts_with(&scope.rounds)
-    };
-    instances.filter(lies_inside).cloned().collect()
 }

@@ -23,10 +23,14 @@ use root::Root;
 
 mod conditions;
 pub mod edges;
+mod expressions;
+mod frames;
 mod http;
 mod inspector;
 mod kinds;
 mod loops;
+mod meant;
+mod mends;
 mod nearest;
 mod notation;
 mod outline;
@@ -37,6 +41,9 @@ mod root;
 mod schemas;
 mod shell;
 mod steps;
+mod synonyms;
+pub mod vocabulary;
+mod ways;
 mod work;
 
 pub use inspector::{Complaint, Inspector, Unread};

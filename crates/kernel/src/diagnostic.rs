@@ -51,7 +51,7 @@ impl Severity {
 }
 
 /// Every code and what it means. The list is closed: codes are added, and none changes its meaning.
-pub const CODES: [(&str, &str); 28] = [
+pub const CODES: [(&str, &str); 29] = [
     (UNREADABLE, "the text is no JSON or YAML of ours"),
     (TOO_LARGE, "more steps, deeper blocks, deeper values or longer names than the limits allow"),
     (NOT_IN_BUILD, "a part of the language that this build does not run yet"),
@@ -79,6 +79,7 @@ pub const CODES: [(&str, &str); 28] = [
     (REFERENCE_IN_SCRIPT, "a reference at a place in a script where no quoted expansion can stand"),
     (MISPLACED_REFERENCE, "a reference where the value has to be written out"),
     (REFERENCE_TO_OUTPUT_VARIABLE, "warning: `@vars` does not hold output variables"),
+    (FOREIGN_REFERENCE, "warning: text that refers in another language and is text here"),
     (INEXACT_NUMBER, "warning: a whole number that the definition's hash sees rounded"),
 ];
 
@@ -136,6 +137,8 @@ pub const REFERENCE_IN_SCRIPT: &str = "reference_in_script";
 pub const MISPLACED_REFERENCE: &str = "misplaced_reference";
 /// See [`CODES`].
 pub const REFERENCE_TO_OUTPUT_VARIABLE: &str = "reference_to_output_variable";
+/// See [`CODES`].
+pub const FOREIGN_REFERENCE: &str = "foreign_reference";
 /// See [`CODES`].
 pub const INEXACT_NUMBER: &str = "inexact_number";
 

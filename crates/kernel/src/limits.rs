@@ -47,6 +47,12 @@ pub const TOOL_TIMEOUT_DEFAULT_MS: u64 = 30_000;
 /// engine: fifteen minutes is the longest it waits).
 pub const AGENT_TIMEOUT_DEFAULT_MS: u64 = 900_000;
 
+/// The least time that `agent_message` may ask for, in milliseconds (second specification).
+pub const AWAIT_MIN_MS: u64 = 1000;
+
+/// Bytes of a response that a request may ask for.
+pub const RESPONSE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
 /// The longest time anything may wait: ten years, in milliseconds. Beyond it lies a mistake of units.
 pub const WAIT_MAX_MS: u64 = 10 * 366 * 24 * 3600 * 1000;
 

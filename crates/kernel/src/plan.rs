@@ -219,18 +219,11 @@ impl Plan {
         self.block(self.step(step).block).owner
     }
 
-    /// Whether a block is another one or lies inside it.
-    pub fn is_inside(&self, block: u32, outer: u32) -> bool {
-        let mut block = block;
-        loop {
-            if block == outer {
-                return true;
-            }
-            match self.block(block).owner {
-                Some(owner) => block = self.step(owner).block,
-                None => return false,
-            }
-        }
+    /// The number after the last step inside a block: steps are numbered in the order in which they were written.
+    pub fn end_of_block(&self, block: u32) -> u32 {
+        let Some(last) = self.block(block).steps.last() else { return 0 };
+        let inner = self.step(*last).work.branches().into_iter().map(|(_, inner)| self.end_of_block(inner));
+        inner.max().unwrap_or(0).max(last + 1)
     }
 
     /// The loops around a step, the innermost first.

@@ -104,6 +104,15 @@ impl Reference {
         Some(Self { root, path, text: text.to_string() })
     }
 
+    /// The text of the reference up to the first parts of its path, without the `@`.
+    pub fn begin(&self, parts: usize) -> &str {
+        let mut at = name_length(&self.text).unwrap_or_default();
+        for _ in 0..parts {
+            at += part_length(&self.text[at..]).unwrap_or_default();
+        }
+        &self.text[..at]
+    }
+
     /// The value that the path leads to, or `None` if it leads nowhere. Paths read data only: no letters of a text, no
     /// length of a list, nothing below null.
     pub fn follow<'a>(&self, value: &'a Value) -> Option<&'a Value> {
@@ -209,6 +218,16 @@ mod tests {
             ("é", None),
         ] {
             assert_eq!(length(text), measured, "{text}");
+        }
+    }
+
+    #[test]
+    fn beginnings() {
+        let reference = Reference::read("input.a[0].b", &|_| Some(Root::Input)).unwrap();
+        for (parts, expected) in
+            [(0, "input"), (1, "input.a"), (2, "input.a[0]"), (3, "input.a[0].b"), (9, "input.a[0].b")]
+        {
+            assert_eq!(reference.begin(parts), expected);
         }
     }
 

@@ -219,7 +219,7 @@ pub struct ScopeState {
     pub pending: BTreeSet<u32>,
     /// How many of its steps have begun and not ended.
     pub open: u32,
-    /// How many of those wait, and have nothing out.
+    /// How many of those wait and hold no place: for people, time or signals, and not for their next attempt.
     pub waiting: u32,
     /// In a block that goes by edges: of each place, how many edges into it come from steps that have not ended.
     pub unsettled: Vec<u32>,

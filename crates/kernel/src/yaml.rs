@@ -23,12 +23,13 @@ use crate::{
 /// Reads one YAML document with the places of its parts.
 pub fn read(bytes: &[u8]) -> Result<Document, ReadError> {
     let text = core::str::from_utf8(bytes).map_err(|error| json::not_utf8(bytes, error.valid_up_to()))?;
-    let mut reader = Reader { parser: Parser::new_from_str(text), anchors: BTreeMap::new(), nodes: 0 };
+    let mut reader = Reader { text, parser: Parser::new_from_str(text), anchors: BTreeMap::new(), nodes: 0 };
     let node = reader.document()?;
     Ok(Document { value: node.value, spot: Some(node.spot) })
 }
 
 struct Reader<'a> {
+    text: &'a str,
     parser: Parser<'a, StrInput<'a>>,
     anchors: BTreeMap<usize, Node>,
     nodes: usize,
@@ -124,7 +125,13 @@ impl<'a> Reader<'a> {
             let (key, key_span) = match self.next()? {
                 (Event::MappingEnd, _) => break,
                 (Event::Scalar(key, ..), span) => (key.into_owned(), span),
-                (_, span) => return Err(error(span, "a key that is not text", "write `key: value`")),
+                (_, span) => {
+                    let mend = match rest_at(self.text, place(span.start)).starts_with('{') {
+                        true => "put the text in quotes; a reference is written as \"@name.path\", without braces",
+                        false => "write `key: value`",
+                    };
+                    return Err(error(span, "a key that is not text", mend));
+                }
             };
             if map.contains_key(&key) {
                 return Err(error(key_span, format!("the key \"{key}\" stands here twice"), "keep one of them"));
@@ -152,7 +159,7 @@ impl<'a> Reader<'a> {
     fn next(&mut self) -> Result<(Event<'a>, Span), ReadError> {
         match self.parser.next_event() {
             Some(Ok(event)) => Ok(event),
-            Some(Err(scan)) => Err(scan_error(&scan)),
+            Some(Err(scan)) => Err(scan_error(&scan, self.text)),
             None => Err(error(Span::default(), "the document ends too early", "complete it")),
         }
     }
@@ -251,16 +258,40 @@ fn error(span: Span, message: impl ToString, mend: impl Into<String>) -> ReadErr
 }
 
 /// The parser's own words, with a mend for what people really run into.
-fn scan_error(scan: &ScanError) -> ReadError {
-    let message = scan.info().to_string();
+fn scan_error(scan: &ScanError, text: &str) -> ReadError {
+    let (message, mut place) = (scan.info().to_string(), place(*scan.marker()));
+    let rest = rest_at(text, place);
     let mend = if message.contains("tab") {
+        place = tab_from(text, place).unwrap_or(place);
         "YAML indents with spaces: replace the tab"
     } else if message.contains("mapping values") {
         "put the text in quotes, or write it after `|` on lines of its own: a plain text cannot contain `: `"
+    } else if rest.starts_with("```") {
+        "take the fence of backquotes away: the file holds YAML and nothing around it"
+    } else if rest.starts_with('@') {
+        "put the reference in quotes: a plain text cannot begin with `@`"
+    } else if rest.starts_with(['`', '%', '*', '&']) {
+        "put the text in quotes: a plain text cannot begin with this sign"
     } else {
         "check the indentation and the quotes here and on the line before"
     };
-    ReadError { place: place(*scan.marker()), message, mend: mend.into() }
+    ReadError { place, message, mend: mend.into() }
+}
+
+/// The line from a place on.
+fn rest_at(text: &str, place: Place) -> &str {
+    let line = text.lines().nth(place.line.saturating_sub(1) as usize).unwrap_or_default();
+    let start = line.char_indices().nth(place.column.saturating_sub(1) as usize).map_or(line.len(), |(at, _)| at);
+    &line[start..]
+}
+
+/// The tab that indents the line of a place, or the next one: the parser stops at the text before or after it.
+fn tab_from(text: &str, from: Place) -> Option<Place> {
+    let lines = text.lines().enumerate().skip(from.line.saturating_sub(1) as usize).take(2);
+    lines.into_iter().find_map(|(line, letters)| {
+        let mut indent = letters.chars().take_while(|letter| letter.is_whitespace());
+        Some(json::place(line + 1, indent.position(|letter| letter == '\t')? + 1))
+    })
 }
 
 #[cfg(test)]
@@ -300,7 +331,11 @@ mod tests {
             ("a: .inf\n", "beyond the range"),
             ("a: 1e999\n", "beyond the range"),
             ("a: b: c\n", "in quotes"),
-            ("a:\n\t- b\n", "tab"),
+            ("a:\n\t- b\n", "line 2, column 1"),
+            ("a: x\n\tb: y\n", "line 2, column 1"),
+            ("a: @b.c\n", "put the reference in quotes"),
+            ("```yaml\na: 1\n```\n", "fence"),
+            ("a: `b`\n", "begin with this sign"),
             ("a: [1, 2\n", "line 2"),
             ("x: &a [*a]\n", "alias"),
         ] {

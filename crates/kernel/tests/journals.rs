@@ -7,10 +7,11 @@ use mainspring_kernel::{
     decide::decide_with,
     definition::{Syntax, compile, read},
     effect::Outcome,
+    evaluation::Evaluated,
     failure::{Class, Failure},
     frame::Frame,
     hash::{Hash, hex, unhex},
-    input::{Input, Policy, Start, Timer},
+    input::{Input, Lineage, Pinned, Policy, Start, Timer},
     instance::Instance,
     journal::Fold,
     json,
@@ -46,9 +47,72 @@ steps:
   - {id: last, type: tool, tool: LAST}
 "#;
 
-fn plan() -> Plan {
-    let document = read(DEFINITION.as_bytes(), Syntax::Yaml).expect("it reads");
-    compile(&document).expect("it compiles").plan
+/// What came later: a graph, items, a function, a child, a failure that is handled and one too many.
+const GRAPH: &str = r#"
+workflowId: graph
+planVersion: 2
+nodes:
+  - {id: each, type: tool, tool: EACH, arguments: {v: "@item", i: "@index"}, forEach: {ref: "@input.items", concurrency: 2}}
+  - {id: calc, type: code, code: "export default (input) => input", input: {all: "@each"}, outputSchema: {type: object}}
+  - {id: child, type: subworkflow, workflow: other, input: "@calc"}
+  - {id: risky, type: tool, tool: RISKY}
+  - {id: fix, type: tool, tool: FIX}
+  - {id: well, type: tool, tool: WELL}
+  - {id: again, type: loop, until: {ref: "@ask.done"}, maxRounds: 3, steps: [{id: ask, type: tool, tool: ASK}]}
+edges:
+  - {from: each, to: calc}
+  - {from: calc, to: child, condition: {ref: "@calc.n", gt: 1}}
+  - {from: child, to: risky}
+  - {from: risky, to: fix, when: on_failure}
+  - {from: risky, to: well}
+  - {from: fix, to: again, when: always}
+policy: {maxNodeFailures: 1}
+"#;
+
+/// A workflow whose journal is golden, what arrives and when, and what evaluations give.
+struct Golden {
+    plan: Plan,
+    inputs: Vec<(u64, Input)>,
+    results: Vec<Evaluated>,
+}
+
+fn plan_of(text: &str) -> Plan {
+    compile(&read(text.as_bytes(), Syntax::Yaml).expect("it reads")).expect("it compiles").plan
+}
+
+fn goldens() -> [Golden; 2] {
+    let plan = plan_of(DEFINITION);
+    let first = Golden { inputs: inputs(&plan), plan, results: Vec::new() };
+    let plan = plan_of(GRAPH);
+    let log = Value::from(vec![Value::map([("level", "log".into()), ("text", "two".into())])]);
+    let results = vec![
+        Evaluated { outcome: Ok(Value::map([("n", 2u64.into())])), log },
+        Evaluated::of(Ok(Value::map([("n", 2u64.into())]))),
+    ];
+    let second = Golden { inputs: inputs_of_graph(&plan), plan, results };
+    [first, second]
+}
+
+fn inputs_of_graph(plan: &Plan) -> Vec<(u64, Input)> {
+    let at = |name: &str| Instance::parse(name, plan).expect("an instance of the plan");
+    let done =
+        |name: &str, output: Value| Input::Receipt { instance: at(name), attempt: 1, outcome: Outcome::Done(output) };
+    let refused = Outcome::Failed(Failure::new(Class::Failed, "no", "it said no"));
+    let Input::Start(mut begins) = start(plan) else { unreachable!("it is one") };
+    begins.input = Value::map([("items", Value::from(vec![1u64.into(), 2u64.into(), 3u64.into()]))]);
+    let pinned = Pinned { name: "other".into(), workflow_hash: Hash::of(b"other"), plan_hash: Hash::of(b"plan") };
+    begins.lineage = Some(Lineage { parent: None, depth: 0, workflows: vec![pinned] });
+    vec![
+        (0, Input::Start(begins)),
+        (10, done("each[1]", 20u64.into())),
+        (20, done("each[0]", 10u64.into())),
+        (30, done("each[2]", 30u64.into())),
+        (40, done("child", Value::map([("ok", true.into())]))),
+        (50, Input::Receipt { instance: at("risky"), attempt: 1, outcome: refused }),
+        (60, done("fix", Value::Null)),
+        (70, done("again[0].ask", Value::map([("done", false.into())]))),
+        (80, done("again[1].ask", Value::map([("done", true.into())]))),
+    ]
 }
 
 fn start(plan: &Plan) -> Input {
@@ -101,13 +165,15 @@ fn inputs(plan: &Plan) -> Vec<(u64, Input)> {
 }
 
 /// The journal that this build writes.
-fn journal() -> (Plan, Vec<StoredFrame>) {
-    let plan = plan();
+fn journal(golden: Golden) -> (Plan, Vec<StoredFrame>) {
+    let Golden { plan, inputs, results } = golden;
+    let mut results = results.into_iter();
     let mut state = State::new(KEY, Arc::new(plan.clone()));
     let (mut frames, mut before) = (Vec::new(), Hash::default());
-    for (at, input) in inputs(&plan) {
+    for (at, input) in inputs {
         let now = 1_767_225_600_000 + at;
-        let turn = decide_with(&mut state, &input, now, |_| Vec::new()).expect("legal");
+        let turn = decide_with(&mut state, &input, now, |asked| results.by_ref().take(asked.len()).collect());
+        let turn = turn.expect("legal");
         assert!(!turn.records.is_empty(), "nothing came of {input:?}");
         let sequence = frames.len() as u64;
         let frame = Frame { sequence, before, now, input, results: turn.results, records: turn.records };
@@ -174,29 +240,36 @@ fn every_golden_journal_still_loads_and_decides_the_same() {
 /// What this build writes is in one of the files: a change of the bytes is seen here, and adds a file.
 #[test]
 fn todays_journal_is_among_the_golden_ones() {
-    let (plan, frames) = journal();
-    let today = to_text(&plan, &frames);
-    let known = fs::read_dir(folder())
-        .expect("the folder")
-        .any(|file| fs::read_to_string(file.expect("a file").path()).is_ok_and(|text| text == today));
-    if !known && std::env::var_os("MAINSPRING_UPDATE_GOLDEN").is_some() {
-        let name = format!("{}-{}.json", env!("CARGO_PKG_VERSION"), &Hash::of(today.as_bytes()).hex()[..8]);
-        fs::write(folder().join(name), &today).expect("it is written");
-        return;
+    for golden in goldens() {
+        let (plan, frames) = journal(golden);
+        let today = to_text(&plan, &frames);
+        let known = fs::read_dir(folder())
+            .expect("the folder")
+            .any(|file| fs::read_to_string(file.expect("a file").path()).is_ok_and(|text| text == today));
+        if !known && std::env::var_os("MAINSPRING_UPDATE_GOLDEN").is_some() {
+            let name = format!("{}-{}.json", env!("CARGO_PKG_VERSION"), &Hash::of(today.as_bytes()).hex()[..8]);
+            fs::write(folder().join(name), &today).expect("it is written");
+            continue;
+        }
+        assert!(
+            known,
+            "this build writes other bytes: keep the old files, and add one with MAINSPRING_UPDATE_GOLDEN=1"
+        );
     }
-    assert!(known, "this build writes other bytes: keep the old files, and add one with MAINSPRING_UPDATE_GOLDEN=1");
 }
 
 /// The golden journal is worth its name: every kind of record is in it but the few that its workflow cannot have.
 #[test]
 fn nearly_every_kind_of_record_is_in_it() {
-    let (plan, frames) = journal();
-    let mut fold = Fold::new(KEY, Arc::new(plan));
     let mut kinds = BTreeSet::new();
-    for stored in &frames {
-        for record in fold.push(stored).expect("it folds").records {
-            let name = format!("{record:?}");
-            kinds.insert(name.split([' ', '{']).next().unwrap_or_default().to_string());
+    for golden in goldens() {
+        let (plan, frames) = journal(golden);
+        let mut fold = Fold::new(KEY, Arc::new(plan));
+        for stored in &frames {
+            for record in fold.push(stored).expect("it folds").records {
+                let name = format!("{record:?}");
+                kinds.insert(name.split([' ', '{']).next().unwrap_or_default().to_string());
+            }
         }
     }
     let all = [
@@ -220,6 +293,11 @@ fn nearly_every_kind_of_record_is_in_it() {
         "DeadlineSet",
         "EndingBegun",
         "Ended",
+        "LineageSet",
+        "StepLogged",
+        "RoundStarted",
+        "RoundEnded",
+        "FailureBoundReached",
     ];
     let missing: Vec<_> = all.into_iter().filter(|kind| !kinds.contains(*kind)).collect();
     assert_eq!(missing, Vec::<&str>::new());

@@ -1,4 +1,5 @@
-//! Each dependency says in the root manifest why it is there, and only there says its version.
+//! Each dependency says in the root manifest why it is there, and only there says its version. A workspace of its own
+//! has a root of its own, which says both.
 
 use crate::finding::Finding;
 use crate::repository::{File, Repository};
@@ -6,37 +7,47 @@ use crate::repository::{File, Repository};
 const ROOT: &str = "Cargo.toml";
 const SECTION: &str = "workspace.dependencies";
 
+/// Where the root of a workspace of one crate says what it uses.
+const SECTION_OF_OWN: &str = "dependencies";
+
 pub(super) fn look(repository: &Repository) -> Vec<Finding> {
-    let mut findings = repository.file(ROOT).map(reasons).unwrap_or_default();
-    let is_member = |file: &&File| file.path.ends_with("/Cargo.toml") && !file.is_given();
-    findings.extend(repository.files.iter().filter(is_member).flat_map(versions));
+    let mut findings = repository.file(ROOT).map(|root| reasons(root, SECTION)).unwrap_or_default();
+    let is_below = |file: &&File| file.path.ends_with("/Cargo.toml") && !file.is_given();
+    findings.extend(repository.files.iter().filter(is_below).flat_map(|manifest| match is_root(manifest) {
+        true => reasons(manifest, SECTION_OF_OWN),
+        false => versions(manifest),
+    }));
     findings
 }
 
+fn is_root(manifest: &File) -> bool {
+    manifest.lines().any(|(_, line)| header(line) == Some("workspace"))
+}
+
 /// A group of dependencies begins below a comment and ends with an empty line or the next comment.
-fn reasons(manifest: &File) -> Vec<Finding> {
+fn reasons(manifest: &File, of_dependencies: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut section = "";
     let mut has_reason = false;
     for (number, line) in manifest.lines() {
         if let Some(header) = header(line) {
             section = header;
-            let is_unexplained = header.starts_with(&format!("{SECTION}.")) && !has_reason;
-            findings.extend(is_unexplained.then(|| unexplained(number)));
+            let is_unexplained = header.starts_with(&format!("{of_dependencies}.")) && !has_reason;
+            findings.extend(is_unexplained.then(|| unexplained(manifest, number)));
             has_reason = false;
         } else if line.starts_with('#') {
             has_reason = true;
         } else if line.is_empty() {
             has_reason = false;
-        } else if section == SECTION && begins_entry(line) && !has_reason {
-            findings.push(unexplained(number));
+        } else if section == of_dependencies && begins_entry(line) && !has_reason {
+            findings.push(unexplained(manifest, number));
         }
     }
     findings
 }
 
-fn unexplained(line: usize) -> Finding {
-    Finding::at(ROOT, line, "Say in a comment above it why this dependency is there.")
+fn unexplained(manifest: &File, line: usize) -> Finding {
+    Finding::at(&manifest.path, line, "Say in a comment above it why this dependency is there.")
 }
 
 /// Versions, paths and repositories are decided in the root manifest.
@@ -83,7 +94,7 @@ mod tests {
 
     #[track_caller]
     fn check(path: &str, text: &str, lines: &[usize]) {
-        let word = if path == "Cargo.toml" { "why" } else { "workspace = true" };
+        let word = if path == "crates/a/Cargo.toml" { "workspace = true" } else { "why" };
         let expected: Vec<(&str, usize, &str)> = lines.iter().map(|line| (path, *line, word)).collect();
         assert_found(look(&repository(&[(path, text)])), &expected);
     }
@@ -98,6 +109,13 @@ mod tests {
         check("Cargo.toml", &format!("{section}# Why.\na = \"1\"\n\nb = \"1\"\n"), &[5]);
         check("Cargo.toml", "# Why.\n[workspace.dependencies.a]\nversion = \"1\"\n[workspace.dependencies.b]\n", &[4]);
         check("Cargo.toml", "[workspace]\nresolver = \"3\"\n", &[]);
+    }
+
+    #[test]
+    fn a_workspace_of_its_own_decides_and_says_why() {
+        let own = "[package]\n[workspace]\n[dependencies]\n";
+        check("fuzz/Cargo.toml", &format!("{own}# Why.\na = \"1\"\nb = {{ path = \"../b\" }}\n"), &[]);
+        check("fuzz/Cargo.toml", &format!("{own}a = \"1\"\n"), &[4]);
     }
 
     #[test]

@@ -84,6 +84,9 @@ impl Decider<'_> {
         };
         self.started(instance, output.clone(), None)?;
         self.complete(instance, output.clone())?;
+        if self.is_end_settled() {
+            return Ok(());
+        }
         self.record(Record::EndingBegun { ending: Ending::Completed { output: output.into() } })
     }
 

@@ -53,7 +53,9 @@ impl Decider<'_> {
         let from = self.agenda.waiting.get(scope).map_or(0, |(_, last)| last + 1);
         let room = (self.max_parallel() as usize).saturating_sub(here.open as usize + waiting);
         // Returns stand first, before anything else of the block has begun; later there are none left to find.
-        let first = if here.open == 0 && waiting == 0 { here.pending.iter().find(is_return) } else { None };
+        let first_other = (0..steps.len() as u32).find(|place| !is_return(&place));
+        let has_begun = here.open > 0 || waiting > 0 || first_other.is_some_and(|place| !here.pending.contains(&place));
+        let first = if has_begun { None } else { here.pending.iter().find(is_return) };
         let next = first.or_else(|| if room == 0 { None } else { here.pending.range(from..).next() });
         let Some(place) = next.copied() else { return Ok(()) };
         self.begin(scope, place)?;

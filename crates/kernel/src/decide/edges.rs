@@ -1,5 +1,7 @@
 //! Blocks that go by edges.
 
+use core::{cmp::Reverse, ops::Bound};
+
 use super::{Decider, begin::unreadable_condition};
 use crate::{
     apply::Illegal,
@@ -42,10 +44,6 @@ impl Decider<'_> {
     /// Judges the steps whose edges have been settled since the last look. True if that has changed anything.
     fn judge_fresh(&mut self, scope: &Scope, graph: &Graph, is_halted: bool) -> Result<bool, Illegal> {
         let plan = self.state.plan.clone();
-        if is_halted {
-            let decidable = self.state.scopes[scope].decidable.iter().map(|(_, place)| (scope.clone(), *place));
-            self.agenda.fresh.extend(decidable);
-        }
         let of_scope = (scope.clone(), 0)..=(scope.clone(), u32::MAX);
         while let Some(fresh) = self.agenda.fresh.range(of_scope.clone()).next().cloned() {
             self.agenda.fresh.remove(&fresh);
@@ -61,7 +59,11 @@ impl Decider<'_> {
                 Verdict::Begins if matches!(plan.step(instance.step).work, Work::Return { .. }) => {
                     self.begin(scope, place)?;
                 }
-                Verdict::Begins => continue,
+                Verdict::Begins => {
+                    let rank = (Reverse(plan.step(instance.step).priority), place);
+                    self.agenda.cursors.entry(scope.clone()).and_modify(|cursor| *cursor = rank.min(*cursor));
+                    continue;
+                }
             }
             self.agenda.dirty.insert(scope.clone());
             return Ok(true);
@@ -76,13 +78,16 @@ impl Decider<'_> {
         loop {
             let here = &self.state.scopes[scope];
             // What waits holds no place: an approval may take days.
-            let out = (here.open - here.waiting) as usize + self.ready_in(scope);
-            if out >= self.max_parallel() as usize {
+            let at_door = self.ready_in(scope);
+            let has_room = (here.open - here.waiting) as usize + at_door < self.max_parallel() as usize;
+            if !has_room || here.decidable.len() == at_door {
                 return Ok(());
             }
-            let places = here.decidable.iter().map(|(_, place)| *place);
-            let mut places = places.filter(|place| !self.is_at_door(&scope.instance(steps[*place as usize])));
-            let Some(place) = places.next() else { return Ok(()) };
+            let from = self.agenda.cursors.get(scope).map_or(Bound::Unbounded, |cursor| Bound::Included(*cursor));
+            let mut places = here.decidable.range((from, Bound::Unbounded));
+            let next = places.find(|(_, place)| !self.is_at_door(&scope.instance(steps[*place as usize])));
+            let Some((rank, place)) = next.copied() else { return Ok(()) };
+            self.agenda.cursors.insert(scope.clone(), (rank, place));
             let records = self.agenda.turn.records.len();
             self.begin(scope, place)?;
             if self.agenda.turn.records.len() != records {
@@ -136,15 +141,25 @@ impl Decider<'_> {
         }
     }
 
-    /// Whether a failure edge takes up what fails now.
+    /// Whether a failure edge takes up what fails now. Its condition is asked again when its target is judged, and must
+    /// have the same answer: it sees the step as failed already.
     pub(super) fn is_handled(&self, instance: &Instance) -> bool {
         let (plan, scope) = (&self.state.plan, instance.scope(&self.state.plan));
         let block = plan.block(scope.block);
         let Order::Edges(graph) = &block.order else { return false };
         let Ok(place) = block.steps.binary_search(&instance.step) else { return false };
-        let view = View::of_scope(self.state, &scope);
+        let view = View::of_scope(self.state, &scope).once_failed(instance.step);
         let is_taken = |edge: &Edge| edge.condition.as_ref().is_none_or(|asked| asked.holds(&view) == Ok(true));
         graph.outgoing(place as u32).any(|(_, edge)| edge.kind == EdgeKind::OnFailure && is_taken(edge))
+    }
+
+    /// A step that has been turned away at the door is judged again.
+    pub(super) fn judge_again(&mut self, instance: &Instance) {
+        let scope = instance.scope(&self.state.plan);
+        let block = self.state.plan.block(scope.block);
+        if let (Order::Edges(_), Ok(place)) = (&block.order, block.steps.binary_search(&instance.step)) {
+            self.agenda.fresh.insert((scope, place as u32));
+        }
     }
 
     /// The steps whose last edge a record has settled are judged at the next look at their block.
@@ -154,7 +169,7 @@ impl Decider<'_> {
         let (Order::Edges(graph), Ok(place)) = (&block.order, block.steps.binary_search(&instance.step)) else {
             return;
         };
-        let Some(here) = self.state.scopes.get(&scope) else { return };
+        let Some(here) = self.state.scopes.get(&scope).filter(|_| self.status_of(instance).is_final()) else { return };
         let is_settled = |to: &u32| here.unsettled[*to as usize] == 0;
         let settled = graph.outgoing(place as u32).map(|(to, _)| to).filter(is_settled);
         self.agenda.fresh.extend(settled.map(|to| (scope.clone(), to)));

@@ -22,9 +22,8 @@ impl Decider<'_> {
     pub(super) fn dispatch(&mut self, instance: &Instance) -> Result<(), Illegal> {
         if self.is_forbidden(instance) {
             // Its block may have nothing else that is open, and has to be closed.
-            let scope = instance.scope(&self.state.plan);
-            self.look_at_all_decidable(&scope);
-            self.agenda.dirty.insert(scope);
+            self.judge_again(instance);
+            self.agenda.dirty.insert(instance.scope(&self.state.plan));
             return Ok(());
         }
         if self.is_out_of_steps()? || self.is_out_of_calls()? {
@@ -60,16 +59,19 @@ impl Decider<'_> {
         self.hand_out(instance, 1)
     }
 
-    /// Counts what goes out. One too many ends the execution: what is out is awaited, nothing new starts.
+    /// Counts what goes out, first attempts and further ones. One too many ends the execution: what is out is awaited,
+    /// nothing new starts.
     fn is_out_of_calls(&mut self) -> Result<bool, Illegal> {
-        let Some(max_calls) = self.state.plan.constraints.max_calls.filter(|max_calls| self.state.calls >= *max_calls)
-        else {
-            return Ok(false);
-        };
+        let Some(max_calls) = self.calls_used_up() else { return Ok(false) };
         let message = format!("more than {max_calls} calls were to be made; raise maxCalls if that is meant");
         let fault = fault(Class::Policy, &format!("max_calls_exceeded:{max_calls}"), message);
         self.record(Record::EndingBegun { ending: Ending::Failed { fault, instance: None, stops: false } })?;
         Ok(true)
+    }
+
+    /// The bound on calls, if it is reached.
+    fn calls_used_up(&self) -> Option<u32> {
+        self.state.plan.constraints.max_calls.filter(|max_calls| self.state.calls >= *max_calls)
     }
 
     /// The identity of the work: who asks, where, for what. Nothing of the attempt, so that the world can tell a repeat.
@@ -89,6 +91,9 @@ impl Decider<'_> {
         let (work, timeout) = (&plan.step(instance.step).work, plan.step(instance.step).timeout_ms);
         if let Work::Code { .. } = work {
             return self.repeat_code(instance, attempt);
+        }
+        if attempt > 1 && self.is_out_of_calls()? {
+            return Ok(());
         }
         let timeout_at = timeout.map(|timeout| self.agenda.now.saturating_add(timeout));
         self.record(Record::AttemptStarted { instance: instance.clone(), attempt, timeout_at })?;
@@ -154,7 +159,7 @@ impl Decider<'_> {
         let asked_ms = failure.details.get("retryAfterMs").and_then(Value::as_u64).unwrap_or(0).min(WAIT_MAX_MS);
         let delay_ms = retry.delay_ms(attempt + 1, self.entropy(instance, attempt)).max(asked_ms);
         let retry_at = self.agenda.now.saturating_add(delay_ms);
-        if !self.may_try_again(instance) || !retry.allows(&failure, attempt) || self.is_past_deadline(retry_at) {
+        if !self.may_call_again(instance) || !retry.allows(&failure, attempt) || self.is_past_deadline(retry_at) {
             return self.fail(instance, failure);
         }
         let (instance, fault) = (instance.clone(), failure.into());
@@ -167,7 +172,7 @@ impl Decider<'_> {
         let step = plan.step(instance.step);
         let failure = interruption(&step.id, attempt);
         match step.on_interrupted {
-            _ if !self.may_try_again(instance) => self.fail(instance, failure),
+            _ if !self.may_call_again(instance) => self.fail(instance, failure),
             OnInterrupted::Retry if attempt < step.retry.max_attempts => {
                 let fault = failure.into();
                 self.record(Record::AttemptFailed { instance: instance.clone(), attempt, fault, retry_at: None })?;
@@ -195,8 +200,14 @@ impl Decider<'_> {
         Ok(())
     }
 
-    fn may_try_again(&self, instance: &Instance) -> bool {
+    pub(super) fn may_try_again(&self, instance: &Instance) -> bool {
         self.state.ending.is_none() && !self.is_instance_halted(instance)
+    }
+
+    /// The same, and there is a call left for it. Of a try that could not go out anyway the step's own failure is told.
+    fn may_call_again(&self, instance: &Instance) -> bool {
+        let is_call = self.state.plan.step(instance.step).work.goes_out();
+        self.may_try_again(instance) && !(is_call && self.calls_used_up().is_some())
     }
 
     fn is_past_deadline(&self, at: u64) -> bool {

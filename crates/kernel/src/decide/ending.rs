@@ -1,11 +1,12 @@
 //! How an execution ends: nothing new starts, what runs is stopped or awaited, then it is over.
 
-use alloc::{format, string::ToString};
+use alloc::{format, string::ToString, vec::Vec};
 
 use crate::{
     apply::Illegal,
     failure::Class,
     instance::Instance,
+    limits::TURN_RECORDS_MAX,
     record::{Ending, Record, StopReason},
     state::Status,
     value::Value,
@@ -46,11 +47,8 @@ impl Decider<'_> {
             self.call_off(&instance, &reason)?;
             return Ok(true);
         }
-        if self.state.ending.as_ref().is_some_and(Ending::stops)
-            && let Some((instance, attempt)) = self.next_to_stop()
-        {
-            self.stop(&instance, attempt, StopReason::Ending)?;
-            return Ok(true);
+        if core::mem::take(&mut self.agenda.has_to_stop) && self.state.ending.as_ref().is_some_and(Ending::stops) {
+            return self.stop_all().map(|()| true);
         }
         if !self.state.open_attempts.is_empty() {
             return Ok(false);
@@ -63,20 +61,33 @@ impl Decider<'_> {
     /// Around a `return` that ended the execution well, nothing was called off: what contains it has done its part.
     fn has_done_its_part(&self, owner: &Instance) -> bool {
         let is_well = matches!(self.state.ending, Some(Ending::Completed { .. }));
-        let blocks = self.state.plan.step(owner.step).work.branches();
-        let lies_inside = |instance: &Instance| {
-            let block = self.state.plan.step(instance.step).block;
-            instance.rounds.starts_with(&owner.rounds) && blocks.iter().any(|(_, inner)| *inner == block)
-        };
-        let mut steps = self.state.steps.iter().filter(|(instance, _)| lies_inside(instance));
-        is_well && !steps.any(|(_, step)| step.status == Status::Cancelled)
+        is_well && !self.steps_of(owner).any(|status| status == Status::Cancelled)
     }
 
-    fn next_to_stop(&self) -> Option<(Instance, u32)> {
-        self.state.open_attempts.iter().find_map(|instance| {
+    /// Where the steps are that stand in the blocks of a step, in all rounds of it.
+    fn steps_of(&self, owner: &Instance) -> impl Iterator<Item = Status> {
+        let plan = &self.state.plan;
+        let blocks = plan.step(owner.step).work.branches();
+        let steps = blocks.into_iter().flat_map(|(_, block)| &plan.block(block).steps);
+        steps.flat_map(|step| {
+            let first = Instance { step: *step, rounds: owner.rounds.clone() };
+            let of_step = self.state.steps.range(first..);
+            let is_inside = |instance: &Instance| instance.step == *step && instance.rounds.starts_with(&owner.rounds);
+            of_step.take_while(move |(instance, _)| is_inside(instance)).map(|(_, step)| step.status)
+        })
+    }
+
+    /// Asks what is out to stop, as far as there is room in the turn.
+    fn stop_all(&mut self) -> Result<(), Illegal> {
+        let room = TURN_RECORDS_MAX.saturating_sub(self.agenda.turn.records.len());
+        let to_stop = self.state.open_attempts.iter().filter_map(|instance| {
             let step = self.state.steps.get(instance)?;
             (step.stopping != Some(StopReason::Ending)).then(|| (instance.clone(), step.attempt))
-        })
+        });
+        for (instance, attempt) in to_stop.take(room).collect::<Vec<_>>() {
+            self.stop(&instance, attempt, StopReason::Ending)?;
+        }
+        Ok(())
     }
 
     /// The innermost first: blocks are numbered from the outside in.

@@ -106,6 +106,7 @@ impl Decider<'_> {
         let step = self.state.steps.get(instance);
         let attempt = step.map_or(0, |step| step.attempt);
         match purpose {
+            Purpose::Interrupted if !self.may_try_again(instance) => Ok(()),
             Purpose::Interrupted => self.hand_out(instance, attempt + 1),
             Purpose::Approval => {
                 let gate = step.and_then(|step| step.gate.as_ref());

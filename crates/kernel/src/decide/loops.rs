@@ -94,7 +94,10 @@ impl Decider<'_> {
         max_rounds: u32,
         goes_on: bool,
     ) -> Result<(), Illegal> {
-        let view = View::of_last_round(self.state, instance, begun.checked_sub(1));
+        let last = begun.checked_sub(1);
+        // A condition to go on asks whether the next round begins, one to end whether the last one was enough.
+        let index = if goes_on { begun } else { last.unwrap_or_default() };
+        let view = View::of_last_round(self.state, instance, last, index);
         match condition.holds(&view) {
             Err(unreadable) => {
                 let key = if goes_on { "while" } else { "until" };

@@ -1,6 +1,7 @@
 //! Waits for named messages, and what becomes of waits when their block fails.
 
 use alloc::{format, string::ToString, vec::Vec};
+use core::ops::Bound;
 
 use crate::{
     apply::Illegal,
@@ -9,11 +10,11 @@ use crate::{
     limits::SIGNALS_KEPT_MAX,
     plan::Work,
     record::Record,
-    state::Status,
+    state::{State, Status},
     value::Value,
 };
 
-use super::{Decider, inside};
+use super::Decider;
 
 impl Decider<'_> {
     /// Takes the first signal of the name that is kept, or waits for one.
@@ -68,7 +69,7 @@ impl Decider<'_> {
     /// In a block that has failed nothing is waited for: what was to be tried again has failed, the rest is called off.
     /// True if there was anything.
     pub(super) fn call_off_waits(&mut self, scope: &Scope) -> Result<bool, Illegal> {
-        let waits = inside(self.state, self.state.waits.iter(), scope);
+        let waits = waits_inside(self.state, scope);
         let waits: Vec<_> = waits.into_iter().filter(|instance| self.is_instance_halted(instance)).collect();
         for instance in &waits {
             match self.state.steps.get(instance).and_then(|step| step.failure.clone()) {
@@ -78,4 +79,27 @@ impl Decider<'_> {
         }
         Ok(!waits.is_empty())
     }
+}
+
+/// What waits inside a block, however deep. Steps inside a block have successive numbers, so that of everything that
+/// waits only what may lie inside is looked at: a loop has many rounds, and each of them is a block.
+fn waits_inside(state: &State, scope: &Scope) -> Vec<Instance> {
+    let mut found = Vec::new();
+    let Some(first) = state.plan.block(scope.block).steps.first() else { return found };
+    let end = state.plan.end_of_block(scope.block);
+    let mut from = scope.instance(*first);
+    while let Some(instance) = state.waits.range(&from..).next().filter(|instance| instance.step < end) {
+        if instance.rounds.starts_with(&scope.rounds) {
+            let after = state.waits.range((Bound::Excluded(instance), Bound::Unbounded));
+            let of_step = after.take_while(|next| next.step == instance.step && next.rounds.starts_with(&scope.rounds));
+            found.push(instance.clone());
+            found.extend(of_step.cloned());
+            from = scope.instance(instance.step + 1);
+        } else if instance.rounds < scope.rounds {
+            from = scope.instance(instance.step);
+        } else {
+            from = scope.instance(instance.step + 1);
+        }
+    }
+    found
 }

@@ -1,10 +1,18 @@
 //! Conditions as they are written: exactly one form each, nothing unknown beside it.
 
-use alloc::{boxed::Box, format, string::String, vec::Vec};
+use alloc::{
+    boxed::Box,
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
 
 use super::{
+    expressions::as_condition,
+    nearest::meant,
     references::Reader,
-    report::{Fields, joined},
+    report::{Fields, joined, named},
+    vocabulary,
 };
 use crate::{
     condition::{Condition, Operator, Test},
@@ -14,9 +22,6 @@ use crate::{
     template::Template,
     value::Value,
 };
-
-/// The keys that say which form a condition has.
-const FORMS: [&str; 5] = ["ref", "variable", "all", "any", "not"];
 
 /// What every mend for a broken condition begins with.
 const WRITE: &str = "write true or false, {ref: \"@step.path\", eq: …}, {variable: name, equals: …}, {all: […]}, {any: […]} or {not: …}";
@@ -29,19 +34,24 @@ impl Reader<'_, '_> {
             Value::Map(map) => self.form(&Fields { map, path: path.clone() }),
             other => {
                 let message = format!("a condition is data, not {}", other.kind());
-                self.report.error(diagnostic::BAD_CONDITION, path, message, WRITE);
+                let mend = match other {
+                    Value::Text(text) => as_condition(text).map(|condition| format!("write {condition}")),
+                    Value::List(_) => Some("put the parts into {all: […]} or {any: […]}".to_string()),
+                    _ => None,
+                };
+                self.report.error(diagnostic::BAD_CONDITION, path, message, mend.unwrap_or_else(|| WRITE.to_string()));
                 None
             }
         }
     }
 
     fn form(&mut self, fields: &Fields<'_>) -> Option<Condition> {
-        let forms: Vec<&str> = FORMS.into_iter().filter(|form| fields.has(form)).collect();
+        let forms: Vec<&str> = vocabulary::CONDITION_FORMS.into_iter().filter(|form| fields.has(form)).collect();
         match forms.as_slice() {
             ["ref"] => self.about(fields),
             ["variable"] => self.variable(fields),
             [form @ ("all" | "any")] => {
-                self.report.known_keys(fields, &[*form]);
+                self.report.known_keys(fields, &vocabulary::condition(form));
                 let parts = self.report.list(fields, form)?;
                 let path = fields.path.key(form);
                 // Every part is read before one that failed ends it, so that every mistake is told.
@@ -51,13 +61,12 @@ impl Reader<'_, '_> {
                 Some(if *form == "all" { Condition::All(parts) } else { Condition::Any(parts) })
             }
             ["not"] => {
-                self.report.known_keys(fields, &["not"]);
+                self.report.known_keys(fields, &vocabulary::condition("not"));
                 let part = self.condition(fields.get("not")?, &fields.path.key("not"))?;
                 Some(Condition::Not(Box::new(part)))
             }
             [] => {
-                let message = "a condition must ask something: this object has none of the keys that do";
-                self.report.error(diagnostic::BAD_CONDITION, &fields.path, message, WRITE);
+                self.formless(fields);
                 None
             }
             several => {
@@ -73,10 +82,26 @@ impl Reader<'_, '_> {
         }
     }
 
+    /// An object that asks nothing: one of its keys may be the misspelt one.
+    fn formless(&mut self, fields: &Fields<'_>) {
+        let forms = vocabulary::CONDITION_FORMS;
+        let misspelt = fields.map.keys().find_map(|key| Some((key, meant(key, forms)?)));
+        if let Some((key, form)) = misspelt {
+            let message = format!("unknown key {}", quoted(key));
+            let path = fields.path.key(key);
+            return self.report.error_at_key(
+                diagnostic::UNKNOWN_KEY,
+                &path,
+                message,
+                format!("write {}", quoted(form)),
+            );
+        }
+        let message = "a condition must ask something: this object has none of the keys that do";
+        self.report.error(diagnostic::BAD_CONDITION, &fields.path, message, WRITE);
+    }
+
     fn about(&mut self, fields: &Fields<'_>) -> Option<Condition> {
-        let operators: Vec<&str> = Operator::ALL.into_iter().map(Operator::name).collect();
-        let known: Vec<&str> = ["ref", "exists"].into_iter().chain(operators).collect();
-        self.report.known_keys(fields, &known);
+        self.report.known_keys(fields, &vocabulary::condition("ref"));
         let reference =
             self.report.filled_text(fields, "ref").and_then(|text| self.ref_of(text, &fields.path.key("ref")));
         let test = self.test(fields);
@@ -89,7 +114,11 @@ impl Reader<'_, '_> {
             return self.whole_reference(text, path);
         }
         let is_bare = reference::length(text).is_some_and(|(_, all)| all == text.len());
-        let mend = if is_bare { format!("write \"@{text}\"") } else { "write \"@step.path\"".into() };
+        let inner = text.find('@').map(|at| &text[at + 1..]).and_then(|rest| Some(&rest[..reference::length(rest)?.1]));
+        let mend = match inner.or(is_bare.then_some(text)) {
+            Some(reference) => format!("write {}", quoted(&format!("@{reference}"))),
+            None => "write \"@step.path\"".to_string(),
+        };
         let message = format!("`ref` must be one whole reference, not {}", quoted(text));
         self.report.error(diagnostic::BAD_CONDITION, path, message, mend);
         None
@@ -136,8 +165,11 @@ impl Reader<'_, '_> {
     }
 
     fn variable(&mut self, fields: &Fields<'_>) -> Option<Condition> {
-        self.report.known_keys(fields, &["variable", "equals"]);
+        self.report.known_keys(fields, &vocabulary::condition("variable"));
         let name = self.report.filled_text(fields, "variable").map(String::from);
+        if let Some(name) = &name {
+            self.check_asked_variable(name, &fields.path.key("variable"));
+        }
         let equals = match fields.get("equals") {
             None => None,
             Some(value) => Some(self.literal(
@@ -147,6 +179,23 @@ impl Reader<'_, '_> {
             )?),
         };
         Some(Condition::Variable(name?, equals))
+    }
+
+    /// Where variables are declared, one that is not can never be there, unless a step writes it.
+    fn check_asked_variable(&mut self, name: &str, path: &Path) {
+        let Some(declared) = self.outline.declared.variables else { return };
+        let bare = name.strip_prefix("@vars.").unwrap_or(name);
+        if declared.contains_key(name) || self.outline.outputs.contains_key(name) {
+            return;
+        }
+        let outputs = self.outline.outputs.keys().copied();
+        let known = declared.keys().map(String::as_str).chain(outputs);
+        let mend = match self.report.nearest_name(bare, known) {
+            Some(meant) => format!("write {}", quoted(meant)),
+            None => format!("declare it: variables: {{{bare}: {{type: string}}}}"),
+        };
+        let message = format!("{} is none of the variables that are declared, and no output variable", named(name));
+        self.report.error(diagnostic::UNKNOWN_REFERENCE, path, message, mend);
     }
 
     /// Reads data that may not refer.

@@ -1,25 +1,21 @@
 //! The edges of a definition: written ones, `needs`, and what steps refer to.
 
-use alloc::{
-    collections::BTreeSet,
-    format,
-    string::{String, ToString},
-    vec,
-    vec::Vec,
-};
+use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
 use super::{
-    nearest::nearest,
+    nearest::known_here,
     notation::OrderWord,
     outline::{Outline, Role},
     references::Reader,
     report::{Fields, Report, named},
+    vocabulary,
+    ways::Ways,
 };
 use crate::{
     diagnostic,
     document::Path,
     plan::{Block, Edge, EdgeKind, Graph, Plan, Step},
-    reference::{Reference, Root},
+    reference::{Reference, Root, is_name},
     value::Value,
 };
 
@@ -30,6 +26,8 @@ pub(super) struct Edges<'a> {
     pub by_reference: bool,
     /// Of each place the edges into it.
     pub incoming: Vec<Vec<Written<'a>>>,
+    /// Where they lead.
+    pub ways: Ways,
 }
 
 /// An edge as it is written.
@@ -39,9 +37,6 @@ pub(super) struct Written<'a> {
     pub kind: EdgeKind,
     pub condition: Option<(&'a Value, Path)>,
 }
-
-/// Steps looked at in search of a way from one to another, in one definition.
-const VISITS_MAX: usize = 20_000_000;
 
 impl<'a> Edges<'a> {
     /// Reads `edges` and every `needs` of a definition that goes by edges.
@@ -56,7 +51,8 @@ impl<'a> Edges<'a> {
             refuse_edges(root, report);
             return None;
         }
-        let mut edges = Self { by_reference: order == OrderWord::Dataflow, incoming: Vec::new() };
+        let by_reference = order == OrderWord::Dataflow;
+        let mut edges = Self { by_reference, incoming: Vec::new(), ways: Ways::default() };
         edges.incoming.resize_with(places, Vec::new);
         for (at, edge) in report.list(root, "edges").unwrap_or_default().iter().enumerate() {
             edges.edge(edge, &root.path.key("edges").index(at), outline, report);
@@ -67,16 +63,18 @@ impl<'a> Edges<'a> {
                 edges.incoming[place].push(Written { from, kind: EdgeKind::Ended, condition: None });
             }
         }
+        let sources = edges.incoming.iter().map(|written| written.iter().map(|edge| edge.from).collect());
+        edges.ways = Ways::along(sources.collect());
         Some(edges)
     }
 
     fn edge(&mut self, edge: &'a Value, path: &Path, outline: &Outline<'a>, report: &mut Report<'a>) {
         let Some(map) = edge.as_map() else {
-            report.wrong_kind(path, "edges", "a list of {from, to, when, condition}", edge);
-            return;
+            let message = format!("an edge must be an object, not {}", edge.kind());
+            return report.error(diagnostic::WRONG_KIND, path, message, "write {from: one, to: other}");
         };
         let fields = Fields { map, path: path.clone() };
-        report.known_keys(&fields, &["from", "to", "when", "condition"]);
+        report.known_keys(&fields, &vocabulary::EDGE);
         let mut end = |key| {
             if !fields.has(key) {
                 report.missing(&fields, key, "an edge leads from one step to another");
@@ -87,28 +85,19 @@ impl<'a> Edges<'a> {
         let (from, to) = (end("from"), end("to"));
         let kinds: Vec<_> =
             EdgeKind::ALL.into_iter().filter(|kind| *kind != EdgeKind::Ended).map(|kind| (kind.name(), kind)).collect();
-        let kind = report.word(&fields, "when", &kinds).unwrap_or(EdgeKind::OnSuccess);
+        let kind = match fields.get("when") {
+            Some(Value::Map(_)) => {
+                let message = "`when` of an edge is a word: on which outcome of its source it is taken";
+                report.error(diagnostic::WRONG_KIND, &fields.path.key("when"), message, "put it into `condition`");
+                None
+            }
+            _ => report.word(&fields, "when", &kinds),
+        };
+        let kind = kind.unwrap_or(EdgeKind::OnSuccess);
         let condition = fields.get("condition").map(|condition| (condition, fields.path.key("condition")));
         if let (Some(from), Some(to)) = (from, to) {
             self.incoming[to as usize].push(Written { from, kind, condition });
         }
-    }
-
-    /// Whether an edge, or several of them, lead from one place to another.
-    pub(super) fn leads(&self, from: u32, to: u32, visits: &mut usize) -> bool {
-        let (mut seen, mut next) = (BTreeSet::new(), vec![to]);
-        while let Some(place) = next.pop() {
-            for edge in &self.incoming[place as usize] {
-                *visits += 1;
-                if edge.from == from {
-                    return true;
-                }
-                if *visits < VISITS_MAX && seen.insert(edge.from) {
-                    next.push(edge.from);
-                }
-            }
-        }
-        false
     }
 }
 
@@ -129,7 +118,7 @@ pub(super) fn needs<'a>(fields: &Fields<'a>, outline: &Outline<'a>, report: &mut
         let path = path.index(at);
         match item.as_text() {
             Some(id) => places.extend(place_of(id, &path, outline, report).map(|place| (place, path))),
-            None => report.wrong_kind(&path, "needs", "a list of step names", item),
+            None => report.wrong_item(&path, "needs", "the name of a step", item),
         }
     }
     places
@@ -146,8 +135,9 @@ fn place_of(id: &str, path: &Path, outline: &Outline<'_>, report: &mut Report<'_
         report.error(diagnostic::MISPLACED_REFERENCE, path, message, "name the step that contains it");
         return None;
     }
-    let meant = nearest(id, outer.iter().map(|step| outline.entries[*step as usize].id.as_str()));
-    let mend = meant.map_or_else(|| "write the name of a step".to_string(), |meant| format!("write {}", named(meant)));
+    let ids = outer.iter().map(|step| outline.entries[*step as usize].id.as_str()).filter(|id| is_name(id));
+    let meant = report.nearest_name(id.strip_prefix('@').unwrap_or(id), ids.clone());
+    let mend = meant.map_or_else(|| known_here(ids), |meant| format!("write {}", named(meant)));
     report.error(diagnostic::UNKNOWN_REFERENCE, path, format!("there is no step {}", named(id)), mend);
     None
 }
@@ -160,13 +150,12 @@ pub(super) fn graph<'a>(
     report: &mut Report<'a>,
 ) -> Option<Graph> {
     let outer = &outline.blocks[0].steps;
-    let mut searches = 0;
     let mut incoming: Vec<Vec<Edge>> = Vec::new();
     for (place, written) in edges.incoming.iter().enumerate() {
-        let (number, mut visits) = (outer[place], 0);
-        let mut reader = Reader::new(outline, Some(edges), number, report, &mut searches, &mut visits);
-        reader.at_edge = true;
+        let mut reader = Reader::new(outline, Some(edges), outer[place], report);
         let read = written.iter().map(|edge| {
+            // Whether a failure edge takes a failure up is settled when its source fails, and not when its target begins.
+            reader.at_edge = Some(if edge.kind == EdgeKind::OnFailure { edge.from } else { place as u32 });
             let condition = edge.condition.as_ref().and_then(|(value, path)| reader.condition(value, path));
             Edge { from: edge.from, kind: edge.kind, condition }
         });
@@ -188,12 +177,17 @@ pub(super) fn graph<'a>(
 fn add_references(outline: &Outline<'_>, steps: &[Step], incoming: &mut [Vec<Edge>]) {
     let outer = &outline.blocks[0].steps;
     let place = |step: u32| outline.way_up(step).last().and_then(|(_, top)| outer.binary_search(&top).ok());
+    let is_needed = |edge: &&Edge| edge.kind == EdgeKind::Ended;
+    let mut known: BTreeSet<(usize, u32)> = BTreeSet::new();
+    for (to, edges) in incoming.iter().enumerate() {
+        known.extend(edges.iter().filter(is_needed).map(|edge| (to, edge.from)));
+    }
     for (number, step) in steps.iter().enumerate() {
         let Some(to) = place(number as u32) else { continue };
         for reference in references_of(step) {
             let Root::Step(target) = reference.root else { continue };
             let Some(from) = place(target).filter(|from| *from != to) else { continue };
-            if !incoming[to].iter().any(|edge| edge.from == from as u32 && edge.kind == EdgeKind::Ended) {
+            if known.insert((to, from as u32)) {
                 incoming[to].push(Edge { from: from as u32, kind: EdgeKind::Ended, condition: None });
             }
         }
@@ -216,8 +210,8 @@ pub fn references_of(step: &Step) -> Vec<&Reference> {
 fn refuse_circle(graph: &Graph, circle: &[u32], outline: &Outline<'_>, report: &mut Report<'_>) {
     let on_it: BTreeSet<u32> = circle.iter().copied().collect();
     // Every place that is left has an edge from another one that is left: going back, some place comes twice.
-    let (mut way, mut place) = (Vec::new(), circle[0]);
-    while !way.contains(&place) {
+    let (mut way, mut seen, mut place) = (Vec::new(), BTreeSet::new(), circle[0]);
+    while seen.insert(place) {
         way.push(place);
         let back = graph.incoming(place).iter().map(|edge| edge.from).find(|from| on_it.contains(from));
         place = back.unwrap_or(place);
@@ -242,7 +236,10 @@ pub(super) fn check_needs<'a>(outline: &Outline<'a>, has_edges: bool, report: &m
         let outer = &outline.blocks[0].steps;
         let own = outline.way_up(number as u32).last().and_then(|(_, top)| outer.binary_search(&top).ok());
         for (place, path) in needs(&entry.fields, outline, report) {
-            if own.is_none_or(|own| place as usize >= own) {
+            if own == Some(place as usize) {
+                let message = format!("{} cannot need itself, or what it stands in", named(&entry.id));
+                report.error(diagnostic::REFERENCE_TO_ITSELF, &path, message, "take it out");
+            } else if own.is_none_or(|own| place as usize > own) {
                 let message = format!(
                     "{} has not ended when {} begins",
                     named(&outline.entries[outer[place as usize] as usize].id),

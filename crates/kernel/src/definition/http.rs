@@ -9,15 +9,14 @@ use super::{
 };
 use crate::{
     diagnostic::{self, quoted},
+    limits::RESPONSE_BYTES_MAX,
     plan::Work,
     template::Template,
     value::Value,
 };
 
-const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-
-/// Bytes of a response that may be asked for.
-const RESPONSE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// The methods of requests.
+pub const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 impl Reader<'_, '_> {
     pub(super) fn http(&mut self, fields: &Fields<'_>) -> Option<Work> {
@@ -60,9 +59,10 @@ impl Reader<'_, '_> {
         if !fields.has("method") {
             return Some("GET".into());
         }
-        let method = self.report.filled_text(fields, "method")?.to_ascii_uppercase();
+        let written = self.report.filled_text(fields, "method")?;
+        let method = written.to_ascii_uppercase();
         if !METHODS.contains(&method.as_str()) {
-            self.report.unknown_word(&fields.path.key("method"), "method", &method, METHODS.into_iter());
+            self.report.unknown_word(&fields.path.key("method"), "method", written, METHODS.into_iter());
             return None;
         }
         Some(method)
@@ -76,7 +76,11 @@ impl Reader<'_, '_> {
         let refers_at_once = text.starts_with('@') && !text.starts_with("@@");
         if !refers_at_once && !text.starts_with("http://") && !text.starts_with("https://") {
             let message = format!("`url` must begin with http:// or https://, not {}", quoted(text));
-            self.report.error(diagnostic::WRONG_VALUE, &fields.path.key("url"), message, "write the whole address");
+            let mend = match text.split_once("://") {
+                Some((scheme, _)) => format!("requests do not go by {}", quoted(scheme)),
+                None => format!("write {}", quoted(&format!("https://{text}"))),
+            };
+            self.report.error(diagnostic::WRONG_VALUE, &fields.path.key("url"), message, mend);
         }
         self.field(fields, "url")
     }

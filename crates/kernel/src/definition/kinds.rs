@@ -120,11 +120,6 @@ impl Kind {
         KINDS.iter().find(|kind| kind.name == name)
     }
 
-    /// Every key that a step of this type takes.
-    pub(super) fn all_keys(&self) -> impl Iterator<Item = &'static str> + Clone {
-        COMMON_KEYS.into_iter().chain(self.modifiers.iter().copied()).chain(self.keys.iter().copied())
-    }
-
     /// Whether a step of this type takes a modifier.
     pub(super) fn takes(&self, modifier: &str) -> bool {
         self.modifiers.contains(&modifier)

@@ -5,6 +5,7 @@ use alloc::format;
 use super::{
     references::Reader,
     report::{Fields, named},
+    vocabulary,
 };
 use crate::{
     condition::Condition,
@@ -29,12 +30,11 @@ impl Reader<'_, '_> {
         }
         let block = self.entry().branches.first().map(|(_, block)| *block);
         let forms = ["forEach", "while", "until"];
-        let given = forms.into_iter().filter(|form| fields.has(form));
-        let mut given = given.clone().chain(core::iter::repeat_n("", 2));
-        let (form, second) = (given.next().unwrap_or_default(), given.next().unwrap_or_default());
-        if !second.is_empty() {
-            let message = format!("a loop goes on by `{form}` or by `{second}`, and not by both");
-            self.report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &fields.path.key(second), message, "keep one of them");
+        let mut given = forms.into_iter().filter(|form| fields.has(form));
+        let form = given.next().unwrap_or_default();
+        for other in given {
+            let message = format!("a loop goes on by `{form}` or by `{other}`, and not by both");
+            self.report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &fields.path.key(other), message, "keep one of them");
         }
         if form.is_empty() {
             let mend = "say how often it runs: forEach: {ref: \"@step.list\"}, while: … or until: …";
@@ -58,7 +58,7 @@ impl Reader<'_, '_> {
     /// `{ref, concurrency}`
     fn for_each(&mut self, fields: &Fields<'_>) -> Option<(Reference, u32)> {
         let fields = self.report.object(fields, "forEach")?;
-        self.report.known_keys(&fields, &["ref", "concurrency"]);
+        self.report.known_keys(&fields, &vocabulary::FOR_EACH);
         if !fields.has("ref") {
             self.report.missing(&fields, "ref", "say which list it goes through, as \"@step.list\"");
         }

@@ -2,12 +2,14 @@
 
 use alloc::{format, string::String, vec::Vec};
 
+use super::synonyms::synonym;
 use crate::diagnostic::quoted;
 
 /// Names longer than this are compared with nothing: the comparison takes time by the square of the length.
 const COMPARED_BYTES_MAX: usize = 64;
 
-/// The nearest of some names, if it is near enough to be meant: a third of its letters may differ.
+/// The nearest of some names, if it is near enough to be meant: a third of its letters may differ. Names of one or two
+/// letters are near to too many.
 pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > COMPARED_BYTES_MAX {
         return None;
@@ -20,16 +22,31 @@ pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, known)| known)
 }
 
-/// The mend for an unknown name: the nearest known one, or else all of them.
-pub(super) fn write_instead<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
-    match nearest(name, known.clone()) {
+/// The word of the language that is meant: one for the same thing, or else the nearest.
+pub(super) fn meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    synonym(word, known.clone()).or_else(|| nearest(word, known))
+}
+
+/// The mend for an unknown word: the known one that is meant, or else all of them.
+pub(super) fn write_instead<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    match meant(word, known.clone()) {
         Some(known) => format!("write {}", quoted(known)),
-        None => format!("known here: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
+        None => known_here(known),
     }
 }
 
+/// Names that a message lists; a plan may have thousands.
+const LISTED_MAX: usize = 30;
+
+/// Some of the known names, for where none is near.
+pub(super) fn known_here<'a>(known: impl IntoIterator<Item = &'a str>) -> String {
+    let mut known = known.into_iter();
+    let listed: Vec<&str> = known.by_ref().take(LISTED_MAX).collect();
+    format!("known here: {}{}", listed.join(", "), if known.next().is_some() { ", …" } else { "" })
+}
+
 fn allowed(name: &str, known: &str) -> usize {
-    (name.len().max(known.len()) / 3).max(1)
+    name.len().max(known.len()) / 3
 }
 
 /// How many letters to put in, take out, change or swap with their neighbour (optimal string alignment), in any case.

@@ -42,7 +42,8 @@ impl Notation {
 
     /// The notation of a definition, by its shape.
     pub fn of(definition: &Value) -> Self {
-        if definition.get("nodes").is_some() {
+        let has = |key| definition.get(key).is_some();
+        if has("nodes") || has("edges") && !has("steps") {
             return Self::Graph;
         }
         let steps = definition.get("steps").and_then(Value::as_list).unwrap_or_default();

@@ -11,10 +11,11 @@ use alloc::{
 
 use super::{
     kinds::{BRANCHES_OF_UNKNOWN, KINDS, Kind},
-    nearest::write_instead,
+    nearest::{nearest, write_instead},
     notation::{ACTIONS, Notation},
     report::{Fields, Report, named},
     schemas::Declared,
+    vocabulary,
 };
 use crate::{
     diagnostic::{self, quoted},
@@ -281,47 +282,92 @@ impl<'a> Outline<'a> {
 fn kind_of(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) -> Option<&'static Kind> {
     if notation == Notation::Dataflow && fields.has("action") {
         let action = report.object(fields, "action")?;
-        report.known_keys(&action, &["toolName", "transformCode", "code", "return"]);
-        let given: Vec<&str> = ACTIONS.iter().map(|(key, _)| *key).filter(|key| action.has(key)).collect();
-        if given.len() != 1 {
-            let message = match given.as_slice() {
-                [] => "an `action` must say what the step does".to_string(),
-                several => format!("an `action` does one thing, and this one has {}", several.join(" and ")),
-            };
-            let mend = "write {toolName: …}, {code: …} or {return: true}";
-            report.error(diagnostic::EXCLUSIVE_KEYS, &action.path, message, mend);
-        }
-        return notation.kind_name(fields).and_then(|(_, name)| Kind::of(name));
+        return kind_of_action(notation, fields, &action, report);
     }
-    let names = KINDS.iter().map(|kind| kind.name);
     if !fields.has("type") {
-        let known = names.collect::<Vec<_>>().join(", ");
-        let key = if notation == Notation::Dataflow { "action" } else { "type" };
-        let mend = match key {
-            "action" => "write {toolName: …}, {code: …} or {return: true}, or a `type` as in a sequence".to_string(),
-            _ => format!("say what the step does: {known}"),
-        };
-        report.missing(fields, key, mend);
+        missing_kind(notation, fields, report);
         return None;
     }
     let name = report.filled_text(fields, "type")?;
     let kind = Kind::of(name);
     if kind.is_none() {
         let message = format!("unknown step type {}", quoted(name));
-        report.error(diagnostic::UNKNOWN_TYPE, &fields.path.key("type"), message, write_instead(name, names));
+        let mend = write_instead(name, vocabulary::step_types());
+        report.error(diagnostic::UNKNOWN_TYPE, &fields.path.key("type"), message, mend);
     }
     kind
+}
+
+fn kind_of_action(
+    notation: Notation,
+    fields: &Fields<'_>,
+    action: &Fields<'_>,
+    report: &mut Report<'_>,
+) -> Option<&'static Kind> {
+    for key in action.map.keys().filter(|key| !vocabulary::ACTION.contains(&key.as_str())) {
+        if ["input", "when", "forEach", "bail", "config"].contains(&key.as_str()) {
+            let message = format!("`{key}` stands inside `action`");
+            let mend = "put it beside `action`";
+            report.error_at_key(diagnostic::MISPLACED_KEY, &action.path.key(key), message, mend);
+        } else {
+            report.unknown_key(&action.path, key, vocabulary::ACTION.into_iter());
+        }
+    }
+    let given: Vec<&str> = ACTIONS.iter().map(|(key, _)| *key).filter(|key| action.has(key)).collect();
+    let mend = "write {toolName: …}, {code: …} or {return: true}";
+    match given.as_slice() {
+        [] => report.missing(action, "toolName", mend),
+        [_] => {}
+        several => {
+            let message = format!("an `action` does one thing, and this one has {}", several.join(" and "));
+            report.error(diagnostic::EXCLUSIVE_KEYS, &action.path, message, mend);
+        }
+    }
+    notation.kind_name(fields).and_then(|(_, name)| Kind::of(name))
+}
+
+/// A step that does not say what it does. Its other keys may say it, and one of them may be the misspelt one.
+fn missing_kind(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) {
+    let key = if notation == Notation::Dataflow { "action" } else { "type" };
+    let keys = || fields.map.keys().map(String::as_str);
+    let misspelt = keys().find(|other| nearest(other, [key, "type"]).is_some() || *other == "kind");
+    if let Some(other) = misspelt {
+        let message = format!("unknown key {}, and `{key}` is missing", quoted(other));
+        let mend = format!(
+            "write {}",
+            quoted(if other == "kind" { "type" } else { nearest(other, [key, "type"]).unwrap_or(key) })
+        );
+        report.error_at_key(diagnostic::UNKNOWN_KEY, &fields.path.key(other), message, mend);
+        return;
+    }
+    if notation == Notation::Dataflow {
+        let mend = "write {toolName: …}, {code: …} or {return: true}, or a `type` as in a sequence";
+        return report.missing(fields, key, mend);
+    }
+    if fields.has("action") {
+        let message = "an `action` belongs to a dataflow, whose steps stand in `steps`";
+        report.error_at_key(diagnostic::MISPLACED_KEY, &fields.path.key("action"), message, "write `type`");
+        return;
+    }
+    let kinds = || KINDS.iter().filter(|kind| kind.runs);
+    let mut likely = kinds().filter(|kind| keys().any(|key| kind.keys.contains(&key)));
+    let mend = match (likely.next(), likely.next()) {
+        (Some(kind), None) => format!("write `type: {}`", kind.name),
+        _ => format!("say what the step does: {}", vocabulary::step_types().collect::<Vec<_>>().join(", ")),
+    };
+    report.missing(fields, key, mend);
 }
 
 /// The given id, also where it is a bad one: others may refer to it, and one mistake is told once.
 fn id_of<'a>(notation: Notation, depth: usize, fields: &Fields<'a>, report: &mut Report<'_>) -> Option<&'a str> {
     let key = notation.id_key();
     if !fields.has(key) && depth == 0 && notation != Notation::Sequence {
-        report.missing(
-            fields,
-            key,
-            format!("give each step {key} of its own", key = if key == "id" { "an id" } else { "a name" }),
-        );
+        let label = fields.get("name").and_then(Value::as_text).filter(|label| is_name(label));
+        let mend = match label {
+            Some(label) => format!("write `id: {label}`: the `name` of a node is for readers"),
+            None => format!("give each step {} of its own", if key == "id" { "an id" } else { "a name" }),
+        };
+        report.missing(fields, key, mend);
     }
     let id = report.filled_text(fields, key)?;
     check_name(id, key, &fields.path, report);
@@ -332,11 +378,18 @@ fn id_of<'a>(notation: Notation, depth: usize, fields: &Fields<'a>, report: &mut
     Some(id)
 }
 
+/// The name with every sign that a name cannot have replaced.
+fn fitting(name: &str) -> String {
+    name.trim().chars().map(|sign| if sign.is_ascii_alphanumeric() || sign == '-' { sign } else { '_' }).collect()
+}
+
 /// Refuses what cannot be written after an `@`.
 pub(super) fn check_name(name: &str, key: &str, path: &Path, report: &mut Report<'_>) {
     if !is_name(name) {
         let message = format!("{} is no name", quoted(name));
-        let mend = format!("`{key}` is a letter or `_`, then letters, digits, `_` and `-`");
+        let rule = format!("`{key}` is a letter or `_`, then letters, digits, `_` and `-`");
+        let fitting = fitting(name);
+        let mend = if is_name(&fitting) { format!("write {}: {rule}", quoted(&fitting)) } else { rule };
         report.error(diagnostic::BAD_NAME, &path.key(key), message, mend);
     }
     if name.chars().nth(NAME_CHARS_MAX).is_some() {

@@ -4,21 +4,18 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::{
     edges::Edges,
-    nearest::nearest,
     outline::{Entry, Outline, Role},
     report::{Report, joined, named},
+    ways::VISITS_MAX,
 };
 use crate::{
     diagnostic,
     document::Path,
     plan::Order,
-    reference::{self, Part, RESERVED_NAMES, Reference, Root},
+    reference::{self, Part, Reference, Root},
     template::{BadReference, Piece, Template, Why},
     value::{Map, Value},
 };
-
-/// Unknown references for which a plan's own names are searched for what was meant; each search reads all of them.
-const SEARCHES_MAX: usize = 50;
 
 /// A step of the outline that is being read.
 #[derive(Debug)]
@@ -27,16 +24,12 @@ pub(super) struct Reader<'r, 'a> {
     pub edges: Option<&'r Edges<'a>>,
     pub number: u32,
     pub report: &'r mut Report<'a>,
-    /// Searches made so far for what was meant.
-    pub searches: &'r mut usize,
-    /// Steps looked at so far in search of a way to what is referred to.
-    pub visits: &'r mut usize,
     /// Whether what is read is asked when the step has ended, and may read its output.
     pub at_end: bool,
     /// Whether what is read is asked between rounds, and may read the last one.
     pub between_rounds: bool,
-    /// Whether what is read stands at an edge into the step.
-    pub at_edge: bool,
+    /// Where what is read stands at an edge into the step: the place by whose end it is asked.
+    pub at_edge: Option<u32>,
     /// Whether what is read is asked when everything has ended, and stands in no step.
     pub at_end_of_all: bool,
 }
@@ -51,6 +44,7 @@ enum Reach {
     AtTheSameTime,
     InLoop,
     Unordered,
+    Untold,
 }
 
 impl<'r, 'a> Reader<'r, 'a> {
@@ -59,11 +53,9 @@ impl<'r, 'a> Reader<'r, 'a> {
         edges: Option<&'r Edges<'a>>,
         number: u32,
         report: &'r mut Report<'a>,
-        searches: &'r mut usize,
-        visits: &'r mut usize,
     ) -> Self {
-        let (at_end, between_rounds, at_edge, at_end_of_all) = (false, false, false, false);
-        Self { outline, edges, number, report, searches, visits, at_end, between_rounds, at_edge, at_end_of_all }
+        let (at_end, between_rounds, at_edge, at_end_of_all) = (false, false, None, false);
+        Self { outline, edges, number, report, at_end, between_rounds, at_edge, at_end_of_all }
     }
 
     pub(super) fn entry(&self) -> &Entry<'a> {
@@ -91,6 +83,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             self.refuse(bad, path);
         }
         self.check_template(&template, path);
+        self.check_frames(value, path);
         settled(template)
     }
 
@@ -106,21 +99,9 @@ impl<'r, 'a> Reader<'r, 'a> {
     pub(super) fn refuse(&mut self, bad: &BadReference, base: &Path) {
         let (message, mut mend) = bad.why.explain(&bad.reference);
         if bad.why == Why::UnknownName {
-            let (name_length, _) = reference::length(&bad.reference).unwrap_or_default();
-            let (name, rest) = bad.reference.split_at(name_length);
-            if let Some(meant) = self.nearest_name(name) {
-                mend = format!("write `@{meant}{rest}`, or `@@{}` if it is meant as text", bad.reference);
-            }
+            mend = self.meant_by(&bad.reference);
         }
         self.report.error(diagnostic::UNKNOWN_REFERENCE, &joined(base, &bad.path), message, mend);
-    }
-
-    fn nearest_name(&mut self, name: &str) -> Option<String> {
-        *self.searches += 1;
-        let reserved = RESERVED_NAMES.into_iter().filter(|name| self.root_of(name).is_some());
-        let steps = self.outline.names.keys().filter(|id| reference::is_name(id)).map(String::as_str);
-        let steps = if *self.searches > SEARCHES_MAX { None } else { Some(steps) };
-        nearest(name, reserved.chain(steps.into_iter().flatten())).map(String::from)
     }
 
     /// Checks every reference of a template, each at its own place.
@@ -157,12 +138,16 @@ impl<'r, 'a> Reader<'r, 'a> {
 
     fn check_reach(&mut self, reference: &Reference, target: u32, path: &Path) {
         let (this, that) = (named(&self.entry().id), named(&self.outline.entries[target as usize].id));
-        let says = format!("`{reference}` in {this}");
+        let says = match (self.at_end_of_all, self.at_edge) {
+            (true, _) => format!("`{reference}` in `output`"),
+            (_, Some(_)) => format!("`{reference}` at an edge into {this}"),
+            _ => format!("`{reference}` in {this}"),
+        };
         let (code, message, mend) = match self.reach(target) {
             Reach::Ended => return self.check_output_path(reference, target, path),
             Reach::Itself => {
                 let message = format!("{says}: a step cannot refer to itself");
-                (diagnostic::REFERENCE_TO_ITSELF, message, "refer to an earlier step")
+                (diagnostic::REFERENCE_TO_ITSELF, message, "refer to another step")
             }
             Reach::Around => {
                 let message = format!("{says}: {that} contains {this} and ends after it");
@@ -174,7 +159,11 @@ impl<'r, 'a> Reader<'r, 'a> {
             }
             Reach::Later => {
                 let message = format!("{says}: {that} comes later and has not run by then");
-                (diagnostic::REFERENCE_TO_LATER, message, "move one of them, so that what is referred to comes first")
+                let mend = match self.edges {
+                    Some(_) => "turn the edges between them around, or take the reference out",
+                    None => "move one of them, so that what is referred to comes first",
+                };
+                (diagnostic::REFERENCE_TO_LATER, message, mend)
             }
             Reach::AtTheSameTime => {
                 let message = format!("{says}: {that} runs at the same time, in another branch");
@@ -184,9 +173,14 @@ impl<'r, 'a> Reader<'r, 'a> {
                 let message = format!("{says}: {that} runs again and again, and it is not said which round is meant");
                 (diagnostic::REFERENCE_INTO_LOOP, message, "refer to the loop: its output is that of its rounds")
             }
+            Reach::Untold => {
+                let message = format!("{says}: the edges are too many to make sure that {that} has ended by then");
+                return self.report.error(diagnostic::TOO_LARGE, path, message, self.edge_between(target));
+            }
             Reach::Unordered => {
                 let message = format!("{says}: no edge says that {that} has ended by then");
-                (diagnostic::REFERENCE_INTO_PARALLEL, message, "add an edge between them, or name it in `needs`")
+                let mend = self.edge_between(target);
+                return self.report.error(diagnostic::REFERENCE_INTO_PARALLEL, path, message, mend);
             }
         };
         self.report.error(code, path, message, mend);
@@ -246,9 +240,34 @@ impl<'r, 'a> Reader<'r, 'a> {
         let (Ok(to), Ok(from)) = (outer.binary_search(&ours), outer.binary_search(&theirs)) else {
             return Reach::Later;
         };
-        // A condition at an edge is asked when its own edges are settled, whatever the step itself refers to.
-        let is_certain = edges.by_reference && !self.at_edge || edges.leads(from as u32, to as u32, self.visits);
-        if is_certain { Reach::Ended } else { Reach::Unordered }
+        let (from, to) = (from as u32, to as u32);
+        let visits = &mut self.report.visits;
+        let is_certain = match self.at_edge {
+            None => edges.by_reference || edges.ways.lead(from, to, visits),
+            // A condition at an edge is asked when edges are settled, whatever the step itself refers to.
+            Some(asked) => from == asked && from != to || edges.ways.lead(from, asked, visits),
+        };
+        if is_certain {
+            return Reach::Ended;
+        }
+        // The other way around an edge more would make a circle, and is no mend.
+        if edges.ways.lead(to, from, visits) {
+            Reach::Later
+        } else if *visits >= VISITS_MAX {
+            Reach::Untold
+        } else {
+            Reach::Unordered
+        }
+    }
+
+    /// The edge that would make what is referred to certain: between the outermost steps around both.
+    fn edge_between(&self, target: u32) -> String {
+        let outermost = |step: u32| {
+            let top = self.outline.way_up(step).last().map_or(step, |(_, top)| top);
+            &self.outline.entries[top as usize].id
+        };
+        let (from, to) = (outermost(target), outermost(self.number));
+        format!("add the edge {{from: {from}, to: {to}}}, or write `needs: [{from}]` in {}", named(to))
     }
 
     /// Output variables are the execution's output and no variables; a name that is only one of them reads as missing.

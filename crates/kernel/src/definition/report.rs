@@ -1,12 +1,18 @@
 //! What was found so far, and the questions about fields that every part of the compiler asks in the same words.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 use core::ops::RangeInclusive;
 
-use super::{inspector::Inspector, nearest::write_instead};
+use super::{
+    inspector::Inspector,
+    mends,
+    nearest::{meant, nearest, write_instead},
+};
 use crate::{
     diagnostic::{self, Diagnostic, Severity, quoted},
     document::{Document, Path},
+    json,
+    limits::WAIT_MAX_MS,
     value::{Map, Value},
 };
 
@@ -15,7 +21,19 @@ pub(super) struct Report<'a> {
     document: &'a Document,
     inspector: &'a dyn Inspector,
     found: Vec<Diagnostic>,
+    /// The ways to keys that were missed.
+    missed: BTreeSet<Path>,
+    /// The ways to keys that are meant by unknown ones.
+    meant: BTreeSet<Path>,
+    /// Searches made so far among an author's own names for what was meant.
+    searches: usize,
+    /// Steps looked at so far in search of a way from one to another.
+    pub visits: usize,
 }
+
+/// Mistakes for which an author's own names are searched for what was meant; each search reads all of them, and a
+/// definition may have as many mistakes as names.
+const SEARCHES_MAX: usize = 50;
 
 impl core::fmt::Debug for Report<'_> {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -42,7 +60,26 @@ impl<'a> Fields<'a> {
 
 impl<'a> Report<'a> {
     pub(super) fn new(document: &'a Document, inspector: &'a dyn Inspector) -> Self {
-        Self { document, inspector, found: Vec::new() }
+        Self {
+            document,
+            inspector,
+            found: Vec::new(),
+            missed: BTreeSet::new(),
+            meant: BTreeSet::new(),
+            searches: 0,
+            visits: 0,
+        }
+    }
+
+    /// Whether an author's names may be searched once more for what was meant.
+    pub(super) fn may_search(&mut self) -> bool {
+        self.searches += 1;
+        self.searches <= SEARCHES_MAX
+    }
+
+    /// The one of an author's names that is nearest to another, as long as searches are left.
+    pub(super) fn nearest_name<'k>(&mut self, name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+        if self.may_search() { nearest(name, known) } else { None }
     }
 
     /// Asks whether the source of a function can be read.
@@ -64,8 +101,14 @@ impl<'a> Report<'a> {
         self.found.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
-    /// Everything found, in the order of the document; what has no place, in the order of the paths.
+    /// Everything found, in the order of the document; what has no place, in the order of the paths. A key that is
+    /// missing because another one was written for it is one mistake, and is told where it was made.
     pub(super) fn into_sorted(mut self) -> Vec<Diagnostic> {
+        let told: BTreeSet<_> = self.missed.intersection(&self.meant).collect();
+        self.found.retain(|found| {
+            let missed = missed_key(found).map(|key| found.path.key(key));
+            missed.is_none_or(|missed| !told.contains(&missed))
+        });
         self.found.sort_by(|a, b| (a.place, &a.path).cmp(&(b.place, &b.path)));
         self.found
     }
@@ -123,17 +166,20 @@ impl<'a> Report<'a> {
 
     /// A key that has to be there.
     pub(super) fn missing(&mut self, fields: &Fields<'_>, key: &str, mend: impl Into<String>) {
-        self.error(diagnostic::MISSING_KEY, &fields.path, format!("`{key}` is missing"), mend);
+        self.missed.insert(fields.path.key(key));
+        self.error(diagnostic::MISSING_KEY, &fields.path, format!("`{key}`{IS_MISSING}"), mend);
     }
 
     /// A value of the wrong kind.
     pub(super) fn wrong_kind(&mut self, path: &Path, key: &str, wanted: &str, value: &Value) {
-        let mend = match value {
-            Value::Number(_) | Value::Bool(_) if wanted == "text" => "put it in quotes",
-            Value::Null => "give it a value, or leave the key out",
-            _ => "",
-        };
+        let mend = mends::of_kind(key, wanted, value);
         self.error(diagnostic::WRONG_KIND, path, format!("`{key}` must be {wanted}, not {}", value.kind()), mend);
+    }
+
+    /// An item of the wrong kind in a list.
+    pub(super) fn wrong_item(&mut self, path: &Path, key: &str, wanted: &str, item: &Value) {
+        let message = format!("an item of `{key}` must be {wanted}, not {}", item.kind());
+        self.error(diagnostic::WRONG_KIND, path, message, mends::of_kind(key, "text", item));
     }
 
     /// A field that is text, if it is there.
@@ -149,7 +195,7 @@ impl<'a> Report<'a> {
     pub(super) fn filled_text<'v>(&mut self, fields: &Fields<'v>, key: &str) -> Option<&'v str> {
         let text = self.text(fields, key)?;
         if text.trim().is_empty() {
-            self.error(diagnostic::EMPTY, &fields.path.key(key), format!("`{key}` is blank"), "");
+            self.error(diagnostic::EMPTY, &fields.path.key(key), format!("`{key}` is blank"), "give it a value");
             return None;
         }
         Some(text)
@@ -173,7 +219,9 @@ impl<'a> Report<'a> {
         }
         let number = value.as_u64().filter(|number| bounds.contains(number));
         if number.is_none() {
-            let message = format!("`{key}` must be a whole number from {} to {}", bounds.start(), bounds.end());
+            let in_words = if *bounds.end() == WAIT_MAX_MS { " (ten years in milliseconds)" } else { "" };
+            let (least, most, given) = (bounds.start(), bounds.end(), json::compact(value));
+            let message = format!("`{key}` must be a whole number from {least} to {most}{in_words}, not {given}");
             self.error(diagnostic::WRONG_VALUE, &fields.path.key(key), message, "");
         }
         number
@@ -249,7 +297,10 @@ impl<'a> Report<'a> {
     ) {
         let words = known.clone().collect::<Vec<_>>().join(", ");
         let message = format!("`{key}` must be one of {words}, not {}", quoted(text));
-        let mend = super::nearest::nearest(text, known).map(|word| format!("write {}", quoted(word)));
+        let mend = match meant(text, known) {
+            None if text.starts_with('@') => Some("write the word: it is settled before anything runs".into()),
+            meant => meant.map(|word| format!("write {}", quoted(word))),
+        };
         self.error(diagnostic::WRONG_VALUE, path, message, mend.unwrap_or_default());
     }
 
@@ -263,7 +314,19 @@ impl<'a> Report<'a> {
     /// A key that means nothing.
     pub(super) fn unknown_key<'k>(&mut self, path: &Path, key: &str, known: impl Iterator<Item = &'k str> + Clone) {
         let message = format!("unknown key {}", quoted(key));
-        self.error_at_key(diagnostic::UNKNOWN_KEY, &path.key(key), message, write_instead(key, known));
+        let holder = HELD.iter().find(|(held, holder)| *held == key && known.clone().any(|known| known == *holder));
+        let mend = match holder {
+            Some((_, holder)) => format!("put it into `{holder}`"),
+            None => write_instead(key, known.clone().filter(|known| !OTHER_NAMES.contains(known))),
+        };
+        let meant = meant(key, known).filter(|_| holder.is_none());
+        self.meant.extend(meant.map(|meant| path.key(meant)));
+        self.error_at_key(diagnostic::UNKNOWN_KEY, &path.key(key), message, mend);
+    }
+
+    /// A key that stands in for another one, which is therefore not missing.
+    pub(super) fn stands_for(&mut self, path: &Path, key: &str) {
+        self.meant.insert(path.key(key));
     }
 
     /// Warns of whole numbers that the hash sees rounded.
@@ -281,6 +344,45 @@ impl<'a> Report<'a> {
             _ => {}
         }
     }
+}
+
+/// Keys that stand inside another key, which authors forget.
+const HELD: [(&str, &str); 24] = [
+    ("concurrency", "forEach"),
+    ("maxAttempts", "retry"),
+    ("initialDelayMs", "retry"),
+    ("maxDelayMs", "retry"),
+    ("backoff", "retry"),
+    ("jitter", "retry"),
+    ("retryOn", "retry"),
+    ("neverOn", "retry"),
+    ("retryableErrors", "retry"),
+    ("backoffMs", "config"),
+    ("toolName", "action"),
+    ("transformCode", "action"),
+    ("return", "action"),
+    ("tool", "action"),
+    ("code", "action"),
+    ("maxSteps", "constraints"),
+    ("maxParallel", "constraints"),
+    ("maxCalls", "constraints"),
+    ("timeoutMs", "constraints"),
+    ("allowSelfModification", "constraints"),
+    ("failOpen", "policy"),
+    ("maxNodeFailures", "policy"),
+    ("maxRetriesExhausted", "policy"),
+    ("ref", "forEach"),
+];
+
+/// Keys that mean the same as others: known, but not what anybody is told to write.
+const OTHER_NAMES: [&str; 5] = ["retryPolicy", "continueOnError", "config", "workflowId", "planVersion"];
+
+const IS_MISSING: &str = " is missing";
+
+/// The key of which a diagnostic says that it is missing.
+fn missed_key(found: &Diagnostic) -> Option<&str> {
+    let message = found.message.strip_prefix('`').filter(|_| found.code == diagnostic::MISSING_KEY)?;
+    message.strip_suffix(IS_MISSING)?.strip_suffix('`')
 }
 
 /// Whether the search for inexact numbers, which makes a path for every part, would find any.

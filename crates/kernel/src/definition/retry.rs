@@ -1,11 +1,12 @@
 //! Retry policies as they are written. The defaults are those of each notation's own specification.
 
-use alloc::{format, vec::Vec};
+use alloc::{format, string::ToString, vec::Vec};
 
 use super::{
-    nearest::nearest,
+    nearest::meant,
     notation::Notation,
     report::{Fields, Report},
+    vocabulary,
 };
 use crate::{
     diagnostic::{self, quoted},
@@ -15,9 +16,6 @@ use crate::{
     plan::{Backoff, Delay, Matcher, Retry, is_code},
     value::Value,
 };
-
-const KEYS: [&str; 8] =
-    ["maxAttempts", "initialDelayMs", "maxDelayMs", "backoff", "jitter", "retryOn", "neverOn", "retryableErrors"];
 
 /// Attempts in all of a step of a sequence, unless a policy says otherwise.
 const ATTEMPTS_OF_SEQUENCE: u32 = 3;
@@ -51,7 +49,7 @@ pub(super) fn read(notation: Notation, step: &Fields<'_>, report: &mut Report<'_
         return config;
     }
     let Some(fields) = key.and_then(|key| report.object(step, key)) else { return default };
-    report.known_keys(&fields, &KEYS);
+    report.known_keys(&fields, &vocabulary::RETRY);
     let max_attempts = report.whole_32(&fields, "maxAttempts", 1..=ATTEMPTS_MAX).unwrap_or(default.max_attempts);
     let delay = delay(notation, &fields, report).unwrap_or_else(|| default_delay(notation, max_attempts));
     let jitter_permille = jitter(&fields, report).unwrap_or_default();
@@ -126,7 +124,7 @@ fn listed_errors(fields: &Fields<'_>, report: &mut Report<'_>) -> (Option<Vec<Ma
         return (matchers(fields, "retryableErrors", report), None);
     }
     let Some(lists) = report.object(fields, "retryableErrors") else { return (None, None) };
-    report.known_keys(&lists, &["allow", "deny"]);
+    report.known_keys(&lists, &vocabulary::RETRYABLE_ERRORS);
     (matchers(&lists, "allow", report), matchers(&lists, "deny", report))
 }
 
@@ -158,8 +156,11 @@ fn unknown(word: &str, path: &Path, key: &str, report: &mut Report<'_>) {
         classes.clone().collect::<Vec<_>>().join(", "),
         quoted(word)
     );
-    let code = format!("write \"code:{word}\" if that is the code of an error");
-    let mend = nearest(word, classes).map_or(code, |class| format!("write {}", quoted(class)));
+    let mend = match (meant(word, classes), word.starts_with("code:")) {
+        (_, true) => "write the code after the colon, as \"code:bash_exit_code:3\"".to_string(),
+        (Some(class), _) => format!("write {}", quoted(class)),
+        (None, _) => format!("write {} if that is the code of an error", quoted(&format!("code:{word}"))),
+    };
     report.error(diagnostic::WRONG_VALUE, path, message, mend);
 }
 
@@ -170,7 +171,7 @@ fn matchers(fields: &Fields<'_>, key: &str, report: &mut Report<'_>) -> Option<V
     let mut found: Vec<Matcher> = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let Some(word) = item.as_text() else {
-            report.wrong_kind(&path.index(at), key, "a list of error classes and codes", item);
+            report.wrong_item(&path.index(at), key, "an error class or code", item);
             continue;
         };
         // The fourth specification writes codes as they are.

@@ -9,35 +9,20 @@ use alloc::{
 use super::{
     edges::Edges,
     notation::{Notation, OrderWord},
-    outline::{Outline, check_name},
+    outline::Outline,
     references::Reader,
     report::{Fields, Report, named},
     schemas::{Declared, schema},
+    vocabulary,
 };
 use crate::{
-    diagnostic, json,
+    diagnostic::{self, quoted},
+    json,
     limits::{EXECUTION_STEPS_MAX, PARALLEL_MAX, WAIT_MAX_MS},
     plan::{Constraints, FailurePolicy, Output, VARIABLE_TYPES, Variable, VariableType},
+    reference::is_name,
     value::{Map, Value},
 };
-
-/// The keys at the root; which list holds the steps, and two words of the graph notation, depend on the notation.
-const KEYS: [&str; 12] = [
-    "name",
-    "description",
-    "version",
-    "constraints",
-    "policy",
-    "inputSchema",
-    "variables",
-    "defaultContext",
-    "order",
-    "edges",
-    "output",
-    "nodes",
-];
-
-const CONSTRAINT_KEYS: [&str; 5] = ["allowSelfModification", "maxSteps", "maxParallel", "maxCalls", "timeoutMs"];
 
 /// The most failures that a bound may name.
 const FAILURES_MAX: u32 = EXECUTION_STEPS_MAX;
@@ -88,18 +73,14 @@ impl Root {
 }
 
 fn known_keys(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) {
-    let own: &[&str] = match notation {
-        Notation::Sequence | Notation::Dataflow => &["steps"],
-        Notation::Graph => &["nodes", "workflowId", "planVersion"],
-    };
-    let known = KEYS.into_iter().filter(|key| *key != "nodes").chain(own.iter().copied());
-    for key in fields.map.keys().filter(|key| !known.clone().any(|known| known == key.as_str())) {
+    let known = vocabulary::root(notation);
+    for key in fields.map.keys().filter(|key| !known.contains(&key.as_str())) {
         if notation == Notation::Graph && key == "steps" {
             let message = "`nodes` and `steps` stand in one definition";
             let mend = "keep `nodes`, and put all steps there";
             report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &fields.path.key(key), message, mend);
         } else {
-            report.unknown_key(&fields.path, key, known.clone());
+            report.unknown_key(&fields.path, key, known.iter().copied());
         }
     }
 }
@@ -118,7 +99,7 @@ fn version(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) -> 
 
 fn constraints(fields: &Fields<'_>, report: &mut Report<'_>) -> Constraints {
     let Some(fields) = report.object(fields, "constraints") else { return Constraints::default() };
-    report.known_keys(&fields, &CONSTRAINT_KEYS);
+    report.known_keys(&fields, &vocabulary::CONSTRAINTS);
     Constraints {
         max_steps: report.whole_32(&fields, "maxSteps", 1..=EXECUTION_STEPS_MAX),
         max_parallel: report.whole_32(&fields, "maxParallel", 1..=PARALLEL_MAX),
@@ -130,7 +111,7 @@ fn constraints(fields: &Fields<'_>, report: &mut Report<'_>) -> Constraints {
 
 fn policy(fields: &Fields<'_>, report: &mut Report<'_>) -> FailurePolicy {
     let Some(fields) = report.object(fields, "policy") else { return FailurePolicy::default() };
-    report.known_keys(&fields, &["failOpen", "maxNodeFailures", "maxRetriesExhausted"]);
+    report.known_keys(&fields, &vocabulary::POLICY);
     FailurePolicy {
         fail_open: report.bool(&fields, "failOpen").unwrap_or_default(),
         max_node_failures: report.whole_32(&fields, "maxNodeFailures", 1..=FAILURES_MAX),
@@ -144,7 +125,11 @@ fn variables(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Vec<Variable>
     let context = report.object(root, "defaultContext");
     let mut variables = Vec::new();
     for name in declared.map.keys() {
-        check_name(name, name, &declared.path, report);
+        if !is_name(name) {
+            let message = format!("{} is no name of a variable", quoted(name));
+            let mend = "write a letter or `_`, then letters, digits, `_` and `-`";
+            report.error_at_key(diagnostic::BAD_NAME, &declared.path.key(name), message, mend);
+        }
         variables.extend(variable(name, &declared, report));
     }
     for (name, default) in context.iter().flat_map(|fields| fields.map) {
@@ -162,15 +147,30 @@ fn variables(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Vec<Variable>
 }
 
 fn variable(name: &str, fields: &Fields<'_>, report: &mut Report<'_>) -> Option<Variable> {
-    let fields = report.object(fields, name)?;
-    report.known_keys(&fields, &["type", "required", "default", "description"]);
+    let path = fields.path.key(name);
+    let fields = match fields.get(name)? {
+        Value::Map(map) => Fields { map, path },
+        Value::Text(word) => {
+            let message = format!("the declaration of {} must be an object, not text", named(name));
+            let meant = VARIABLE_TYPES.iter().find(|(known, _)| known == word).map_or("any", |(known, _)| *known);
+            report.error(diagnostic::WRONG_KIND, &path, message, format!("write {{type: {meant}}}"));
+            return None;
+        }
+        other => {
+            let message = format!("the declaration of {} must be an object, not {}", named(name), other.kind());
+            report.error(diagnostic::WRONG_KIND, &path, message, "write {type: …, default: …}");
+            return None;
+        }
+    };
+    report.known_keys(&fields, &vocabulary::VARIABLE);
     report.text(&fields, "description");
     let kind = report.word(&fields, "type", &VARIABLE_TYPES).unwrap_or(VariableType::Any);
     let is_required = report.bool(&fields, "required").unwrap_or_default();
     let default = fields.get("default").cloned();
     if let Some(default) = default.as_ref().filter(|default| !kind.holds(default)) {
         let message = format!("the default of {} is {} and its type {}", named(name), default.kind(), kind.name());
-        report.error(diagnostic::WRONG_VALUE, &fields.path.key("default"), message, "make them fit");
+        let mend = format!("write a default of type {}, or another `type`", kind.name());
+        report.error(diagnostic::WRONG_VALUE, &fields.path.key("default"), message, mend);
     }
     if is_required && default.is_some() {
         let message = format!("{} is required and has a default, which nothing would ever use", named(name));
@@ -183,7 +183,7 @@ fn variable(name: &str, fields: &Fields<'_>, report: &mut Report<'_>) -> Option<
 pub(super) fn steps_of<'a>(notation: Notation, fields: &Fields<'a>, report: &mut Report<'_>) -> &'a [Value] {
     let key = notation.list_key();
     if !fields.has(key) {
-        report.missing(fields, key, "write {steps: [{type: …}]}");
+        report.missing(fields, key, format!("write {{{key}: [{{type: …}}]}}"));
     }
     let Some(steps) = report.list(fields, key) else { return &[] };
     if steps.is_empty() {
@@ -207,11 +207,10 @@ pub(super) fn output<'a>(
             Notation::Dataflow | Notation::Graph => Output::Ends,
         };
     };
-    let (mut searches, mut visits) = (0, 0);
     if outline.entries.is_empty() {
         return Output::Variables;
     }
-    let mut reader = Reader::new(outline, edges, 0, report, &mut searches, &mut visits);
+    let mut reader = Reader::new(outline, edges, 0, report);
     reader.at_end_of_all = true;
     Output::Given(reader.template(output, &fields.path.key("output")))
 }

@@ -1,9 +1,12 @@
 //! What schemas say about references: a path that its source can never have is a mistake, not a surprise at night.
 
-use alloc::{format, string::String};
+use alloc::{
+    format,
+    string::{String, ToString},
+};
 
 use super::{
-    nearest::nearest,
+    nearest::{known_here, meant},
     references::Reader,
     report::{Fields, Report, named},
 };
@@ -24,13 +27,19 @@ pub(super) struct Declared<'a> {
 }
 
 /// Where a path leaves what a schema allows.
-enum Stray {
-    /// The name is none of the properties, and others are not allowed.
-    Closed(String, Option<String>),
-    /// The name is none of the properties, and looks like one of them.
-    Typo(String, String),
-    /// There is nothing below a value of this type.
-    NothingBelow(String, String),
+struct Stray<'s> {
+    /// How many parts of the path lead to where it leaves.
+    at: usize,
+    why: StrayWhy<'s>,
+}
+
+enum StrayWhy<'s> {
+    /// The name is none of these properties, and others are not allowed.
+    Closed(String, Option<&'s Map>),
+    /// The name is none of these properties, and others are allowed.
+    Unlisted(String, &'s Map),
+    /// There is nothing of this name or number in a value of this type.
+    NothingBelow(String, &'s str),
 }
 
 impl Reader<'_, '_> {
@@ -54,21 +63,35 @@ impl Reader<'_, '_> {
     }
 
     fn check_path(&mut self, reference: &Reference, parts: &[Part], schema: &Value, source: &str, path: &Path) {
-        let (message, mend) = match stray(schema, schema, parts, 0) {
-            None => return,
-            Some(Stray::Typo(name, meant)) => {
-                let message = format!("`{reference}`: {} is not among the properties of {source}", named(&name));
-                let mend = format!("write {} if that is meant", named(&meant));
+        let Some(Stray { at, why }) = stray(schema, schema, parts, 0, 0) else { return };
+        // What the author wrote up to there, by taking off the parts that come after it.
+        let holder = match at {
+            0 => source.to_string(),
+            _ => format!("`@{}`", reference.begin(reference.path.len() - parts.len() + at)),
+        };
+        let (message, mend) = match why {
+            StrayWhy::Unlisted(name, properties) => {
+                let known = properties.keys().map(String::as_str);
+                let Some(meant) = self.report.nearest_name(&name, known) else { return };
+                let message = format!("`{reference}`: {} is not among the properties of {holder}", named(&name));
+                let mend = format!("write {} if that is meant", named(meant));
                 return self.report.warning(diagnostic::PATH_NOT_IN_SCHEMA, path, message, mend);
             }
-            Some(Stray::Closed(name, meant)) => {
-                let mend = meant.map_or_else(String::new, |meant| format!("write {}", named(&meant)));
-                (format!("`{reference}`: {source} has no property {}", named(&name)), mend)
+            StrayWhy::Closed(name, properties) => {
+                let known = properties.into_iter().flat_map(Map::keys).map(String::as_str);
+                let mend = match self.report.nearest_name(&name, known.clone()) {
+                    Some(meant) => format!("write {}", named(meant)),
+                    None => known_here(known),
+                };
+                (format!("`{reference}`: {holder} has no property {}", named(&name)), mend)
             }
-            Some(Stray::NothingBelow(part, kind)) => {
-                let message =
-                    format!("`{reference}`: there is nothing at {} of {source}, which is of type {kind}", named(&part));
-                (message, String::new())
+            StrayWhy::NothingBelow(part, kind) => {
+                let message = format!("`{reference}`: {holder} is of type {kind}, and has no {}", named(&part));
+                let mend = match kind {
+                    "array" => "name an item by its place, as `[0]`, or go through the list with `forEach`",
+                    _ => "end the reference before it",
+                };
+                (message, mend.to_string())
             }
         };
         self.report.error(diagnostic::PATH_NOT_IN_SCHEMA, path, message, mend);
@@ -83,7 +106,7 @@ impl Reader<'_, '_> {
             return;
         }
         let message = format!("`{reference}`: {} is none of the variables that are declared", named(name));
-        let meant = nearest(name, declared.keys().map(String::as_str));
+        let meant = self.report.nearest_name(name, declared.keys().map(String::as_str));
         let mend = meant.map_or_else(
             || format!("declare it: variables: {{{name}: {{type: string}}}}"),
             |meant| format!("write `@vars.{meant}`"),
@@ -96,10 +119,10 @@ impl Reader<'_, '_> {
 const FOLLOWED_MAX: usize = 32;
 
 /// Where a path leaves a schema, as far as that is certain. What is not said there is allowed.
-fn stray(root: &Value, schema: &Value, parts: &[Part], followed: usize) -> Option<Stray> {
+fn stray<'s>(root: &'s Value, schema: &'s Value, parts: &[Part], at: usize, followed: usize) -> Option<Stray<'s>> {
     if let Some(target) = schema.get("$ref").and_then(Value::as_text) {
         let inner = target.strip_prefix("#/").and_then(|pointer| pointed(root, pointer))?;
-        return if followed < FOLLOWED_MAX { stray(root, inner, parts, followed + 1) } else { None };
+        return if followed < FOLLOWED_MAX { stray(root, inner, parts, at, followed + 1) } else { None };
     }
     let (part, below) = parts.split_first()?;
     let kind = schema.get("type").and_then(Value::as_text);
@@ -107,25 +130,24 @@ fn stray(root: &Value, schema: &Value, parts: &[Part], followed: usize) -> Optio
     if says_more.iter().any(|key| schema.get(key).is_some()) {
         return None;
     }
-    match (part, kind) {
+    let why = match (part, kind) {
         (Part::Name(name), Some("object")) => {
-            let nothing = Map::new();
-            let properties = schema.get("properties").and_then(Value::as_map).unwrap_or(&nothing);
-            if let Some(inner) = properties.get(name) {
-                return stray(root, inner, below, followed);
+            let properties = schema.get("properties").and_then(Value::as_map);
+            if let Some(inner) = properties.and_then(|properties| properties.get(name)) {
+                return stray(root, inner, below, at + 1, followed);
             }
-            let meant = nearest(name, properties.keys().map(String::as_str)).map(String::from);
-            match (schema.get("additionalProperties").and_then(Value::as_bool), meant) {
-                (Some(false), meant) => Some(Stray::Closed(name.clone(), meant)),
-                (_, Some(meant)) => Some(Stray::Typo(name.clone(), meant)),
-                (_, None) => None,
+            if schema.get("additionalProperties").and_then(Value::as_bool) == Some(false) {
+                StrayWhy::Closed(name.clone(), properties)
+            } else {
+                StrayWhy::Unlisted(name.clone(), properties?)
             }
         }
-        (Part::Index(_), Some("array")) => schema.get("items").and_then(|items| stray(root, items, below, followed)),
-        (Part::Index(_), Some("object")) | (_, None) => None,
-        (Part::Name(name), Some(kind)) => Some(Stray::NothingBelow(name.clone(), kind.into())),
-        (Part::Index(index), Some(kind)) => Some(Stray::NothingBelow(format!("{index}"), kind.into())),
-    }
+        (Part::Index(_), Some("array")) => return stray(root, schema.get("items")?, below, at + 1, followed),
+        (Part::Index(_), Some("object")) | (_, None) => return None,
+        (Part::Name(name), Some(kind)) => StrayWhy::NothingBelow(name.clone(), kind),
+        (Part::Index(index), Some(kind)) => StrayWhy::NothingBelow(format!("[{index}]"), kind),
+    };
+    Some(Stray { at, why })
 }
 
 fn pointed<'v>(root: &'v Value, pointer: &str) -> Option<&'v Value> {
@@ -139,18 +161,27 @@ const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "a
 pub(super) fn schema<'a>(fields: &Fields<'a>, key: &str, report: &mut Report<'_>) -> Option<&'a Value> {
     let schema = fields.get(key)?;
     let path = fields.path.key(key);
+    check_types(schema, &path, report);
     if schema.as_bool().is_none() && schema.as_map().is_none() {
-        report.wrong_kind(&path, key, "a JSON Schema", schema);
         return None;
     }
-    check_types(schema, &path, report);
     report.check_schema(schema, &path);
     Some(schema)
 }
 
 /// A misspelt type is the most common mistake, and validators tell it badly.
 fn check_types(schema: &Value, path: &Path, report: &mut Report<'_>) {
-    let Some(map) = schema.as_map() else { return };
+    let Some(map) = schema.as_map() else {
+        if schema.as_bool().is_none() {
+            let message = format!("a schema is an object, or true or false, not {}", schema.kind());
+            let kind = schema
+                .as_text()
+                .and_then(|word| meant(word, TYPES).or_else(|| TYPES.into_iter().find(|kind| *kind == word)));
+            let mend = kind.map_or_else(|| "write {type: …}".to_string(), |kind| format!("write {{type: {kind}}}"));
+            report.error(diagnostic::BAD_SCHEMA, path, message, mend);
+        }
+        return;
+    };
     let words = match map.get("type") {
         Some(Value::List(words)) => &words[..],
         Some(word) => core::slice::from_ref(word),
@@ -159,7 +190,7 @@ fn check_types(schema: &Value, path: &Path, report: &mut Report<'_>) {
     for word in words {
         if let Some(text) = word.as_text().filter(|text| !TYPES.contains(text)) {
             let message = format!("{} is no type of JSON Schema: {}", quoted(text), TYPES.join(", "));
-            let mend = nearest(text, TYPES).map_or_else(String::new, |meant| format!("write {}", quoted(meant)));
+            let mend = meant(text, TYPES).map_or_else(String::new, |meant| format!("write {}", quoted(meant)));
             report.error(diagnostic::BAD_SCHEMA, &path.key("type"), message, mend);
         }
     }

@@ -9,6 +9,7 @@ use alloc::{
 use super::{
     references::Reader,
     report::{Fields, named},
+    vocabulary,
     work::{effect, is_whole, literal},
 };
 use crate::{
@@ -20,8 +21,6 @@ use crate::{
     template::{Piece, Template, text_form},
     value::Value,
 };
-
-const KEYS: [&str; 3] = ["command", "cwd", "env"];
 
 /// Names that the engine gives to a script itself.
 const OWN_PREFIX: &str = "MAINSPRING_";
@@ -53,7 +52,7 @@ impl Reader<'_, '_> {
             self.report.missing(fields, key, mend);
         }
         let arguments = self.report.object(fields, key)?;
-        self.report.known_keys(&arguments, &KEYS);
+        self.report.known_keys(&arguments, &vocabulary::SHELL);
         self.shell(&arguments)
     }
 

@@ -8,17 +8,19 @@ use alloc::{
 
 use super::{
     edges::Edges,
-    kinds::{COMMON_KEYS, KINDS, Kind, MODIFIERS},
+    kinds::{KINDS, Kind, MODIFIERS},
     notation::Notation,
     outline::{Entry, Outline, Role, check_name},
     references::Reader,
     report::{Fields, Report, joined},
     retry,
     schemas::schema,
+    synonyms::synonym,
+    vocabulary,
 };
 use crate::{
     condition::Condition,
-    diagnostic,
+    diagnostic::{self, quoted},
     limits::{
         AGENT_TIMEOUT_DEFAULT_MS, CODE_TIMEOUT_DEFAULT_MS, CODE_TIMEOUT_MAX_MS, HTTP_TIMEOUT_DEFAULT_MS,
         SHELL_TIMEOUT_DEFAULT_MS, SHELL_TIMEOUT_MAX_MS, TOOL_TIMEOUT_DEFAULT_MS, WAIT_MAX_MS,
@@ -30,10 +32,10 @@ use crate::{
 
 /// Reads every step of an outline. Steps with mistakes are left out: the result is of use only if there were none.
 pub(super) fn read<'a>(outline: &Outline<'a>, edges: Option<&Edges<'a>>, report: &mut Report<'a>) -> Vec<Step> {
-    let (mut searches, mut visits, mut steps) = (0, 0, Vec::new());
+    let mut steps = Vec::new();
     let mut when_of_body = None;
     for number in 0..outline.entries.len() as u32 {
-        let mut reader = Reader::new(outline, edges, number, report, &mut searches, &mut visits);
+        let mut reader = Reader::new(outline, edges, number, report);
         steps.extend(reader.step(&mut when_of_body));
     }
     steps
@@ -108,7 +110,7 @@ impl Reader<'_, '_> {
             self.report.word(fields, "keyPer", &[("intent", ()), ("attempt", ())]);
         }
         if let Some(config) = self.report.object(fields, "config") {
-            self.report.known_keys(&config, &["maxAttempts", "backoffMs", "timeoutMs", "onError"]);
+            self.report.known_keys(&config, &vocabulary::CONFIG);
         }
     }
 
@@ -207,22 +209,13 @@ impl Reader<'_, '_> {
     fn check_keys(&mut self, kind: &Kind, fields: &Fields<'_>) {
         let dataflow = self.outline.notation == Notation::Dataflow;
         let has_action = dataflow && fields.has("action");
-        for key in fields.map.keys().map(String::as_str) {
-            let is_known = match key {
-                "action" => dataflow,
-                "type" | "code" | "tool" | "arguments" if has_action => false,
-                "input" if has_action => true,
-                // In a dataflow the name is the id.
-                "id" => !dataflow,
-                _ => COMMON_KEYS.contains(&key) || kind.keys.contains(&key) || kind.takes(key),
-            };
-            if is_known {
-                continue;
-            }
+        let known = vocabulary::keys_of(kind, self.outline.notation, has_action);
+        for key in fields.map.keys().map(String::as_str).filter(|key| !known.contains(key)) {
             match key {
                 _ if MODIFIERS.contains(&key) => self.misplaced_modifier(kind, fields, key),
                 "id" => {
                     let (path, message) = (fields.path.key(key), "in a dataflow the `name` of a step is its id");
+                    self.report.stands_for(&fields.path, "name");
                     self.report.error_at_key(diagnostic::MISPLACED_KEY, &path, message, "write `name`");
                 }
                 "type" => {
@@ -230,7 +223,16 @@ impl Reader<'_, '_> {
                     self.report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &path, message, "keep one of them");
                 }
                 _ if !kind.runs => {}
-                _ => self.unknown_step_key(kind, fields, key),
+                "tool" | "arguments" | "code" if has_action => {
+                    let (path, message) = (fields.path.key(key), format!("`{key}` does not stand beside `action`"));
+                    let mend = if key == "arguments" {
+                        "write `input`"
+                    } else {
+                        "put it into `action`, as `toolName` or `code`"
+                    };
+                    self.report.error_at_key(diagnostic::MISPLACED_KEY, &path, message, mend);
+                }
+                _ => self.unknown_step_key(kind, fields, key, &known),
             }
         }
     }
@@ -251,13 +253,20 @@ impl Reader<'_, '_> {
         self.report.error_at_key(diagnostic::MISPLACED_KEY, &fields.path.key(key), message, mend);
     }
 
-    fn unknown_step_key(&mut self, kind: &Kind, fields: &Fields<'_>, key: &str) {
+    fn unknown_step_key(&mut self, kind: &Kind, fields: &Fields<'_>, key: &str, known: &[&str]) {
         let owners: Vec<_> = KINDS.iter().filter(|other| other.keys.contains(&key)).map(|kind| kind.name).collect();
         if owners.is_empty() {
-            return self.report.unknown_key(&fields.path, key, kind.all_keys());
+            return self.report.unknown_key(&fields.path, key, known.iter().copied());
         }
         let message = format!("`{key}` is no key of `{}` steps", kind.name);
-        let mend = format!("it belongs to: {}", owners.join(", "));
+        let meant = synonym(key, kind.keys.iter().copied()).filter(|meant| !fields.has(meant));
+        let mend = match meant {
+            Some(meant) => format!("write {}", quoted(meant)),
+            None => format!("it belongs to: {}", owners.join(", ")),
+        };
+        if let Some(meant) = meant {
+            self.report.stands_for(&fields.path, meant);
+        }
         self.report.error_at_key(diagnostic::MISPLACED_KEY, &fields.path.key(key), message, mend);
     }
 }

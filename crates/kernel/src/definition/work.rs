@@ -15,15 +15,16 @@ use super::{
 };
 use crate::{
     diagnostic::{self, quoted},
-    limits::{APPROVAL_COUNT_MAX, APPROVAL_TTL_DEFAULT_MS, NAME_CHARS_MAX, SOURCE_BYTES_MAX, WAIT_MAX_MS},
+    document::Path,
+    limits::{
+        APPROVAL_COUNT_MAX, APPROVAL_TTL_DEFAULT_MS, AWAIT_MIN_MS, NAME_CHARS_MAX, SOURCE_BYTES_MAX, WAIT_MAX_MS,
+    },
     plan::{Decision, Gate, Work},
+    reference,
     template::Template,
     time::parse_rfc3339,
     value::{Map, Value},
 };
-
-/// The least time that `agent_message` may ask for, in milliseconds (second specification).
-const AWAIT_MIN_MS: u64 = 1000;
 
 /// Whether a tool step is a shell step by another name.
 pub(super) fn is_shell_tool(notation: Notation, kind: &Kind, fields: &Fields<'_>) -> bool {
@@ -86,10 +87,8 @@ impl Reader<'_, '_> {
             self.report.missing(named, name_key, "say which tool");
         }
         let tool = self.report.filled_text(named, name_key).map(String::from);
-        if let Some(name) = tool.as_deref().filter(|name| name.starts_with('@')) {
-            let message = format!("`{name_key}` is a name and does not refer: {}", quoted(name));
-            let path = named.path.key(name_key);
-            self.report.error(diagnostic::MISPLACED_REFERENCE, &path, message, "write the tool's name");
+        if let Some(name) = &tool {
+            self.plain_name(name, name_key, &named.path, "write the tool's name");
         }
         let arguments = self.field(given, key).unwrap_or(Template::Literal(Map::new().into()));
         let is_object = matches!(arguments, Template::Map(_) | Template::Whole(_) | Template::Literal(Value::Map(_)));
@@ -122,13 +121,12 @@ impl Reader<'_, '_> {
 
     fn subworkflow(&mut self, fields: &Fields<'_>) -> Option<Work> {
         if !fields.has("workflow") {
-            self.report.missing(fields, "workflow", "say which workflow is started, by its name");
+            self.report.missing(fields, "workflow", "write `workflow: NAME`, the name of the workflow that is started");
         }
         let workflow = self.report.filled_text(fields, "workflow").map(String::from);
-        if let Some(name) = workflow.as_deref().filter(|name| name.starts_with('@')) {
-            let message = format!("`workflow` is a name and does not refer: {}", quoted(name));
+        if let Some(name) = &workflow {
             let mend = "write the workflow's name: which ones may be started is settled when the first begins";
-            self.report.error(diagnostic::MISPLACED_REFERENCE, &fields.path.key("workflow"), message, mend);
+            self.plain_name(name, "workflow", &fields.path, mend);
         }
         let input = self.field(fields, "input").unwrap_or(Template::Literal(Value::Null));
         let variables = self.field(fields, "variables").unwrap_or(Template::Literal(Map::new().into()));
@@ -143,6 +141,18 @@ impl Reader<'_, '_> {
         }
         let waits = self.report.bool(fields, "wait").unwrap_or(true);
         Some(Work::Subworkflow { workflow: workflow?, input, variables, waits })
+    }
+
+    /// Refuses a reference in what has to be known before anything runs.
+    fn plain_name(&mut self, name: &str, key: &str, path: &Path, mend: &str) {
+        let refers = |at: usize| {
+            let body = &name[at + 1..];
+            reference::length(body).is_some_and(|(length, _)| self.root_of(&body[..length]).is_some())
+        };
+        if name.starts_with('@') || name.match_indices('@').any(|(at, _)| refers(at)) {
+            let message = format!("`{key}` is a name and does not refer: {}", quoted(name));
+            self.report.error(diagnostic::MISPLACED_REFERENCE, &path.key(key), message, mend);
+        }
     }
 
     fn agent(&mut self, fields: &Fields<'_>) -> Option<Work> {
@@ -243,9 +253,9 @@ impl Reader<'_, '_> {
         let mut seen = alloc::collections::BTreeSet::new();
         for (at, item) in items.iter().enumerate() {
             match item.as_text() {
-                None => self.report.wrong_kind(&path.index(at), "approvers", "a list of names", item),
+                None => self.report.wrong_item(&path.index(at), "approvers", "a name", item),
                 Some(name) if name.trim().is_empty() => {
-                    self.report.error(diagnostic::EMPTY, &path.index(at), "a blank name", "")
+                    self.report.error(diagnostic::EMPTY, &path.index(at), "a blank name", "take it out")
                 }
                 Some(name) if !seen.insert(name) => {
                     let message = format!("{} stands in `approvers` twice", named(name));
@@ -259,7 +269,11 @@ impl Reader<'_, '_> {
 
     fn sleep(&mut self, fields: &Fields<'_>) -> Option<Work> {
         if fields.has("until") {
-            self.report.one_of(fields, "durationMs", "until");
+            if fields.has("durationMs") {
+                let (path, message) =
+                    (fields.path.key("until"), "a step sleeps for `durationMs` or `until` a time, not both");
+                self.report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &path, message, "keep one of them");
+            }
             return self.sleep_until(fields);
         }
         let Some(value) = fields.get("durationMs") else {
@@ -294,6 +308,12 @@ impl Reader<'_, '_> {
             self.report.missing(fields, "signal", "say which signal is waited for");
         }
         let name = self.report.filled_text(fields, "signal")?;
+        if name.starts_with('@') {
+            let message = format!("`signal` is a name and does not refer: {}", quoted(name));
+            let path = fields.path.key("signal");
+            self.report.error(diagnostic::MISPLACED_REFERENCE, &path, message, "write the signal's name");
+            return None;
+        }
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.' | ':' | '/');
         if !name.chars().all(is_plain) {
             let message = format!("{} is no name of a signal", quoted(name));

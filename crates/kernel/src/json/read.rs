@@ -41,6 +41,8 @@ pub(crate) fn not_utf8(bytes: &[u8], valid: usize) -> ReadError {
     }
 }
 
+const WITHOUT_COMMENTS: &str = "JSON has no comments: take it out, or write YAML, in which `#` begins one";
+
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -66,7 +68,7 @@ impl Reader<'_> {
             Some(b't') => (self.word("true", Value::Bool(true))?, Inner::Leaf),
             Some(b'f') => (self.word("false", Value::Bool(false))?, Inner::Leaf),
             Some(b'n') => (self.word("null", Value::Null)?, Inner::Leaf),
-            Some(_) => return Err(self.error("no JSON value begins like this", "write text in double quotes")),
+            Some(_) => return Err(self.no_value()),
             None => return Err(self.error("the text ends where a value should be", "complete it")),
         };
         Ok((value, Spot { place, key: None, inner }))
@@ -82,7 +84,7 @@ impl Reader<'_> {
         loop {
             let key_place = self.ruler.place(self.at);
             if self.peek() != Some(b'"') {
-                return Err(self.error("a key in double quotes should be here", "write {\"key\": value}"));
+                return Err(self.no_key());
             }
             let key = self.string()?;
             if map.contains_key(&key) {
@@ -103,6 +105,31 @@ impl Reader<'_> {
             self.expect(b',', "a comma or the closing brace should be here")?;
             self.skip_space();
         }
+    }
+
+    /// What stands here is no key, in the words of what people really write.
+    fn no_key(&mut self) -> ReadError {
+        let mend = match self.peek() {
+            Some(b'}') => "take the comma before the closing brace away",
+            Some(b'\'') => "write keys and texts in double quotes, not in single ones",
+            Some(b'/' | b'#') => WITHOUT_COMMENTS,
+            _ => "write {\"key\": value}",
+        };
+        self.error("a key in double quotes should be here", mend)
+    }
+
+    fn no_value(&mut self) -> ReadError {
+        let rest = &self.text[self.at..];
+        let mend = match self.peek() {
+            Some(b']' | b'}') => "take the comma before the closing bracket away, or complete the value",
+            Some(b'\'') => "write texts in double quotes, not in single ones",
+            Some(b'/' | b'#') => WITHOUT_COMMENTS,
+            _ if rest.starts_with("True") => "write true",
+            _ if rest.starts_with("False") => "write false",
+            _ if ["None", "NaN", "undefined"].iter().any(|word| rest.starts_with(word)) => "write null",
+            _ => "write text in double quotes",
+        };
+        self.error("no JSON value begins like this", mend)
     }
 
     fn list(&mut self, depth: usize) -> Result<(Value, Inner), ReadError> {

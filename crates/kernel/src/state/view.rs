@@ -16,6 +16,10 @@ pub struct View<'s> {
     state: &'s State,
     step: u32,
     rounds: Vec<u32>,
+    /// The round that `@index` means, where it is none of those above.
+    index: Option<u32>,
+    /// A step that is about to fail and is seen as if it had.
+    failing: Option<u32>,
 }
 
 static NULL: Value = Value::Null;
@@ -23,19 +27,24 @@ static NULL: Value = Value::Null;
 impl<'s> View<'s> {
     /// What an instance sees.
     pub fn at(state: &'s State, instance: &Instance) -> Self {
-        Self { state, step: instance.step, rounds: instance.rounds.clone() }
+        Self { state, step: instance.step, rounds: instance.rounds.clone(), index: None, failing: None }
     }
 
-    /// What a loop sees that asks about its last round, if it has had one.
-    pub fn of_last_round(state: &'s State, instance: &Instance, round: Option<u32>) -> Self {
+    /// What a loop sees that asks about its last round, if it has had one. `@index` is the round that the answer is for.
+    pub fn of_last_round(state: &'s State, instance: &Instance, round: Option<u32>, index: u32) -> Self {
         let rounds = round.map_or_else(|| instance.rounds.clone(), |round| instance.round(round));
-        Self { state, step: instance.step, rounds }
+        Self { state, step: instance.step, rounds, index: Some(index), failing: None }
     }
 
     /// What the steps of a block see together: nothing of their own.
     pub fn of_scope(state: &'s State, scope: &Scope) -> Self {
         let step = state.plan.block(scope.block).steps.first().copied().unwrap_or_default();
-        Self { state, step, rounds: scope.rounds.clone() }
+        Self { state, step, rounds: scope.rounds.clone(), index: None, failing: None }
+    }
+
+    /// The same, once a step of the block has failed.
+    pub fn once_failed(self, step: u32) -> Self {
+        Self { failing: Some(step), ..self }
     }
 
     /// The list that the innermost loop over items goes through, and the place in it.
@@ -54,6 +63,9 @@ impl<'s> View<'s> {
     }
 
     fn output_of(&self, step: u32) -> Found<'s> {
+        if self.failing == Some(step) {
+            return Found::Kept(&NULL);
+        }
         let depth = self.state.plan.loop_depth(step);
         let Some(rounds) = self.rounds.get(..depth) else { return Found::Skipped };
         match self.state.steps.get(&Instance { step, rounds: rounds.to_vec() }) {
@@ -74,7 +86,10 @@ impl Lookup for View<'_> {
             Root::Variables => Found::Kept(&start.variables),
             Root::Context => Found::Made(context(&start.execution_id, start.attempt, self.state.now)),
             Root::Item => self.item(),
-            Root::Index => self.rounds.last().map_or(Found::Missing, |round| Found::Made((*round).into())),
+            Root::Index => {
+                let index = self.index.or(self.rounds.last().copied());
+                index.map_or(Found::Missing, |index| Found::Made(index.into()))
+            }
             Root::Step(step) => self.output_of(step),
         }
     }

@@ -1,0 +1,86 @@
+//! Conditions that were written as expressions: what they would be as data. Nothing is run by this; it makes a mend.
+
+use alloc::{format, string::String};
+
+use crate::{json, reference, value::Value};
+
+/// The signs of expressions and the operators for the same, the longer ones first.
+const SIGNS: [(&str, &str); 8] = [
+    ("===", "eq"),
+    ("!==", "neq"),
+    ("==", "eq"),
+    ("!=", "neq"),
+    (">=", "gte"),
+    ("<=", "lte"),
+    (">", "gt"),
+    ("<", "lt"),
+];
+
+/// What frames an expression in other languages.
+const FRAMES: [(&str, &str); 3] = [("${{", "}}"), ("{{", "}}"), ("${", "}")];
+
+/// The condition that an expression of one comparison, or of one name, is meant to be; as text in YAML's short form.
+pub(super) fn as_condition(text: &str) -> Option<String> {
+    let mut text = text.trim();
+    for (begin, end) in FRAMES {
+        text = text.strip_prefix(begin).and_then(|text| text.strip_suffix(end)).unwrap_or(text).trim();
+    }
+    if let Some(word) = ["true", "false"].into_iter().find(|word| text.eq_ignore_ascii_case(word)) {
+        return Some(format!("{word}, without quotes"));
+    }
+    if let Some(negated) = text.strip_prefix('!').filter(|rest| !rest.starts_with('=')) {
+        return Some(format!("{{not: {{ref: \"@{}\"}}}}", name(negated)?));
+    }
+    let sign = text.char_indices().find_map(|(at, _)| {
+        SIGNS.iter().find(|(sign, _)| text[at..].starts_with(sign)).map(|(sign, operator)| (at, *sign, *operator))
+    });
+    let Some((at, sign, operator)) = sign else { return Some(format!("{{ref: \"@{}\"}}", name(text)?)) };
+    let (left, right) = (name(&text[..at])?, operand(text[at + sign.len()..].trim())?);
+    Some(format!("{{ref: \"@{left}\", {operator}: {right}}}"))
+}
+
+/// A reference with or without its `@`.
+fn name(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let text = text.strip_prefix('@').unwrap_or(text);
+    reference::length(text).is_some_and(|(_, all)| all == text.len()).then_some(text)
+}
+
+fn operand(text: &str) -> Option<String> {
+    let unquoted = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
+    if let Some(plain) = unquoted.filter(|plain| !plain.contains(['\'', '"', '\\'])) {
+        return Some(json::compact(&Value::text(plain)));
+    }
+    if text.starts_with('@') && name(text).is_some() {
+        return Some(format!("\"{text}\""));
+    }
+    let value = json::read(text.as_bytes()).ok()?.value;
+    matches!(value, Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_)).then(|| json::compact(&value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::as_condition;
+
+    #[test]
+    fn what_was_meant() {
+        for (text, expected) in [
+            ("@a.ready", Some("{ref: \"@a.ready\"}")),
+            ("a.ready", Some("{ref: \"@a.ready\"}")),
+            ("!@a.ready", Some("{not: {ref: \"@a.ready\"}}")),
+            ("${{ a.count >= 3 }}", Some("{ref: \"@a.count\", gte: 3}")),
+            ("{{a.b}} == 'x'", None),
+            ("{{ a.b == 'x' }}", Some("{ref: \"@a.b\", eq: \"x\"}")),
+            ("@a.b !== @c[0].d", Some("{ref: \"@a.b\", neq: \"@c[0].d\"}")),
+            ("a == null", Some("{ref: \"@a\", eq: null}")),
+            ("True", Some("true, without quotes")),
+            ("a > 1 && b < 2", None),
+            ("x > ", None),
+            ("= 1", None),
+            ("é > 1", None),
+            ("", None),
+        ] {
+            assert_eq!(as_condition(text).as_deref(), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What a reference to an unknown name probably meant: the mistakes that people and models really make.
+
+use alloc::{format, string::String};
+
+use super::{nearest::meant, references::Reader, report::named};
+use crate::{
+    reference::{self, RESERVED_NAMES},
+    value::Value,
+};
+
+/// What stands before the names of steps in other languages.
+const HOLDERS: [&str; 7] = ["steps", "nodes", "tasks", "jobs", "outputs", "results", "needs"];
+
+impl Reader<'_, '_> {
+    /// The mend for a reference whose name is not known here.
+    pub(super) fn meant_by(&mut self, reference: &str) -> String {
+        let (name_length, _) = reference::length(reference).unwrap_or_default();
+        let (name, rest) = reference.split_at(name_length);
+        let as_text = format!("or `@@{reference}` if it is meant as text");
+        if let Some(mend) = self.of_loop(name) {
+            return mend;
+        }
+        if !self.report.may_search() {
+            return format!("write `@@{reference}` if it is meant as text");
+        }
+        if let Some(step) = self.behind_holder(name, rest) {
+            return format!("write `@{step}` and a path into it: a step's name stands for its output, {as_text}");
+        }
+        if let Some(mend) = self.of_output_variable(name, rest).or_else(|| self.of_label(name)) {
+            return mend;
+        }
+        if self.outline.declared.variables.is_some_and(|declared| declared.contains_key(name)) {
+            return format!("write `@vars.{reference}`, {as_text}");
+        }
+        let schema = self.outline.declared.input_schema;
+        if schema.and_then(|schema| schema.get("properties")?.get(name)).is_some() {
+            return format!("write `@input.{reference}`, {as_text}");
+        }
+        let reserved = RESERVED_NAMES.into_iter().filter(|name| self.root_of(name).is_some());
+        let steps = self.outline.names.keys().filter(|id| reference::is_name(id)).map(String::as_str);
+        match meant(name, reserved.chain(steps)) {
+            Some(meant) => format!("write `@{meant}{rest}`, {as_text}"),
+            None => format!("write `@@{reference}` if it is meant as text"),
+        }
+    }
+
+    /// `@item` and `@index` mean something in loops only.
+    fn of_loop(&self, name: &str) -> Option<String> {
+        let inside = self.entry().inside;
+        let mend = match name {
+            "item" | "index" if self.at_end_of_all => "refer to the loop: its output is that of its rounds",
+            "item" if inside.index => "write `@index`: rounds are counted, and only a `forEach` has items",
+            "item" => "`@item` is known inside a `forEach`: refer to the list, or go through it",
+            "index" => "`@index` is known inside a loop, counted from 0",
+            _ => return None,
+        };
+        Some(mend.into())
+    }
+
+    /// `@steps.fetch.output` and its like.
+    fn behind_holder<'n>(&self, name: &str, rest: &'n str) -> Option<&'n str> {
+        let rest = rest.strip_prefix('.').filter(|_| HOLDERS.contains(&name))?;
+        let step = &rest[..reference::length(rest)?.0];
+        self.outline.names.contains_key(step).then_some(step)
+    }
+
+    /// The name of an output variable, which is what the execution gives and not what steps read.
+    fn of_output_variable(&self, name: &str, rest: &str) -> Option<String> {
+        let writer = *self.outline.outputs.get(name)?;
+        let id = &self.outline.entries[writer as usize].id;
+        Some(match reference::is_name(id) {
+            true => {
+                format!("write `@{id}{rest}`: a reference names the step, and {} is its output variable", named(name))
+            }
+            false => format!("give the step that writes {} an id, and refer to that", named(name)),
+        })
+    }
+
+    /// The `name` of a step, where it is the id that counts.
+    fn of_label(&self, name: &str) -> Option<String> {
+        let key = self.outline.notation.id_key();
+        let is_labelled = |label: Option<&Value>| label.and_then(Value::as_text) == Some(name);
+        let labelled =
+            self.outline.entries.iter().find(|entry| key == "id" && is_labelled(entry.fields.get("name")))?;
+        Some(match labelled.has_own_id {
+            true => format!("write `@{}`: references know a step by its `id`", labelled.id),
+            false => format!("give that step `id: {name}`: its `name` is for readers"),
+        })
+    }
+}

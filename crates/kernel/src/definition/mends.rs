@@ -1,0 +1,154 @@
+//! What to write instead of a value of another kind than asked for.
+
+use alloc::{format, string::String};
+
+use super::work::is_whole;
+use crate::{
+    diagnostic::quoted,
+    json,
+    limits::WAIT_MAX_MS,
+    value::{Number, Value},
+};
+
+/// Objects of the language as an author would begin them.
+const OBJECTS: [(&str, &str); 12] = [
+    ("retry", "{maxAttempts: 3}"),
+    ("retryPolicy", "{maxAttempts: 3}"),
+    ("config", "{maxAttempts: 3}"),
+    ("constraints", "{maxSteps: 100}"),
+    ("policy", "{failOpen: true}"),
+    ("variables", "{name: {type: string}}"),
+    ("defaultContext", "{name: value}"),
+    ("env", "{NAME: value}"),
+    ("arguments", "{name: value}"),
+    ("input", "{name: value}"),
+    ("query", "{name: value}"),
+    ("headers", "{name: value}"),
+];
+
+/// What to write instead of a value, where that can be told; `wanted` is what the message asks for.
+pub(super) fn of_kind(key: &str, wanted: &str, value: &Value) -> String {
+    if matches!(value, Value::Null) {
+        return "give it a value, or leave the key out".into();
+    }
+    match wanted {
+        "text" => of_text(key, value),
+        "true or false" => of_truth(value),
+        _ if wanted.starts_with("a whole number") || wanted == "a number" => of_number(key, value),
+        _ if wanted.starts_with("a list") => of_list(key, value),
+        _ if wanted.starts_with("an object") => of_object(key, wanted, value),
+        _ => String::new(),
+    }
+}
+
+fn of_text(key: &str, value: &Value) -> String {
+    match value {
+        Value::Number(_) | Value::Bool(_) => "put it in quotes".into(),
+        Value::List(_) if key == "ref" => {
+            "refer to a list: one that is written out belongs into the input or the default of a variable".into()
+        }
+        _ => String::new(),
+    }
+}
+
+fn of_truth(value: &Value) -> String {
+    let is_one_of = |words: &[&str]| match value {
+        Value::Text(text) => words.iter().any(|word| text.eq_ignore_ascii_case(word)),
+        _ => false,
+    };
+    if is_whole(value) {
+        return "write it out: it is settled before anything runs".into();
+    }
+    match value.as_u64() {
+        Some(1) => "write true".into(),
+        Some(0) => "write false".into(),
+        _ if is_one_of(&["true", "yes", "on", "y"]) => "write true, without quotes".into(),
+        _ if is_one_of(&["false", "no", "off", "n"]) => "write false, without quotes".into(),
+        _ => String::new(),
+    }
+}
+
+fn of_number(key: &str, value: &Value) -> String {
+    let Some(text) = value.as_text() else { return String::new() };
+    if is_whole(value) {
+        return "write the number: it is settled before anything runs".into();
+    }
+    let text = text.trim();
+    if let Ok(Value::Number(number)) = json::read(text.as_bytes()).map(|document| document.value) {
+        return format!("write {}, without quotes", json::compact(&Value::Number(number)));
+    }
+    match milliseconds(text).filter(|_| key.ends_with("Ms") || key.ends_with("_ms")) {
+        Some(number) => format!("write {}: it is in milliseconds", json::compact(&Value::Number(number))),
+        None => String::new(),
+    }
+}
+
+/// The units in which people write times, in milliseconds.
+const UNITS: [(&[&str], u32); 5] = [
+    (&["ms", "msec", "millisecond", "milliseconds"], 1),
+    (&["s", "sec", "secs", "second", "seconds"], 1_000),
+    (&["m", "min", "mins", "minute", "minutes"], 60_000),
+    (&["h", "hr", "hour", "hours"], 3_600_000),
+    (&["d", "day", "days"], 86_400_000),
+];
+
+/// `30s`, `5 min`
+fn milliseconds(text: &str) -> Option<Number> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let number: u64 = text[..digits].parse().ok()?;
+    let unit = text[digits..].trim();
+    let (_, factor) = UNITS.iter().find(|(words, _)| words.iter().any(|word| word.eq_ignore_ascii_case(unit)))?;
+    let milliseconds = number.checked_mul(u64::from(*factor)).filter(|milliseconds| *milliseconds <= WAIT_MAX_MS)?;
+    Number::whole(i128::from(milliseconds))
+}
+
+fn of_list(key: &str, value: &Value) -> String {
+    match value {
+        Value::Text(text) => format!("write [{}]", quoted(text)),
+        Value::Number(_) => format!("write [{}]", json::compact(value)),
+        Value::Map(_) if key == "nodes" || key == "steps" => {
+            "write a list: each step begins with `- `, and a name of its own stands inside it".into()
+        }
+        Value::Map(_) => "write a list: each item begins with `- `".into(),
+        _ => String::new(),
+    }
+}
+
+fn of_object(key: &str, wanted: &str, value: &Value) -> String {
+    match (key, value) {
+        ("forEach", Value::Text(text)) if is_whole(value) => return format!("write {{ref: {}}}", quoted(text)),
+        ("forEach", _) => {
+            return "write {ref: \"@step.list\"}: a list that is written out belongs into the input or the default of a \
+                    variable"
+                .into();
+        }
+        ("action", Value::Text(text)) => return format!("write {{toolName: {}}}", quoted(text)),
+        ("variables", _) if wanted != "an object" => return "write {name: value}".into(),
+        _ => {}
+    }
+    let example = OBJECTS.iter().find(|(object, _)| *object == key);
+    example.map_or_else(String::new, |(_, example)| format!("write {example}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_as_people_write_them() {
+        for (text, expected) in [
+            ("30s", Some(30_000)),
+            ("5 min", Some(300_000)),
+            ("500MS", Some(500)),
+            ("1h", Some(3_600_000)),
+            ("2 days", Some(172_800_000)),
+            ("s", None),
+            ("3 moons", None),
+            ("99999999999999999999s", None),
+            ("18446744073709551615d", None),
+            ("", None),
+        ] {
+            assert_eq!(milliseconds(text), expected.and_then(Number::whole), "{text}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What waits for itself is refused when it is saved, with the way that the waiting goes, whatever it goes through:
+//! references in inputs, conditions, lists and bails, `needs`, edges, steps inside other steps.
+
+use mainspring_kernel::{
+    definition::{Syntax, compile, read},
+    diagnostic::{CYCLE, Severity},
+};
+
+/// What leads from `b` to `a`; the rest of the circle, from `a` to `b`, is a reference.
+const WAYS_BACK: &[(&str, &str)] = &[
+    ("a reference in an input", r#"{"name":"a","action":{"toolName":"T"},"input":{"x":{"y":["text @b.v"]}}}"#),
+    ("a condition", r#"{"name":"a","action":{"toolName":"T"},"when":{"ref":"@b.ok"}}"#),
+    (
+        "what a condition is compared with",
+        r#"{"name":"a","action":{"toolName":"T"},"when":{"ref":"@input.x","eq":"@b.v"}}"#,
+    ),
+    (
+        "a condition inside conditions",
+        r#"{"name":"a","action":{"toolName":"T"},"when":{"any":[true,{"not":{"all":[{"ref":"@b"}]}}]}}"#,
+    ),
+    ("a bail", r#"{"name":"a","action":{"toolName":"T"},"bail":{"ref":"@b.stop"}}"#),
+    ("a list", r#"{"name":"a","action":{"toolName":"T"},"forEach":{"ref":"@b.items"}}"#),
+    (
+        "what is done for each item",
+        r#"{"name":"a","action":{"toolName":"T"},"input":{"x":"@b"},"forEach":{"ref":"@input.l"}}"#,
+    ),
+    (
+        "a condition about the item and about a step",
+        r#"{"name":"a","action":{"toolName":"T"},"forEach":{"ref":"@input.l"},"when":{"ref":"@item","eq":"@b"}}"#,
+    ),
+    ("a need", r#"{"name":"a","action":{"toolName":"T"},"needs":["b"]}"#),
+    ("a return", r#"{"name":"a","action":{"return":true},"input":"@b"}"#),
+    ("code", r#"{"name":"a","action":{"code":"export default function () {}"},"input":{"x":"@b"}}"#),
+    ("a script", r#"{"name":"a","type":"bash","command":"echo @b.v"}"#),
+    ("the environment of a script", r#"{"name":"a","type":"bash","command":"true","env":{"V":"@b.v"}}"#),
+    ("a request", r#"{"name":"a","type":"http","url":"https://example.com/@b.v"}"#),
+    ("a child's variables", r#"{"name":"a","type":"subworkflow","workflow":"w","variables":{"v":"@b"}}"#),
+    ("a question", r#"{"name":"a","type":"approval","prompt":"ship @b.v?"}"#),
+    ("what is approved", r#"{"name":"a","type":"approval","items":["@b"]}"#),
+    ("a time", r#"{"name":"a","type":"sleep","durationMs":"@b.ms"}"#),
+    ("a moment", r#"{"name":"a","type":"sleep","until":"@b.at"}"#),
+    (
+        "the condition of a conditional",
+        r#"{"name":"a","type":"conditional","condition":{"ref":"@b.ok"},"then":[{"type":"tool","tool":"T"}]}"#,
+    ),
+    (
+        "a step in a branch",
+        r#"{"name":"a","type":"conditional","condition":true,"else":[{"type":"tool","tool":"T","arguments":{"x":"@b"}}]}"#,
+    ),
+    (
+        "a step deep inside",
+        r#"{"name":"a","type":"parallel","steps":[{"type":"loop","while":true,"steps":[{"type":"tool","tool":"T","when":{"ref":"@b.ok"}}]}]}"#,
+    ),
+    (
+        "the condition of a loop",
+        r#"{"name":"a","type":"loop","until":{"ref":"@b.ok"},"steps":[{"type":"tool","tool":"T"}]}"#,
+    ),
+    ("the list of a loop", r#"{"name":"a","type":"loop","forEach":{"ref":"@b"},"steps":[{"type":"tool","tool":"T"}]}"#),
+    (
+        "the list of a loop inside",
+        r#"{"name":"a","type":"parallel","steps":[{"type":"loop","forEach":{"ref":"@b"},"steps":[{"type":"tool","tool":"T"}]}]}"#,
+    ),
+];
+
+/// What leads from `a` to `b`; where `b` contains steps it is one of them that refers.
+const WAYS_THERE: &[&str] = &[
+    r#"{"name":"b","action":{"toolName":"T"},"input":{"x":"@a"}}"#,
+    r#"{"name":"b","type":"parallel","steps":[{"name":"inner","type":"tool","tool":"T","arguments":{"x":"@a"}}]}"#,
+    r#"{"name":"b","action":{"toolName":"T"},"forEach":{"ref":"@input.l"},"bail":{"ref":"@a"}}"#,
+];
+
+/// Every error about a circle, or what else was found.
+fn circles(definition: &str) -> Vec<String> {
+    let document = read(definition.as_bytes(), Syntax::Json).unwrap_or_else(|error| panic!("{definition}: {error}"));
+    let mut found = compile(&document).err().unwrap_or_default();
+    found.retain(|diagnostic| diagnostic.severity == Severity::Error);
+    assert!(found.iter().all(|diagnostic| diagnostic.code == CYCLE), "{definition}: {found:#?}");
+    found.into_iter().map(|diagnostic| diagnostic.message).collect()
+}
+
+/// The names of a way, in the order in which it goes.
+fn way(message: &str) -> Vec<&str> {
+    let way = message.rsplit_once(": ").map_or("", |(_, way)| way);
+    way.split(" → ").map(|name| name.trim_matches(['`', '\'', '"'])).collect()
+}
+
+#[test]
+fn whatever_closes_a_circle_is_refused_with_its_way() {
+    let start = r#"{"name":"start","action":{"toolName":"T"}}"#;
+    for (what, back) in WAYS_BACK {
+        for there in WAYS_THERE {
+            for steps in [format!("{start},{back},{there}"), format!("{there},{start},{back}")] {
+                let found = circles(&format!(r#"{{"steps":[{steps}]}}"#));
+                let [message] = found.as_slice() else { panic!("{what}: {found:?} in {steps}") };
+                let way = way(message);
+                assert!(way == ["a", "b", "a"] || way == ["b", "a", "b"], "{what}: {message}");
+            }
+            // Without the way there it is no circle.
+            let alone = r#"{"name":"b","action":{"toolName":"T"}}"#;
+            assert_eq!(circles(&format!(r#"{{"steps":[{start},{back},{alone}]}}"#)), Vec::<String>::new(), "{what}");
+        }
+    }
+}
+
+/// A reference into a step that contains others leads out of all of it.
+#[test]
+fn a_circle_through_the_inside_of_two_steps_is_refused() {
+    let branches = |name: &str, inner: &str, refers: &str| {
+        format!(
+            r#"{{"name":"{name}","type":"parallel","steps":[{{"name":"{inner}","type":"tool","tool":"T","arguments":{{"x":"@{refers}"}}}}]}}"#
+        )
+    };
+    let action = r#"{"name":"z","action":{"toolName":"T"}}"#;
+    let (p, q) = (branches("p", "x", "y"), branches("q", "y", "x"));
+    let found = circles(&format!(r#"{{"steps":[{action},{p},{q}]}}"#));
+    let [message] = found.as_slice() else { panic!("{found:?}") };
+    assert!([["p", "q", "p"], ["q", "p", "q"]].contains(&way(message).try_into().expect("three names")), "{message}");
+}
+
+#[test]
+fn edges_close_circles_by_themselves_and_with_references() {
+    let node = |id: &str, more: &str| format!(r#"{{"id":"{id}","type":"tool","tool":"T"{more}}}"#);
+    let nodes = |needs: &str| [node("start", ""), node("a", ""), node("b", needs), node("c", "")].join(",");
+    for kind in ["on_success", "on_failure", "always", "skip"] {
+        let edge = |from: &str, to: &str| format!(r#"{{"from":"{from}","to":"{to}","when":"{kind}"}}"#);
+        let there = format!("{},{},{}", edge("start", "a"), edge("a", "b"), edge("b", "c"));
+        let graph = |nodes: String, edges: String| format!(r#"{{"nodes":[{nodes}],"edges":[{edges}]}}"#);
+        for (found, what) in [
+            (circles(&graph(nodes(""), format!("{there},{}", edge("c", "a")))), "an edge"),
+            (circles(&graph(nodes(r#","needs":["c"]"#), there.clone())), "a need"),
+        ] {
+            let [message] = found.as_slice() else { panic!("{what}: {found:?}") };
+            let way = way(message);
+            assert_eq!(way.first(), way.last(), "{what}: {message}");
+            let on_it = if what == "an edge" { ["a", "b", "c"].as_slice() } else { &["b", "c"] };
+            assert!(on_it.iter().all(|id| way.contains(id)) && way.len() == on_it.len() + 1, "{what}: {message}");
+        }
+        assert_eq!(circles(&graph(nodes(""), there)), Vec::<String>::new());
+        let referring = node("b", r#","arguments":{"x":"@c"}"#);
+        let mixed = format!(
+            r#"{{"order":"dataflow","nodes":[{},{referring},{}],"edges":[{}]}}"#,
+            node("a", ""),
+            node("c", ""),
+            edge("b", "c")
+        );
+        let found = circles(&mixed);
+        assert!(found.len() == 1 && way(&found[0]).len() == 3, "{found:?}");
+    }
+}
+
+/// The way is a circle of the definition, each link of it: a long one is told whole, and nothing that only leads there.
+#[test]
+fn the_way_is_the_circle_and_nothing_else() {
+    let step = |name: String, of: String| {
+        format!(r#"{{"name":"{name}","action":{{"toolName":"T"}},"input":{{"x":"@{of}"}}}}"#)
+    };
+    let circle = (0..30).map(|at| step(format!("c{at}"), format!("c{}", (at + 29) % 30)));
+    let behind = (0..30).map(|at| step(format!("t{at}"), if at == 0 { "c7".into() } else { format!("t{}", at - 1) }));
+    let steps: Vec<String> = behind.chain(circle).collect();
+    let found = circles(&format!(r#"{{"steps":[{}]}}"#, steps.join(",")));
+    let [message] = found.as_slice() else { panic!("{found:?}") };
+    let way = way(message);
+    assert_eq!((way.len(), way.first()), (31, way.last()), "{message}");
+    let number = |name: &str| name.trim_start_matches('c').parse::<usize>().expect("a step of the circle");
+    assert!(way.windows(2).all(|link| number(link[1]) == (number(link[0]) + 1) % 30), "{message}");
+}

@@ -1,0 +1,130 @@
+//! Definitions written by chance and run by chance: whatever is accepted runs to an end, its journal folds and is decided
+//! again to the same, and nothing that comes twice, late or out of nowhere changes that.
+//!
+//! A case is a seed. `MAINSPRING_SEEDS` says how many are tried, `MAINSPRING_SEED` the first of them.
+
+mod author;
+mod numbers;
+mod world;
+
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use author::{Author, Written};
+use mainspring_kernel::{
+    definition::compile,
+    diagnostic::{Diagnostic, Severity},
+    document::Document,
+    json,
+    plan::Plan,
+};
+use numbers::Numbers;
+use world::{Broken, World};
+
+/// Cases of an ordinary run; `MAINSPRING_SEEDS` says otherwise.
+const SEEDS_DEFAULT: u64 = 1_500;
+
+fn from_environment(name: &str, default: u64) -> u64 {
+    std::env::var(name)
+        .ok()
+        .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+}
+
+/// What came of a case, added up over many.
+#[derive(Default)]
+struct Sum {
+    accepted: u64,
+    refused: u64,
+    seen: BTreeMap<String, u64>,
+}
+
+fn run(seed: u64, sum: &mut Sum) {
+    let mut numbers = Numbers::of(seed);
+    let Written { definition, ends_early } = Author::write(Numbers::of(numbers.next()));
+    let text = json::pretty(&definition);
+    let outcome = catch_unwind(AssertUnwindSafe(|| compile(&Document::placeless(definition))));
+    let Ok(outcome) = outcome else { panic!("seed {seed}: compiling panics\n{text}") };
+    let compiled = match outcome {
+        Ok(compiled) => compiled,
+        Err(found) => {
+            sum.refused += 1;
+            return check_refusal(&found).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{text}"));
+        }
+    };
+    sum.accepted += 1;
+    let plan = Plan::decode(&compiled.plan.encode());
+    assert_eq!(plan.as_ref(), Ok(&compiled.plan), "seed {seed}: the stored plan\n{text}");
+    let mut world = World::new(compiled.plan, numbers);
+    let outcome = catch_unwind(AssertUnwindSafe(|| world.run()));
+    let left_out = if ends_early { None } else { world.left_out() };
+    let why = match outcome {
+        Ok(Ok(())) => left_out,
+        Ok(Err(why)) => Some(why),
+        Err(_) => Some("a panic".to_string()),
+    };
+    if let Some(why) = why {
+        panic!("seed {seed}: {why}\n{text}\nafter\n{}", world.story());
+    }
+    for (name, count) in world.seen {
+        *sum.seen.entry(name).or_default() += count;
+    }
+}
+
+/// What is refused is so with a reason that an author can act on.
+fn check_refusal(found: &[Diagnostic]) -> Result<(), Broken> {
+    let errors: Vec<_> = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).collect();
+    let says_something = |diagnostic: &&Diagnostic| diagnostic.message.contains('`') || !diagnostic.mend.is_empty();
+    match errors.as_slice() {
+        [] => Err(format!("refused without an error: {found:?}")),
+        errors if errors.iter().all(says_something) => Ok(()),
+        errors => Err(format!("an error that names nothing: {errors:?}")),
+    }
+}
+
+/// Everything that can come up in an execution that is not too long for one turn.
+const SEEN: [&str; 28] = [
+    "Started",
+    "LineageSet",
+    "StepSkipped",
+    "StepStarted",
+    "BranchTaken",
+    "AttemptStarted",
+    "AttemptStopping",
+    "AttemptFailed",
+    "WaitStarted",
+    "GateOpened",
+    "GateDecided",
+    "StepCompleted",
+    "StepFailed",
+    "StepCancelled",
+    "RoundStarted",
+    "RoundEnded",
+    "FailureBoundReached",
+    "SignalKept",
+    "SignalTaken",
+    "CancelRequested",
+    "DeadlineHeld",
+    "DeadlineSet",
+    "EndingBegun",
+    "Ended",
+    "completed",
+    "failed",
+    "cancelled",
+    "Started",
+];
+
+#[test]
+fn whatever_is_accepted_runs_to_an_end() {
+    let (first, count) = (from_environment("MAINSPRING_SEED", 0), from_environment("MAINSPRING_SEEDS", SEEDS_DEFAULT));
+    let mut sum = Sum::default();
+    (first..first + count).for_each(|seed| run(seed, &mut sum));
+    println!("{} accepted, {} refused, {:#?}", sum.accepted, sum.refused, sum.seen);
+    if count >= SEEDS_DEFAULT {
+        assert!(sum.accepted * 2 > count, "{} of {count} accepted", sum.accepted);
+        assert!(sum.refused * 50 > count, "{} of {count} refused", sum.refused);
+        let missing: Vec<_> = SEEN.into_iter().filter(|name| !sum.seen.contains_key(*name)).collect();
+        assert_eq!(missing, Vec::<&str>::new(), "never came up");
+    }
+}

@@ -1,0 +1,122 @@
+//! Rounds of loops: what their conditions read, and what happens to many of them when a turn is cut.
+
+use std::sync::Arc;
+
+use mainspring_kernel::{
+    decide::{Turn, decide_with},
+    definition::{Syntax, compile, read},
+    effect::Outcome,
+    evaluation::{Evaluated, Evaluation},
+    failure::{Class, Failure},
+    hash::Hash,
+    input::{Input, Policy, Start, Timer},
+    instance::Instance,
+    key::ExecutionKey,
+    record::Record,
+    state::{ExecutionStatus, State, Status},
+    value::{Map, Value},
+};
+
+fn begun(steps: &str, items: u64) -> (State, Turn) {
+    let document = read(format!("steps:\n{steps}").as_bytes(), Syntax::Yaml).expect("it reads");
+    let plan = compile(&document).unwrap_or_else(|found| panic!("{found:#?}")).plan;
+    let mut state = State::new(ExecutionKey([7; 16]), Arc::new(plan));
+    let list: Vec<Value> = (0..items).map(Value::from).collect();
+    let start = Start {
+        execution_id: "rounds".into(),
+        workflow_hash: Hash::default(),
+        plan_hash: Hash::default(),
+        input: Value::map([("list", list.into())]),
+        variables: Value::Map(Map::new()),
+        trigger: Value::Null,
+        policy: Policy { max_steps: 100_000, max_parallel: 10_000, timeout_ms: None },
+        attempt: 1,
+        by: "ann".into(),
+        workspace: None,
+        lineage: None,
+    };
+    let turn = take_in(&mut state, &Input::Start(Box::new(start)), 0);
+    (state, turn)
+}
+
+/// Every function gives its input.
+fn take_in(state: &mut State, input: &Input, now: u64) -> Turn {
+    let same = |evaluation: &&Evaluation| match evaluation {
+        Evaluation::Function(function) => Evaluated::of(Ok(function.input.clone())),
+        Evaluation::Check(check) => Evaluated::of(Ok(check.value.clone())),
+    };
+    decide_with(state, input, now, |asked| asked.iter().map(same).collect()).expect("legal")
+}
+
+/// What the function of each round was given, by instance.
+fn given(state: &State) -> Vec<String> {
+    let code = state.steps.iter().filter(|(instance, _)| state.plan.id(instance.step) == "code");
+    code.map(|(instance, step)| format!("{:?} {}", instance.rounds, step.output.as_u64().unwrap_or(99))).collect()
+}
+
+/// `while` is asked before a round and `@index` is that round; `until` is asked after a round and `@index` is the one
+/// that has ended.
+#[test]
+fn a_condition_of_a_loop_counts_its_own_rounds() {
+    let code = r#"{id: code, type: code, code: "export default function (i) { return i }", input: "@index"}"#;
+    for (key, condition) in [("while", r#"{ref: "@index", lt: 2}"#), ("until", r#"{ref: "@index", gte: 1}"#)] {
+        let steps = format!("  - {{id: l, type: loop, {key}: {condition}, steps: [{code}]}}");
+        let (state, _) = begun(&steps, 0);
+        assert_eq!(
+            (state.status(), given(&state)),
+            (ExecutionStatus::Completed, vec!["[0] 0".into(), "[1] 1".into()]),
+            "{key}"
+        );
+        let steps = format!(
+            r#"  - {{id: o, type: loop, forEach: {{ref: "@input.list"}}, steps: [{{id: l, type: loop, {key}: {condition}, steps: [{code}]}}]}}"#
+        );
+        let (state, _) = begun(&steps, 3);
+        let expected = ["[0, 0] 0", "[0, 1] 1", "[1, 0] 0", "[1, 1] 1", "[2, 0] 0", "[2, 1] 1"].map(String::from);
+        assert_eq!((state.status(), given(&state)), (ExecutionStatus::Completed, expected.to_vec()), "{key} in a loop");
+    }
+}
+
+const ITEMS: u64 = 6_000;
+
+/// A turn that calls off more than fits into one frame is cut; until the rest of it comes, what is due or decided for
+/// what is still to be called off starts nothing.
+#[test]
+fn nothing_starts_while_an_ending_is_cut() {
+    let steps = r#"  - {id: l, type: loop, forEach: {ref: "@input.list", concurrency: 10000}, steps: [{id: call, type: tool, tool: T, onInterrupted: ask}]}"#;
+    let (mut state, _) = begun(steps, ITEMS);
+    while state.is_split {
+        take_in(&mut state, &Input::Continue, 0);
+    }
+    let call = |round: u64| Instance { step: 1, rounds: vec![round as u32] };
+    for round in 0..ITEMS {
+        let outcome = match round % 2 {
+            0 => Outcome::Interrupted,
+            _ => Outcome::Failed(Failure::new(Class::Transient, "no", "no")),
+        };
+        take_in(&mut state, &Input::Receipt { instance: call(round), attempt: 1, outcome }, 0);
+    }
+    take_in(&mut state, &Input::Cancel { reason: "user_cancelled".into(), by: "ann".into() }, 1);
+    assert!(state.is_split && state.ending.is_some(), "the turn is cut");
+    let (asked, waiting) = (call(ITEMS - 2), call(ITEMS - 1));
+    assert_eq!(state.step_status(&asked), Status::WaitingApproval);
+    assert_eq!(state.step_status(&waiting), Status::Retrying);
+    let (at, _) = *state.next_timer().expect("a timer");
+    let approved = Input::Decide {
+        instance: asked,
+        gate: 1,
+        decision: mainspring_kernel::plan::Decision::Approve,
+        by: "ann".into(),
+        reason: Value::Null,
+    };
+    for input in [Input::Timer(Timer::Retry(waiting, 2)), approved] {
+        let mut state = state.clone();
+        let turn = take_in(&mut state, &input, at);
+        let starts = |record: &&Record| matches!(record, Record::AttemptStarted { .. });
+        assert_eq!(turn.records.iter().find(starts), None, "{input:?}");
+        assert!(turn.actions.is_empty(), "{input:?}");
+        while state.is_split {
+            take_in(&mut state, &Input::Continue, at);
+        }
+        assert_eq!(state.status(), ExecutionStatus::Cancelled, "{input:?}");
+    }
+}

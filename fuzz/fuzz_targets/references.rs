@@ -1,0 +1,8 @@
+//! A text with references, under libFuzzer.
+#![no_main]
+#![allow(dead_code, reason = "each target calls one of the doors")]
+
+#[path = "../../crates/kernel/tests/fuzz/targets.rs"]
+mod targets;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| targets::references(bytes));
