@@ -132,7 +132,7 @@ impl Mirror {
             }
         }
         for (instance, attempt) in calls {
-            world.expect(&instance, attempt)?;
+            world.expect(&instance, self.state().plan.id(instance.step), attempt)?;
         }
         for (instance, number) in stops {
             world.expect_stop(self.fold.state.key, &instance, number);

@@ -76,9 +76,10 @@ impl World {
         self.orders
     }
 
-    /// An attempt has begun: it is durable. Its answer is decided now, so that nothing depends on when it is performed.
-    pub(crate) fn expect(&mut self, instance: &Instance, attempt: Attempt) -> Result<(), String> {
-        let name = names(&attempt).find(|name| self.scripts.contains_key(*name));
+    /// An attempt of a step has begun: it is durable. Its answer is decided now, so that nothing depends on when it is
+    /// performed.
+    pub(crate) fn expect(&mut self, instance: &Instance, id: &str, attempt: Attempt) -> Result<(), String> {
+        let name = names(&attempt, id).find(|name| self.scripts.contains_key(*name));
         let Some(name) = name.map(String::from) else {
             let (step, tool) = (&attempt.step, called(&attempt));
             return Err(format!("step `{step}` calls {tool:?}, and no script answers; write effects: {{{tool}: …}}"));

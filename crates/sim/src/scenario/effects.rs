@@ -81,9 +81,10 @@ impl Script {
     }
 }
 
-/// The names by which scripts for an attempt are looked up, the first that matches counts.
-pub(crate) fn names(attempt: &Attempt) -> impl Iterator<Item = &str> {
-    [Some(attempt.step.as_str()), tool(attempt), Some(attempt.effect.as_str())].into_iter().flatten()
+/// The names by which scripts for an attempt of a step are looked up, the first that matches counts. In a loop a script
+/// can be for one round, as `each[0]`, or for all of them, by the step's id.
+pub(crate) fn names<'a>(attempt: &'a Attempt, id: &'a str) -> impl Iterator<Item = &'a str> {
+    [Some(attempt.step.as_str()), Some(id), tool(attempt), Some(attempt.effect.as_str())].into_iter().flatten()
 }
 
 /// The tool that an attempt calls; what is no tool is called by the kind of its effect.
