@@ -85,14 +85,7 @@ impl Trace {
                 row.note = retry_at.map(|at| alloc::format!("tried again at {}", rfc3339(at)));
             }
             Record::WaitStarted { until, .. } => {
-                let note = match (&plan.step(instance.step).work, until) {
-                    (Work::Signal { name }, Some(at)) => {
-                        alloc::format!("waits for the signal {name} until {}", rfc3339(*at))
-                    }
-                    (Work::Signal { name }, None) => alloc::format!("waits for the signal {name}"),
-                    (_, Some(at)) => alloc::format!("waits until {}", rfc3339(*at)),
-                    (_, None) => "waits".into(),
-                };
+                let note = wait_in_words(&plan.step(instance.step).work, *until);
                 let row = self.last(instance);
                 (row.status, row.note) = (Status::Waiting, Some(note));
             }
@@ -174,6 +167,14 @@ impl Trace {
     fn last(&mut self, instance: &Instance) -> &mut AttemptTrace {
         let place = self.last.get(instance).copied().unwrap_or(0);
         &mut self.attempts[place]
+    }
+}
+
+fn wait_in_words(work: &Work, until: Option<u64>) -> String {
+    let until = until.map(|at| alloc::format!(" until {}", rfc3339(at))).unwrap_or_default();
+    match work {
+        Work::Signal { name } => alloc::format!("waits for the signal {name}{until}"),
+        _ => alloc::format!("waits{until}"),
     }
 }
 
