@@ -68,7 +68,9 @@ pub(crate) fn find(store: &dyn Store, name: &str) -> Result<ExecutionRow, Refusa
     }
     let rows = store.executions(&Filter::default(), None, ROWS_SEARCHED).map_err(failed)?;
     if name == "last" {
-        return rows.into_iter().next().ok_or_else(|| unknown(name));
+        // What was started last is what somebody started, and not what that has started.
+        let is_root = |row: &ExecutionRow| row.trigger_type != "subworkflow";
+        return rows.into_iter().find(is_root).ok_or_else(|| unknown(name));
     }
     let begins = |row: &ExecutionRow| row.id.starts_with(name) || row.key.to_string().starts_with(name);
     let mut found = rows.into_iter().filter(|row| !name.is_empty() && begins(row));

@@ -226,6 +226,13 @@ impl Progress {
             Record::StepSkipped { reason, .. } => {
                 line(dim("○"), name, &format!("skipped: {}", reason.words()), None);
             }
+            Record::StepLogged { lines, .. } => {
+                for logged in lines.value().as_list().unwrap_or_default() {
+                    let text = logged.get("text").and_then(Value::as_text).unwrap_or_default();
+                    line(dim("│"), name, text, None);
+                }
+                return;
+            }
             Record::StepCancelled { reason, .. } => line(dim("■"), name, &format!("called off: {reason}"), took(self)),
             _ => return,
         }

@@ -68,8 +68,13 @@ fn show_attempt(attempt: &AttemptTrace, verbose: bool) {
         attempt.failure.iter().map(|failure| format!("{}: {}", failure.code, failure.message)).collect();
     words.extend(attempt.note.clone());
     let words = one_line(&words.join("; "));
-    say!("  {} {}{number}{took}  {words}", sign(attempt.status), shown(&attempt.step));
+    let words = if words.is_empty() { words } else { format!("  {words}") };
+    say!("  {} {}{number}{took}{words}", sign(attempt.status), shown(&attempt.step));
+    for line in &attempt.log {
+        say!("      {} {}", dim("│"), paragraph(line.get("text").and_then(Value::as_text).unwrap_or_default()));
+    }
     if verbose {
+        say!("      {} {}", dim("because"), shown(&attempt.because));
         let details = attempt.failure.as_ref().map(|failure| &failure.details);
         for (what, value) in [("input", Some(&attempt.input)), ("output", Some(&attempt.output)), ("details", details)]
         {
