@@ -22,6 +22,7 @@ use report::{Fields, Report, has_inexact_numbers};
 use root::Root;
 
 mod conditions;
+pub mod convert;
 pub mod edges;
 mod expressions;
 mod frames;

@@ -1,0 +1,242 @@
+//! From one notation to another: a definition that says the same and compiles to the same plan.
+//!
+//! The notations share their steps. They differ in a few words (`steps` or `nodes`, `id` or `name`, `type` or
+//! `action`), which are exchanged here, and in what holds where nothing is said: the order, the retries, the output.
+//! What the other notation would take otherwise is written out, and what it takes so anyway is left out. What it has
+//! no words for is refused, every place at once. The result is compiled and compared before it is given away.
+
+use alloc::{
+    collections::BTreeSet,
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use super::{
+    compile,
+    notation::{Notation, OrderWord},
+};
+use crate::{
+    diagnostic::{self, Diagnostic, Severity},
+    document::{Document, Path},
+    json,
+    plan::{Output, Plan},
+    value::{Map, Value},
+};
+use outputs::Unsayable;
+
+mod outputs;
+mod policies;
+mod steps;
+pub mod text;
+
+/// A definition in another notation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Converted {
+    /// The definition.
+    pub definition: Value,
+    /// Steps that have another name now, each with the old one and the new one: those without an id of their own.
+    pub renamed: Vec<(String, String)>,
+}
+
+/// Says a definition in a notation, or gives every place that cannot be said there and why; what does not compile
+/// is refused with what compiling says. Pure: the same definition gives the same result.
+pub fn convert(document: &Document, to: Notation) -> Result<Converted, Vec<Diagnostic>> {
+    let plan = compile(document)?.plan;
+    let from = Notation::of(&document.value);
+    let Some(root) = document.value.as_map().filter(|_| from != to) else {
+        return Ok(Converted { definition: document.value.clone(), renamed: Vec::new() });
+    };
+    let ids = plan.steps.iter().map(|step| step.id.clone()).collect();
+    let mut converter = Converter { from, to, document, plan: &plan, ids, found: Vec::new() };
+    let definition = Value::Map(converter.root(root));
+    let Converter { ids, found, .. } = converter;
+    if !found.is_empty() {
+        return Err(found);
+    }
+    check(&plan, &ids, &definition)?;
+    let renamed = plan.steps.iter().zip(ids).filter(|(step, id)| step.id != *id);
+    let renamed: BTreeSet<_> = renamed.map(|(step, id)| (step.id.clone(), id)).collect();
+    Ok(Converted { definition, renamed: renamed.into_iter().collect() })
+}
+
+/// A plan in the one form of what can be written in several: the defaults of outputs written out, the delays of
+/// retries by rule where a rule gives them, and none where there is one attempt. Plans of one form run the same.
+pub fn normal(plan: &Plan) -> Plan {
+    let mut normal = plan.clone();
+    normal.workflow_hash = crate::hash::Hash::default();
+    normal.steps.iter_mut().for_each(|step| step.retry = policies::normal(&step.retry));
+    normal.output = match &plan.output {
+        Output::Variables => {
+            outputs::of_variables(plan).map_or(Output::Variables, |gives| Output::Given(gives.template(plan)))
+        }
+        Output::Ends => outputs::of_ends(plan).map_or(Output::Ends, |gives| Output::Given(gives.template(plan))),
+        given @ Output::Given(_) => given.clone(),
+    };
+    normal
+}
+
+/// Refuses a result that means something else: no definition may change its meaning unseen, by a mistake of ours least.
+fn check(plan: &Plan, ids: &[String], definition: &Value) -> Result<(), Vec<Diagnostic>> {
+    let mut expected = plan.clone();
+    expected.steps.iter_mut().zip(ids).for_each(|(step, id)| step.id.clone_from(id));
+    let compiled = compile(&Document::placeless(definition.clone()));
+    let says = match &compiled {
+        Ok(compiled) if normal(&compiled.plan) == normal(&expected) => return Ok(()),
+        Ok(_) => "another plan comes of it".to_string(),
+        Err(found) => format!("it does not compile: {}", found.first().map_or("", |first| first.message.as_str())),
+    };
+    let (severity, code, path) = (Severity::Error, diagnostic::NOT_IN_BUILD, Path::root());
+    let message = format!("the definition was not converted rightly: {says}");
+    let mend = "this is a mistake of the conversion; report it with the definition".to_string();
+    Err([Diagnostic { severity, code, path, place: None, message, mend }].into())
+}
+
+struct Converter<'a> {
+    from: Notation,
+    to: Notation,
+    document: &'a Document,
+    plan: &'a Plan,
+    /// The names of the steps by number: the old ones until a step is read.
+    ids: Vec<String>,
+    found: Vec<Diagnostic>,
+}
+
+impl Converter<'_> {
+    fn refuse(&mut self, code: &'static str, path: &Path, message: String, mend: &str) {
+        let (severity, place, path) = (Severity::Error, self.document.place(path), path.clone());
+        self.found.push(Diagnostic { severity, code, path, place, message, mend: mend.to_string() });
+    }
+
+    fn root(&mut self, root: &Map) -> Map {
+        let path = Path::root().key(self.from.list_key());
+        self.rename(root);
+        let steps = root.get(self.from.list_key()).and_then(Value::as_list).unwrap_or_default();
+        let steps = self.steps(steps, 0, &path);
+        if self.to == Notation::Dataflow && !steps.iter().any(|step| step.get("action").is_some()) {
+            let message = "a dataflow is told by the `action` of an outer step, and none of these is a tool, a shell \
+                           step, code or a return";
+            let mend = "write `order: dataflow` where it is, if the order is meant";
+            self.refuse(diagnostic::MISSING_KEY, &path, message.into(), mend);
+        }
+        let mut converted = Map::new();
+        for (key, value) in root {
+            match key.as_str() {
+                "steps" | "nodes" | "order" | "output" | "edges" => {}
+                "workflowId" => drop(converted.insert("name".into(), value.clone())),
+                "planVersion" => {
+                    let version = value.as_text().map_or_else(|| json::compact(value), String::from);
+                    converted.insert("version".into(), version.into());
+                }
+                _ => drop(converted.insert(key.clone(), value.clone())),
+            }
+        }
+        converted.insert(self.to.list_key().into(), steps.into());
+        let order = root.get("order").and_then(Value::as_text).unwrap_or(order_of(self.from));
+        if order != order_of(self.to) {
+            converted.insert("order".into(), order.into());
+        }
+        if let Some(Value::List(edges)) = root.get("edges") {
+            let edges: Vec<Value> = edges.iter().map(|edge| self.edge(edge)).collect();
+            converted.insert("edges".into(), edges.into());
+        }
+        if let Some(output) = self.output(root) {
+            converted.insert("output".into(), output);
+        }
+        converted
+    }
+
+    fn edge(&self, edge: &Value) -> Value {
+        let ends = edge.as_map().into_iter().flatten().map(|(key, value)| match key.as_str() {
+            "from" | "to" => (key.clone(), self.renamed(value)),
+            _ => (key.clone(), value.clone()),
+        });
+        Value::Map(ends.collect())
+    }
+
+    /// A name of a step as it is written in edges and `needs`.
+    fn renamed(&self, id: &Value) -> Value {
+        let number = id.as_text().and_then(|id| self.plan.number_of(id));
+        number.map_or_else(|| id.clone(), |number| self.ids[number as usize].as_str().into())
+    }
+
+    /// Gives names to the steps that have none. Inside of other steps their paths go on being their names; an outer
+    /// step needs one that can be written. It is one that stands nowhere yet, or a text would begin to refer to it.
+    fn rename(&mut self, root: &Map) {
+        let needs_name = self.to != Notation::Sequence;
+        let (old, new) = (format!("{}[", self.from.id_path()), format!("{}[", self.to.id_path()));
+        let outer = self.plan.block(0).steps.clone();
+        let text = json::compact(&Value::Map(root.clone()));
+        for number in 0..self.plan.steps.len() as u32 {
+            let step = self.plan.step(number);
+            if !step.id.starts_with(&old) {
+                continue;
+            }
+            let is_of_outer = self.plan.is_body_of_each(number) && outer.binary_search(&(number - 1)).is_ok();
+            self.ids[number as usize] = match outer.binary_search(&number) {
+                Ok(place) if needs_name => self.invented(place, &text),
+                // What an outer step does for each item is called as that step is.
+                Err(_) if needs_name && is_of_outer => self.ids[number as usize - 1].clone(),
+                _ => step.id.replacen(&old, &new, 1),
+            };
+        }
+    }
+
+    fn invented(&self, place: usize, text: &str) -> String {
+        let mut name = format!("step_{}", place + 1);
+        while self.plan.number_of(&name).is_some() || text.contains(&format!("@{name}")) {
+            name.push('_');
+        }
+        name
+    }
+
+    /// What is written under `output`, if anything has to be.
+    fn output(&mut self, root: &Map) -> Option<Value> {
+        let mut plan = self.plan.clone();
+        plan.steps.iter_mut().zip(&self.ids).for_each(|(step, id)| step.id.clone_from(id));
+        let by_itself = match self.to {
+            Notation::Sequence => outputs::of_variables(&plan),
+            Notation::Dataflow | Notation::Graph => outputs::of_ends(&plan),
+        };
+        let meant = match &self.plan.output {
+            // A dataflow and a graph end so where nothing is written.
+            Output::Ends if self.to != Notation::Sequence => return None,
+            Output::Ends => outputs::of_ends(&plan),
+            Output::Variables => outputs::of_variables(&plan),
+            Output::Given(given) => {
+                let is_by_itself = by_itself.is_ok_and(|gives| gives.template(&plan) == *given);
+                return root.get("output").filter(|_| !is_by_itself).cloned();
+            }
+        };
+        match meant {
+            Ok(meant) => by_itself.ok().as_ref().is_none_or(|gives| *gives != meant).then(|| meant.written(&plan)),
+            Err(places) => {
+                let list = Path::root().key(self.from.list_key());
+                for Unsayable { step, message, mend } in places {
+                    let path = self.path_of(step, &list);
+                    self.refuse(diagnostic::WRONG_VALUE, &path, message, mend);
+                }
+                None
+            }
+        }
+    }
+
+    /// Where a step is written.
+    fn path_of(&self, step: u32, list: &Path) -> Path {
+        let block = self.plan.block(self.plan.step(step).block);
+        let at = block.steps.iter().position(|number| *number == step).unwrap_or_default();
+        let Some(owner) = block.owner else { return list.index(at) };
+        let path = self.path_of(owner, list);
+        let branches = self.plan.step(owner).work.branches();
+        match branches.iter().find(|(_, inner)| *inner == self.plan.step(step).block) {
+            Some((key, _)) if !self.plan.is_body_of_each(step) => path.key(key).index(at),
+            _ => path,
+        }
+    }
+}
+
+/// The word of the order that a notation has where nothing is written.
+fn order_of(notation: Notation) -> &'static str {
+    let order = notation.default_order();
+    OrderWord::ALL.iter().find(|(_, other)| *other == order).map_or("", |(word, _)| word)
+}

@@ -1,0 +1,147 @@
+//! What an execution gives where nothing is written about it, said as an `output`.
+
+use alloc::{
+    collections::BTreeMap,
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use crate::{
+    definition::references::settled,
+    plan::{OnError, Order, Plan, Work},
+    reference::{Reference, Root, is_name},
+    template::Template,
+    value::{Map, Value},
+};
+
+/// What an execution gives, by the steps that it comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Gives {
+    /// Null.
+    Nothing,
+    /// The output of one step.
+    One(u32),
+    /// An object of outputs.
+    Several(BTreeMap<String, u32>),
+}
+
+/// Why the output cannot be written out, and at which step.
+#[derive(Debug, PartialEq)]
+pub(super) struct Unsayable {
+    pub step: u32,
+    pub message: String,
+    pub mend: &'static str,
+}
+
+impl Gives {
+    /// As it stands in a plan.
+    pub(super) fn template(&self, plan: &Plan) -> Template {
+        let whole = |step: u32| {
+            let text = plan.id(step).to_string();
+            // A step that runs for each item has its name twice, and the whole of it comes first.
+            let root = Root::Step(plan.number_of(&text).unwrap_or(step));
+            Template::Whole(Reference { root, path: Vec::new(), text })
+        };
+        settled(match self {
+            Self::Nothing => Template::Literal(Value::Null),
+            Self::One(step) => whole(*step),
+            Self::Several(steps) => {
+                Template::Map(steps.iter().map(|(name, step)| (name.clone(), whole(*step))).collect())
+            }
+        })
+    }
+
+    /// As it is written in a definition.
+    pub(super) fn written(&self, plan: &Plan) -> Value {
+        let whole = |step: u32| Value::from(format!("@{}", plan.id(step)));
+        match self {
+            Self::Nothing => Value::Null,
+            Self::One(step) => whole(*step),
+            Self::Several(steps) => {
+                steps.iter().map(|(name, step)| (name.clone(), whole(*step))).collect::<Map>().into()
+            }
+        }
+    }
+}
+
+/// The output of the steps that nothing waits for. A `return` is none of them.
+pub(super) fn of_ends(plan: &Plan) -> Result<Gives, Vec<Unsayable>> {
+    let outer = &plan.block(0).steps;
+    let is_end = |place: usize| match &plan.block(0).order {
+        Order::Edges(graph) => graph.outgoing(place as u32).next().is_none(),
+        Order::Sequence | Order::Parallel => place + 1 == outer.len(),
+    };
+    let ends = outer.iter().enumerate().filter(|(place, _)| is_end(*place)).map(|(_, step)| *step);
+    let ends: Vec<u32> = ends.filter(|step| !matches!(plan.step(*step).work, Work::Return { .. })).collect();
+    let nameless: Vec<_> =
+        ends.iter().filter(|step| !is_name(plan.id(**step))).map(|step| nameless(plan, *step)).collect();
+    match ends.as_slice() {
+        _ if !nameless.is_empty() => Err(nameless),
+        [] => Ok(Gives::Nothing),
+        [one] => Ok(Gives::One(*one)),
+        several => Ok(Gives::Several(several.iter().map(|step| (plan.id(*step).to_string(), *step)).collect())),
+    }
+}
+
+/// The output variables. What is not certain to be written would be missing there, and null in an `output`.
+pub(super) fn of_variables(plan: &Plan) -> Result<Gives, Vec<Unsayable>> {
+    let mut writers: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for (number, step) in plan.steps.iter().enumerate() {
+        if let Some(name) = &step.output_variable {
+            writers.entry(name).or_default().push(number as u32);
+        }
+    }
+    let (mut fields, mut unsayable) = (BTreeMap::new(), Vec::new());
+    for (name, steps) in writers {
+        // Two that run at the same time may not write one variable, so that the one that is written last runs last.
+        let last = *steps.last().unwrap_or(&0);
+        let is_ordered = steps.len() < 2 || !matches!(plan.block(0).order, Order::Edges(_));
+        let unordered = || (!is_ordered).then(|| "several steps write it, in no certain order".to_string());
+        if let Some(why) = why_uncertain(plan, last).or_else(unordered) {
+            let id = plan.id(last);
+            let message =
+                format!("`{name}` is in the output only if {id} has completed, and an `output` cannot say so: {why}");
+            unsayable.push(Unsayable {
+                step: last,
+                message,
+                mend: "write `output` at the root: what has not run is null there",
+            });
+        } else if !is_name(plan.id(last)) {
+            unsayable.push(nameless(plan, last));
+        } else {
+            fields.insert(name.to_string(), last);
+        }
+    }
+    if unsayable.is_empty() { Ok(Gives::Several(fields)) } else { Err(unsayable) }
+}
+
+fn nameless(plan: &Plan, step: u32) -> Unsayable {
+    let message = format!("the output has to name {}, which has no name that can be written", plan.id(step));
+    Unsayable { step, message, mend: "give it an id" }
+}
+
+/// Why an execution can end well without a step having completed; nothing if it cannot.
+fn why_uncertain(plan: &Plan, number: u32) -> Option<String> {
+    let (step, id) = (plan.step(number), plan.id(number));
+    if plan.policy.fail_open {
+        return Some("`failOpen` lets failures through".into());
+    }
+    if step.when.is_some() {
+        return Some(format!("`when` of {id} may skip it"));
+    }
+    if step.on_error == OnError::Continue {
+        return Some(format!("a failure of {id} is let through"));
+    }
+    let Some(owner) = plan.parent(number) else {
+        return match &plan.block(0).order {
+            Order::Edges(graph) if graph.skips() => Some("edges decide whether it runs".into()),
+            _ => None,
+        };
+    };
+    match &plan.step(owner).work {
+        Work::Parallel { .. } => why_uncertain(plan, owner),
+        Work::Conditional { .. } => Some(format!("{} may take the other branch", plan.id(owner))),
+        _ => Some(format!("it runs again and again in {}", plan.id(owner))),
+    }
+}

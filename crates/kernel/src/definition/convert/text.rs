@@ -1,0 +1,252 @@
+//! Definitions as text for people: keys in the order of reading, YAML with as few marks as it needs.
+//!
+//! What is written reads back as the same value, whatever it holds.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use crate::{
+    json,
+    value::{Map, Value},
+};
+
+/// The keys that stand first, in this order; all others follow by their letters.
+const FIRST: [&str; 16] = [
+    "id",
+    "name",
+    "version",
+    "type",
+    "action",
+    "description",
+    "from",
+    "to",
+    "needs",
+    "when",
+    "forEach",
+    "while",
+    "until",
+    "maxRounds",
+    "condition",
+    "ref",
+];
+
+/// The keys that stand last, in this order: what is long, and what is about the step as a whole.
+const LAST: [&str; 14] = [
+    "retry",
+    "retryPolicy",
+    "timeoutMs",
+    "onError",
+    "onInterrupted",
+    "outputSchema",
+    "outputVariable",
+    "order",
+    "then",
+    "else",
+    "steps",
+    "nodes",
+    "edges",
+    "output",
+];
+
+/// Lists of steps: each stands on lines of its own, however short it is.
+const STEPS: [&str; 4] = ["then", "else", "steps", "nodes"];
+
+/// Columns up to which a list or an object stands on one line.
+const LINE_COLUMNS_MAX: usize = 80;
+
+/// Plain texts of YAML that some reader takes for something else.
+const WORDS: [&str; 8] = ["null", "true", "false", "yes", "no", "on", "off", "y"];
+
+/// A definition as JSON, with a line end.
+pub fn json(definition: &Value) -> String {
+    let mut out = String::new();
+    write_json(definition, 0, &mut out);
+    out.push('\n');
+    out
+}
+
+/// A definition as YAML, with a line end.
+pub fn yaml(definition: &Value) -> String {
+    let mut out = String::new();
+    write_block(definition, 0, false, &mut out);
+    out
+}
+
+/// The fields of an object in the order of reading.
+fn ordered(map: &Map) -> Vec<(&String, &Value)> {
+    let rank = |key: &str| {
+        let last = || LAST.iter().position(|last| *last == key).map(|at| FIRST.len() + 1 + at);
+        FIRST.iter().position(|first| *first == key).or_else(last).unwrap_or(FIRST.len())
+    };
+    let mut fields: Vec<_> = map.iter().collect();
+    fields.sort_by_key(|(key, _)| rank(key));
+    fields
+}
+
+fn write_json(value: &Value, depth: usize, out: &mut String) {
+    let line = |depth: usize, out: &mut String| {
+        out.push('\n');
+        out.push_str(&"  ".repeat(depth));
+    };
+    let (open, close, count) = match value {
+        Value::List(items) => ('[', ']', items.len()),
+        Value::Map(map) => ('{', '}', map.len()),
+        scalar => return out.push_str(&json::compact(scalar)),
+    };
+    out.push(open);
+    let mut inner = |at: usize, key: Option<&String>, value: &Value| {
+        out.push_str(if at > 0 { "," } else { "" });
+        line(depth + 1, out);
+        if let Some(key) = key {
+            out.push_str(&format!("{}: ", json::compact(&Value::text(key.as_str()))));
+        }
+        write_json(value, depth + 1, out);
+    };
+    match value {
+        Value::List(items) => items.iter().enumerate().for_each(|(at, item)| inner(at, None, item)),
+        Value::Map(map) => {
+            ordered(map).into_iter().enumerate().for_each(|(at, (key, item))| inner(at, Some(key), item))
+        }
+        _ => {}
+    }
+    if count > 0 {
+        line(depth, out);
+    }
+    out.push(close);
+}
+
+/// A value on lines of its own, each with its end.
+fn write_block(value: &Value, depth: usize, mut is_after_dash: bool, out: &mut String) {
+    let indent = |is_after_dash: &mut bool, out: &mut String| {
+        if !core::mem::take(is_after_dash) {
+            out.push_str(&"  ".repeat(depth));
+        }
+    };
+    match value {
+        Value::List(items) if !items.is_empty() => {
+            for item in items {
+                indent(&mut is_after_dash, out);
+                out.push_str("- ");
+                write_item(item, depth, out);
+            }
+        }
+        Value::Map(map) if !map.is_empty() => {
+            for (key, field) in ordered(map) {
+                indent(&mut is_after_dash, out);
+                out.push_str(&format!("{}:", scalar(&Value::text(key.as_str()))));
+                write_field(field, STEPS.contains(&key.as_str()), depth, out);
+            }
+        }
+        other => out.push_str(&format!("{}\n", flow(other))),
+    }
+}
+
+/// What follows a dash: an object begins on the same line.
+fn write_item(item: &Value, depth: usize, out: &mut String) {
+    match (item, literal(item, depth)) {
+        (_, Some(text)) => out.push_str(&text),
+        _ if is_short(item) => out.push_str(&format!("{}\n", flow(item))),
+        _ => write_block(item, depth + 1, true, out),
+    }
+}
+
+/// What follows a key.
+fn write_field(field: &Value, holds_steps: bool, depth: usize, out: &mut String) {
+    if let Some(text) = literal(field, depth) {
+        return out.push_str(&format!(" {text}"));
+    }
+    match field {
+        Value::List(steps) if holds_steps && !steps.is_empty() => {
+            out.push('\n');
+            for step in steps {
+                out.push_str(&format!("{}- ", "  ".repeat(depth + 1)));
+                match step {
+                    Value::Map(map) if !map.is_empty() => write_block(step, depth + 2, true, out),
+                    other => write_item(other, depth + 1, out),
+                }
+            }
+        }
+        short if is_short(short) => out.push_str(&format!(" {}\n", flow(short))),
+        long => {
+            out.push('\n');
+            write_block(long, depth + 1, false, out);
+        }
+    }
+}
+
+/// A text of several lines as it is, where YAML leaves it so.
+fn literal(value: &Value, depth: usize) -> Option<String> {
+    let text = value.as_text()?;
+    let (body, mark) = text.strip_suffix('\n').map_or((text, "|-"), |body| (body, "|"));
+    let is_plain = |letter: char| letter == '\n' || letter == '\t' || !letter.is_control() && is_printed(letter);
+    let begins_well = body.starts_with(|letter: char| !letter.is_whitespace());
+    if !body.contains('\n') || !begins_well || body.ends_with('\n') || !body.chars().all(is_plain) {
+        return None;
+    }
+    let indent = "  ".repeat(depth + 1);
+    let lines = body.split('\n').map(|line| if line.is_empty() { "\n".into() } else { format!("{indent}{line}\n") });
+    Some(format!("{mark}\n{}", lines.collect::<String>()))
+}
+
+/// Whether YAML allows a letter outside of quotes and takes it for no line end.
+fn is_printed(letter: char) -> bool {
+    !matches!(letter, '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// Whether a value stands on one line: scalars, and lists and objects of few of them.
+fn is_short(value: &Value) -> bool {
+    match value {
+        Value::List(items) if !items.is_empty() => items.iter().all(is_leaf) && flow(value).len() <= LINE_COLUMNS_MAX,
+        Value::Map(map) if !map.is_empty() => map.values().all(is_leaf) && flow(value).len() <= LINE_COLUMNS_MAX,
+        _ => true,
+    }
+}
+
+/// Scalars, and objects that hold scalars only: a condition, a bound.
+fn is_leaf(value: &Value) -> bool {
+    match value {
+        Value::List(items) => items.iter().all(|item| item.as_list().is_none() && item.as_map().is_none()),
+        Value::Map(map) => map.values().all(|item| item.as_list().is_none() && item.as_map().is_none()),
+        _ => true,
+    }
+}
+
+fn flow(value: &Value) -> String {
+    match value {
+        Value::List(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Map(map) => {
+            let fields = ordered(map)
+                .into_iter()
+                .map(|(key, field)| format!("{}: {}", scalar(&Value::text(key.as_str())), flow(field)));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+        }
+        other => scalar(other),
+    }
+}
+
+/// A scalar on one line. What is not certain to read back as it is stands in quotes, which JSON and YAML share.
+fn scalar(value: &Value) -> String {
+    let Some(text) = value.as_text() else { return json::compact(value) };
+    let is_word = WORDS.iter().any(|word| word.eq_ignore_ascii_case(text)) || text.eq_ignore_ascii_case("n");
+    let begins_well = text.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_' || letter == '/');
+    let is_plain = |letter: char| {
+        letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.' | '/' | ' ' | '(' | ')' | '+' | '=')
+    };
+    if begins_well && !text.ends_with(' ') && !is_word && text.chars().all(is_plain) {
+        return text.to_string();
+    }
+    let mut quoted = String::new();
+    for letter in json::compact(value).chars() {
+        // What JSON leaves as it is and YAML does not.
+        match letter {
+            letter if letter.is_control() || !is_printed(letter) => {
+                quoted.push_str(&format!("\\u{:04x}", u32::from(letter)))
+            }
+            letter => quoted.push(letter),
+        }
+    }
+    quoted
+}
