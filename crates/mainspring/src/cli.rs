@@ -58,6 +58,8 @@ enum Command {
     Validate(commands::validate::Validate),
     /// Draw the plan of a definition
     Plan(commands::plan::Plan),
+    /// Say a definition in another notation
+    Convert(commands::convert::Convert),
     /// Run scenario files on virtual time
     Test(commands::test::Test),
     /// Measure throughput and latency on this machine
@@ -101,6 +103,7 @@ fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, 
         Command::Verify(verify) => commands::verify::verify(&verify, global, terminal),
         Command::Validate(validate) => commands::validate::validate(&validate, global, terminal),
         Command::Plan(plan) => commands::plan::plan(&plan, global, terminal),
+        Command::Convert(convert) => commands::convert::convert(&convert, global),
         Command::Test(test) => commands::test::test(&test, global, terminal),
         Command::Bench(bench) => commands::bench::bench(&bench, global),
         Command::Completions { shell } => {

@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod cancel;
+pub(crate) mod convert;
 pub(crate) mod decide;
 pub(crate) mod follow;
 pub(crate) mod hand_over;

@@ -10,18 +10,26 @@
 //! | `line` | text with tones, and how it becomes colours |
 //! | `glyphs` | the characters of a drawing, in Unicode and in ASCII |
 //! | `caption` | all the text that stands at one step |
+//! | `each` | steps that run for each item, which are two in a plan |
+//! | `edges` | levels of steps that go by edges, and what leads to each |
+//! | `preamble` | what holds for the whole plan |
 //! | `extent` | how much room steps want, measured once |
 //! | `terminal` | the drawing for a terminal |
+//! | `levels` | the same for steps that go by edges |
 //! | `graph` | nodes, edges and clusters, for the notations below |
 //! | `mermaid`, `dot` | the two notations |
 
 mod caption;
 mod dot;
+mod each;
+mod edges;
 mod extent;
 mod glyphs;
 mod graph;
+mod levels;
 mod line;
 mod mermaid;
+mod preamble;
 mod remark;
 mod terminal;
 mod words;

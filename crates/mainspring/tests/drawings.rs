@@ -6,12 +6,27 @@ use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 use mainspring_cli::draw::{Style, dot, mermaid, terminal};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
+    json,
     plan::Plan,
 };
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/drawings");
 
-const DEFINITIONS: [&str; 5] = ["branches", "deep", "everything", "hostile", "release"];
+const DEFINITIONS: [&str; 13] = [
+    "branches",
+    "containers",
+    "dataflow",
+    "deep",
+    "diamond",
+    "edged_sequence",
+    "everything",
+    "fan",
+    "graph",
+    "hostile",
+    "hostile_graph",
+    "loops",
+    "release",
+];
 
 fn compiled(text: &str) -> Plan {
     let document = read(text.as_bytes(), Syntax::Yaml).expect("the definition can be read");
@@ -153,7 +168,10 @@ fn check_graph(name: &str, (declared, used): (Vec<String>, BTreeSet<String>), st
 #[test]
 fn graphs_are_well_formed() {
     for (name, plan) in definitions() {
-        let words = |line: &str| line == "flowchart TD" || line == "end" || line.starts_with("subgraph c");
+        let words = |line: &str| {
+            let starts = ["flowchart TD", "end", "subgraph c", "linkStyle "];
+            starts.iter().any(|start| line.starts_with(start))
+        };
         let drawing = mermaid(&plan);
         check_graph(name, names(&drawing, "-->", words), plan.steps.len());
         for label in drawing.lines().filter_map(|line| line.split_once('"')) {
@@ -170,6 +188,37 @@ fn graphs_are_well_formed() {
     }
 }
 
+/// The plan as data, through the text that is printed.
+#[test]
+fn nothing_is_missing_in_the_data() {
+    for (name, plan) in definitions() {
+        let text = json::pretty(&plan.to_value());
+        let value = json::read(text.as_bytes()).expect("what is printed can be read").value;
+        assert_eq!(Plan::from_value(&value).as_ref(), Ok(&plan), "{name}");
+    }
+}
+
+/// Columns and lines of a graph of a hundred steps on a terminal as it comes.
+#[test]
+fn a_hundred_steps_by_edges_are_readable() {
+    let node = |number: usize| format!("{{\"type\":\"bash\",\"id\":\"s{number}\",\"command\":\"true\"}}");
+    let edge = |number: usize| {
+        let when = if number % 9 == 0 { "on_failure" } else { "on_success" };
+        format!("{{\"from\":\"s{}\",\"to\":\"s{number}\",\"when\":\"{when}\"}}", number / 3)
+    };
+    let nodes = (0..100).map(node).collect::<Vec<_>>().join(",");
+    let edges = (1..100).map(edge).collect::<Vec<_>>().join(",");
+    let plan = compiled(&format!("{{\"nodes\":[{nodes}],\"edges\":[{edges}]}}"));
+    let drawing = terminal(&plan, &plain(80));
+    check_golden("hundred.txt", &drawing);
+    assert!(drawing.lines().count() < 220 && drawing.lines().all(|line| columns(line) <= 80));
+    for number in 1..100 {
+        let parent = format!("s{}", number / 3);
+        let word = if number % 9 == 0 { "✗ on failure of" } else { "on success of" };
+        assert!(drawing.contains(&format!("{word} {parent}")), "{number}");
+    }
+}
+
 #[test]
 fn large_plans_have_large_drawings() {
     let step = |number: usize| format!("{{\"type\":\"bash\",\"id\":\"s{number}\",\"command\":\"true\"}}");
@@ -179,6 +228,7 @@ fn large_plans_have_large_drawings() {
     });
     for (definition, most_lines) in [
         (format!("{{\"steps\":[{steps}]}}"), 20_010),
+        (format!("{{\"order\":\"edges\",\"steps\":[{steps}]}}"), 40_010),
         (format!("{{\"steps\":[{{\"type\":\"parallel\",\"id\":\"all\",\"steps\":[{steps}]}}]}}"), 20_010),
         (format!("{{\"steps\":[{deep}]}}"), 400),
     ] {

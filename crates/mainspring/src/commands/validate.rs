@@ -49,12 +49,8 @@ pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Re
 /// A definition's file, compiled. What is wrong with it is shown here, and `None` given.
 pub(crate) fn compiled(file: &Path, global: &Global) -> Result<Option<Compiled>, Refusal> {
     let text = bounded::file(file).map_err(|why| Refusal::bad_input("unreadable", why))?;
-    let syntax = match file.extension().and_then(|extension| extension.to_str()) {
-        Some("json") => Syntax::Json,
-        Some("yaml" | "yml") => Syntax::Yaml,
-        _ => Syntax::Guess,
-    };
-    let compiled = read(&text, syntax).map_err(|diagnostic| vec![diagnostic]).and_then(|document| compile(&document));
+    let compiled =
+        read(&text, syntax_of(file)).map_err(|diagnostic| vec![diagnostic]).and_then(|document| compile(&document));
     let source = String::from_utf8_lossy(&text);
     match compiled {
         Ok(compiled) => {
@@ -71,7 +67,17 @@ pub(crate) fn compiled(file: &Path, global: &Global) -> Result<Option<Compiled>,
     }
 }
 
-fn show(diagnostics: &[Diagnostic], source: &str, file: &Path) {
+/// How a definition's file is to be read: as its name says.
+pub(crate) fn syntax_of(file: &Path) -> Syntax {
+    match file.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => Syntax::Json,
+        Some("yaml" | "yml") => Syntax::Yaml,
+        _ => Syntax::Guess,
+    }
+}
+
+/// Shows what was found in a definition.
+pub(crate) fn show(diagnostics: &[Diagnostic], source: &str, file: &Path) {
     for diagnostic in diagnostics {
         let rendered = diagnostic.render(source);
         let rendered = rendered.replacen("--> ", &format!("--> {}:", shown(&file.display().to_string())), 1);

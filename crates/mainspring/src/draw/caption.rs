@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use mainspring_kernel::{
-    limits::PARALLEL_DEFAULT,
-    plan::{Gate, Loop, Over, Plan, Step, Work},
+    condition::Condition,
+    plan::{Gate, Plan, Step, Work},
     script::VARIABLE_PREFIX,
     template::Template,
     value::Value,
@@ -13,6 +13,8 @@ use mainspring_kernel::{
 use crate::text::columns;
 
 use super::{
+    each::{rounds, worker},
+    edges::{self, Leads},
     glyphs::Glyphs,
     remark::{deviations, sources},
     words::{condition_text, data, duration, fields, prose},
@@ -36,6 +38,10 @@ pub(super) struct Caption {
     pub id: String,
     /// What sort of step it is, with what belongs to that: `bash`, `sleep 1m 30s`, `if @vars.publish`.
     pub kind: String,
+    /// What leads to it, where it goes by edges.
+    pub incoming: Vec<Leads>,
+    /// What takes up its failure.
+    pub outgoing: Option<Leads>,
     /// What it reads, with its sign: `← version, @input`; empty for nothing.
     pub reads: String,
     /// What it does, a line for each thought.
@@ -45,21 +51,22 @@ pub(super) struct Caption {
 }
 
 impl Caption {
-    /// The text at a step of a plan.
-    pub(super) fn of(plan: &Plan, step: &Step, glyphs: &Glyphs) -> Self {
-        let mut body: Vec<String> = step.when.iter().map(|when| format!("when {}", condition_text(when))).collect();
-        body.extend(work(&step.work, glyphs));
-        let sources = sources(step).join(", ");
-        let reads = if sources.is_empty() { sources } else { format!("{} {sources}", glyphs.reads) };
-        let mut remarks = deviations(step);
+    /// The text at a step of a plan. Of a step that runs for each item this is the text of both its parts.
+    pub(super) fn of(plan: &Plan, number: u32, glyphs: &Glyphs) -> Self {
+        let (step, worker) = (plan.step(number), plan.step(worker(plan, number)));
+        let sources = sources(worker);
+        let reads = if sources.is_empty() { String::new() } else { format!("{} {}", glyphs.reads, sources.join(", ")) };
+        let mut remarks = deviations(plan, step, worker);
         remarks.extend(step.output_variable.as_ref().map(|name| format!("{} {name}", glyphs.writes)));
         // The one door for somebody's text. Our own glyphs pass it: each set holds only what it does not escape.
         let shown = |text: &String| glyphs.shown(text);
         Self {
             id: shown(&step.id),
-            kind: shown(&kind(plan, &step.work)),
+            kind: shown(&kind(plan, &worker.work)),
+            incoming: edges::incoming(plan, number, &sources, glyphs),
+            outgoing: edges::handlers(plan, number, glyphs),
             reads: shown(&reads),
-            body: body.iter().map(shown).collect(),
+            body: body(step, worker, glyphs).iter().map(shown).collect(),
             remarks: remarks.iter().map(shown).collect(),
         }
     }
@@ -76,19 +83,42 @@ impl Caption {
 
     /// What does not stand in the heading, in lines of at most so many columns as far as pieces allow.
     pub(super) fn remark_lines(&self, width: usize, glyphs: &Glyphs) -> Vec<String> {
-        let mut lines: Vec<String> = Vec::new();
         let reads = Some(&self.reads).filter(|reads| !reads.is_empty() && !self.reads_in_heading(width));
-        for remark in reads.into_iter().chain(&self.remarks) {
-            match lines.last_mut() {
-                Some(line) if columns(line) + columns(glyphs.dot) + columns(remark) <= width => {
-                    line.push_str(glyphs.dot);
-                    line.push_str(remark);
-                }
-                _ => lines.push(remark.clone()),
-            }
-        }
-        lines
+        joined(reads.into_iter().chain(&self.remarks), width, glyphs)
     }
+}
+
+/// Pieces in lines of at most so many columns, as far as they allow.
+pub(super) fn joined<'t>(pieces: impl Iterator<Item = &'t String>, width: usize, glyphs: &Glyphs) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for piece in pieces {
+        match lines.last_mut() {
+            Some(line) if columns(line) + columns(glyphs.dot) + columns(piece) <= width => {
+                line.push_str(glyphs.dot);
+                line.push_str(piece);
+            }
+            _ => lines.push(piece.clone()),
+        }
+    }
+    lines
+}
+
+/// When it runs, what it does, and whether all ends with it.
+fn body(step: &Step, worker: &Step, glyphs: &Glyphs) -> Vec<String> {
+    let when = |step: &Step| step.when.iter().map(|when| format!("when {}", condition_text(when))).collect::<Vec<_>>();
+    let mut body = when(step);
+    if let Work::Loop(of) = &step.work
+        && of.is_each
+    {
+        body.push(rounds(of));
+        body.extend(when(worker));
+    }
+    body.extend(work(&worker.work, glyphs));
+    body.extend(step.bail.as_ref().map(|bail| match bail {
+        Condition::Constant(true) => "ends the execution with its output".into(),
+        bail => format!("ends the execution with its output if {}", condition_text(bail)),
+    }));
+    body
 }
 
 fn kind(plan: &Plan, work: &Work) -> String {
@@ -99,8 +129,7 @@ fn kind(plan: &Plan, work: &Work) -> String {
         },
         Work::Conditional { condition, .. } => format!("if {}", condition_text(condition)),
         Work::Parallel { block } => {
-            let (branches, bound) = (plan.block(*block).steps.len(), plan.constraints.max_parallel);
-            let bound = bound.unwrap_or(PARALLEL_DEFAULT) as usize;
+            let (branches, bound) = (plan.block(*block).steps.len(), edges::at_a_time(plan));
             let at_a_time = if branches > bound { format!(", {bound} at a time") } else { String::new() };
             format!(
                 "parallel, {}{at_a_time}",
@@ -113,7 +142,7 @@ fn kind(plan: &Plan, work: &Work) -> String {
         }
         Work::Sleep { duration_ms } => format!("sleep {} ms", data(duration_ms)),
         Work::SleepUntil { time } => format!("sleep until {}", data(time)),
-        Work::Loop(of) => loop_kind(of),
+        Work::Loop(of) => rounds(of),
         Work::Code { .. } => "code".into(),
         Work::Subworkflow { workflow, waits, .. } => {
             format!("{} {workflow}", if *waits { "runs" } else { "starts" })
@@ -123,21 +152,9 @@ fn kind(plan: &Plan, work: &Work) -> String {
     }
 }
 
-fn loop_kind(of: &Loop) -> String {
-    let at_a_time = if of.concurrency > 1 { format!(", {} at a time", of.concurrency) } else { String::new() };
-    match &of.over {
-        Over::Items(list) => format!("for each of {list}{at_a_time}"),
-        Over::While { condition, max_rounds } => {
-            format!("while {}, at most {max_rounds} rounds", condition_text(condition))
-        }
-        Over::Until { condition, max_rounds } => {
-            format!("until {}, at most {max_rounds} rounds", condition_text(condition))
-        }
-    }
-}
-
 fn work(work: &Work, glyphs: &Glyphs) -> Vec<String> {
     match work {
+        Work::Effect { effect, params } if effect == "http" => request(params),
         Work::Effect { effect, params } => effect_body(effect, params, glyphs).into_iter().collect(),
         Work::Approval(Gate { prompt, items, .. }) => {
             let items = fields(items);
@@ -146,8 +163,11 @@ fn work(work: &Work, glyphs: &Glyphs) -> Vec<String> {
             body
         }
         Work::Return { output } => Some(fields(output)).filter(|output| !output.is_empty()).into_iter().collect(),
-        Work::Code { input, .. } | Work::Subworkflow { input, .. } => {
-            Some(fields(input)).filter(|input| !input.is_empty()).into_iter().collect()
+        Work::Code { input, .. } => Some(fields(input)).filter(|input| !input.is_empty()).into_iter().collect(),
+        Work::Subworkflow { input, variables, .. } => {
+            let (input, variables) = (fields(input), fields(variables));
+            let variables = (!variables.is_empty()).then(|| format!("variables {variables}"));
+            Some(input).filter(|input| !input.is_empty()).into_iter().chain(variables).collect()
         }
         Work::Conditional { .. }
         | Work::Parallel { .. }
@@ -167,6 +187,16 @@ fn effect_body(effect: &str, params: &Template, glyphs: &Glyphs) -> Option<Strin
         "agent_message" => param(params, "content").map(|content| glyphs.quoted(&prose(&content))),
         _ => Some(fields(params)).filter(|text| !text.is_empty()),
     }
+}
+
+/// `POST https://…`, and what else is sent and asked.
+fn request(params: &Template) -> Vec<String> {
+    let text = |key| param(params, key).map_or_else(String::new, |param| prose(&param));
+    let mut lines = vec![format!("{} {}", text("method"), text("url"))];
+    let others = ["query", "headers", "body", "expect", "followRedirects", "maxResponseBytes", "idempotencyHeader"];
+    let others = others.into_iter().filter_map(|key| Some(format!("{key} {}", data(param(params, key)?.as_ref()))));
+    lines.extend(others);
+    lines
 }
 
 fn param<'a>(params: &'a Template, key: &str) -> Option<Cow<'a, Template>> {

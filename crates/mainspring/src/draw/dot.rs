@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use mainspring_kernel::plan::Plan;
 
-use super::graph::{Edge, Graph, Item, Node, Shape};
+use super::graph::{Edge, Graph, Item, Node, Shape, Stroke};
 
 /// What holds for the whole graph. An author who wants it otherwise has `dot -G`, `-N` and `-E`.
 const PREAMBLE: &str = "digraph {
@@ -40,9 +40,22 @@ fn write_item(item: &Item, depth: usize, out: &mut String) {
     }
 }
 
-fn write_edge(Edge { from, to, label }: &Edge, out: &mut String) {
-    let label = if label.is_empty() { String::new() } else { format!(" [label=\"{label}\"]") };
-    let _ = writeln!(out, "    {from} -> {to}{label}");
+fn write_edge(Edge { from, to, stroke, label: lines }: &Edge, out: &mut String) {
+    let text = if lines.is_empty() { String::new() } else { format!("label=\"{}\"", label(lines)) };
+    let attributes: Vec<&str> = [text.as_str(), drawn(*stroke)].into_iter().filter(|text| !text.is_empty()).collect();
+    let attributes = if attributes.is_empty() { String::new() } else { format!(" [{}]", attributes.join(" ")) };
+    let _ = writeln!(out, "    {from} -> {to}{attributes}");
+}
+
+/// What a stroke adds to the defaults of the preamble.
+fn drawn(stroke: Stroke) -> &'static str {
+    match stroke {
+        Stroke::Plain => "",
+        Stroke::Failure => "style=dashed color=red3 fontcolor=red3",
+        Stroke::Aside => "style=bold color=gray40 fontcolor=gray40",
+        Stroke::Wait => "style=dotted arrowhead=open",
+        Stroke::Back => "style=dashed constraint=false",
+    }
 }
 
 /// What a shape adds to the defaults of the preamble.

@@ -6,6 +6,8 @@ use crate::text::columns;
 
 use super::{
     caption::{Caption, SPACE},
+    each::worker,
+    edges::Leads,
     glyphs::Glyphs,
 };
 
@@ -37,9 +39,9 @@ pub(super) struct Extent {
 }
 
 /// The lanes of a container: steps one after another in each.
-pub(super) fn lanes<'p>(plan: &'p Plan, work: &Work) -> Vec<&'p [u32]> {
+pub(super) fn lanes(plan: &Plan, number: u32) -> Vec<&[u32]> {
     let steps = |block: u32| plan.block(block).steps.as_slice();
-    match work {
+    match &plan.step(worker(plan, number)).work {
         Work::Parallel { block } => steps(*block).chunks(1).collect(),
         Work::Loop(of) => vec![steps(of.block)],
         Work::Conditional { then, otherwise, .. } => vec![steps(*then), otherwise.map_or(&[], steps)],
@@ -50,9 +52,9 @@ pub(super) fn lanes<'p>(plan: &'p Plan, work: &Work) -> Vec<&'p [u32]> {
 /// The extents of all steps. A container is numbered before what it contains, so this goes backwards.
 pub(super) fn measure(plan: &Plan, captions: &[Caption], glyphs: &Glyphs) -> Vec<Extent> {
     let mut extents = vec![Extent::default(); plan.steps.len()];
-    for (number, step) in plan.steps.iter().enumerate().rev() {
+    for number in (0..plan.steps.len()).rev() {
         let mut extent = of_caption(&captions[number], glyphs);
-        let inside: Vec<Extent> = lanes(plan, &step.work).into_iter().map(|lane| of_lane(lane, &extents)).collect();
+        let inside: Vec<Extent> = lanes(plan, number as u32).into_iter().map(|lane| of_lane(lane, &extents)).collect();
         if !inside.is_empty() {
             let gaps = GAP_COLUMNS * (inside.len() - 1);
             let beside: usize = gaps + inside.iter().map(|lane| lane.least).sum::<usize>();
@@ -70,7 +72,9 @@ fn of_caption(caption: &Caption, glyphs: &Glyphs) -> Extent {
     let reads = if caption.reads.is_empty() { 0 } else { SPACE.len() + columns(&caption.reads) };
     let heading = caption.heading_columns() + reads;
     let remarks = caption.remarks.iter().map(|remark| columns(remark) + columns(glyphs.dot)).sum();
-    let widest = caption.body.iter().map(|line| columns(line)).chain([heading, remarks]).max().unwrap_or(0);
+    let incoming = caption.incoming.iter().chain(&caption.outgoing).map(Leads::columns);
+    let widest =
+        caption.body.iter().map(|line| columns(line)).chain(incoming).chain([heading, remarks]).max().unwrap_or(0);
     let natural = RAIL_COLUMNS + widest;
     Extent { natural, least: natural.min(LANE_COLUMNS_MIN) }
 }

@@ -1,5 +1,7 @@
 //! The characters of a drawing. Marks and lines take one column in both sets.
 
+use mainspring_kernel::plan::EdgeKind;
+
 use crate::text;
 
 /// A set of characters.
@@ -16,6 +18,10 @@ pub(super) struct Glyphs {
     pub choice: &'static str,
     /// All ways at the same time.
     pub parallel: &'static str,
+    /// Again and again.
+    pub again: &'static str,
+    /// Before what is for a failure.
+    pub failure: &'static str,
     /// The end of the execution, in the middle of a plan.
     pub end: &'static str,
     /// Where a drawing begins.
@@ -66,6 +72,8 @@ const UNICODE: Glyphs = Glyphs {
     gate: "◆",
     choice: "◇",
     parallel: "╪",
+    again: "↻",
+    failure: "✗",
     end: "■",
     first: "┬",
     last: "┴",
@@ -102,6 +110,8 @@ const ASCII: Glyphs = Glyphs {
     gate: "!",
     choice: "?",
     parallel: "#",
+    again: "%",
+    failure: "x",
     end: "x",
     first: "+",
     last: "+",
@@ -135,6 +145,17 @@ impl Glyphs {
     /// The set to draw with.
     pub(super) fn of(is_ascii: bool) -> &'static Self {
         if is_ascii { &ASCII } else { &UNICODE }
+    }
+
+    /// What an edge asks of its source, before the source's name.
+    pub(super) fn lead(&self, kind: EdgeKind) -> String {
+        match kind {
+            EdgeKind::OnSuccess => "on success of".into(),
+            EdgeKind::OnFailure => format!("{} on failure of", self.failure),
+            EdgeKind::Always => "always after".into(),
+            EdgeKind::Skip => "on skip of".into(),
+            EdgeKind::Ended => "after".into(),
+        }
     }
 
     /// Somebody's text, as it may be shown.

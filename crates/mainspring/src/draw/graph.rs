@@ -1,13 +1,15 @@
 //! A plan as nodes, edges and clusters: what the notations for graphs have in common. The texts are not yet quoted.
 
-use mainspring_kernel::plan::{Plan, Work};
+use mainspring_kernel::plan::{self, EdgeKind, Order, Plan, Work};
 
 use crate::text::cut;
 
 use super::{
-    caption::{Caption, short_hash},
+    caption::{Caption, joined, short_hash},
+    each::worker,
     glyphs::Glyphs,
-    remark::constraints,
+    preamble::{gives, preamble},
+    words::condition_text,
 };
 
 /// Columns of one line of a label. A longer one makes a node that pushes all others off the page.
@@ -97,8 +99,25 @@ pub(super) struct Edge {
     pub from: Name,
     /// To there.
     pub to: Name,
-    /// What it is taken for; empty for a way without a condition.
-    pub label: &'static str,
+    /// What it is.
+    pub stroke: Stroke,
+    /// What it is taken for, line by line; none for a way without a condition.
+    pub label: Vec<String>,
+}
+
+/// What a way is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stroke {
+    /// The ordinary one.
+    Plain,
+    /// Taken when its source has failed.
+    Failure,
+    /// Taken however its source has ended, or because it was skipped.
+    Aside,
+    /// Only waits for its source.
+    Wait,
+    /// Back, for another round.
+    Back,
 }
 
 /// A way that leads out of what was laid out so far.
@@ -109,22 +128,29 @@ impl Graph {
     pub(super) fn of(plan: &Plan) -> Self {
         let mut layout = Layout { plan, edges: Vec::new() };
         let begin = Node { name: Name::Begin, shape: Shape::Terminal, lines: title(plan) };
-        let (inside, exits) = layout.steps(&plan.block(0).steps, vec![(Name::Begin, "")]);
+        let outer = plan.block(0);
+        let (inside, exits) = match &outer.order {
+            Order::Edges(graph) => layout.edges(graph, &outer.steps),
+            Order::Sequence | Order::Parallel => layout.steps(&outer.steps, vec![(Name::Begin, "")]),
+        };
         let mut items = vec![Item::Node(begin)];
         items.extend(inside);
         if !exits.is_empty() {
             layout.enter(&exits, Name::Finish);
-            items.push(Item::Node(Node { name: Name::Finish, shape: Shape::Terminal, lines: vec!["end".into()] }));
+            let lines = short(["end".into()].into_iter().chain(gives(plan)));
+            items.push(Item::Node(Node { name: Name::Finish, shape: Shape::Terminal, lines }));
         }
         Self { items, edges: layout.edges }
     }
 }
 
 fn title(plan: &Plan) -> Vec<String> {
-    let shown = |text: &Option<String>| text.as_ref().map(|text| Glyphs::of(false).shown(text));
+    let glyphs = Glyphs::of(false);
+    let shown = |text: &Option<String>| text.as_ref().map(|text| glyphs.shown(text));
     let name = shown(&plan.name).unwrap_or_else(|| "workflow".into());
     let version = shown(&plan.version).map_or_else(String::new, |version| format!(" {version}"));
-    short([format!("{name}{version}"), short_hash(plan), constraints(&plan.constraints).join(", ")])
+    let thoughts = preamble(plan).into_iter().flat_map(|pieces| joined(pieces.iter(), LABEL_COLUMNS_MAX, glyphs));
+    short([format!("{name}{version}"), short_hash(plan)].into_iter().chain(thoughts))
 }
 
 /// Lines of a label: none of them empty, none too long.
@@ -140,7 +166,9 @@ struct Layout<'p> {
 
 impl Layout<'_> {
     fn enter(&mut self, exits: &[Exit], to: Name) {
-        self.edges.extend(exits.iter().map(|(from, label)| Edge { from: *from, to, label }));
+        let label = |label: &str| Some(label.to_string()).filter(|label| !label.is_empty()).into_iter().collect();
+        let edge = |(from, word): &Exit| Edge { from: *from, to, stroke: Stroke::Plain, label: label(word) };
+        self.edges.extend(exits.iter().map(edge));
     }
 
     /// Steps one after another: what stands there, and the ways out of the last of them.
@@ -155,11 +183,49 @@ impl Layout<'_> {
         (items, exits)
     }
 
+    /// Steps that go by edges. What leads out of a container leads out of one place, so that it is drawn once.
+    fn edges(&mut self, graph: &plan::Graph, steps: &[u32]) -> (Vec<Item>, Vec<Exit>) {
+        let (mut items, mut ends, mut ways_out) = (Vec::new(), Vec::new(), Vec::new());
+        for number in steps {
+            let (mut item, exits) = self.step(*number);
+            let (own, join) = (Name::Step(*number), Name::Join(*number));
+            ways_out.push(match (&mut item, exits.as_slice()) {
+                (Item::Node(_), _) | (_, []) => own,
+                (_, [(only, "")]) => *only,
+                (Item::Cluster { items, .. }, several) => {
+                    self.enter(several, join);
+                    items.push(Item::Node(Node { name: join, shape: Shape::Bar, lines: Vec::new() }));
+                    join
+                }
+            });
+            items.push(item);
+        }
+        for (place, number) in steps.iter().enumerate() {
+            let incoming = graph.incoming(place as u32);
+            if incoming.is_empty() {
+                self.enter(&[(Name::Begin, "")], Name::Step(*number));
+            }
+            for edge in incoming {
+                let (stroke, label) = drawn(edge);
+                self.edges.push(Edge { from: ways_out[edge.from as usize], to: Name::Step(*number), stroke, label });
+            }
+            let is_return = matches!(self.plan.step(*number).work, Work::Return { .. });
+            if graph.outgoing(place as u32).next().is_none() && !is_return {
+                ends.push((ways_out[place], ""));
+            }
+        }
+        (items, ends)
+    }
+
     fn step(&mut self, number: u32) -> (Item, Vec<Exit>) {
-        let step = self.plan.step(number);
+        let (step, worker) = (self.plan.step(number), self.plan.step(worker(self.plan, number)));
         let name = Name::Step(number);
-        let Caption { id, kind, reads, body, remarks } = Caption::of(self.plan, step, Glyphs::of(false));
-        let (item, mut exits) = match &step.work {
+        let Caption { id, kind, reads, body, remarks, .. } = Caption::of(self.plan, number, Glyphs::of(false));
+        let (item, mut exits) = match &worker.work {
+            Work::Loop(of) => {
+                let lines = short([id].into_iter().chain(body).chain([remarks.join(" · ")]));
+                self.rounds(number, of.block, lines, short([kind]))
+            }
             Work::Conditional { then, otherwise, .. } => {
                 let lines = short([id].into_iter().chain(body).chain([remarks.join(" · ")]));
                 self.conditional(number, *then, *otherwise, lines, short([kind]))
@@ -200,6 +266,17 @@ impl Layout<'_> {
         (Item::Cluster { number, lines, items }, exits)
     }
 
+    /// A loop: its question, one round, and the way back.
+    fn rounds(&mut self, number: u32, block: u32, lines: Vec<String>, question: Vec<String>) -> (Item, Vec<Exit>) {
+        let name = Name::Step(number);
+        let mut items = vec![Item::Node(Node { name, shape: Shape::Choice, lines: question })];
+        let (inside, exits) = self.steps(&self.plan.block(block).steps, vec![(name, "round")]);
+        items.extend(inside);
+        let back = |(from, _): &Exit| Edge { from: *from, to: name, stroke: Stroke::Back, label: vec!["again".into()] };
+        self.edges.extend(exits.iter().map(back));
+        (Item::Cluster { number, lines, items }, vec![(name, "done")])
+    }
+
     fn parallel(&mut self, number: u32, block: u32, lines: Vec<String>) -> (Item, Vec<Exit>) {
         let (fork, join) = (Name::Step(number), Name::Join(number));
         let bar = |name| Item::Node(Node { name, shape: Shape::Bar, lines: Vec::new() });
@@ -215,6 +292,20 @@ impl Layout<'_> {
         self.enter(&ends, join);
         (Item::Cluster { number, lines, items }, exits)
     }
+}
+
+/// How an edge of a plan is drawn and what stands at it.
+fn drawn(edge: &plan::Edge) -> (Stroke, Vec<String>) {
+    let (stroke, word) = match edge.kind {
+        EdgeKind::OnSuccess => (Stroke::Plain, ""),
+        EdgeKind::OnFailure => (Stroke::Failure, "on failure"),
+        EdgeKind::Always => (Stroke::Aside, "always"),
+        EdgeKind::Skip => (Stroke::Aside, "on skip"),
+        EdgeKind::Ended => (Stroke::Wait, ""),
+    };
+    let condition =
+        edge.condition.as_ref().map(|asked| format!("if {}", Glyphs::of(false).shown(&condition_text(asked))));
+    (stroke, short([word.to_string()].into_iter().chain(condition)))
 }
 
 fn shape(work: &Work) -> Shape {

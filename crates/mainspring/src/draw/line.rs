@@ -22,6 +22,8 @@ pub(super) enum Tone {
     Way,
     /// Where it ends.
     End,
+    /// What is for a failure.
+    Failure,
 }
 
 impl Tone {
@@ -36,6 +38,7 @@ impl Tone {
             Self::Gate => colour(AnsiColor::Yellow).bold(),
             Self::Way => colour(AnsiColor::Cyan),
             Self::End => colour(AnsiColor::Magenta),
+            Self::Failure => colour(AnsiColor::Red),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use mainspring_kernel::plan::Plan;
 
-use super::graph::{Edge, Graph, Item, Node, Shape};
+use super::graph::{Edge, Graph, Item, Node, Shape, Stroke};
 
 /// ASCII that means nothing to any of Mermaid's readings, wherever it stands in a quoted label.
 const HARMLESS: &str = " .,:/?!=+-";
@@ -21,6 +21,7 @@ pub fn mermaid(plan: &Plan) -> String {
     let mut out = String::from("flowchart TD\n");
     items.iter().for_each(|item| write_item(item, 1, &mut out));
     edges.iter().for_each(|edge| write_edge(edge, &mut out));
+    edges.iter().enumerate().for_each(|(number, edge)| write_style(number, edge.stroke, &mut out));
     out
 }
 
@@ -41,9 +42,21 @@ fn write_item(item: &Item, depth: usize, out: &mut String) {
     }
 }
 
-fn write_edge(Edge { from, to, label }: &Edge, out: &mut String) {
-    let arrow = if label.is_empty() { "-->".into() } else { format!("-->|{label}|") };
+fn write_edge(Edge { from, to, label: lines, .. }: &Edge, out: &mut String) {
+    let arrow = if lines.is_empty() { "-->".into() } else { format!("-->|\"{}\"|", label(lines)) };
     let _ = writeln!(out, "    {from} {arrow} {to}");
+}
+
+/// Mermaid has styles for links by their numbers.
+fn write_style(number: usize, stroke: Stroke, out: &mut String) {
+    let style = match stroke {
+        Stroke::Plain => return,
+        Stroke::Failure => "stroke:#c00,stroke-width:2px,stroke-dasharray:6,color:#c00",
+        Stroke::Aside => "stroke:#666,stroke-width:3px",
+        Stroke::Wait => "stroke-dasharray:2",
+        Stroke::Back => "stroke-dasharray:6",
+    };
+    let _ = writeln!(out, "    linkStyle {number} {style}");
 }
 
 fn brackets(shape: Shape) -> (&'static str, &'static str) {

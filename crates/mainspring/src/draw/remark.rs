@@ -1,8 +1,13 @@
 //! What is worth saying of a step beside what it does: only what differs from the defaults, in pieces of one thought.
 
 use mainspring_kernel::{
-    limits::{AGENT_TIMEOUT_DEFAULT_MS, APPROVAL_TTL_DEFAULT_MS, SHELL_TIMEOUT_DEFAULT_MS, TOOL_TIMEOUT_DEFAULT_MS},
-    plan::{Backoff, Constraints, Decision, Delay, Gate, Matcher, OnError, OnInterrupted, Retry, Step, Work},
+    limits::{
+        AGENT_TIMEOUT_DEFAULT_MS, APPROVAL_TTL_DEFAULT_MS, CODE_TIMEOUT_DEFAULT_MS, HTTP_TIMEOUT_DEFAULT_MS,
+        SHELL_TIMEOUT_DEFAULT_MS, TOOL_TIMEOUT_DEFAULT_MS,
+    },
+    plan::{
+        Backoff, Constraints, Decision, Delay, Gate, Matcher, OnError, OnInterrupted, Order, Plan, Retry, Step, Work,
+    },
     reference::Reference,
 };
 
@@ -19,21 +24,25 @@ const DELAY_BOUND_DEFAULT_MS: u64 = 24 * 3_600_000;
 /// Conditions are left out: they are shown, and say it themselves.
 pub(super) fn sources(step: &Step) -> Vec<String> {
     let mut found: Vec<&Reference> = Vec::new();
-    if !matches!(step.work, Work::Conditional { .. }) {
+    if !matches!(step.work, Work::Conditional { .. } | Work::Loop(_)) {
         step.work.references(&mut found);
     }
     let mut seen = std::collections::BTreeSet::new();
     found.into_iter().map(source).filter(|source| seen.insert(source.clone())).collect()
 }
 
-/// How a step deviates from the defaults.
-pub(super) fn deviations(step: &Step) -> Vec<String> {
+/// How a step deviates from the defaults. Of a step that runs for each item one part is the step, the other does the
+/// work; of any other both are one.
+pub(super) fn deviations(plan: &Plan, step: &Step, worker: &Step) -> Vec<String> {
     let mut remarks = Vec::new();
-    if let Work::Effect { effect, .. } = &step.work {
-        remarks.extend(step.timeout_ms.filter(|ms| *ms != timeout_default_ms(effect)).map(timeout));
-        remarks.extend(retry(&step.retry));
+    if worker.work.goes_out() || matches!(worker.work, Work::Code { .. }) {
+        remarks.extend(worker.timeout_ms.filter(|ms| Some(*ms) != timeout_default_ms(&worker.work)).map(timeout));
+        remarks.extend(retry(&worker.retry, matches!(plan.block(0).order, Order::Edges(_))));
     }
-    if let Work::Approval(gate) = &step.work {
+    if let Work::Signal { .. } = &worker.work {
+        remarks.extend(worker.timeout_ms.map(timeout));
+    }
+    if let Work::Approval(gate) = &worker.work {
         remarks.extend(approvers(gate));
         remarks.extend(deadline(gate));
     }
@@ -41,10 +50,14 @@ pub(super) fn deviations(step: &Step) -> Vec<String> {
         OnError::Fail => {}
         OnError::Continue => remarks.push("on error: continue".into()),
     }
-    match step.on_interrupted {
+    match worker.on_interrupted {
         OnInterrupted::Retry => {}
         other => remarks.push(format!("if interrupted: {}", other.name())),
     }
+    remarks.extend(worker.transform.is_some().then(|| "transforms the result".into()));
+    remarks.extend(worker.output_schema.is_some().then(|| "output is checked by a schema".into()));
+    remarks.extend(worker.key_per_attempt.then(|| "a key for each attempt".into()));
+    remarks.extend((step.priority != 0).then(|| format!("priority {}", step.priority)));
     remarks
 }
 
@@ -69,23 +82,32 @@ fn timeout(ms: u64) -> String {
     format!("timeout {}", duration(ms))
 }
 
-fn timeout_default_ms(effect: &str) -> u64 {
-    match effect {
-        "bash" => SHELL_TIMEOUT_DEFAULT_MS,
-        "tool" => TOOL_TIMEOUT_DEFAULT_MS,
-        _ => AGENT_TIMEOUT_DEFAULT_MS,
+fn timeout_default_ms(work: &Work) -> Option<u64> {
+    match work {
+        Work::Effect { effect, .. } => Some(match effect.as_str() {
+            "bash" => SHELL_TIMEOUT_DEFAULT_MS,
+            "tool" => TOOL_TIMEOUT_DEFAULT_MS,
+            "http" => HTTP_TIMEOUT_DEFAULT_MS,
+            _ => AGENT_TIMEOUT_DEFAULT_MS,
+        }),
+        Work::Code { .. } => Some(CODE_TIMEOUT_DEFAULT_MS),
+        _ => None,
     }
 }
 
-fn retry(retry: &Retry) -> Vec<String> {
+/// How a policy deviates from what a sequence does where nothing is said, or from one attempt where that is usual.
+fn retry(retry: &Retry, is_one_usual: bool) -> Vec<String> {
     let Retry { max_attempts, delay, jitter_permille, retry_on, never_on } = retry;
+    if *max_attempts <= 1 && is_one_usual {
+        return Vec::new();
+    }
     if *max_attempts <= 1 || retry_on.as_ref().is_some_and(Vec::is_empty) {
         return vec!["no retries".into()];
     }
     let attempts = counted(*max_attempts as usize, "attempt");
     let has_default_delay = *delay == Delay::Listed(DELAYS_DEFAULT_MS.to_vec());
     let mut remarks = Vec::new();
-    if !has_default_delay {
+    if !has_default_delay || is_one_usual {
         remarks.push(format!("{attempts}, {}", delay_text(delay)));
     } else if *max_attempts != ATTEMPTS_DEFAULT {
         remarks.push(attempts);
@@ -171,7 +193,7 @@ mod tests {
                 &["retries timeout, failed", "never retries policy"],
             ),
         ] {
-            assert_eq!(retry(&policy), expected, "{policy:?}");
+            assert_eq!(retry(&policy, false), expected, "{policy:?}");
         }
     }
 }

@@ -4,15 +4,17 @@
 //! lanes that run at the same time, single and dashed ones around lanes of which one is taken. What is nested too deep
 //! for the width is drawn below, in a section of its own, so that nothing ever runs over the edge.
 
-use mainspring_kernel::plan::{Plan, Work};
+use mainspring_kernel::plan::{Loop, Order, Over, Plan, Work};
 
 use super::{
     Style,
-    caption::{Caption, SPACE, short_hash},
+    caption::{Caption, SPACE, joined, short_hash},
+    each::worker,
+    edges::Leads,
     extent::{self, Extent, GAP_COLUMNS, INDENT_COLUMNS, RAIL_COLUMNS},
     glyphs::{Glyphs, Ways},
     line::{Line, Tone},
-    remark::constraints,
+    preamble::{gives, preamble},
 };
 
 /// The narrowest drawing. Two lanes of short names fit beside each other; below that a terminal wraps anyway.
@@ -23,15 +25,26 @@ const REGION_COLUMNS_MIN: usize = 20;
 
 const _: () = assert!(REGION_COLUMNS_MIN + INDENT_COLUMNS <= WIDTH_MIN, "a section must get one level further");
 
+/// How a drawing in levels is read.
+const LEGEND: [&str; 2] = ["a step waits for the steps named at it", "those of one level may run at the same time"];
+
 /// Draws a plan. Every line ends with a line end and has at most `style.width` columns.
 pub fn terminal(plan: &Plan, style: &Style) -> String {
     let width = style.width.max(WIDTH_MIN);
     let glyphs = Glyphs::of(style.ascii);
-    let captions: Vec<Caption> = plan.steps.iter().map(|step| Caption::of(plan, step, glyphs)).collect();
+    let captions: Vec<Caption> = (0..plan.steps.len()).map(|number| Caption::of(plan, number as u32, glyphs)).collect();
     let extents = extent::measure(plan, &captions, glyphs);
     let mut drawer = Drawer { plan, glyphs, captions, extents, sections: Vec::new() };
     let mut lines = drawer.title(width);
-    lines.extend(drawer.section(&plan.block(0).steps, width));
+    let outer = plan.block(0);
+    lines.extend(match &outer.order {
+        Order::Edges(graph) => drawer.levels(graph, &outer.steps, width),
+        Order::Sequence | Order::Parallel => drawer.section(&outer.steps, width),
+    });
+    lines.extend(gives(plan).into_iter().flat_map(|text| {
+        let line = Line::of(Tone::End, glyphs.end).with(Tone::Plain, format!(" {}", glyphs.shown(&text)));
+        [Line::default(), drawer.cut(line, width)]
+    }));
     let mut drawn = 0;
     while let Some((title, steps)) = drawer.sections.get(drawn).cloned() {
         drawn += 1;
@@ -46,21 +59,21 @@ pub fn terminal(plan: &Plan, style: &Style) -> String {
     out
 }
 
-struct Drawer<'p> {
-    plan: &'p Plan,
-    glyphs: &'static Glyphs,
+pub(super) struct Drawer<'p> {
+    pub plan: &'p Plan,
+    pub glyphs: &'static Glyphs,
     /// By the number of the step.
     captions: Vec<Caption>,
     /// By the number of the step.
-    extents: Vec<Extent>,
+    pub extents: Vec<Extent>,
     /// What is drawn by itself: a title and the steps.
     sections: Vec<(String, &'p [u32])>,
 }
 
 /// A part of a drawing, and whether the way goes on below it.
-struct Picture {
-    lines: Vec<Line>,
-    flows: bool,
+pub(super) struct Picture {
+    pub lines: Vec<Line>,
+    pub flows: bool,
 }
 
 /// A lane of a container.
@@ -79,9 +92,13 @@ impl<'p> Drawer<'p> {
         let hash = format!("{}{}", self.glyphs.dot, short_hash(self.plan));
         let mut line = self.cut(line, width.saturating_sub(crate::text::columns(&hash)));
         line.push(Tone::Dim, hash);
-        let constraints = constraints(&self.plan.constraints).join(self.glyphs.dot);
-        let constraints = (!constraints.is_empty()).then(|| self.cut(Line::of(Tone::Dim, constraints), width));
-        [line].into_iter().chain(constraints).chain([Line::default()]).collect()
+        let mut thoughts = preamble(self.plan);
+        let is_by_edges = matches!(self.plan.block(0).order, Order::Edges(_));
+        thoughts.extend(is_by_edges.then(|| LEGEND.map(String::from).to_vec()));
+        let pieces = |thought: &Vec<String>| thought.iter().map(|piece| self.glyphs.shown(piece)).collect::<Vec<_>>();
+        let thoughts = thoughts.iter().flat_map(|thought| joined(pieces(thought).iter(), width, self.glyphs));
+        let thoughts = thoughts.map(|text| self.cut(Line::of(Tone::Dim, text), width));
+        [line].into_iter().chain(thoughts).chain([Line::default()]).collect()
     }
 
     /// Steps with a beginning and an end.
@@ -97,8 +114,8 @@ impl<'p> Drawer<'p> {
         let mut picture = Picture { lines: Vec::new(), flows: true };
         let mut was_large = false;
         for number in steps {
-            let work = &self.plan.step(*number).work;
-            let is_large = !extent::lanes(self.plan, work).is_empty() || matches!(work, Work::Approval(_));
+            let work = &self.plan.step(worker(self.plan, *number)).work;
+            let is_large = !extent::lanes(self.plan, *number).is_empty() || matches!(work, Work::Approval(_));
             if !picture.lines.is_empty() && (is_large || was_large || !picture.flows) {
                 picture.lines.push(self.rail(picture.flows));
             }
@@ -113,16 +130,17 @@ impl<'p> Drawer<'p> {
         if flows { Line::of(Tone::Dim, self.glyphs.rail) } else { Line::default() }
     }
 
-    fn step(&mut self, number: u32, width: usize) -> Picture {
+    pub(super) fn step(&mut self, number: u32, width: usize) -> Picture {
         let step = self.plan.step(number);
+        let work = &self.plan.step(worker(self.plan, number)).work;
         // A return that may be skipped lets the way go on.
         let flows = !matches!(step.work, Work::Return { .. }) || step.when.is_some();
         let mut picture = Picture { lines: self.caption(number, flows, width), flows };
-        let lanes = self.lanes(&step.work);
+        let lanes = self.lanes(number, work);
         if lanes.is_empty() {
             return picture;
         }
-        let is_parallel = matches!(step.work, Work::Parallel { .. });
+        let is_parallel = matches!(work, Work::Parallel { .. });
         let ways = if is_parallel { &self.glyphs.both } else { &self.glyphs.either };
         let wanted: Vec<Extent> = lanes.iter().map(|lane| extent::of_lane(lane.steps, &self.extents)).collect();
         let inside = match extent::share(&wanted, width) {
@@ -134,19 +152,23 @@ impl<'p> Drawer<'p> {
         picture
     }
 
-    fn lanes(&self, work: &Work) -> Vec<Lane<'p>> {
+    fn lanes(&self, number: u32, work: &Work) -> Vec<Lane<'p>> {
         let labels: &[&'static str] = match work {
             Work::Conditional { .. } => &["then", "else"],
+            Work::Loop(Loop { over: Over::Items(_), .. }) => &["for each item"],
+            Work::Loop(_) => &["each round"],
             _ => &[],
         };
         let label = |at: usize| labels.get(at).copied().unwrap_or_default();
-        let lanes = extent::lanes(self.plan, work).into_iter().enumerate();
+        let lanes = extent::lanes(self.plan, number).into_iter().enumerate();
         lanes.map(|(at, steps)| Lane { label: label(at), steps }).collect()
     }
 
     /// The mark and the text of a step.
     fn caption(&self, number: u32, flows: bool, width: usize) -> Vec<Line> {
-        let (mark, tone) = mark(&self.plan.step(number).work, self.glyphs);
+        let is_each = worker(self.plan, number) != number;
+        let (mark, tone) = mark(&self.plan.step(worker(self.plan, number)).work, self.glyphs);
+        let mark = if is_each { self.glyphs.again } else { mark };
         let caption = &self.captions[number as usize];
         let kind_tone = if matches!(tone, Tone::Way) { tone } else { Tone::Dim };
         let text_width = width.saturating_sub(RAIL_COLUMNS);
@@ -156,8 +178,14 @@ impl<'p> Drawer<'p> {
             heading.append(Line::of(Tone::Plain, SPACE).with(Tone::Dim, caption.reads.clone()));
         }
         let remarks = caption.remark_lines(text_width, self.glyphs);
+        let lead = |leads: &Leads| {
+            let tone = if leads.is_failure { Tone::Failure } else { Tone::Dim };
+            leads.lines(text_width).into_iter().map(|text| (tone, text)).collect::<Vec<_>>()
+        };
+        let (incoming, outgoing) = (caption.incoming.iter().flat_map(lead), caption.outgoing.iter().flat_map(lead));
         let body = caption.body.iter().map(|text| (Tone::Plain, text.clone()));
-        let below = body.chain(remarks.into_iter().map(|text| (Tone::Dim, text))).map(|(tone, text)| {
+        let remarks = remarks.into_iter().map(|text| (Tone::Dim, text));
+        let below = incoming.chain(body).chain(remarks).chain(outgoing).map(|(tone, text)| {
             let mut line = self.rail(flows);
             line.pad(RAIL_COLUMNS);
             line.append(self.cut(Line::of(tone, text), text_width));
@@ -180,19 +208,26 @@ impl<'p> Drawer<'p> {
             .collect();
         let flowing: Vec<bool> = pictures.iter().map(|picture| picture.flows).collect();
         let flows = flowing.contains(&true);
-        let height = pictures.iter().map(|picture| picture.lines.len()).max().unwrap_or(0);
         let mut lines = vec![fork(lanes, &starts, ways)];
-        let mut lanes: Vec<_> = pictures.into_iter().map(|picture| picture.lines.into_iter()).collect();
-        for _ in 0..height {
+        lines.extend(self.side_by_side(starts.iter().copied().zip(pictures).collect()));
+        lines.extend(join(&flowing, &starts, ways, is_parallel));
+        Picture { lines, flows }
+    }
+
+    /// Pictures from the columns at which they start. Below a shorter one goes its rail, if the way goes on there.
+    pub(super) fn side_by_side(&self, pictures: Vec<(usize, Picture)>) -> Vec<Line> {
+        let height = pictures.iter().map(|(_, picture)| picture.lines.len()).max().unwrap_or(0);
+        let mut lanes: Vec<_> =
+            pictures.into_iter().map(|(start, Picture { lines, flows })| (start, lines.into_iter(), flows)).collect();
+        let line = |_| {
             let mut line = Line::default();
-            for (lane, (start, flows)) in lanes.iter_mut().zip(starts.iter().zip(&flowing)) {
+            for (start, lane, flows) in &mut lanes {
                 line.pad(*start);
                 line.append(lane.next().unwrap_or_else(|| self.rail(*flows)));
             }
-            lines.push(line);
-        }
-        lines.extend(join(&flowing, &starts, ways, is_parallel));
-        Picture { lines, flows }
+            line
+        };
+        (0..height).map(line).collect()
     }
 
     /// Lanes below each other, or a word on where they are drawn.
@@ -236,7 +271,8 @@ impl<'p> Drawer<'p> {
 fn mark(work: &Work, glyphs: &Glyphs) -> (&'static str, Tone) {
     match work {
         Work::Effect { .. } | Work::Code { .. } | Work::Subworkflow { .. } => (glyphs.work, Tone::Work),
-        Work::Conditional { .. } | Work::Loop(_) => (glyphs.choice, Tone::Way),
+        Work::Conditional { .. } => (glyphs.choice, Tone::Way),
+        Work::Loop(_) => (glyphs.again, Tone::Way),
         Work::Parallel { .. } => (glyphs.parallel, Tone::Way),
         Work::Approval(_) => (glyphs.gate, Tone::Gate),
         Work::Sleep { .. } | Work::SleepUntil { .. } | Work::Signal { .. } => (glyphs.wait, Tone::Wait),

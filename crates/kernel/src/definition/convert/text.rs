@@ -14,12 +14,14 @@ use crate::{
 };
 
 /// The keys that stand first, in this order; all others follow by their letters.
-const FIRST: [&str; 16] = [
+const FIRST: [&str; 30] = [
     "id",
     "name",
     "version",
     "type",
     "action",
+    "tool",
+    "workflow",
     "description",
     "from",
     "to",
@@ -31,6 +33,18 @@ const FIRST: [&str; 16] = [
     "maxRounds",
     "condition",
     "ref",
+    "maxAttempts",
+    "backoff",
+    "method",
+    "url",
+    "signal",
+    "prompt",
+    "goal",
+    "content",
+    "command",
+    "code",
+    "input",
+    "arguments",
 ];
 
 /// The keys that stand last, in this order: what is long, and what is about the step as a whole.

@@ -1,0 +1,129 @@
+//! `mainspring convert`: a definition in another notation.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, ValueEnum, ValueHint};
+use mainspring_kernel::{
+    definition::{
+        self, Notation,
+        convert::{Converted, text},
+        read,
+    },
+    diagnostic::Diagnostic,
+    json::compact,
+};
+
+use super::validate::{compiled, show, syntax_of};
+use crate::{
+    bounded,
+    cli::Global,
+    envelope,
+    exit::{Exit, Refusal},
+    terminal::{dim, say, tell},
+    text::shown,
+};
+
+/// Say a definition in another notation.
+///
+/// The result compiles to a plan that runs the same: what the other notation would take otherwise where nothing is
+/// said (the order, the retries, the output) is written out. What it has no words for is refused, every place at once.
+/// Comments are lost, and keys stand in an order of their own. A step without an id gets one where it needs one.
+#[derive(Debug, Args)]
+pub(crate) struct Convert {
+    /// The definition, YAML or JSON
+    #[arg(value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// The notation
+    #[arg(long, value_enum)]
+    to: To,
+    /// How it is written [default: as the output's name says, else as the definition is]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Where to, instead of standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum To {
+    /// `steps` with types, one after another
+    Sequence,
+    /// `steps` with actions, ordered by what they refer to
+    Dataflow,
+    /// `nodes` and `edges`
+    Graph,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Yaml,
+    Json,
+}
+
+/// Says a definition in another notation.
+pub(crate) fn convert(convert: &Convert, global: &Global) -> Result<Exit, Refusal> {
+    // Functions and schemas are looked into here, which the conversion itself does not do.
+    if compiled(&convert.file, global)?.is_none() {
+        return Ok(Exit::BadInput);
+    }
+    let text = bounded::file(&convert.file).map_err(|why| Refusal::bad_input("unreadable", why))?;
+    let to = match convert.to {
+        To::Sequence => Notation::Sequence,
+        To::Dataflow => Notation::Dataflow,
+        To::Graph => Notation::Graph,
+    };
+    let document = read(&text, syntax_of(&convert.file)).map_err(|found| vec![found]);
+    match document.and_then(|document| definition::convert::convert(&document, to)) {
+        Ok(converted) => write(convert, global, &text, &converted),
+        Err(found) => Ok(refused(&found, &text, &convert.file, global)),
+    }
+}
+
+fn refused(found: &[Diagnostic], text: &[u8], file: &Path, global: &Global) -> Exit {
+    show(found, &String::from_utf8_lossy(text), file);
+    if global.json {
+        say!("{}", compact(&envelope::of_diagnostics(found)));
+    }
+    Exit::BadInput
+}
+
+fn write(convert: &Convert, global: &Global, source: &[u8], converted: &Converted) -> Result<Exit, Refusal> {
+    let written = match format(convert, global, source) {
+        Format::Yaml => text::yaml(&converted.definition),
+        Format::Json => text::json(&converted.definition),
+    };
+    for (old, new) in &converted.renamed {
+        tell!("{}", dim(&format!("{} is called {} now", shown(old), shown(new))));
+    }
+    let Some(output) = &convert.output else {
+        say!("{}", written.trim_end());
+        return Ok(Exit::Fine);
+    };
+    if is_same_file(output, &convert.file) {
+        let message = format!("{} is the definition itself, whose comments would be lost", output.display());
+        return Err(Refusal::bad_input("same_file", format!("{message}; write it to another file")));
+    }
+    fs::write(output, written)
+        .map_err(|error| Refusal::bad_input("unwritable", format!("{}: {error}", output.display())))?;
+    Ok(Exit::Fine)
+}
+
+fn format(convert: &Convert, global: &Global, source: &[u8]) -> Format {
+    let of_name = |path: &Path| match path.extension()?.to_str()? {
+        "json" => Some(Format::Json),
+        "yaml" | "yml" => Some(Format::Yaml),
+        _ => None,
+    };
+    let is_json = source.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    let as_source = if is_json { Format::Json } else { Format::Yaml };
+    let asked = convert.format.or(global.json.then_some(Format::Json));
+    let named = || convert.output.as_deref().and_then(of_name).or_else(|| of_name(&convert.file));
+    asked.or_else(named).unwrap_or(as_source)
+}
+
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b)
+}

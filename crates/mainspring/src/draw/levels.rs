@@ -1,0 +1,72 @@
+//! The drawing of steps that go by edges: level below level, and beside each other what fits there uncut. Lines between
+//! them would cross too often to be followed; words at each step say what leads to it.
+
+use mainspring_kernel::plan::Graph;
+
+use super::{
+    edges,
+    extent::GAP_COLUMNS,
+    line::{Line, Tone},
+    remark::counted,
+    terminal::{Drawer, Picture},
+};
+
+impl<'p> Drawer<'p> {
+    /// The steps of a graph.
+    pub(super) fn levels(&mut self, graph: &Graph, steps: &'p [u32], width: usize) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for (at, level) in edges::levels(graph, steps).into_iter().enumerate() {
+            lines.extend((at > 0).then(Line::default));
+            lines.push(self.rule(at + 1, level.len(), width));
+            for (at, row) in self.rows(&level, width).into_iter().enumerate() {
+                lines.extend((at > 0).then(Line::default));
+                lines.extend(self.row(&row, width));
+            }
+        }
+        lines
+    }
+
+    /// `── level 2 ── 3 steps ─────────`
+    fn rule(&self, number: usize, steps: usize, width: usize) -> Line {
+        let across = self.glyphs.either.across;
+        let count = if steps > 1 { format!(" {} {}", across.repeat(2), counted(steps, "step")) } else { String::new() };
+        let text = format!("{} level {number}{count} ", across.repeat(2));
+        let rest = width.saturating_sub(crate::text::columns(&text));
+        Line::of(Tone::Way, format!("{text}{}", across.repeat(rest)))
+    }
+
+    /// The steps of a level in rows, as many in each as fit there with all their text.
+    fn rows(&self, level: &[u32], width: usize) -> Vec<Vec<u32>> {
+        let mut rows: Vec<Vec<u32>> = Vec::new();
+        let mut taken = 0;
+        for number in level {
+            let columns = self.extents[*number as usize].natural;
+            match rows.last_mut() {
+                Some(row) if taken + GAP_COLUMNS + columns <= width => {
+                    row.push(*number);
+                    taken += GAP_COLUMNS + columns;
+                }
+                _ => {
+                    rows.push(vec![*number]);
+                    taken = columns;
+                }
+            }
+        }
+        rows
+    }
+
+    fn row(&mut self, row: &[u32], width: usize) -> Vec<Line> {
+        if let [one] = row {
+            return self.step(*one, width).lines;
+        }
+        let mut start = 0;
+        let mut pictures: Vec<(usize, Picture)> = Vec::new();
+        for number in row {
+            let columns = self.extents[*number as usize].natural;
+            // What a row ends with is not drawn on below it.
+            pictures.push((start, Picture { flows: false, ..self.step(*number, columns) }));
+            start += columns + GAP_COLUMNS;
+        }
+        self.side_by_side(pictures)
+    }
+}

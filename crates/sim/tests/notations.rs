@@ -1,0 +1,169 @@
+//! One workflow written by hand in all three notations, with everything said that they take differently where nothing
+//! is said: one plan, and one journal.
+
+use std::path::Path;
+
+use mainspring_kernel::{
+    definition::{Notation, Syntax, compile, convert::convert},
+    document::Document,
+    hash::Hash,
+    plan::Plan,
+};
+use mainspring_sim::{
+    run_case,
+    scenario::{Case, read_text},
+};
+
+/// The plan, without the hash of the text that it comes from.
+fn plan(definition: &Document) -> Plan {
+    let compiled = compile(definition).unwrap_or_else(|found| panic!("{found:#?}"));
+    Plan { workflow_hash: Hash::default(), ..compiled.plan }
+}
+
+/// Runs one case for each way of writing it, four ways each; `rest` is what the cases have in common.
+fn check(written: [&str; 3], rest: &str) {
+    let case = |definition: &str| -> Case {
+        let lines: String = definition.lines().map(|line| format!("  {line}\n")).collect();
+        let text = format!("name: n\ndefinition:\n{lines}{rest}\n");
+        let cases = read_text(text.as_bytes(), Syntax::Yaml, Path::new(".")).unwrap_or_else(|error| panic!("{error}"));
+        cases.into_iter().next().expect("there is one case")
+    };
+    let cases = written.map(case);
+    let documents = cases.each_ref().map(|case| case.definition.clone().expect("it can be read"));
+    let plans = documents.each_ref().map(plan);
+    let reports = cases.each_ref().map(run_case);
+    for (at, notation) in Notation::ALL.into_iter().enumerate() {
+        assert_eq!(Notation::of(&documents[at].value), notation);
+        assert_eq!(plans[at], plans[0], "{}", notation.name());
+        assert!(reports[at].holds(), "{}: {}", notation.name(), reports[at].failures.join("\n"));
+        assert_eq!(reports[at].modes.len(), 4);
+        for (mode, first) in reports[at].modes.iter().zip(&reports[0].modes) {
+            assert!(!mode.picture.is_empty());
+            assert_eq!(mode.picture, first.picture, "{}, {}", notation.name(), mode.mode.name());
+        }
+        for to in Notation::ALL {
+            let converted = convert(&documents[at], to).unwrap_or_else(|found| panic!("{found:#?}"));
+            assert_eq!(converted.renamed, []);
+            assert_eq!(plan(&Document::placeless(converted.definition)), plans[0], "to {}", to.name());
+        }
+    }
+}
+
+#[test]
+fn a_chain() {
+    check(
+        [
+            r#"
+output: {sum: "@second.sum", at: "@wait"}
+steps:
+  - {id: first, type: tool, tool: ONE, arguments: {n: "@input.n"}, retry: {maxAttempts: 3, initialDelayMs: 1000, backoff: linear}}
+  - {id: wait, type: sleep, durationMs: 5000}
+  - {id: second, type: tool, tool: TWO, arguments: {n: "@first.n"}, retry: {maxAttempts: 2, initialDelayMs: 1000, backoff: fixed}}"#,
+            r#"
+order: sequence
+output: {sum: "@second.sum", at: "@wait"}
+steps:
+  - {name: first, action: {toolName: ONE}, input: {n: "@input.n"}, retry: {maxAttempts: 3, initialDelayMs: 1000, backoff: linear}}
+  - {name: wait, type: sleep, durationMs: 5000}
+  - {name: second, action: {toolName: TWO}, input: {n: "@first.n"}, retry: {maxAttempts: 2, initialDelayMs: 1000, backoff: fixed}}"#,
+            r#"
+order: sequence
+output: {sum: "@second.sum", at: "@wait"}
+nodes:
+  - {id: first, type: tool, tool: ONE, arguments: {n: "@input.n"}, retryPolicy: {maxAttempts: 3, initialDelayMs: 1000, backoff: linear}}
+  - {id: wait, type: sleep, durationMs: 5000}
+  - {id: second, type: tool, tool: TWO, arguments: {n: "@first.n"}, retryPolicy: {maxAttempts: 2, initialDelayMs: 1000, backoff: fixed}}"#,
+        ],
+        r#"
+input: {n: 1}
+effects:
+  ONE: [{error: {class: timeout, message: late}}, {error: {class: timeout, message: late}}, {return: {n: 2}}]
+  TWO: {return: {sum: 3}}
+expect: {status: completed, output: {sum: 3, at: null}, call_count: 4, duration: 8s}"#,
+    );
+}
+
+#[test]
+fn a_diamond_with_a_failure_that_is_handled() {
+    let edges = r#"
+edges:
+  - {from: start, to: left}
+  - {from: start, to: right}
+  - {from: left, to: mend, when: on_failure}
+  - {from: right, to: join}
+  - {from: mend, to: join, condition: {ref: "@mend.ok"}}
+  - {from: join, to: last, when: always}"#;
+    let once = "retry: {maxAttempts: 2, initialDelayMs: 10, backoff: fixed}";
+    let sequence = format!(
+        r#"
+order: edges
+output: {{join: "@join", last: "@last", left: "@left"}}
+steps:
+  - {{id: start, type: tool, tool: T, {once}}}
+  - {{id: left, type: tool, tool: BAD, {once}}}
+  - {{id: right, type: tool, tool: T, {once}, priority: 2}}
+  - {{id: mend, type: tool, tool: MEND, {once}}}
+  - {{id: join, type: tool, tool: T, arguments: {{mended: "@mend.ok"}}, {once}}}
+  - {{id: last, type: tool, tool: T, {once}}}{edges}"#
+    );
+    let graph = sequence.replace("order: edges\n", "").replace("steps:", "nodes:");
+    let dataflow = format!(
+        r#"
+order: edges
+output: {{join: "@join", last: "@last", left: "@left"}}
+steps:
+  - {{name: start, action: {{toolName: T}}, {once}}}
+  - {{name: left, action: {{toolName: BAD}}, {once}}}
+  - {{name: right, action: {{toolName: T}}, {once}, priority: 2}}
+  - {{name: mend, action: {{toolName: MEND}}, {once}}}
+  - {{name: join, action: {{toolName: T}}, input: {{mended: "@mend.ok"}}, {once}}}
+  - {{name: last, action: {{toolName: T}}, {once}}}{edges}"#
+    );
+    check(
+        [&sequence, &dataflow, &graph],
+        r#"
+effects: {T: {return: 1}, BAD: {error: {class: failed, message: no}}, MEND: {return: {ok: true}}}
+expect: {status: completed, output: {join: null, last: 1, left: null}, call_count: 5}"#,
+    );
+}
+
+#[test]
+fn items_a_choice_and_people() {
+    let retry = "retry: {maxAttempts: 2, initialDelayMs: 10, backoff: fixed}";
+    let sequence = format!(
+        r#"
+output: {{each: "@each", choice: "@choice"}}
+steps:
+  - {{id: each, type: tool, tool: ECHO, arguments: {{n: "@item", at: "@index"}}, forEach: {{ref: "@input.list", concurrency: 2}}, when: {{ref: "@item", gt: 1}}, {retry}}}
+  - id: choice
+    type: conditional
+    condition: {{ref: "@input.ask"}}
+    then:
+      - {{id: gate, type: approval, prompt: "Go on with @each?"}}
+      - {{id: done, type: bash, command: "echo @each", {retry}}}
+    else: [{{id: other, type: code, code: "export default () => 1", {retry}}}]"#
+    );
+    let dataflow = format!(
+        r#"
+order: sequence
+output: {{each: "@each", choice: "@choice"}}
+steps:
+  - {{name: each, action: {{toolName: ECHO}}, input: {{n: "@item", at: "@index"}}, forEach: {{ref: "@input.list", concurrency: 2}}, when: {{ref: "@item", gt: 1}}, {retry}}}
+  - name: choice
+    type: conditional
+    condition: {{ref: "@input.ask"}}
+    then:
+      - {{name: gate, type: approval, prompt: "Go on with @each?"}}
+      - {{name: done, action: {{toolName: bash}}, input: {{command: "echo @each"}}, {retry}}}
+    else: [{{name: other, action: {{code: "export default () => 1"}}, {retry}}}]"#
+    );
+    let graph = format!("order: sequence{}", sequence.replace("steps:\n", "nodes:\n"));
+    check(
+        [&sequence, &dataflow, &graph],
+        r#"
+input: {list: [1, 2, 3], ask: true}
+effects: {ECHO: {echo: true}, bash: {return: {exitCode: 0, stdout: done}}}
+inbox: [{at: {waiting: gate}, decide: approve}]
+expect: {status: completed, call_count: 3}"#,
+    );
+}
