@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use mainspring_kernel::plan::Order;
 
 use super::validate::compiled;
 use crate::{
@@ -40,11 +39,6 @@ enum Format {
 pub(crate) fn plan(plan: &Plan, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     let Some(compiled) = compiled(&plan.file, global)? else { return Ok(Exit::BadInput) };
     let format = if global.json { Format::Json } else { plan.format };
-    // A drawing of steps one below the other would say what is not so.
-    if matches!(compiled.plan.block(0).order, Order::Edges(_)) && format != Format::Json {
-        let message = "this build draws no plan that goes by edges or references yet; `--format json` has all of it";
-        return Err(Refusal::bad_input("not_in_build", message));
-    }
     let drawing = match format {
         Format::Text => draw::terminal(
             &compiled.plan,
