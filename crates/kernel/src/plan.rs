@@ -214,6 +214,18 @@ impl Plan {
         self.variables.as_ref().map_or_else(|| Ok(all.clone().into()), |declared| variables::filled(declared, &all))
     }
 
+    /// The outer steps that nothing waits for. A `return` is none: it gives the output itself, or was not taken.
+    pub fn ends(&self) -> Vec<u32> {
+        let root = self.block(0);
+        let is_end = |place: usize| match &root.order {
+            Order::Edges(graph) => graph.outgoing(place as u32).next().is_none(),
+            Order::Sequence => place + 1 == root.steps.len(),
+            Order::Parallel => true,
+        };
+        let steps = root.steps.iter().enumerate().filter(|(place, _)| is_end(*place)).map(|(_, step)| *step);
+        steps.filter(|step| !matches!(self.step(*step).work, Work::Return { .. })).collect()
+    }
+
     /// The step that contains a step.
     pub fn parent(&self, step: u32) -> Option<u32> {
         self.block(self.step(step).block).owner

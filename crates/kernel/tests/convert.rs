@@ -142,7 +142,7 @@ fn everything_that_is_accepted_comes_out_the_same() {
         check(&spelled_out(definition), &mut seen);
     }
     eprintln!("{} definitions: {seen:?}", definitions.len());
-    assert!(seen.converted > 3 * seen.refused, "{seen:?}");
+    assert!(seen.converted > 2 * seen.refused, "{seen:?}");
     assert!(seen.came_back_equal * 10 > seen.converted * 9, "{seen:?}");
 }
 
@@ -248,7 +248,7 @@ steps:
   - id: b
     type: return
     input: "@a"
-output: "@a"
+output: null
 "#,
     );
     // An invented name is none that a text would begin to refer to.

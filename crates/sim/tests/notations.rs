@@ -123,7 +123,7 @@ steps:
         [&sequence, &dataflow, &graph],
         r#"
 effects: {T: {return: 1}, BAD: {error: {class: failed, message: no}}, MEND: {return: {ok: true}}}
-expect: {status: completed, output: {join: null, last: 1, left: null}, call_count: 5}"#,
+expect: {status: completed, output: {join: 1, last: 1, left: null}, call_count: 6}"#,
     );
 }
 

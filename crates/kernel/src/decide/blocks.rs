@@ -1,13 +1,11 @@
 //! Blocks: what of them begins next, and what they give when all of it has ended.
 
-use alloc::vec::Vec;
-
 use super::Decider;
 use crate::{
     apply::Illegal,
     failure::{Class, Failure},
     instance::{Instance, Scope},
-    plan::{Order, Output, Plan, Work},
+    plan::{Order, Output, Work},
     record::{Ending, Record},
     state::State,
     template::Template,
@@ -176,7 +174,7 @@ impl Decider<'_> {
 
     fn output_of_ends(&self) -> Value {
         let (plan, root) = (&self.state.plan, Scope::root());
-        let ends = ends(plan);
+        let ends = plan.ends();
         let output = |step: &u32| self.output_of_step(&root, *step);
         match ends.as_slice() {
             [] => Value::Null,
@@ -184,18 +182,6 @@ impl Decider<'_> {
             several => Value::map(several.iter().map(|step| (plan.id(*step), output(step)))),
         }
     }
-}
-
-/// The steps that nothing waits for. A `return` is none: it gives the output itself, or was not taken.
-pub(crate) fn ends(plan: &Plan) -> Vec<u32> {
-    let root = plan.block(0);
-    let is_end = |place: usize| match &root.order {
-        Order::Edges(graph) => graph.outgoing(place as u32).next().is_none(),
-        Order::Sequence => place + 1 == root.steps.len(),
-        Order::Parallel => true,
-    };
-    let steps = root.steps.iter().enumerate().filter(|(place, _)| is_end(*place)).map(|(_, step)| *step);
-    steps.filter(|step| !matches!(plan.step(*step).work, Work::Return { .. })).collect()
 }
 
 /// What cleans up is not halted by the failure that it cleans up after.

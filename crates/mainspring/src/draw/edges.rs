@@ -70,7 +70,8 @@ pub(super) fn incoming(plan: &Plan, number: u32, reads: &[String], glyphs: &Glyp
         let mut items: Vec<String> = Vec::new();
         for edge in of_kind().filter(|edge| edge.condition.is_none()) {
             let item = name(edge.from);
-            if !items.contains(&item) && !(kind == EdgeKind::Ended && reads.contains(&item)) {
+            let is_read = kind == EdgeKind::Ended && reads.contains(&item);
+            if !is_read && !items.contains(&item) {
                 items.push(item);
             }
         }

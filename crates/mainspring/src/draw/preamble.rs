@@ -2,7 +2,7 @@
 
 use mainspring_kernel::{
     json,
-    plan::{FailurePolicy, Order, Output, Plan, Variable, Work},
+    plan::{FailurePolicy, Order, Output, Plan, Variable},
     value::Value,
 };
 
@@ -82,11 +82,6 @@ fn order(plan: &Plan) -> Vec<String> {
 
 /// What an execution gives that ends without a `return`, where that is more than its output variables.
 pub(super) fn gives(plan: &Plan) -> Option<String> {
-    let outer = &plan.block(0).steps;
-    let is_end = |place: usize| match &plan.block(0).order {
-        Order::Edges(graph) => graph.outgoing(place as u32).next().is_none(),
-        Order::Sequence | Order::Parallel => place + 1 == outer.len(),
-    };
     match &plan.output {
         Output::Variables => {
             let has_some = plan.steps.iter().any(|step| step.output_variable.is_some());
@@ -97,9 +92,7 @@ pub(super) fn gives(plan: &Plan) -> Option<String> {
             Some(format!("gives {}", if text.is_empty() { data(template) } else { text }))
         }
         Output::Ends => {
-            let ends = outer.iter().enumerate().filter(|(place, _)| is_end(*place)).map(|(_, step)| plan.step(*step));
-            let ends: Vec<String> =
-                ends.filter(|step| !matches!(step.work, Work::Return { .. })).map(|step| shown(&step.id)).collect();
+            let ends: Vec<String> = plan.ends().into_iter().map(|step| shown(&plan.step(step).id)).collect();
             match ends.as_slice() {
                 [] => None,
                 [one] => Some(format!("gives the output of {one}")),

@@ -65,15 +65,9 @@ impl Gives {
     }
 }
 
-/// The output of the steps that nothing waits for. A `return` is none of them.
+/// The output of the steps that nothing waits for.
 pub(super) fn of_ends(plan: &Plan) -> Result<Gives, Vec<Unsayable>> {
-    let outer = &plan.block(0).steps;
-    let is_end = |place: usize| match &plan.block(0).order {
-        Order::Edges(graph) => graph.outgoing(place as u32).next().is_none(),
-        Order::Sequence | Order::Parallel => place + 1 == outer.len(),
-    };
-    let ends = outer.iter().enumerate().filter(|(place, _)| is_end(*place)).map(|(_, step)| *step);
-    let ends: Vec<u32> = ends.filter(|step| !matches!(plan.step(*step).work, Work::Return { .. })).collect();
+    let ends = plan.ends();
     let nameless: Vec<_> =
         ends.iter().filter(|step| !is_name(plan.id(**step))).map(|step| nameless(plan, *step)).collect();
     match ends.as_slice() {

@@ -34,7 +34,7 @@ impl Converter<'_> {
             _ => number,
         };
         let mut step = written.clone();
-        let type_name = self.from_action(&mut step, path);
+        let type_name = self.without_action(&mut step, path);
         self.name(&mut step, number, path);
         self.retry(&mut step, number, &type_name, path);
         for (key, block) in self.plan.step(number).work.branches() {
@@ -54,7 +54,7 @@ impl Converter<'_> {
     }
 
     /// Turns an action into a type with its keys, and gives the type. Steps that have a type keep it.
-    fn from_action(&mut self, step: &mut Map, path: &Path) -> String {
+    fn without_action(&mut self, step: &mut Map, path: &Path) -> String {
         let action = step.get("action").filter(|_| self.from == Notation::Dataflow).and_then(Value::as_map).cloned();
         let Some(mut action) = action else {
             return step.get("type").and_then(Value::as_text).unwrap_or_default().to_string();

@@ -68,6 +68,9 @@ const LAST: [&str; 14] = [
 /// Lists of steps: each stands on lines of its own, however short it is.
 const STEPS: [&str; 4] = ["then", "else", "steps", "nodes"];
 
+/// The list of edges: each stands on a line of its own.
+const EDGES: &str = "edges";
+
 /// Columns up to which a list or an object stands on one line.
 const LINE_COLUMNS_MAX: usize = 80;
 
@@ -151,7 +154,7 @@ fn write_block(value: &Value, depth: usize, mut is_after_dash: bool, out: &mut S
             for (key, field) in ordered(map) {
                 indent(&mut is_after_dash, out);
                 out.push_str(&format!("{}:", scalar(&Value::text(key.as_str()))));
-                write_field(field, STEPS.contains(&key.as_str()), depth, out);
+                write_field(key, field, depth, out);
             }
         }
         other => out.push_str(&format!("{}\n", flow(other))),
@@ -168,12 +171,12 @@ fn write_item(item: &Value, depth: usize, out: &mut String) {
 }
 
 /// What follows a key.
-fn write_field(field: &Value, holds_steps: bool, depth: usize, out: &mut String) {
+fn write_field(key: &str, field: &Value, depth: usize, out: &mut String) {
     if let Some(text) = literal(field, depth) {
         return out.push_str(&format!(" {text}"));
     }
     match field {
-        Value::List(steps) if holds_steps && !steps.is_empty() => {
+        Value::List(steps) if STEPS.contains(&key) && !steps.is_empty() => {
             out.push('\n');
             for step in steps {
                 out.push_str(&format!("{}- ", "  ".repeat(depth + 1)));
@@ -183,7 +186,9 @@ fn write_field(field: &Value, holds_steps: bool, depth: usize, out: &mut String)
                 }
             }
         }
-        short if is_short(short) => out.push_str(&format!(" {}\n", flow(short))),
+        short if is_short(short) && (key != EDGES || short.as_list().is_none_or(<[_]>::is_empty)) => {
+            out.push_str(&format!(" {}\n", flow(short)))
+        }
         long => {
             out.push('\n');
             write_block(long, depth + 1, false, out);
