@@ -33,7 +33,9 @@ fn identity(input: &Input) -> String {
         }
         Input::Signal { id, .. } => format!("signal {id}"),
         Input::Cancel { .. } => "cancel".into(),
-        Input::Receipt { .. } | Input::Timer(_) | Input::Continue => Hash::of(&input.encode()).prefixed(),
+        Input::Receipt { .. } | Input::Timer(_) | Input::Continue | Input::ChildWaits { .. } => {
+            Hash::of(&input.encode()).prefixed()
+        }
     }
 }
 

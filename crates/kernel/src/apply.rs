@@ -29,7 +29,7 @@ pub fn next_status(status: Status, record: &Record) -> Option<Status> {
         // It could not begin: a reference leads nowhere, a condition cannot be read.
         (Pending, Record::StepFailed { .. }) => Failed,
 
-        (Running, Record::BranchTaken { .. }) => Running,
+        (Running, Record::BranchTaken { .. } | Record::ChildWaits { .. }) => Running,
         (Running, Record::RoundStarted { .. } | Record::RoundEnded { .. } | Record::StepLogged { .. }) => Running,
         (Running, Record::WaitStarted { .. }) => Waiting,
         (Running, Record::GateOpened { .. }) => WaitingApproval,
@@ -109,6 +109,7 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal>
                 root.is_doomed = true;
             }
         }
+        Record::ParentTold => state.told += 1,
         // Who asked is for the trace; what follows from it has its own record.
         Record::CancelRequested { .. } | Record::TurnSplit | Record::TurnJoined => {}
         _ => return Err(illegal(state, record, "without a step")),
@@ -118,12 +119,23 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal>
 
 fn start(state: &mut State, record: &Record) {
     let Record::Started {
-        execution_id, workflow_hash, policy, attempt, by, input, variables, context, deadline, ..
+        execution_id,
+        workflow_hash,
+        decide_version,
+        policy,
+        attempt,
+        by,
+        input,
+        variables,
+        context,
+        deadline,
+        ..
     } = record
     else {
         return;
     };
     let context = known(state, context);
+    state.decide_version = *decide_version;
     state.start = Some(Started {
         execution_id: execution_id.clone(),
         workflow_hash: *workflow_hash,
@@ -177,7 +189,7 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
     Ok(())
 }
 
-/// Whether what a record opens or closes inside its step can be opened or closed.
+/// Whether a record fits what its step is: whether what it opens or closes inside can be opened or closed.
 fn check_block(state: &State, instance: &Instance, record: &Record) -> Result<(), Illegal> {
     let work = &state.plan.step(instance.step).work;
     let is_legal = match (record, work) {
@@ -193,6 +205,8 @@ fn check_block(state: &State, instance: &Instance, record: &Record) -> Result<()
             state.scopes.get(&Scope::of_round(instance, of.block, *round)).is_some_and(|scope| scope.open == 0)
         }
         (Record::RoundStarted { .. } | Record::RoundEnded { .. }, _) => false,
+        (Record::ChildWaits { .. }, Work::Subworkflow { .. }) => state.open_attempts.contains(instance),
+        (Record::ChildWaits { .. }, _) => false,
         _ => true,
     };
     if is_legal { Ok(()) } else { Err(illegal(state, record, "for this block")) }
@@ -209,6 +223,7 @@ fn pending(now: u64) -> StepState {
         let_through: false,
         is_handled: false,
         is_cleanup: false,
+        child_told: 0,
         stopping: None,
         timeout_at: None,
         wake_at: None,
@@ -236,8 +251,9 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
             let goes_out = state.plan.step(instance.step).work.goes_out();
             state.calls = state.calls.saturating_add(u32::from(goes_out));
             (step.attempt, step.timeout_at, step.stopping, step.wake_at) = (*attempt, *timeout_at, None, None);
-            step.handed_out_at = state.now;
+            (step.child_told, step.handed_out_at) = (0, state.now);
         }
+        Record::ChildWaits { count, .. } => step.child_told = *count,
         Record::AttemptStopping { reason, .. } => step.stopping = Some(*reason),
         Record::AttemptFailed { fault, retry_at, .. } => {
             state.has_erased |= fault.text == Payload::Erased;
@@ -318,6 +334,7 @@ fn settle_timers(state: &mut State, instance: &Instance, step: &StepState, recor
             | Record::GateDecided { .. }
             | Record::SignalTaken { .. }
             | Record::StepLogged { .. }
+            | Record::ChildWaits { .. }
             | Record::RoundStarted { .. }
             | Record::RoundEnded { .. }
     );
@@ -338,8 +355,17 @@ fn settle_timers(state: &mut State, instance: &Instance, step: &StepState, recor
 
 /// Keeps the indexes by what the instance now is, and sets its times.
 fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Record) {
-    // What a function writes says nothing of where its step is.
-    if matches!(record, Record::StepLogged { .. }) {
+    match record {
+        // What a function writes says nothing of where its step is.
+        Record::StepLogged { .. } => return,
+        Record::ChildWaits { count, .. } if count % 2 == 1 => {
+            state.held_children.insert(instance.clone());
+            return;
+        }
+        // Whatever else happens to the step, its child is not known to wait any more.
+        _ => drop(state.held_children.remove(instance)),
+    }
+    if matches!(record, Record::ChildWaits { .. }) {
         return;
     }
     let is_out = matches!(record, Record::AttemptStarted { .. } | Record::AttemptStopping { .. });
@@ -416,6 +442,7 @@ mod tests {
             ("started", Record::StepStarted { instance: instance(), input: null(), intent: None }),
             ("branch", Record::BranchTaken { instance: instance(), block: None }),
             ("logged", Record::StepLogged { instance: instance(), lines: null() }),
+            ("child", Record::ChildWaits { instance: instance(), count: 1 }),
             ("round", Record::RoundStarted { instance: instance(), round: 0 }),
             ("rounded", Record::RoundEnded { instance: instance(), round: 0 }),
             ("attempt", Record::AttemptStarted { instance: instance(), attempt: 1, timeout_at: None }),
@@ -449,7 +476,7 @@ mod tests {
             picture,
             [
                 "pending: skipped>skipped started>running failed>failed",
-                "running: branch>running logged>running round>running rounded>running attempt>running stopping>running retry>retrying again>running wait>waiting gate>waiting_approval taken>running completed>completed failed>failed cancelled>cancelled",
+                "running: branch>running logged>running child>running round>running rounded>running attempt>running stopping>running retry>retrying again>running wait>waiting gate>waiting_approval taken>running completed>completed failed>failed cancelled>cancelled",
                 "retrying: attempt>running failed>failed cancelled>cancelled",
                 "waiting: taken>waiting completed>completed failed>failed cancelled>cancelled",
                 "waiting_approval: attempt>running decided>waiting_approval completed>completed failed>failed cancelled>cancelled",

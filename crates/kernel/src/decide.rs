@@ -43,7 +43,11 @@ use evaluations::Task;
 
 /// The version of what this module decides. It is pinned at the start of an execution; what changes the records that
 /// come of an input changes only behind a higher one.
-pub const DECIDE_VERSION: u32 = 1;
+pub const DECIDE_VERSION: u32 = 2;
+
+/// From this version on what needs no place begins beside what holds all of them, a retry policy is asked about an
+/// interruption as about any failure, and a parent knows when its child waits for people and when one has denied there.
+const PATIENT_PARENTS: u32 = 2;
 
 /// How far an input has been taken in.
 #[derive(Debug)]
@@ -256,6 +260,7 @@ impl Decider<'_> {
             Input::Signal { id, name, payload } => self.signal(id, name, payload),
             Input::Cancel { reason, by } => self.cancel(reason, by),
             Input::Continue => Ok(()),
+            Input::ChildWaits { instance, attempt, count } => self.child_waits(instance, *attempt, *count),
         }
     }
 
@@ -281,7 +286,7 @@ impl Decider<'_> {
             execution_id: start.execution_id.clone(),
             workflow_hash: start.workflow_hash,
             plan_hash: start.plan_hash,
-            decide_version: DECIDE_VERSION,
+            decide_version: self.state.decide_version,
             policy,
             attempt: start.attempt,
             by: start.by.clone(),
@@ -510,7 +515,7 @@ impl Decider<'_> {
         self.state.steps.get(instance).map_or(Status::Pending, |step| step.status)
     }
 
-    /// The execution's time stands still while only people are waited for.
+    /// The execution's time stands still while only people are waited for, and so does that of its parent.
     fn hold_or_set_deadline(&mut self) -> Result<(), Illegal> {
         if self.state.ended_at.is_some() {
             return Ok(());
@@ -524,7 +529,8 @@ impl Decider<'_> {
                 self.record(Record::DeadlineSet { at: self.agenda.now.saturating_add(remaining) })
             }
             _ => Ok(()),
-        }
+        }?;
+        self.tell_parent_of_waiting(waits_for_people)
     }
 }
 

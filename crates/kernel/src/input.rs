@@ -51,6 +51,15 @@ pub enum Input {
     },
     /// The rest of a turn that was too long for one frame.
     Continue,
+    /// A child has begun to wait for nothing but people, or goes on.
+    ChildWaits {
+        /// The step that waits for the child's end.
+        instance: Instance,
+        /// Which try.
+        attempt: u32,
+        /// How often the child has told this, from 1: with an odd number it waits.
+        count: u32,
+    },
 }
 
 /// How an execution begins.

@@ -81,6 +81,9 @@ impl Fold {
         }
         let (frame, hash) = self.read(stored)?;
         self.check_version(&frame)?;
+        if let Some(Record::Started { decide_version, .. }) = frame.records.first() {
+            self.state.decide_version = *decide_version;
+        }
         let mut results = frame.results.iter().cloned();
         let turn = decide_with(&mut self.state, &frame.input, frame.now, |evaluations| {
             results.by_ref().take(evaluations.len()).collect()

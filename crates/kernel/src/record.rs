@@ -280,6 +280,15 @@ pub enum Record {
         /// How.
         ending: Ending,
     },
+    /// The child of a step has begun to wait for nothing but people, or goes on.
+    ChildWaits {
+        /// The step.
+        instance: Instance,
+        /// How often the child has told this, from 1: with an odd number it waits.
+        count: u32,
+    },
+    /// The parent is told that nothing but people is waited for, or that this is over.
+    ParentTold,
     /// The execution has ended. Nothing follows.
     Ended {
         /// Whether a failure was let through on the way.
@@ -395,6 +404,7 @@ impl Record {
             | Self::StepLogged { instance, .. }
             | Self::RoundStarted { instance, .. }
             | Self::RoundEnded { instance, .. }
+            | Self::ChildWaits { instance, .. }
             | Self::SignalTaken { instance, .. } => Some(instance),
             Self::Started { .. }
             | Self::LineageSet { .. }
@@ -404,6 +414,7 @@ impl Record {
             | Self::DeadlineSet { .. }
             | Self::EndingBegun { .. }
             | Self::FailureBoundReached { .. }
+            | Self::ParentTold
             | Self::Ended { .. }
             | Self::TurnSplit
             | Self::TurnJoined => None,

@@ -44,6 +44,12 @@ pub struct State {
     pub loops: BTreeMap<Instance, LoopState>,
     /// Instances of which an attempt is out in the world.
     pub open_attempts: BTreeSet<Instance>,
+    /// Those of them whose child waits for nothing but people.
+    pub held_children: BTreeSet<Instance>,
+    /// The version of what is decided: of this build until the execution has begun, then the one that it began with.
+    pub decide_version: u32,
+    /// How often the parent was told that only people are waited for, or that this is over: odd while it knows so.
+    pub told: u32,
     /// Instances that wait: for people, time, signals, their next attempt.
     pub waits: BTreeSet<Instance>,
     /// Times to come.
@@ -126,6 +132,8 @@ pub struct StepState {
     pub is_handled: bool,
     /// Whether it began when the execution was going to fail already: what it leads to runs as well.
     pub is_cleanup: bool,
+    /// How often the child of the attempt that is out has told whether it waits for people.
+    pub child_told: u32,
     /// Why the attempt that is out was asked to stop.
     pub stopping: Option<StopReason>,
     /// The end of the time of the attempt that is out.
@@ -303,6 +311,9 @@ impl State {
             scopes: BTreeMap::new(),
             loops: BTreeMap::new(),
             open_attempts: BTreeSet::new(),
+            held_children: BTreeSet::new(),
+            decide_version: crate::decide::DECIDE_VERSION,
+            told: 0,
             waits: BTreeSet::new(),
             timers: BTreeSet::new(),
             outputs: Map::new(),
@@ -337,7 +348,11 @@ impl State {
 
     fn waits_only_for_people(&self) -> bool {
         let is_gate = |instance| self.step_status(instance) == Status::WaitingApproval;
-        self.open_attempts.is_empty() && !self.is_split && !self.waits.is_empty() && self.waits.iter().all(is_gate)
+        let waits = !self.waits.is_empty() || !self.held_children.is_empty();
+        waits
+            && !self.is_split
+            && self.open_attempts.len() == self.held_children.len()
+            && self.waits.iter().all(is_gate)
     }
 
     /// Where a step instance is. One that stands where nothing went is pending while that can change, else skipped.

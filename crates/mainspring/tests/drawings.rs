@@ -203,7 +203,7 @@ fn nothing_is_missing_in_the_data() {
 fn a_hundred_steps_by_edges_are_readable() {
     let node = |number: usize| format!("{{\"type\":\"bash\",\"id\":\"s{number}\",\"command\":\"true\"}}");
     let edge = |number: usize| {
-        let when = if number % 9 == 0 { "on_failure" } else { "on_success" };
+        let when = if number.is_multiple_of(9) { "on_failure" } else { "on_success" };
         format!("{{\"from\":\"s{}\",\"to\":\"s{number}\",\"when\":\"{when}\"}}", number / 3)
     };
     let nodes = (0..100).map(node).collect::<Vec<_>>().join(",");

@@ -59,7 +59,14 @@ fn input_words(plan: &Plan, input: &Input) -> String {
         Input::Signal { id, name, .. } => format!("signal {name} ({id})"),
         Input::Cancel { reason, .. } => format!("cancel {reason}"),
         Input::Continue => "continue".into(),
+        Input::ChildWaits { instance, attempt, count } => {
+            format!("{}#{attempt} child {}", name(plan, instance), waiting_word(*count))
+        }
     }
+}
+
+fn waiting_word(count: u32) -> &'static str {
+    if count % 2 == 1 { "waits for people" } else { "goes on" }
 }
 
 fn decision_word(decision: mainspring_kernel::plan::Decision) -> &'static str {
@@ -102,6 +109,8 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
             format!("{step} failed {}{fate}", fault.code)
         }
         Record::StepLogged { .. } => format!("{step} logs"),
+        Record::ChildWaits { count, .. } => format!("{step} child {}", waiting_word(*count)),
+        Record::ParentTold => "parent told".into(),
         Record::RoundStarted { round, .. } => format!("{step}[{round}] begins"),
         Record::RoundEnded { round, .. } => format!("{step}[{round}] ended"),
         Record::FailureBoundReached { fault } => format!("failing {}", fault.code),

@@ -56,7 +56,7 @@ impl Members {
     /// Whether a process is a member that we can end: one that belongs to another user is out of our reach.
     fn contains(&self, pid: Pid) -> bool {
         let is_member = match self {
-            Self::OfGroup(group) => Stat::of(pid).is_some_and(|stat| stat.group == group.as_raw_pid()),
+            Self::OfGroup(group) => process::group_of(pid) == Some(group.as_raw_pid()),
             Self::With(assignment) => pid != getpid() && process::has_variable(pid, assignment),
         };
         is_member && test_kill_process(pid) != Err(Errno::PERM)

@@ -30,6 +30,9 @@ pub(super) const NOTE_BYTES_MAX: usize = 1024;
 /// How long to wait before looking at `/proc` again where the kernel gave no handle that tells of a process's end.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
+/// How long an orphan that has ended may stay a zombie, at least: a long time for a machine, and nothing to a person.
+pub(super) const ORPHANS_WAIT: Duration = Duration::from_millis(500);
+
 const _: () = assert!(2 * STREAM_BYTES_MAX < OUTPUT_BYTES_MAX, "both streams fit into one step's output");
 const _: () = assert!(TAIL_BYTES_MAX >= 4 * LAST_LINE_CHARS_MAX, "the longest last line fits into the tail");
 const _: () = assert!(TAIL_BYTES_MAX <= STREAM_BYTES_MAX && READ_BYTES_MAX <= DRAIN_BYTES_MAX);

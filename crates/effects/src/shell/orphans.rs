@@ -17,22 +17,24 @@ use tokio::{
     task::JoinHandle,
 };
 
-use super::process::{self, Stat};
+use super::{
+    limits::ORPHANS_WAIT,
+    process::{self, Stat},
+};
 
 /// Reaps orphans as long as it is there.
 #[derive(Debug)]
 pub(super) struct Orphans(JoinHandle<()>);
 
 impl Orphans {
-    /// From now on, in this runtime.
+    /// From now on, in this runtime. All processes of the machine have to be looked at, so that those that end one after
+    /// the other are reaped together.
     pub(super) fn reap() -> io::Result<Self> {
         let mut ended = signal(SignalKind::child())?;
         Ok(Self(tokio::spawn(async move {
-            loop {
+            while ended.recv().await.is_some() {
+                tokio::time::sleep(ORPHANS_WAIT).await;
                 sweep();
-                if ended.recv().await.is_none() {
-                    return;
-                }
             }
         })))
     }

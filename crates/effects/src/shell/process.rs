@@ -57,6 +57,13 @@ pub(super) fn all() -> impl Iterator<Item = Pid> {
     entries.filter_map(|entry| pid_of(entry.file_name().to_str()?))
 }
 
+/// The number of a process's group; 0 for threads of the kernel and groups from outside our container. All processes of
+/// the machine are asked for each script that ends: this is one call to the kernel, a [`Stat`] is three and a text.
+pub(super) fn group_of(pid: Pid) -> Option<i32> {
+    let pid = nix::unistd::Pid::from_raw(pid.as_raw_pid());
+    nix::unistd::getpgid(Some(pid)).ok().map(nix::unistd::Pid::as_raw)
+}
+
 /// Whether the environment that a process was started with has this `NAME=value`. False for the dead, which have none.
 pub(super) fn has_variable(pid: Pid, assignment: &str) -> bool {
     fs::read(format!("/proc/{}/environ", pid.as_raw_pid()))

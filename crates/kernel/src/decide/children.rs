@@ -2,8 +2,9 @@
 
 use alloc::{boxed::Box, format, string::ToString};
 
-use super::{Decider, Letter};
+use super::{Decider, Letter, PATIENT_PARENTS, gates::DENIALS};
 use crate::{
+    apply::Illegal,
     effect::Outcome,
     failure::{Class, Failure},
     hash::Hash,
@@ -12,7 +13,7 @@ use crate::{
     key::ExecutionKey,
     limits::LINEAGE_DEPTH_MAX,
     plan::Work,
-    record::Ending,
+    record::{Ending, Record},
     state::State,
     value::Value,
 };
@@ -88,6 +89,39 @@ impl Decider<'_> {
             max_parallel: asked.max_parallel.unwrap_or(start.policy.max_parallel),
             timeout_ms: asked.timeout_ms.or(start.policy.timeout_ms),
         }
+    }
+
+    /// Tells the parent when this execution begins to wait for nothing but people, and when that is over.
+    pub(super) fn tell_parent_of_waiting(&mut self, waits: bool) -> Result<(), Illegal> {
+        let knows = self.state.told % 2 == 1;
+        let Some(parent) = self.state.lineage.parent.clone().filter(|_| waits != knows) else { return Ok(()) };
+        if self.state.decide_version < PATIENT_PARENTS {
+            return Ok(());
+        }
+        self.record(Record::ParentTold)?;
+        let count = self.state.told;
+        let input = Input::ChildWaits { instance: parent.instance, attempt: parent.attempt, count };
+        let id = format!("waiting {count} of {}", self.state.key);
+        self.agenda.turn.letters.push(Letter { to: parent.execution, id, input });
+        Ok(())
+    }
+
+    /// A child waits for people, or goes on. Of what it told, the last counts, however the letters arrive.
+    pub(super) fn child_waits(&mut self, instance: &Instance, attempt: u32, count: u32) -> Result<(), Illegal> {
+        let step = self.state.steps.get(instance).filter(|_| self.state.open_attempts.contains(instance));
+        let is_news =
+            step.is_some_and(|step| step.attempt == attempt && step.stopping.is_none() && step.child_told < count);
+        if !is_news || !matches!(self.state.plan.step(instance.step).work, Work::Subworkflow { .. }) {
+            return Ok(());
+        }
+        self.record(Record::ChildWaits { instance: instance.clone(), count })
+    }
+
+    /// Whether an attempt has failed because somebody has denied, or nobody decided, in its child.
+    pub(super) fn is_denied_below(&self, instance: &Instance, failure: &Failure) -> bool {
+        let is_child = matches!(self.state.plan.step(instance.step).work, Work::Subworkflow { .. });
+        let is_denial = failure.class == Class::Cancelled && DENIALS.contains(&failure.code.as_str());
+        is_child && is_denial && self.state.decide_version >= PATIENT_PARENTS
     }
 
     /// The end of an execution is the receipt of the attempt that waits for it.

@@ -2,7 +2,7 @@
 
 use core::{cmp::Reverse, ops::Bound};
 
-use super::{Decider, begin::unreadable_condition};
+use super::{Decider, PATIENT_PARENTS, begin::unreadable_condition};
 use crate::{
     apply::Illegal,
     failure::Failure,
@@ -55,10 +55,7 @@ impl Decider<'_> {
             match self.verdict(scope, graph.incoming(place), &instance, is_halted) {
                 Verdict::Fails(failure) => self.fail(&instance, failure)?,
                 Verdict::Skipped(reason) => self.record(Record::StepSkipped { instance, reason })?,
-                // A `return` needs no room: it ends everything.
-                Verdict::Begins if matches!(plan.step(instance.step).work, Work::Return { .. }) => {
-                    self.begin(scope, place)?;
-                }
+                Verdict::Begins if self.needs_no_place(&instance) => self.begin(scope, place)?,
                 Verdict::Begins => {
                     let rank = (Reverse(plan.step(instance.step).priority), place);
                     self.agenda.cursors.entry(scope.clone()).and_modify(|cursor| *cursor = rank.min(*cursor));
@@ -69,6 +66,13 @@ impl Decider<'_> {
             return Ok(true);
         }
         Ok(false)
+    }
+
+    /// A `return` ends everything; other work needs none if it is settled at once or waits.
+    fn needs_no_place(&self, instance: &Instance) -> bool {
+        let work = &self.state.plan.step(instance.step).work;
+        let is_known = self.state.decide_version >= PATIENT_PARENTS;
+        matches!(work, Work::Return { .. }) || is_known && !work.takes_place()
     }
 
     /// Begins what may begin: the higher priority first, then as it was written.

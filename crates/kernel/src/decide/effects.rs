@@ -15,7 +15,7 @@ use crate::{
     value::Value,
 };
 
-use super::{Action, Decider, child_key, fault, open_attempt};
+use super::{Action, Decider, PATIENT_PARENTS, child_key, fault, open_attempt};
 
 impl Decider<'_> {
     /// Sends out an effect whose turn has come, unless something of this turn has forbidden it since.
@@ -123,6 +123,9 @@ impl Decider<'_> {
         match (outcome, step.stopping) {
             (Outcome::Done(output), _) => self.done(instance, output),
             (_, Some(StopReason::Ending)) => self.call_off(instance, "execution_ending"),
+            (Outcome::Failed(failure), None) if self.is_denied_below(instance, failure) => {
+                self.cancel_for_denial(instance, &failure.code)
+            }
             (Outcome::Failed(failure), None) => self.attempt_failed(instance, attempt, failure.clone()),
             (outcome, Some(StopReason::Timeout)) => {
                 let failure = self.timeout(instance, outcome);
@@ -171,9 +174,11 @@ impl Decider<'_> {
         let plan = self.state.plan.clone();
         let step = plan.step(instance.step);
         let failure = interruption(&step.id, attempt);
+        let is_wanted = self.state.decide_version < PATIENT_PARENTS || step.retry.wants(&failure);
+        let may_repeat = is_wanted && attempt < step.retry.max_attempts;
         match step.on_interrupted {
             _ if !self.may_call_again(instance) => self.fail(instance, failure),
-            OnInterrupted::Retry if attempt < step.retry.max_attempts => {
+            OnInterrupted::Retry if may_repeat => {
                 let fault = failure.into();
                 self.record(Record::AttemptFailed { instance: instance.clone(), attempt, fault, retry_at: None })?;
                 self.hand_out(instance, attempt + 1)

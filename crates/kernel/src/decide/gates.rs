@@ -14,6 +14,9 @@ use crate::{
 
 use super::{Decider, effects::interruption, no_reason};
 
+/// The words for a gate that was not passed.
+pub(super) const DENIALS: [&str; 2] = ["approval_denied", "approval_timeout"];
+
 impl Decider<'_> {
     /// Opens the gate of an approval step: what is shown is resolved now and stays as it is.
     pub(super) fn open_approval(&mut self, instance: &Instance, gate: &Gate) -> Result<(), Illegal> {
@@ -127,11 +130,17 @@ impl Decider<'_> {
                 let failure = interruption(self.state.plan.id(instance.step), attempt);
                 self.fail(instance, failure)
             }
-            Purpose::Approval => {
-                self.call_off(instance, reason)?;
-                self.record(Record::EndingBegun { ending: Ending::Cancelled { reason: reason.into() } })
-            }
+            Purpose::Approval => self.cancel_for_denial(instance, reason),
         }
+    }
+
+    /// A denial says that this is not to be: it cancels the execution, and so those above it, whatever else runs.
+    pub(super) fn cancel_for_denial(&mut self, instance: &Instance, reason: &str) -> Result<(), Illegal> {
+        self.call_off(instance, reason)?;
+        if self.state.ending.is_some() {
+            return Ok(());
+        }
+        self.record(Record::EndingBegun { ending: Ending::Cancelled { reason: reason.into() } })
     }
 
     fn is_open(&self, instance: &Instance) -> bool {

@@ -93,6 +93,8 @@ variants! { Record,
     24 FailureBoundReached { fault fault }
     25 LineageSet { lineage lineage }
     26 StepLogged { instance instance, lines lines }
+    27 ChildWaits { instance instance, count count }
+    28 ParentTold {}
 }
 
 variants! { Input,
@@ -103,6 +105,7 @@ variants! { Input,
     4 Signal { id id, name name, payload payload }
     5 Cancel { reason reason, by by }
     6 Continue {}
+    7 ChildWaits { instance instance, attempt attempt, count count }
 }
 
 variants! { Outcome,

@@ -187,6 +187,24 @@ impl Work {
         matches!(self, Self::Effect { .. } | Self::Subworkflow { .. })
     }
 
+    /// Whether it takes one of the places of a block that goes by edges: calls do, and what may make calls inside. What
+    /// waits for people or time, and what is settled within a turn, need not wait for others to end.
+    pub fn takes_place(&self) -> bool {
+        match self {
+            Self::Effect { .. }
+            | Self::Subworkflow { .. }
+            | Self::Conditional { .. }
+            | Self::Parallel { .. }
+            | Self::Loop(_) => true,
+            Self::Code { .. }
+            | Self::Approval(_)
+            | Self::Sleep { .. }
+            | Self::SleepUntil { .. }
+            | Self::Signal { .. }
+            | Self::Return { .. } => false,
+        }
+    }
+
     /// Every condition and template, for whoever looks for references.
     pub fn references<'a>(&'a self, found: &mut Vec<&'a Reference>) {
         match self {

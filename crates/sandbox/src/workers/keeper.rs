@@ -7,7 +7,7 @@ use super::WorkerCommand;
 use super::link::Link;
 use crate::fault::{Fault, FaultKind};
 use std::io;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::sync::PoisonError;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -15,9 +15,14 @@ use std::thread::{self, JoinHandle};
 /// One order for a worker: where to put it.
 type Order = SyncSender<io::Result<Link>>;
 
-/// Starts workers on a thread of its own.
+/// Starts workers on a thread of its own, which begins with the first of them.
 pub(super) struct Keeper {
-    program: String,
+    command: WorkerCommand,
+    running: OnceLock<Running>,
+}
+
+/// The thread, and how it is told.
+struct Running {
     /// Both are there until the keeper is dropped. A sender in a mutex, so that pools are shared among threads.
     orders: Mutex<Option<SyncSender<Order>>>,
     thread: Option<JoinHandle<()>>,
@@ -25,26 +30,32 @@ pub(super) struct Keeper {
 
 impl Keeper {
     pub(super) fn new(command: WorkerCommand) -> Keeper {
-        let program = command.program.display().to_string();
-        let (orders, taken) = sync_channel(0);
-        let thread = thread::Builder::new().name("sandbox keeper".to_owned()).spawn(move || keep(&command, &taken));
-        // Without its thread, the channel is closed and every start fails with a word.
-        Keeper { program, orders: Mutex::new(Some(orders)), thread: thread.ok() }
+        Keeper { command, running: OnceLock::new() }
     }
 
     pub(super) fn start(&self) -> Result<Link, Fault> {
         let (order, started) = sync_channel(1);
-        let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let running = self.running.get_or_init(|| Running::begin(self.command.clone()));
+        let orders = running.orders.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let sent = orders.is_some_and(|orders| orders.send(order).is_ok());
         let started = if sent { started.recv().ok() } else { None };
         started.unwrap_or_else(|| Err(io::Error::other("the thread that starts them is gone"))).map_err(|error| {
-            let message = format!("No worker could be started ({}): {error}.", self.program);
+            let message = format!("No worker could be started ({}): {error}.", self.command.program.display());
             Fault::new(FaultKind::Unavailable, message)
         })
     }
 }
 
-impl Drop for Keeper {
+impl Running {
+    fn begin(command: WorkerCommand) -> Self {
+        let (orders, taken) = sync_channel(0);
+        let thread = thread::Builder::new().name("sandbox keeper".to_owned()).spawn(move || keep(&command, &taken));
+        // Without its thread, the channel is closed and every start fails with a word.
+        Self { orders: Mutex::new(Some(orders)), thread: thread.ok() }
+    }
+}
+
+impl Drop for Running {
     fn drop(&mut self) {
         *self.orders.lock().unwrap_or_else(PoisonError::into_inner) = None;
         if let Some(thread) = self.thread.take() {
