@@ -43,7 +43,8 @@ pub(crate) fn missing_words(words: &[String], text: &str) -> Vec<String> {
 
 fn check_end(expect: &Expect, finished: &Finished, found: &mut Vec<String>) {
     let state = &finished.state;
-    let end = End::of(state.status(), state.open_gates().next().is_some());
+    let is_anybody_asked = state.open_gates().next().is_some() || !state.held_children.is_empty();
+    let end = End::of(state.status(), is_anybody_asked);
     let error = error_words(state);
     if let Some(expected) = expect.status.filter(|expected| *expected != end) {
         let because = error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();

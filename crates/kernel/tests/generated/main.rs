@@ -85,7 +85,7 @@ fn check_refusal(found: &[Diagnostic]) -> Result<(), Broken> {
 }
 
 /// Everything that can come up in an execution that is not too long for one turn.
-const SEEN: [&str; 26] = [
+const SEEN: [&str; 27] = [
     "Started",
     "LineageSet",
     "StepSkipped",
@@ -107,6 +107,7 @@ const SEEN: [&str; 26] = [
     "SignalTaken",
     "CancelRequested",
     "DeadlineHeld",
+    "ParentTold",
     "EndingBegun",
     "Ended",
     "completed",

@@ -69,6 +69,8 @@ pub(crate) struct World {
     past: Vec<Input>,
     signals: u64,
     letters_home: u32,
+    /// How often the parent was told that only people are waited for, or that this is over.
+    told: u32,
     halted: Halted,
     has_parent: bool,
     pub now: u64,
@@ -97,6 +99,7 @@ impl World {
             past: Vec::new(),
             signals: 0,
             letters_home: 0,
+            told: 0,
             halted: Halted::default(),
             has_parent: false,
             now: BEGAN_MS,
@@ -416,6 +419,13 @@ impl World {
             }
             Input::Receipt { .. } => {
                 self.letters_home += 1;
+                Ok(())
+            }
+            Input::ChildWaits { count, .. } => {
+                self.told += 1;
+                must!(*count == self.told, "the parent is told {count} as number {}", self.told);
+                let waits = self.state.status() == ExecutionStatus::WaitingApproval;
+                must!(waits == (count % 2 == 1), "the parent is told that people are waited for: {}", !waits);
                 Ok(())
             }
             other => Err(format!("a letter with {other:?}")),

@@ -7,9 +7,9 @@ use super::WorkerCommand;
 use super::link::Link;
 use crate::fault::{Fault, FaultKind};
 use std::io;
-use std::sync::{Mutex, OnceLock};
 use std::sync::PoisonError;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 
 /// One order for a worker: where to put it.

@@ -3,10 +3,16 @@
 use std::collections::VecDeque;
 
 use mainspring_kernel::{
-    frame::Frame, input::Input, instance::Instance, plan::Plan, record::Record, state::State, value::Value,
+    input::Input,
+    instance::Instance,
+    key::ExecutionKey,
+    plan::{Plan, Work},
+    record::Record,
+    value::Value,
 };
 
 use crate::{
+    mirror::Mirror,
     scenario::{At, Entry, Reached, What, duration_text},
     setup::{START_MS, Setup, instance},
     world::World,
@@ -21,7 +27,15 @@ pub(super) struct Inbox {
     /// Entries whose turn was the last one, in the order of the inbox.
     due: VecDeque<usize>,
     /// The gate that was the last to open or to be decided.
-    last_gate: Option<(Instance, u32)>,
+    last_gate: Option<Gate>,
+}
+
+/// A gate of somebody in the family.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Gate {
+    execution: ExecutionKey,
+    instance: Instance,
+    number: u32,
 }
 
 /// What an entry waits for.
@@ -29,10 +43,10 @@ pub(super) struct Inbox {
 enum Waiting {
     /// A time, and its place in the order of everything.
     Time(u64, u64),
-    /// A step instance in a state.
-    Step(Reached, Instance),
-    /// Nothing: it is due or was taken.
-    Nothing,
+    /// A step instance in a state: of the execution itself if it has such a step, else of one that it started.
+    Step(Reached, String),
+    /// Nothing: it is due, because of this execution or of the time.
+    Nothing(Option<ExecutionKey>),
 }
 
 impl Inbox {
@@ -40,10 +54,8 @@ impl Inbox {
         let entries = setup.inbox.iter().enumerate().map(|(place, entry)| {
             let waiting = match &entry.at {
                 At::Time(after_ms) => Waiting::Time(START_MS.saturating_add(*after_ms), world.next_order()),
-                At::Step(reached, step) => match instance(&setup.plan, step) {
-                    Some(instance) => Waiting::Step(*reached, instance),
-                    None => return Err(format!("inbox[{place}].at: the workflow has no step `{step}`")),
-                },
+                At::Step(reached, step) if is_known(setup, step) => Waiting::Step(*reached, step.clone()),
+                At::Step(_, step) => return Err(format!("inbox[{place}].at: the workflow has no step `{step}`")),
             };
             Ok((entry.clone(), waiting))
         });
@@ -62,29 +74,37 @@ impl Inbox {
         timed.min()
     }
 
-    /// Looks at a frame that has become durable.
-    pub(super) fn watch(&mut self, frame: &Frame, state: &State) {
-        for record in &frame.records {
+    /// Looks at a frame that has become durable, of the execution that is looked at or of one that it started.
+    pub(super) fn watch(&mut self, root: &Plan, execution: ExecutionKey, member: &Mirror, place: usize) {
+        let state = member.state();
+        // A name that the outermost workflow has means a step there.
+        let wanted = |name: &str| {
+            let is_roots = state.lineage.depth > 0 && instance(root, name).is_some();
+            if is_roots { None } else { instance(&state.plan, name) }
+        };
+        for record in &member.frames[place].records {
             for (place, (_, waiting)) in self.entries.iter_mut().enumerate() {
-                if matches!(waiting, Waiting::Step(reached, instance) if reaches(record, *reached, instance)) {
-                    *waiting = Waiting::Nothing;
+                if matches!(waiting, Waiting::Step(reached, name) if reaches(record, *reached, wanted(name).as_ref())) {
+                    *waiting = Waiting::Nothing(Some(execution));
                     self.due.push_back(place);
                 }
             }
-            let instance = record.instance();
-            let gate = instance.and_then(|instance| Some((instance, state.steps.get(instance)?.gate.as_ref()?)));
-            if let Some((instance, gate)) = gate {
-                self.last_gate = Some((instance.clone(), gate.number));
+            if let Some(instance) = record.instance()
+                && let Some(gate) = state.steps.get(instance).and_then(|step| step.gate.as_ref())
+            {
+                self.last_gate = Some(Gate { execution, instance: instance.clone(), number: gate.number });
             }
         }
         self.due.make_contiguous().sort_unstable();
     }
 
-    fn take(&mut self, place: usize) -> Entry {
+    /// An entry whose time has come, and the execution whose step has brought it.
+    fn take(&mut self, place: usize) -> (Entry, Option<ExecutionKey>) {
         self.due.retain(|due| *due != place);
         let (entry, waiting) = &mut self.entries[place];
-        *waiting = Waiting::Nothing;
-        entry.clone()
+        let execution = if let Waiting::Nothing(execution) = waiting { *execution } else { None };
+        *waiting = Waiting::Nothing(None);
+        (entry.clone(), execution)
     }
 
     /// Entries that never had their time, for whoever wonders why a case fails.
@@ -101,38 +121,29 @@ impl Inbox {
             });
         never.collect()
     }
+}
 
-    /// The gate that a decision goes to: that of the step that its entry names, else the one that waits, else the one
-    /// that waited last.
-    fn gate(&self, at: &At, state: &State, plan: &Plan) -> Option<(Instance, u32)> {
-        let named = match at {
-            At::Step(_, step) => instance(plan, step),
-            At::Time(_) => None,
-        };
-        let named = named.and_then(|instance| {
-            let number = state.steps.get(&instance)?.gate.as_ref()?.number;
-            Some((instance, number))
-        });
-        let open = || state.open_gates().next().map(|(instance, gate)| (instance.clone(), gate.number));
-        named.or_else(open).or_else(|| self.last_gate.clone())
-    }
+/// Whether the workflow, or one that it may start, has such a step.
+fn is_known(setup: &Setup, step: &str) -> bool {
+    setup.plans.iter().any(|plan| instance(plan, step).is_some())
 }
 
 /// Whether a record brings a step instance into a state.
-fn reaches(record: &Record, reached: Reached, wanted: &Instance) -> bool {
+fn reaches(record: &Record, reached: Reached, wanted: Option<&Instance>) -> bool {
     let brings = match (reached, record) {
         (Reached::Started, Record::StepStarted { .. }) => true,
         (Reached::Completed, Record::StepCompleted { .. }) => true,
         (Reached::Waiting, Record::WaitStarted { .. } | Record::GateOpened { .. }) => true,
         (Reached::Waiting, Record::AttemptFailed { retry_at, .. }) => retry_at.is_some(),
+        (Reached::Waiting, Record::ChildWaits { count, .. }) => count % 2 == 1,
         _ => false,
     };
-    brings && record.instance() == Some(wanted)
+    brings && wanted.is_some() && record.instance() == wanted
 }
 
 impl Run<'_> {
     pub(super) fn take_entry(&mut self, place: usize) -> Result<(), String> {
-        let entry = self.inbox.take(place);
+        let (entry, execution) = self.inbox.take(place);
         match entry.what {
             What::Tick => self.fire_timers(),
             What::Crash => {
@@ -141,16 +152,55 @@ impl Run<'_> {
             }
             What::Cancel { reason, by } => self.deliver(self.setup.key, Input::Cancel { reason, by }),
             What::Signal { name, payload } => {
-                self.deliver(self.setup.key, Input::Signal { id: format!("inbox-{place}"), name, payload })
+                let to = execution.filter(|execution| self.takes(*execution, &name));
+                let to = to.unwrap_or_else(|| self.taker(&name));
+                self.deliver(to, Input::Signal { id: format!("inbox-{place}"), name, payload })
             }
-            What::Decide { decision, by } => {
-                match self.inbox.gate(&entry.at, self.family.root().state(), &self.setup.plan) {
-                    Some((instance, gate)) => self
-                        .deliver(self.setup.key, Input::Decide { instance, gate, decision, by, reason: Value::Null }),
-                    // Nobody has ever been asked: the decision reaches nothing, and only its time has come.
-                    None => self.fire_timers(),
+            What::Decide { decision, by } => match self.gate(&entry.at, execution) {
+                Some(Gate { execution, instance, number: gate }) => {
+                    self.deliver(execution, Input::Decide { instance, gate, decision, by, reason: Value::Null })
                 }
-            }
+                // Nobody has ever been asked: the decision reaches nothing, and only its time has come.
+                None => self.fire_timers(),
+            },
         }
+    }
+
+    /// Who is told a signal: who has a step that waits for it, the outermost first.
+    fn taker(&self, name: &str) -> ExecutionKey {
+        let root = self.setup.key;
+        let others = self.family.members().map(|(execution, _)| *execution);
+        std::iter::once(root).chain(others).find(|execution| self.takes(*execution, name)).unwrap_or(root)
+    }
+
+    fn takes(&self, execution: ExecutionKey, name: &str) -> bool {
+        let plan = self.family.member(execution).map(|member| &member.state().plan);
+        let is_it = |work: &Work| matches!(work, Work::Signal { name: waits_for } if waits_for == name);
+        plan.is_some_and(|plan| plan.steps.iter().any(|step| is_it(&step.work)))
+    }
+
+    /// The gate that a decision goes to: that of the step that its entry names, else the one that waits, in the outermost
+    /// execution first, else the one that waited last.
+    fn gate(&self, at: &At, execution: Option<ExecutionKey>) -> Option<Gate> {
+        let gate_of = |execution: ExecutionKey, instance: &Instance| {
+            let number = self.family.member(execution)?.state().steps.get(instance)?.gate.as_ref()?.number;
+            Some(Gate { execution, instance: instance.clone(), number })
+        };
+        let named = match (at, execution) {
+            (At::Step(_, step), Some(execution)) => {
+                let member = self.family.member(execution);
+                member.and_then(|member| gate_of(execution, &instance(&member.state().plan, step)?))
+            }
+            _ => None,
+        };
+        let first_open = |execution: ExecutionKey| {
+            let (instance, _) = self.family.member(execution)?.state().open_gates().next()?;
+            gate_of(execution, instance)
+        };
+        let open = || {
+            let others = self.family.members().map(|(execution, _)| *execution);
+            std::iter::once(self.setup.key).chain(others).find_map(first_open)
+        };
+        named.or_else(open).or_else(|| self.inbox.last_gate.clone())
     }
 }

@@ -189,9 +189,7 @@ impl Run<'_> {
             if self.delivering.as_ref() != Some(&input) {
                 self.log.push(input);
             }
-            if *execution == self.setup.key {
-                self.inbox.watch(&member.frames[*place], member.state());
-            }
+            self.inbox.watch(&self.setup.plan, *execution, member, *place);
         }
     }
 
