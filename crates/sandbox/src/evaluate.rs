@@ -2,12 +2,13 @@
 
 use crate::answer::Answer;
 use crate::fault::{Fault, FaultKind};
-use crate::javascript;
+use crate::javascript::{self, Interpreter};
 use crate::limits::{PREPARED_MAX, SCHEMA_BYTES_MAX, THREAD_STACK_BYTES, VALUE_BYTES_MAX};
 use crate::prepare::{Prepared, prepare};
 use crate::request::{Call, Function, Request, Validate};
 use crate::schema::Schema;
 use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::thread;
 
@@ -17,12 +18,16 @@ use std::thread;
 /// is a defect of this process. Strangers' code belongs into [`Workers`](crate::Workers); this is for tests and tools.
 pub fn evaluate(request: &Request) -> Answer {
     thread::scope(|scope| {
-        let work = || Evaluator::default().evaluate(request);
+        let work = || {
+            let mut evaluator = Evaluator::default();
+            evaluator.tidy_up();
+            evaluator.answer(request)
+        };
         let thread = thread::Builder::new().stack_size(THREAD_STACK_BYTES).spawn_scoped(scope, work);
         let broken = |message: &str| Answer::of(Err(Fault::new(FaultKind::Crashed, message)));
         match thread.map(|thread| thread.join()) {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => broken("The sandbox broke. This is a defect of ours."),
+            Ok(Ok(Ok(answer))) => answer,
+            Ok(Ok(Err(_)) | Err(_)) => broken("The sandbox broke. This is a defect of ours."),
             Err(error) => broken(&format!("There is no thread to evaluate on: {error}.")),
         }
     })
@@ -35,14 +40,27 @@ pub fn evaluate(request: &Request) -> Answer {
 pub(crate) struct Evaluator {
     sources: Kept<Rc<Prepared>>,
     schemas: Kept<Rc<Schema>>,
+    /// One that has run nothing, for the next run.
+    fresh: Option<Result<Interpreter, Fault>>,
+    /// The one of the last run.
+    used: Option<Interpreter>,
 }
 
 impl Evaluator {
-    pub(crate) fn evaluate(&mut self, request: &Request) -> Answer {
+    /// Answers a request; the error is a panic.
+    ///
+    /// How deep code may nest is counted from where its interpreter was made. This and [`tidy_up`](Self::tidy_up), both
+    /// called from one place and neither put into it by the compiler, keep that the same for every run.
+    #[inline(never)]
+    pub(crate) fn answer(&mut self, request: &Request) -> thread::Result<Answer> {
+        catch_unwind(AssertUnwindSafe(|| self.evaluate(request)))
+    }
+
+    fn evaluate(&mut self, request: &Request) -> Answer {
         match &request.call {
             Call::Function(function) => self.run(function, request),
             Call::CheckFunction { source } => match self.source(source) {
-                Ok(prepared) => javascript::check(prepared, &request.limits),
+                Ok(prepared) => self.check(prepared, request),
                 Err(fault) => Answer::of(Err(fault)),
             },
             Call::CheckSchema { schema } => Answer::of(self.schema(schema).map(|_| "null".to_owned())),
@@ -59,8 +77,41 @@ impl Evaluator {
             return Answer::of(Err(fault));
         }
         match self.source(&function.source) {
-            Ok(prepared) => javascript::run(function, prepared, &request.limits),
+            Ok(prepared) => {
+                self.in_fresh(|interpreter| javascript::run(function, prepared, &request.limits, interpreter))
+            }
             Err(fault) => Answer::of(Err(fault)),
+        }
+    }
+
+    /// What the interpreter has taken once, it takes again.
+    fn check(&mut self, prepared: Rc<Prepared>, request: &Request) -> Answer {
+        if prepared.is_taken.get() {
+            return Answer::of(Ok("null".to_owned()));
+        }
+        let answer = self.in_fresh(|interpreter| javascript::check(prepared.clone(), &request.limits, interpreter));
+        prepared.is_taken.set(answer.result.is_ok());
+        answer
+    }
+
+    fn in_fresh(&mut self, work: impl FnOnce(&Interpreter) -> Answer) -> Answer {
+        let interpreter = match self.fresh.take() {
+            Some(Ok(interpreter)) => interpreter,
+            Some(Err(fault)) => return Answer::of(Err(fault)),
+            None => return Answer::of(Err(Fault::new(FaultKind::Crashed, "There is no interpreter yet."))),
+        };
+        let answer = work(&interpreter);
+        self.used = Some(interpreter);
+        answer
+    }
+
+    /// What is to be done while nobody waits, before the first request and after each: the interpreter of the last run
+    /// goes, and that of the next one is made.
+    #[inline(never)]
+    pub(crate) fn tidy_up(&mut self) {
+        self.used = None;
+        if self.fresh.as_ref().is_none_or(Result::is_err) {
+            self.fresh = Some(Interpreter::new());
         }
     }
 

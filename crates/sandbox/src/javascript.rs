@@ -51,10 +51,29 @@ struct Run {
     result_bytes_max: usize,
 }
 
+/// An interpreter that has run nothing yet, or has had its one run and waits to be dropped.
+///
+/// Making one and taking it apart again costs more than most functions, and nobody has to wait for either.
+pub(crate) struct Interpreter {
+    context: Context,
+    runtime: Runtime,
+}
+
+impl Interpreter {
+    pub(crate) fn new() -> Result<Interpreter, Fault> {
+        let broken = |error: Error| Fault::new(FaultKind::Crashed, format!("There is no interpreter: {error}."));
+        let runtime = Runtime::new().map_err(broken)?;
+        // Nothing is collected; the limit of the run, which is not known yet, comes before the run.
+        runtime.set_gc_threshold(usize::MAX);
+        let context = Context::custom::<Language>(&runtime).map_err(broken)?;
+        Ok(Interpreter { context, runtime })
+    }
+}
+
 /// Runs the function. Recurses as deep as the code does: the caller gives it a large stack.
-pub(crate) fn run(request: &Request, prepared: Rc<Prepared>, limits: &Limits) -> Answer {
+pub(crate) fn run(request: &Request, prepared: Rc<Prepared>, limits: &Limits, interpreter: &Interpreter) -> Answer {
     let run = Run::new(prepared, limits);
-    let result = run.with_interpreter(limits, |ctx| {
+    let result = run.with_interpreter(interpreter, limits, |ctx| {
         run.furnish(ctx, request.now_ms, &request.seed).map_err(|error| run.fault(ctx, FaultKind::Crashed, error))?;
         run.call(ctx, &request.input)
     });
@@ -62,9 +81,9 @@ pub(crate) fn run(request: &Request, prepared: Rc<Prepared>, limits: &Limits) ->
 }
 
 /// Whether the interpreter itself takes the source. Nothing of it runs.
-pub(crate) fn check(prepared: Rc<Prepared>, limits: &Limits) -> Answer {
+pub(crate) fn check(prepared: Rc<Prepared>, limits: &Limits, interpreter: &Interpreter) -> Answer {
     let run = Run::new(prepared, limits);
-    let result = run.with_interpreter(limits, |ctx| {
+    let result = run.with_interpreter(interpreter, limits, |ctx| {
         errors::watch(ctx, &run.guard, &run.prepared, &run.watch)
             .map_err(|error| run.fault(ctx, FaultKind::Crashed, error))?;
         run.declare(ctx).map(|_| "null".to_owned())
@@ -84,20 +103,19 @@ impl Run {
         }
     }
 
-    /// Makes an interpreter, works in it, and looks at the end whether a limit was met meanwhile.
+    /// Works in an interpreter under these limits, and looks at the end whether one was met meanwhile.
     fn with_interpreter(
         &self,
+        Interpreter { context, runtime }: &Interpreter,
         limits: &Limits,
         work: impl FnOnce(&Ctx<'_>) -> Result<String, Fault>,
     ) -> Result<String, Fault> {
-        let broken = |error: Error| Fault::new(FaultKind::Crashed, format!("There is no interpreter: {error}."));
-        let runtime = Runtime::new().map_err(broken)?;
+        let broken = |error: Error| Fault::new(FaultKind::Crashed, format!("The interpreter is broken: {error}."));
         runtime.set_memory_limit(limits.memory_bytes_max + MEMORY_RESERVE_BYTES);
         runtime.set_gc_threshold(limits.memory_bytes_max);
         runtime.set_max_stack_size(STACK_BYTES_MAX);
         let guard = self.guard.clone();
         runtime.set_interrupt_handler(Some(Box::new(move || guard.tick())));
-        let context = Context::custom::<Language>(&runtime).map_err(broken)?;
         context.with(|ctx| {
             let canary = plant_canary(&ctx, &self.guard).map_err(broken);
             let result = canary.and_then(|()| work(&ctx));

@@ -15,6 +15,7 @@ use oxc::parser::{Parser, ParserReturn};
 use oxc::semantic::SemanticBuilder;
 use oxc::span::{GetSpan, SourceType, Span};
 use oxc::transformer::{TransformOptions, Transformer};
+use std::cell::Cell;
 use std::path::Path;
 
 /// A source that can be run.
@@ -24,6 +25,8 @@ pub(crate) struct Prepared {
     pub(crate) code: String,
     /// For TypeScript, the way back.
     map: Option<SourceMap>,
+    /// Whether the interpreter has taken it once.
+    pub(crate) is_taken: Cell<bool>,
 }
 
 impl Prepared {
@@ -34,7 +37,7 @@ impl Prepared {
             Some(rest) => format!("\n//{rest}"),
             None => format!("\n{code}"),
         };
-        Prepared { code, map }
+        Prepared { code, map, is_taken: Cell::new(false) }
     }
 
     /// Where the author wrote what stands at that byte of that line of [`code`](Prepared::code), both from 1.

@@ -10,7 +10,6 @@ use crate::request::{Call, Request};
 use crate::wire::{Message, TAKEN, read_frame, write_frame};
 use std::any::Any;
 use std::io::{self, Read, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 /// Answers the requests that come in until the stream ends. Confines the whole process first, for good.
@@ -28,6 +27,7 @@ pub fn serve(reader: impl Read + Send, writer: impl Write + Send) -> io::Result<
 fn answer_all(mut reader: impl Read, mut writer: impl Write) -> io::Result<()> {
     let confinement = confine();
     let mut evaluator = Evaluator::default();
+    evaluator.tidy_up();
     while let Some(bytes) = read_frame(&mut reader)? {
         writer.write_all(&[TAKEN])?;
         writer.flush()?;
@@ -36,10 +36,10 @@ fn answer_all(mut reader: impl Read, mut writer: impl Write) -> io::Result<()> {
             request.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a request of another build"))?;
         drop(bytes);
         limit_computing(request.limits.wall_ms_max);
-        let answer = catch_unwind(AssertUnwindSafe(|| match request.call {
-            Call::Hello => Answer::of(Ok(confinement.to_json())),
-            _ => evaluator.evaluate(&request),
-        }));
+        let answer = match request.call {
+            Call::Hello => Ok(Answer::of(Ok(confinement.to_json()))),
+            _ => evaluator.answer(&request),
+        };
         let is_broken = answer.is_err();
         let answer = answer.unwrap_or_else(|panic| Answer::of(Err(broken(panic.as_ref()))));
         write_frame(&mut writer, &answer.to_bytes())?;
@@ -47,6 +47,7 @@ fn answer_all(mut reader: impl Read, mut writer: impl Write) -> io::Result<()> {
         if is_broken {
             break;
         }
+        evaluator.tidy_up();
     }
     Ok(())
 }
