@@ -40,4 +40,6 @@ pub enum Outcome {
     Stopped(Value),
     /// Whoever performed it died; whether it was done is unknown.
     Interrupted,
+    /// It was another execution, and that was cancelled; a word for why.
+    Cancelled(String),
 }

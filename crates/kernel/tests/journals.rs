@@ -122,7 +122,6 @@ fn inputs_of_family(plan: &Plan) -> Vec<(u64, Input)> {
         by: "ann".into(),
         reason: Value::Null,
     };
-    let denied = Failure::new(Class::Cancelled, "approval_denied", "the workflow that was started was cancelled");
     vec![
         (0, Input::Start(begins)),
         (10, receipt("call", Outcome::Done(Value::Null))),
@@ -131,7 +130,7 @@ fn inputs_of_family(plan: &Plan) -> Vec<(u64, Input)> {
         (25, Input::Receipt { instance: at("pay"), attempt: 2, outcome: Outcome::Done(Value::Null) }),
         (30, decision),
         (35, Input::ChildWaits { instance: at("below"), attempt: 1, count: 1 }),
-        (40, receipt("below", Outcome::Failed(denied))),
+        (40, receipt("below", Outcome::Cancelled("approval_denied".into()))),
     ]
 }
 

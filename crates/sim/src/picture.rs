@@ -43,6 +43,7 @@ fn input_words(plan: &Plan, input: &Input) -> String {
                 Outcome::Failed(failure) => format!("failed {}", failure.code),
                 Outcome::Stopped(_) => "stopped".into(),
                 Outcome::Interrupted => "interrupted".into(),
+                Outcome::Cancelled(reason) => format!("cancelled {reason}"),
             };
             format!("{}#{attempt} {outcome}", name(plan, instance))
         }

@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, format, string::ToString};
 
-use super::{Decider, Letter, PATIENT_PARENTS, gates::DENIALS};
+use super::{Decider, Letter, PATIENT_PARENTS};
 use crate::{
     apply::Illegal,
     effect::Outcome,
@@ -117,27 +117,26 @@ impl Decider<'_> {
         self.record(Record::ChildWaits { instance: instance.clone(), count })
     }
 
-    /// Whether an attempt has failed because somebody has denied, or nobody decided, in its child.
-    pub(super) fn is_denied_below(&self, instance: &Instance, failure: &Failure) -> bool {
-        let is_child = matches!(self.state.plan.step(instance.step).work, Work::Subworkflow { .. });
-        let is_denial = failure.class == Class::Cancelled && DENIALS.contains(&failure.code.as_str());
-        is_child && is_denial && self.state.decide_version >= PATIENT_PARENTS
-    }
-
     /// The end of an execution is the receipt of the attempt that waits for it.
     pub(super) fn tell_parent(&mut self) {
         let (Some(parent), Some(ending)) = (self.state.lineage.parent.clone(), &self.state.ending) else { return };
         let outcome = match ending {
             Ending::Completed { output } => Outcome::Done(output.value().clone()),
             Ending::Failed { fault, .. } => Outcome::Failed(fault.failure()),
-            Ending::Cancelled { reason } => {
-                let message = format!("the workflow that was started was cancelled: {reason}");
-                Outcome::Failed(Failure::new(Class::Cancelled, reason.clone(), message))
+            Ending::Cancelled { reason } if self.state.decide_version >= PATIENT_PARENTS => {
+                Outcome::Cancelled(reason.clone())
             }
+            Ending::Cancelled { reason } => Outcome::Failed(cancellation(reason)),
         };
         let input = Input::Receipt { instance: parent.instance, attempt: parent.attempt, outcome };
         self.agenda.turn.letters.push(Letter { to: parent.execution, id: format!("end of {}", self.state.key), input });
     }
+}
+
+/// The failure of an attempt whose child was cancelled.
+pub(super) fn cancellation(reason: &str) -> Failure {
+    let message = format!("the workflow that was started was cancelled: {reason}");
+    Failure::new(Class::Cancelled, reason, message)
 }
 
 /// The key of a child comes of its parent's intent, so that a beginning that is sent again begins nothing new.

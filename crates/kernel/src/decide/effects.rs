@@ -15,7 +15,7 @@ use crate::{
     value::Value,
 };
 
-use super::{Action, Decider, PATIENT_PARENTS, child_key, fault, open_attempt};
+use super::{Action, Decider, PATIENT_PARENTS, child_key, children::cancellation, fault, gates::DENIALS, open_attempt};
 
 impl Decider<'_> {
     /// Sends out an effect whose turn has come, unless something of this turn has forbidden it since.
@@ -123,9 +123,10 @@ impl Decider<'_> {
         match (outcome, step.stopping) {
             (Outcome::Done(output), _) => self.done(instance, output),
             (_, Some(StopReason::Ending)) => self.call_off(instance, "execution_ending"),
-            (Outcome::Failed(failure), None) if self.is_denied_below(instance, failure) => {
-                self.cancel_for_denial(instance, &failure.code)
+            (Outcome::Cancelled(reason), None) if DENIALS.contains(&reason.as_str()) => {
+                self.cancel_for_denial(instance, reason)
             }
+            (Outcome::Cancelled(reason), None) => self.attempt_failed(instance, attempt, cancellation(reason)),
             (Outcome::Failed(failure), None) => self.attempt_failed(instance, attempt, failure.clone()),
             (outcome, Some(StopReason::Timeout)) => {
                 let failure = self.timeout(instance, outcome);
@@ -145,7 +146,7 @@ impl Decider<'_> {
         let details = match outcome {
             Outcome::Stopped(details) => details.clone(),
             Outcome::Failed(failure) => failure.details.clone(),
-            Outcome::Done(_) | Outcome::Interrupted => Value::Null,
+            Outcome::Done(_) | Outcome::Interrupted | Outcome::Cancelled(_) => Value::Null,
         };
         let message = format!("step `{}`: no result within {limit} ms; raise timeoutMs if it needs longer", step.id);
         Failure::new(Class::Timeout, code, message).with_details(details)

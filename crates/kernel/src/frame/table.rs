@@ -113,6 +113,7 @@ variants! { Outcome,
     1 Failed { 0 failure }
     2 Stopped { 0 details }
     3 Interrupted {}
+    4 Cancelled { 0 reason }
 }
 
 variants! { Timer,

@@ -167,8 +167,17 @@ fn second_frame() -> Frame {
     Frame { results, records, ..frame(input) }
 }
 
+/// What came with parents that know of the gates of their children.
+fn third_frames() -> [Frame; 2] {
+    let waits = Input::ChildWaits { instance: instance(), attempt: 2, count: 3 };
+    let cancelled = Outcome::Cancelled("reason".into());
+    let cancelled = Input::Receipt { instance: instance(), attempt: 2, outcome: cancelled };
+    let records = vec![Record::ChildWaits { instance: instance(), count: 3 }, Record::ParentTold];
+    [waits, cancelled].map(|input| Frame { records: records.clone(), ..frame(input) })
+}
+
 fn frames() -> Vec<Frame> {
-    inputs().into_iter().map(frame).chain([second_frame()]).collect()
+    inputs().into_iter().map(frame).chain([second_frame()]).chain(third_frames()).collect()
 }
 
 #[test]
@@ -188,6 +197,9 @@ fn the_bytes_are_frozen() {
     assert_eq!(together, include_str!("frozen.txt").trim(), "frames changed: a stored journal could not be read");
     let second = second_frame().store(&salt_of).1.hex();
     assert_eq!(second, include_str!("frozen-2.txt").trim(), "frames changed: a stored journal could not be read");
+    let third = third_frames().map(|frame| frame.store(&salt_of).1.hex());
+    let third = Hash::of(third.concat().as_bytes()).hex();
+    assert_eq!(third, include_str!("frozen-3.txt").trim(), "frames changed: a stored journal could not be read");
     let (stored, _) = Frame { records: Vec::new(), ..frame(Input::Continue) }.store(&salt_of);
     let before = Hash::of(b"before").hex();
     assert_eq!(hex(&stored.frame), format!("8701045820{before}1b0000018bcfe5680081068080"));
