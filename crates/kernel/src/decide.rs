@@ -45,9 +45,10 @@ use evaluations::Task;
 /// come of an input changes only behind a higher one.
 pub const DECIDE_VERSION: u32 = 2;
 
-/// From this version on what needs no place begins beside what holds all of them, a retry policy is asked about an
-/// interruption as about any failure, and a parent knows when its child waits for people and when one has denied there.
-const PATIENT_PARENTS: u32 = 2;
+/// From this version on what needs no place begins beside what holds all of them; a retry policy is asked about an
+/// interruption as about any failure; a parent knows when its child waits for people and when one has denied there; a
+/// failure that calls off what waits further inside is followed along its edges in the same turn.
+const SECOND_RULES: u32 = 2;
 
 /// How far an input has been taken in.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, format, string::ToString};
 
-use super::{Decider, Letter, PATIENT_PARENTS};
+use super::{Decider, Letter, SECOND_RULES};
 use crate::{
     apply::Illegal,
     effect::Outcome,
@@ -95,7 +95,7 @@ impl Decider<'_> {
     pub(super) fn tell_parent_of_waiting(&mut self, waits: bool) -> Result<(), Illegal> {
         let knows = self.state.told % 2 == 1;
         let Some(parent) = self.state.lineage.parent.clone().filter(|_| waits != knows) else { return Ok(()) };
-        if self.state.decide_version < PATIENT_PARENTS {
+        if self.state.decide_version < SECOND_RULES {
             return Ok(());
         }
         self.record(Record::ParentTold)?;
@@ -123,7 +123,7 @@ impl Decider<'_> {
         let outcome = match ending {
             Ending::Completed { output } => Outcome::Done(output.value().clone()),
             Ending::Failed { fault, .. } => Outcome::Failed(fault.failure()),
-            Ending::Cancelled { reason } if self.state.decide_version >= PATIENT_PARENTS => {
+            Ending::Cancelled { reason } if self.state.decide_version >= SECOND_RULES => {
                 Outcome::Cancelled(reason.clone())
             }
             Ending::Cancelled { reason } => Outcome::Failed(cancellation(reason)),

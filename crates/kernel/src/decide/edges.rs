@@ -2,7 +2,7 @@
 
 use core::{cmp::Reverse, ops::Bound};
 
-use super::{Decider, PATIENT_PARENTS, begin::unreadable_condition};
+use super::{Decider, SECOND_RULES, begin::unreadable_condition};
 use crate::{
     apply::Illegal,
     failure::Failure,
@@ -25,6 +25,10 @@ impl Decider<'_> {
     pub(super) fn consider_edges(&mut self, scope: &Scope, graph: &Graph) -> Result<(), Illegal> {
         let is_halted = self.is_halted(scope);
         if is_halted && self.call_off_waits(scope)? {
+            if self.state.decide_version >= SECOND_RULES {
+                // What was called off may have stood further inside: nothing else brings us back here.
+                self.agenda.dirty.insert(scope.clone());
+            }
             return Ok(());
         }
         let here = &self.state.scopes[scope];
@@ -71,7 +75,7 @@ impl Decider<'_> {
     /// A `return` ends everything; other work needs none if it is settled at once or waits.
     fn needs_no_place(&self, instance: &Instance) -> bool {
         let work = &self.state.plan.step(instance.step).work;
-        let is_known = self.state.decide_version >= PATIENT_PARENTS;
+        let is_known = self.state.decide_version >= SECOND_RULES;
         matches!(work, Work::Return { .. }) || is_known && !work.takes_place()
     }
 
@@ -91,6 +95,10 @@ impl Decider<'_> {
             let mut places = here.decidable.range((from, Bound::Unbounded));
             let next = places.find(|(_, place)| !self.is_at_door(&scope.instance(steps[*place as usize])));
             let Some((rank, place)) = next.copied() else { return Ok(()) };
+            debug_assert!(
+                self.state.decide_version < SECOND_RULES || !self.is_forbidden(&scope.instance(steps[place as usize])),
+                "what no edge leads to was not left out in time"
+            );
             self.agenda.cursors.insert(scope.clone(), (rank, place));
             let records = self.agenda.turn.records.len();
             self.begin(scope, place)?;

@@ -15,7 +15,7 @@ use crate::{
     value::Value,
 };
 
-use super::{Action, Decider, PATIENT_PARENTS, child_key, children::cancellation, fault, gates::DENIALS, open_attempt};
+use super::{Action, Decider, SECOND_RULES, child_key, children::cancellation, fault, gates::DENIALS, open_attempt};
 
 impl Decider<'_> {
     /// Sends out an effect whose turn has come, unless something of this turn has forbidden it since.
@@ -175,7 +175,7 @@ impl Decider<'_> {
         let plan = self.state.plan.clone();
         let step = plan.step(instance.step);
         let failure = interruption(&step.id, attempt);
-        let is_wanted = self.state.decide_version < PATIENT_PARENTS || step.retry.wants(&failure);
+        let is_wanted = self.state.decide_version < SECOND_RULES || step.retry.wants(&failure);
         let may_repeat = is_wanted && attempt < step.retry.max_attempts;
         match step.on_interrupted {
             _ if !self.may_call_again(instance) => self.fail(instance, failure),
