@@ -11,7 +11,7 @@ use super::{
 use crate::{
     diagnostic::{self, quoted},
     document::Path,
-    failure::Class,
+    failure::{Class, Failure},
     limits::{ATTEMPTS_MAX, WAIT_MAX_MS},
     plan::{Backoff, Delay, Matcher, Retry, is_code},
     value::Value,
@@ -38,6 +38,17 @@ pub(super) fn default(notation: Notation) -> Retry {
             ..Retry::never()
         },
         Notation::Dataflow | Notation::Graph => Retry::never(),
+    }
+}
+
+/// Warns of a wish to try again after an interruption that the policy does not grant.
+pub(super) fn check_interruption(retry: &Retry, step: &Fields<'_>, report: &mut Report<'_>) {
+    let interruption = Failure::new(Class::Unavailable, "interrupted", "");
+    if retry.max_attempts > 1 && !retry.wants(&interruption) {
+        let message = "`onInterrupted: retry` does nothing, as `retry` is not for interruptions";
+        let mend = "an interruption has class `unavailable` and code `interrupted`: list `code:interrupted` in \
+                    `retryOn`, and not `unavailable` in `neverOn`";
+        report.warning(diagnostic::WRONG_VALUE, &step.path.key("onInterrupted"), message, mend);
     }
 }
 

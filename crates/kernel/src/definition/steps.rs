@@ -176,6 +176,9 @@ impl Reader<'_, '_> {
         let timeout_ms = self.timeout(fields, longest_ms);
         let words = OnInterrupted::ALL.map(|on_interrupted| (on_interrupted.name(), on_interrupted));
         let on_interrupted = self.report.word(fields, "onInterrupted", &words);
+        if on_interrupted == Some(OnInterrupted::Retry) {
+            retry::check_interruption(&retry, fields, self.report);
+        }
         (retry, timeout_ms, on_interrupted.unwrap_or(OnInterrupted::Retry))
     }
 
