@@ -8,6 +8,7 @@ mod cases;
 #[path = "hostile/pool.rs"]
 mod pool;
 
+use libtest_mimic::{Arguments, Trial};
 use std::io;
 use std::process::ExitCode;
 
@@ -40,17 +41,13 @@ fn main() -> ExitCode {
         play();
         return ExitCode::SUCCESS;
     }
-    // What `cargo test NAME` passes on is a filter, as it is for other tests.
-    run(if argument.starts_with('-') { "" } else { &argument })
-}
-
-fn run(filter: &str) -> ExitCode {
-    let mut failed = 0;
-    for (name, test) in TESTS.iter().filter(|(name, _)| name.contains(filter)) {
-        let outcome = std::panic::catch_unwind(test);
-        failed += usize::from(outcome.is_err());
-        println!("test {name} ... {}", if outcome.is_ok() { "ok" } else { "FAILED" });
-    }
-    println!("test result: {failed} failed");
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let trials = TESTS.iter().map(|(name, test)| {
+        Trial::test(*name, || {
+            test();
+            Ok(())
+        })
+    });
+    // One after the other: they count workers and measure time.
+    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
