@@ -14,6 +14,7 @@ use crate::{
     cli::Global,
     envelope,
     exit::{Exit, Refusal},
+    family::Family,
     naming::{find, look},
     terminal::{Terminal, bold, dim, duration, say, sign},
     text::{one_line, paragraph, shown},
@@ -38,8 +39,9 @@ pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, R
         looked.loader.frames(row.key, |state, frame| trace.add(&state.plan, frame)).map_err(EngineError::from)?;
     let read = read.ok_or(EngineError::NoSuchExecution)?;
     let state = read.journal.state;
+    let family = Family::of(&looked.loader, &looked.key, &state)?;
     if global.json {
-        say!("{}", compact(&envelope::of_execution(&state, &trace, &looked.key)));
+        say!("{}", compact(&envelope::of_execution(&state, &trace, &family.gates)));
         return Ok(Exit::Fine);
     }
     let name = state.plan.name.as_deref().unwrap_or("workflow");
@@ -54,7 +56,7 @@ pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, R
     for attempt in &trace.attempts {
         show_attempt(attempt, show.verbose);
     }
-    summary(&state);
+    summary(&state, &family);
     Ok(Exit::Fine)
 }
 
