@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::{
     Executors,
-    http::{Allow, Http, HttpOptions},
+    http::{ALLOW_VARIABLE, Allow, Http, HttpOptions},
     shell::{GRACE_DEFAULT, Shell, ShellOptions},
 };
 use mainspring_engine::{
@@ -27,13 +27,10 @@ use tokio::{
 
 use crate::{evaluating::evaluator, exit::Refusal, family::Family, place::HIDDEN_VARIABLES};
 
-/// What `http` steps may reach besides the public internet: ranges of addresses and names, with commas between.
-pub const HTTP_ALLOW: &str = "MAINSPRING_HTTP_ALLOW";
-
-/// What [`HTTP_ALLOW`] says in this process's environment.
+/// What [`ALLOW_VARIABLE`] says in this process's environment.
 pub fn http_allow() -> Result<Allow, Refusal> {
-    let text = std::env::var(HTTP_ALLOW).unwrap_or_default();
-    text.parse().map_err(|error| Refusal::bad_input("bad_http_allow", format!("{HTTP_ALLOW}: {error}")))
+    let text = std::env::var(ALLOW_VARIABLE).unwrap_or_default();
+    text.parse().map_err(|error| Refusal::bad_input("bad_http_allow", format!("{ALLOW_VARIABLE}: {error}")))
 }
 
 /// What performs the effects of a node that runs on a user's machine.

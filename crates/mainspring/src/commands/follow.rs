@@ -291,7 +291,9 @@ pub(crate) fn summary(state: &State, family: &Family) {
     let error = envelope::error(state);
     if let Some(message) = error.get("message").and_then(Value::as_text) {
         let code = error.get("code").and_then(Value::as_text).unwrap_or_default();
-        say!("  {}: {}", shown(code), paragraph(message));
+        let step = error.get("stepId").and_then(Value::as_text);
+        let place = step.map(|step| format!(" in `{}`", shown(step))).unwrap_or_default();
+        say!("  {}{place}: {}", shown(code), paragraph(message));
     }
     for open in &family.gates {
         say!("  waits at `{}`: {}", shown(&open.path), paragraph(&open.gate.prompt));

@@ -66,14 +66,18 @@ fn show_attempt(attempt: &AttemptTrace, verbose: bool) {
         .ended_at
         .map(|at| dim(&format!("  {}", duration(at.saturating_sub(attempt.started_at)))))
         .unwrap_or_default();
-    let mut words: Vec<String> =
-        attempt.failure.iter().map(|failure| format!("{}: {}", failure.code, failure.message)).collect();
+    let runs = if attempt.ended_at.is_some() { "ran" } else { "runs" };
+    let child = attempt.child.map(|child| format!("{runs} {child}"));
+    let mut words: Vec<String> = child.into_iter().collect();
+    words.extend(attempt.failure.iter().map(|failure| format!("{}: {}", failure.code, failure.message)));
     words.extend(attempt.note.clone());
     let words = one_line(&words.join("; "));
     let words = if words.is_empty() { words } else { format!("  {words}") };
     say!("  {} {}{number}{took}{words}", sign(attempt.status), shown(&attempt.step));
     for line in &attempt.log {
-        say!("      {} {}", dim("│"), paragraph(line.get("text").and_then(Value::as_text).unwrap_or_default()));
+        let text = paragraph(line.get("text").and_then(Value::as_text).unwrap_or_default());
+        let gap = if text.is_empty() { "" } else { " " };
+        say!("      {}{gap}{text}", dim("│"));
     }
     if verbose {
         say!("      {} {}", dim("because"), shown(&attempt.because));
