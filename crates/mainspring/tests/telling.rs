@@ -1,7 +1,11 @@
 //! What people and programs are told: which execution a step runs, why a step was left out, what a wait is for, how many
 //! steps there are, what of an input does not fit.
 
-use std::fs;
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+};
 
 use mainspring_kernel::value::Value;
 
@@ -184,4 +188,34 @@ fn an_address_that_is_refused_says_how_it_is_allowed() {
     let mut command = ground.mainspring(&["run", "wf.yaml", "--json"]);
     command.env("MAINSPRING_HTTP_ALLOW", entry.split_once('=').unwrap().1);
     assert_ne!(call(command, b"").text("error.code"), "http_address_refused");
+}
+
+/// A run that has come to its rest has nothing left to go on with, however fast that was.
+#[test]
+fn nothing_is_gone_on_with_that_nobody_handed_over() {
+    let ground = with(&[
+        ("gate.yaml", "steps: [{id: a, type: approval}]\n"),
+        ("return.yaml", "steps: [{id: a, type: return}]\n"),
+    ]);
+    for file in ["gate.yaml", "return.yaml"].repeat(8) {
+        let ran = mainspring(&ground, &["run", file]);
+        assert_eq!((ran.exit, ran.stderr.as_str()), (Some(0), ""), "{file}");
+    }
+}
+
+/// What a workflow has started and does not wait for is ended before the process goes, which is called what it is.
+#[test]
+fn what_was_started_and_is_not_waited_for_is_told_as_that() {
+    let child = "steps: [{id: a, type: bash, command: 'read -r line < go; echo $line >> log'}]\n";
+    let parent = "steps: [{id: sub, type: subworkflow, workflow: child, wait: false}]\n";
+    let ground = with(&[("child.yaml", child), ("wf.yaml", parent)]);
+    assert!(Command::new("mkfifo").arg(ground.root().join("go")).status().unwrap().success());
+    let mut run = ground.mainspring(&["run", "wf.yaml"]);
+    let mut run = run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = String::new();
+    BufReader::new(run.stderr.as_mut().unwrap()).read_line(&mut told).unwrap();
+    assert_said(&told, &["going on with a workflow that was started and is not waited for"]);
+    fs::write(ground.root().join("go"), "done\n").unwrap();
+    assert!(run.wait().unwrap().success());
+    assert_eq!(fs::read_to_string(ground.root().join("log")).unwrap(), "done\n");
 }
