@@ -15,7 +15,7 @@ use crate::{
     instance::Instance,
     key::ExecutionKey,
     plan::{Plan, Work},
-    record::{FailureFate, Record, SkipReason},
+    record::{FailureFate, Fault, Record, SkipReason},
     state::Status,
     time::rfc3339,
     value::{Map, Value},
@@ -104,15 +104,7 @@ impl Trace {
         let Some(instance) = record.instance() else { return };
         let child = self.children.of_record(plan, record, now);
         match record {
-            Record::StepSkipped { reason, .. } => {
-                self.begin(plan, instance, 0, now);
-                let why =
-                    if *reason == SkipReason::NoEdgeTaken { why_not(self, plan, instance) } else { String::new() };
-                // What led to it did not lead to its running: the reason goes before that.
-                let row = self.end(instance, Status::Skipped, now);
-                row.because = alloc::format!("{}{why}", reason.words());
-                row.note = Some(row.because.clone());
-            }
+            Record::StepSkipped { reason, .. } => self.skip(plan, instance, *reason, now),
             Record::StepStarted { input, .. } => {
                 self.inputs.insert(instance.clone(), input.value().clone());
                 self.begin(plan, instance, 1, now);
@@ -155,19 +147,7 @@ impl Trace {
             Record::StepCompleted { output, .. } => {
                 self.end(instance, Status::Completed, now).output = output.value().clone()
             }
-            Record::StepFailed { fault, fate, .. } => {
-                if !self.last.contains_key(instance) {
-                    self.begin(plan, instance, 0, now);
-                }
-                self.fates.insert(instance.clone(), *fate);
-                let row = self.end(instance, Status::Failed, now);
-                row.failure = Some(fault.failure());
-                row.note = match fate {
-                    FailureFate::Fails => row.note.take(),
-                    FailureFate::LetThrough => Some("let through".into()),
-                    FailureFate::Handled => Some("taken up by a failure edge".into()),
-                };
-            }
+            Record::StepFailed { fault, fate, .. } => self.fail(plan, instance, fault, *fate, now),
             Record::StepCancelled { reason, .. } => {
                 let row = self.end(instance, Status::Cancelled, now);
                 row.note.get_or_insert_with(|| reason.clone());
@@ -180,6 +160,29 @@ impl Trace {
             }
             _ => {}
         }
+    }
+
+    fn skip(&mut self, plan: &Plan, instance: &Instance, reason: SkipReason, now: u64) {
+        self.begin(plan, instance, 0, now);
+        let why = if reason == SkipReason::NoEdgeTaken { why_not(self, plan, instance) } else { String::new() };
+        // What led to it did not lead to its running: the reason goes before that.
+        let row = self.end(instance, Status::Skipped, now);
+        row.because = alloc::format!("{}{why}", reason.words());
+        row.note = Some(row.because.clone());
+    }
+
+    fn fail(&mut self, plan: &Plan, instance: &Instance, fault: &Fault, fate: FailureFate, now: u64) {
+        if !self.last.contains_key(instance) {
+            self.begin(plan, instance, 0, now);
+        }
+        self.fates.insert(instance.clone(), fate);
+        let row = self.end(instance, Status::Failed, now);
+        row.failure = Some(fault.failure());
+        row.note = match fate {
+            FailureFate::Fails => row.note.take(),
+            FailureFate::LetThrough => Some("let through".into()),
+            FailureFate::Handled => Some("taken up by a failure edge".into()),
+        };
     }
 
     fn begin(&mut self, plan: &Plan, instance: &Instance, attempt: u32, now: u64) {

@@ -132,7 +132,7 @@ async fn until_idle(
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Going {
     Nothing,
-    /// Something is in memory of which the catalogue says that it rests: it is looked at, or about to go on.
+    /// Something is in memory of which the catalogue says that it rests, or nothing yet: it is looked at, or about to go on.
     Resting,
     /// A workflow that another one has started and does not wait for.
     Started,
@@ -158,7 +158,9 @@ async fn goes_on_by_itself(engine: &Engine) -> Result<Going, StoreError> {
         most = match engine.store().execution(execution)? {
             Some(row) if row.status == "waiting_approval" || is_final(&row.status) => most,
             Some(row) if row.trigger_type == "subworkflow" => Going::Started,
-            _ => return Ok(Going::HandedOver),
+            Some(_) => return Ok(Going::HandedOver),
+            // It is on its way to the disk, and the next look knows what it is.
+            None => most,
         };
     }
     Ok(most)
