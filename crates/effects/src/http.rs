@@ -51,6 +51,10 @@ pub use limits::{CONNECT_TIMEOUT_DEFAULT, REDIRECTS_MAX, RESPONSE_BYTES_DEFAULT,
 pub use resolve::{Resolver, SystemResolver};
 pub use trust::Trust;
 
+/// The variable of the environment in which an operator says what may be reached besides the public internet: entries as
+/// [`Allow`] reads them. It is read by whoever builds an [`Http`], and named in refusals here.
+pub const ALLOW_VARIABLE: &str = "MAINSPRING_HTTP_ALLOW";
+
 /// How an [`Http`] works.
 #[derive(Clone)]
 pub struct HttpOptions {

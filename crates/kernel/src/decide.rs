@@ -15,7 +15,7 @@ mod gates;
 mod loops;
 mod waits;
 
-pub use children::child_key;
+pub use children::{child_key, child_key_of};
 pub use evaluations::unfit_input;
 
 use alloc::{

@@ -349,10 +349,7 @@ impl State {
     fn waits_only_for_people(&self) -> bool {
         let is_gate = |instance| self.step_status(instance) == Status::WaitingApproval;
         let waits = !self.waits.is_empty() || !self.held_children.is_empty();
-        waits
-            && !self.is_split
-            && self.open_attempts.len() == self.held_children.len()
-            && self.waits.iter().all(is_gate)
+        waits && !self.is_split && !self.has_work_out() && self.waits.iter().all(is_gate)
     }
 
     /// Where a step instance is. One that stands where nothing went is pending while that can change, else skipped.
@@ -394,13 +391,19 @@ impl State {
         self.timers.first()
     }
 
+    /// Whether an attempt is out that something comes of by itself: a child that waits for nothing but people sends word
+    /// when that is over.
+    pub fn has_work_out(&self) -> bool {
+        self.open_attempts.len() > self.held_children.len()
+    }
+
     /// When the store must say that it is to be looked at, for nodes that do not have it in memory: 0 if it has work,
     /// the first durable time, or nothing if only something from outside can move it.
     pub fn wake_at(&self) -> Option<u64> {
         if self.ended_at.is_some() {
             return None;
         }
-        if !self.open_attempts.is_empty() || self.is_split {
+        if self.has_work_out() || self.is_split {
             return Some(0);
         }
         self.timers.first().map(|(at, _)| *at)

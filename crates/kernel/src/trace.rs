@@ -7,12 +7,15 @@ use alloc::{
 };
 
 use crate::{
+    decide::child_key_of,
     failure::Failure,
     frame::Frame,
+    hash::Hash,
     input::Input,
     instance::Instance,
+    key::ExecutionKey,
     plan::{Plan, Work},
-    record::{FailureFate, Record},
+    record::{FailureFate, Fault, Record, SkipReason},
     state::Status,
     time::rfc3339,
     value::{Map, Value},
@@ -20,7 +23,7 @@ use crate::{
 
 mod why;
 
-use why::why;
+use why::{why, why_not};
 
 /// The attempts of an execution, in the order in which they began.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,6 +32,35 @@ pub struct Trace {
     pub attempts: Vec<AttemptTrace>,
     last: BTreeMap<Instance, usize>,
     inputs: BTreeMap<Instance, Value>,
+    fates: BTreeMap<Instance, FailureFate>,
+    children: Children,
+}
+
+/// Which executions the attempts of steps start, found from the records alone.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Children {
+    intents: BTreeMap<Instance, Hash>,
+}
+
+impl Children {
+    /// Takes a record in; the child of the attempt that it begins, if it begins one with a child.
+    pub fn of_record(&mut self, plan: &Plan, record: &Record, now: u64) -> Option<ExecutionKey> {
+        let instance = record.instance()?;
+        if !matches!(plan.step(instance.step).work, Work::Subworkflow { .. }) {
+            return None;
+        }
+        match record {
+            Record::StepStarted { intent: Some(intent), .. } => {
+                self.intents.insert(instance.clone(), *intent);
+                None
+            }
+            Record::AttemptStarted { attempt, .. } => {
+                let intent = self.intents.get(instance)?;
+                Some(child_key_of(*intent, *attempt, now))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// One attempt at a step instance. A step that was skipped, or failed before it could begin, has attempt 0.
@@ -56,6 +88,8 @@ pub struct AttemptTrace {
     pub note: Option<String>,
     /// What its function wrote to its console: lines of `{level, text}`.
     pub log: Vec<Value>,
+    /// The execution that it has started.
+    pub child: Option<ExecutionKey>,
 }
 
 impl Trace {
@@ -68,17 +102,19 @@ impl Trace {
 
     fn add_record(&mut self, plan: &Plan, record: &Record, now: u64, input: &Input) {
         let Some(instance) = record.instance() else { return };
+        let child = self.children.of_record(plan, record, now);
         match record {
-            Record::StepSkipped { reason, .. } => {
-                self.begin(plan, instance, 0, now);
-                self.end(instance, Status::Skipped, now).note = Some(reason.words().into());
-            }
+            Record::StepSkipped { reason, .. } => self.skip(plan, instance, *reason, now),
             Record::StepStarted { input, .. } => {
                 self.inputs.insert(instance.clone(), input.value().clone());
                 self.begin(plan, instance, 1, now);
             }
-            Record::AttemptStarted { attempt: 1, .. } => {}
-            Record::AttemptStarted { attempt, .. } => self.begin(plan, instance, *attempt, now),
+            Record::AttemptStarted { attempt, .. } => {
+                if *attempt > 1 {
+                    self.begin(plan, instance, *attempt, now);
+                }
+                self.last(instance).child = child;
+            }
             Record::AttemptFailed { fault, retry_at, .. } => {
                 let row = self.end(instance, Status::Failed, now);
                 row.failure = Some(fault.failure());
@@ -111,18 +147,7 @@ impl Trace {
             Record::StepCompleted { output, .. } => {
                 self.end(instance, Status::Completed, now).output = output.value().clone()
             }
-            Record::StepFailed { fault, fate, .. } => {
-                if !self.last.contains_key(instance) {
-                    self.begin(plan, instance, 0, now);
-                }
-                let row = self.end(instance, Status::Failed, now);
-                row.failure = Some(fault.failure());
-                row.note = match fate {
-                    FailureFate::Fails => row.note.take(),
-                    FailureFate::LetThrough => Some("let through".into()),
-                    FailureFate::Handled => Some("taken up by a failure edge".into()),
-                };
-            }
+            Record::StepFailed { fault, fate, .. } => self.fail(plan, instance, fault, *fate, now),
             Record::StepCancelled { reason, .. } => {
                 let row = self.end(instance, Status::Cancelled, now);
                 row.note.get_or_insert_with(|| reason.clone());
@@ -135,6 +160,29 @@ impl Trace {
             }
             _ => {}
         }
+    }
+
+    fn skip(&mut self, plan: &Plan, instance: &Instance, reason: SkipReason, now: u64) {
+        self.begin(plan, instance, 0, now);
+        let why = if reason == SkipReason::NoEdgeTaken { why_not(self, plan, instance) } else { String::new() };
+        // What led to it did not lead to its running: the reason goes before that.
+        let row = self.end(instance, Status::Skipped, now);
+        row.because = alloc::format!("{}{why}", reason.words());
+        row.note = Some(row.because.clone());
+    }
+
+    fn fail(&mut self, plan: &Plan, instance: &Instance, fault: &Fault, fate: FailureFate, now: u64) {
+        if !self.last.contains_key(instance) {
+            self.begin(plan, instance, 0, now);
+        }
+        self.fates.insert(instance.clone(), fate);
+        let row = self.end(instance, Status::Failed, now);
+        row.failure = Some(fault.failure());
+        row.note = match fate {
+            FailureFate::Fails => row.note.take(),
+            FailureFate::LetThrough => Some("let through".into()),
+            FailureFate::Handled => Some("taken up by a failure edge".into()),
+        };
     }
 
     fn begin(&mut self, plan: &Plan, instance: &Instance, attempt: u32, now: u64) {
@@ -152,6 +200,7 @@ impl Trace {
             because,
             note: None,
             log: Vec::new(),
+            child: None,
         });
     }
 
@@ -179,7 +228,8 @@ fn wait_in_words(work: &Work, until: Option<u64>) -> String {
 }
 
 impl AttemptTrace {
-    /// `{stepId, status, attempt, startedAt, completedAt, input, output, error, note}`, as the first specification has it.
+    /// `{stepId, status, attempt, startedAt, completedAt, input, output, error, note}`, as the first specification has it; what is ours
+    /// stands behind that.
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
         map.insert("stepId".into(), self.step.as_str().into());
@@ -193,6 +243,9 @@ impl AttemptTrace {
         map.insert("because".into(), self.because.as_str().into());
         if let Some(note) = &self.note {
             map.insert("note".into(), note.to_string().into());
+        }
+        if let Some(child) = self.child {
+            map.insert("childExecutionId".into(), child.to_string().into());
         }
         if !self.log.is_empty() {
             map.insert("log".into(), self.log.clone().into());

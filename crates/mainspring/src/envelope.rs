@@ -1,22 +1,24 @@
 //! The envelope: the one JSON object that says what became of a call (first specification, 6.2 and 6.5).
 
-use mainspring_engine::token;
 use mainspring_kernel::{
     diagnostic::{Diagnostic, Severity},
     failure::{Class, Failure},
     instance::Instance,
     plan::Plan,
     record::Ending,
-    state::{ExecutionStatus, GateState, State},
+    state::{ExecutionStatus, State},
     time::rfc3339,
     trace::{AttemptTrace, Trace},
     value::{Map, Value},
 };
 
-/// The envelope of an execution as it stands: ended, or with nothing left but gates.
-pub fn of_execution(state: &State, trace: &Trace, key: &[u8; 32]) -> Value {
+use crate::family::OpenGate;
+
+/// The envelope of an execution as it stands: ended, or with nothing left but gates, of its own and of those that it has
+/// started.
+pub fn of_execution(state: &State, trace: &Trace, gates: &[OpenGate]) -> Value {
     let status = status(state);
-    let gates: Vec<Value> = state.open_gates().map(|(instance, gate)| gate_value(state, instance, gate, key)).collect();
+    let gates: Vec<Value> = gates.iter().map(gate_value).collect();
     let mut map = Map::new();
     map.insert("ok".into(), (status != "failed").into());
     map.insert("status".into(), status.into());
@@ -86,18 +88,25 @@ pub fn status(state: &State) -> &'static str {
     }
 }
 
-fn gate_value(state: &State, instance: &Instance, gate: &GateState, key: &[u8; 32]) -> Value {
+/// A gate of a child has the child's name and the way to it beside what every gate has.
+fn gate_value(open: &OpenGate) -> Value {
+    let gate = &open.gate;
     let texts = |texts: &[String]| texts.iter().map(|text| Value::from(text.as_str())).collect::<Vec<_>>();
-    Value::map([
-        ("stepId", instance.name(&state.plan).into()),
+    let mut value = Value::map([
+        ("stepId", open.step.as_str().into()),
         ("prompt", gate.prompt.as_str().into()),
         ("items", gate.items.clone()),
         ("approvers", texts(&gate.approvers).into()),
         ("count", gate.count.into()),
         ("approvedBy", texts(&gate.approved_by).into()),
         ("expiresAt", rfc3339(gate.expires_at).into()),
-        ("resumeToken", token::token(key, state, instance, gate).into()),
-    ])
+        ("resumeToken", open.token.as_str().into()),
+    ]);
+    if let (Value::Map(map), Some(child)) = (&mut value, &open.child_id) {
+        map.insert("executionId".into(), child.as_str().into());
+        map.insert("path".into(), open.path.as_str().into());
+    }
+    value
 }
 
 /// Why an execution ended as it did, with the step that failed it.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use mainspring_engine::token;
 use mainspring_kernel::{
     instance::Instance,
     json::compact,
@@ -12,6 +11,8 @@ use mainspring_kernel::{
     time::rfc3339,
     value::{Map, Value},
 };
+
+use crate::family::OpenGate;
 
 /// Makes the events of an execution's records, which are given in order.
 pub struct Events<'a> {
@@ -75,15 +76,20 @@ impl<'a> Events<'a> {
         Some(self.event(kind, step.as_deref(), now, more))
     }
 
-    /// `approval.required` for the gates that a record opened, with their tokens.
-    pub fn gates(&self, state: &State, key: &[u8; 32], now: u64) -> Vec<Value> {
-        let event = |(instance, gate)| {
-            let token: String = token::token(key, state, instance, gate);
-            let more = [("resumeToken".to_string(), token.into()), ("prompt".to_string(), gate_prompt(gate))];
-            let step = Instance::name(instance, self.plan);
-            self.event("approval.required", Some(&step), now, Map::from(more))
+    /// `approval.required` for each gate, with its token; that of a child names the child, and the way to it.
+    pub fn gates(&self, gates: &[OpenGate], now: u64) -> Vec<Value> {
+        let event = |open: &OpenGate| {
+            let mut more = Map::new();
+            more.insert("resumeToken".into(), open.token.as_str().into());
+            more.insert("prompt".into(), open.gate.prompt.as_str().into());
+            let mut event = self.event("approval.required", Some(&open.step), now, more);
+            if let (Value::Map(map), Some(child)) = (&mut event, &open.child_id) {
+                map.insert("executionId".into(), child.as_str().into());
+                map.insert("path".into(), open.path.as_str().into());
+            }
+            event
         };
-        state.open_gates().map(event).collect()
+        gates.iter().map(event).collect()
     }
 
     /// `execution.finished`, also for an execution that is left with nothing but gates.
@@ -109,10 +115,6 @@ impl<'a> Events<'a> {
         map.insert("ts".into(), rfc3339(now).into());
         Value::Map(map)
     }
-}
-
-fn gate_prompt(gate: &mainspring_kernel::state::GateState) -> Value {
-    gate.prompt.as_str().into()
 }
 
 /// One line of NDJSON, to standard error. A reader that has gone is no reason to stop working.

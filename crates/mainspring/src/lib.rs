@@ -8,6 +8,7 @@ pub mod envelope;
 pub mod evaluating;
 pub mod events;
 pub mod exit;
+pub mod family;
 mod naming;
 pub mod place;
 pub mod repeat;

@@ -21,6 +21,7 @@ pub struct Asked {
     input: Value,
     variables: Map,
     policy: Policy,
+    max_calls: Option<u32>,
     /// `None` where it was not asked for a workspace, but the folder of the call is taken.
     workspace: Option<String>,
 }
@@ -37,6 +38,7 @@ impl Asked {
             input: request.input.clone(),
             variables: request.variables.clone(),
             policy: policy(&request.bounds, &request.plan.constraints),
+            max_calls: request.plan.constraints.max_calls,
             workspace: request.workspace.clone().filter(|_| names_workspace),
         }
     }
@@ -50,7 +52,7 @@ impl Asked {
             let what = format!("the execution `{id}` was begun with");
             return Err(hash_mismatch(&what, pinned, wanted));
         }
-        let differences = self.differences(start, state.has_erased);
+        let differences = self.differences(start, state);
         if self.execution_id.as_ref() != Some(id) || differences.is_empty() {
             return Ok(());
         }
@@ -63,7 +65,7 @@ impl Asked {
         Err(refusal)
     }
 
-    fn differences(&self, start: &Started, has_erased: bool) -> Vec<Difference> {
+    fn differences(&self, start: &Started, state: &State) -> Vec<Difference> {
         let number = |number: Option<u64>| number.map(Value::from);
         let (then, now) = (&start.policy, &self.policy);
         let workspaces = (start.workspace.as_deref().map(Value::from), self.workspace.as_deref().map(Value::from));
@@ -76,6 +78,12 @@ impl Asked {
                 Some(then.max_parallel.into()),
                 Some(now.max_parallel.into()),
             ),
+            Difference::new(
+                "maxCalls",
+                "the bound on calls",
+                state.plan.constraints.max_calls.map(Value::from),
+                self.max_calls.map(Value::from),
+            ),
             Difference::new("timeoutMs", "the bound on milliseconds", number(then.timeout_ms), number(now.timeout_ms)),
         ];
         if self.workspace.is_some() {
@@ -85,7 +93,7 @@ impl Asked {
         let given = start.variables.as_map().unwrap_or(&none);
         let names: std::collections::BTreeSet<_> = given.keys().chain(self.variables.keys()).collect();
         // Of what was erased nobody knows any more whether it is the same.
-        let is_known = |value: &Value| !(has_erased && *value == Value::Null);
+        let is_known = |value: &Value| !(state.has_erased && *value == Value::Null);
         pairs.retain(|pair| pair.then.as_ref().is_none_or(is_known));
         if is_known(&start.variables) {
             pairs.extend(names.into_iter().map(|name| {

@@ -4,18 +4,16 @@ use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::{
     Executors,
-    http::{Allow, Http, HttpOptions},
+    http::{ALLOW_VARIABLE, Allow, Http, HttpOptions},
     shell::{GRACE_DEFAULT, Shell, ShellOptions},
 };
 use mainspring_engine::{
     Engine, EngineError, Options, Reach,
-    engine::now_ms,
     home::{Held, Home},
     shard::Moment,
 };
 use mainspring_kernel::{
     frame::Frame,
-    input::Timer,
     key::ExecutionKey,
     plan::Plan,
     record::Record,
@@ -27,15 +25,12 @@ use tokio::{
     sync::mpsc::UnboundedReceiver,
 };
 
-use crate::{evaluating::evaluator, exit::Refusal, place::HIDDEN_VARIABLES};
+use crate::{evaluating::evaluator, exit::Refusal, family::Family, place::HIDDEN_VARIABLES};
 
-/// What `http` steps may reach besides the public internet: ranges of addresses and names, with commas between.
-pub const HTTP_ALLOW: &str = "MAINSPRING_HTTP_ALLOW";
-
-/// What [`HTTP_ALLOW`] says in this process's environment.
+/// What [`ALLOW_VARIABLE`] says in this process's environment.
 pub fn http_allow() -> Result<Allow, Refusal> {
-    let text = std::env::var(HTTP_ALLOW).unwrap_or_default();
-    text.parse().map_err(|error| Refusal::bad_input("bad_http_allow", format!("{HTTP_ALLOW}: {error}")))
+    let text = std::env::var(ALLOW_VARIABLE).unwrap_or_default();
+    text.parse().map_err(|error| Refusal::bad_input("bad_http_allow", format!("{ALLOW_VARIABLE}: {error}")))
 }
 
 /// What performs the effects of a node that runs on a user's machine.
@@ -98,7 +93,7 @@ pub async fn follow(
     mut show: impl FnMut(&Plan, &Record, u64),
 ) -> Result<Followed, EngineError> {
     let mut next = from.next_sequence;
-    if rests(from.state.status()) && !is_overdue(&from.state) {
+    if is_at_rest(engine, &from.state)? {
         return Ok(Followed::Rests);
     }
     loop {
@@ -118,7 +113,7 @@ pub async fn follow(
         for record in &moment.records {
             show(&from.state.plan, record, moment.now);
         }
-        if rests(moment.status) {
+        if rests(moment.status) && is_at_rest(engine, &engine.state(from.state.key)?)? {
             return Ok(Followed::Rests);
         }
     }
@@ -129,10 +124,13 @@ fn quarantined(engine: &Engine, key: ExecutionKey) -> EngineError {
     EngineError::Quarantined(reason.unwrap_or_else(|| "it is no longer watched".into()))
 }
 
-/// Whether a gate's time is over, so that the engine is about to decide it: what it says to that is waited for.
-fn is_overdue(state: &State) -> bool {
-    let is_due = |timer: &(u64, Timer)| timer.0 <= now_ms();
-    state.status() == ExecutionStatus::WaitingApproval && state.next_timer().is_some_and(is_due)
+/// Whether nothing will come of it by itself, neither here nor in those that it has started and waits for.
+fn is_at_rest(engine: &Engine, state: &State) -> Result<bool, EngineError> {
+    let status = state.status();
+    if status != ExecutionStatus::WaitingApproval {
+        return Ok(rests(status));
+    }
+    Ok(!Family::of(engine.loader(), engine.key(), state)?.is_about_to_move)
 }
 
 fn rests(status: ExecutionStatus) -> bool {

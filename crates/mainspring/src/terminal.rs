@@ -9,9 +9,10 @@ use std::{
 use anstyle::{AnsiColor, Style};
 use mainspring_kernel::{
     instance::Instance,
-    plan::Plan,
+    plan::{Plan, Work},
     record::{FailureFate, Record},
     state::Status,
+    trace::Children,
     value::Value,
 };
 
@@ -125,8 +126,22 @@ pub(crate) fn duration(ms: u64) -> String {
 pub(crate) struct Progress {
     terminal: Terminal,
     began: BTreeMap<Instance, (u64, String)>,
-    running: BTreeMap<Instance, Instant>,
+    running: BTreeMap<Instance, Running>,
+    children: Children,
     footer: usize,
+}
+
+/// An attempt that is out.
+struct Running {
+    since: Instant,
+    /// What is said of it beside its name: the execution that it runs.
+    words: String,
+}
+
+impl Running {
+    fn of(words: String) -> Self {
+        Self { since: Instant::now(), words }
+    }
 }
 
 /// Lines of running steps that are redrawn; more would not fit above the cursor of a small terminal.
@@ -138,7 +153,8 @@ const FOOTER_MARGIN: usize = 20;
 impl Progress {
     /// Nothing shown yet.
     pub(crate) fn new(terminal: Terminal) -> Self {
-        Self { terminal, began: BTreeMap::new(), running: BTreeMap::new(), footer: 0 }
+        let (began, running) = (BTreeMap::new(), BTreeMap::new());
+        Self { terminal, began, running, children: Children::default(), footer: 0 }
     }
 
     /// Shows a record.
@@ -160,8 +176,9 @@ impl Progress {
         if let Record::StepStarted { .. } = record {
             self.began.insert(instance.clone(), (now, instance.name(plan)));
         }
+        let child = self.child(plan, record, now);
         match record {
-            Record::AttemptStarted { .. } => drop(self.running.insert(instance.clone(), Instant::now())),
+            Record::AttemptStarted { .. } => drop(self.running.insert(instance.clone(), Running::of(child))),
             _ => drop(self.running.remove(instance)),
         }
     }
@@ -178,21 +195,29 @@ impl Progress {
         self.clear_footer();
     }
 
+    /// What is said of the execution that a record starts.
+    fn child(&mut self, plan: &Plan, record: &Record, now: u64) -> String {
+        self.children.of_record(plan, record, now).map(|child| format!("runs {child}")).unwrap_or_default()
+    }
+
     fn step(&mut self, plan: &Plan, instance: &Instance, name: &str, record: &Record, now: u64) {
+        let child = self.child(plan, record, now);
         let took = |progress: &Self| progress.began.get(instance).map(|(at, _)| now.saturating_sub(*at));
         match record {
             Record::StepStarted { .. } => {
                 self.began.insert(instance.clone(), (now, name.to_string()));
                 if plan.step(instance.step).work.goes_out() {
-                    self.running.insert(instance.clone(), Instant::now());
+                    self.running.insert(instance.clone(), Running::of(String::new()));
                 }
                 return;
             }
             Record::AttemptStarted { attempt, .. } => {
-                self.running.insert(instance.clone(), Instant::now());
                 if !self.terminal.is_live {
                     let again = if *attempt > 1 { format!("attempt {attempt}") } else { String::new() };
-                    line(dim("▸"), name, &again, None);
+                    let words: Vec<_> = [again, child].into_iter().filter(|words| !words.is_empty()).collect();
+                    line(dim("▸"), name, &words.join(", "), None);
+                } else {
+                    self.running.insert(instance.clone(), Running::of(child));
                 }
                 return;
             }
@@ -202,9 +227,7 @@ impl Progress {
                 line(paint(WAITS, "↻"), name, &format!("{}; {next}", fault.code), took(self));
             }
             Record::WaitStarted { until, .. } => {
-                let until =
-                    until.map_or("for a signal".into(), |at| format!("for {}", duration(at.saturating_sub(now))));
-                line(paint(WAITS, "…"), name, &format!("waits {until}"), None);
+                line(paint(WAITS, "…"), name, &wait(&plan.step(instance.step).work, *until, now), None);
             }
             Record::GateOpened { question, .. } => {
                 let prompt = question.value().get("prompt").and_then(Value::as_text).unwrap_or_default();
@@ -244,10 +267,13 @@ impl Progress {
             return;
         }
         let room = self.terminal.width.saturating_sub(FOOTER_MARGIN).max(1);
-        for (instance, since) in self.running.iter().take(FOOTER_LINES_MAX) {
+        for (instance, Running { since, words }) in self.running.iter().take(FOOTER_LINES_MAX) {
             let name = self.began.get(instance).map_or("", |(_, name)| name.as_str());
             let name: String = name.chars().take(room).collect();
-            line(paint(AnsiColor::Cyan.on_default(), "▸"), &name, "", Some(millis(since.elapsed())));
+            // A line that does not fit would take two, and the footer would not be found again.
+            let has_room = name.chars().count() + words.chars().count() < room;
+            let words = if has_room { words.as_str() } else { "" };
+            line(paint(AnsiColor::Cyan.on_default(), "▸"), &name, words, Some(millis(since.elapsed())));
         }
         self.footer = self.running.len().min(FOOTER_LINES_MAX);
         let _ = std::io::stdout().flush();
@@ -260,6 +286,16 @@ impl Progress {
             let _ = out.flush();
             self.footer = 0;
         }
+    }
+}
+
+/// What a step waits for, and for how long at the most.
+fn wait(work: &Work, until: Option<u64>, now: u64) -> String {
+    let time = until.map(|at| duration(at.saturating_sub(now)));
+    match (work, time) {
+        (Work::Signal { name }, None) => format!("waits for the signal {name}"),
+        (Work::Signal { name }, Some(time)) => format!("waits for the signal {name}, at most {time}"),
+        (_, time) => format!("waits for {}", time.unwrap_or_default()),
     }
 }
 

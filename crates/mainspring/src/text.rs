@@ -62,7 +62,15 @@ pub(crate) fn lines_shown(text: &str) -> String {
 
 /// A text that may have several lines, after the first of which each is marked: none of them passes for a line of ours.
 pub(crate) fn paragraph(text: &str) -> String {
-    text.trim_end().lines().map(shown).collect::<Vec<_>>().join("\n    │ ")
+    let lines = text.trim_end().lines().map(|line| shown(line.trim_end_matches(' ')));
+    lines.enumerate().fold(String::new(), |mut all, (place, line)| {
+        all.push_str(match (place, line.is_empty()) {
+            (0, _) => "",
+            (_, true) => "\n    │",
+            (_, false) => "\n    │ ",
+        });
+        all + &line
+    })
 }
 
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
@@ -138,7 +146,8 @@ mod tests {
             ("", ""),
             ("one", "one"),
             ("one\n", "one"),
-            ("Go?\n  ✓ checks\r\n\nlast", "Go?\n    │   ✓ checks\n    │ \n    │ last"),
+            ("one  \ntwo  ", "one\n    │ two"),
+            ("Go?\n  ✓ checks\r\n\nlast", "Go?\n    │   ✓ checks\n    │\n    │ last"),
             ("a\u{2028}b\rc\u{85}d", "a\\u{2028}b\\rc\\u{85}d"),
         ] {
             assert_eq!(paragraph(text), expected);

@@ -81,3 +81,18 @@ fn the_same_decision_again_is_the_same_letter() {
     let [first, second] = handed_over(&ground, [(&["approve", "e1"], 1), (&["approve", "e1", "--reason", "again"], 1)]);
     assert_eq!((first.exit, second.exit), (Some(0), Some(0)), "{first:?} {second:?}");
 }
+
+/// A decision at the gate of a child goes to the child, whatever name it was given under.
+#[test]
+fn a_decision_for_a_child_is_handed_over_to_it() {
+    let ground = Ground::new();
+    fs::write(ground.root().join("child.yaml"), DEFINITION).unwrap();
+    fs::write(ground.root().join("wf.yaml"), "steps: [{id: sub, type: subworkflow, workflow: child}]\n").unwrap();
+    assert_eq!(call(ground.mainspring(&["run", "wf.yaml", "--id", "e1"]), b"").exit, Some(0));
+    let [approved, denied] = handed_over(&ground, [(&["approve", "e1"], 1), (&["deny", "e1", "--json"], 2)]);
+    assert!(approved.stderr.contains("has taken it in"), "{approved:?}");
+    assert_eq!((approved.exit, denied.exit), (Some(0), Some(20)), "{approved:?} {denied:?}");
+    assert!(denied.text("error.message").contains("`sub/gate`"), "{denied:?}");
+    let shown = call(ground.mainspring(&["resume", "e1", "--json"]), b"");
+    assert_eq!(shown.text("status"), "ok", "{shown:?}");
+}

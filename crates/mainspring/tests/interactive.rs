@@ -130,6 +130,22 @@ fn whoever_does_not_decide_leaves_the_gate_open() {
     }
 }
 
+/// What a child asks is asked where its parent is run.
+#[test]
+fn a_child_asks_at_the_terminal_of_its_parent() {
+    for (answer, expected) in [("y", (0, "ok", true)), ("n", (0, "cancelled", false))] {
+        let ground = Ground::new();
+        let child = "steps:\n  - {id: gate, type: approval, prompt: Child?}\n  - {id: work, type: bash, command: echo >> log}\n";
+        fs::write(ground.root().join("child.yaml"), child).unwrap();
+        fs::write(ground.root().join("wf.yaml"), "steps: [{id: sub, type: subworkflow, workflow: child}]\n").unwrap();
+        let mut terminal = at_a_terminal(ground.mainspring(&["run", "wf.yaml", "--id", "r1"]));
+        assert_said(&text(&terminal.exp_string(QUESTION).unwrap()), &["Child?"]);
+        terminal.send_line(answer).unwrap();
+        let (printed, exit) = to_its_end(terminal);
+        assert_eq!((exit, kept(&ground).0.as_str(), kept(&ground).2), expected, "{printed}");
+    }
+}
+
 /// Whoever has no terminal to answer at is not asked.
 #[test]
 fn without_a_terminal_nobody_is_asked() {

@@ -96,6 +96,9 @@ pub(crate) const FRAMES_MAX: usize = 10;
 /// Mismatches of a value that are told; who has more has another problem.
 pub const MISMATCHES_MAX: usize = 100;
 
+/// Mismatches of a value that the message tells, beside the list of them.
+pub(crate) const MISMATCHES_TOLD_MAX: usize = 10;
+
 /// Errors of a value that are put in order before the first of them are told.
 pub(crate) const ERRORS_SORTED_MAX: usize = 10_000;
 

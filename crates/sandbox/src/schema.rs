@@ -7,7 +7,7 @@ mod defaults;
 mod reference;
 
 use crate::fault::{Fault, FaultKind, Mismatch};
-use crate::limits::{ERRORS_SORTED_MAX, MESSAGE_BYTES_MAX, MISMATCHES_MAX, PATTERN_BYTES_MAX};
+use crate::limits::{ERRORS_SORTED_MAX, MESSAGE_BYTES_MAX, MISMATCHES_MAX, MISMATCHES_TOLD_MAX, PATTERN_BYTES_MAX};
 use crate::text::shortened;
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::paths::{Location, LocationSegment};
@@ -65,8 +65,7 @@ impl Schema {
         if mismatches.is_empty() {
             return Ok(if filled { value.to_string() } else { text.to_owned() });
         }
-        let more = if more { ", and more" } else { "" };
-        Err(Fault::new(FaultKind::SchemaMismatch, format!("{}{more}.", summary(&mismatches)))
+        Err(Fault::new(FaultKind::SchemaMismatch, format!("{}.", summary(&mismatches, more)))
             .with_mismatches(mismatches))
     }
 }
@@ -83,14 +82,22 @@ fn invalid(error: &ValidationError<'_>) -> Fault {
     Fault::new(FaultKind::SchemaInvalid, format!("The schema cannot be used{place}: {error}"))
 }
 
-/// The first mismatch in a sentence, and how many there are.
-fn summary(mismatches: &[Mismatch]) -> String {
-    let first = &mismatches[0];
-    let place = if first.path.is_empty() { "The value".to_owned() } else { format!("`{}`", first.path) };
-    match mismatches.len() {
-        1 => format!("{place} does not fit its schema: {}", first.message),
-        count => format!("The value does not fit its schema in {count} places; the first: {place}: {}", first.message),
+/// The first mismatches in a sentence, and how many there are; whether there are more than that is known.
+fn summary(mismatches: &[Mismatch], more: bool) -> String {
+    let place = |mismatch: &Mismatch, whole: &str| match mismatch.path.as_str() {
+        "" => whole.to_owned(),
+        path => format!("`{path}`"),
+    };
+    if let ([only], false) = (mismatches, more) {
+        return format!("{} does not fit its schema: {}", place(only, "The value"), only.message);
     }
+    let count = if more { format!("more than {}", mismatches.len()) } else { mismatches.len().to_string() };
+    let told = mismatches.iter().take(MISMATCHES_TOLD_MAX);
+    // None of them takes the room of the others.
+    let bytes_max = MESSAGE_BYTES_MAX / 2 / mismatches.len().min(MISMATCHES_TOLD_MAX);
+    let told = told.map(|told| format!("{}: {}", place(told, "as a whole"), shortened(&told.message, bytes_max)));
+    let rest = if mismatches.len() > MISMATCHES_TOLD_MAX { "; and others" } else { "" };
+    format!("The value does not fit its schema in {count} places: {}{rest}", told.collect::<Vec<_>>().join("; "))
 }
 
 /// The place of an error, to sort by: entries of a list by number, properties by name.

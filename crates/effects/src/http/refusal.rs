@@ -4,7 +4,7 @@ use std::io;
 
 use mainspring_kernel::failure::{Class, Failure};
 
-use super::{limits::HEARSAY_CHARS_MAX, target::Shown};
+use super::{ALLOW_VARIABLE, limits::HEARSAY_CHARS_MAX, target::Shown};
 
 /// A reason why a request brought no answer, or none that may be used. No message shows a header, a query or a body: they
 /// may be secret.
@@ -23,6 +23,8 @@ pub(super) enum Refusal {
         url: Shown,
         /// What the address is.
         special_use: &'static str,
+        /// What would allow it: host and port.
+        entry: String,
     },
     /// The name has no address, or nobody could be asked.
     NameUnknown(Shown, io::Error),
@@ -66,8 +68,10 @@ impl From<Refusal> for Failure {
             Refusal::ParameterInvalid { key, why } => {
                 (Class::Invalid, "http_parameter_invalid", format!("`{}`: {why}", key.escape_debug()))
             }
-            Refusal::AddressRefused { url, special_use } => {
-                let mend = "use a public address, or have the operator of this node allow it";
+            Refusal::AddressRefused { url, special_use, entry } => {
+                let mend = format!(
+                    "use a public address, or have the operator of this node allow it with {ALLOW_VARIABLE}={entry}"
+                );
                 (Class::Policy, "http_address_refused", format!("{url} leads to {special_use}: {mend}"))
             }
             Refusal::NameUnknown(url, error) => {

@@ -49,7 +49,7 @@ pub(super) async fn addresses(
         Some(Host::Domain(name)) => {
             let is_named = allow.holds_name(name, port);
             if METADATA_NAMES.contains(&without_root(name)) && !is_named {
-                return Err(Refusal::AddressRefused { url: target.shown(), special_use: METADATA_USE });
+                return Err(refusal(target, METADATA_USE));
             }
             let found = resolver.resolve(name).await.map_err(|error| Refusal::NameUnknown(target.shown(), error))?;
             (found, is_named)
@@ -67,9 +67,15 @@ pub(super) async fn addresses(
     permitted.truncate(ADDRESSES_MAX);
     match (permitted.is_empty(), refused) {
         (false, _) => Ok(permitted),
-        (true, Some(special_use)) => Err(Refusal::AddressRefused { url: target.shown(), special_use }),
+        (true, Some(special_use)) => Err(refusal(target, special_use)),
         (true, None) => Err(Refusal::NameUnknown(target.shown(), io::Error::other("the name has none"))),
     }
+}
+
+fn refusal(target: &Target, special_use: &'static str) -> Refusal {
+    let host = target.url().host().map(|host| host.to_string()).unwrap_or_default();
+    let entry = format!("{}:{}", without_root(&host), target.port());
+    Refusal::AddressRefused { url: target.shown(), special_use, entry }
 }
 
 #[cfg(test)]

@@ -190,7 +190,7 @@ impl Live {
 
     /// Whether nothing keeps it in memory: nothing is out, nothing waits to be written.
     pub(super) fn is_idle(&self) -> bool {
-        !self.in_flight && self.draft.is_empty() && self.state.open_attempts.is_empty() && !self.state.is_split
+        !self.in_flight && self.draft.is_empty() && !self.state.has_work_out() && !self.state.is_split
     }
 }
 

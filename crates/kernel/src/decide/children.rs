@@ -143,8 +143,13 @@ pub(super) fn cancellation(reason: &str) -> Failure {
 pub fn child_key(state: &State, instance: &Instance, attempt: u32) -> ExecutionKey {
     let step = state.steps.get(instance);
     let intent = step.and_then(|step| step.intent).unwrap_or_default();
+    child_key_of(intent, attempt, step.map_or(0, |step| step.handed_out_at))
+}
+
+/// The same, from the intent of the step, the attempt and the time at which that was handed out.
+pub fn child_key_of(intent: Hash, attempt: u32, handed_out_at: u64) -> ExecutionKey {
     let hash = Hash::of_parts(&[&intent.0, &attempt.to_be_bytes()]);
     let mut entropy = [0; 10];
     entropy.copy_from_slice(&hash.0[..10]);
-    ExecutionKey::new(step.map_or(0, |step| step.handed_out_at), entropy)
+    ExecutionKey::new(handed_out_at, entropy)
 }

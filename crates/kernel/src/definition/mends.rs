@@ -2,7 +2,7 @@
 
 use alloc::{format, string::String};
 
-use super::work::is_whole;
+use super::{report::Fields, synonyms::synonym, work::is_whole};
 use crate::{
     diagnostic::quoted,
     json,
@@ -128,6 +128,20 @@ fn of_object(key: &str, wanted: &str, value: &Value) -> String {
     }
     let example = OBJECTS.iter().find(|(object, _)| *object == key);
     example.map_or_else(String::new, |(_, example)| format!("write {example}"))
+}
+
+/// The mend for a type that says in other languages that something is done for each item of a list, which is a key here.
+pub(super) fn of_each(name: &str, fields: &Fields<'_>) -> Option<String> {
+    const LIST: &str = "forEach: {ref: \"@step.list\"}";
+    synonym(name, ["forEach"])?;
+    let is_body = |key: &String| key == "steps" || synonym(key, ["steps"]).is_some();
+    let has_list = fields.get("forEach").is_some_and(|list| list.as_map().is_some());
+    Some(match (fields.map.keys().any(is_body), has_list) {
+        (true, true) => "write \"loop\"".into(),
+        (true, false) => format!("write \"loop\", and beside its `steps` {LIST}"),
+        (false, true) => "write the type of what is done for each item: `forEach` stands beside it".into(),
+        (false, false) => format!("write the type of what is done for each item, and beside it {LIST}"),
+    })
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use alloc::{
 
 use super::{
     kinds::{BRANCHES_OF_UNKNOWN, KINDS, Kind},
+    mends,
     nearest::{nearest, write_instead},
     notation::{ACTIONS, Notation},
     report::{Fields, Report, named},
@@ -253,6 +254,7 @@ impl<'a> Outline<'a> {
                     clash = clash.or((first_branch != branch).then_some(first));
                 }
             }
+            self.check_rounds(number, name, report);
             if let Some(first) = clash {
                 let (first, second) = (named(&self.entries[first as usize].id), named(&entry.id));
                 let message = format!("{first} and {second} run at the same time and both write {}", named(name));
@@ -265,6 +267,23 @@ impl<'a> Outline<'a> {
                 );
             }
         }
+    }
+
+    /// Warns of an output variable that rounds write at the same time: which of them ends last is chance.
+    fn check_rounds(&self, number: u32, name: &str, report: &mut Report<'_>) {
+        let at_once = |around: &u32| {
+            let list = self.entries[*around as usize].fields.get("forEach");
+            list.and_then(|list| list.get("concurrency")).and_then(Value::as_u64).is_some_and(|rounds| rounds > 1)
+        };
+        // The step itself is no loop around it: what it does for all items it writes once.
+        let mut around = self.way_up(number).filter_map(|(block, _)| self.blocks[block as usize].owner);
+        let Some(around) = around.find(at_once) else { return };
+        let (entry, around) = (&self.entries[number as usize], named(&self.entries[around as usize].id));
+        let id = named(&entry.id);
+        let message = format!("rounds of {around} run at the same time, and {id} writes {} in each", named(name));
+        let mend = "the round that ends last wins: refer to the output of the loop, which has that of every round, or \
+                    leave `concurrency` out";
+        report.warning(diagnostic::DUPLICATE_OUTPUT_VARIABLE, &entry.fields.path.key("outputVariable"), message, mend);
     }
 
     /// The blocks around a step from the inside out, each with its step that is or contains the step.
@@ -292,7 +311,7 @@ fn kind_of(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) -> 
     let kind = Kind::of(name);
     if kind.is_none() {
         let message = format!("unknown step type {}", quoted(name));
-        let mend = write_instead(name, vocabulary::step_types());
+        let mend = mends::of_each(name, fields).unwrap_or_else(|| write_instead(name, vocabulary::step_types()));
         report.error(diagnostic::UNKNOWN_TYPE, &fields.path.key("type"), message, mend);
     }
     kind

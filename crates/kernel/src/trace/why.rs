@@ -9,7 +9,8 @@ use alloc::{
 use super::Trace;
 use crate::{
     instance::Instance,
-    plan::{EdgeKind, Graph, Order, Over, Plan, Pull, SourceEnd, Work},
+    plan::{Edge, EdgeKind, Graph, Order, Over, Plan, Pull, SourceEnd, Work},
+    record::FailureFate,
     state::Status,
 };
 
@@ -49,24 +50,76 @@ fn owner(plan: &Plan, instance: &Instance) -> String {
 
 /// The edges that were taken. Whether the condition of one held is not asked again: one that led here did, or another.
 fn along_edges(trace: &Trace, plan: &Plan, instance: &Instance, graph: &Graph, place: usize) -> String {
-    let scope = instance.scope(plan);
-    let block = plan.block(scope.block);
-    let taken: Vec<String> = graph
-        .incoming(place as u32)
-        .iter()
-        .filter_map(|edge| {
-            let source = scope.instance(block.steps[edge.from as usize]);
-            let row = &trace.attempts[*trace.last.get(&source)?];
-            let end = match row.status {
-                Status::Completed => SourceEnd::Completed,
-                Status::Skipped => SourceEnd::Skipped,
-                Status::Failed => SourceEnd::Handled,
-                _ => SourceEnd::Cancelled,
-            };
+    let ends = ends(trace, plan, instance, graph, place);
+    let taken: Vec<String> = ends
+        .filter(|(_, edge, end)| edge.kind.pull(*end) == Pull::Takes)
+        .map(|(id, edge, _)| {
             let kind = if edge.kind == EdgeKind::Ended { "" } else { edge.kind.name() };
-            let id = plan.id(source.step);
-            (edge.kind.pull(end) == Pull::Takes).then(|| format!("{id} {kind}").trim_end().to_string())
+            format!("{id} {kind}").trim_end().to_string()
         })
         .collect();
     if taken.is_empty() { "nothing comes before it".to_string() } else { format!("after {}", taken.join(", ")) }
+}
+
+/// Why no edge leads to a step instance, behind those words: what blocks it, or else what became of each edge.
+pub(super) fn why_not(trace: &Trace, plan: &Plan, instance: &Instance) -> String {
+    let block = plan.block(plan.step(instance.step).block);
+    let place = block.steps.binary_search(&instance.step).unwrap_or_default();
+    let Order::Edges(graph) = &block.order else { return String::new() };
+    let ends: Vec<_> = ends(trace, plan, instance, graph, place).collect();
+    let is_block = |end: &&(&str, &Edge, SourceEnd)| end.1.kind.pull(end.2) == Pull::Blocks;
+    let is_blocked = ends.iter().any(|end| is_block(&end));
+    let told = ends.iter().filter(|end| !is_blocked || is_block(end));
+    let mut words: Vec<String> = told.map(|(id, edge, end)| what_became(id, edge, *end)).collect();
+    words.dedup();
+    let others = words.len().saturating_sub(EDGES_TOLD_MAX);
+    words.truncate(EDGES_TOLD_MAX);
+    match (words.is_empty(), others) {
+        (true, _) => String::new(),
+        (_, 0) => format!(": {}", words.join(", ")),
+        _ => format!(": {}, and {others} more", words.join(", ")),
+    }
+}
+
+/// Edges that a sentence has room for.
+const EDGES_TOLD_MAX: usize = 4;
+
+/// Why an edge was not taken, when its source has ended like this.
+fn what_became(id: &str, edge: &Edge, end: SourceEnd) -> String {
+    match (edge.kind.pull(end), end) {
+        // The edge would have been taken, and was not: only its condition can be the reason.
+        (Pull::Takes, _) => format!("the condition of the edge from `{id}` does not hold"),
+        (_, SourceEnd::Completed) if edge.kind == EdgeKind::Skip => format!("`{id}` was not skipped"),
+        (_, SourceEnd::Completed) => format!("`{id}` did not fail"),
+        (_, SourceEnd::Failed | SourceEnd::LetThrough | SourceEnd::Handled) => format!("`{id}` failed"),
+        (_, SourceEnd::Skipped) => format!("`{id}` was skipped"),
+        (_, SourceEnd::Cancelled) => format!("`{id}` was called off"),
+    }
+}
+
+/// The edges into a step instance, each with the step that it comes from and how that has ended.
+fn ends<'a>(
+    trace: &'a Trace,
+    plan: &'a Plan,
+    instance: &Instance,
+    graph: &'a Graph,
+    place: usize,
+) -> impl Iterator<Item = (&'a str, &'a Edge, SourceEnd)> {
+    let scope = instance.scope(plan);
+    let steps = &plan.block(scope.block).steps;
+    graph.incoming(place as u32).iter().filter_map(move |edge| {
+        let source = scope.instance(steps[edge.from as usize]);
+        let row = &trace.attempts[*trace.last.get(&source)?];
+        let end = match row.status {
+            Status::Completed => SourceEnd::Completed,
+            Status::Skipped => SourceEnd::Skipped,
+            Status::Failed => match trace.fates.get(&source) {
+                Some(FailureFate::LetThrough) => SourceEnd::LetThrough,
+                Some(FailureFate::Handled) => SourceEnd::Handled,
+                Some(FailureFate::Fails) | None => SourceEnd::Failed,
+            },
+            _ => SourceEnd::Cancelled,
+        };
+        Some((plan.id(source.step), edge, end))
+    })
 }

@@ -2,19 +2,17 @@
 
 use clap::Args;
 use mainspring_engine::{EngineError, Reach};
-use mainspring_kernel::{
-    frame::Frame, input::Input, instance::Instance, key::ExecutionKey, plan::Decision, record::Record, state::State,
-    value::Value,
-};
+use mainspring_kernel::{frame::Frame, input::Input, plan::Decision, record::Record, state::State, value::Value};
 
 use super::{
-    follow::{From, Gates, follow, show_items, who},
+    follow::{From, Gates, follow, no_approver, show_items},
     hand_over::hand_over,
     resume::leave,
 };
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
+    family::{Family, OpenGate},
     naming::{Looked, block_on, engine, find, look},
     place,
     runner::{self, Signals},
@@ -41,7 +39,7 @@ pub(crate) struct Deny {
 struct At {
     /// The execution: its name, the beginning of it, or `last`
     id: String,
-    /// The step, if several gates are open
+    /// The step, if several gates are open; `sub/gate` or `gate` for one of what the step `sub` has started
     #[arg(long, value_name = "STEP")]
     step: Option<String>,
     /// Why; kept with the decision
@@ -64,27 +62,24 @@ fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> 
     let row = find(&*looked.store, &at.id)?;
     let read = looked.loader.journal(row.key).map_err(EngineError::from)?.ok_or(EngineError::NoSuchExecution)?;
     let state = read.journal.state;
-    let (instance, gate) = open_gate(&state, at)?;
+    let family = Family::of(&looked.loader, &looked.key, &state)?;
+    let open = open_gate(&family, &state, at)?.clone();
     let by = place::user();
-    let accepts = state.steps.get(&instance).and_then(|step| step.gate.as_ref());
-    if !accepts.is_some_and(|open| open.accepts(gate, &by, mainspring_engine::engine::now_ms())) {
-        let message = format!(
-            "the gate `{}` does not take a decision of {by}: {}",
-            instance.name(&state.plan),
-            who(&state, &instance)
-        );
-        return Err(Refusal::contract("not_an_approver", message));
+    if !open.gate.accepts(open.gate.number, &by, mainspring_engine::engine::now_ms()) {
+        return Err(no_approver(&open, &by));
     }
     if !global.json {
-        shown(&state, &instance);
+        say!("{}", bold(&paragraph(&open.gate.prompt)));
+        show_items(&open.gate.items);
     }
     let reason = at.reason.as_deref().map_or(Value::Null, Value::from);
+    let (instance, gate) = (open.instance.clone(), open.gate.number);
     let input = Input::Decide { instance: instance.clone(), gate, decision, by: by.clone(), reason: reason.clone() };
     let home = looked.home.clone();
     if home.holder().is_some() {
-        let handed = hand_over(&home, row.key, &input, global)?;
+        let handed = hand_over(&home, open.execution, &input, global)?;
         if handed.taken {
-            counted(&looked, row.key, &input)?;
+            counted(&looked, &open, &input)?;
         }
         return Ok(handed.tell(global, terminal));
     }
@@ -94,7 +89,7 @@ fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> 
         let engine = engine(global, Reach::named()).await?;
         engine.attend(row.key);
         let before = runner::standing(&engine, row.key, |_, _| ())?;
-        let taken = engine.decide(row.key, instance, gate, decision, &by, reason).await?;
+        let taken = engine.decide(open.execution, instance, gate, decision, &by, reason).await?;
         let from = From::Frame(before.next_sequence);
         let exit = match taken {
             true => follow(&engine, row.key, Gates::Ask, from, global, terminal, &mut signals).await,
@@ -105,7 +100,7 @@ fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> 
 }
 
 /// A decision that was taken in counts if the journal has it. One that has not counted came too late.
-fn counted(looked: &Looked, key: ExecutionKey, input: &Input) -> Result<(), Refusal> {
+fn counted(looked: &Looked, open: &OpenGate, input: &Input) -> Result<(), Refusal> {
     let Input::Decide { instance: at, gate: number, decision: wanted, by: us, .. } = input else { return Ok(()) };
     let mut decisions = Vec::new();
     let look = |_: &State, frame: &Frame| {
@@ -118,7 +113,8 @@ fn counted(looked: &Looked, key: ExecutionKey, input: &Input) -> Result<(), Refu
             }
         }
     };
-    let read = looked.loader.frames(key, look).map_err(EngineError::from)?.ok_or(EngineError::NoSuchExecution)?;
+    let read =
+        looked.loader.frames(open.execution, look).map_err(EngineError::from)?.ok_or(EngineError::NoSuchExecution)?;
     if decisions.iter().any(|(decision, by)| decision == wanted && by.as_deref() == Some(us)) {
         return Ok(());
     }
@@ -130,36 +126,39 @@ fn counted(looked: &Looked, key: ExecutionKey, input: &Input) -> Result<(), Refu
     let others = if others.is_empty() { format!("it is {}", state.status().name()) } else { others.join(", ") };
     let message = format!(
         "this decision came too late and changes nothing: the gate `{}` was decided meanwhile ({others})",
-        at.name(&state.plan)
+        open.path
     );
     Err(Refusal::contract("not_open", message))
 }
 
-fn open_gate(state: &State, at: &At) -> Result<(Instance, u32), Refusal> {
-    let open: Vec<_> = state.open_gates().map(|(instance, gate)| (instance.clone(), gate.number)).collect();
-    let names = || open.iter().map(|(instance, _)| instance.name(&state.plan)).collect::<Vec<_>>().join(", ");
-    match (&at.step, open.as_slice()) {
-        (_, []) => Err(Refusal::contract(
-            "no_open_gate",
-            format!("`{}` waits for nobody: it is {}", at.id, state.status().name()),
-        )),
-        (None, [only]) => Ok(only.clone()),
-        (None, _) => Err(Refusal::bad_input(
-            "several_gates",
-            format!("several gates are open; name one with --step: {}", names()),
-        )),
-        (Some(step), _) => {
-            let found = open.iter().find(|(instance, _)| instance.name(&state.plan) == *step).cloned();
-            found.ok_or_else(|| {
-                Refusal::contract("no_open_gate", format!("no gate is open at `{step}`; open are: {}", names()))
-            })
+/// The gate that is meant, of the execution or of one that it waits for.
+fn open_gate<'a>(family: &'a Family, state: &State, at: &At) -> Result<&'a OpenGate, Refusal> {
+    let names = |gates: &mut dyn Iterator<Item = &OpenGate>| {
+        gates.map(|open| open.path.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let several = |gates: &[&OpenGate]| {
+        let names = names(&mut gates.iter().copied());
+        Refusal::bad_input("several_gates", format!("several gates are open; name one with --step: {names}"))
+    };
+    let all: Vec<&OpenGate> = family.gates.iter().collect();
+    let Some(step) = &at.step else {
+        return match all.as_slice() {
+            [] => Err(nobody(state, at)),
+            [only] => Ok(only),
+            _ => Err(several(&all)),
+        };
+    };
+    match family.named(step).as_slice() {
+        _ if all.is_empty() => Err(nobody(state, at)),
+        [only] => Ok(only),
+        [] => {
+            let names = names(&mut family.gates.iter());
+            Err(Refusal::contract("no_open_gate", format!("no gate is open at `{step}`; open are: {names}")))
         }
+        found => Err(several(found)),
     }
 }
 
-fn shown(state: &State, instance: &Instance) {
-    if let Some(gate) = state.steps.get(instance).and_then(|step| step.gate.as_ref()) {
-        say!("{}", bold(&paragraph(&gate.prompt)));
-        show_items(&gate.items);
-    }
+fn nobody(state: &State, at: &At) -> Refusal {
+    Refusal::contract("no_open_gate", format!("`{}` waits for nobody: it is {}", at.id, state.status().name()))
 }

@@ -4,11 +4,10 @@ use std::{io::Write, sync::OnceLock};
 
 use mainspring_engine::{Engine, engine::now_ms};
 use mainspring_kernel::{
-    instance::Instance,
     json::{compact, pretty},
     key::ExecutionKey,
     plan::Decision,
-    state::{ExecutionStatus, State},
+    state::{ExecutionStatus, GateState, State},
     value::Value,
 };
 
@@ -19,6 +18,7 @@ use crate::{
     envelope,
     events::{self, Events},
     exit::{self, Exit, Refusal},
+    family::{Family, OpenGate},
     place,
     runner::{self, Followed, Signals, Standing},
     terminal::{Progress, Terminal, bold, dim, duration, say, status},
@@ -66,8 +66,8 @@ pub(crate) async fn follow(
             return interrupted(engine, &standing, global, terminal).await;
         }
         let waits = standing.state.status() == ExecutionStatus::WaitingApproval;
-        if !waits || !decide_all(engine, key, &standing.state, gates, global, terminal, signals).await? {
-            return Ok(conclude(engine, &standing, global));
+        if !waits || !decide_all(engine, &standing.state, gates, global, terminal, signals).await? {
+            return conclude(engine, &standing, global);
         }
     }
 }
@@ -132,10 +132,9 @@ fn show(
     }
 }
 
-/// Decides at every open gate; false if one stays open.
+/// Decides at every open gate, those of children too; false if one stays open, or there is none.
 async fn decide_all(
     engine: &Engine,
-    key: ExecutionKey,
     state: &State,
     gates: Gates,
     global: &Global,
@@ -143,49 +142,46 @@ async fn decide_all(
     signals: &mut Signals,
 ) -> Result<bool, Refusal> {
     let by = place::user();
-    let open: Vec<(Instance, u32)> =
-        state.open_gates().map(|(instance, gate)| (instance.clone(), gate.number)).collect();
-    for (instance, gate) in open {
+    let family = Family::of(engine.loader(), engine.key(), state)?;
+    for open in &family.gates {
         let (decision, reason) = match gates {
             Gates::Approve => (Decision::Approve, Value::from("as the owner, with --yes")),
             Gates::Ask if !terminal.can_ask || global.json => return Ok(false),
-            Gates::Ask => match ask(engine, key, state, &instance, signals).await? {
+            Gates::Ask => match ask(engine, open, signals).await? {
                 Answer::Decided(decision) => (decision, Value::from("at the terminal")),
                 Answer::Later => return Ok(false),
                 Answer::Elsewhere => return Ok(true),
             },
         };
-        let taken = engine.decide(key, instance.clone(), gate, decision, &by, reason).await?;
-        let is_open = engine.state(key)?.open_gates().any(|(open, now)| *open == instance && now.number == gate);
-        if !taken && !is_open {
+        let taken =
+            engine.decide(open.execution, open.instance.clone(), open.gate.number, decision, &by, reason).await?;
+        if !taken && !still_open(engine, open)? {
             terminal.remark("the gate was decided meanwhile, or its time is over");
         } else if !taken {
-            let message = format!(
-                "the gate `{}` does not take a decision of {by}: {}",
-                instance.name(&state.plan),
-                who(state, &instance)
-            );
-            return Err(Refusal::contract("not_an_approver", message));
+            return Err(no_approver(open, &by));
         }
     }
-    Ok(true)
+    Ok(!family.gates.is_empty())
+}
+
+fn still_open(engine: &Engine, open: &OpenGate) -> Result<bool, Refusal> {
+    let now = engine.state(open.execution)?;
+    Ok(now.open_gates().any(|(instance, gate)| *instance == open.instance && gate.number == open.gate.number))
+}
+
+/// The refusal of a decision of somebody whom a gate does not ask, or not again.
+pub(crate) fn no_approver(open: &OpenGate, by: &str) -> Refusal {
+    let message = format!("the gate `{}` does not take a decision of {by}: {}", open.path, who(&open.gate));
+    Refusal::contract("not_an_approver", message)
 }
 
 /// Who may decide at a gate, in words.
-pub(crate) fn who(state: &State, instance: &Instance) -> String {
-    let gate = state.steps.get(instance).and_then(|step| step.gate.as_ref());
-    match gate {
-        Some(gate) if !gate.approvers.is_empty() => {
-            format!(
-                "its approvers are {}, {} of them must approve, {} has",
-                gate.approvers.join(", "),
-                gate.count,
-                names(&gate.approved_by)
-            )
-        }
-        Some(gate) => format!("{} must approve, {} has", gate.count, names(&gate.approved_by)),
-        None => "it is not open".into(),
+fn who(gate: &GateState) -> String {
+    let has = names(&gate.approved_by);
+    if gate.approvers.is_empty() {
+        return format!("{} must approve, {has} has", gate.count);
     }
+    format!("its approvers are {}, {} of them must approve, {has} has", gate.approvers.join(", "), gate.count)
 }
 
 fn names(names: &[String]) -> String {
@@ -204,16 +200,9 @@ enum Answer {
 const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// Asks whoever is at the terminal. The engine goes on meanwhile, and Ctrl-C leaves the gate open.
-async fn ask(
-    engine: &Engine,
-    key: ExecutionKey,
-    state: &State,
-    instance: &Instance,
-    signals: &mut Signals,
-) -> Result<Answer, Refusal> {
-    let Some(gate) = state.steps.get(instance).and_then(|step| step.gate.as_ref()) else { return Ok(Answer::Later) };
-    say!("\n  {}", bold(&paragraph(&gate.prompt)));
-    show_items(&gate.items);
+async fn ask(engine: &Engine, open: &OpenGate, signals: &mut Signals) -> Result<Answer, Refusal> {
+    say!("\n  {}", bold(&paragraph(&open.gate.prompt)));
+    show_items(&open.gate.items);
     let mut look = tokio::time::interval(LOOK);
     prompt();
     loop {
@@ -223,8 +212,7 @@ async fn ask(
                 return Ok(Answer::Later);
             }
             _ = look.tick() => {
-                let now = engine.state(key)?;
-                if !now.open_gates().any(|(open, now)| open == instance && now.number == gate.number) {
+                if !still_open(engine, open)? {
                     say!();
                     return Ok(Answer::Elsewhere);
                 }
@@ -273,22 +261,23 @@ pub(crate) fn show_items(items: &Value) {
     }
 }
 
-fn conclude(engine: &Engine, standing: &Standing, global: &Global) -> Exit {
+fn conclude(engine: &Engine, standing: &Standing, global: &Global) -> Result<Exit, Refusal> {
     let Standing { state, trace, .. } = standing;
-    let id = name(state);
+    let family = Family::of(engine.loader(), engine.key(), state)?;
     if global.json {
+        let id = name(state);
         let events = Events::new(&id, &state.plan);
-        events.gates(state, engine.key(), state.now).iter().for_each(events::print);
+        events.gates(&family.gates, state.now).iter().for_each(events::print);
         events::print(&events.finished(state, state.now));
-        say!("{}", compact(&envelope::of_execution(state, trace, engine.key())));
-        return exit::of_execution(state);
+        say!("{}", compact(&envelope::of_execution(state, trace, &family.gates)));
+    } else {
+        summary(state, &family);
     }
-    summary(state);
-    exit::of_execution(state)
+    Ok(exit::of_execution(state))
 }
 
 /// The last lines about an execution.
-pub(crate) fn summary(state: &State) {
+pub(crate) fn summary(state: &State, family: &Family) {
     let id = name(state);
     let word = state.status().name();
     let took = state.start.as_ref().map_or(0, |start| state.ended_at.unwrap_or_else(now_ms).saturating_sub(start.at));
@@ -302,12 +291,15 @@ pub(crate) fn summary(state: &State) {
     let error = envelope::error(state);
     if let Some(message) = error.get("message").and_then(Value::as_text) {
         let code = error.get("code").and_then(Value::as_text).unwrap_or_default();
-        say!("  {}: {}", shown(code), paragraph(message));
+        let step = error.get("stepId").and_then(Value::as_text);
+        let place = step.map(|step| format!(" in `{}`", shown(step))).unwrap_or_default();
+        say!("  {}{place}: {}", shown(code), paragraph(message));
     }
-    for (instance, gate) in state.open_gates() {
-        say!("  waits at `{}`: {}", shown(&instance.name(&state.plan)), paragraph(&gate.prompt));
-        show_items(&gate.items);
-        say!("  {}", dim(&shown(&format!("mainspring approve {id}    or    mainspring deny {id}"))));
+    for open in &family.gates {
+        say!("  waits at `{}`: {}", shown(&open.path), paragraph(&open.gate.prompt));
+        show_items(&open.gate.items);
+        let at = if family.gates.len() > 1 { format!("{id} --step {}", open.path) } else { id.clone() };
+        say!("  {}", dim(&shown(&format!("mainspring approve {at}    or    mainspring deny {at}"))));
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use mainspring_engine::{Engine, EngineError, Reach, request::PARTITION};
 use mainspring_kernel::key::ExecutionKey;
-use mainspring_store::StoreError;
+use mainspring_store::{StoreError, is_final};
 
 use super::follow::{From, Gates, follow};
 use crate::{
@@ -116,29 +116,52 @@ async fn until_idle(
         let letters = engine.store().inbox(PARTITION, 0, ROWS).map_err(EngineError::from)?;
         let letter = letters.last().map_or(0, |arrived| arrived.number);
         let going = goes_on_by_itself(engine).await.map_err(EngineError::from)?;
-        if going.is_some() && told == Told::Once {
+        if let (Some(what), Told::Once) = (going.in_words(), told) {
             told = Told::Nothing;
-            terminal
-                .remark("going on with what was handed over meanwhile; Ctrl-C leaves it for `mainspring resume --all`");
+            terminal.remark(&format!("going on with {what}; Ctrl-C leaves it for `mainspring resume --all`"));
         }
         // A letter that nobody can take in any more must not keep the process.
-        let busy = letter > newest_letter || going.is_some();
+        let busy = letter > newest_letter || going != Going::Nothing;
         newest_letter = newest_letter.max(letter);
         asked_in_vain = if busy { 0 } else { asked_in_vain + 1 };
     }
     Ok(Exit::Fine)
 }
 
-/// An execution that runs, or has a time set for something other than a decision.
-async fn goes_on_by_itself(engine: &Engine) -> Result<Option<ExecutionKey>, StoreError> {
-    let pending = engine.pending().await;
-    if let Some(live) = pending.live.first() {
-        return Ok(Some(*live));
-    }
-    for timed in pending.timed {
-        if engine.store().execution(timed)?.is_some_and(|row| row.status != "waiting_approval") {
-            return Ok(Some(timed));
+/// What is left to do that needs nobody.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Going {
+    Nothing,
+    /// Something is in memory of which the catalogue says that it rests, or nothing yet: it is looked at, or about to go on.
+    Resting,
+    /// A workflow that another one has started and does not wait for.
+    Started,
+    /// What another process has handed over.
+    HandedOver,
+}
+
+impl Going {
+    fn in_words(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing | Self::Resting => None,
+            Self::Started => Some("a workflow that was started and is not waited for"),
+            Self::HandedOver => Some("what was handed over meanwhile"),
         }
     }
-    Ok(None)
+}
+
+/// The most that is left: of an execution that runs, or has a time set for something other than a decision.
+async fn goes_on_by_itself(engine: &Engine) -> Result<Going, StoreError> {
+    let pending = engine.pending().await;
+    let mut most = if pending.live.is_empty() { Going::Nothing } else { Going::Resting };
+    for execution in pending.live.into_iter().chain(pending.timed) {
+        most = match engine.store().execution(execution)? {
+            Some(row) if row.status == "waiting_approval" || is_final(&row.status) => most,
+            Some(row) if row.trigger_type == "subworkflow" => Going::Started,
+            Some(_) => return Ok(Going::HandedOver),
+            // It is on its way to the disk, and the next look knows what it is.
+            None => most,
+        };
+    }
+    Ok(most)
 }

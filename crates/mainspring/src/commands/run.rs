@@ -11,7 +11,7 @@ use clap::{Args, ValueHint};
 use mainspring_engine::{Engine, EngineError, Reach, Submitted, home::Home, inbox, load::Loader, request::Request};
 use mainspring_kernel::{
     json,
-    plan::Constraints,
+    plan::{Constraints, Plan},
     value::{Map, Value},
 };
 use mainspring_store::{ExecutionRow, Store, sqlite::SqliteStore};
@@ -68,6 +68,9 @@ pub(crate) struct Run {
     /// Steps that may be visited, containers and nested ones included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_steps: Option<u32>,
+    /// Attempts that may go out to the world
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_calls: Option<u32>,
     /// Branches at a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_parallel: Option<u32>,
@@ -81,7 +84,7 @@ pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exi
     let Some(compiled) = compiled(&run.file, global)? else { return Ok(Exit::BadInput) };
     let plan = Arc::new(compiled.plan);
     let workflows = workflows::find(&plan, &run.file, &run.workflows, global)?;
-    let request = Request { workflows, ..request(run, plan)? };
+    let request = Request { workflows, ..request(run, with_calls(plan, run.max_calls))? };
     request.admit(&*evaluator()).map_err(Refusal::unfit)?;
     let asked = Asked::of(&request, run.workspace.is_some());
     if run.detach {
@@ -124,16 +127,25 @@ async fn attached(
     follow(engine, execution, gates, from, global, terminal, signals).await
 }
 
-fn request(run: &Run, plan: Arc<mainspring_kernel::plan::Plan>) -> Result<Request, Refusal> {
+/// A plan with another bound on calls: those are counted by the plan that is pinned, and it alone says how many there may
+/// be. What it is the plan of stays the same definition.
+fn with_calls(plan: Arc<Plan>, max_calls: Option<u32>) -> Arc<Plan> {
+    let Some(max_calls) = max_calls else { return plan };
+    let mut plan = Arc::unwrap_or_clone(plan);
+    plan.constraints.max_calls = Some(max_calls);
+    Arc::new(plan)
+}
+
+fn request(run: &Run, plan: Arc<Plan>) -> Result<Request, Refusal> {
     let folder = run.workspace.clone().unwrap_or_else(|| PathBuf::from("."));
     Ok(Request {
         execution_id: run.id.clone(),
-        input: input(run.input.as_deref())?,
+        input: input(run.input.as_deref(), &plan)?,
         variables: variables(&run.variables)?,
         bounds: Constraints {
             max_steps: run.max_steps,
             max_parallel: run.max_parallel,
-            max_calls: None,
+            max_calls: run.max_calls,
             timeout_ms: run.timeout_ms,
             allow_self_modification: false,
         },
@@ -149,8 +161,11 @@ fn title(request: &Request) -> String {
     shown(&format!("{name}{version}"))
 }
 
-fn input(given: Option<&str>) -> Result<Value, Refusal> {
+/// The input. Where none is given and an object is wanted it is an empty one, so that what has a default is filled in.
+fn input(given: Option<&str>, plan: &Plan) -> Result<Value, Refusal> {
+    let wanted = plan.input_schema.as_ref().and_then(|schema| schema.get("type"));
     let bytes = match given {
+        None if wanted.and_then(Value::as_text) == Some("object") => return Ok(Map::new().into()),
         None => return Ok(Value::Null),
         Some("-") => bounded::stdin(),
         Some(given) => match given.strip_prefix('@') {

@@ -14,6 +14,7 @@ use crate::{
     cli::Global,
     envelope,
     exit::{Exit, Refusal},
+    family::Family,
     naming::{find, look},
     terminal::{Terminal, bold, dim, duration, say, sign},
     text::{one_line, paragraph, shown},
@@ -38,8 +39,9 @@ pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, R
         looked.loader.frames(row.key, |state, frame| trace.add(&state.plan, frame)).map_err(EngineError::from)?;
     let read = read.ok_or(EngineError::NoSuchExecution)?;
     let state = read.journal.state;
+    let family = Family::of(&looked.loader, &looked.key, &state)?;
     if global.json {
-        say!("{}", compact(&envelope::of_execution(&state, &trace, &looked.key)));
+        say!("{}", compact(&envelope::of_execution(&state, &trace, &family.gates)));
         return Ok(Exit::Fine);
     }
     let name = state.plan.name.as_deref().unwrap_or("workflow");
@@ -54,7 +56,7 @@ pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, R
     for attempt in &trace.attempts {
         show_attempt(attempt, show.verbose);
     }
-    summary(&state);
+    summary(&state, &family);
     Ok(Exit::Fine)
 }
 
@@ -64,14 +66,18 @@ fn show_attempt(attempt: &AttemptTrace, verbose: bool) {
         .ended_at
         .map(|at| dim(&format!("  {}", duration(at.saturating_sub(attempt.started_at)))))
         .unwrap_or_default();
-    let mut words: Vec<String> =
-        attempt.failure.iter().map(|failure| format!("{}: {}", failure.code, failure.message)).collect();
+    let runs = if attempt.ended_at.is_some() { "ran" } else { "runs" };
+    let child = attempt.child.map(|child| format!("{runs} {child}"));
+    let mut words: Vec<String> = child.into_iter().collect();
+    words.extend(attempt.failure.iter().map(|failure| format!("{}: {}", failure.code, failure.message)));
     words.extend(attempt.note.clone());
     let words = one_line(&words.join("; "));
     let words = if words.is_empty() { words } else { format!("  {words}") };
     say!("  {} {}{number}{took}{words}", sign(attempt.status), shown(&attempt.step));
     for line in &attempt.log {
-        say!("      {} {}", dim("│"), paragraph(line.get("text").and_then(Value::as_text).unwrap_or_default()));
+        let text = paragraph(line.get("text").and_then(Value::as_text).unwrap_or_default());
+        let gap = if text.is_empty() { "" } else { " " };
+        say!("      {}{gap}{text}", dim("│"));
     }
     if verbose {
         say!("      {} {}", dim("because"), shown(&attempt.because));

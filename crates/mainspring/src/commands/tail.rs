@@ -11,6 +11,7 @@ use crate::{
     cli::Global,
     events::Events,
     exit::{self, Exit, Refusal},
+    family::Family,
     naming::{Looked, block_on, find, look},
     runner::Signals,
     terminal::{Progress, Terminal, say},
@@ -59,9 +60,14 @@ pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<
             let state = shown.look(&looked, row.key, global)?;
             let rests = !matches!(state.status(), ExecutionStatus::Pending | ExecutionStatus::Running);
             if rests || tail.no_follow {
+                let family = Family::of(&looked.loader, &looked.key, &state)?;
+                let is_worked_on = looked.home.holder().is_some();
+                if family.is_about_to_move && is_worked_on && !tail.no_follow {
+                    continue;
+                }
                 shown.progress.finish();
                 if !global.json {
-                    summary(&state);
+                    summary(&state, &family);
                 }
                 return Ok(exit::of_execution(&state));
             }

@@ -35,13 +35,10 @@ pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Re
         say!("{}", compact(&envelope::of_plan(plan, &compiled.warnings)));
     } else {
         let name = shown(plan.name.as_deref().unwrap_or("workflow"));
-        let steps = plan.steps.len();
-        say!(
-            "{} {} {}",
-            bold(&name),
-            status("ok"),
-            dim(&format!("{steps} steps, {}", compiled.workflow_hash.prefixed()))
-        );
+        // A step for each item is two of the plan, and one of its author.
+        let written = (0..plan.steps.len() as u32).filter(|step| !plan.is_body_of_each(*step)).count();
+        let steps = if written == 1 { "1 step".to_string() } else { format!("{written} steps") };
+        say!("{} {} {}", bold(&name), status("ok"), dim(&format!("{steps}, {}", compiled.workflow_hash.prefixed())));
     }
     Ok(Exit::Fine)
 }

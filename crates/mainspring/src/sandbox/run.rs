@@ -18,6 +18,7 @@ use crate::{
     evaluating::{compile, evaluator},
     events::{self, Events},
     exit::{self, Exit, Refusal},
+    family::own_gates,
     place,
     repeat::{Asked, hash_mismatch},
     runner::{self, Followed, Signals, Standing},
@@ -133,14 +134,16 @@ fn refuse_quarantined(engine: &Engine, key: ExecutionKey) -> Result<(), EngineEr
 fn rested(standing: &Standing, events: &Events<'_>, engine: &Engine) -> Answer {
     let Standing { state, trace, .. } = standing;
     let now = state.now;
-    events.gates(state, engine.key(), now).iter().for_each(events::print);
+    let gates: Vec<_> = own_gates(engine.key(), state).collect();
+    events.gates(&gates, now).iter().for_each(events::print);
     events::print(&events.finished(state, now));
-    (exit::of_execution(state), envelope::of_execution(state, trace, engine.key()))
+    (exit::of_execution(state), envelope::of_execution(state, trace, &gates))
 }
 
 /// Stopped from outside without a cancel: what ran is interrupted, and the same command goes on from here.
 fn interrupted(standing: &Standing, engine: &Engine) -> Answer {
-    let mut envelope = envelope::of_execution(&standing.state, &standing.trace, engine.key());
+    let gates: Vec<_> = own_gates(engine.key(), &standing.state).collect();
+    let mut envelope = envelope::of_execution(&standing.state, &standing.trace, &gates);
     let message = "this process was asked to stop; run it again with the same --execution-id to go on";
     if let Value::Map(map) = &mut envelope {
         map.insert("ok".into(), false.into());

@@ -1,0 +1,177 @@
+//! Gates of what a workflow has started: known, shown and decided from above.
+
+use std::fs;
+
+use mainspring_kernel::value::Value;
+
+mod support;
+use support::{Answer, Ground, at, call};
+
+/// Asks, and then works.
+const CHILD: &str = r#"
+name: child
+steps:
+  - {id: gate, type: approval, prompt: "Child?"}
+  - {id: work, type: bash, command: "echo child >> log"}
+"#;
+
+/// Starts the child from inside of a workflow of its own.
+const MIDDLE: &str = "
+name: middle
+steps:
+  - {id: inner, type: subworkflow, workflow: child}
+";
+
+/// A gate of its own, a child, and a child's child, all at once.
+const WIDE: &str = r#"
+name: wide
+steps:
+  - id: all
+    type: parallel
+    steps:
+      - {id: gate, type: approval, prompt: "Own?"}
+      - {id: near, type: subworkflow, workflow: child}
+      - {id: far, type: subworkflow, workflow: middle}
+"#;
+
+const ONE: &str = "
+steps:
+  - {id: sub, type: subworkflow, workflow: child}
+  - {id: last, type: bash, command: echo parent >> log}
+";
+
+/// A ground with all of the definitions.
+fn ground() -> Ground {
+    let ground = Ground::new();
+    for (name, text) in [("child", CHILD), ("middle", MIDDLE), ("wide", WIDE), ("one", ONE)] {
+        fs::write(ground.root().join(format!("{name}.yaml")), text).unwrap();
+    }
+    ground
+}
+
+fn mainspring(ground: &Ground, arguments: &[&str]) -> Answer {
+    call(ground.mainspring(arguments), b"")
+}
+
+#[track_caller]
+fn assert_said(printed: &str, said: &[&str]) {
+    for text in said {
+        assert!(printed.contains(text), "{text:?} is not said:\n{printed}");
+    }
+}
+
+fn status(ground: &Ground) -> String {
+    mainspring(ground, &["show", "p1", "--json"]).text("status")
+}
+
+fn log(ground: &Ground) -> String {
+    fs::read_to_string(ground.root().join("log")).unwrap_or_default()
+}
+
+#[test]
+fn a_gate_of_a_child_is_shown_and_approved_at_its_parent() {
+    for step in [&[][..], &["--step", "gate"], &["--step", "sub/gate"]] {
+        let ground = ground();
+        for look in [&["run", "one.yaml", "--id", "p1"][..], &["show", "p1"], &["tail", "p1"], &["resume", "p1"]] {
+            let answer = mainspring(&ground, look);
+            assert_eq!(answer.exit, Some(0), "{look:?}: {answer:?}");
+            let said = ["p1 waiting_approval", "waits at `sub/gate`: Child?", "mainspring approve p1    or"];
+            assert_said(&answer.stdout, &said);
+        }
+        let approved = mainspring(&ground, &[&["approve", "p1"], step].concat());
+        assert_eq!(approved.exit, Some(0), "{approved:?}");
+        assert_said(&approved.stdout, &["Child?", "✓ sub", "✓ last", "p1 completed"]);
+        assert_eq!(log(&ground), "child\nparent\n");
+        let again = mainspring(&ground, &["approve", "p1"]);
+        assert_eq!(again.exit, Some(20), "{again:?}");
+    }
+}
+
+#[test]
+fn yes_is_the_answer_to_children_too() {
+    let ground = ground();
+    let answer = mainspring(&ground, &["run", "wide.yaml", "--id", "p1", "--yes"]);
+    assert_eq!(answer.exit, Some(0), "{answer:?}");
+    assert_said(&answer.stdout, &["p1 completed"]);
+    assert_eq!(log(&ground), "child\nchild\n");
+}
+
+#[test]
+fn a_denial_in_a_child_cancels_its_parent() {
+    let ground = ground();
+    mainspring(&ground, &["run", "one.yaml", "--id", "p1"]);
+    let denied = mainspring(&ground, &["deny", "p1"]);
+    assert_said(&denied.stdout, &["p1 cancelled", "approval_denied"]);
+    assert_eq!((denied.exit, log(&ground).as_str()), (Some(0), ""), "{denied:?}");
+}
+
+/// What a program is told: the own gate first, then the children's with the execution that each belongs to.
+#[test]
+fn programs_are_told_of_all_gates() {
+    let ground = ground();
+    let ran = mainspring(&ground, &["run", "wide.yaml", "--id", "p1", "--json"]);
+    for answer in [&ran, &mainspring(&ground, &["show", "p1", "--json"])] {
+        assert_eq!(answer.text("status"), "needs_approval", "{answer:?}");
+        let envelope = answer.envelope();
+        let texts = |key: &str| -> Vec<Option<String>> {
+            let gates = (0..3).map(|place| at(&envelope, &format!("approvals.{place}.{key}")));
+            gates.map(|text| text.as_text().map(String::from)).collect()
+        };
+        let some = |text: &str| Some(text.to_string());
+        assert_eq!(texts("stepId"), [some("gate"), some("gate"), some("gate")]);
+        assert_eq!(texts("path"), [None, some("near/gate"), some("far/inner/gate")]);
+        assert_eq!(texts("prompt"), [some("Own?"), some("Child?"), some("Child?")]);
+        assert_eq!(at(&envelope, "approvals").as_list().map(<[Value]>::len), Some(3));
+        assert_eq!(at(&envelope, "requiresApproval"), at(&envelope, "approvals.0"));
+        assert_eq!(texts("executionId")[0], None);
+        for id in &texts("executionId")[1..] {
+            let child = mainspring(&ground, &["show", id.as_deref().unwrap(), "--json"]);
+            assert_eq!(child.text("requiresApproval.stepId"), "gate", "{child:?}");
+        }
+    }
+    let required: Vec<_> =
+        ran.events().into_iter().filter(|event| at(event, "type") == "approval.required".into()).collect();
+    for (place, event) in required.iter().enumerate() {
+        let gate = ran.at(&format!("approvals.{place}"));
+        for key in ["stepId", "path", "resumeToken"] {
+            assert_eq!(at(event, key), at(&gate, key), "{event:?}");
+        }
+        let execution = at(&gate, "executionId");
+        let execution = if execution == Value::Null { "p1".into() } else { execution };
+        assert_eq!(at(event, "executionId"), execution);
+    }
+    assert_eq!(required.len(), 3, "{ran:?}");
+}
+
+#[test]
+fn of_several_gates_one_is_named() {
+    let ground = ground();
+    let ran = mainspring(&ground, &["run", "wide.yaml", "--id", "p1"]);
+    assert_said(&ran.stdout, &["mainspring deny p1 --step far/inner/gate", "mainspring approve p1 --step gate "]);
+    for (step, exit, said) in [
+        (&[][..], 10, "name one with --step: gate, near/gate, far/inner/gate"),
+        (&["--step", "none"], 20, "open are: gate, near/gate, far/inner/gate"),
+        (&["--step", "ate"], 20, "no gate is open at `ate`"),
+    ] {
+        let answer = mainspring(&ground, &[&["approve", "p1"], step].concat());
+        assert_eq!(answer.exit, Some(exit), "{answer:?}");
+        assert_said(&answer.stderr, &[said]);
+    }
+    // The whole way goes before the end of one: `gate` is the gate of the execution itself.
+    for (step, left) in [("gate", 2), ("inner/gate", 1), ("near/gate", 0)] {
+        let answer = mainspring(&ground, &["approve", "p1", "--step", step, "--json"]);
+        assert_eq!(answer.at("approvals").as_list().map(<[Value]>::len), Some(left), "{step}: {answer:?}");
+    }
+    assert_eq!(status(&ground), "ok");
+}
+
+/// A child's gate whose time is over is about to be decided: that is waited for.
+#[test]
+fn the_end_of_the_time_of_a_childs_gate_is_waited_for() {
+    let ground = ground();
+    let child = CHILD.replace("type: approval", "type: approval, ttlMs: 1, onTimeout: approve");
+    fs::write(ground.root().join("child.yaml"), child).unwrap();
+    mainspring(&ground, &["run", "one.yaml", "--id", "p1"]);
+    let answer = mainspring(&ground, &["resume", "p1"]);
+    assert_said(&answer.stdout, &["p1 completed"]);
+}
