@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use mainspring_kernel::value::Value;
+use mainspring_engine::engine::now_ms;
+use mainspring_kernel::{time::rfc3339, value::Value};
 
 mod support;
 use support::{Answer, Ground, at, call};
@@ -169,9 +170,13 @@ fn of_several_gates_one_is_named() {
 #[test]
 fn the_end_of_the_time_of_a_childs_gate_is_waited_for() {
     let ground = ground();
-    let child = CHILD.replace("type: approval", "type: approval, ttlMs: 1, onTimeout: approve");
+    // A time that a run to the gate surely fits into.
+    let child = CHILD.replace("type: approval", "type: approval, ttlMs: 1500, onTimeout: approve");
     fs::write(ground.root().join("child.yaml"), child).unwrap();
-    mainspring(&ground, &["run", "one.yaml", "--id", "p1"]);
+    let expires_at = mainspring(&ground, &["run", "one.yaml", "--id", "p1", "--json"]).text("approvals.0.expiresAt");
+    while rfc3339(now_ms()) <= expires_at {
+        std::thread::yield_now();
+    }
     let answer = mainspring(&ground, &["resume", "p1"]);
     assert_said(&answer.stdout, &["p1 completed"]);
 }

@@ -122,3 +122,24 @@ fn no_pattern_takes_longer_than_its_text() {
     let value = format!("\"{}!\"", "a".repeat(100_000));
     check_mismatch(r#"{"pattern": "^(a+)+$"}"#, &value, &[("", "", "pattern")]);
 }
+
+/// The message tells the first ten, and that there are more; none takes the room of the others.
+#[test]
+fn several_mismatches_are_told_at_once() {
+    let schema = r#"{"additionalProperties": {"type": "integer"}, "minProperties": 1}"#;
+    let value = |count: usize| {
+        let fields: Vec<_> = (100..100 + count).map(|field| format!("\"f{field}\": \"{}\"", "x".repeat(2000))).collect();
+        format!("{{{}}}", fields.join(","))
+    };
+    for (count, said, unsaid) in [
+        (1, &["`f100` does not fit its schema: "][..], &["places", "others"][..]),
+        (2, &["in 2 places: `f100`: ", "; `f101`: "], &["others"]),
+        (10, &["in 10 places", "`f109`: "], &["others"]),
+        (11, &["in 11 places", "`f109`: ", "; and others."], &["`f110`"]),
+        (101, &["in more than 100 places", "`f109`: ", "; and others."], &["`f110`"]),
+    ] {
+        let message = validate(schema, &value(count)).expect_err(schema).message;
+        said.iter().for_each(|text| assert!(message.contains(text), "{text:?}: {message}"));
+        unsaid.iter().for_each(|text| assert!(!message.contains(text), "{text:?}: {message}"));
+    }
+}
