@@ -219,3 +219,24 @@ fn what_was_started_and_is_not_waited_for_is_told_as_that() {
     assert!(run.wait().unwrap().success());
     assert_eq!(fs::read_to_string(ground.root().join("log")).unwrap(), "done\n");
 }
+
+/// Of a long execution a part can be asked for, and how much there is is told with it.
+#[test]
+fn what_an_execution_did_is_shown_in_parts() {
+    let definition = "steps: [{id: all, type: loop, while: {ref: '@index', lt: 9}, steps: [{id: c, type: conditional, condition: true, then: []}]}]";
+    let ground = with(&[("wf.yaml", definition)]);
+    mainspring(&ground, &["run", "wf.yaml", "--id", "e", "--max-steps", "100"]);
+    let part = mainspring(&ground, &["show", "e", "--json", "--skip", "3", "--limit", "2"]);
+    assert_eq!(part.at("stepCount"), 10u64.into());
+    let names: Vec<_> = part.at("steps").as_list().unwrap().iter().map(|step| at(step, "stepId")).collect();
+    assert_eq!(names, [Value::from("all[2].c"), Value::from("all[3].c")]);
+    assert_eq!(mainspring(&ground, &["show", "e", "--json"]).at("stepCount"), Value::Null);
+    for (arguments, said) in [
+        (["--skip", "0", "--limit", "4"], "1 to 4 of 10 attempts; --skip 4 goes on from here"),
+        (["--skip", "8", "--limit", "4"], "9 to 10 of 10 attempts\n"),
+        (["--skip", "99", "--limit", "4"], "none of 10 attempts\n"),
+    ] {
+        let shown = mainspring(&ground, &[&["show", "e"][..], &arguments].concat()).stdout;
+        assert_said(&shown, &[said]);
+    }
+}

@@ -128,7 +128,8 @@ fn no_pattern_takes_longer_than_its_text() {
 fn several_mismatches_are_told_at_once() {
     let schema = r#"{"additionalProperties": {"type": "integer"}, "minProperties": 1}"#;
     let value = |count: usize| {
-        let fields: Vec<_> = (100..100 + count).map(|field| format!("\"f{field}\": \"{}\"", "x".repeat(2000))).collect();
+        let fields: Vec<_> =
+            (100..100 + count).map(|field| format!("\"f{field}\": \"{}\"", "x".repeat(2000))).collect();
         format!("{{{}}}", fields.join(","))
     };
     for (count, said, unsaid) in [

@@ -64,6 +64,10 @@ pub(crate) async fn leave(
         until_idle(engine, terminal, Told::Once, signals).await?;
     }
     engine.drain().await;
+    let letters = engine.store().inbox(PARTITION, 0, ROWS).map_err(EngineError::from)?;
+    if !letters.is_empty() && !is_interrupted {
+        terminal.remark("something was posted in the last moment: `mainspring resume --all` takes it in");
+    }
     exit
 }
 
@@ -119,6 +123,9 @@ async fn until_idle(
         if let (Some(what), Told::Once) = (going.in_words(), told) {
             told = Told::Nothing;
             terminal.remark(&format!("going on with {what}; Ctrl-C leaves it for `mainspring resume --all`"));
+        }
+        if letters.is_empty() && going == Going::Nothing {
+            return Ok(Exit::Fine);
         }
         // A letter that nobody can take in any more must not keep the process.
         let busy = letter > newest_letter || going != Going::Nothing;

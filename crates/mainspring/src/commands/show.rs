@@ -1,5 +1,7 @@
 //! `mainspring show`: one execution, step by step and attempt by attempt.
 
+use std::ops::Range;
+
 use clap::Args;
 use mainspring_engine::EngineError;
 use mainspring_kernel::{
@@ -28,6 +30,20 @@ pub(crate) struct Show {
     /// With the resolved input and the output of every attempt
     #[arg(long, short)]
     verbose: bool,
+    /// Without this many attempts at the beginning
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip: usize,
+    /// At most this many attempts
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+impl Show {
+    /// The attempts that are asked for, of all.
+    fn page(&self, all: usize) -> Range<usize> {
+        let first = self.skip.min(all);
+        first..self.limit.map_or(all, |limit| first.saturating_add(limit).min(all))
+    }
 }
 
 /// Shows an execution.
@@ -40,8 +56,14 @@ pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, R
     let read = read.ok_or(EngineError::NoSuchExecution)?;
     let state = read.journal.state;
     let family = Family::of(&looked.loader, &looked.key, &state)?;
+    let (count, page) = (trace.attempts.len(), show.page(trace.attempts.len()));
+    trace.attempts = trace.attempts.drain(page.clone()).collect();
     if global.json {
-        say!("{}", compact(&envelope::of_execution(&state, &trace, &family.gates)));
+        let mut envelope = envelope::of_execution(&state, &trace, &family.gates);
+        if let (Value::Map(map), true) = (&mut envelope, page.len() < count) {
+            map.insert("stepCount".into(), (count as u64).into());
+        }
+        say!("{}", compact(&envelope));
         return Ok(Exit::Fine);
     }
     let name = state.plan.name.as_deref().unwrap_or("workflow");
@@ -55,6 +77,12 @@ pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, R
     }
     for attempt in &trace.attempts {
         show_attempt(attempt, show.verbose);
+    }
+    if page.len() < count {
+        let (first, last) = (page.start + 1, page.end);
+        let range = if page.is_empty() { "none".into() } else { format!("{first} to {last}") };
+        let more = if last < count { format!("; --skip {last} goes on from here") } else { String::new() };
+        say!("  {}", dim(&format!("{range} of {count} attempts{more}")));
     }
     summary(&state, &family);
     Ok(Exit::Fine)
