@@ -29,6 +29,10 @@ use crate::{
     token,
 };
 
+/// Room in memory for executions that wait for something: bytes of their journals, of which a state takes a few times
+/// as much.
+const RESTING_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 /// How an engine is opened.
 pub struct Options {
     /// The folder.
@@ -87,7 +91,8 @@ impl Engine {
         let epoch = store.claim(PARTITION, &format!("process {}", std::process::id()))?;
         let mut salting = [0; 32];
         getrandom::fill(&mut salting).map_err(|error| EngineError::Stopped(error.to_string()))?;
-        let shard = Shard::new(Fence { partition: PARTITION, epoch }, Keys { sealing: key, salting });
+        let shard =
+            Shard::new(Fence { partition: PARTITION, epoch }, Keys { sealing: key, salting }, RESTING_BYTES_MAX);
         let loader = Arc::new(Loader::new(store.clone(), key));
         let (commands, received) = mpsc::unbounded_channel();
         let why_stopped = Arc::new(Mutex::new(None));

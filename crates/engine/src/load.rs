@@ -29,6 +29,8 @@ pub struct Journal {
     pub state: State,
     /// Where the journal ends.
     pub head: Head,
+    /// How much there is of it.
+    pub bytes: usize,
 }
 
 /// Reads journals from a store. Plans are decoded once.
@@ -103,16 +105,17 @@ impl Loader {
         };
         let mut frames = up_to_head(0)?;
         let plan = self.plan(frames.first())?;
-        let mut fold = Fold::new(execution, plan);
+        let (mut fold, mut bytes) = (Fold::new(execution, plan), 0);
         while !frames.is_empty() {
             for stored in &frames {
+                bytes += stored.byte_count();
                 step(&mut fold, stored).map_err(broken)?;
             }
             frames = up_to_head(fold.next_sequence())?;
         }
         fold.finish(&row.head, &self.sealing).map_err(broken)?;
         self.check_end(execution, &row.head)?;
-        let journal = Journal { state: fold.state, head: row.head };
+        let journal = Journal { state: fold.state, head: row.head, bytes };
         Ok(Some(Read { journal, quarantined: row.quarantined }))
     }
 

@@ -5,6 +5,7 @@
 
 mod cell;
 mod flight;
+mod resting;
 mod words;
 
 use std::{
@@ -30,7 +31,10 @@ use crate::{
     evaluator::Suspended,
     load::Journal,
     rim::Pending,
-    shard::cell::{Cell, Evaluating, Summary},
+    shard::{
+        cell::{Cell, Evaluating, Summary},
+        resting::Resting,
+    },
 };
 
 pub use words::{Event, Fate, LoadAnswer, Moment, Output, Queued, Reply, ShardError, Submission, Taken, Ticket};
@@ -41,6 +45,8 @@ pub struct Shard {
     keys: Keys,
     fence: Fence,
     cells: BTreeMap<ExecutionKey, Cell>,
+    /// Those of them of which nothing is going on.
+    resting: Resting,
     /// Executions with something that waits for the next commit.
     dirty: BTreeSet<ExecutionKey>,
     /// When to look at which execution again.
@@ -80,12 +86,13 @@ pub struct Keys {
 }
 
 impl Shard {
-    /// A shard that holds a partition under a fence.
-    pub fn new(fence: Fence, keys: Keys) -> Self {
+    /// A shard that holds a partition under a fence, with room for executions that rest: bytes of their journals.
+    pub fn new(fence: Fence, keys: Keys, resting_bytes_max: usize) -> Self {
         Self {
             keys,
             fence,
             cells: BTreeMap::new(),
+            resting: Resting::new(resting_bytes_max),
             dirty: BTreeSet::new(),
             timers: BTreeSet::new(),
             performing: BTreeSet::new(),
@@ -130,10 +137,12 @@ impl Shard {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// What is in memory, and what has a time set.
+    /// What is going on, and what has a time set.
     pub fn pending(&self) -> Pending {
         let timed: BTreeSet<_> = self.timers.iter().map(|(_, execution)| *execution).collect();
-        Pending { live: self.cells.keys().copied().collect(), timed: timed.into_iter().collect() }
+        let goes_on = |cell: &Cell| !matches!(cell, Cell::Live(live) if live.is_idle());
+        let live = self.cells.iter().filter(|(_, cell)| goes_on(cell)).map(|(execution, _)| *execution);
+        Pending { live: live.collect(), timed: timed.into_iter().collect() }
     }
 
     /// Whether inputs wait for a journal that is being read.
@@ -245,6 +254,7 @@ impl Shard {
             let frame = Frame { sequence, before: live.head, now, input: queued.input.clone(), results, records };
             let salting = self.keys.salting;
             let (stored, hash) = frame.store(&|place| salt(&salting, execution, sequence, place));
+            live.bytes += stored.byte_count();
             (live.head, live.next_sequence) = (hash, sequence + 1);
             live.summary = Summary::of(&live.state);
             let partition = self.fence.partition;
@@ -444,6 +454,7 @@ impl Shard {
     fn quarantine(&mut self, execution: ExecutionKey, reason: String) {
         self.timers.retain(|(_, timed)| *timed != execution);
         self.dirty.remove(&execution);
+        self.resting.remove(execution);
         if let Some(cell) = self.cells.remove(&execution) {
             self.refuse(cell.into_queued(), ShardError::Quarantined(reason.clone()));
         }

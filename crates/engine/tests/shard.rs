@@ -49,10 +49,15 @@ impl Bench {
         Self::on(Arc::new(MemoryStore::default()), START)
     }
 
-    /// A node that comes to a store at a time.
+    /// A node that comes to a store at a time, and keeps nothing in memory that rests.
     fn on(store: Arc<MemoryStore>, now: u64) -> Self {
+        Self::with_room(store, now, 0)
+    }
+
+    fn with_room(store: Arc<MemoryStore>, now: u64, resting_bytes_max: usize) -> Self {
         let epoch = store.claim(PARTITION, "test").unwrap();
-        let shard = Shard::new(Fence { partition: PARTITION, epoch }, Keys { sealing: [1; 32], salting: [2; 32] });
+        let (fence, keys) = (Fence { partition: PARTITION, epoch }, Keys { sealing: [1; 32], salting: [2; 32] });
+        let shard = Shard::new(fence, keys, resting_bytes_max);
         let loader = Loader::new(store.clone(), [1; 32]);
         let key = ExecutionKey::new(START, *b"0123456789");
         let (commits, performed, adopts) = (VecDeque::new(), Vec::new(), Vec::new());
@@ -133,6 +138,44 @@ impl Bench {
     fn state(&self) -> State {
         self.loader.journal(self.key).unwrap().unwrap().journal.state
     }
+}
+
+/// One that sleeps in a loop would else be read as often as it wakes, each time from its beginning.
+#[test]
+fn what_rests_is_read_back_only_for_want_of_room() {
+    let naps = r#"{"steps":[{"type":"loop","id":"l","while":{"ref":"@index","lt":20},"steps":[
+        {"type":"sleep","id":"nap","durationMs":10}]}]}"#;
+    for (room, loads) in [(1 << 20, 0..=0), (0, 20..=20), (2_000, 1..=19)] {
+        let mut bench = Bench::with_room(Arc::new(MemoryStore::default()), START, room);
+        bench.submit(&plan(naps));
+        bench.commit_all();
+        let mut seen = 0;
+        while let Some(at) = bench.shard.next_wake() {
+            bench.now = at;
+            bench.handle(Event::Wake);
+            while bench.loads > 0 {
+                bench.load();
+                seen += 1;
+            }
+            bench.commit_all();
+        }
+        assert_eq!(bench.state().status(), ExecutionStatus::Completed, "{room}");
+        assert!(loads.contains(&seen), "read {seen} times with room for {room}");
+        assert_eq!(bench.shard.pending().live, [], "what has ended is not kept");
+    }
+}
+
+#[test]
+fn what_rests_is_not_what_goes_on() {
+    let mut bench = Bench::with_room(Arc::new(MemoryStore::default()), START, 1 << 20);
+    bench.submit(&plan(r#"{"steps":[{"type":"approval","id":"ask"}]}"#));
+    assert_eq!(bench.shard.pending().live, [bench.key]);
+    bench.commit_all();
+    assert_eq!(bench.shard.pending().live, []);
+    bench.take(signal(), Some(2));
+    assert_eq!((bench.loads, bench.shard.pending().live), (0, vec![bench.key]));
+    bench.commit_all();
+    assert_eq!(bench.replies.len(), 2);
 }
 
 fn signal() -> Input {

@@ -15,6 +15,14 @@ pub struct StoredFrame {
     pub values: Vec<StoredValue>,
 }
 
+impl StoredFrame {
+    /// How much there is of it.
+    pub fn byte_count(&self) -> usize {
+        let bodies = self.values.iter().filter_map(|value| value.body.as_ref());
+        self.frame.len() + bodies.map(Vec::len).sum::<usize>()
+    }
+}
+
 /// A payload. Its hash in the frame is that of the salt followed by the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredValue {

@@ -97,16 +97,16 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(setup: &'a Setup, faults: Faults, seed: u64) -> Result<Self, String> {
         let store = MemoryStore::new();
-        let mut world = World::new(setup.effects.clone());
+        let (mut world, mut fate) = (World::new(setup.effects.clone()), Fate::new(faults, seed));
         Ok(Self {
             setup,
             loader: Loader::new(Arc::new(store.clone()), keys().sealing),
-            node: node::fresh(&store)?,
+            node: node::fresh(&store, &mut fate)?,
             store,
             inbox: Inbox::new(setup, &mut world)?,
             world,
             family: Family::new(setup.key, setup.plan.clone()),
-            fate: Fate::new(faults, seed),
+            fate,
             now: START_MS,
             node_now: START_MS,
             settled_at: START_MS,

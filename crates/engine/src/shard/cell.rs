@@ -88,6 +88,8 @@ pub(super) struct Live {
     pub(super) status: ExecutionStatus,
     /// What the last turn has made of it.
     pub(super) summary: Summary,
+    /// Bytes of its journal.
+    pub(super) bytes: usize,
 }
 
 /// What turns have decided and no commit has taken yet.
@@ -119,12 +121,13 @@ impl Cell {
             draft: Draft { row: Some(row), plans, ..Draft::default() },
             in_flight: false,
             status: ExecutionStatus::Pending,
+            bytes: 0,
         }))
     }
 
     /// One that was read back.
     pub(super) fn loaded(journal: Journal) -> Self {
-        let Journal { state, head } = journal;
+        let Journal { state, head, bytes } = journal;
         let summary = Summary::of(&state);
         Self::Live(Box::new(Live {
             status: summary.status,
@@ -135,6 +138,7 @@ impl Cell {
             durable: Some(Expected { sequence: head.sequence, hash: head.hash }),
             draft: Draft::default(),
             in_flight: false,
+            bytes,
         }))
     }
 
@@ -188,7 +192,7 @@ impl Live {
         })
     }
 
-    /// Whether nothing keeps it in memory: nothing is out, nothing waits to be written.
+    /// Whether nothing of it is going on: nothing is out, nothing waits to be written.
     pub(super) fn is_idle(&self) -> bool {
         !self.in_flight && self.draft.is_empty() && !self.state.has_work_out() && !self.state.is_split
     }

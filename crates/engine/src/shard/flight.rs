@@ -129,8 +129,24 @@ impl Shard {
         for (queued, changed) in queued {
             self.outputs.extend(queued.ticket.map(|ticket| Output::Reply(ticket, Ok(Taken { changed }))));
         }
-        if matches!(self.cells.get(&execution), Some(Cell::Live(live)) if live.is_idle()) {
+        self.rest(execution);
+    }
+
+    /// What nothing is going on of may leave memory: what has ended at once, the rest when there is no room any more.
+    fn rest(&mut self, execution: ExecutionKey) {
+        let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
+        if !live.is_idle() {
+            return;
+        }
+        if live.state.ended_at.is_some() {
             self.cells.remove(&execution);
+            return self.resting.remove(execution);
+        }
+        self.resting.add(execution, live.bytes);
+        while let Some(surplus) = self.resting.pop_surplus() {
+            if matches!(self.cells.get(&surplus), Some(Cell::Live(live)) if live.is_idle()) {
+                self.cells.remove(&surplus);
+            }
         }
     }
 
@@ -163,6 +179,7 @@ impl Shard {
 
     fn forget_cell(&mut self, execution: ExecutionKey) -> Vec<Queued> {
         self.dirty.remove(&execution);
+        self.resting.remove(execution);
         let cell = self.cells.remove(&execution);
         if let Some(Cell::Live(live)) = &cell
             && let Some((at, _)) = live.state.next_timer()

@@ -5,7 +5,7 @@ use mainspring_kernel::{effect::Attempt, input::Input, instance::Instance, key::
 use mainspring_store::{Batch, CommitError, Fence, Store, memory::MemoryStore};
 
 use crate::{
-    faults::CommitFault,
+    faults::{self, CommitFault},
     setup::{SIMULATED_PARTITION, keys},
     world::Stage,
 };
@@ -15,10 +15,15 @@ use super::{Run, arrivals::TRIES_MAX};
 /// Executions and letters that a node looks at when it comes back: more than any case has.
 const ROWS_MAX: usize = 10_000;
 
+/// Room for a few short journals.
+const CROWDED_BYTES: usize = 2048;
+
 /// A node that knows nothing yet, under a lease of its own.
-pub(super) fn fresh(store: &MemoryStore) -> Result<Shard, String> {
+pub(super) fn fresh(store: &MemoryStore, fate: &mut faults::Fate) -> Result<Shard, String> {
     let epoch = store.claim(SIMULATED_PARTITION, "simulated").map_err(|error| error.to_string())?;
-    Ok(Shard::new(Fence { partition: SIMULATED_PARTITION, epoch }, keys()))
+    // Those that rest stay in memory, are read back each time, or are in each other's way.
+    let resting_bytes_max = [usize::MAX, 0, CROWDED_BYTES][fate.below(3) as usize];
+    Ok(Shard::new(Fence { partition: SIMULATED_PARTITION, epoch }, keys(), resting_bytes_max))
 }
 
 /// Whether a node has done all that was to be done, or died over it.
@@ -94,7 +99,7 @@ impl Run<'_> {
     /// a time.
     pub(super) fn recover(&mut self, by: u64) -> Result<(), String> {
         for _ in 0..TRIES_MAX {
-            self.node = fresh(&self.store)?;
+            self.node = fresh(&self.store, &mut self.fate)?;
             self.stalls = 0;
             let due = self.store.due(SIMULATED_PARTITION, u64::MAX, None, ROWS_MAX);
             let due = due.map_err(|error| error.to_string())?;
