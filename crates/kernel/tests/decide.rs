@@ -13,7 +13,7 @@ use mainspring_kernel::{
     input::{Input, Policy, Start, Timer},
     instance::Instance,
     key::ExecutionKey,
-    limits::{SIGNALS_KEPT_MAX, VALUE_BYTES_MAX},
+    limits::{SIGNALS_KEPT_MAX, TURN_RECORDS_MAX, VALUE_BYTES_MAX},
     plan::{Decision, Plan},
     record::{Ending, Payload, Record},
     state::State,
@@ -361,4 +361,38 @@ fn every_delay_has_a_jitter_of_its_own_and_a_replay_draws_it_again() {
     assert_eq!(these, jitters(KEY));
     let different: BTreeSet<u64> = these.into_iter().chain(others).collect();
     assert_eq!(different.len(), 12);
+}
+
+/// A turn that is cut right after a failure has not yet called off what the failure halts. Who then says that an
+/// interrupted attempt is to be repeated is too late all the same.
+#[test]
+fn in_a_turn_that_was_cut_by_a_failure_nothing_is_repeated() {
+    let mut seen = 0;
+    for skipped in TURN_RECORDS_MAX - 5..TURN_RECORDS_MAX {
+        let mut steps = String::from(
+            "  - {id: go, type: tool, tool: T}\n  - {id: doubt, type: tool, tool: T, onInterrupted: ask}\n",
+        );
+        steps.extend((0..skipped).map(|number| format!("  - {{id: s{number}, type: tool, tool: T, when: false}}\n")));
+        steps += "  - {id: bad, type: tool, tool: T, when: {ref: '@input.no', gt: 1}}\norder: edges\nedges:\n";
+        steps.extend((0..skipped).map(|number| format!("  - {{from: go, to: s{number}}}\n")));
+        steps += "  - {from: go, to: bad}\n";
+        let mut state = fresh(KEY, &steps);
+        let plan = state.plan.clone();
+        let mut turn = |words: &str| {
+            let turn = take_in(&mut state, &input(&plan, words), 0);
+            (turn, state.is_split, state.open_gates().count())
+        };
+        turn("start");
+        turn("doubt#1 interrupted");
+        let (failing, is_split, open) = turn("go#1 done");
+        let has_failed = failing.records.iter().any(|record| matches!(record, Record::StepFailed { .. }));
+        if !has_failed || !is_split || open == 0 {
+            continue;
+        }
+        seen += 1;
+        let (late, ..) = turn("doubt gate 1 approve ann");
+        assert!(!late.records.iter().any(|record| matches!(record, Record::AttemptStarted { .. })), "{skipped}");
+        assert_eq!(state.open_gates().count(), 0);
+    }
+    assert_eq!(seen, 1, "no turn was cut between the failure and what follows from it");
 }
