@@ -8,12 +8,13 @@ use mainspring_kernel::{
     decide::{Action, Turn, decide_with},
     definition::{Syntax, compile, read},
     effect::{Attempt, Outcome},
+    evaluation::{Evaluated, Evaluation},
     failure::{Class, Failure},
     hash::Hash,
     input::{Input, Policy, Start, Timer},
     instance::Instance,
     key::ExecutionKey,
-    limits::{SIGNALS_KEPT_MAX, TURN_RECORDS_MAX, VALUE_BYTES_MAX},
+    limits::{SIGNALS_KEPT_MAX, TURN_BYTES_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX, VALUE_BYTES_MAX},
     plan::{Decision, Plan},
     record::{Ending, Payload, Record},
     state::State,
@@ -290,6 +291,55 @@ fn an_input_may_be_as_large_as_the_bound_and_not_a_byte_larger() {
     let decided = records_words(&state.plan, &turn);
     assert_eq!(decided, "Started, StepFailed a input_too_large, EndingBegun failed input_too_large, Ended");
     assert_eq!(turn.actions, []);
+}
+
+/// The same of what a function is given.
+#[test]
+fn the_input_of_a_function_may_be_as_large_as_the_bound_and_not_a_byte_larger() {
+    let steps = "- {id: a, type: code, code: f, input: \"@input\"}";
+    let around = cbor::encode(&Value::Text("x".repeat(100_000))).len() - 100_000;
+    for (bytes, decided) in [
+        (VALUE_BYTES_MAX, "Started, StepStarted a, StepCompleted a, EndingBegun completed, Ended"),
+        (VALUE_BYTES_MAX + 1, "Started, StepFailed a input_too_large, EndingBegun failed input_too_large, Ended"),
+        (VALUE_BYTES_MAX + 2, "Started, StepFailed a input_too_large, EndingBegun failed input_too_large, Ended"),
+    ] {
+        let mut state = fresh(KEY, steps);
+        let given = start(Value::Text("x".repeat(bytes - around)));
+        let answer = |_: &[&Evaluation]| vec![Evaluated { outcome: Ok(Value::Null), log: Value::Null }];
+        let turn = decide_with(&mut state, &given, 0, answer).expect("legal");
+        assert_eq!(records_words(&state.plan, &turn), decided, "{bytes}");
+    }
+}
+
+/// A turn is cut when it is too long for one frame: by its records, by results of evaluations, by bytes.
+#[test]
+fn a_turn_is_cut_at_each_of_its_bounds() {
+    let begin = |steps: &str, given: Value| {
+        let mut state = fresh(KEY, steps);
+        let Input::Start(mut begins) = start(given) else { unreachable!("it is one") };
+        (begins.policy.max_steps, begins.policy.max_parallel) = (1_000_000, 10_000);
+        let answer = |asked: &[&Evaluation]| asked.iter().map(|_| Evaluated::of(Ok(Value::Null))).collect();
+        let turn = decide_with(&mut state, &Input::Start(begins), 0, answer).expect("legal");
+        (turn, state.is_split)
+    };
+    let functions: String =
+        (0..TURN_RESULTS_MAX + 9).map(|at| format!("- {{id: f{at}, type: code, code: f}}\n")).collect();
+    let (turn, is_split) = begin(&functions, Value::Null);
+    assert_eq!((turn.results.len(), is_split), (TURN_RESULTS_MAX, true));
+
+    let skipped: String =
+        (0..TURN_RECORDS_MAX + 9).map(|at| format!("- {{id: s{at}, type: tool, tool: T, when: false}}\n")).collect();
+    let (turn, is_split) = begin(&skipped, Value::Null);
+    assert_eq!((turn.records.len(), turn.results.len(), is_split), (TURN_RECORDS_MAX + 1, 0, true));
+
+    let text = Value::Text("x".repeat(VALUE_BYTES_MAX - 1000));
+    let calls = 2 * TURN_BYTES_MAX / VALUE_BYTES_MAX;
+    let branches: String = (0..calls)
+        .map(|at| format!("  - {{id: t{at}, type: tool, tool: T, arguments: {{a: \"@input\"}}}}\n"))
+        .collect();
+    let (turn, is_split) = begin(&format!("- id: all\n  type: parallel\n  steps:\n{branches}"), text);
+    assert!(is_split && turn.records.len() < TURN_RECORDS_MAX && turn.results.is_empty());
+    assert!((1..calls).contains(&turn.actions.len()), "{} of {calls} calls", turn.actions.len());
 }
 
 /// The intent is the key under which the world knows work that it has done. It may never be another for the same work,
