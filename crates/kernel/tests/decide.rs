@@ -14,7 +14,7 @@ use mainspring_kernel::{
     input::{Input, Policy, Start, Timer},
     instance::Instance,
     key::ExecutionKey,
-    limits::{SIGNALS_KEPT_MAX, TURN_BYTES_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX, VALUE_BYTES_MAX},
+    limits::{LOOP_ITEMS_MAX, SIGNALS_KEPT_MAX, TURN_BYTES_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX, VALUE_BYTES_MAX},
     plan::{Decision, Plan},
     record::{Ending, Payload, Record},
     state::State,
@@ -340,6 +340,18 @@ fn a_turn_is_cut_at_each_of_its_bounds() {
     let (turn, is_split) = begin(&format!("- id: all\n  type: parallel\n  steps:\n{branches}"), text);
     assert!(is_split && turn.records.len() < TURN_RECORDS_MAX && turn.results.is_empty());
     assert!((1..calls).contains(&turn.actions.len()), "{} of {calls} calls", turn.actions.len());
+}
+
+#[test]
+fn a_loop_goes_through_as_many_items_as_the_bound_and_not_one_more() {
+    let steps = "- {id: l, type: loop, forEach: {ref: '@input'}, steps: [{id: a, type: tool, tool: T}]}";
+    let begun = "Started, StepStarted l, RoundStarted l, StepStarted l[0].a, AttemptStarted l[0].a#1";
+    let refused = "Started, StepFailed l too_many_items, EndingBegun failed too_many_items, Ended";
+    for (items, decided) in [(LOOP_ITEMS_MAX, begun), (LOOP_ITEMS_MAX + 1, refused), (LOOP_ITEMS_MAX + 2, refused)] {
+        let mut state = fresh(KEY, steps);
+        let turn = take_in(&mut state, &start(vec![Value::Null; items].into()), 0);
+        assert_eq!(records_words(&state.plan, &turn), decided, "{items}");
+    }
 }
 
 /// The intent is the key under which the world knows work that it has done. It may never be another for the same work,
