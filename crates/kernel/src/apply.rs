@@ -358,15 +358,16 @@ fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Reco
     match record {
         // What a function writes says nothing of where its step is.
         Record::StepLogged { .. } => return,
-        Record::ChildWaits { count, .. } if count % 2 == 1 => {
-            state.held_children.insert(instance.clone());
+        Record::ChildWaits { count, .. } => {
+            if count % 2 == 1 {
+                state.held_children.insert(instance.clone());
+            } else {
+                state.held_children.remove(instance);
+            }
             return;
         }
         // Whatever else happens to the step, its child is not known to wait any more.
         _ => drop(state.held_children.remove(instance)),
-    }
-    if matches!(record, Record::ChildWaits { .. }) {
-        return;
     }
     let is_out = matches!(record, Record::AttemptStarted { .. } | Record::AttemptStopping { .. });
     if is_out {

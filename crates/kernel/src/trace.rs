@@ -228,8 +228,8 @@ fn wait_in_words(work: &Work, until: Option<u64>) -> String {
 }
 
 impl AttemptTrace {
-    /// `{stepId, status, attempt, startedAt, completedAt, input, output, error, note}`, as the first specification has it; what is ours
-    /// stands behind that.
+    /// `{stepId, status, attempt, startedAt, completedAt, input, output, error, note}`, as the first specification has
+    /// it; what is ours stands behind that.
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
         map.insert("stepId".into(), self.step.as_str().into());
