@@ -17,6 +17,39 @@ pub trait Store: Send + Sync {
     /// partition. Durable: a commit with an older epoch is refused from now on.
     fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError>;
 
+    /// Over how many partitions the store spreads its executions; see [`partition_of`].
+    fn partitions(&self) -> Result<u32, StoreError>;
+
+    /// Spreads all executions and letters over another number of partitions, at least 1. Durable, all of it or nothing.
+    /// Every partition is nobody's afterwards, with a larger epoch than before: whoever held one is refused from now on.
+    fn repartition(&self, partitions: u32) -> Result<(), StoreError>;
+
+    /// Keeps a word about the store as a whole unless one of this name is kept already; the one that is kept. Durable.
+    fn pin(&self, name: &str, value: &str) -> Result<String, StoreError>;
+
+    /// A node is alive, and is believed to be for `lease_ms` more milliseconds of the store's clock. All that it holds
+    /// goes with that. Durable. `None` if it was silent for longer than it had said: its name is used up for ever, and
+    /// what it held may be another's.
+    fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError>;
+
+    /// Makes a living node the owner of those of the partitions that no living node holds, each with a new epoch as
+    /// [`claim`](Self::claim) gives one. Durable. Nothing for a node that is not alive.
+    fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError>;
+
+    /// Partitions that a node held under these fences are nobody's. Durable. Others are left alone.
+    fn give_up(&self, node: &str, fences: &[Fence]) -> Result<(), StoreError>;
+
+    /// A node is not alive any more, by its own word: all that it held may be taken at once. Durable.
+    fn leave(&self, node: &str) -> Result<(), StoreError>;
+
+    /// Tells whoever listens that letters wait in these partitions, if the store has a way to tell: a hint that may be
+    /// lost, come late or come for nothing.
+    fn hint(&self, _partitions: &[u32]) {}
+
+    /// Calls `heard` with the partitions of each hint from now on, of this process or of another, until it is dropped
+    /// with the store.
+    fn listen(&self, _heard: Box<dyn Fn(&[u32]) + Send + Sync>) {}
+
     /// Makes a batch true, in one transaction. When this returns `Ok`, every part that is answered [`Answer::Durable`]
     /// is on disk with all it contains, and of every refused part nothing is. Answers come in the order of the parts.
     fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError>;
@@ -28,21 +61,27 @@ pub trait Store: Send + Sync {
     /// sense of the kernel, only the store's own packing) is an error that names the frame.
     fn frames(&self, execution: ExecutionKey, from: u64, limit: usize) -> Result<Vec<StoredFrame>, StoreError>;
 
-    /// Executions of a partition that must be looked at by `until_ms`, by their time and then by their key, at most
+    /// Executions of some partitions that must be looked at by `until_ms`, by their time and then by their key, at most
     /// `limit`, beginning behind `after`. One with `wake_at` 0 has open work. Quarantined ones are left out.
     ///
     /// The last one of a page is the `after` of the next. Whoever leaves some of a page alone, because they are not its
     /// own or because they are in its memory, finds the others behind them nevertheless.
-    fn due(&self, partition: u32, until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError>;
+    fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError>;
 
     /// Puts a letter into an execution's inbox, with the plans it needs, if any. Durable. A second letter of the same
     /// execution and id is the same letter and changes nothing, also after the first was consumed if the store still
     /// knows of it (it need not).
-    fn post(&self, letter: &Letter, plans: &[StoredPlan]) -> Result<(), StoreError>;
+    ///
+    /// `partitions` is the number over which the letter's partition was reckoned. False, and nothing is written, if the
+    /// store spreads over another one by now.
+    fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError>;
 
-    /// Letters that wait in a partition, in order of arrival, at most `limit`, beginning after `after` (an arrival
+    /// Letters that wait in some partitions, in order of arrival, at most `limit`, beginning after `after` (an arrival
     /// number; 0 for the first).
-    fn inbox(&self, partition: u32, after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError>;
+    ///
+    /// Where several processes write at the same time, a letter may come to light after one with a larger number did:
+    /// look from the beginning every now and then.
+    fn inbox(&self, partitions: &[u32], after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError>;
 
     /// A plan by its hash.
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError>;
@@ -81,7 +120,16 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<ExecutionRow>, StoreError>;
 }
 
+/// The partition of an execution in a store that spreads over so many: by the last eight bytes of its key, which are
+/// random or a hash in every key.
+pub fn partition_of(execution: ExecutionKey, partitions: u32) -> u32 {
+    let [.., a, b, c, d, e, f, g, h] = execution.0;
+    (u64::from_be_bytes([a, b, c, d, e, f, g, h]) % u64::from(partitions.max(1))) as u32
+}
+
 /// What one commit makes true. No two parts are of one execution.
+///
+/// Letters are taken out of inboxes first, those of all parts, and then new ones are put in.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
     /// The leases under which it is written: every part's partition must be here.
@@ -95,8 +143,34 @@ pub struct Batch {
 pub struct Fence {
     /// The partition.
     pub partition: u32,
-    /// The epoch that [`Store::claim`] gave.
+    /// The epoch that [`Store::claim`] or [`Store::take`] gave.
     pub epoch: u64,
+}
+
+/// A process that works on a store beside others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Names one life of one process: never used again by another, or by the same after it was silent too long.
+    pub name: String,
+    /// Where it runs, for people.
+    pub place: String,
+    /// The release that it is, for people.
+    pub release: String,
+    /// The newest version of decide that it knows.
+    pub decide_version: u32,
+}
+
+/// A store as its nodes see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// Over how many partitions it spreads.
+    pub partitions: u32,
+    /// What the asking node holds, by partition.
+    pub held: Vec<Fence>,
+    /// The partitions that any living node holds, with its name, by partition.
+    pub holders: Vec<(u32, String)>,
+    /// The living nodes, by name.
+    pub nodes: Vec<Node>,
 }
 
 /// One execution's share of a batch.

@@ -3,24 +3,31 @@
 //! A handle is cheap to clone and all clones are one store, so that a simulated node can crash and come back to it.
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 
 use crate::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Expected, Filter, HeadRow, Late, Letter, Part, Refusal,
-    Store, StoreError, StoredPlan,
+    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Expected, Fence, Filter, HeadRow, Late, Letter, Node, Part,
+    Refusal, Store, StoreError, StoredPlan, Table, partition_of,
 };
 
 /// A store that lives as long as its last handle.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore(Arc<Mutex<State>>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    /// The store's clock.
+    now: u64,
+    partitions: u32,
+    pinned: BTreeMap<String, String>,
     epochs: BTreeMap<u32, u64>,
+    holders: BTreeMap<u32, String>,
+    /// Every node there was, with the time until which it is alive.
+    nodes: BTreeMap<String, (Node, u64)>,
     heads: BTreeMap<ExecutionKey, HeadRow>,
     frames: BTreeMap<ExecutionKey, Vec<StoredFrame>>,
     rows: BTreeMap<ExecutionKey, ExecutionRow>,
@@ -33,10 +40,38 @@ struct State {
     late: BTreeMap<ExecutionKey, Vec<Late>>,
 }
 
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            now: 0,
+            partitions: 1,
+            pinned: BTreeMap::new(),
+            epochs: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            heads: BTreeMap::new(),
+            frames: BTreeMap::new(),
+            rows: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            idempotency_keys: BTreeMap::new(),
+            inbox: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            arrived: 0,
+            plans: BTreeMap::new(),
+            late: BTreeMap::new(),
+        }
+    }
+}
+
 impl MemoryStore {
-    /// An empty store.
+    /// An empty store, whose clock stands at 0.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Moves the store's clock, by which nodes live and die.
+    pub fn set_now(&self, now_ms: u64) {
+        self.state().now = now_ms;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -87,9 +122,6 @@ impl State {
                 self.inbox.remove(&number);
             }
         }
-        for letter in &part.letters {
-            self.post(letter);
-        }
         if !part.late.is_empty() {
             self.late.entry(part.execution).or_default().extend_from_slice(&part.late);
         }
@@ -126,6 +158,33 @@ impl State {
         }
     }
 
+    fn is_alive(&self, node: &str) -> bool {
+        self.nodes.get(node).is_some_and(|(_, until)| *until > self.now)
+    }
+
+    fn is_free(&self, partition: u32) -> bool {
+        self.holders.get(&partition).is_none_or(|holder| !self.is_alive(holder))
+    }
+
+    fn own(&mut self, partition: u32, holder: &str) -> u64 {
+        self.holders.insert(partition, holder.to_owned());
+        let epoch = self.epochs.entry(partition).or_default();
+        *epoch += 1;
+        *epoch
+    }
+
+    fn table(&self, node: &str) -> Table {
+        let alive = self.nodes.iter().filter(|(name, _)| self.is_alive(name));
+        let holders = self.holders.iter().filter(|(_, holder)| self.is_alive(holder));
+        let of_node = self.holders.iter().filter(|(_, holder)| *holder == node);
+        Table {
+            partitions: self.partitions,
+            held: of_node.map(|(partition, _)| Fence { partition: *partition, epoch: self.epochs[partition] }).collect(),
+            holders: holders.map(|(partition, holder)| (*partition, holder.clone())).collect(),
+            nodes: alive.map(|(_, (node, _))| node.clone()).collect(),
+        }
+    }
+
     fn put_plans(&mut self, plans: &[StoredPlan]) {
         for plan in plans {
             self.plans.entry(plan.hash).or_insert_with(|| plan.bytes.clone());
@@ -134,11 +193,74 @@ impl State {
 }
 
 impl Store for MemoryStore {
-    fn claim(&self, partition: u32, _holder: &str) -> Result<u64, StoreError> {
+    fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
+        Ok(self.state().own(partition, holder))
+    }
+
+    fn partitions(&self) -> Result<u32, StoreError> {
+        Ok(self.state().partitions)
+    }
+
+    fn repartition(&self, partitions: u32) -> Result<(), StoreError> {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        state.partitions = partitions.max(1);
+        for (key, row) in &mut state.heads {
+            row.partition = partition_of(*key, state.partitions);
+        }
+        for (key, row) in &mut state.rows {
+            row.partition = partition_of(*key, state.partitions);
+        }
+        for letter in state.inbox.values_mut() {
+            letter.partition = partition_of(letter.execution, state.partitions);
+        }
+        state.holders.clear();
+        state.epochs.values_mut().for_each(|epoch| *epoch += 1);
+        Ok(())
+    }
+
+    fn pin(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        Ok(self.state().pinned.entry(name.to_owned()).or_insert_with(|| value.to_owned()).clone())
+    }
+
+    fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
         let mut state = self.state();
-        let epoch = state.epochs.entry(partition).or_default();
-        *epoch += 1;
-        Ok(*epoch)
+        if state.nodes.contains_key(&node.name) && !state.is_alive(&node.name) {
+            return Ok(None);
+        }
+        let until = state.now.saturating_add(lease_ms);
+        state.nodes.insert(node.name.clone(), (node.clone(), until));
+        Ok(Some(state.table(&node.name)))
+    }
+
+    fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
+        let mut state = self.state();
+        let mut taken = Vec::new();
+        for partition in BTreeSet::from_iter(partitions.iter().copied()) {
+            if state.is_alive(node) && state.is_free(partition) {
+                taken.push(Fence { partition, epoch: state.own(partition, node) });
+            }
+        }
+        Ok(taken)
+    }
+
+    fn give_up(&self, node: &str, fences: &[Fence]) -> Result<(), StoreError> {
+        let mut state = self.state();
+        for fence in fences {
+            let is_epoch = state.epochs.get(&fence.partition) == Some(&fence.epoch);
+            if is_epoch && state.holders.get(&fence.partition).is_some_and(|holder| holder == node) {
+                state.holders.remove(&fence.partition);
+            }
+        }
+        Ok(())
+    }
+
+    fn leave(&self, node: &str) -> Result<(), StoreError> {
+        let state = &mut *self.state();
+        if let Some((_, until)) = state.nodes.get_mut(node) {
+            *until = state.now.min(*until);
+        }
+        Ok(())
     }
 
     fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
@@ -153,6 +275,8 @@ impl Store for MemoryStore {
                 }
             });
         }
+        let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == Answer::Durable);
+        written.flat_map(|(part, _)| &part.letters).for_each(|letter| state.post(letter));
         Ok(answers)
     }
 
@@ -166,9 +290,9 @@ impl Store for MemoryStore {
         Ok(frames.filter(|frame| frame.sequence >= from).take(limit).cloned().collect())
     }
 
-    fn due(&self, partition: u32, until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
+    fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
         let state = self.state();
-        let waking = state.heads.iter().filter(|(_, row)| row.partition == partition && row.quarantined.is_none());
+        let waking = state.heads.iter().filter(|(_, row)| partitions.contains(&row.partition) && row.quarantined.is_none());
         let mut due: Vec<Due> =
             waking.filter_map(|(key, row)| row.wake_at.map(|wake_at| Due { execution: *key, wake_at })).collect();
         let place = |due: &Due| (due.wake_at, due.execution);
@@ -178,16 +302,20 @@ impl Store for MemoryStore {
         Ok(due)
     }
 
-    fn post(&self, letter: &Letter, plans: &[StoredPlan]) -> Result<(), StoreError> {
+    fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError> {
         let mut state = self.state();
+        if state.partitions != partitions {
+            return Ok(false);
+        }
         state.put_plans(plans);
         state.post(letter);
-        Ok(())
+        Ok(true)
     }
 
-    fn inbox(&self, partition: u32, after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
+    fn inbox(&self, partitions: &[u32], after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
         let state = self.state();
-        let waiting = state.inbox.iter().filter(|(number, letter)| **number > after && letter.partition == partition);
+        let is_asked = |letter: &Letter| partitions.contains(&letter.partition);
+        let waiting = state.inbox.iter().filter(|(number, letter)| **number > after && is_asked(letter));
         Ok(waiting.take(limit).map(|(number, letter)| Arrived { number: *number, letter: letter.clone() }).collect())
     }
 

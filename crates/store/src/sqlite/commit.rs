@@ -23,7 +23,12 @@ pub(super) fn write(connection: &Connection, batch: &Batch) -> rusqlite::Result<
     let held = held(connection, batch)?;
     let answer = |part| write_part(connection, &held, part);
     let answers = batch.parts.iter().map(|part| Ok(answer(part)?.map_or(Answer::Durable, Answer::Refused)));
-    answers.collect()
+    let answers: Vec<_> = answers.collect::<rusqlite::Result<_>>()?;
+    let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == Answer::Durable);
+    for letter in written.flat_map(|(part, _)| &part.letters) {
+        post(connection, letter)?;
+    }
+    Ok(answers)
 }
 
 /// The partitions whose fences are valid. Nobody can claim one before the transaction ends.
@@ -66,9 +71,6 @@ fn write_part(connection: &Connection, held: &BTreeSet<u32>, part: &Part) -> rus
     for id in &part.consumed {
         connection.prepare_cached(include_str!("sql/letter_consume.sql"))?.execute(params![part.execution.0, id])?;
     }
-    for letter in &part.letters {
-        post(connection, letter)?;
-    }
     for late in &part.late {
         let sql = include_str!("sql/late_put.sql");
         connection.prepare_cached(sql)?.execute(params![part.execution.0, integer(late.at), late.body])?;
@@ -97,7 +99,7 @@ fn open_journal(connection: &Connection, part: &Part) -> rusqlite::Result<Option
     let (hash, seal) = (part.head.hash.0, part.head.seal.0);
     let values = params![part.execution.0, part.partition, sequence, hash, seal, wake_at(part), is_end(part)];
     if connection.prepare_cached(include_str!("sql/head_insert.sql"))?.execute(values)? == 0 {
-        return Ok(Some(Refusal::Sequence));
+        return why_not(connection, part).map(Some);
     }
     let Some(row) = &part.row else { return Ok(None) };
     if catalogue::insert(connection, part.execution, row)? {

@@ -75,9 +75,10 @@ pub(super) fn damaged(execution: ExecutionKey, sequence: u64, what: &str) -> Err
     Error::FromSqlConversionFailure(0, Type::Blob, what.into())
 }
 
+/// Each partition is an index range of its own, in the order asked for: the first of all are among the first of each.
 pub(super) fn due(
     connection: &Connection,
-    partition: u32,
+    partitions: &[u32],
     until_ms: u64,
     after: Option<Due>,
     limit: usize,
@@ -86,13 +87,21 @@ pub(super) fn due(
     let due = |row: &Row<'_>| Ok(Due { execution: ExecutionKey(row.get(0)?), wake_at: natural(row.get(1)?) });
     // No time is before 0: what comes after this comes after nothing.
     let (wake_at, execution) = after.map_or((-1, [0; 16]), |after| (integer(after.wake_at), after.execution.0));
-    let parameters = params![partition, integer(until_ms), wake_at, execution, integer(limit as u64)];
-    statement.query_map(parameters, due)?.collect()
+    let mut found = Vec::new();
+    for partition in partitions {
+        let parameters = params![partition, integer(until_ms), wake_at, execution, integer(limit as u64)];
+        for due in statement.query_map(parameters, due)? {
+            found.push(due?);
+        }
+    }
+    found.sort_by_key(|due| (due.wake_at, due.execution));
+    found.truncate(limit);
+    Ok(found)
 }
 
 pub(super) fn inbox(
     connection: &Connection,
-    partition: u32,
+    partitions: &[u32],
     after: u64,
     limit: usize,
 ) -> rusqlite::Result<Vec<Arrived>> {
@@ -107,7 +116,15 @@ pub(super) fn inbox(
         };
         Ok(Arrived { number: natural(row.get(0)?), letter })
     };
-    statement.query_map(params![partition, integer(after), integer(limit as u64)], arrived)?.collect()
+    let mut found = Vec::new();
+    for partition in partitions {
+        for arrived in statement.query_map(params![partition, integer(after), integer(limit as u64)], arrived)? {
+            found.push(arrived?);
+        }
+    }
+    found.sort_by_key(|arrived| arrived.number);
+    found.truncate(limit);
+    Ok(found)
 }
 
 pub(super) fn late(connection: &Connection, execution: ExecutionKey) -> rusqlite::Result<Vec<Late>> {

@@ -13,6 +13,7 @@ mod failure;
 #[cfg(test)]
 mod faults;
 mod journal;
+mod nodes;
 mod values;
 
 use std::{
@@ -24,8 +25,8 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Filter, HeadRow, Late, Letter, Store, StoreError,
-    StoredPlan,
+    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node, Store,
+    StoreError, StoredPlan, Table,
 };
 
 /// How many reading connections are kept for the next reader. More readers at once open more, and close them again.
@@ -97,10 +98,35 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
-        let sql = include_str!("sql/claim.sql");
-        self.write(|connection| {
-            connection.prepare_cached(sql)?.query_row(params![partition, holder], |row| row.get(0).map(natural))
-        })
+        self.write(|connection| nodes::claim(connection, partition, holder))
+    }
+
+    fn partitions(&self) -> Result<u32, StoreError> {
+        self.read(nodes::partitions)
+    }
+
+    fn repartition(&self, partitions: u32) -> Result<(), StoreError> {
+        self.write(|connection| nodes::repartition(connection, partitions.max(1)))
+    }
+
+    fn pin(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        self.write(|connection| nodes::pin(connection, name, value))
+    }
+
+    fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
+        self.write(|connection| nodes::beat(connection, node, lease_ms))
+    }
+
+    fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
+        self.write(|connection| nodes::take(connection, node, partitions))
+    }
+
+    fn give_up(&self, node: &str, fences: &[Fence]) -> Result<(), StoreError> {
+        self.write(|connection| nodes::give_up(connection, node, fences))
+    }
+
+    fn leave(&self, node: &str) -> Result<(), StoreError> {
+        self.write(|connection| nodes::leave(connection, node))
     }
 
     fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
@@ -129,19 +155,23 @@ impl Store for SqliteStore {
         self.read(|connection| journal::frames(connection, execution, from, limit))
     }
 
-    fn due(&self, partition: u32, until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
-        self.read(|connection| journal::due(connection, partition, until_ms, after, limit))
+    fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
+        self.read(|connection| journal::due(connection, partitions, until_ms, after, limit))
     }
 
-    fn post(&self, letter: &Letter, plans: &[StoredPlan]) -> Result<(), StoreError> {
+    fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError> {
         self.write(|connection| {
-            commit::put_plans(connection, plans)?;
-            commit::post(connection, letter)
+            let is_so = nodes::partitions(connection)? == partitions;
+            if is_so {
+                commit::put_plans(connection, plans)?;
+                commit::post(connection, letter)?;
+            }
+            Ok(is_so)
         })
     }
 
-    fn inbox(&self, partition: u32, after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
-        self.read(|connection| journal::inbox(connection, partition, after, limit))
+    fn inbox(&self, partitions: &[u32], after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
+        self.read(|connection| journal::inbox(connection, partitions, after, limit))
     }
 
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {

@@ -19,7 +19,7 @@ pub(super) type Case = (&'static str, Vec<(Verb, &'static str)>);
 
 /// All cases, for a store with what it declares.
 pub(super) fn cases<S: Subject>() -> Vec<Case> {
-    [journals(), ends(), refusals(), looking_again(), letters::<S>(), payloads(), catalogue()]
+    [journals(), ends(), refusals(), looking_again(), letters::<S>(), payloads(), catalogue(), super::nodes::cases()]
         .into_iter()
         .flatten()
         .collect()
@@ -127,6 +127,7 @@ fn refusals() -> Vec<Case> {
     let wrong = [
         ("fence durable", Turn { partition: 9, ..opens(1) }),
         ("fence durable", Turn { partition: 1, ..goes_on(0, 1) }),
+        ("fence durable", Turn { partition: 1, ..opens(0) }),
         ("fence durable", Turn { partition: 1, frames: 0, ..goes_on(0, 1) }),
         ("sequence durable", opens(0)),
         ("sequence durable", goes_on(0, 0)),

@@ -2,6 +2,7 @@
 
 mod cases;
 mod model;
+mod nodes;
 pub(crate) mod verb;
 
 use crate::{Store, memory::MemoryStore, sqlite::SqliteStore};

@@ -4,7 +4,7 @@ use super::{
     Memory, Sqlite, Subject,
     verb::{EXECUTIONS, Turn, Verb, key, look, run},
 };
-use crate::{BLOB_BYTES_MIN, Store, memory::MemoryStore};
+use crate::{BLOB_BYTES_MIN, Store, memory::MemoryStore, partition_of};
 
 const SEEDS: u64 = 12;
 const STEPS: usize = 120;
@@ -36,13 +36,26 @@ impl Random {
 
 const LETTERS: [&str; 3] = ["a", "b", "c"];
 
+const NODES: [&str; 2] = ["n", "o"];
+
+/// Nodes live through a test, or die at once.
+const LEASES_MS: [u64; 3] = [1_000_000, 1_000_000, 0];
+
 fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
     let execution = random.below(usize::from(EXECUTIONS)) as u8;
-    match random.below(20) {
+    match random.below(23) {
         0 => {
             *epoch += 1;
-            Verb::Claim(0)
+            Verb::Repartition(random.below(2) as u32 + 1)
         }
+        20 => Verb::Beat(random.of(&NODES), random.of(&LEASES_MS)),
+        // Of partitions that nothing is written to: the epochs of the others are all one.
+        21 => Verb::Take(random.of(&NODES), random.some(3, |random| random.of(&[2, 3, 4]))),
+        22 => match random.below(3) {
+            0 => Verb::GiveUp(random.of(&NODES), vec![(random.of(&[2, 3, 4]), random.below(4) as u64)]),
+            1 if random.one_in(4) => Verb::Leave(random.of(&NODES)),
+            _ => Verb::Pin(random.of(&["p", "q"]), random.of(&["1", "2"])),
+        },
         1..12 => {
             let first = usize::from(execution);
             let count = random.below(3) + 1;
@@ -50,7 +63,11 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
             let turns = executions.map(|execution| turn(random, reference, execution)).collect();
             Verb::Commit(if random.one_in(30) { *epoch - 1 } else { *epoch }, turns)
         }
-        12 | 13 => Verb::Post(execution, random.of(&LETTERS)),
+        12 | 13 => {
+            let spread = reference.partitions().unwrap();
+            let believed = if random.one_in(6) { random.of(&[1, 2]) } else { spread };
+            Verb::PostOf(believed, execution, random.of(&LETTERS))
+        }
         14 => Verb::Quarantine(execution, random.of(&["why", "why not"])),
         15 => Verb::Release(execution),
         16 => Verb::Erase(execution, random.below(4) as u64, random.below(3)),
@@ -72,9 +89,11 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
 fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
     let sound = reference.head(key(execution)).unwrap().map(|row| row.head.sequence);
     let after = if random.one_in(8) { random.of(&[None, Some(0), Some(3)]) } else { sound };
+    let partitions = reference.partitions().unwrap();
     Turn {
         execution,
-        partition: if random.one_in(20) { random.of(&[1, 9]) } else { 0 },
+        partition: if random.one_in(20) { random.of(&[1, 9]) } else { partition_of(key(execution), partitions) },
+        partitions,
         after,
         other_hash: random.one_in(20),
         frames: random.below(3) as u64,

@@ -10,8 +10,8 @@ use mainspring_kernel::{
 };
 
 use crate::{
-    Answer, Batch, Due, ExecutionRow, Expected, Fence, Filter, Late, Letter, Part, Refusal, RowChange, Store,
-    StoreError, StoredPlan,
+    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, Late, Letter, Node, Part, Refusal, RowChange, Store,
+    StoreError, StoredPlan, Table, partition_of,
 };
 
 /// Executions of the tests are below this.
@@ -22,6 +22,13 @@ pub(crate) type Word = &'static str;
 #[derive(Debug, Clone)]
 pub(crate) enum Verb {
     Claim(u32),
+    Partitions,
+    Repartition(u32),
+    Pin(Word, Word),
+    Beat(Word, u64),
+    Take(Word, Vec<u32>),
+    GiveUp(Word, Vec<(u32, u64)>),
+    Leave(Word),
     /// The epoch under which all is written, and what is.
     Commit(u64, Vec<Turn>),
     Head(u8),
@@ -29,7 +36,11 @@ pub(crate) enum Verb {
     Due(u32, u64, usize),
     /// Behind an execution and its time.
     DueAfter(u32, u64, (u8, u64), usize),
+    DueOf(Vec<u32>, usize),
     Post(u8, Word),
+    /// Into a store that is believed to spread over so many partitions.
+    PostOf(u32, u8, Word),
+    InboxOf(Vec<u32>, usize),
     /// Partition, how many of its letters to pass over, limit.
     Inbox(u32, usize, usize),
     Plan(u8),
@@ -62,6 +73,8 @@ pub(crate) struct Turn {
     pub(crate) plan: Option<u8>,
     pub(crate) consumed: Vec<Word>,
     pub(crate) letters: Vec<(u8, Word)>,
+    /// Over how many partitions the letters are spread; 0 is 1.
+    pub(crate) partitions: u32,
     pub(crate) late: Vec<u64>,
 }
 
@@ -99,9 +112,10 @@ fn plan(number: u8) -> StoredPlan {
     StoredPlan { hash: Hash::of(&bytes), bytes: bytes.into() }
 }
 
-fn letter(execution: u8, id: Word) -> Letter {
+fn letter(execution: u8, id: Word, partitions: u32) -> Letter {
     let body = format!("to {execution}: {id}").into_bytes();
-    Letter { execution: key(execution), partition: 0, id: id.into(), body, posted_at: 77 }
+    let partition = partition_of(key(execution), partitions);
+    Letter { execution: key(execution), partition, id: id.into(), body, posted_at: 77 }
 }
 
 impl Turn {
@@ -132,7 +146,7 @@ impl Turn {
             }),
             plans: self.plan.map(plan).into_iter().collect(),
             consumed: self.consumed.iter().map(|id| (*id).into()).collect(),
-            letters: self.letters.iter().map(|(to, id)| letter(*to, id)).collect(),
+            letters: self.letters.iter().map(|(to, id)| letter(*to, id, self.partitions.max(1))).collect(),
             late: self.late.iter().map(|at| Late { at: *at, body: at.to_be_bytes().to_vec() }).collect(),
         }
     }
@@ -169,21 +183,31 @@ pub(crate) fn run(store: &dyn Store, verb: &Verb) -> String {
 fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
     Ok(match verb {
         Verb::Claim(partition) => store.claim(*partition, "node")?.to_string(),
+        Verb::Partitions => store.partitions()?.to_string(),
+        Verb::Repartition(partitions) => store.repartition(*partitions).map(|()| "done".into())?,
+        Verb::Pin(name, value) => store.pin(name, value)?,
+        Verb::Beat(name, lease_ms) => store.beat(&node(name), *lease_ms)?.map_or("lapsed".into(), draw_table),
+        Verb::Take(name, partitions) => draw_fences(&store.take(name, partitions)?),
+        Verb::GiveUp(name, fences) => {
+            let fences = fences.iter().map(|(partition, epoch)| Fence { partition: *partition, epoch: *epoch });
+            store.give_up(name, &fences.collect::<Vec<_>>()).map(|()| "done".into())?
+        }
+        Verb::Leave(name) => store.leave(name).map(|()| "done".into())?,
         Verb::Commit(epoch, turns) => commit(store, *epoch, turns),
         Verb::Head(execution) => draw_head(store, *execution)?,
         Verb::Frames(execution, from, limit) => {
             let frames = store.frames(key(*execution), *from, *limit)?;
             join(frames.into_iter().map(|frame| draw_frame(*execution, frame)))
         }
-        Verb::Due(partition, until_ms, limit) => draw_due(store.due(*partition, *until_ms, None, *limit)?),
+        Verb::Due(partition, until_ms, limit) => draw_due(store.due(&[*partition], *until_ms, None, *limit)?),
         Verb::DueAfter(partition, until_ms, (execution, wake_at), limit) => {
             let after = Some(Due { execution: key(*execution), wake_at: *wake_at });
-            draw_due(store.due(*partition, *until_ms, after, *limit)?)
+            draw_due(store.due(&[*partition], *until_ms, after, *limit)?)
         }
-        Verb::Post(execution, id) => {
-            store.post(&letter(*execution, id), &[plan(1)])?;
-            "posted".into()
-        }
+        Verb::DueOf(partitions, limit) => draw_due(store.due(partitions, u64::MAX, None, *limit)?),
+        Verb::Post(execution, id) => post(store, *execution, id, 1)?,
+        Verb::PostOf(partitions, execution, id) => post(store, *execution, id, *partitions)?,
+        Verb::InboxOf(partitions, limit) => join(store.inbox(partitions, 0, *limit)?.into_iter().map(draw_arrived)),
         Verb::Inbox(partition, skip, limit) => draw_inbox(store, *partition, *skip, *limit)?,
         Verb::Plan(number) => match store.plan(plan(*number).hash)? {
             Some(bytes) if bytes == plan(*number).bytes => "kept".into(),
@@ -208,6 +232,31 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
             join(rows.into_iter().map(|row| number(row.key).to_string()))
         }
     })
+}
+
+fn post(store: &dyn Store, execution: u8, id: Word, partitions: u32) -> Result<String, StoreError> {
+    let posted = store.post(&letter(execution, id, partitions), &[plan(1)], partitions)?;
+    Ok(if posted { "posted" } else { "not posted" }.into())
+}
+
+fn node(name: Word) -> Node {
+    Node { name: name.into(), place: "here".into(), release: "1.2.3".into(), decide_version: 7 }
+}
+
+fn draw_fences(fences: &[Fence]) -> String {
+    join(fences.iter().map(|fence| format!("{}@{}", fence.partition, fence.epoch)))
+}
+
+fn draw_table(table: Table) -> String {
+    let held = draw_fences(&table.held);
+    let held = if held.is_empty() { "nothing".into() } else { held };
+    let living = join(table.nodes.into_iter().map(|found| {
+        assert_eq!((&*found.place, &*found.release, found.decide_version), ("here", "1.2.3", 7));
+        found.name
+    }));
+    let holders = join(table.holders.into_iter().map(|(partition, holder)| format!("{partition}:{holder}")));
+    let holders = if holders.is_empty() { holders } else { format!("; {holders}") };
+    format!("of {}: holds {held}; living: {living}{holders}", table.partitions)
 }
 
 fn commit(store: &dyn Store, epoch: u64, turns: &[Turn]) -> String {
@@ -246,15 +295,17 @@ fn draw_frame(execution: u8, frame: StoredFrame) -> String {
 }
 
 fn draw_inbox(store: &dyn Store, partition: u32, skip: usize, limit: usize) -> Result<String, StoreError> {
-    let all = store.inbox(partition, 0, usize::MAX)?;
+    let all = store.inbox(&[partition], 0, usize::MAX)?;
     assert!(all.is_sorted_by(|a, b| a.number < b.number));
     let after = skip.checked_sub(1).and_then(|last| all.get(last)).map_or(0, |arrived| arrived.number);
-    Ok(join(store.inbox(partition, after, limit)?.into_iter().map(|arrived| {
-        let Letter { execution, id, body, posted_at, .. } = arrived.letter;
-        let to = number(execution);
-        assert_eq!((body, posted_at), (format!("to {to}: {id}").into_bytes(), 77));
-        format!("{to}:{id}")
-    })))
+    Ok(join(store.inbox(&[partition], after, limit)?.into_iter().map(draw_arrived)))
+}
+
+fn draw_arrived(arrived: Arrived) -> String {
+    let Letter { execution, id, body, posted_at, .. } = arrived.letter;
+    let to = number(execution);
+    assert_eq!((body, posted_at), (format!("to {to}: {id}").into_bytes(), 77));
+    format!("{to}:{id}")
 }
 
 fn draw_row(row: ExecutionRow) -> String {
@@ -291,6 +342,7 @@ pub(crate) fn look(store: &dyn Store) -> String {
     for partition in [0, 1, 9] {
         all.extend([Verb::Due(partition, u64::MAX, 99), Verb::Inbox(partition, 0, 99)]);
     }
+    all.push(Verb::Partitions);
     all.extend([Verb::Plan(1), Verb::Plan(2), Verb::Rows(vec![], None, None, 99)]);
     all.iter().map(|verb| format!("{verb:?} -> {}\n", run(store, verb))).collect()
 }

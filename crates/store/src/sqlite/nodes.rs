@@ -1,0 +1,98 @@
+//! The nodes of a store, and who holds which partition.
+
+use mainspring_kernel::key::ExecutionKey;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::{integer, natural};
+use crate::{Fence, Node, Table, partition_of};
+
+pub(super) fn claim(connection: &Connection, partition: u32, holder: &str) -> rusqlite::Result<u64> {
+    let sql = include_str!("sql/claim.sql");
+    connection.prepare_cached(sql)?.query_row(params![partition, holder], |row| row.get(0).map(natural))
+}
+
+pub(super) fn partitions(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.prepare_cached(include_str!("sql/partitions.sql"))?.query_row([], |row| row.get(0))
+}
+
+/// Reckons the partition of every execution and letter anew.
+pub(super) fn repartition(connection: &Connection, partitions: u32) -> rusqlite::Result<()> {
+    connection.execute(include_str!("sql/spread.sql"), [partitions])?;
+    let of_row = |row: &Row<'_>| row.get(0).map(ExecutionKey);
+    let mut select = connection.prepare(include_str!("sql/executions_all.sql"))?;
+    let all: Vec<ExecutionKey> = select.query_map([], of_row)?.collect::<Result<_, _>>()?;
+    for key in all {
+        let values = params![key.0, partition_of(key, partitions)];
+        connection.prepare_cached(include_str!("sql/move_head.sql"))?.execute(values)?;
+        connection.prepare_cached(include_str!("sql/move_execution.sql"))?.execute(values)?;
+        connection.prepare_cached(include_str!("sql/move_letters.sql"))?.execute(values)?;
+    }
+    connection.execute(include_str!("sql/partitions_let_go.sql"), [])?;
+    Ok(())
+}
+
+pub(super) fn pin(connection: &Connection, name: &str, value: &str) -> rusqlite::Result<String> {
+    connection.prepare_cached(include_str!("sql/pin.sql"))?.execute([name, value])?;
+    connection.prepare_cached(include_str!("sql/pinned.sql"))?.query_row([name], |row| row.get(0))
+}
+
+pub(super) fn beat(connection: &Connection, node: &Node, lease_ms: u64) -> rusqlite::Result<Option<Table>> {
+    let now = clock(connection)?;
+    connection.prepare_cached(include_str!("sql/node_forget.sql"))?.execute([now])?;
+    let Node { name, place, release, decide_version } = node;
+    let values = params![name, place, release, decide_version, now, now.saturating_add(integer(lease_ms))];
+    if connection.prepare_cached(include_str!("sql/node_beat.sql"))?.execute(values)? == 0 {
+        return Ok(None);
+    }
+    let fence = |row: &Row<'_>| Ok(Fence { partition: row.get(0)?, epoch: natural(row.get(1)?) });
+    let holder = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let (mut held, mut holders, mut nodes) = (
+        connection.prepare_cached(include_str!("sql/held.sql"))?,
+        connection.prepare_cached(include_str!("sql/holders.sql"))?,
+        connection.prepare_cached(include_str!("sql/nodes.sql"))?,
+    );
+    Ok(Some(Table {
+        partitions: partitions(connection)?,
+        held: held.query_map([name], fence)?.collect::<Result<_, _>>()?,
+        holders: holders.query_map([now], holder)?.collect::<Result<_, _>>()?,
+        nodes: nodes.query_map([now], node_of_row)?.collect::<Result<_, _>>()?,
+    }))
+}
+
+fn node_of_row(row: &Row<'_>) -> rusqlite::Result<Node> {
+    Ok(Node { name: row.get(0)?, place: row.get(1)?, release: row.get(2)?, decide_version: row.get(3)? })
+}
+
+pub(super) fn take(connection: &Connection, node: &str, partitions: &[u32]) -> rusqlite::Result<Vec<Fence>> {
+    let now = clock(connection)?;
+    let mut taken = Vec::new();
+    if !connection.prepare_cached(include_str!("sql/node_alive.sql"))?.exists(params![node, now])? {
+        return Ok(taken);
+    }
+    let mut partitions = partitions.to_vec();
+    partitions.sort_unstable();
+    partitions.dedup();
+    let mut statement = connection.prepare_cached(include_str!("sql/take.sql"))?;
+    for partition in partitions {
+        let epoch = statement.query_row(params![partition, node, now], |row| row.get(0).map(natural)).optional()?;
+        taken.extend(epoch.map(|epoch| Fence { partition, epoch }));
+    }
+    Ok(taken)
+}
+
+pub(super) fn give_up(connection: &Connection, node: &str, fences: &[Fence]) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached(include_str!("sql/give_up.sql"))?;
+    for fence in fences {
+        statement.execute(params![node, fence.partition, integer(fence.epoch)])?;
+    }
+    Ok(())
+}
+
+pub(super) fn leave(connection: &Connection, node: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(include_str!("sql/node_leave.sql"))?.execute(params![node, clock(connection)?])?;
+    Ok(())
+}
+
+fn clock(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached(include_str!("sql/clock.sql"))?.query_row([], |row| row.get(0))
+}

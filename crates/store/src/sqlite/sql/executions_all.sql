@@ -1,0 +1,1 @@
+SELECT execution FROM heads UNION SELECT execution FROM inbox

@@ -1,0 +1,1 @@
+UPDATE partitions SET holder = NULL WHERE holder = ?1 AND partition = ?2 AND epoch = ?3

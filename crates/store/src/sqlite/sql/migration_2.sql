@@ -1,0 +1,36 @@
+-- Format 2: several nodes, and partitions whose number can be changed.
+
+CREATE TABLE nodes (
+    name           TEXT NOT NULL PRIMARY KEY,
+    place          TEXT NOT NULL,
+    release        TEXT NOT NULL,
+    decide_version INTEGER NOT NULL,
+    alive_until    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- A partition that nobody holds has no holder.
+CREATE TABLE partitions_2 (
+    partition INTEGER PRIMARY KEY,
+    epoch     INTEGER NOT NULL,
+    holder    TEXT
+) STRICT;
+
+INSERT INTO partitions_2 SELECT * FROM partitions;
+
+DROP TABLE partitions;
+
+ALTER TABLE partitions_2 RENAME TO partitions;
+
+-- Words about the store as a whole.
+CREATE TABLE pinned (
+    name  TEXT NOT NULL PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Over how many partitions it spreads: one row.
+CREATE TABLE spread (
+    one        INTEGER PRIMARY KEY CHECK (one = 1),
+    partitions INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO spread VALUES (1, 1);

@@ -1,0 +1,1 @@
+UPDATE executions SET partition = ?2 WHERE execution = ?1

@@ -1,0 +1,1 @@
+UPDATE heads SET partition = ?2 WHERE execution = ?1

@@ -1,0 +1,1 @@
+UPDATE inbox SET partition = ?2 WHERE execution = ?1

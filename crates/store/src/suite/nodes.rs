@@ -1,0 +1,152 @@
+//! The cases of the conformance suite about nodes, and about partitions that change hands and number.
+
+use super::{
+    cases::Case,
+    verb::{
+        Turn,
+        Verb::{self, *},
+        goes_on, opens,
+    },
+};
+
+/// Longer than any test takes.
+const LONG: u64 = 1_000_000;
+
+pub(super) fn cases() -> Vec<Case> {
+    [leases(), ends_of_leases(), number_of_partitions(), words()].into_iter().flatten().collect()
+}
+
+fn one(epoch: u64, turn: Turn) -> Verb {
+    Commit(epoch, vec![turn])
+}
+
+fn leases() -> Vec<Case> {
+    vec![
+        (
+            "what a living node holds, nobody else takes",
+            vec![
+                (Beat("a", LONG), "of 1: holds nothing; living: a"),
+                (Beat("b", LONG), "of 1: holds nothing; living: a b"),
+                (Take("a", vec![3, 0, 3]), "0@1 3@1"),
+                (Take("b", vec![0, 1]), "1@1"),
+                (Take("a", vec![0, 1, 3]), ""),
+                (Beat("a", LONG), "of 1: holds 0@1 3@1; living: a b; 0:a 1:b 3:a"),
+                (Beat("b", LONG), "of 1: holds 1@1; living: a b; 0:a 1:b 3:a"),
+                (one(1, opens(0)), "durable"),
+            ],
+        ),
+        (
+            "a node that never said it lives takes nothing",
+            vec![(Take("a", vec![0]), ""), (Beat("b", LONG), "of 1: holds nothing; living: b")],
+        ),
+        (
+            "what is given up is anybody's, with a new epoch",
+            vec![
+                (Beat("a", LONG), "of 1: holds nothing; living: a"),
+                (Beat("b", LONG), "of 1: holds nothing; living: a b"),
+                (Take("a", vec![0, 1]), "0@1 1@1"),
+                (GiveUp("b", vec![(0, 1)]), "done"),
+                (GiveUp("a", vec![(0, 2)]), "done"),
+                (Take("b", vec![0]), ""),
+                (GiveUp("a", vec![(0, 1), (7, 1)]), "done"),
+                (Beat("a", LONG), "of 1: holds 1@1; living: a b; 1:a"),
+                // Nobody else has taken it yet: what was on its way may still arrive.
+                (one(1, opens(0)), "durable"),
+                (Take("b", vec![0]), "0@2"),
+                (one(1, goes_on(0, 0)), "fence"),
+                (one(2, goes_on(0, 0)), "durable"),
+            ],
+        ),
+        (
+            "a claim asks nobody",
+            vec![
+                (Beat("a", LONG), "of 1: holds nothing; living: a"),
+                (Take("a", vec![0]), "0@1"),
+                (Claim(0), "2"),
+                (Beat("a", LONG), "of 1: holds nothing; living: a"),
+                (Take("a", vec![0]), "0@3"),
+            ],
+        ),
+    ]
+}
+
+fn ends_of_leases() -> Vec<Case> {
+    vec![
+        (
+            "what a silent node held is anybody's, and its name is used up",
+            vec![
+                (Beat("a", LONG), "of 1: holds nothing; living: a"),
+                (Take("a", vec![0, 1]), "0@1 1@1"),
+                (Beat("a", 0), "of 1: holds 0@1 1@1; living: "),
+                (Beat("a", LONG), "lapsed"),
+                (Take("a", vec![5]), ""),
+                (Beat("b", LONG), "of 1: holds nothing; living: b"),
+                (Take("b", vec![1]), "1@2"),
+                (one(1, Turn { partition: 1, ..opens(1) }), "fence"),
+                (one(2, Turn { partition: 1, ..opens(1) }), "durable"),
+                // Its time is over, but nobody has taken this one: the epoch counts and nothing else.
+                (one(1, opens(0)), "durable"),
+            ],
+        ),
+        (
+            "a node that leaves holds nothing any more",
+            vec![
+                (Beat("a", LONG), "of 1: holds nothing; living: a"),
+                (Beat("b", LONG), "of 1: holds nothing; living: a b"),
+                (Take("a", vec![0]), "0@1"),
+                (Leave("a"), "done"),
+                (Leave("nobody"), "done"),
+                (Take("b", vec![0]), "0@2"),
+                (Beat("a", LONG), "lapsed"),
+                (Beat("b", LONG), "of 1: holds 0@2; living: b; 0:b"),
+            ],
+        ),
+    ]
+}
+
+fn number_of_partitions() -> Vec<Case> {
+    vec![(
+        "another number of partitions moves everything and lets go of all",
+        vec![
+            (Beat("a", LONG), "of 1: holds nothing; living: a"),
+            (Take("a", vec![0, 1]), "0@1 1@1"),
+            (Commit(1, vec![opens(0), Turn { letters: vec![(3, "x")], ..opens(1) }]), "durable durable"),
+            (Post(2, "a"), "posted"),
+            (Post(5, "b"), "posted"),
+            (Repartition(2), "done"),
+            (Partitions, "2"),
+            (Post(4, "late"), "not posted"),
+            (PostOf(2, 4, "c"), "posted"),
+            (Inbox(0, 0, 9), "2:a 4:c"),
+            (Inbox(1, 0, 9), "3:x 5:b"),
+            (InboxOf(vec![1, 0], 9), "3:x 2:a 5:b 4:c"),
+            (InboxOf(vec![0, 1], 3), "3:x 2:a 5:b"),
+            (InboxOf(vec![], 9), ""),
+            (DueOf(vec![1, 0], 9), "0@0 1@0"),
+            (DueOf(vec![1, 0], 1), "0@0"),
+            (Head(0), "0 in 0 wake 0"),
+            (Head(1), "0 in 1 wake 0"),
+            (Row(1), "1::running:"),
+            (one(1, goes_on(0, 0)), "fence"),
+            (Beat("a", LONG), "of 2: holds nothing; living: a"),
+            (Take("a", vec![0, 1]), "0@3 1@3"),
+            (one(3, goes_on(1, 0)), "fence"),
+            (Commit(3, vec![goes_on(0, 0), Turn { partition: 1, ..goes_on(1, 0) }]), "durable durable"),
+            (Repartition(1), "done"),
+            (Inbox(0, 0, 9), "3:x 2:a 5:b 4:c"),
+            (Head(1), "1 in 0 wake 0"),
+        ],
+    )]
+}
+
+fn words() -> Vec<Case> {
+    vec![(
+        "the first word of a name stays",
+        vec![
+            (Pin("key", "one"), "one"),
+            (Pin("key", "two"), "one"),
+            (Pin("other", "two"), "two"),
+            (Pin("key", "three"), "one"),
+        ],
+    )]
+}
