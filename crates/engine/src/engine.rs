@@ -1,6 +1,7 @@
 //! The engine as its callers see it: open a folder, submit, decide, signal, cancel, watch, drain.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -12,7 +13,7 @@ use mainspring_effects::Executors;
 use mainspring_kernel::{
     input::Input, instance::Instance, key::ExecutionKey, plan::Decision, state::State, value::Value,
 };
-use mainspring_store::{Fence, Store, sqlite::SqliteStore};
+use mainspring_store::{Fence, Store, StoreError, partition_of, sqlite::SqliteStore};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
@@ -22,9 +23,12 @@ use crate::{
     error::EngineError,
     evaluator::Evaluator,
     home::{Held, Home},
+    inbox, keys,
+    lease::{Leases, Terms},
     load::Loader,
-    request::{PARTITION, Request, row},
-    rim::{Command, Pending, Reach, Rim},
+    member::Member,
+    request::{Request, row},
+    rim::{Command, Outside, Owned, Pending, Reach, Rim},
     shard::{Event, Keys, Moment, Queued, Reply, Shard, ShardError, Submission, Ticket},
     token,
 };
@@ -55,6 +59,25 @@ pub struct Engine {
     tickets: AtomicU64,
     rim: Mutex<Option<JoinHandle<()>>>,
     why_stopped: Arc<Mutex<Option<String>>>,
+    owned: Arc<Mutex<Owned>>,
+}
+
+/// What an engine stands on beside its store.
+#[derive(Default)]
+pub struct Ground {
+    /// The folder that it holds, with the proof.
+    pub home: Option<(Home, Held)>,
+    /// How it shares the store with other nodes; `None` if nobody else uses it.
+    pub sharing: Option<Sharing>,
+}
+
+/// How a node shares a store.
+#[derive(Debug, Clone)]
+pub struct Sharing {
+    /// How long its word holds.
+    pub terms: Terms,
+    /// Where it runs, for people.
+    pub place: String,
 }
 
 /// The answer to a submission.
@@ -77,39 +100,80 @@ impl Engine {
         let held = home.hold(&key)?;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&home.journal())?);
         let executors = executors(&home, &held);
-        Self::run(store, key, (executors, evaluator), Some((home, held)), reach)
+        let ground = Ground { home: Some((home, held)), sharing: None };
+        Self::run(store, key, (executors, evaluator), ground, reach)
     }
 
-    /// An engine on a store that nobody else uses.
+    /// An engine on a store: one that nobody else uses, or one that it shares.
     pub fn run(
         store: Arc<dyn Store>,
         key: [u8; 32],
         workers: (Executors, Arc<dyn Evaluator>),
-        home: Option<(Home, Held)>,
+        ground: Ground,
         reach: Reach,
     ) -> Result<Self, EngineError> {
-        let epoch = store.claim(PARTITION, &format!("process {}", std::process::id()))?;
+        let Ground { home, sharing } = ground;
+        let (leases, member) = match sharing {
+            None => (all_of(&*store)?, None),
+            Some(Sharing { terms, place }) => {
+                keys::check_store(&*store, &key)?;
+                (Leases::none(), Some(Member::new(store.clone(), terms, &place)?))
+            }
+        };
         let mut salting = [0; 32];
         getrandom::fill(&mut salting).map_err(|error| EngineError::Stopped(error.to_string()))?;
-        let shard =
-            Shard::new(Fence { partition: PARTITION, epoch }, Keys { sealing: key, salting }, RESTING_BYTES_MAX);
+        let shard = Shard::new(leases, Keys { sealing: key, salting }, RESTING_BYTES_MAX);
+        let owned = Owned { partitions: shard.partitions(), held: shard.held().collect(), trouble: None };
         let loader = Arc::new(Loader::new(store.clone(), key));
         let (commands, received) = mpsc::unbounded_channel();
-        let why_stopped = Arc::new(Mutex::new(None));
-        let ground = (home, reach);
-        let rim =
-            Rim::new(shard, store.clone(), loader.clone(), workers, ground, commands.clone(), why_stopped.clone());
+        let (why_stopped, owned) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(owned)));
+        let (to_rim, reasons) = (commands.clone(), why_stopped.clone());
+        let outside = Outside { commands: to_rim, why_stopped: reasons, owned: owned.clone() };
+        let rim = Rim::new(shard, store.clone(), loader.clone(), workers, (home, member, reach), outside);
         let rim = Mutex::new(Some(tokio::spawn(rim.run(received))));
-        Ok(Self { store, loader, key, commands, tickets: AtomicU64::new(1), rim, why_stopped })
+        Ok(Self { store, loader, key, commands, tickets: AtomicU64::new(1), rim, why_stopped, owned })
     }
 
-    /// Starts an execution. When this returns, it is durable.
+    /// Starts an execution. When this returns, it is durable: begun here, or handed to whoever comes to hold it.
     pub async fn submit(&self, request: Request) -> Result<Submitted, EngineError> {
-        let execution = new_key(now_ms())?;
-        self.submit_as(execution, request).await
+        // What is held may be lost between looking and asking.
+        for _ in 0..3 {
+            let Ok(execution) = self.new_key() else { break };
+            match self.submit_as(execution, request.clone()).await {
+                Err(EngineError::NotHere) => {}
+                answer => return answer,
+            }
+        }
+        let execution = inbox::post_start(&*self.store, None, request)?;
+        Ok(Submitted { execution, existed: false })
     }
 
-    /// Starts an execution under a fresh key of [`new_key`]: a caller that watches the key before misses nothing.
+    /// A fresh key of an execution that will be this node's; [`EngineError::NotHere`] while it holds nothing.
+    pub fn new_key(&self) -> Result<ExecutionKey, EngineError> {
+        let owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if owned.held.is_empty() {
+            return Err(EngineError::NotHere);
+        }
+        loop {
+            let key = new_key(now_ms())?;
+            if owned.held.contains(&partition_of(key, owned.partitions)) {
+                return Ok(key);
+            }
+        }
+    }
+
+    /// The partitions that this node holds.
+    pub fn held(&self) -> BTreeSet<u32> {
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner).held.clone()
+    }
+
+    /// Why the shared store did not hear this node when it last spoke, if it did not. What is held runs out by itself.
+    pub fn trouble(&self) -> Option<String> {
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner).trouble.clone()
+    }
+
+    /// Starts an execution under a fresh key of [`new_key`](Self::new_key): a caller that watches the key before misses
+    /// nothing.
     pub async fn submit_as(&self, execution: ExecutionKey, request: Request) -> Result<Submitted, EngineError> {
         if let Some(existing) = self.existing(&request)? {
             return Ok(Submitted { execution: existing, existed: true });
@@ -257,9 +321,18 @@ impl Engine {
             Err(ShardError::NoSuchExecution) => Err(EngineError::NoSuchExecution),
             Err(ShardError::Quarantined(why)) => Err(EngineError::Quarantined(why)),
             Err(ShardError::Exists(key)) => Err(EngineError::Exists(key)),
+            Err(ShardError::NotHere) => Err(EngineError::NotHere),
             Err(ShardError::Store(why)) => Err(EngineError::Stopped(why)),
         }
     }
+}
+
+/// All partitions of a store that nobody else uses.
+fn all_of(store: &dyn Store) -> Result<Leases, EngineError> {
+    let (partitions, holder) = (store.partitions()?, format!("process {}", std::process::id()));
+    let claim = |partition| Ok(Fence { partition, epoch: store.claim(partition, &holder)? });
+    let fences: Vec<Fence> = (0..partitions).map(claim).collect::<Result<_, StoreError>>()?;
+    Ok(Leases::alone(partitions, fences))
 }
 
 /// Milliseconds since 1970 by this machine's clock.

@@ -31,10 +31,10 @@ pub enum EngineError {
         /// Why not.
         why: String,
     },
-    /// The folder was begun with another key.
+    /// The folder or the store was begun with another key.
     OtherKey {
-        /// Which folder.
-        path: PathBuf,
+        /// Which.
+        place: String,
     },
     /// The store cannot be used.
     Store(StoreError),
@@ -50,6 +50,8 @@ pub enum EngineError {
     Stopped(String),
     /// No gate is open for this, and why.
     NoOpenGate(String),
+    /// The execution belongs to another node, or to none at the moment.
+    NotHere,
 }
 
 impl fmt::Display for EngineError {
@@ -61,10 +63,9 @@ impl fmt::Display for EngineError {
             }
             Self::Held { path, pid: None } => write!(out, "{} is in use by another process", path.display()),
             Self::Key { path, why } => write!(out, "the key {} cannot be used: {why}", path.display()),
-            Self::OtherKey { path } => write!(
+            Self::OtherKey { place } => write!(
                 out,
-                "the installation's key is not the one that {} was begun with; name that key's file with MAINSPRING_KEY_FILE",
-                path.display()
+                "the installation's key is not the one that {place} was begun with; name that key's file with MAINSPRING_KEY_FILE"
             ),
             Self::Store(error) => error.fmt(out),
             Self::Load(error) => error.fmt(out),
@@ -72,6 +73,7 @@ impl fmt::Display for EngineError {
             Self::Quarantined(why) => write!(out, "the execution is set aside: {why}"),
             Self::Exists(key) => write!(out, "the execution {key} has this name or idempotency key already"),
             Self::Stopped(why) => write!(out, "the engine has stopped: {why}"),
+            Self::NotHere => out.write_str("the execution belongs to another node: its inbox reaches it"),
             Self::NoOpenGate(why) => write!(out, "no gate is open for this: {why}"),
         }
     }

@@ -7,8 +7,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mainspring_kernel::hash::Hash;
-
 use crate::{EngineError, keys};
 
 /// A folder, not necessarily held.
@@ -111,8 +109,8 @@ impl Home {
     pub fn check_key(&self, key: &[u8; 32]) -> Result<(), EngineError> {
         let path = self.key_check();
         match fs::read_to_string(&path) {
-            Ok(known) if known.trim() == Self::fingerprint(key) => Ok(()),
-            Ok(_) => Err(EngineError::OtherKey { path: self.folder.clone() }),
+            Ok(known) if known.trim() == keys::fingerprint(key) => Ok(()),
+            Ok(_) => Err(EngineError::OtherKey { place: self.folder.display().to_string() }),
             Err(_) => Ok(()),
         }
     }
@@ -125,12 +123,7 @@ impl Home {
             return Ok(());
         }
         let failed = |error: std::io::Error| EngineError::Folder { path: self.folder.clone(), why: error.to_string() };
-        fs::write(&path, Self::fingerprint(key) + "\n").map_err(failed)
-    }
-
-    /// Says which key it is, and nothing of what it is.
-    fn fingerprint(key: &[u8; 32]) -> String {
-        Hash::keyed(key, &[b"mainspring key check 1"]).hex()
+        fs::write(&path, keys::fingerprint(key) + "\n").map_err(failed)
     }
 
     fn note_boot(&self) -> std::io::Result<bool> {

@@ -3,23 +3,54 @@
 use std::{os::unix::net::UnixDatagram, sync::Arc};
 
 use mainspring_kernel::{hash::Hash, input::Input, key::ExecutionKey, plan::Plan};
-use mainspring_store::{Letter, Store, StoredPlan};
+use mainspring_store::{Arrived, Letter, Store, StoreError, StoredPlan, partition_of};
 
 use crate::{
     EngineError,
     engine::{new_key, now_ms},
     home::Home,
     load::LoadError,
-    request::{PARTITION, Request, row},
+    request::{Request, row},
     shard::{Event, Queued, Submission},
 };
 
 /// Posts an input to an execution, rings the bell of whoever runs it, and gives the letter's id.
-pub fn post(store: &dyn Store, home: &Home, execution: ExecutionKey, input: &Input) -> Result<String, EngineError> {
-    let (id, body) = (identity(input), input.encode());
-    store.post(&Letter { execution, partition: PARTITION, id: id.clone(), body, posted_at: now_ms() }, &[])?;
-    ring(home);
+pub fn post(
+    store: &dyn Store,
+    home: Option<&Home>,
+    execution: ExecutionKey,
+    input: &Input,
+) -> Result<String, EngineError> {
+    let id = identity(input);
+    put(store, home, execution, &id, input, &[])?;
     Ok(id)
+}
+
+/// All letters that wait in a store, as far as there are not more than `limit`.
+pub fn waiting(store: &dyn Store, limit: usize) -> Result<Vec<Arrived>, StoreError> {
+    let partitions: Vec<u32> = (0..store.partitions()?).collect();
+    store.inbox(&partitions, 0, limit)
+}
+
+/// Puts a letter where it belongs, however often the number of partitions changes meanwhile.
+fn put(
+    store: &dyn Store,
+    home: Option<&Home>,
+    execution: ExecutionKey,
+    id: &str,
+    input: &Input,
+    plans: &[StoredPlan],
+) -> Result<(), EngineError> {
+    loop {
+        let partitions = store.partitions()?;
+        let partition = partition_of(execution, partitions);
+        let letter = Letter { execution, partition, id: id.into(), body: input.encode(), posted_at: now_ms() };
+        if store.post(&letter, plans, partitions)? {
+            store.hint(&[partition]);
+            home.into_iter().for_each(ring);
+            return Ok(());
+        }
+    }
 }
 
 /// What makes a repeated letter the same letter: all that decides what an input does, and nothing that is only kept with
@@ -40,21 +71,16 @@ fn identity(input: &Input) -> String {
 }
 
 /// Posts the start of an execution; whoever runs the folder begins it. One of this name that is there already is the one.
-pub fn post_start(store: &dyn Store, home: &Home, request: Request) -> Result<ExecutionKey, EngineError> {
+pub fn post_start(store: &dyn Store, home: Option<&Home>, request: Request) -> Result<ExecutionKey, EngineError> {
     if let Some(id) = &request.execution_id
         && let Some(row) = store.execution_by_id(id)?
     {
         return Ok(row.key);
     }
-    let now = now_ms();
-    let execution = new_key(now)?;
+    let execution = new_key(now_ms())?;
     let plans = request.stored_plans();
-    let start = request.start(execution);
-    let input = Input::Start(Box::new(start));
-    let (id, body) = (identity(&input), input.encode());
-    let letter = Letter { execution, partition: PARTITION, id, body, posted_at: now };
-    store.post(&letter, &plans)?;
-    ring(home);
+    let input = Input::Start(Box::new(request.start(execution)));
+    put(store, home, execution, &identity(&input), &input, &plans)?;
     Ok(execution)
 }
 
@@ -83,7 +109,7 @@ pub fn event_of(store: &dyn Store, letter: Letter) -> Result<Event, Untaken> {
         return Ok(Event::Take(letter.execution, queued));
     };
     let bytes = store.plan(start.plan_hash).map_err(|error| match LoadError::from(error) {
-        LoadError::Store(_) => Untaken::Unavailable,
+        LoadError::Store(_) | LoadError::Newer(_) => Untaken::Unavailable,
         LoadError::Broken(why) => unreadable(why),
     })?;
     let bytes = bytes.ok_or_else(|| unreadable("its plan is not stored".into()))?;

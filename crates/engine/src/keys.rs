@@ -8,7 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mainspring_kernel::hash::{hex, unhex};
+use mainspring_kernel::hash::{Hash, hex, unhex};
+use mainspring_store::Store;
 
 use crate::EngineError;
 
@@ -39,6 +40,21 @@ pub fn load_or_create(path: &Path) -> Result<[u8; 32], EngineError> {
         }
     }
     Err(failed("it cannot be made".into()))
+}
+
+/// Refuses a key that is not the one a shared store was begun with: with another, every journal in it would look forged.
+pub fn check_store(store: &dyn Store, key: &[u8; 32]) -> Result<(), EngineError> {
+    let mine = fingerprint(key);
+    if store.pin("key-check", &mine)? == mine {
+        Ok(())
+    } else {
+        Err(EngineError::OtherKey { place: "the store".into() })
+    }
+}
+
+/// Says which key it is, and nothing of what it is.
+pub(crate) fn fingerprint(key: &[u8; 32]) -> String {
+    Hash::keyed(key, &[b"mainspring key check 1"]).hex()
 }
 
 /// Where the key is kept: `given`, or the user's configuration folder; below `/var/tmp` if that lies inside a folder

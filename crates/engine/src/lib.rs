@@ -1,4 +1,4 @@
-//! Who keeps the promise: turns, timers, recovery, on one node.
+//! Who keeps the promise: turns, timers, recovery, leases.
 //!
 //! [`shard`] is a synchronous machine without I/O; everything else here is the thin rim that carries its events and
 //! outputs: the store, the executors, the sandbox, the clock.
@@ -9,12 +9,14 @@ pub mod evaluator;
 pub mod home;
 pub mod inbox;
 pub mod keys;
+pub mod lease;
 pub mod load;
+mod member;
 pub mod request;
 mod rim;
 pub mod shard;
 pub mod token;
 
-pub use engine::{Engine, Options, Submitted};
+pub use engine::{Engine, Ground, Options, Submitted};
 pub use error::EngineError;
 pub use rim::{Pending, Reach};

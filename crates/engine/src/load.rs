@@ -6,6 +6,7 @@ use std::{
 };
 
 use mainspring_kernel::{
+    decide::DECIDE_VERSION,
     frame::Frame,
     hash::Hash,
     journal::{Broken, Fold, Verified},
@@ -57,6 +58,7 @@ impl Loader {
             Ok(None) => LoadAnswer::Unknown,
             Err(LoadError::Store(error)) => LoadAnswer::Unavailable(error.to_string()),
             Err(LoadError::Broken(why)) => LoadAnswer::Broken(why),
+            Err(error @ LoadError::Newer(_)) => LoadAnswer::Newer(error.to_string()),
         }
     }
 
@@ -136,9 +138,12 @@ impl Loader {
         let broken = |why: String| LoadError::Broken(format!("frame 0: {why}"));
         let first = first.ok_or_else(|| broken("it is missing".into()))?;
         let (frame, _) = Frame::read(first).map_err(|error| broken(error.to_string()))?;
-        let Some(Record::Started { plan_hash, .. }) = frame.records.first() else {
+        let Some(Record::Started { plan_hash, decide_version, .. }) = frame.records.first() else {
             return Err(broken("it does not begin an execution".into()));
         };
+        if *decide_version > DECIDE_VERSION {
+            return Err(LoadError::Newer(*decide_version));
+        }
         let mut plans = self.plans.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(plan) = plans.get(plan_hash) {
             return Ok(plan.clone());
@@ -173,6 +178,8 @@ pub enum LoadError {
     Store(StoreError),
     /// What is stored is not what was written, and where.
     Broken(String),
+    /// A newer release has begun it, with this version of decide.
+    Newer(u32),
 }
 
 /// Rows that the store cannot unpack are no better than frames that we cannot read: asking again does not mend them, and
@@ -191,6 +198,10 @@ impl std::fmt::Display for LoadError {
         match self {
             Self::Store(error) => error.fmt(out),
             Self::Broken(why) => write!(out, "the journal is broken: {why}"),
+            Self::Newer(version) => write!(
+                out,
+                "the execution was begun by a newer release (version {version} of decide, this build has {DECIDE_VERSION}): use that release"
+            ),
         }
     }
 }

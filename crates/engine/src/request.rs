@@ -20,9 +20,6 @@ use mainspring_store::{ExecutionRow, StoredPlan};
 
 use crate::evaluator::{Evaluator, evaluate};
 
-/// The one partition of a node that shares its store with nobody.
-pub const PARTITION: u32 = 0;
-
 /// An execution to start.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -162,7 +159,7 @@ impl Request {
     }
 }
 
-/// The catalogue's row of an execution that begins.
+/// The catalogue's row of an execution that begins. Its partition is the shard's to say.
 pub fn row(key: ExecutionKey, start: &Start, plan: &Plan, now: u64) -> ExecutionRow {
     let trigger_type = start.trigger.get("type").and_then(Value::as_text).unwrap_or("manual");
     ExecutionRow {
@@ -180,7 +177,7 @@ pub fn row(key: ExecutionKey, start: &Start, plan: &Plan, now: u64) -> Execution
         initiator_user_id: Some(start.by.clone()),
         idempotency_key: start.trigger.get("idempotencyKey").and_then(Value::as_text).map(Into::into),
         session_id: None,
-        partition: PARTITION,
+        partition: 0,
         attempt_count: start.attempt,
         started_at: now,
         completed_at: None,

@@ -1,6 +1,9 @@
 //! The thin asynchronous rim: carries a shard's outputs to the store, the executors and the callers, and brings back
 //! what comes of them.
 
+mod looking;
+mod owning;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, PoisonError},
@@ -15,7 +18,7 @@ use mainspring_kernel::{
     instance::Instance,
     key::ExecutionKey,
 };
-use mainspring_store::{Arrived, Batch, CommitError, Due, Store};
+use mainspring_store::{Arrived, Batch, CommitError, Due, Fence, Store};
 use tokio::{
     net::UnixDatagram,
     sync::{mpsc, oneshot},
@@ -26,14 +29,11 @@ use crate::{
     engine::now_ms,
     evaluator::{Evaluator, Suspended},
     home::{Held, Home},
-    inbox::{self, Untaken},
     load::Loader,
-    request::PARTITION,
+    member::{Member, Word, tick},
     shard::{Event, Fate, Moment, Output, Queued, Reply, Shard, Ticket},
 };
-
-/// How far ahead timers are taken from the store.
-const WINDOW_MS: u64 = 60_000;
+pub(crate) use owning::Owned;
 
 /// How often the store is looked at for timers, whatever was heard of them: recovery is level-triggered.
 const LOOK_FOR_TIMERS: Duration = Duration::from_secs(20);
@@ -44,11 +44,12 @@ const LOOK_FOR_LETTERS: Duration = Duration::from_secs(1);
 /// Commands taken in before what they gave is carried out: what bounds the length of a commit.
 const COMMANDS_AT_A_TIME: usize = 1024;
 
+/// How long a shared store that does not write is left alone before the next try.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_millis(1_000);
+
 /// Commits in a row of which nobody knows whether they were written, before this process gives up.
 const UNKNOWN_COMMITS_MAX: u32 = 3;
-
-/// Letters and timers read at a time.
-const ROWS_AT_A_TIME: usize = 10_000;
 
 /// What reaches the rim.
 pub(crate) enum Command {
@@ -60,8 +61,12 @@ pub(crate) enum Command {
     Watch(ExecutionKey, mpsc::UnboundedSender<Arc<Moment>>),
     /// An attempt has ended.
     Ended(ExecutionKey, Instance, u32, Outcome),
-    /// Letters that wait.
-    Letters(Vec<Arrived>),
+    /// Letters that wait; all of them, if it says so.
+    Letters(Vec<Arrived>, bool),
+    /// Somebody says that letters wait in these partitions.
+    Hint(Vec<u32>),
+    /// What came of a word to the store, with what was given up by it.
+    Spoken(Vec<Fence>, Word),
     /// Executions to look at.
     Due(Vec<Due>),
     /// An execution to go on with.
@@ -112,6 +117,16 @@ impl Reach {
     }
 }
 
+/// What the rim shares with those who call the engine.
+pub(crate) struct Outside {
+    pub(crate) commands: mpsc::UnboundedSender<Command>,
+    pub(crate) why_stopped: Arc<Mutex<Option<String>>>,
+    pub(crate) owned: Arc<Mutex<Owned>>,
+}
+
+/// A commit for the thread that writes, and how long it waits before.
+type Flight = (u64, Batch, Duration);
+
 pub(crate) struct Rim {
     shard: Shard,
     store: Arc<dyn Store>,
@@ -120,12 +135,22 @@ pub(crate) struct Rim {
     evaluator: Arc<dyn Evaluator>,
     home: Option<(Home, Held)>,
     reach: Reach,
+    /// One of the nodes of a shared store; `None` for the only process of a store.
+    member: Option<Member>,
+    owned: Arc<Mutex<Owned>>,
+    giving_up: Vec<Fence>,
+    speak_at: Option<Instant>,
+    trouble: Option<String>,
     commands: mpsc::UnboundedSender<Command>,
-    commits: std::sync::mpsc::Sender<(u64, Batch)>,
+    commits: std::sync::mpsc::Sender<Flight>,
+    /// How long the next commit waits, because the last one was not written.
+    pause: Duration,
     waiting: BTreeMap<Ticket, oneshot::Sender<Reply>>,
     watchers: HashMap<ExecutionKey, Vec<mpsc::UnboundedSender<Arc<Moment>>>>,
     running: BTreeMap<Running, Stopper>,
     letters_seen: u64,
+    /// Letters that were taken in and are perhaps still in the inbox, by their numbers.
+    letters_out: BTreeSet<u64>,
     in_flight: bool,
     unknown_commits: u32,
     draining: bool,
@@ -139,11 +164,11 @@ impl Rim {
         store: Arc<dyn Store>,
         loader: Arc<Loader>,
         workers: (Executors, Arc<dyn Evaluator>),
-        ground: (Option<(Home, Held)>, Reach),
-        commands: mpsc::UnboundedSender<Command>,
-        why_stopped: Arc<Mutex<Option<String>>>,
+        ground: (Option<(Home, Held)>, Option<Member>, Reach),
+        outside: Outside,
     ) -> Self {
-        let ((home, reach), (executors, evaluator)) = (ground, workers);
+        let ((home, member, reach), (executors, evaluator)) = (ground, workers);
+        let Outside { commands, why_stopped, owned } = outside;
         let commits = committer(store.clone(), commands.clone());
         Self {
             shard,
@@ -153,12 +178,19 @@ impl Rim {
             evaluator,
             home,
             reach,
+            speak_at: member.is_some().then(Instant::now),
+            member,
+            owned,
+            giving_up: Vec::new(),
+            trouble: None,
             commands,
             commits,
+            pause: Duration::ZERO,
             waiting: BTreeMap::new(),
             watchers: HashMap::new(),
             running: BTreeMap::new(),
             letters_seen: 0,
+            letters_out: BTreeSet::new(),
             in_flight: false,
             unknown_commits: 0,
             draining: false,
@@ -170,6 +202,8 @@ impl Rim {
     /// Works until drained or fatally hurt.
     pub(crate) async fn run(mut self, mut received: mpsc::UnboundedReceiver<Command>) {
         let bell = self.bell();
+        self.listen();
+        self.publish();
         let mut look_for_timers = tokio::time::interval(LOOK_FOR_TIMERS);
         let mut look_for_letters = tokio::time::interval(LOOK_FOR_LETTERS);
         let mut commands = Vec::with_capacity(COMMANDS_AT_A_TIME);
@@ -179,9 +213,10 @@ impl Rim {
             tokio::select! {
                 biased;
                 count = received.recv_many(&mut commands, COMMANDS_AT_A_TIME) => if count == 0 { break },
-                () = sleep_until(wake) => self.shard.handle(now_ms(), Event::Wake),
+                () = sleep_until(wake) => self.handle(Event::Wake),
+                () = sleep_until(self.speak_at) => self.speak(),
                 () = ring(bell.as_ref()) => self.look_for_letters(),
-                _ = look_for_letters.tick() => self.look_for_letters(),
+                _ = look_for_letters.tick() => self.look_for_all_letters(),
                 _ = look_for_timers.tick() => self.look_for_timers(),
             }
             for command in commands.drain(..) {
@@ -192,6 +227,13 @@ impl Rim {
         if let Some((home, _)) = &self.home {
             let _ = std::fs::remove_file(home.bell());
         }
+        self.leave().await;
+    }
+
+    /// What is held by a word whose time is over is lost before anything else happens.
+    fn handle(&mut self, event: Event) {
+        self.shard.expire(tick());
+        self.shard.handle(now_ms(), event);
     }
 
     fn obey(&mut self, command: Command) {
@@ -201,22 +243,24 @@ impl Rim {
                     self.in_flight = false;
                     self.count_doubt(answer.as_ref().err());
                 }
-                self.shard.handle(now_ms(), event);
+                self.handle(event);
             }
             Command::Ask(..) if self.draining => {}
             Command::Ask(ticket, sender, event) => {
                 self.waiting.insert(ticket, sender);
                 self.reach.extend(event.execution());
-                self.shard.handle(now_ms(), event);
+                self.handle(event);
             }
             Command::Attend(execution) => self.attend(execution),
             Command::Watch(execution, sender) => self.watchers.entry(execution).or_default().push(sender),
             Command::Ended(execution, instance, attempt, outcome) => self.ended(execution, instance, attempt, outcome),
-            Command::Letters(letters) => self.take_letters(letters),
+            Command::Letters(letters, is_all) => self.take_letters(letters, is_all),
+            Command::Hint(partitions) => self.hear(&partitions),
+            Command::Spoken(given_up, word) => self.spoken(&given_up, word),
             Command::Pending(sender) => drop(sender.send(self.shard.pending())),
             Command::Due(mut due) => {
                 due.retain(|due| self.reach.holds(due.execution));
-                self.shard.handle(now_ms(), Event::Due(due));
+                self.handle(Event::Due(due));
             }
             Command::Drain => {
                 self.draining = true;
@@ -227,9 +271,9 @@ impl Rim {
 
     fn attend(&mut self, execution: ExecutionKey) {
         self.reach.extend(execution);
-        self.letters_seen = 0;
+        self.forget_letters();
         self.look_for_letters();
-        self.shard.handle(now_ms(), Event::Due(vec![Due { execution, wake_at: 0 }]));
+        self.handle(Event::Due(vec![Due { execution, wake_at: 0 }]));
     }
 
     /// A stop that nobody decided on is no receipt: the attempt stays open, and is interrupted when the work goes on.
@@ -239,7 +283,7 @@ impl Rim {
             return;
         }
         let input = Input::Receipt { instance, attempt, outcome };
-        self.shard.handle(now_ms(), Event::Take(execution, Queued::silent(input)));
+        self.handle(Event::Take(execution, Queued::silent(input)));
     }
 
     /// Commits what has gathered and carries out what is released, until nothing is left.
@@ -247,13 +291,14 @@ impl Rim {
         if self.over {
             return;
         }
+        self.shard.expire(tick());
         self.shard.flush();
-        while let Some(output) = self.shard.next_output() {
+        while let Some(output) = self.next_output() {
             match output {
                 Output::Commit { flight, batch } => {
                     self.in_flight = true;
                     // The committer ends only with the rim.
-                    let _ = self.commits.send((flight, batch));
+                    let _ = self.commits.send((flight, batch, self.pause));
                 }
                 Output::Load(execution) => self.load(execution),
                 Output::Perform { execution, instance, attempt } => self.perform(execution, instance, attempt),
@@ -270,37 +315,66 @@ impl Rim {
                 Output::Evaluate { execution, evaluation, suspended } => {
                     self.evaluate(execution, evaluation, *suspended)
                 }
-                Output::LettersPosted => self.look_for_letters(),
+                Output::LettersPosted(partitions) => self.letters_posted(&partitions),
                 Output::LettersWait => {
-                    self.letters_seen = 0;
+                    self.forget_letters();
                     self.look_for_letters();
                 }
+                Output::Gained(partitions) => self.gained(partitions),
+                Output::GivenUp(fences) => self.given_up(fences),
+                Output::Lost(_) if self.member.is_some() => self.publish(),
+                Output::Lost(_) => {
+                    return self.stop("another process has taken over this store's executions".into());
+                }
+                Output::PassOn(execution, input) => self.pass_on(execution, input),
                 Output::Attend(execution) => {
                     // After what is being carried out: it may give outputs of its own.
                     let _ = self.commands.send(Command::Attend(execution));
                 }
                 Output::Tell(moment) => self.tell(&moment),
                 Output::Quarantine(execution, why) => {
-                    if let Err(error) = self.store.quarantine(execution, &why) {
-                        self.stop(format!("an execution cannot be set aside: {error}"));
-                    }
+                    self.quarantine(execution, &why);
                     self.watchers.remove(&execution);
+                }
+                Output::Stalled(_) if self.member.is_some() => {
+                    self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
                 }
                 Output::Stalled(why) | Output::Fatal(why) => return self.stop(why),
             }
         }
     }
 
+    /// Nothing is shown or begun on the strength of a lease whose time is over by now, however long this process was
+    /// kept from going on.
+    fn next_output(&mut self) -> Option<Output> {
+        self.shard.expire(tick());
+        self.shard.next_output()
+    }
+
+    /// Of a store that others keep running, one that does not answer is asked again when the execution is looked at
+    /// again.
+    fn quarantine(&mut self, execution: ExecutionKey, why: &str) {
+        if let Err(error) = self.store.quarantine(execution, why)
+            && self.member.is_none()
+        {
+            self.stop(format!("an execution cannot be set aside: {error}"));
+        }
+    }
+
     /// An unknown outcome is read back and tried again, which a disk that refuses every time would make endless.
     fn count_doubt(&mut self, error: Option<&CommitError>) {
         match error {
-            Some(error @ CommitError::Unknown(_)) => {
+            Some(CommitError::NotWritten(_)) => {}
+            Some(error @ CommitError::Unknown(_)) if self.member.is_none() => {
                 self.unknown_commits += 1;
                 if self.unknown_commits >= UNKNOWN_COMMITS_MAX {
                     self.stop(error.to_string());
                 }
             }
-            _ => self.unknown_commits = 0,
+            _ => {
+                self.unknown_commits = 0;
+                self.pause = Duration::ZERO;
+            }
         }
     }
 
@@ -377,73 +451,14 @@ impl Rim {
             let _ = commands.send(Command::Event(Event::Adopted { execution, instance, attempt, fate }));
         });
     }
-
-    fn look_for_timers(&self) {
-        let (store, commands) = (self.store.clone(), self.commands.clone());
-        tokio::task::spawn_blocking(move || {
-            // To the end, in pages: what is out of reach may fill one, or many.
-            let (until, mut after) = (now_ms() + WINDOW_MS, None);
-            while let Ok(due) = store.due(PARTITION, until, after, ROWS_AT_A_TIME)
-                && let Some(last) = due.last()
-            {
-                after = Some(*last);
-                if commands.send(Command::Due(due)).is_err() {
-                    return;
-                }
-            }
-        });
-    }
-
-    fn look_for_letters(&self) {
-        let (store, commands, after) = (self.store.clone(), self.commands.clone(), self.letters_seen);
-        tokio::task::spawn_blocking(move || {
-            if let Ok(letters) = store.inbox(PARTITION, after, ROWS_AT_A_TIME)
-                && !letters.is_empty()
-            {
-                let _ = commands.send(Command::Letters(letters));
-            }
-        });
-    }
-
-    fn take_letters(&mut self, letters: Vec<Arrived>) {
-        if self.draining {
-            return;
-        }
-        let mut waiting = BTreeSet::new();
-        let mut seen = self.letters_seen;
-        for arrived in letters {
-            let (number, execution) = (arrived.number, arrived.letter.execution);
-            // What follows a letter that waits has to wait as well, or an execution had its inputs out of order.
-            if number <= self.letters_seen || waiting.contains(&execution) {
-                continue;
-            }
-            self.reach.extend(execution);
-            match inbox::event_of(&*self.store, arrived.letter) {
-                Ok(event) => self.shard.handle(now_ms(), event),
-                Err(Untaken::Unreadable(why)) if self.store.quarantine(execution, &why).is_ok() => {}
-                Err(_) => drop(waiting.insert(execution)),
-            }
-            // Letters behind one that waits come again with it: the second of the same changes nothing.
-            if waiting.is_empty() {
-                seen = number;
-            }
-        }
-        self.letters_seen = self.letters_seen.max(seen);
-    }
-
-    /// Bound where the folder's path is short enough for a socket; without it letters are found by looking.
-    fn bell(&self) -> Option<UnixDatagram> {
-        let path = self.home.as_ref()?.0.bell();
-        let _ = std::fs::remove_file(&path);
-        UnixDatagram::bind(path).ok()
-    }
 }
 
 /// One thread writes, so that the shard goes on while the disk is busy.
-fn committer(store: Arc<dyn Store>, commands: mpsc::UnboundedSender<Command>) -> std::sync::mpsc::Sender<(u64, Batch)> {
-    let (sender, receiver) = std::sync::mpsc::channel::<(u64, Batch)>();
+fn committer(store: Arc<dyn Store>, commands: mpsc::UnboundedSender<Command>) -> std::sync::mpsc::Sender<Flight> {
+    let (sender, receiver) = std::sync::mpsc::channel::<Flight>();
     let work = move || {
-        for (flight, batch) in receiver {
+        for (flight, batch, pause) in receiver {
+            std::thread::sleep(pause);
             let answer = store.commit(&batch);
             if commands.send(Command::Event(Event::Committed { flight, answer })).is_err() {
                 return;

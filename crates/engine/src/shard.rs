@@ -5,6 +5,7 @@
 
 mod cell;
 mod flight;
+mod owning;
 mod resting;
 mod words;
 
@@ -25,10 +26,11 @@ use mainspring_kernel::{
     state::State,
     value::Value,
 };
-use mainspring_store::{Fence, StoredPlan};
+use mainspring_store::StoredPlan;
 
 use crate::{
     evaluator::Suspended,
+    lease::Leases,
     load::Journal,
     rim::Pending,
     shard::{
@@ -43,7 +45,7 @@ pub use words::{Event, Fate, LoadAnswer, Moment, Output, Queued, Reply, ShardErr
 #[derive(Debug)]
 pub struct Shard {
     keys: Keys,
-    fence: Fence,
+    leases: Leases,
     cells: BTreeMap<ExecutionKey, Cell>,
     /// Those of them of which nothing is going on.
     resting: Resting,
@@ -86,11 +88,11 @@ pub struct Keys {
 }
 
 impl Shard {
-    /// A shard that holds a partition under a fence, with room for executions that rest: bytes of their journals.
-    pub fn new(fence: Fence, keys: Keys, resting_bytes_max: usize) -> Self {
+    /// A shard that holds what it holds, with room for executions that rest: bytes of their journals.
+    pub fn new(leases: Leases, keys: Keys, resting_bytes_max: usize) -> Self {
         Self {
             keys,
-            fence,
+            leases,
             cells: BTreeMap::new(),
             resting: Resting::new(resting_bytes_max),
             dirty: BTreeSet::new(),
@@ -122,6 +124,9 @@ impl Shard {
                 self.evaluated(now, execution, evaluation, *finished);
             }
             Event::Due(due) => self.due(due),
+            Event::Renewed { until, table } => self.renewed(until, &table),
+            Event::Taken(fences) => self.taken(&fences),
+            Event::GiveUp(partitions) => self.give_up(&partitions),
             Event::Wake => {}
         }
         self.fire_timers(now);
@@ -152,6 +157,9 @@ impl Shard {
 
     fn submit(&mut self, now: u64, submission: Submission) {
         let Submission { execution, plan, stored_plans, start, row, ticket, letter } = submission;
+        if !self.holds(execution) {
+            return self.pass_on(execution, vec![Queued { input: Input::Start(start), letter, ticket }]);
+        }
         if self.cells.contains_key(&execution) {
             // The same execution again: the kernel takes a second start for what it is.
             let queued = Queued { input: Input::Start(start), letter, ticket };
@@ -159,11 +167,14 @@ impl Shard {
         }
         let is_new = |plan: &StoredPlan| !self.plans_stored.contains(&plan.hash);
         let plans = stored_plans.into_iter().filter(is_new).collect();
-        self.cells.insert(execution, Cell::fresh(execution, plan, plans, row));
+        self.cells.insert(execution, Cell::fresh(execution, plan, plans, row, self.leases.decide_version()));
         self.turn(now, execution, Queued { input: Input::Start(start), letter, ticket });
     }
 
     fn take(&mut self, now: u64, execution: ExecutionKey, queued: Queued) {
+        if !self.holds(execution) {
+            return self.pass_on(execution, vec![queued]);
+        }
         match self.cells.get_mut(&execution) {
             Some(Cell::Live(_)) => self.turn(now, execution, queued),
             Some(Cell::Loading(waiting)) => waiting.push(queued),
@@ -257,8 +268,8 @@ impl Shard {
             live.bytes += stored.byte_count();
             (live.head, live.next_sequence) = (hash, sequence + 1);
             live.summary = Summary::of(&live.state);
-            let partition = self.fence.partition;
-            live.draft.letters.extend(letters.into_iter().map(|letter| posted(letter, partition, now)));
+            let leases = &self.leases;
+            live.draft.letters.extend(letters.into_iter().map(|letter| posted(letter, leases, now)));
             live.draft.take(stored, frame, queued, actions, &live.state, live.summary.status);
         }
         self.dirty.insert(execution);
@@ -323,7 +334,7 @@ impl Shard {
 
     fn due(&mut self, due: Vec<mainspring_store::Due>) {
         for due in due {
-            if !self.cells.contains_key(&due.execution) {
+            if self.holds(due.execution) && !self.cells.contains_key(&due.execution) {
                 self.timers.insert((due.wake_at, due.execution));
             }
         }
@@ -357,6 +368,7 @@ impl Shard {
                     "the execution's beginning could not be written, and nothing of it is stored; is the disk full?";
                 self.refuse(starts, ShardError::Store(why.into()));
             }
+            LoadAnswer::Newer(reason) => self.refuse(waiting, ShardError::Store(reason)),
             LoadAnswer::Quarantined(reason) => self.refuse(waiting, ShardError::Quarantined(reason)),
             LoadAnswer::Broken(reason) => {
                 self.outputs.push_back(Output::Quarantine(execution, reason.clone()));
@@ -482,8 +494,9 @@ fn child_of(state: &State, instance: &Instance) -> Option<ExecutionKey> {
     is_child.then(|| child_key(state, instance, attempt))
 }
 
-fn posted(letter: Letter, partition: u32, now: u64) -> mainspring_store::Letter {
+fn posted(letter: Letter, leases: &Leases, now: u64) -> mainspring_store::Letter {
     let Letter { to, id, input } = letter;
+    let partition = leases.partition(to);
     mainspring_store::Letter { execution: to, partition, id, body: input.encode(), posted_at: now }
 }
 

@@ -9,12 +9,7 @@ use std::{
 };
 
 use mainspring_effects::Executors;
-use mainspring_engine::{
-    Engine, Reach,
-    home::Home,
-    inbox,
-    request::{PARTITION, Request},
-};
+use mainspring_engine::{Engine, Ground, Reach, home::Home, inbox, request::Request};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
     hash::Hash,
@@ -24,8 +19,8 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_store::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Filter, HeadRow, Late, Letter, Store, StoreError,
-    StoredPlan, memory::MemoryStore,
+    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node, Store,
+    StoreError, StoredPlan, Table, memory::MemoryStore,
 };
 
 /// A store whose pages are small and whose plans cannot be read for a while.
@@ -43,8 +38,8 @@ impl Awkward {
 }
 
 impl Store for Awkward {
-    fn due(&self, partition: u32, until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
-        self.store.due(partition, until_ms, after, limit.min(self.due_at_a_time))
+    fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
+        self.store.due(partitions, until_ms, after, limit.min(self.due_at_a_time))
     }
 
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
@@ -71,12 +66,40 @@ impl Store for Awkward {
         self.store.frames(execution, from, limit)
     }
 
-    fn post(&self, letter: &Letter, plans: &[StoredPlan]) -> Result<(), StoreError> {
-        self.store.post(letter, plans)
+    fn partitions(&self) -> Result<u32, StoreError> {
+        self.store.partitions()
     }
 
-    fn inbox(&self, partition: u32, after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
-        self.store.inbox(partition, after, limit)
+    fn repartition(&self, partitions: u32) -> Result<(), StoreError> {
+        self.store.repartition(partitions)
+    }
+
+    fn pin(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        self.store.pin(name, value)
+    }
+
+    fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
+        self.store.beat(node, lease_ms)
+    }
+
+    fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
+        self.store.take(node, partitions)
+    }
+
+    fn give_up(&self, node: &str, fences: &[Fence]) -> Result<(), StoreError> {
+        self.store.give_up(node, fences)
+    }
+
+    fn leave(&self, node: &str) -> Result<(), StoreError> {
+        self.store.leave(node)
+    }
+
+    fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError> {
+        self.store.post(letter, plans, partitions)
+    }
+
+    fn inbox(&self, partitions: &[u32], after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
+        self.store.inbox(partitions, after, limit)
     }
 
     fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
@@ -130,7 +153,7 @@ fn engine(store: Awkward, reach: Reach) -> Engine {
         Arc::new(store),
         [1; 32],
         (Executors::new(Vec::new()), std::sync::Arc::new(mainspring_engine::evaluator::InProcess)),
-        None,
+        Ground::default(),
         reach,
     )
     .unwrap()
@@ -162,7 +185,7 @@ fn what_is_due_is_found_behind_a_full_page() {
             first.submit(request(id)).await.unwrap();
         }
         first.drain().await;
-        let due = store.due(PARTITION, u64::MAX, None, usize::MAX).unwrap();
+        let due = store.due(&[0], u64::MAX, None, usize::MAX).unwrap();
         let (mut all, last) = (due.iter().map(|due| due.execution).collect::<Vec<_>>(), due[2].execution);
         all.sort();
         for (reach, found) in [(Reach::All, all), (Reach::Named([last].into()), vec![last])] {
@@ -181,14 +204,14 @@ fn a_store_that_does_not_answer_sets_nothing_aside() {
     let store = MemoryStore::new();
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(folder.path());
-    let first = inbox::post_start(&store, &home, request("a")).unwrap();
+    let first = inbox::post_start(&store, Some(&home), request("a")).unwrap();
     let signal = Input::Signal { id: "s".into(), name: "go".into(), payload: Value::Null };
-    inbox::post(&store, &home, first, &signal).unwrap();
-    inbox::post_start(&store, &home, request("b")).unwrap();
+    inbox::post(&store, Some(&home), first, &signal).unwrap();
+    inbox::post_start(&store, Some(&home), request("b")).unwrap();
     block_on(async {
         let awkward = Awkward { plans_fail: AtomicU32::new(3), ..Awkward::on(&store) };
         let engine = engine(awkward, Reach::named());
-        until(async || store.inbox(PARTITION, 0, 9).unwrap().is_empty()).await;
+        until(async || store.inbox(&[0], 0, 9).unwrap().is_empty()).await;
         for id in ["a", "b"] {
             assert_eq!(store.execution_by_id(id).unwrap().expect("it is begun").status, "running");
         }

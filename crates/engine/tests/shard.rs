@@ -3,8 +3,9 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use mainspring_engine::{
+    lease::Leases,
     load::Loader,
-    request::{PARTITION, Request, row},
+    request::{Request, row},
     shard::{Event, Fate, Keys, LoadAnswer, Output, Queued, Reply, Shard, Submission, Ticket},
 };
 use mainspring_kernel::{
@@ -55,9 +56,9 @@ impl Bench {
     }
 
     fn with_room(store: Arc<MemoryStore>, now: u64, resting_bytes_max: usize) -> Self {
-        let epoch = store.claim(PARTITION, "test").unwrap();
-        let (fence, keys) = (Fence { partition: PARTITION, epoch }, Keys { sealing: [1; 32], salting: [2; 32] });
-        let shard = Shard::new(fence, keys, resting_bytes_max);
+        let epoch = store.claim(0, "test").unwrap();
+        let keys = Keys { sealing: [1; 32], salting: [2; 32] };
+        let shard = Shard::new(Leases::alone(1, [Fence { partition: 0, epoch }]), keys, resting_bytes_max);
         let loader = Loader::new(store.clone(), [1; 32]);
         let key = ExecutionKey::new(START, *b"0123456789");
         let (commits, performed, adopts) = (VecDeque::new(), Vec::new(), Vec::new());
@@ -124,7 +125,7 @@ impl Bench {
     }
 
     fn look(&mut self) {
-        let due = self.store.due(PARTITION, self.now, None, 100).unwrap();
+        let due = self.store.due(&[0], self.now, None, 100).unwrap();
         self.handle(Event::Due(due));
     }
 

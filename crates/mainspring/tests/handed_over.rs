@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::net::UnixDatagram, path::PathBuf, sync::Arc, time::Duration};
 
-use mainspring_engine::{Engine, Reach, evaluator::InProcess, home::Home, keys, request::PARTITION};
+use mainspring_engine::{Engine, Reach, evaluator::InProcess, home::Home, keys};
 use mainspring_store::{Store, sqlite::SqliteStore};
 
 mod support;
@@ -35,15 +35,15 @@ fn handed_over<const CALLS: usize>(ground: &Ground, calls: [(&[&str], usize); CA
     let children = calls.map(|(arguments, letters)| {
         let child = spawn(ground.mainspring(arguments), b"");
         bell.recv(&mut [0; 1]).expect("a letter is posted");
-        assert_eq!(store.inbox(PARTITION, 0, 100).unwrap().len(), letters, "{arguments:?}");
+        assert_eq!(store.inbox(&[0], 0, 100).unwrap().len(), letters, "{arguments:?}");
         child
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let executors = mainspring_cli::runner::executors(Default::default(), &home, &held);
+        let ground = mainspring_engine::Ground { home: Some((home, held)), sharing: None };
         let engine =
-            Engine::run(Arc::new(store), key, (executors, Arc::new(InProcess)), Some((home, held)), Reach::named())
-                .unwrap();
+            Engine::run(Arc::new(store), key, (executors, Arc::new(InProcess)), ground, Reach::named()).unwrap();
         let ended = tokio::task::spawn_blocking(|| children.map(|child| Answer::of(child.wait_with_output().unwrap())));
         let answers = ended.await.unwrap();
         engine.drain().await;

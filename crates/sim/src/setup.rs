@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use mainspring_engine::{
     evaluator::Evaluator,
-    request::{PARTITION, Request, row},
+    request::{Request, row},
     shard::{Keys, Submission, Ticket},
 };
 use mainspring_kernel::{
@@ -21,8 +21,8 @@ use crate::scenario::{Effects, Entry};
 /// When every simulated execution begins: 2026-01-01T00:00:00Z, in milliseconds since 1970.
 pub(crate) const START_MS: u64 = 1_767_225_600_000;
 
-/// The partition of the simulated node.
-pub(crate) const SIMULATED_PARTITION: u32 = PARTITION;
+/// The one partition of the simulated node.
+pub(crate) const SIMULATED_PARTITION: u32 = 0;
 
 /// A workflow, ready to be run any number of times with the same bytes coming of it.
 #[derive(Debug, Clone)]

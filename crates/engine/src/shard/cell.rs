@@ -109,9 +109,16 @@ pub(super) struct Draft {
 }
 
 impl Cell {
-    /// A new execution.
-    pub(super) fn fresh(key: ExecutionKey, plan: Arc<Plan>, plans: Vec<StoredPlan>, row: ExecutionRow) -> Self {
-        let state = State::new(key, plan);
+    /// A new execution, to be decided by the rules of a version.
+    pub(super) fn fresh(
+        key: ExecutionKey,
+        plan: Arc<Plan>,
+        plans: Vec<StoredPlan>,
+        row: ExecutionRow,
+        decide_version: u32,
+    ) -> Self {
+        let mut state = State::new(key, plan);
+        state.decide_version = decide_version;
         Self::Live(Box::new(Live {
             summary: Summary::of(&state),
             state,
@@ -174,7 +181,7 @@ impl Live {
         }
         let summary = &self.summary;
         let change = (draft.row.is_none() && summary.status != self.status).then(|| change(summary));
-        let row = draft.row.take().map(|row| ended_row(row, summary));
+        let row = draft.row.take().map(|row| ended_row(ExecutionRow { partition, ..row }, summary));
         self.status = summary.status;
         Some(Part {
             execution: self.state.key,

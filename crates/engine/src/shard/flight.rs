@@ -1,6 +1,6 @@
 //! Commits: what goes to the disk together, and what its answer releases.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_kernel::{decide::Action, hash::Hash, key::ExecutionKey, stored::Head};
 use mainspring_store::{Answer, Batch, CommitError, Expected, Part, Refusal};
@@ -31,6 +31,17 @@ struct Passenger {
     actions: Vec<Action>,
     moments: Vec<Moment>,
     settled: Vec<(String, u32)>,
+    /// Its partition was let go of or lost meanwhile: nothing of it is begun, and nothing that is in memory by now hangs
+    /// on it.
+    is_orphan: bool,
+}
+
+impl Flight {
+    /// Of executions that are let go of or lost while this is on its way.
+    pub(super) fn orphan(&mut self, is_gone: impl Fn(&ExecutionKey) -> bool) {
+        let gone = self.passengers.iter_mut().filter(|passenger| is_gone(&passenger.execution));
+        gone.for_each(|passenger| passenger.is_orphan = true);
+    }
 }
 
 impl Shard {
@@ -44,7 +55,8 @@ impl Shard {
             && let Some(execution) = self.dirty.pop_first()
         {
             let Some(live) = self.cells.get_mut(&execution).and_then(Cell::live_mut) else { continue };
-            let part = live.part(self.fence.partition, &self.keys.sealing);
+            let partition = self.leases.partition(execution);
+            let part = live.part(partition, &self.keys.sealing);
             let after = Some(Expected { sequence: live.next_sequence.wrapping_sub(1), hash: live.head });
             let passenger = Passenger::of(execution, after, std::mem::take(&mut live.draft));
             match part {
@@ -59,13 +71,15 @@ impl Shard {
         }
         for (execution, letters) in std::mem::take(&mut self.dead_letters) {
             passengers.push(Passenger::of(execution, None, Draft::default()));
-            parts.push(burial(execution, self.fence.partition, letters));
+            parts.push(burial(execution, self.leases.partition(execution), letters));
         }
         if parts.is_empty() {
             return;
         }
         self.flights += 1;
-        let batch = Batch { fences: vec![self.fence], parts };
+        let partitions: BTreeSet<u32> = parts.iter().map(|part| part.partition).collect();
+        let fences = partitions.into_iter().filter_map(|partition| self.leases.fence(partition)).collect();
+        let batch = Batch { fences, parts };
         self.outputs.push_back(Output::Commit { flight: self.flights, batch: batch.clone() });
         self.flight = Some(Flight { id: self.flights, passengers, batch });
     }
@@ -91,9 +105,8 @@ impl Shard {
             }
             Err(CommitError::Unknown(_)) => {
                 // Letters that were written all the same wait for somebody who looks.
-                if flight.batch.parts.iter().any(|part| !part.letters.is_empty()) {
-                    self.outputs.push_back(Output::LettersPosted);
-                }
+                let receivers = flight.batch.parts.iter().flat_map(|part| receivers(part));
+                self.letters_posted(receivers.collect());
                 for passenger in flight.passengers {
                     self.untold.entry(passenger.execution).or_default().extend(passenger.moments);
                     self.reload(passenger.execution, passenger.queued);
@@ -103,12 +116,18 @@ impl Shard {
         }
     }
 
+    fn letters_posted(&mut self, partitions: BTreeSet<u32>) {
+        if !partitions.is_empty() {
+            self.outputs.push_back(Output::LettersPosted(partitions));
+        }
+    }
+
     fn durable(&mut self, passenger: Passenger, part: Part) {
         self.plans_stored.extend(part.plans.iter().map(|plan| plan.hash));
-        if !part.letters.is_empty() {
-            self.outputs.push_back(Output::LettersPosted);
-        }
-        if let Some(live) = self.cells.get_mut(&passenger.execution).and_then(Cell::live_mut) {
+        self.letters_posted(receivers(&part).collect());
+        if !passenger.is_orphan
+            && let Some(live) = self.cells.get_mut(&passenger.execution).and_then(Cell::live_mut)
+        {
             live.in_flight = false;
             if !part.frames.is_empty() {
                 live.durable = passenger.after;
@@ -119,9 +138,9 @@ impl Shard {
 
     /// Releases what waited for a commit.
     fn land(&mut self, passenger: Passenger) {
-        let Passenger { execution, queued, actions, moments, settled, .. } = passenger;
-        for action in actions {
-            self.act(execution, action);
+        let Passenger { execution, queued, actions, moments, settled, is_orphan, .. } = passenger;
+        if !is_orphan {
+            actions.into_iter().for_each(|action| self.act(execution, action));
         }
         let forgotten = settled.into_iter().map(|(step, attempt)| Output::Forget { execution, step, attempt });
         self.outputs.extend(forgotten);
@@ -162,14 +181,21 @@ impl Shard {
             // Somebody else has written: what is stored counts, and the inputs are taken in again on top of it.
             Refusal::Sequence | Refusal::Ended => self.reload(execution, passenger.queued),
             Refusal::Fence => {
-                let why = "another process has taken over this store's executions".to_string();
-                self.outputs.push_back(Output::Fatal(why));
+                let queued = passenger.queued.into_iter().map(|(queued, _)| queued).collect();
+                self.pass_on(execution, queued);
+                let partition = self.leases.partition(execution);
+                if self.leases.fence(partition).is_some() {
+                    self.lose(&[partition]);
+                }
             }
         }
     }
 
     /// Forgets what is believed of an execution and reads what is stored.
     fn reload(&mut self, execution: ExecutionKey, queued: Vec<(Queued, bool)>) {
+        if !self.holds(execution) {
+            return self.pass_on(execution, queued.into_iter().map(|(queued, _)| queued).collect());
+        }
         let newer = self.forget_cell(execution);
         let mut waiting: Vec<_> = queued.into_iter().map(|(queued, _)| queued).collect();
         waiting.extend(newer);
@@ -177,7 +203,7 @@ impl Shard {
         self.outputs.push_back(Output::Load(execution));
     }
 
-    fn forget_cell(&mut self, execution: ExecutionKey) -> Vec<Queued> {
+    pub(super) fn forget_cell(&mut self, execution: ExecutionKey) -> Vec<Queued> {
         self.dirty.remove(&execution);
         self.resting.remove(execution);
         let cell = self.cells.remove(&execution);
@@ -188,6 +214,11 @@ impl Shard {
         }
         cell.map(Cell::into_queued).unwrap_or_default()
     }
+}
+
+/// The partitions that a part's letters go to.
+fn receivers(part: &Part) -> impl Iterator<Item = u32> + '_ {
+    part.letters.iter().map(|letter| letter.partition)
 }
 
 /// The part that does nothing but take letters out of the inbox of an execution that is not there.
@@ -211,6 +242,6 @@ fn burial(execution: ExecutionKey, partition: u32, letters: Vec<String>) -> Part
 impl Passenger {
     fn of(execution: ExecutionKey, after: Option<Expected>, draft: Draft) -> Self {
         let Draft { queued, actions, moments, settled, .. } = draft;
-        Self { execution, after, queued, actions, moments, settled }
+        Self { execution, after, queued, actions, moments, settled, is_orphan: false }
     }
 }

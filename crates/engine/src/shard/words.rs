@@ -1,6 +1,6 @@
 //! What goes into a shard and what comes out of it: both closed.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_kernel::{
     decide::Turn,
@@ -12,9 +12,9 @@ use mainspring_kernel::{
     record::Record,
     state::{ExecutionStatus, State},
 };
-use mainspring_store::{Answer, Batch, CommitError, Due, ExecutionRow, StoredPlan};
+use mainspring_store::{Answer, Batch, CommitError, Due, ExecutionRow, Fence, StoredPlan, Table};
 
-use crate::{evaluator::Suspended, load::Journal};
+use crate::{evaluator::Suspended, lease::Tick, load::Journal};
 
 /// Something that happens to a shard.
 #[derive(Debug)]
@@ -54,6 +54,17 @@ pub enum Event {
     },
     /// Executions that the store says are to be looked at.
     Due(Vec<Due>),
+    /// The store has heard that this node is alive.
+    Renewed {
+        /// Until when that holds.
+        until: Tick,
+        /// What the store said.
+        table: Box<Table>,
+    },
+    /// Partitions that were taken, on the strength of the last word that the store has heard.
+    Taken(Vec<Fence>),
+    /// Partitions to let go of, as far as nothing of them is going on.
+    GiveUp(Vec<u32>),
     /// Time has passed.
     Wake,
 }
@@ -78,7 +89,12 @@ impl Event {
             | Self::Loaded(execution, _)
             | Self::Adopted { execution, .. }
             | Self::Evaluated { execution, .. } => *execution,
-            Self::Committed { .. } | Self::Due(_) | Self::Wake => ExecutionKey([0; 16]),
+            Self::Committed { .. }
+            | Self::Due(_)
+            | Self::Renewed { .. }
+            | Self::Taken(_)
+            | Self::GiveUp(_)
+            | Self::Wake => ExecutionKey([0; 16]),
         }
     }
 }
@@ -135,6 +151,8 @@ pub enum LoadAnswer {
     Quarantined(String),
     /// What is stored is not what was written: it is to be set aside.
     Broken(String),
+    /// A newer release has begun it, and goes on with it. It is left alone.
+    Newer(String),
     /// The store did not answer.
     Unavailable(String),
 }
@@ -187,10 +205,18 @@ pub enum Output {
         /// The turn.
         suspended: Box<Suspended>,
     },
-    /// Letters to other executions are durable.
-    LettersPosted,
+    /// Letters to executions in these partitions are durable.
+    LettersPosted(BTreeSet<u32>),
     /// Letters that were taken in still wait: what came of them was not written. They are to be read again.
     LettersWait,
+    /// Partitions are held from now on: what waits in them, and what is due, is to be looked for.
+    Gained(Vec<u32>),
+    /// Partitions are let go of: the store is to be told.
+    GivenUp(Vec<Fence>),
+    /// Partitions are lost.
+    Lost(Vec<u32>),
+    /// Put into the inbox of an execution that is held elsewhere, or nowhere.
+    PassOn(ExecutionKey, Input),
     /// Go on with an execution that another one waits for.
     Attend(ExecutionKey),
     /// The receipt of an attempt is durable: its traces outside may go.
@@ -214,6 +240,34 @@ pub enum Output {
     Fatal(String),
 }
 
+impl Output {
+    /// Whether it is to be done although its execution is not held any more. What is durable may be told, and what runs
+    /// may be stopped; nothing is begun.
+    pub(super) fn stays_without(&self, is_gone: &impl Fn(&ExecutionKey) -> bool) -> bool {
+        match self {
+            Self::Perform { execution, .. }
+            | Self::Adopt { execution, .. }
+            | Self::Evaluate { execution, .. }
+            | Self::Forget { execution, .. }
+            | Self::Load(execution)
+            | Self::Attend(execution)
+            | Self::Quarantine(execution, _) => !is_gone(execution),
+            Self::Commit { .. }
+            | Self::Stop { .. }
+            | Self::LettersPosted(_)
+            | Self::LettersWait
+            | Self::Gained(_)
+            | Self::GivenUp(_)
+            | Self::Lost(_)
+            | Self::PassOn(..)
+            | Self::Reply(..)
+            | Self::Tell(_)
+            | Self::Stalled(_)
+            | Self::Fatal(_) => true,
+        }
+    }
+}
+
 /// What a caller is answered.
 pub type Reply = Result<Taken, ShardError>;
 
@@ -231,6 +285,8 @@ pub enum ShardError {
     NoSuchExecution,
     /// The execution is set aside, and why.
     Quarantined(String),
+    /// The execution belongs to another node, or to none at the moment: its inbox reaches it.
+    NotHere,
     /// Another execution has the name or the idempotency key.
     Exists(ExecutionKey),
     /// The store cannot be used.

@@ -1,8 +1,8 @@
 //! Handing an input over to the process that holds the folder.
 
-use mainspring_engine::{EngineError, home::Home, inbox, request::PARTITION};
+use mainspring_engine::{EngineError, home::Home, inbox};
 use mainspring_kernel::{input::Input, json::compact, key::ExecutionKey, value::Value};
-use mainspring_store::{Store, sqlite::SqliteStore};
+use mainspring_store::sqlite::SqliteStore;
 
 use super::run::taken_in;
 use crate::{
@@ -22,9 +22,9 @@ pub(crate) struct Handed {
 /// Posts an input to the process that holds the folder, and waits until it was taken in.
 pub(crate) fn hand_over(home: &Home, key: ExecutionKey, input: &Input, global: &Global) -> Result<Handed, Refusal> {
     let store = SqliteStore::open(&home.journal()).map_err(EngineError::from)?;
-    let id = inbox::post(&store, home, key, input)?;
+    let id = inbox::post(&store, Some(home), key, input)?;
     let gone = || -> Result<Option<()>, EngineError> {
-        let letters = store.inbox(PARTITION, 0, usize::MAX >> 1)?;
+        let letters = inbox::waiting(&store, usize::MAX >> 1)?;
         let waits = letters.iter().any(|arrived| arrived.letter.execution == key && arrived.letter.id == id);
         Ok((!waits).then_some(()))
     };

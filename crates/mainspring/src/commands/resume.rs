@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use mainspring_engine::{Engine, EngineError, Reach, request::PARTITION};
+use mainspring_engine::{Engine, EngineError, Reach, inbox};
 use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{StoreError, is_final};
 
@@ -64,7 +64,7 @@ pub(crate) async fn leave(
         until_idle(engine, terminal, Told::Once, signals).await?;
     }
     engine.drain().await;
-    let letters = engine.store().inbox(PARTITION, 0, ROWS).map_err(EngineError::from)?;
+    let letters = inbox::waiting(&**engine.store(), ROWS).map_err(EngineError::from)?;
     if !letters.is_empty() && !is_interrupted {
         terminal.remark("something was posted in the last moment: `mainspring resume --all` takes it in");
     }
@@ -80,7 +80,7 @@ async fn taken_in(engine: &Engine, key: ExecutionKey) -> Result<(), Refusal> {
     let mut again = tokio::time::interval(ASK_AGAIN);
     for _ in 0..LOOKS_FOR_LETTERS {
         again.tick().await;
-        let letters = engine.store().inbox(PARTITION, 0, ROWS).map_err(EngineError::from)?;
+        let letters = inbox::waiting(&**engine.store(), ROWS).map_err(EngineError::from)?;
         if !letters.iter().any(|arrived| arrived.letter.execution == key) {
             return Ok(());
         }
@@ -117,7 +117,7 @@ async fn until_idle(
         if let Some(why) = engine.why_stopped() {
             return Err(EngineError::Stopped(why).into());
         }
-        let letters = engine.store().inbox(PARTITION, 0, ROWS).map_err(EngineError::from)?;
+        let letters = inbox::waiting(&**engine.store(), ROWS).map_err(EngineError::from)?;
         let letter = letters.last().map_or(0, |arrived| arrived.number);
         let going = goes_on_by_itself(engine).await.map_err(EngineError::from)?;
         if let (Some(what), Told::Once) = (going.in_words(), told) {

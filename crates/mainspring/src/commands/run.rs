@@ -222,7 +222,7 @@ fn detach(request: Request, asked: &Asked, global: &Global) -> Result<Exit, Refu
     let row = match existing(&*store)? {
         Some(row) => Some(row),
         None => {
-            let key = inbox::post_start(&*store, &home, request)?;
+            let key = inbox::post_start(&*store, Some(&home), request)?;
             taken_in(&home, global, || Ok(store.execution(key)?.or(existing(&*store)?)))?
         }
     };

@@ -1,6 +1,9 @@
 //! The node's side of a run: what goes into the shard, what comes out of it, and how it dies and comes back.
 
-use mainspring_engine::shard::{Event, Fate, Output, Queued, Shard, ShardError, Ticket};
+use mainspring_engine::{
+    lease::Leases,
+    shard::{Event, Fate, Output, Queued, Shard, ShardError, Ticket},
+};
 use mainspring_kernel::{effect::Attempt, input::Input, instance::Instance, key::ExecutionKey};
 use mainspring_store::{Batch, CommitError, Fence, Store, memory::MemoryStore};
 
@@ -23,7 +26,8 @@ pub(super) fn fresh(store: &MemoryStore, fate: &mut faults::Fate) -> Result<Shar
     let epoch = store.claim(SIMULATED_PARTITION, "simulated").map_err(|error| error.to_string())?;
     // Those that rest stay in memory, are read back each time, or are in each other's way.
     let resting_bytes_max = [usize::MAX, 0, CROWDED_BYTES][fate.below(3) as usize];
-    Ok(Shard::new(Fence { partition: SIMULATED_PARTITION, epoch }, keys(), resting_bytes_max))
+    let leases = Leases::alone(1, [Fence { partition: SIMULATED_PARTITION, epoch }]);
+    Ok(Shard::new(leases, keys(), resting_bytes_max))
 }
 
 /// Whether a node has done all that was to be done, or died over it.
@@ -101,7 +105,7 @@ impl Run<'_> {
         for _ in 0..TRIES_MAX {
             self.node = fresh(&self.store, &mut self.fate)?;
             self.stalls = 0;
-            let due = self.store.due(SIMULATED_PARTITION, u64::MAX, None, ROWS_MAX);
+            let due = self.store.due(&[SIMULATED_PARTITION], u64::MAX, None, ROWS_MAX);
             let due = due.map_err(|error| error.to_string())?;
             self.node_now = by;
             self.node.handle(by, Event::Due(due));
@@ -138,7 +142,7 @@ impl Run<'_> {
                     let finished = Box::new(suspended.finish(&*self.setup.sandbox.0));
                     self.node.handle(self.node_now, Event::Evaluated { execution, evaluation, finished });
                 }
-                Output::LettersPosted => self.take_letters()?,
+                Output::LettersPosted(_) => self.take_letters()?,
                 Output::LettersWait => {
                     self.letters_seen = 0;
                     self.take_letters()?;
@@ -154,6 +158,10 @@ impl Run<'_> {
                 Output::Tell(_) => {}
                 Output::Stalled(_) if self.stalls > 0 => self.stalls -= 1,
                 Output::Stalled(why) => return Err(format!("the node has stalled: {why}")),
+                Output::Lost(_) => return Err("the node has lost what nobody else wants".into()),
+                Output::Gained(_) | Output::GivenUp(_) | Output::PassOn(..) => {
+                    return Err("a node that has its store to itself shares nothing".into());
+                }
                 Output::Quarantine(_, why) => return Err(format!("the execution was set aside: {why}")),
                 Output::Fatal(why) => return Err(format!("the node has given up: {why}")),
             }
@@ -205,7 +213,7 @@ impl Run<'_> {
     /// What executions have told each other is taken in at once.
     fn take_letters(&mut self) -> Result<(), String> {
         let error = |error: mainspring_store::StoreError| error.to_string();
-        let letters = self.store.inbox(SIMULATED_PARTITION, self.letters_seen, ROWS_MAX).map_err(error)?;
+        let letters = self.store.inbox(&[SIMULATED_PARTITION], self.letters_seen, ROWS_MAX).map_err(error)?;
         for arrived in letters {
             self.letters_seen = self.letters_seen.max(arrived.number);
             let times = if self.fate.strikes(self.fate.faults.deliver_twice) { 2 } else { 1 };

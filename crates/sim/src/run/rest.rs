@@ -14,7 +14,7 @@ impl Run<'_> {
             self.check_catalogue(*execution, member)?;
             self.check_calls(*execution, member)?;
         }
-        let letters = self.store.inbox(SIMULATED_PARTITION, 0, usize::MAX).map_err(|error| error.to_string())?;
+        let letters = self.store.inbox(&[SIMULATED_PARTITION], 0, usize::MAX).map_err(|error| error.to_string())?;
         if letters.is_empty() { Ok(()) } else { Err(format!("nothing moves, and {} letters wait", letters.len())) }
     }
 

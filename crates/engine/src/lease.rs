@@ -1,0 +1,280 @@
+//! Leases as values: until when a node may act on what it holds, and what it should take and give up.
+//!
+//! A node says to the store that it is alive, and everything that it holds goes with that word. It counts on its own
+//! clock, which never goes back, from the moment it began to say so: the store heard it later than that, and lets nobody
+//! else take over before the whole time has passed on its own clock. Nothing here looks at a clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mainspring_kernel::{decide::DECIDE_VERSION, key::ExecutionKey};
+use mainspring_store::{Fence, Table, partition_of};
+
+/// A moment on a node's own clock, in milliseconds since any beginning. It never goes back and knows nothing of dates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tick(pub u64);
+
+/// How long a node's word holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// Milliseconds of the store's clock after which a silent node counts as dead.
+    pub lease_ms: u64,
+}
+
+impl Terms {
+    /// The shortest lease: below it, a pause of the machine that is quite ordinary costs a node all that it holds.
+    pub const LEASE_MS_MIN: u64 = 1_000;
+
+    /// How often a node says that it is alive: three words may be lost before it counts as dead.
+    pub fn beat_every_ms(self) -> u64 {
+        self.lease_ms / 4
+    }
+
+    /// Until when a node counts on a word that it began to say at a moment: a tenth less than the store does, for clocks
+    /// that do not run alike.
+    pub fn until(self, sent_at: Tick) -> Tick {
+        Tick(sent_at.0.saturating_add(self.lease_ms - self.lease_ms / 10))
+    }
+}
+
+/// What a node holds, and until when it may act on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leases {
+    partitions: u32,
+    epochs: BTreeMap<u32, u64>,
+    /// `None` for one that nobody can take over from: what holds its store alone.
+    until: Option<Tick>,
+    /// The newest version of decide that every living node knows.
+    decide_version: u32,
+}
+
+impl Leases {
+    /// Nothing yet, of a store that others use as well.
+    pub fn none() -> Self {
+        Self { partitions: 1, epochs: BTreeMap::new(), until: Some(Tick(0)), decide_version: DECIDE_VERSION }
+    }
+
+    /// All that a process needs which has its store to itself.
+    pub fn alone(partitions: u32, fences: impl IntoIterator<Item = Fence>) -> Self {
+        Self { partitions, epochs: by_partition(fences), until: None, decide_version: DECIDE_VERSION }
+    }
+
+    /// Over how many partitions the store spreads.
+    pub fn partitions(&self) -> u32 {
+        self.partitions
+    }
+
+    /// The version of decide for executions that begin: one that every living node knows, so that each of them can go on
+    /// with it. While releases of two versions work beside each other, the older one's rules count for what begins.
+    pub fn decide_version(&self) -> u32 {
+        self.decide_version
+    }
+
+    /// The partition of an execution.
+    pub fn partition(&self, execution: ExecutionKey) -> u32 {
+        partition_of(execution, self.partitions)
+    }
+
+    /// The fence of a partition, if it is held.
+    pub fn fence(&self, partition: u32) -> Option<Fence> {
+        self.epochs.get(&partition).map(|epoch| Fence { partition, epoch: *epoch })
+    }
+
+    /// The partitions that are held.
+    pub fn held(&self) -> impl Iterator<Item = u32> + '_ {
+        self.epochs.keys().copied()
+    }
+
+    /// The store has heard a word, and this is what it answered. What it says of this node's partitions counts: those of
+    /// which it says nothing, or another epoch, are lost; all of them are if it spreads over another number. Others are
+    /// gained: the answer to taking them was not heard.
+    pub fn renew(&mut self, until: Tick, table: &Table) -> Change {
+        let is_spread_anew = std::mem::replace(&mut self.partitions, table.partitions) != table.partitions;
+        let stored = by_partition(table.held.iter().copied());
+        let known = std::mem::replace(&mut self.epochs, stored);
+        let is_kept = |partition: &u32, epoch: &u64| !is_spread_anew && self.epochs.get(partition) == Some(epoch);
+        let lost =
+            known.iter().filter(|(partition, epoch)| !is_kept(partition, epoch)).map(|(partition, _)| *partition);
+        let is_new = |partition: &u32, epoch: &u64| is_spread_anew || known.get(partition) != Some(epoch);
+        let gained = self.epochs.iter().filter(|(partition, epoch)| is_new(partition, epoch));
+        let change = Change { lost: lost.collect(), gained: gained.map(|(partition, _)| *partition).collect() };
+        let versions = table.nodes.iter().map(|node| node.decide_version);
+        self.decide_version = versions.chain([DECIDE_VERSION]).min().unwrap_or(DECIDE_VERSION).max(1);
+        // Of two words, the one that was begun later counts, whichever answer came first.
+        self.until = self.until.max(Some(until));
+        change
+    }
+
+    /// Partitions that were taken on the strength of the last word.
+    pub fn add(&mut self, fences: &[Fence]) {
+        self.epochs.extend(by_partition(fences.iter().copied()));
+    }
+
+    /// Forgets a partition; its fence, if it was held.
+    pub fn remove(&mut self, partition: u32) -> Option<Fence> {
+        self.epochs.remove(&partition).map(|epoch| Fence { partition, epoch })
+    }
+
+    /// Whether the time of the last word is over. What was held is lost then, whoever has it now.
+    pub fn is_over(&self, now: Tick) -> bool {
+        self.until.is_some_and(|until| now >= until)
+    }
+}
+
+fn by_partition(fences: impl IntoIterator<Item = Fence>) -> BTreeMap<u32, u64> {
+    fences.into_iter().map(|fence| (fence.partition, fence.epoch)).collect()
+}
+
+/// What a word of the store changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Partitions that are not held any more.
+    pub lost: Vec<u32>,
+    /// Partitions that were not held before, or under another epoch.
+    pub gained: Vec<u32>,
+}
+
+/// What a node should do about its share.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// Partitions to ask for.
+    pub take: Vec<u32>,
+    /// Partitions to let go of.
+    pub give_up: Vec<u32>,
+}
+
+/// What a node wishes for, so that all living nodes come to hold as many partitions as each other, give or take one: it
+/// takes what is free until it has its share, and gives up what it has beyond that, of what it can give up now, only as
+/// far as others lack it. Two nodes that look at one table do not wish for the same.
+pub fn wish(table: &Table, me: &str, can_give_up: &BTreeSet<u32>) -> Wish {
+    let Some(rank) = table.nodes.iter().position(|node| node.name == me) else { return Wish::default() };
+    let (count, partitions) = (table.nodes.len(), table.partitions as usize);
+    let share = |rank: usize| partitions / count + usize::from(rank < partitions % count);
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, holder) in &table.holders {
+        *counts.entry(holder).or_default() += 1;
+    }
+    let held_by = |rank: usize| counts.get(&*table.nodes[rank].name).copied().unwrap_or_default();
+    let lacks = |rank: usize| share(rank).saturating_sub(held_by(rank));
+    let (mine, others_lack) = (held_by(rank), (0..count).filter(|other| *other != rank).map(lacks).sum::<usize>());
+    let taken: BTreeSet<u32> = table.holders.iter().map(|(partition, _)| *partition).collect();
+    let free = (0..table.partitions).filter(|partition| !taken.contains(partition));
+    // Whoever comes before takes the first ones.
+    let before: usize = (0..rank).map(lacks).sum();
+    let take: Vec<u32> = free.clone().skip(before).take(lacks(rank)).collect();
+    let surplus = mine.saturating_sub(share(rank)).min(others_lack.saturating_sub(free.count()));
+    let give_up = can_give_up.iter().rev().copied().take(surplus).collect();
+    Wish { take, give_up }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainspring_store::Node;
+
+    fn table(partitions: u32, nodes: &str, holders: &[(u32, &str)], held: &[(u32, u64)]) -> Table {
+        let node =
+            |name: &str| Node { name: name.into(), place: String::new(), release: String::new(), decide_version: 1 };
+        Table {
+            partitions,
+            held: held.iter().map(|(partition, epoch)| Fence { partition: *partition, epoch: *epoch }).collect(),
+            holders: holders.iter().map(|(partition, holder)| (*partition, (*holder).into())).collect(),
+            nodes: nodes.split_whitespace().map(node).collect(),
+        }
+    }
+
+    #[test]
+    fn a_word_holds_from_the_moment_it_was_begun_and_a_little_less_than_the_store_thinks() {
+        let terms = Terms { lease_ms: 10_000 };
+        let mut leases = Leases::none();
+        assert!(leases.is_over(Tick(0)));
+        leases.renew(terms.until(Tick(500)), &table(1, "a", &[], &[(0, 1)]));
+        assert!(!leases.is_over(Tick(9_499)));
+        assert!(leases.is_over(Tick(9_500)));
+        // An answer to an older word comes late.
+        leases.renew(terms.until(Tick(300)), &table(1, "a", &[], &[(0, 1)]));
+        assert!(!leases.is_over(Tick(9_499)));
+        assert!(!Leases::alone(1, [Fence { partition: 0, epoch: 1 }]).is_over(Tick(u64::MAX)));
+    }
+
+    #[test]
+    fn the_store_says_what_is_held() {
+        let mut leases = Leases::none();
+        let renew = |leases: &mut Leases, partitions, held: &[(u32, u64)]| {
+            leases.renew(Tick(9), &table(partitions, "a", &[], held))
+        };
+        let change = |lost: &[u32], gained: &[u32]| Change { lost: lost.to_vec(), gained: gained.to_vec() };
+        assert_eq!(renew(&mut leases, 4, &[(1, 1)]), change(&[], &[1]));
+        leases.add(&[Fence { partition: 3, epoch: 7 }, Fence { partition: 2, epoch: 5 }]);
+        assert_eq!(renew(&mut leases, 4, &[(1, 2), (2, 5)]), change(&[1, 3], &[1]));
+        assert_eq!(leases.fence(1), Some(Fence { partition: 1, epoch: 2 }));
+        assert_eq!(leases.fence(3), None);
+        assert_eq!(renew(&mut leases, 8, &[(2, 5)]), change(&[1, 2], &[2]), "the same number means other executions");
+        assert_eq!(leases.partitions(), 8);
+        assert_eq!(leases.remove(2), Some(Fence { partition: 2, epoch: 5 }));
+        assert_eq!(leases.held().count(), 0);
+    }
+
+    #[test]
+    fn wishes() {
+        let all: BTreeSet<u32> = (0..8).collect();
+        let check = |nodes: &str, holders: &[(u32, &str)], me: &str, take: &[u32], give_up: &[u32]| {
+            let expected = Wish { take: take.to_vec(), give_up: give_up.to_vec() };
+            let mine = holders.iter().filter(|(_, holder)| *holder == me).map(|(partition, _)| *partition);
+            let mine: BTreeSet<u32> = all.intersection(&mine.collect()).copied().collect();
+            assert_eq!(wish(&table(5, nodes, holders, &[]), me, &mine), expected, "{nodes} {holders:?} {me}");
+        };
+        check("a", &[], "a", &[0, 1, 2, 3, 4], &[]);
+        check("b", &[], "a", &[], &[]);
+        check("a b", &[], "a", &[0, 1, 2], &[]);
+        check("a b", &[], "b", &[3, 4], &[]);
+        let all_of_a = [(0, "a"), (1, "a"), (2, "a"), (3, "a"), (4, "a")];
+        check("a b", &all_of_a, "a", &[], &[4, 3]);
+        check("a b", &all_of_a, "b", &[], &[]);
+        check("a b", &all_of_a[..3], "a", &[], &[]);
+        check("a b", &all_of_a[..3], "b", &[3, 4], &[]);
+        check("a b", &all_of_a[..4], "a", &[], &[3]);
+        check("a b", &all_of_a[..4], "b", &[4], &[]);
+        // Three nodes to five partitions: nobody gives up the second of the first two.
+        check("a b c", &[(0, "a"), (1, "a"), (2, "b"), (3, "b"), (4, "c")], "b", &[], &[]);
+        check("a b c d e f", &[(0, "a"), (1, "a")], "f", &[], &[]);
+    }
+
+    #[test]
+    fn wishes_come_to_rest_with_equal_shares() {
+        for partitions in [1, 2, 7, 64] {
+            let mut holders: Vec<(u32, &str)> = Vec::new();
+            for nodes in ["c", "c a", "c a b", "a b", "b", "d e f g h"] {
+                let mut names: Vec<&str> = nodes.split_whitespace().collect();
+                names.sort_unstable();
+                let nodes = names.join(" ");
+                holders.retain(|(_, holder)| names.contains(holder));
+                for round in 0.. {
+                    let now = table(partitions, &nodes, &holders, &[]);
+                    let wishes: Vec<_> = names
+                        .iter()
+                        .map(|name| {
+                            let mine = holders.iter().filter(|(_, holder)| holder == name);
+                            wish(&now, name, &mine.map(|(partition, _)| *partition).collect())
+                        })
+                        .collect();
+                    if wishes.iter().all(|wish| *wish == Wish::default()) {
+                        break;
+                    }
+                    assert!(round < 5, "{partitions} among {nodes}: {wishes:?}");
+                    for (name, wish) in names.iter().zip(wishes) {
+                        holders.retain(|(partition, _)| !wish.give_up.contains(partition));
+                        for partition in wish.take {
+                            assert!(holders.iter().all(|(held, _)| *held != partition), "two take {partition}");
+                            holders.push((partition, name));
+                        }
+                    }
+                }
+                holders.sort_unstable();
+                let counts = names.iter().map(|name| holders.iter().filter(|(_, holder)| holder == name).count());
+                let counts: Vec<usize> = counts.collect();
+                let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+                assert!(most - least <= 1 && counts.iter().sum::<usize>() == partitions as usize, "{counts:?}");
+            }
+        }
+    }
+}

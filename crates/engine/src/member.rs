@@ -1,0 +1,87 @@
+//! A node among others: it says that it is alive, takes its share of the partitions and leaves.
+
+use std::sync::Arc;
+
+use mainspring_kernel::{decide::DECIDE_VERSION, hash::hex};
+use mainspring_store::{Fence, Node, Store, StoreError, Table};
+
+use crate::{
+    EngineError,
+    lease::{Terms, Tick, wish},
+};
+
+/// A node's life in a shared store.
+#[derive(Clone)]
+pub(crate) struct Member {
+    store: Arc<dyn Store>,
+    pub(crate) terms: Terms,
+    pub(crate) node: Node,
+}
+
+/// What came of a word to the store.
+pub(crate) enum Word {
+    /// It was heard.
+    Heard(Box<Heard>),
+    /// The node was silent for too long: what it held is lost, and it begins a new life.
+    Lapsed,
+    /// The store did not answer.
+    Unheard(StoreError),
+}
+
+/// A word that was heard.
+pub(crate) struct Heard {
+    /// Until when it holds.
+    pub(crate) until: Tick,
+    /// What the store said.
+    pub(crate) table: Table,
+    /// What was taken on the strength of it.
+    pub(crate) taken: Vec<Fence>,
+}
+
+impl Member {
+    /// A new life.
+    pub(crate) fn new(store: Arc<dyn Store>, terms: Terms, place: &str) -> Result<Self, EngineError> {
+        let mut life = [0; 12];
+        getrandom::fill(&mut life).map_err(|error| EngineError::Stopped(error.to_string()))?;
+        let node = Node {
+            name: hex(&life),
+            place: place.to_owned(),
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+            decide_version: DECIDE_VERSION,
+        };
+        Ok(Self { store, terms, node })
+    }
+
+    /// The same node in its next life.
+    pub(crate) fn reborn(&self) -> Result<Self, EngineError> {
+        Self::new(self.store.clone(), self.terms, &self.node.place)
+    }
+
+    /// Gives up what the shard has let go of, says that the node is alive, and takes what is missing from its share
+    /// unless it is about to leave. Blocking. `now` is read just before the word is said.
+    pub(crate) fn speak(&self, given_up: &[Fence], is_leaving: bool, now: impl Fn() -> Tick) -> Word {
+        let said = || -> Result<Word, StoreError> {
+            if !given_up.is_empty() {
+                self.store.give_up(&self.node.name, given_up)?;
+            }
+            let until = self.terms.until(now());
+            let Some(table) = self.store.beat(&self.node, self.terms.lease_ms)? else { return Ok(Word::Lapsed) };
+            let wished = wish(&table, &self.node.name, &Default::default()).take;
+            let asks = !is_leaving && !wished.is_empty();
+            let taken = if asks { self.store.take(&self.node.name, &wished)? } else { Vec::new() };
+            Ok(Word::Heard(Box::new(Heard { until, table, taken })))
+        };
+        said().unwrap_or_else(Word::Unheard)
+    }
+
+    /// Says that the node is no more. What it held is free at once; if this is not heard, when its time is over.
+    pub(crate) fn leave(&self) {
+        let _ = self.store.leave(&self.node.name);
+    }
+}
+
+/// This machine's clock that never goes back, and goes on while the machine sleeps.
+pub(crate) fn tick() -> Tick {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Tick(time.tv_sec as u64 * 1_000 + time.tv_nsec as u64 / 1_000_000)
+}
