@@ -117,7 +117,7 @@ impl Engine {
             None => (all_of(&*store)?, None),
             Some(Sharing { terms, place }) => {
                 keys::check_store(&*store, &key)?;
-                (Leases::none(), Some(Member::new(store.clone(), terms, &place)?))
+                (Leases::none(), Some(Member::here(store.clone(), terms, &place)?))
             }
         };
         let mut salting = [0; 32];

@@ -14,6 +14,12 @@ use crate::{
     shard::{Event, Queued, Submission},
 };
 
+/// The letter that brings an input to an execution, in a store that spreads over so many partitions.
+pub fn letter(execution: ExecutionKey, input: &Input, partitions: u32, posted_at: u64) -> Letter {
+    let partition = partition_of(execution, partitions);
+    Letter { execution, partition, id: identity(input), body: input.encode(), posted_at }
+}
+
 /// Posts an input to an execution, rings the bell of whoever runs it, and gives the letter's id.
 pub fn post(
     store: &dyn Store,
@@ -21,9 +27,7 @@ pub fn post(
     execution: ExecutionKey,
     input: &Input,
 ) -> Result<String, EngineError> {
-    let id = identity(input);
-    put(store, home, execution, &id, input, &[])?;
-    Ok(id)
+    put(store, home, execution, input, &[])
 }
 
 /// All letters that wait in a store, as far as there are not more than `limit`.
@@ -37,18 +41,16 @@ fn put(
     store: &dyn Store,
     home: Option<&Home>,
     execution: ExecutionKey,
-    id: &str,
     input: &Input,
     plans: &[StoredPlan],
-) -> Result<(), EngineError> {
+) -> Result<String, EngineError> {
     loop {
         let partitions = store.partitions()?;
-        let partition = partition_of(execution, partitions);
-        let letter = Letter { execution, partition, id: id.into(), body: input.encode(), posted_at: now_ms() };
+        let letter = letter(execution, input, partitions, now_ms());
         if store.post(&letter, plans, partitions)? {
-            store.hint(&[partition]);
+            store.hint(&[letter.partition]);
             home.into_iter().for_each(ring);
-            return Ok(());
+            return Ok(letter.id);
         }
     }
 }
@@ -80,7 +82,7 @@ pub fn post_start(store: &dyn Store, home: Option<&Home>, request: Request) -> R
     let execution = new_key(now_ms())?;
     let plans = request.stored_plans();
     let input = Input::Start(Box::new(request.start(execution)));
-    put(store, home, execution, &identity(&input), &input, &plans)?;
+    put(store, home, execution, &input, &plans)?;
     Ok(execution)
 }
 

@@ -11,7 +11,7 @@ pub mod inbox;
 pub mod keys;
 pub mod lease;
 pub mod load;
-mod member;
+pub mod member;
 pub mod request;
 mod rim;
 pub mod shard;

@@ -12,14 +12,15 @@ use crate::{
 
 /// A node's life in a shared store.
 #[derive(Clone)]
-pub(crate) struct Member {
+pub struct Member {
     store: Arc<dyn Store>,
-    pub(crate) terms: Terms,
-    pub(crate) node: Node,
+    terms: Terms,
+    node: Node,
 }
 
 /// What came of a word to the store.
-pub(crate) enum Word {
+#[derive(Debug)]
+pub enum Word {
     /// It was heard.
     Heard(Box<Heard>),
     /// The node was silent for too long: what it held is lost, and it begins a new life.
@@ -29,18 +30,28 @@ pub(crate) enum Word {
 }
 
 /// A word that was heard.
-pub(crate) struct Heard {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heard {
+    /// The node's name.
+    pub name: String,
     /// Until when it holds.
-    pub(crate) until: Tick,
+    pub until: Tick,
     /// What the store said.
-    pub(crate) table: Table,
+    pub table: Table,
     /// What was taken on the strength of it.
-    pub(crate) taken: Vec<Fence>,
+    pub taken: Vec<Fence>,
+    /// Whether the node is about to leave: then it takes nothing, and gives nothing up before it has left.
+    pub is_leaving: bool,
 }
 
 impl Member {
-    /// A new life.
-    pub(crate) fn new(store: Arc<dyn Store>, terms: Terms, place: &str) -> Result<Self, EngineError> {
+    /// A node in a store.
+    pub fn new(store: Arc<dyn Store>, terms: Terms, node: Node) -> Self {
+        Self { store, terms, node }
+    }
+
+    /// This process as a node, in a new life.
+    pub(crate) fn here(store: Arc<dyn Store>, terms: Terms, place: &str) -> Result<Self, EngineError> {
         let mut life = [0; 12];
         getrandom::fill(&mut life).map_err(|error| EngineError::Stopped(error.to_string()))?;
         let node = Node {
@@ -49,17 +60,27 @@ impl Member {
             release: env!("CARGO_PKG_VERSION").to_owned(),
             decide_version: DECIDE_VERSION,
         };
-        Ok(Self { store, terms, node })
+        Ok(Self::new(store, terms, node))
     }
 
     /// The same node in its next life.
     pub(crate) fn reborn(&self) -> Result<Self, EngineError> {
-        Self::new(self.store.clone(), self.terms, &self.node.place)
+        Self::here(self.store.clone(), self.terms, &self.node.place)
+    }
+
+    /// What it is called in this life.
+    pub fn name(&self) -> &str {
+        &self.node.name
+    }
+
+    /// How long its word holds.
+    pub fn terms(&self) -> Terms {
+        self.terms
     }
 
     /// Gives up what the shard has let go of, says that the node is alive, and takes what is missing from its share
     /// unless it is about to leave. Blocking. `now` is read just before the word is said.
-    pub(crate) fn speak(&self, given_up: &[Fence], is_leaving: bool, now: impl Fn() -> Tick) -> Word {
+    pub fn speak(&self, given_up: &[Fence], is_leaving: bool, now: impl Fn() -> Tick) -> Word {
         let said = || -> Result<Word, StoreError> {
             if !given_up.is_empty() {
                 self.store.give_up(&self.node.name, given_up)?;
@@ -69,13 +90,14 @@ impl Member {
             let wished = wish(&table, &self.node.name, &Default::default()).take;
             let asks = !is_leaving && !wished.is_empty();
             let taken = if asks { self.store.take(&self.node.name, &wished)? } else { Vec::new() };
-            Ok(Word::Heard(Box::new(Heard { until, table, taken })))
+            let name = self.node.name.clone();
+            Ok(Word::Heard(Box::new(Heard { name, until, table, taken, is_leaving })))
         };
         said().unwrap_or_else(Word::Unheard)
     }
 
     /// Says that the node is no more. What it held is free at once; if this is not heard, when its time is over.
-    pub(crate) fn leave(&self) {
+    pub fn leave(&self) {
         let _ = self.store.leave(&self.node.name);
     }
 }

@@ -124,9 +124,8 @@ impl Shard {
                 self.evaluated(now, execution, evaluation, *finished);
             }
             Event::Due(due) => self.due(due),
-            Event::Renewed { until, table } => self.renewed(until, &table),
-            Event::Taken(fences) => self.taken(&fences),
-            Event::GiveUp(partitions) => self.give_up(&partitions),
+            Event::Heard(heard) => self.heard(&heard),
+            Event::Lapsed => self.lapsed(),
             Event::Wake => {}
         }
         self.fire_timers(now);

@@ -7,6 +7,7 @@
 
 pub mod case;
 mod check;
+pub mod cluster;
 pub mod explore;
 mod faults;
 mod invariants;

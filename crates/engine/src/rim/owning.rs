@@ -3,14 +3,13 @@
 use std::{collections::BTreeSet, sync::PoisonError, time::Duration};
 
 use mainspring_kernel::{input::Input, key::ExecutionKey};
-use mainspring_store::{Fence, Table};
+use mainspring_store::Fence;
 use tokio::time::Instant;
 
 use super::{Command, Rim};
 use crate::{
     inbox,
-    lease::{Tick, wish},
-    member::{Heard, Word, tick},
+    member::{Word, tick},
     shard::Event,
 };
 
@@ -42,18 +41,12 @@ impl Rim {
 
     pub(super) fn spoken(&mut self, given_up: &[Fence], word: Word) {
         let Some(member) = &self.member else { return };
-        let mut pause = Duration::from_millis(member.terms.beat_every_ms());
+        let mut pause = Duration::from_millis(member.terms().beat_every_ms());
         self.trouble = None;
         match word {
             Word::Heard(heard) => {
-                let Heard { until, table, taken } = *heard;
                 self.giving_up.retain(|fence| !given_up.contains(fence));
-                let surplus = wish(&table, &member.node.name, &self.shard.idle()).give_up;
-                self.handle(Event::Renewed { until, table: Box::new(table) });
-                self.handle(Event::Taken(taken));
-                if !self.draining {
-                    self.handle(Event::GiveUp(surplus));
-                }
+                self.handle(Event::Heard(heard));
             }
             Word::Lapsed => {
                 pause = Duration::ZERO;
@@ -62,9 +55,7 @@ impl Rim {
                     Ok(reborn) => self.member = Some(reborn),
                     Err(error) => return self.stop(error.to_string()),
                 }
-                let partitions = self.shard.partitions();
-                let table = Table { partitions, held: Vec::new(), holders: Vec::new(), nodes: Vec::new() };
-                self.handle(Event::Renewed { until: Tick(0), table: Box::new(table) });
+                self.handle(Event::Lapsed);
             }
             // What is held runs out by itself.
             Word::Unheard(error) => self.trouble = Some(error.to_string()),

@@ -6,10 +6,11 @@
 use std::collections::BTreeSet;
 
 use mainspring_kernel::{input::Input, key::ExecutionKey};
-use mainspring_store::{Fence, Table};
+use mainspring_store::Fence;
 
 use crate::{
-    lease::{Change, Tick},
+    lease::{Change, Tick, wish},
+    member::Heard,
     shard::{
         Shard,
         cell::Cell,
@@ -22,8 +23,7 @@ impl Shard {
     /// drives a shard says so before every event and before every output.
     pub fn expire(&mut self, now: Tick) {
         if self.leases.is_over(now) {
-            let lost: Vec<u32> = self.leases.held().collect();
-            self.lose(&lost);
+            self.lapsed();
         }
     }
 
@@ -48,20 +48,26 @@ impl Shard {
         idle
     }
 
-    pub(super) fn renewed(&mut self, until: Tick, table: &Table) {
-        let was_spread_over = self.leases.partitions();
-        if was_spread_over != table.partitions {
-            let all: Vec<u32> = self.leases.held().collect();
-            self.lose(&all);
+    /// What the store said counts; what was taken on the strength of it is held; what others lack is let go of.
+    pub(super) fn heard(&mut self, heard: &Heard) {
+        let Heard { name, until, table, taken, is_leaving } = heard;
+        if self.leases.partitions() != table.partitions {
+            self.lapsed();
         }
-        let Change { lost, gained } = self.leases.renew(until, table);
+        let Change { lost, mut gained } = self.leases.renew(*until, table);
         self.lose(&lost);
+        self.leases.add(taken);
+        gained.extend(taken.iter().map(|fence| fence.partition));
         self.gain(gained);
+        if !is_leaving {
+            let surplus = wish(table, name, &self.idle()).give_up;
+            self.give_up(&surplus);
+        }
     }
 
-    pub(super) fn taken(&mut self, fences: &[Fence]) {
-        self.leases.add(fences);
-        self.gain(fences.iter().map(|fence| fence.partition).collect());
+    pub(super) fn lapsed(&mut self) {
+        let all: Vec<u32> = self.leases.held().collect();
+        self.lose(&all);
     }
 
     fn gain(&mut self, gained: Vec<u32>) {
@@ -71,7 +77,7 @@ impl Shard {
     }
 
     /// Lets go of those of the partitions of which nothing is going on; the others stay.
-    pub(super) fn give_up(&mut self, partitions: &[u32]) {
+    fn give_up(&mut self, partitions: &[u32]) {
         let idle = self.idle();
         let partitions: Vec<u32> = partitions.iter().copied().filter(|partition| idle.contains(partition)).collect();
         let fences: Vec<Fence> = partitions.iter().filter_map(|partition| self.leases.fence(*partition)).collect();

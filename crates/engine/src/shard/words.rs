@@ -12,9 +12,9 @@ use mainspring_kernel::{
     record::Record,
     state::{ExecutionStatus, State},
 };
-use mainspring_store::{Answer, Batch, CommitError, Due, ExecutionRow, Fence, StoredPlan, Table};
+use mainspring_store::{Answer, Batch, CommitError, Due, ExecutionRow, Fence, StoredPlan};
 
-use crate::{evaluator::Suspended, lease::Tick, load::Journal};
+use crate::{evaluator::Suspended, load::Journal, member::Heard};
 
 /// Something that happens to a shard.
 #[derive(Debug)]
@@ -55,16 +55,9 @@ pub enum Event {
     /// Executions that the store says are to be looked at.
     Due(Vec<Due>),
     /// The store has heard that this node is alive.
-    Renewed {
-        /// Until when that holds.
-        until: Tick,
-        /// What the store said.
-        table: Box<Table>,
-    },
-    /// Partitions that were taken, on the strength of the last word that the store has heard.
-    Taken(Vec<Fence>),
-    /// Partitions to let go of, as far as nothing of them is going on.
-    GiveUp(Vec<u32>),
+    Heard(Box<Heard>),
+    /// The store has not heard of this node for too long: all that it held is lost.
+    Lapsed,
     /// Time has passed.
     Wake,
 }
@@ -89,12 +82,7 @@ impl Event {
             | Self::Loaded(execution, _)
             | Self::Adopted { execution, .. }
             | Self::Evaluated { execution, .. } => *execution,
-            Self::Committed { .. }
-            | Self::Due(_)
-            | Self::Renewed { .. }
-            | Self::Taken(_)
-            | Self::GiveUp(_)
-            | Self::Wake => ExecutionKey([0; 16]),
+            Self::Committed { .. } | Self::Due(_) | Self::Heard(_) | Self::Lapsed | Self::Wake => ExecutionKey([0; 16]),
         }
     }
 }

@@ -1,0 +1,288 @@
+//! A shard that shares its store: what it holds, what it lets go of, and what becomes of its work when it loses it.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use mainspring_engine::{
+    lease::{Leases, Terms, Tick},
+    load::Loader,
+    member::{Member, Word},
+    request::{Request, row},
+    shard::{Event, Keys, Output, Queued, Reply, Shard, ShardError, Submission, Taken, Ticket},
+};
+use mainspring_kernel::{
+    definition::{Syntax, compile, read},
+    effect::Outcome,
+    input::Input,
+    instance::Instance,
+    key::ExecutionKey,
+    plan::Plan,
+    value::Value,
+};
+use mainspring_store::{Answer, Batch, Node, Store, memory::MemoryStore};
+
+const NOW: u64 = 1_767_225_600_000;
+const TERMS: Terms = Terms { lease_ms: 10_000 };
+const KEY: ExecutionKey = ExecutionKey(*b"0123456\x07\x80abcdefg");
+
+fn plan() -> Arc<Plan> {
+    let text = r#"{"steps":[{"type":"bash","id":"a","command":"true"},{"type":"bash","id":"b","command":"true"}]}"#;
+    Arc::new(compile(&read(text.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan)
+}
+
+/// A node whose outputs are kept until somebody looks at them.
+struct Bench {
+    store: MemoryStore,
+    member: Member,
+    shard: Shard,
+    loader: Loader,
+    tick: Tick,
+    commits: VecDeque<(u64, Batch)>,
+    outputs: Vec<String>,
+    replies: Vec<(Ticket, Reply)>,
+    passed_on: Vec<Input>,
+}
+
+impl Bench {
+    fn new(store: &MemoryStore, name: &str) -> Self {
+        let (place, release) = (String::new(), String::new());
+        let node = Node { name: name.into(), place, release, decide_version: 2 };
+        let shared: Arc<dyn Store> = Arc::new(store.clone());
+        let keys = Keys { sealing: [1; 32], salting: [2; 32] };
+        Self {
+            store: store.clone(),
+            member: Member::new(shared.clone(), TERMS, node),
+            shard: Shard::new(Leases::none(), keys, usize::MAX),
+            loader: Loader::new(shared, [1; 32]),
+            tick: Tick(0),
+            commits: VecDeque::new(),
+            outputs: Vec::new(),
+            replies: Vec::new(),
+            passed_on: Vec::new(),
+        }
+    }
+
+    fn speak(&mut self) {
+        let word = self.member.speak(&[], false, || self.tick);
+        let Word::Heard(heard) = word else { panic!("{word:?}") };
+        self.handle(Event::Heard(heard));
+    }
+
+    fn handle(&mut self, event: Event) {
+        self.shard.expire(self.tick);
+        self.shard.handle(NOW, event);
+        self.carry();
+    }
+
+    fn carry(&mut self) {
+        self.shard.expire(self.tick);
+        self.shard.flush();
+        while let Some(output) = self.shard.next_output() {
+            let word = match output {
+                Output::Commit { flight, batch } => {
+                    self.commits.push_back((flight, batch));
+                    "commit".into()
+                }
+                Output::Reply(ticket, reply) => {
+                    self.replies.push((ticket, reply));
+                    "reply".into()
+                }
+                Output::PassOn(_, input) => {
+                    self.passed_on.push(input);
+                    "pass on".into()
+                }
+                Output::Load(_) => "load".into(),
+                Output::Perform { attempt, .. } => format!("perform {} {}", attempt.step, attempt.number),
+                Output::Stop { attempt, .. } => format!("stop {attempt}"),
+                Output::Adopt { attempt, .. } => format!("adopt {} {}", attempt.step, attempt.number),
+                Output::Gained(partitions) => format!("gained {partitions:?}"),
+                Output::GivenUp(fences) => {
+                    self.store.give_up(self.name(), &fences).unwrap();
+                    format!("given up {}", fences.len())
+                }
+                Output::Lost(partitions) => format!("lost {partitions:?}"),
+                Output::Tell(moment) => format!("tell {}", moment.sequence),
+                Output::Forget { .. } => continue,
+                other => panic!("unexpected: {other:?}"),
+            };
+            self.outputs.push(word);
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.member.name()
+    }
+
+    fn submit(&mut self) {
+        let plan = plan();
+        let request = Request::new(plan.clone(), "me");
+        let (stored_plans, start) = (request.stored_plans(), Box::new(request.start(KEY)));
+        let row = row(KEY, &start, &plan, NOW);
+        let submission =
+            Submission { execution: KEY, plan, stored_plans, start, row, letter: None, ticket: Some(Ticket(1)) };
+        self.handle(Event::Submit(Box::new(submission)));
+    }
+
+    fn receipt(&mut self, step: u32) {
+        let instance = Instance { step, rounds: Vec::new() };
+        let input = Input::Receipt { instance, attempt: 1, outcome: Outcome::Done(Value::Null) };
+        self.handle(Event::Take(KEY, Queued::silent(input)));
+    }
+
+    fn write(&mut self) -> Vec<Answer> {
+        let (flight, batch) = self.commits.pop_front().expect("a commit");
+        let answer = self.store.commit(&batch);
+        let answers = answer.clone().unwrap();
+        self.handle(Event::Committed { flight, answer });
+        answers
+    }
+
+    fn load(&mut self) {
+        let answer = Box::new(self.loader.load(KEY));
+        self.handle(Event::Loaded(KEY, answer));
+    }
+
+    fn seen(&mut self) -> String {
+        std::mem::take(&mut self.outputs).join(", ")
+    }
+}
+
+fn store() -> MemoryStore {
+    let store = MemoryStore::new();
+    store.set_now(NOW);
+    store
+}
+
+#[test]
+fn nothing_is_taken_in_for_what_is_not_held() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.submit();
+    assert_eq!(bench.replies, [(Ticket(1), Err(ShardError::NotHere))]);
+    bench.receipt(0);
+    assert_eq!(bench.passed_on.len(), 1, "of a receipt nobody else knows");
+    let letter = Queued { input: Input::Continue, letter: Some("a letter".into()), ticket: None };
+    bench.handle(Event::Take(KEY, letter));
+    assert_eq!(bench.seen(), "reply, pass on", "a letter is still in the inbox");
+}
+
+#[test]
+fn what_is_held_is_worked_on_until_the_word_is_over() {
+    let store = store();
+    let mut bench = Bench::new(&store, "a");
+    bench.speak();
+    bench.submit();
+    assert_eq!(bench.seen(), "gained [0], commit");
+    // The answer comes just before the end, and the process stands still before it looks at it.
+    bench.tick = Tick(9_000);
+    assert_eq!(bench.write(), [Answer::Durable]);
+    assert_eq!(bench.seen(), "lost [0], tell 0, reply", "it is told, as it is durable; nothing is begun");
+    assert_eq!(bench.replies, [(Ticket(1), Ok(Taken { changed: true }))]);
+    // Another word, and everything is read back.
+    bench.speak();
+    assert_eq!(bench.seen(), "gained [0]");
+    bench.handle(Event::Due(store.due(&[0], NOW, None, 9).unwrap()));
+    bench.load();
+    assert_eq!(bench.seen(), "load, adopt a 1");
+}
+
+#[test]
+fn outputs_that_wait_are_not_carried_out_after_the_end_of_a_lease() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.speak();
+    bench.submit();
+    let (flight, batch) = bench.commits.pop_front().unwrap();
+    let answer = bench.store.commit(&batch);
+    bench.shard.handle(NOW, Event::Committed { flight, answer });
+    bench.seen();
+    bench.tick = Tick(9_000);
+    bench.carry();
+    assert_eq!(bench.seen(), "tell 0, reply, stop 1, lost [0]", "whoever stops what never began does nothing");
+}
+
+#[test]
+fn another_owner_s_commits_are_its_own() {
+    let store = store();
+    let (mut first, mut second) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
+    first.speak();
+    first.submit();
+    first.write();
+    assert_eq!(first.seen(), "gained [0], commit, perform a 1, tell 0, reply");
+    // The first one stands still for so long that the second one takes over; its own clock stood still as well.
+    store.set_now(NOW + 10_000);
+    second.speak();
+    second.handle(Event::Due(store.due(&[0], NOW, None, 9).unwrap()));
+    second.load();
+    assert_eq!(second.seen(), "gained [0], load, adopt a 1");
+    first.receipt(0);
+    assert_eq!(first.write(), [Answer::Refused(mainspring_store::Refusal::Fence)]);
+    assert_eq!(first.seen(), "commit, pass on, lost [0]");
+    let Input::Receipt { outcome, .. } = &first.passed_on[0] else { panic!("a receipt") };
+    assert_eq!(*outcome, Outcome::Done(Value::Null));
+    // What the first one has brought counts, if the second one has not called it interrupted yet.
+    let input = first.passed_on.remove(0);
+    second.handle(Event::Take(KEY, Queued { input, letter: Some("letter".into()), ticket: None }));
+    assert_eq!(second.write(), [Answer::Durable]);
+    assert_eq!(second.seen(), "commit, tell 1, perform b 1");
+}
+
+#[test]
+fn what_runs_is_stopped_when_its_partition_is_lost() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.speak();
+    bench.submit();
+    bench.write();
+    bench.seen();
+    bench.handle(Event::Lapsed);
+    assert_eq!(bench.seen(), "stop 1, lost [0]");
+    bench.receipt(0);
+    assert_eq!(bench.seen(), "pass on");
+}
+
+#[test]
+fn a_commit_on_its_way_when_its_partition_is_lost_and_gained_again_begins_nothing() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.speak();
+    bench.submit();
+    bench.handle(Event::Lapsed);
+    bench.speak();
+    bench.handle(Event::Due(vec![mainspring_store::Due { execution: KEY, wake_at: 0 }]));
+    assert_eq!(bench.seen(), "gained [0], commit, lost [0], gained [0], load");
+    assert_eq!(bench.write(), [Answer::Durable]);
+    assert_eq!(bench.seen(), "tell 0, reply", "whoever reads the journal begins what is open");
+    bench.load();
+    assert_eq!(bench.seen(), "adopt a 1");
+}
+
+#[test]
+fn only_what_nothing_is_going_on_of_is_given_up() {
+    let store = store();
+    let mut bench = Bench::new(&store, "a");
+    store.repartition(2).unwrap();
+    bench.speak();
+    assert_eq!(bench.shard.held().collect::<Vec<_>>(), [0, 1]);
+    bench.submit();
+    bench.seen();
+    let busy = mainspring_store::partition_of(KEY, 2);
+    assert!(!bench.shard.idle().contains(&busy));
+    Bench::new(&store, "b").speak();
+    bench.speak();
+    assert_eq!(bench.seen(), "given up 1");
+    assert_eq!(bench.shard.held().collect::<Vec<_>>(), [busy]);
+    Bench::new(&store, "b").speak();
+    bench.speak();
+    assert_eq!(bench.seen(), "");
+}
+
+#[test]
+fn another_number_of_partitions_loses_everything() {
+    let store = store();
+    let mut bench = Bench::new(&store, "a");
+    bench.speak();
+    bench.submit();
+    store.repartition(4).unwrap();
+    bench.seen();
+    assert_eq!(bench.write(), [Answer::Refused(mainspring_store::Refusal::Fence)]);
+    assert_eq!(bench.seen(), "reply, lost [0]");
+    assert_eq!(bench.replies, [(Ticket(1), Err(ShardError::NotHere))]);
+    bench.speak();
+    assert_eq!(bench.seen(), "gained [0, 1, 2, 3]");
+}

@@ -1,0 +1,271 @@
+//! Several nodes on one store, with everything that can go wrong between them, on virtual time.
+//!
+//! A seed makes nodes, workflows, people and misfortunes. The nodes are the engine's own shards, memberships and loaders;
+//! the store is the reference store behind a line that delays, fails and loses answers. While it runs, every durable
+//! commit and every call is held against the rules in [`ledger`] and [`calls`]; in the end the misfortunes stop, and
+//! everything that was accepted has to end. The same seed gives the same bytes.
+
+mod calls;
+mod ledger;
+mod line;
+mod misfortune;
+mod node;
+mod outputs;
+mod people;
+mod table;
+mod workflows;
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap, btree_map::Entry},
+    sync::Arc,
+};
+
+use mainspring_engine::load::Loader;
+use mainspring_kernel::hash::Hash;
+use mainspring_store::{Store, memory::MemoryStore};
+
+use crate::{
+    faults::Dice,
+    setup::{START_MS, keys},
+};
+
+use calls::Calls;
+use ledger::Ledger;
+use misfortune::Misfortune;
+use node::{Inner, Node};
+use people::People;
+pub use table::Table;
+use workflows::Workflows;
+
+/// What a seed is run with.
+#[derive(Debug, Clone, Copy)]
+pub struct Size {
+    /// Executions that are asked for; those that they start come on top.
+    pub executions: u32,
+    /// Nodes that come and go.
+    pub nodes: usize,
+    /// Partitions of the store.
+    pub partitions: u32,
+}
+
+/// What came of a seed.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// Executions, those included that others started.
+    pub executions: u64,
+    /// Durable frames.
+    pub frames: u64,
+    /// Calls that were begun.
+    pub calls: u64,
+    /// Receipts that came too late and were kept beside their journals.
+    pub late: u64,
+    /// Everything that became durable and everything that was done, in order, as one hash.
+    pub bytes: Hash,
+    /// Which kinds of records met which kinds of misfortune.
+    pub table: Table,
+}
+
+/// Virtual time after the last misfortune in which everything has to come to its end.
+const CALM_MS: u64 = 24 * 3600 * 1000;
+
+/// Happenings of one seed, after which it is called endless.
+const HAPPENINGS_MAX: u64 = 20_000_000;
+
+/// Runs a seed. An error is a rule that broke, and how.
+pub fn run(seed: u64, size: Size) -> Result<Report, String> {
+    let mut cluster = Cluster::new(seed, size)?;
+    cluster.play().map_err(|why| format!("at {} ms: {why}", cluster.now - START_MS))?;
+    cluster.report()
+}
+
+/// Something that happens at a time.
+#[derive(Debug)]
+enum Happening {
+    /// To a node, in one of its lives.
+    Node(usize, u32, Inner),
+    /// What somebody asked of the store reaches it.
+    Store(line::Asked),
+    /// A node dies.
+    Crash(usize),
+    /// A node begins a life.
+    Begin(usize),
+    /// A node leaves by its own word.
+    Leave(usize),
+    /// A node does nothing for so long.
+    Pause(usize, u64),
+    /// The store does not answer for so long.
+    Outage(u64),
+    /// Somebody asks for an execution.
+    Ask(u32),
+    /// People look at what waits for them.
+    People,
+    /// The next misfortune is thought up.
+    Misfortune,
+    /// The store is spread over another number of partitions.
+    Repartition(u32),
+}
+
+struct Cluster {
+    size: Size,
+    now: u64,
+    /// What is to come: by time, and by the order in which it came about.
+    queue: BinaryHeap<Reverse<(u64, u64)>>,
+    happenings: BTreeMap<u64, Happening>,
+    order: u64,
+    dice: Dice,
+    store: MemoryStore,
+    loader: Loader,
+    nodes: Vec<Node>,
+    calls: Calls,
+    ledger: Ledger,
+    people: People,
+    misfortune: Misfortune,
+    workflows: Workflows,
+    /// The store does not answer before this.
+    down_until: u64,
+    table: Table,
+    trace: Hash,
+}
+
+impl Cluster {
+    fn new(seed: u64, size: Size) -> Result<Self, String> {
+        let store = MemoryStore::new();
+        store.set_now(START_MS);
+        store.repartition(size.partitions).map_err(|error| error.to_string())?;
+        let mut dice = Dice::new(seed);
+        let misfortune = Misfortune::of(&mut dice);
+        let workflows = Workflows::compiled()?;
+        let mut cluster = Self {
+            size,
+            now: START_MS,
+            queue: BinaryHeap::new(),
+            happenings: BTreeMap::new(),
+            order: 0,
+            loader: Loader::new(Arc::new(store.clone()), keys().sealing),
+            nodes: (0..size.nodes).map(|_| Node::absent(&mut dice)).collect(),
+            calls: Calls::new(seed),
+            ledger: Ledger::new(workflows.plans()),
+            people: People::new(size.executions),
+            misfortune,
+            workflows,
+            down_until: 0,
+            table: Table::default(),
+            trace: Hash::default(),
+            dice,
+            store,
+        };
+        for node in 0..size.nodes {
+            let after = cluster.dice.below(5_000);
+            cluster.at(after, Happening::Begin(node));
+        }
+        for number in 0..size.executions {
+            let after = cluster.dice.below(cluster.misfortune.lasts_ms);
+            cluster.at(after, Happening::Ask(number));
+        }
+        cluster.at(1_000, Happening::Misfortune);
+        cluster.at(people::LOOK_MS, Happening::People);
+        Ok(cluster)
+    }
+
+    /// Something happens after a while.
+    fn at(&mut self, after_ms: u64, happening: Happening) {
+        self.order += 1;
+        self.queue.push(Reverse((self.now + after_ms, self.order)));
+        self.happenings.insert(self.order, happening);
+    }
+
+    fn play(&mut self) -> Result<(), String> {
+        let mut count = 0;
+        while let Some(Reverse((at, order))) = self.queue.pop() {
+            let Some(happening) = self.happenings.remove(&order) else { continue };
+            self.now = at.max(self.now);
+            self.store.set_now(self.now);
+            self.happen(happening)?;
+            count += 1;
+            if count > HAPPENINGS_MAX {
+                return Err("it does not come to an end".into());
+            }
+            if self.is_calm() && self.is_done()? {
+                return self.check_end();
+            }
+            if self.now > START_MS + self.misfortune.lasts_ms + CALM_MS {
+                return Err(format!("not everything ends: {}", self.ledger.open_in_words(&self.store)));
+            }
+        }
+        Err("nothing happens any more".into())
+    }
+
+    fn is_calm(&self) -> bool {
+        self.now > START_MS + self.misfortune.lasts_ms
+    }
+
+    /// All that was asked for has been accepted and has ended, nothing is in an inbox and no call is out.
+    fn is_done(&mut self) -> Result<bool, String> {
+        if !self.people.all_accepted() || self.ledger.open() > 0 || self.calls.out() > 0 {
+            return Ok(false);
+        }
+        let partitions: Vec<u32> = (0..self.store.partitions().map_err(|error| error.to_string())?).collect();
+        let letters = self.store.inbox(&partitions, 0, 1).map_err(|error| error.to_string())?;
+        Ok(letters.is_empty())
+    }
+
+    fn happen(&mut self, happening: Happening) -> Result<(), String> {
+        match happening {
+            Happening::Node(node, life, inner) => self.to_node(node, life, inner),
+            Happening::Store(asked) => self.store_takes(asked),
+            Happening::Crash(node) => self.crash(node),
+            Happening::Begin(node) => self.begin(node),
+            Happening::Leave(node) => self.leave(node),
+            Happening::Pause(node, for_ms) => {
+                self.nodes[node].paused_until = self.now + for_ms;
+                Ok(())
+            }
+            Happening::Outage(for_ms) => {
+                self.down_until = self.now + for_ms;
+                Ok(())
+            }
+            Happening::Ask(number) => self.ask(number),
+            Happening::People => self.people_look(),
+            Happening::Misfortune => self.think_up(),
+            Happening::Repartition(partitions) => self.ledger.spread_anew(&self.store, partitions),
+        }
+    }
+
+    /// What became durable, or was done, goes into the trace.
+    fn note(&mut self, what: &[&[u8]]) {
+        let mut parts: Vec<&[u8]> = vec![&self.trace.0];
+        parts.extend_from_slice(what);
+        self.trace = Hash::of_parts(&parts);
+    }
+
+    fn check_end(&mut self) -> Result<(), String> {
+        self.ledger.check_end(&self.store, &self.loader)?;
+        self.people.check_end(&self.store)?;
+        self.calls.check_end(&self.ledger)
+    }
+
+    fn report(self) -> Result<Report, String> {
+        let late = self.ledger.late(&self.store)?;
+        Ok(Report {
+            executions: self.ledger.executions(),
+            frames: self.ledger.frames(),
+            calls: self.calls.begun(),
+            late,
+            bytes: self.trace,
+            table: self.table,
+        })
+    }
+}
+
+/// Adds up what came of many seeds.
+pub fn add(all: &mut BTreeMap<&'static str, u64>, report: &Report) {
+    let counts =
+        [("executions", report.executions), ("frames", report.frames), ("calls", report.calls), ("late", report.late)];
+    for (name, count) in counts {
+        match all.entry(name) {
+            Entry::Vacant(entry) => drop(entry.insert(count)),
+            Entry::Occupied(mut entry) => *entry.get_mut() += count,
+        }
+    }
+}

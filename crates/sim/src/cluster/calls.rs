@@ -1,0 +1,170 @@
+//! Calls to the world, and the rules for them: none before its attempt is durable, none by a node that does not own the
+//! execution any more, none twice, and no receipt that no call has brought.
+
+use std::collections::BTreeMap;
+
+use mainspring_kernel::{
+    decide::open_attempt,
+    effect::{Attempt, Outcome},
+    failure::{Class, Failure},
+    hash::Hash,
+    instance::Instance,
+    key::ExecutionKey,
+    value::Value,
+};
+
+use super::{
+    Cluster, Happening,
+    ledger::{Ledger, Receipt},
+    misfortune::LEASE_MS,
+    node::Inner,
+};
+
+type Name = (ExecutionKey, Instance, u32);
+
+#[derive(Debug)]
+struct Call {
+    node: usize,
+    life: u32,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Stage {
+    Out,
+    Ended(Outcome),
+    Killed,
+}
+
+/// Every call that was begun.
+pub(super) struct Calls {
+    seed: u64,
+    calls: BTreeMap<Name, Call>,
+    out: usize,
+}
+
+impl Calls {
+    pub(super) fn new(seed: u64) -> Self {
+        Self { seed, calls: BTreeMap::new(), out: 0 }
+    }
+
+    pub(super) fn begun(&self) -> u64 {
+        self.calls.len() as u64
+    }
+
+    pub(super) fn out(&self) -> usize {
+        self.out
+    }
+
+    /// What a call brings and after how long, whoever makes it; `None` for one that never answers by itself.
+    fn script(&self, name: &Name, is_long: bool) -> Option<(u64, Outcome)> {
+        let (execution, instance, attempt) = name;
+        let rounds: Vec<u8> = instance.rounds.iter().flat_map(|round| round.to_be_bytes()).collect();
+        let place = [&self.seed.to_be_bytes()[..], &execution.0, &instance.step.to_be_bytes(), &rounds];
+        let drawn = Hash::of_parts(&[&place.concat(), &attempt.to_be_bytes()]).0;
+        let after = u64::from(drawn[0]) * if is_long { 200 } else { 8 };
+        let failure = |class| Outcome::Failed(Failure::new(class, "scripted", "as the dice say"));
+        let outcome = match drawn[1] % 100 {
+            0..72 => Outcome::Done(Value::from(u64::from(drawn[2]))),
+            72..90 => failure(Class::Transient),
+            90..96 => failure(Class::Failed),
+            _ => return None,
+        };
+        Some((after, outcome))
+    }
+
+    /// What became of a call, as the node that makes it hears of it: only the first word counts.
+    pub(super) fn end(
+        &mut self,
+        execution: ExecutionKey,
+        instance: &Instance,
+        attempt: u32,
+        outcome: Outcome,
+    ) -> Option<Outcome> {
+        let call = self.calls.get_mut(&(execution, instance.clone(), attempt))?;
+        if call.stage != Stage::Out {
+            return None;
+        }
+        call.stage = Stage::Ended(outcome.clone());
+        self.out -= 1;
+        Some(outcome)
+    }
+
+    /// A node dies with all that it performs.
+    pub(super) fn kill(&mut self, node: usize, life: u32) {
+        for call in self.calls.values_mut() {
+            if call.node == node && call.life == life && call.stage == Stage::Out {
+                call.stage = Stage::Killed;
+                self.out -= 1;
+            }
+        }
+    }
+
+    /// A receipt that is durable is what its call has brought.
+    pub(super) fn check_receipt(&self, execution: ExecutionKey, receipt: &Receipt) -> Result<(), String> {
+        let Receipt { instance, attempt, outcome } = receipt;
+        match self.calls.get(&(execution, instance.clone(), *attempt)).map(|call| &call.stage) {
+            Some(Stage::Ended(brought)) if brought == outcome => Ok(()),
+            other => Err(format!("a receipt says {outcome:?}, and of its call is known: {other:?}")),
+        }
+    }
+
+    pub(super) fn check_end(&self, ledger: &Ledger) -> Result<(), String> {
+        for ((execution, instance, attempt), call) in &self.calls {
+            if let Stage::Ended(Outcome::Done(_)) = &call.stage
+                && !ledger.has_attempt(*execution, instance, *attempt)
+            {
+                return Err(format!("attempt {attempt} of {instance:?} of {execution} was made and is in no journal"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cluster {
+    /// A node makes a call.
+    pub(super) fn perform(
+        &mut self,
+        node: usize,
+        execution: ExecutionKey,
+        instance: &Instance,
+        attempt: &Attempt,
+    ) -> Result<(), String> {
+        let life = self.nodes[node].life;
+        let who = super::node::name(node, life);
+        let what = format!("attempt {} of `{}` of {execution}", attempt.number, attempt.step);
+        let state = self.ledger.state(execution).ok_or_else(|| format!("{what} is made, and nothing is durable"))?;
+        let is_open = state.open_attempts.contains(instance) && open_attempt(state, instance).as_ref() == Some(attempt);
+        if !is_open {
+            return Err(format!("{who} makes {what}, which is not durable, or settled"));
+        }
+        if !self.ledger.owns(&who, &self.store, execution)? {
+            return Err(format!("{who} makes {what}, which is another's"));
+        }
+        let name = (execution, instance.clone(), attempt.number);
+        if self.calls.calls.contains_key(&name) {
+            return Err(format!("{who} makes {what}, which was made before"));
+        }
+        self.note(&[b"call", &execution.0, attempt.step.as_bytes(), &attempt.number.to_be_bytes()]);
+        let is_long = self.strikes(self.misfortune.long_calls);
+        if let Some((after, outcome)) = self.calls.script(&name, is_long) {
+            let inner = Inner::Ended(execution, instance.clone(), attempt.number, outcome);
+            self.at(after, Happening::Node(node, life, inner));
+        }
+        self.calls.calls.insert(name, Call { node, life, stage: Stage::Out });
+        self.calls.out += 1;
+        Ok(())
+    }
+
+    /// A node asks a call of its own to stop. It takes its time, and may bring its result all the same.
+    pub(super) fn stop(&mut self, node: usize, execution: ExecutionKey, instance: &Instance, attempt: u32) {
+        let life = self.nodes[node].life;
+        let name = (execution, instance.clone(), attempt);
+        if !self.calls.calls.get(&name).is_some_and(|call| call.node == node && call.life == life) {
+            return;
+        }
+        let after = self.dice.below(LEASE_MS);
+        let inner = Inner::Ended(execution, instance.clone(), attempt, Outcome::Stopped(Value::Null));
+        self.at(after, Happening::Node(node, life, inner));
+    }
+}

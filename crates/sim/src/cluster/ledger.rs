@@ -1,0 +1,240 @@
+//! What is durable, folded as it becomes so, and the rules for it: one owner to an epoch, one journal to an execution,
+//! and in the end every journal ended and verified.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use mainspring_engine::load::Loader;
+use mainspring_kernel::{
+    effect::Outcome,
+    frame::Frame,
+    hash::Hash,
+    input::Input,
+    instance::Instance,
+    journal::Fold,
+    key::ExecutionKey,
+    plan::{Plan, Work},
+    record::Record,
+    state::State,
+};
+use mainspring_store::{Fence, Part, Store, memory::MemoryStore, partition_of};
+
+/// A receipt that a call has brought.
+#[derive(Debug)]
+pub(super) struct Receipt {
+    pub(super) instance: Instance,
+    pub(super) attempt: u32,
+    pub(super) outcome: Outcome,
+}
+
+struct Journal {
+    fold: Fold,
+    attempts: BTreeSet<(Instance, u32)>,
+    has_ended: bool,
+}
+
+/// Who owns a partition, as the store has said.
+#[derive(Debug, Clone, Default)]
+struct Owner {
+    epoch: u64,
+    name: String,
+}
+
+/// Everything durable.
+pub(super) struct Ledger {
+    plans: BTreeMap<Hash, Arc<Plan>>,
+    journals: BTreeMap<ExecutionKey, Journal>,
+    owners: BTreeMap<u32, Owner>,
+    open: BTreeSet<ExecutionKey>,
+    frames: u64,
+}
+
+impl Ledger {
+    pub(super) fn new(plans: BTreeMap<Hash, Arc<Plan>>) -> Self {
+        Self { plans, journals: BTreeMap::new(), owners: BTreeMap::new(), open: BTreeSet::new(), frames: 0 }
+    }
+
+    pub(super) fn executions(&self) -> u64 {
+        self.journals.len() as u64
+    }
+
+    pub(super) fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    pub(super) fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn open_executions(&self) -> impl Iterator<Item = &State> {
+        self.open.iter().map(|key| &self.journals[key].fold.state)
+    }
+
+    pub(super) fn state(&self, execution: ExecutionKey) -> Option<&State> {
+        self.journals.get(&execution).map(|journal| &journal.fold.state)
+    }
+
+    pub(super) fn decide_version(&self, execution: ExecutionKey) -> u32 {
+        self.state(execution).map_or(0, |state| state.decide_version)
+    }
+
+    pub(super) fn has_attempt(&self, execution: ExecutionKey, instance: &Instance, attempt: u32) -> bool {
+        let journal = self.journals.get(&execution);
+        journal.is_some_and(|journal| journal.attempts.contains(&(instance.clone(), attempt)))
+    }
+
+    /// A node was given partitions.
+    pub(super) fn took(&mut self, name: &str, fences: &[Fence]) -> Result<(), String> {
+        for fence in fences {
+            let owner = self.owners.entry(fence.partition).or_default();
+            if fence.epoch <= owner.epoch {
+                return Err(format!("{name} was given {fence:?}, which {owner:?} had"));
+            }
+            *owner = Owner { epoch: fence.epoch, name: name.to_owned() };
+        }
+        Ok(())
+    }
+
+    pub(super) fn spread_anew(&mut self, store: &MemoryStore, partitions: u32) -> Result<(), String> {
+        store.repartition(partitions).map_err(|error| error.to_string())?;
+        for owner in self.owners.values_mut() {
+            *owner = Owner { epoch: owner.epoch + 1, name: String::new() };
+        }
+        Ok(())
+    }
+
+    /// Whether a node is the last one that was given the partition of an execution.
+    pub(super) fn owns(&self, name: &str, store: &MemoryStore, execution: ExecutionKey) -> Result<bool, String> {
+        let partitions = store.partitions().map_err(|error| error.to_string())?;
+        let owner = self.owners.get(&partition_of(execution, partitions));
+        Ok(owner.is_some_and(|owner| owner.name == name))
+    }
+
+    /// What was written was written by the owner, under the newest epoch.
+    pub(super) fn check_owner(
+        &self,
+        name: &str,
+        part: &Part,
+        fence: Option<&Fence>,
+        partition: u32,
+    ) -> Result<(), String> {
+        let owner = self.owners.get(&partition).cloned().unwrap_or_default();
+        let is_newest = fence.is_some_and(|fence| fence.epoch == owner.epoch && fence.partition == partition);
+        if is_newest && owner.name == name {
+            return Ok(());
+        }
+        Err(format!("{name} has written {} under {fence:?}, and partition {partition} has {owner:?}", part.execution))
+    }
+
+    /// Takes a durable part in.
+    pub(super) fn push(
+        &mut self,
+        part: &Part,
+        check_receipt: impl Fn(&Receipt) -> Result<(), String>,
+    ) -> Result<(), String> {
+        for stored in &part.frames {
+            if stored.sequence == 0 {
+                self.open_journal(part)?;
+            }
+            let journal = self.journals.get_mut(&part.execution);
+            let journal = journal.ok_or_else(|| format!("{} has no beginning", part.execution))?;
+            if journal.has_ended {
+                return Err(format!("{} goes on after its end", part.execution));
+            }
+            let frame = journal.fold.push(stored).map_err(|broken| format!("{}: {broken}", part.execution))?;
+            crate::invariants::check(&journal.fold.state)?;
+            journal.note(&frame, &check_receipt)?;
+            self.frames += 1;
+        }
+        if let Some(journal) = self.journals.get_mut(&part.execution)
+            && journal.fold.state.ended_at.is_some()
+        {
+            journal.has_ended = true;
+            self.open.remove(&part.execution);
+        }
+        Ok(())
+    }
+
+    fn open_journal(&mut self, part: &Part) -> Result<(), String> {
+        let (frame, _) = Frame::read(&part.frames[0]).map_err(|error| error.to_string())?;
+        let Some(Record::Started { plan_hash, .. }) = frame.records.first() else {
+            return Err(format!("{} does not begin", part.execution));
+        };
+        let plan = self.plans.get(plan_hash).ok_or("an execution of no known plan")?.clone();
+        let fold = Fold::new(part.execution, plan);
+        let journal = Journal { fold, attempts: BTreeSet::new(), has_ended: false };
+        if self.journals.insert(part.execution, journal).is_some() {
+            return Err(format!("{} begins twice", part.execution));
+        }
+        self.open.insert(part.execution);
+        Ok(())
+    }
+
+    /// What is told is durable.
+    pub(super) fn check_told(&self, execution: ExecutionKey, sequence: u64) -> Result<(), String> {
+        let is_durable = self.journals.get(&execution).is_some_and(|journal| journal.fold.next_sequence() > sequence);
+        if is_durable { Ok(()) } else { Err(format!("frame {sequence} of {execution} is told of and is not durable")) }
+    }
+
+    pub(super) fn check_end(&self, store: &MemoryStore, loader: &Loader) -> Result<(), String> {
+        for (key, journal) in &self.journals {
+            loader.verify(*key).map_err(|error| format!("{key}: {error}"))?.ok_or(format!("{key} is gone"))?;
+            let row = store.execution(*key).map_err(|error| error.to_string())?;
+            let status = journal.fold.state.status().name();
+            if row.as_ref().is_none_or(|row| row.status != status || row.completed_at.is_none()) {
+                return Err(format!("{key} is {status}, and the catalogue has {row:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn late(&self, store: &MemoryStore) -> Result<u64, String> {
+        let mut late = 0;
+        for key in self.journals.keys() {
+            late += store.late(*key).map_err(|error| error.to_string())?.len() as u64;
+        }
+        Ok(late)
+    }
+
+    /// What has not ended, for people.
+    pub(super) fn open_in_words(&self, store: &MemoryStore) -> String {
+        let partitions: Vec<u32> = (0..store.partitions().unwrap_or(1)).collect();
+        let letters = store.inbox(&partitions, 0, 5).unwrap_or_default();
+        let letters: Vec<_> = letters.iter().map(|arrived| &arrived.letter.id).collect();
+        let open: Vec<String> = self
+            .open_executions()
+            .take(3)
+            .map(|state| {
+                let name = state.plan.name.clone().unwrap_or_default();
+                let steps: Vec<String> = state
+                    .steps
+                    .iter()
+                    .filter(|(_, step)| !step.status.is_final())
+                    .map(|(instance, step)| format!("{} {}", instance.name(&state.plan), step.status.name()))
+                    .collect();
+                format!("{name} {} [{}]", state.key, steps.join(", "))
+            })
+            .collect();
+        format!("{} open: {}; letters: {letters:?}", self.open.len(), open.join("; "))
+    }
+}
+
+impl Journal {
+    fn note(&mut self, frame: &Frame, check_receipt: &impl Fn(&Receipt) -> Result<(), String>) -> Result<(), String> {
+        for record in &frame.records {
+            if let Record::AttemptStarted { instance, attempt, .. } = record
+                && !self.attempts.insert((instance.clone(), *attempt))
+            {
+                return Err(format!("attempt {attempt} of {instance:?} of {} begins twice", self.fold.state.key));
+            }
+        }
+        let Input::Receipt { instance, attempt, outcome } = &frame.input else { return Ok(()) };
+        let is_call = matches!(self.fold.state.plan.step(instance.step).work, Work::Effect { .. });
+        if !is_call || *outcome == Outcome::Interrupted {
+            return Ok(());
+        }
+        check_receipt(&Receipt { instance: instance.clone(), attempt: *attempt, outcome: outcome.clone() })
+    }
+}

@@ -1,0 +1,242 @@
+//! The line between the nodes and the store: what is asked takes its time, may fail, and may never be answered.
+
+use mainspring_engine::{inbox, lease::Tick, member::Word, shard::LoadAnswer};
+use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey, record::Record};
+use mainspring_store::{Answer, Batch, CommitError, Fence, Refusal, Store, StoreError, partition_of};
+
+use super::{Cluster, Happening, misfortune::LEASE_MS, node::Inner};
+
+/// Something that a node asks of the store.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) node: usize,
+    pub(super) life: u32,
+    pub(super) what: What,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    Commit {
+        flight: u64,
+        batch: Batch,
+        fate: CommitFate,
+    },
+    Load(ExecutionKey),
+    Speak {
+        given_up: Vec<Fence>,
+        sent_at: Tick,
+    },
+    /// Letters of partitions; all of them with what is due, or those after a number.
+    Look {
+        partitions: Vec<u32>,
+        after: Option<u64>,
+    },
+    PassOn(ExecutionKey, Input),
+    Leave,
+}
+
+/// What is to become of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CommitFate {
+    Fine,
+    Slow,
+    NotWritten,
+    UnknownWritten,
+    UnknownNotWritten,
+    CrashBefore,
+    CrashAfter,
+}
+
+impl CommitFate {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Fine => "written",
+            Self::Slow => "slow",
+            Self::NotWritten => "not written",
+            Self::UnknownWritten => "unknown, written",
+            Self::UnknownNotWritten => "unknown, not written",
+            Self::CrashBefore => "crash before",
+            Self::CrashAfter => "crash after",
+        }
+    }
+
+    fn is_written(self) -> bool {
+        matches!(self, Self::Fine | Self::Slow | Self::UnknownWritten | Self::CrashAfter)
+    }
+}
+
+impl Cluster {
+    /// A node asks: it takes a few milliseconds until the store hears it.
+    pub(super) fn ask_store(&mut self, node: usize, what: What) {
+        let slow = matches!(&what, What::Commit { fate: CommitFate::Slow, .. });
+        let delay = if slow { self.dice.below(2 * LEASE_MS) } else { self.dice.below(4) };
+        let life = self.nodes[node].life;
+        self.at(delay, Happening::Store(Asked { node, life, what }));
+    }
+
+    /// What a commit meets on its way.
+    pub(super) fn fate_of_commit(&mut self) -> CommitFate {
+        let chances = [
+            (self.misfortune.crash_around_commit, CommitFate::CrashBefore),
+            (self.misfortune.crash_around_commit, CommitFate::CrashAfter),
+            (self.misfortune.unknown_written, CommitFate::UnknownWritten),
+            (self.misfortune.unknown_not_written, CommitFate::UnknownNotWritten),
+            (self.misfortune.not_written, CommitFate::NotWritten),
+            (self.misfortune.slow, CommitFate::Slow),
+        ];
+        let struck = chances.into_iter().find(|(percent, _)| self.strikes(*percent));
+        struck.map_or(CommitFate::Fine, |(_, fate)| fate)
+    }
+
+    fn answer(&mut self, asked: (usize, u32), inner: Inner) {
+        let is_slow = self.strikes(self.misfortune.slow / 8);
+        let delay = if is_slow { self.dice.below(LEASE_MS) } else { self.dice.below(4) };
+        self.at(delay, Happening::Node(asked.0, asked.1, inner));
+    }
+
+    pub(super) fn store_takes(&mut self, asked: Asked) -> Result<(), String> {
+        let Asked { node, life, what } = asked;
+        let who = (node, life);
+        let is_down = self.now < self.down_until;
+        let fails = is_down || self.strikes(self.misfortune.read_fails);
+        let why = || StoreError::Unavailable("nobody answers".into());
+        match what {
+            What::Commit { flight, batch, fate } => return self.commit(who, flight, &batch, fate, is_down),
+            What::Load(execution) if fails => {
+                self.answer(who, Inner::Loaded(execution, Box::new(LoadAnswer::Unavailable("nobody answers".into()))));
+            }
+            What::Load(execution) => {
+                let loaded = self.loader.load(execution);
+                let answer = if self.is_too_new(node, execution) { LoadAnswer::Newer("newer".into()) } else { loaded };
+                self.answer(who, Inner::Loaded(execution, Box::new(answer)));
+            }
+            What::Speak { given_up, .. } if fails => {
+                self.answer(who, Inner::Spoken(given_up, Word::Unheard(why())));
+            }
+            What::Speak { given_up, sent_at } => {
+                if !self.nodes[node].is_life(life) {
+                    return Ok(());
+                }
+                let Some(member) = self.nodes[node].member.clone() else { return Ok(()) };
+                let word = member.speak(&given_up, false, || sent_at);
+                if let Word::Heard(heard) = &word {
+                    self.ledger.took(&heard.name, &heard.taken)?;
+                }
+                self.answer(who, Inner::Spoken(given_up, word));
+            }
+            What::Look { .. } if fails => {}
+            What::Look { partitions, after } => self.look(who, &partitions, after)?,
+            What::PassOn(execution, input) if fails => {
+                self.at(500, Happening::Store(Asked { node, life, what: What::PassOn(execution, input) }));
+            }
+            What::PassOn(execution, input) => self.post(execution, &input)?,
+            What::Leave if is_down => {}
+            What::Leave => {
+                let name = super::node::name(node, life);
+                self.store.leave(&name).map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whoever has the partition hears of it, mostly.
+    pub(super) fn post(&mut self, execution: ExecutionKey, input: &Input) -> Result<(), String> {
+        let partitions = self.store.partitions().map_err(|error| error.to_string())?;
+        let letter = inbox::letter(execution, input, partitions, self.now);
+        self.store.post(&letter, &[], partitions).map_err(|error| error.to_string())?;
+        self.hint(&[letter.partition]);
+        Ok(())
+    }
+
+    pub(super) fn hint(&mut self, partitions: &[u32]) {
+        for node in 0..self.nodes.len() {
+            if !self.dice.chance(20) {
+                let life = self.nodes[node].life;
+                self.at(1, Happening::Node(node, life, Inner::Hint(partitions.to_vec())));
+            }
+        }
+    }
+
+    fn look(&mut self, who: (usize, u32), partitions: &[u32], after: Option<u64>) -> Result<(), String> {
+        let failed = |error: StoreError| error.to_string();
+        let letters = self.store.inbox(partitions, after.unwrap_or(0), usize::MAX).map_err(failed)?;
+        if !letters.is_empty() || after.is_none() {
+            self.answer(who, Inner::Letters(letters, after.is_none()));
+        }
+        if after.is_none() {
+            let due = self.store.due(partitions, self.now + 60_000, None, usize::MAX).map_err(failed)?;
+            self.answer(who, Inner::Due(due));
+        }
+        Ok(())
+    }
+
+    fn commit(
+        &mut self,
+        who: (usize, u32),
+        flight: u64,
+        batch: &Batch,
+        fate: CommitFate,
+        is_down: bool,
+    ) -> Result<(), String> {
+        let fate = if is_down { CommitFate::NotWritten } else { fate };
+        let records = records_of(batch)?;
+        self.table.met(&records, fate.word());
+        let mut answer = Ok(Vec::new());
+        if fate.is_written() {
+            answer = self.store.commit(batch);
+            let answers = answer.as_ref().map_err(ToString::to_string)?.clone();
+            self.check_commit(who, batch, &answers)?;
+        }
+        match fate {
+            CommitFate::Fine | CommitFate::Slow => {}
+            CommitFate::NotWritten => answer = Err(CommitError::NotWritten("nobody answers".into())),
+            CommitFate::UnknownWritten | CommitFate::UnknownNotWritten => {
+                answer = Err(CommitError::Unknown("the line is cut".into()));
+            }
+            CommitFate::CrashBefore | CommitFate::CrashAfter => {
+                return if self.nodes[who.0].is_life(who.1) { self.crash(who.0) } else { Ok(()) };
+            }
+        }
+        self.answer(who, Inner::Committed(flight, answer));
+        Ok(())
+    }
+
+    /// What a commit has made true is held against the rules.
+    fn check_commit(&mut self, who: (usize, u32), batch: &Batch, answers: &[Answer]) -> Result<(), String> {
+        let name = super::node::name(who.0, who.1);
+        for (part, answer) in batch.parts.iter().zip(answers) {
+            if let Answer::Refused(refusal) = answer {
+                let records = records_of_part(part)?;
+                let word = if *refusal == Refusal::Fence { "lease lost on the way" } else { "refused" };
+                self.table.met(&records, word);
+                continue;
+            }
+            let fence = batch.fences.iter().find(|fence| fence.partition == part.partition);
+            let spread = self.store.partitions().map_err(|error| error.to_string())?;
+            self.ledger.check_owner(&name, part, fence, partition_of(part.execution, spread))?;
+            let calls = &self.calls;
+            self.ledger.push(part, |receipt| calls.check_receipt(part.execution, receipt))?;
+            for frame in &part.frames {
+                self.note(&[&part.execution.0, &frame.sequence.to_be_bytes(), &frame.frame]);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn records_of(batch: &Batch) -> Result<Vec<Record>, String> {
+    let mut records = Vec::new();
+    for part in &batch.parts {
+        records.extend(records_of_part(part)?);
+    }
+    Ok(records)
+}
+
+pub(super) fn records_of_part(part: &mainspring_store::Part) -> Result<Vec<Record>, String> {
+    let mut records = Vec::new();
+    for stored in &part.frames {
+        let (frame, _) = Frame::read(stored).map_err(|error| error.to_string())?;
+        records.extend(frame.records);
+    }
+    Ok(records)
+}

@@ -1,0 +1,129 @@
+//! What goes wrong, how often, and for how long.
+
+use super::{Cluster, Happening};
+use crate::faults::Dice;
+
+/// The lease of simulated nodes, in milliseconds.
+pub(super) const LEASE_MS: u64 = 10_000;
+
+/// The temper of a seed: each kind of misfortune has a weight of its own, often none.
+#[derive(Debug, Clone)]
+pub(super) struct Misfortune {
+    /// How long it goes on.
+    pub(super) lasts_ms: u64,
+    /// Percent of commits that are slow, fail, or of which the answer is lost.
+    pub(super) slow: u64,
+    pub(super) not_written: u64,
+    pub(super) unknown_written: u64,
+    pub(super) unknown_not_written: u64,
+    pub(super) crash_around_commit: u64,
+    /// Percent of outputs before which a node stands still.
+    pub(super) pause_before_output: u64,
+    /// Percent of receipts and letters that come twice.
+    pub(super) twice: u64,
+    /// Percent of reads and words that fail.
+    pub(super) read_fails: u64,
+    /// Percent of calls that take very long.
+    pub(super) long_calls: u64,
+    /// Milliseconds between the events below, on average.
+    pub(super) every_ms: u64,
+    weights: [(u64, Blow); 6],
+}
+
+/// Something that strikes a node or the store.
+#[derive(Debug, Clone, Copy)]
+enum Blow {
+    Crash,
+    Leave,
+    Pause,
+    LongPause,
+    Outage,
+    Repartition,
+}
+
+impl Misfortune {
+    pub(super) fn of(dice: &mut Dice) -> Self {
+        let often = |dice: &mut Dice| *dice.pick(&[0, 0, 1, 5, 15]);
+        let blow = |dice: &mut Dice, blow| (*dice.pick(&[0, 1, 2, 4]), blow);
+        Self {
+            lasts_ms: 60_000 + dice.below(240_000),
+            slow: *dice.pick(&[0, 2, 10, 40]),
+            not_written: often(dice),
+            unknown_written: often(dice),
+            unknown_not_written: often(dice),
+            crash_around_commit: *dice.pick(&[0, 0, 1, 2]),
+            pause_before_output: *dice.pick(&[0, 0, 1]),
+            twice: often(dice),
+            read_fails: often(dice),
+            long_calls: often(dice),
+            every_ms: *dice.pick(&[1_000, 4_000, 15_000]),
+            weights: [
+                blow(dice, Blow::Crash),
+                blow(dice, Blow::Leave),
+                blow(dice, Blow::Pause),
+                blow(dice, Blow::LongPause),
+                blow(dice, Blow::Outage),
+                (*dice.pick(&[0, 0, 0, 1]), Blow::Repartition),
+            ],
+        }
+    }
+}
+
+impl Cluster {
+    /// Whether something of so many percent strikes; nothing does once it is calm.
+    pub(super) fn strikes(&mut self, percent: u64) -> bool {
+        !self.is_calm() && self.dice.chance(percent)
+    }
+
+    pub(super) fn think_up(&mut self) -> Result<(), String> {
+        if self.is_calm() {
+            return self.make_peace();
+        }
+        let all: u64 = self.misfortune.weights.iter().map(|(weight, _)| weight).sum();
+        let mut drawn = self.dice.below(all);
+        let node = self.dice.below(self.size.nodes as u64) as usize;
+        let weights = self.misfortune.weights;
+        let blow = weights.iter().find(|(weight, _)| {
+            let is_it = drawn < *weight;
+            drawn = drawn.saturating_sub(*weight);
+            is_it
+        });
+        let soon = self.dice.below(1_000);
+        match blow.map(|(_, blow)| *blow) {
+            None => {}
+            Some(Blow::Crash) => self.at(soon, Happening::Crash(node)),
+            Some(Blow::Leave) => self.at(soon, Happening::Leave(node)),
+            Some(Blow::Pause) => {
+                let for_ms = 1 + self.dice.below(LEASE_MS);
+                self.at(soon, Happening::Pause(node, for_ms));
+            }
+            Some(Blow::LongPause) => {
+                let for_ms = LEASE_MS + self.dice.below(4 * LEASE_MS);
+                self.at(soon, Happening::Pause(node, for_ms));
+            }
+            Some(Blow::Outage) => {
+                let for_ms = 1 + self.dice.below(2 * LEASE_MS);
+                self.at(soon, Happening::Outage(for_ms));
+            }
+            Some(Blow::Repartition) => {
+                let partitions = 1 + self.dice.below(16) as u32;
+                self.at(soon, Happening::Repartition(partitions));
+            }
+        }
+        let next = 1 + self.dice.below(2 * self.misfortune.every_ms);
+        self.at(next, Happening::Misfortune);
+        Ok(())
+    }
+
+    /// All nodes live from now on, and are of the newest release.
+    fn make_peace(&mut self) -> Result<(), String> {
+        for node in 0..self.nodes.len() {
+            if self.nodes[node].is_old() {
+                self.crash(node)?;
+            } else if !self.nodes[node].is_alive() {
+                self.begin(node)?;
+            }
+        }
+        Ok(())
+    }
+}

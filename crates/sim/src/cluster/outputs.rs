@@ -1,0 +1,86 @@
+//! Carrying out what a shard puts out.
+
+use mainspring_engine::{
+    evaluator::InProcess,
+    shard::{Event, Output},
+};
+
+use super::{Cluster, Happening, line::What, misfortune::LEASE_MS, node::Inner};
+
+impl Cluster {
+    /// Carries out what a node has decided, unless it stands still in the midst of it.
+    pub(super) fn carry(&mut self, node: usize) -> Result<(), String> {
+        let life = self.nodes[node].life;
+        let tick = self.nodes[node].tick(self.now);
+        if let Some(shard) = &mut self.nodes[node].shard {
+            shard.expire(tick);
+            shard.flush();
+        }
+        loop {
+            if self.nodes[node].is_alive() && self.strikes(self.misfortune.pause_before_output) {
+                let for_ms = self.dice.below(3 * LEASE_MS) + 1;
+                self.nodes[node].paused_until = self.now + for_ms;
+                self.at(for_ms, Happening::Node(node, life, Inner::Resume));
+                return Ok(());
+            }
+            let Some(shard) = &mut self.nodes[node].shard else { return Ok(()) };
+            shard.expire(tick);
+            let Some(output) = shard.next_output() else { break };
+            self.put_out(node, output)?;
+            if !self.nodes[node].is_life(life) {
+                return Ok(());
+            }
+        }
+        self.set_alarm(node);
+        Ok(())
+    }
+
+    fn put_out(&mut self, node: usize, output: Output) -> Result<(), String> {
+        let life = self.nodes[node].life;
+        match output {
+            Output::Commit { flight, batch } => {
+                let fate = self.fate_of_commit();
+                self.ask_store(node, What::Commit { flight, batch, fate });
+            }
+            Output::Load(execution) => self.ask_store(node, What::Load(execution)),
+            Output::Perform { execution, instance, attempt } => {
+                self.perform(node, execution, &instance, &attempt)?;
+            }
+            Output::Stop { execution, instance, attempt } => self.stop(node, execution, &instance, attempt),
+            Output::Adopt { execution, instance, attempt } => {
+                let inner = Inner::Adopted(execution, instance, attempt.number);
+                let after = self.dice.below(20);
+                self.at(after, Happening::Node(node, life, inner));
+            }
+            Output::Evaluate { execution, evaluation, suspended } => {
+                let finished = Box::new(suspended.finish(&InProcess));
+                let event = Event::Evaluated { execution, evaluation, finished };
+                let after = self.dice.below(50);
+                self.at(after, Happening::Node(node, life, Inner::Event(event)));
+            }
+            Output::LettersPosted(partitions) => {
+                let partitions: Vec<u32> = partitions.into_iter().collect();
+                self.hint(&partitions);
+            }
+            Output::LettersWait => {
+                self.forget_letters(node);
+                self.look_for_letters(node);
+            }
+            Output::Gained(partitions) => {
+                self.forget_letters(node);
+                self.ask_store(node, What::Look { partitions, after: None });
+            }
+            Output::GivenUp(fences) => {
+                self.nodes[node].giving_up.extend(fences);
+                self.at(0, Happening::Node(node, life, Inner::Speak));
+            }
+            Output::PassOn(execution, input) => self.ask_store(node, What::PassOn(execution, input)),
+            Output::Reply(ticket, reply) => self.people.hear(ticket, &reply),
+            Output::Tell(moment) => self.ledger.check_told(moment.execution, moment.sequence)?,
+            Output::Quarantine(execution, why) => return Err(format!("{execution} was set aside: {why}")),
+            Output::Fatal(why) => return Err(format!("{} has given up: {why}", super::node::name(node, life))),
+            Output::Attend(_) | Output::Forget { .. } | Output::Lost(_) | Output::Stalled(_) => {}
+        }
+        Ok(())
+    }
+}

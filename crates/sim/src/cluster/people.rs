@@ -1,0 +1,172 @@
+//! Those who ask for executions, decide at gates, send signals and change their minds.
+
+use mainspring_engine::{
+    request::row,
+    shard::{Event, Queued, Reply, ShardError, Submission, Ticket},
+};
+use mainspring_kernel::{
+    input::Input,
+    key::ExecutionKey,
+    plan::{Decision, Work},
+    state::Status,
+    value::Value,
+};
+use mainspring_store::{Store, memory::MemoryStore, partition_of};
+
+use super::{Cluster, Happening, node::Inner};
+
+/// How often people look at what waits for them.
+pub(super) const LOOK_MS: u64 = 3_000;
+
+/// How long somebody waits for an answer before asking again.
+const PATIENCE_MS: u64 = 15_000;
+
+/// What people know of what they have asked for.
+pub(super) struct People {
+    accepted: Vec<bool>,
+    left: usize,
+    signals: u64,
+}
+
+impl People {
+    pub(super) fn new(executions: u32) -> Self {
+        Self { accepted: vec![false; executions as usize], left: executions as usize, signals: 0 }
+    }
+
+    pub(super) fn all_accepted(&self) -> bool {
+        self.left == 0
+    }
+
+    fn accept(&mut self, number: u32) {
+        let accepted = &mut self.accepted[number as usize];
+        if !std::mem::replace(accepted, true) {
+            self.left -= 1;
+        }
+    }
+
+    /// An answer to who asked for an execution. Tickets from one on are theirs.
+    pub(super) fn hear(&mut self, ticket: Ticket, reply: &Reply) {
+        let Some(number) = ticket.0.checked_sub(1) else { return };
+        if matches!(reply, Ok(_) | Err(ShardError::Exists(_))) {
+            self.accept(number as u32);
+        }
+    }
+
+    /// Whoever was told that it is accepted finds it.
+    pub(super) fn check_end(&self, store: &MemoryStore) -> Result<(), String> {
+        for number in 0..self.accepted.len() as u32 {
+            if find(store, number)?.is_none() {
+                return Err(format!("request {number} was accepted and is nowhere"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The execution that a request has begun.
+fn find(store: &MemoryStore, number: u32) -> Result<Option<ExecutionKey>, String> {
+    let (workflow, key) = (super::workflows::name(number), format!("request {number}"));
+    let row = store.execution_by_idempotency_key(Some(workflow), &key).map_err(|error| error.to_string())?;
+    Ok(row.map(|row| row.key))
+}
+
+impl Cluster {
+    /// Somebody asks for an execution: a node that holds something, or the inbox; again until it is accepted.
+    pub(super) fn ask(&mut self, number: u32) -> Result<(), String> {
+        if self.people.accepted[number as usize] {
+            return Ok(());
+        }
+        if self.now >= self.down_until && find(&self.store, number)?.is_some() {
+            self.people.accept(number);
+            return Ok(());
+        }
+        self.at(PATIENCE_MS, Happening::Ask(number));
+        let request = self.workflows.request(number)?;
+        let (plan, stored_plans) = (request.plan.clone(), request.stored_plans());
+        let node = self.dice.below(self.size.nodes as u64) as usize;
+        let held = self.nodes[node].holds();
+        if held.is_empty() || self.dice.chance(20) {
+            if self.now < self.down_until {
+                return Ok(());
+            }
+            let execution = self.fresh_key();
+            let input = Input::Start(Box::new(request.start(execution)));
+            let partitions = self.store.partitions().map_err(|error| error.to_string())?;
+            let letter = mainspring_engine::inbox::letter(execution, &input, partitions, self.now);
+            self.store.post(&letter, &stored_plans, partitions).map_err(|error| error.to_string())?;
+            self.hint(&[letter.partition]);
+            return Ok(());
+        }
+        let partitions = self.nodes[node].shard.as_ref().map_or(1, mainspring_engine::shard::Shard::partitions);
+        let mut execution = self.fresh_key();
+        while !held.contains(&partition_of(execution, partitions)) {
+            execution = self.fresh_key();
+        }
+        let start = Box::new(request.start(execution));
+        let row = row(execution, &start, &plan, self.now);
+        let ticket = Some(Ticket(u64::from(number) + 1));
+        let submission = Submission { execution, plan, stored_plans, start, row, letter: None, ticket };
+        let life = self.nodes[node].life;
+        let event = Event::Submit(Box::new(submission));
+        self.at(0, Happening::Node(node, life, Inner::Event(event)));
+        Ok(())
+    }
+
+    fn fresh_key(&mut self) -> ExecutionKey {
+        let mut entropy = [0; 10];
+        entropy[..8].copy_from_slice(&self.dice.next().to_be_bytes());
+        entropy[8..].copy_from_slice(&self.dice.next().to_be_bytes()[..2]);
+        ExecutionKey::new(self.now, entropy)
+    }
+
+    /// People answer what waits for them, sometimes twice, and sometimes call everything off.
+    pub(super) fn people_look(&mut self) -> Result<(), String> {
+        self.at(LOOK_MS, Happening::People);
+        if self.now < self.down_until {
+            return Ok(());
+        }
+        let mut inputs = Vec::new();
+        let is_calm = self.is_calm();
+        for state in self.ledger.open_executions() {
+            if !is_calm && self.dice.chance(1) && self.dice.chance(30) {
+                inputs.push((state.key, Input::Cancel { reason: "user_stop".into(), by: "owner".into() }));
+            }
+            for (instance, step) in &state.steps {
+                if let Some(gate) = step.gate.as_ref().filter(|gate| gate.is_open) {
+                    if self.dice.chance(40) {
+                        let decision = if self.dice.chance(80) { Decision::Approve } else { Decision::Deny };
+                        let (instance, gate, reason) = (instance.clone(), gate.number, Value::Null);
+                        let by = "owner".into();
+                        inputs.push((state.key, Input::Decide { instance, gate, decision, by, reason }));
+                    }
+                } else if step.status == Status::Waiting
+                    && matches!(state.plan.step(instance.step).work, Work::Signal { .. })
+                    && self.dice.chance(40)
+                {
+                    self.people.signals += 1;
+                    let id = format!("signal {}", self.people.signals);
+                    inputs.push((state.key, Input::Signal { id, name: "go".into(), payload: Value::Null }));
+                }
+            }
+        }
+        for (execution, input) in inputs {
+            let times = if self.strikes(self.misfortune.twice) { 2 } else { 1 };
+            for _ in 0..times {
+                self.give(execution, input.clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// By letter, or to a node directly, which may be the wrong one: then by letter.
+    fn give(&mut self, execution: ExecutionKey, input: Input) -> Result<(), String> {
+        let node = self.dice.below(self.size.nodes as u64) as usize;
+        if self.dice.chance(50) && self.nodes[node].is_alive() {
+            let life = self.nodes[node].life;
+            let queued = Queued { input, letter: None, ticket: Some(Ticket(0)) };
+            self.at(0, Happening::Node(node, life, Inner::Event(Event::Take(execution, queued))));
+            return Ok(());
+        }
+        self.post(execution, &input)
+    }
+}

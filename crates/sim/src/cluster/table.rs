@@ -1,0 +1,71 @@
+//! Which kinds of records met which kinds of misfortune.
+
+use std::{collections::BTreeMap, fmt};
+
+use mainspring_kernel::record::Record;
+
+/// What can happen to a commit, and so to every record in it.
+pub(super) const FATES: [&str; 10] = [
+    "written",
+    "slow",
+    "not written",
+    "unknown, written",
+    "unknown, not written",
+    "crash before",
+    "crash after",
+    "lease lost on the way",
+    "refused",
+    "paused before its actions",
+];
+
+/// Counts, by kind of record and kind of misfortune.
+#[derive(Debug, Clone, Default)]
+pub struct Table(BTreeMap<(String, &'static str), u64>);
+
+impl Table {
+    pub(super) fn met(&mut self, records: &[Record], fate: &'static str) {
+        for record in records {
+            *self.0.entry((kind(record), fate)).or_default() += 1;
+        }
+    }
+
+    /// Adds another table to this one.
+    pub fn add(&mut self, other: &Self) {
+        for (pair, count) in &other.0 {
+            *self.0.entry(pair.clone()).or_default() += count;
+        }
+    }
+
+    /// Pairs that were never met, of the kinds of records that were written at all.
+    pub fn missing(&self) -> Vec<String> {
+        let missing = self.kinds().into_iter().flat_map(|kind| FATES.map(|fate| (kind.clone(), fate)));
+        missing.filter(|pair| !self.0.contains_key(pair)).map(|(kind, fate)| format!("{kind}: {fate}")).collect()
+    }
+
+    /// The kinds of records that were met.
+    pub fn kinds(&self) -> Vec<String> {
+        let mut kinds: Vec<String> = self.0.keys().map(|(kind, _)| kind.clone()).collect();
+        kinds.dedup();
+        kinds
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "{:22} {}", "", FATES.join(" | "))?;
+        for kind in self.kinds() {
+            let counts = FATES.map(|fate| {
+                let count = self.0.get(&(kind.clone(), fate)).copied().unwrap_or_default();
+                format!("{count:>width$}", width = fate.len())
+            });
+            writeln!(out, "{kind:22} {}", counts.join(" | "))?;
+        }
+        Ok(())
+    }
+}
+
+/// The kind of a record, as the kernel calls it.
+pub(super) fn kind(record: &Record) -> String {
+    let shown = format!("{record:?}");
+    shown.chars().take_while(char::is_ascii_alphanumeric).collect()
+}

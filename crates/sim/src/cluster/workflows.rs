@@ -1,0 +1,64 @@
+//! The workflows of the cluster: between them they write every kind of record.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use mainspring_engine::request::{Request, family};
+use mainspring_kernel::{
+    definition::{Syntax, compile, read},
+    hash::Hash,
+    plan::Plan,
+    value::Value,
+};
+
+const DEFINITIONS: [(&str, &str); 12] = [
+    ("one", include_str!("workflows/one.yaml")),
+    ("three", include_str!("workflows/three.yaml")),
+    ("fan", include_str!("workflows/fan.yaml")),
+    ("gate", include_str!("workflows/gate.yaml")),
+    ("sleepy", include_str!("workflows/sleepy.yaml")),
+    ("signalled", include_str!("workflows/signalled.yaml")),
+    ("parent", include_str!("workflows/parent.yaml")),
+    ("cleanup", include_str!("workflows/cleanup.yaml")),
+    ("interrupted", include_str!("workflows/interrupted.yaml")),
+    ("rounds", include_str!("workflows/rounds.yaml")),
+    ("deadline", include_str!("workflows/deadline.yaml")),
+    ("asking", include_str!("workflows/asking.yaml")),
+];
+
+/// Compiled, by name.
+pub(super) struct Workflows {
+    plans: BTreeMap<String, Arc<Plan>>,
+}
+
+impl Workflows {
+    pub(super) fn compiled() -> Result<Self, String> {
+        let compiled = DEFINITIONS.map(|(name, text)| {
+            let document = read(text.as_bytes(), Syntax::Yaml).map_err(|error| format!("{name}: {error:?}"))?;
+            let plan = compile(&document).map_err(|problems| format!("{name}: {problems:?}"))?.plan;
+            Ok((name.to_owned(), Arc::new(plan)))
+        });
+        Ok(Self { plans: compiled.into_iter().collect::<Result<_, String>>()? })
+    }
+
+    /// Their plans, by the hash of their stored form.
+    pub(super) fn plans(&self) -> BTreeMap<Hash, Arc<Plan>> {
+        let stored = |plan: &Arc<Plan>| (mainspring_engine::request::stored_plan(plan).hash, plan.clone());
+        self.plans.values().map(stored).collect()
+    }
+
+    /// The request of a number: always the same one.
+    pub(super) fn request(&self, number: u32) -> Result<Request, String> {
+        let plan = &self.plans[name(number)];
+        let find = |name: &str| self.plans.get(name).cloned().ok_or(format!("there is no workflow {name}"));
+        let mut request = Request::new(plan.clone(), "owner");
+        request.workflows = family::<String>(plan, find)?;
+        request.idempotency_key = Some(format!("request {number}"));
+        request.input = Value::map([("items", Value::List(vec![1u64.into(), 2u64.into()]))]);
+        Ok(request)
+    }
+}
+
+/// The workflow of a request.
+pub(super) fn name(number: u32) -> &'static str {
+    DEFINITIONS[number as usize % DEFINITIONS.len()].0
+}

@@ -1,0 +1,42 @@
+//! Several nodes on one store under every misfortune: some seeds in every test run, as many as `MAINSPRING_SEEDS` says
+//! (`from..to`) where somebody asks.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use mainspring_sim::cluster::{self, Size, Table};
+
+/// Few enough for a test run in which nothing is optimised.
+const SEEDS: Range<u64> = 0..20;
+
+const SIZE: Size = Size { executions: 60, nodes: 3, partitions: 8 };
+
+fn seeds() -> Range<u64> {
+    let Ok(asked) = std::env::var("MAINSPRING_SEEDS") else { return SEEDS };
+    let range = asked.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    range.unwrap_or_else(|| panic!("MAINSPRING_SEEDS is written as 0..100000, not {asked:?}"))
+}
+
+#[test]
+fn no_rule_breaks_among_nodes() {
+    let (mut all, mut table, mut found) = (BTreeMap::new(), Table::default(), Vec::new());
+    for seed in seeds() {
+        match cluster::run(seed, SIZE) {
+            Ok(report) => {
+                cluster::add(&mut all, &report);
+                table.add(&report.table);
+            }
+            Err(why) => found.push(format!("seed {seed}: {why}")),
+        }
+    }
+    println!("{all:?}\n{table}\nnever met: {:?}", table.missing());
+    assert!(found.is_empty(), "{} seeds:\n{}", found.len(), found[..found.len().min(5)].join("\n"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    for seed in [3, 1_000_003] {
+        let bytes = || cluster::run(seed, SIZE).map(|report| report.bytes);
+        assert_eq!(bytes(), bytes(), "seed {seed}");
+    }
+    assert_ne!(cluster::run(3, SIZE).unwrap().bytes, cluster::run(4, SIZE).unwrap().bytes);
+}
