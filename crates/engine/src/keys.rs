@@ -42,13 +42,27 @@ pub fn load_or_create(path: &Path) -> Result<[u8; 32], EngineError> {
     Err(failed("it cannot be made".into()))
 }
 
+/// Under which name a store keeps by which key it was begun.
+const KEY_CHECK: &str = "key-check";
+
 /// Refuses a key that is not the one a shared store was begun with: with another, every journal in it would look forged.
 pub fn check_store(store: &dyn Store, key: &[u8; 32]) -> Result<(), EngineError> {
     let mine = fingerprint(key);
-    if store.pin("key-check", &mine)? == mine {
-        Ok(())
-    } else {
-        Err(EngineError::OtherKey { place: "the store".into() })
+    if store.pin(KEY_CHECK, &mine)? == mine { Ok(()) } else { Err(EngineError::OtherKey { place: "the store".into() }) }
+}
+
+/// The key of a file for a shared store, which is made only for a store that was not begun with one.
+pub fn of_store(store: &dyn Store, path: &Path) -> Result<[u8; 32], EngineError> {
+    let key = if store.pinned(KEY_CHECK)?.is_some() { load(path)? } else { load_or_create(path)? };
+    check_store(store, &key)?;
+    Ok(key)
+}
+
+/// The same for somebody who only looks: a store that was begun with no key yet has nothing to look at.
+pub fn check_looked_at(store: &dyn Store, key: &[u8; 32]) -> Result<(), EngineError> {
+    match store.pinned(KEY_CHECK)? {
+        Some(known) if known != fingerprint(key) => Err(EngineError::OtherKey { place: "the store".into() }),
+        _ => Ok(()),
     }
 }
 

@@ -17,6 +17,6 @@ mod rim;
 pub mod shard;
 pub mod token;
 
-pub use engine::{Engine, Ground, Options, Submitted};
+pub use engine::{Engine, Ground, Options, Sharing, Submitted};
 pub use error::EngineError;
 pub use rim::{Pending, Reach};

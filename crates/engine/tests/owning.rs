@@ -221,7 +221,7 @@ fn another_owner_s_commits_are_its_own() {
     let input = first.passed_on.remove(0);
     second.handle(Event::Take(KEY, Queued { input, letter: Some("letter".into()), ticket: None }));
     assert_eq!(second.write(), [Answer::Durable]);
-    assert_eq!(second.seen(), "commit, tell 1, perform b 1");
+    assert_eq!(second.seen(), "commit, perform b 1, tell 1");
 }
 
 #[test]

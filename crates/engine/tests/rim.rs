@@ -78,6 +78,14 @@ impl Store for Awkward {
         self.store.pin(name, value)
     }
 
+    fn pinned(&self, name: &str) -> Result<Option<String>, StoreError> {
+        self.store.pinned(name)
+    }
+
+    fn table(&self) -> Result<Table, StoreError> {
+        self.store.table()
+    }
+
     fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
         self.store.beat(node, lease_ms)
     }

@@ -27,6 +27,9 @@ pub(crate) struct Global {
     /// The folder of executions [default: $XDG_STATE_HOME/mainspring]
     #[arg(long, global = true, value_name = "DIR", env = "MAINSPRING_DIR", value_hint = ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
+    /// The store that several machines share, instead of a folder: postgres://user:password@host/database
+    #[arg(long, global = true, value_name = "URL", env = "MAINSPRING_STORE", hide_env_values = true)]
+    pub(crate) store: Option<String>,
     /// Answer in JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -38,6 +41,8 @@ enum Command {
     Run(commands::run::Run),
     /// Go on with executions that were left unfinished
     Resume(commands::resume::Resume),
+    /// Work on executions until asked to stop
+    Node(commands::node::Node),
     /// List executions, the newest first
     List(commands::list::List),
     /// Show an execution: its steps, its attempts, what it waits for
@@ -93,6 +98,7 @@ fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, 
     match command {
         Command::Run(run) => commands::run::run(&run, global, terminal),
         Command::Resume(resume) => commands::resume::resume(&resume, global, terminal),
+        Command::Node(node) => commands::node::node(&node, global, terminal),
         Command::List(list) => commands::list::list(&list, global, terminal),
         Command::Show(show) => commands::show::show(&show, global, terminal),
         Command::Tail(tail) => commands::tail::tail(&tail, global, terminal),

@@ -7,6 +7,7 @@ pub(crate) mod decide;
 pub(crate) mod follow;
 pub(crate) mod hand_over;
 pub(crate) mod list;
+pub(crate) mod node;
 pub(crate) mod plan;
 pub(crate) mod resume;
 pub(crate) mod run;

@@ -9,6 +9,7 @@ pub mod evaluating;
 pub mod events;
 pub mod exit;
 pub mod family;
+mod ground;
 mod naming;
 pub mod place;
 pub mod repeat;

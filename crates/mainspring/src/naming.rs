@@ -6,7 +6,7 @@ use mainspring_engine::{Engine, EngineError, Reach, home::Home, keys, load::Load
 use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{ExecutionRow, Filter, Store, sqlite::SqliteStore};
 
-use crate::{cli::Global, exit::Refusal, place, runner};
+use crate::{cli::Global, exit::Refusal, ground::Ground, place, runner};
 
 /// Rows that a name is looked for in.
 const ROWS_SEARCHED: usize = 10_000;
@@ -21,35 +21,62 @@ impl Global {
     }
 }
 
-/// A folder of executions, looked at.
+/// Executions, looked at.
 pub(crate) struct Looked {
-    pub(crate) home: Home,
+    pub(crate) ground: Ground,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) loader: Loader,
     pub(crate) key: [u8; 32],
 }
 
-/// Looks at the folder without holding it.
-pub(crate) fn look(global: &Global) -> Result<Looked, Refusal> {
-    let home = global.home()?;
-    if !home.journal().exists() {
-        return Err(no_executions(&home));
+impl Looked {
+    /// Whether somebody works on them.
+    pub(crate) fn is_worked_on(&self) -> bool {
+        self.ground.who_works(&*self.store).is_some()
     }
-    let key = keys::load(&place::key_file(&[home.folder()]))?;
-    home.check_key(&key)?;
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open_read_only(&home.journal()).map_err(EngineError::from)?);
+
+    /// Whether an input is posted to whoever works on them, rather than taken in here and now. A shared store is its
+    /// nodes' to work on, also while none is there.
+    pub(crate) fn is_others(&self) -> bool {
+        matches!(self.ground, Ground::Shared(_)) || self.is_worked_on()
+    }
+}
+
+/// Looks at the folder without holding it, or at the store.
+pub(crate) fn look(global: &Global) -> Result<Looked, Refusal> {
+    let ground = Ground::of(global)?;
+    let (store, key): (Arc<dyn Store>, _) = match &ground {
+        Ground::Folder(home) => {
+            if !home.journal().exists() {
+                return Err(no_executions(&ground));
+            }
+            let key = keys::load(&place::key_file(&[home.folder()]))?;
+            home.check_key(&key)?;
+            (Arc::new(SqliteStore::open_read_only(&home.journal()).map_err(EngineError::from)?), key)
+        }
+        Ground::Shared(_) => {
+            let (store, key) = (ground.store()?, keys::load(&place::key_file(&[]))?);
+            keys::check_looked_at(&*store, &key)?;
+            (store, key)
+        }
+    };
     let loader = Loader::new(store.clone(), key);
-    Ok(Looked { home, store, loader, key })
+    Ok(Looked { ground, store, loader, key })
 }
 
 /// The answer of what looks at executions where there are none.
-pub(crate) fn no_executions(home: &Home) -> Refusal {
-    let message = format!("there are no executions in {}; `mainspring run FILE` makes one", home.folder().display());
+pub(crate) fn no_executions(ground: &Ground) -> Refusal {
+    let place = ground.home().map_or("the store".to_string(), |home| home.folder().display().to_string());
+    let message = format!("there are no executions in {place}; `mainspring run FILE` makes one");
     Refusal::bad_input("no_executions", message)
 }
 
 /// Holds the folder and runs an engine on it.
 pub(crate) async fn engine(global: &Global, reach: Reach) -> Result<Engine, Refusal> {
+    if global.store.is_some() {
+        let message = "this command works on a folder by itself; the executions of a shared store are its nodes' to work on (`mainspring node --store …`)";
+        return Err(Refusal::bad_input("shared_store", message));
+    }
     let home = global.home()?;
     let key = home.key(&place::key_file(&[home.folder()]))?;
     runner::open(home, key, reach).await

@@ -22,10 +22,18 @@ pub trait Store: Send + Sync {
 
     /// Spreads all executions and letters over another number of partitions, at least 1. Durable, all of it or nothing.
     /// Every partition is nobody's afterwards, with a larger epoch than before: whoever held one is refused from now on.
+    /// Nodes that live now believe for a while that they hold what they held: until the last of their words is over,
+    /// nothing can be [taken](Self::take).
     fn repartition(&self, partitions: u32) -> Result<(), StoreError>;
 
     /// Keeps a word about the store as a whole unless one of this name is kept already; the one that is kept. Durable.
     fn pin(&self, name: &str, value: &str) -> Result<String, StoreError>;
+
+    /// The word of a name, if one is kept.
+    fn pinned(&self, name: &str) -> Result<Option<String>, StoreError>;
+
+    /// The store as its nodes see it, for somebody who is none: nothing is held by the one who asks.
+    fn table(&self) -> Result<Table, StoreError>;
 
     /// A node is alive, and is believed to be for `lease_ms` more milliseconds of the store's clock. All that it holds
     /// goes with that. Durable. `None` if it was silent for longer than it had said: its name is used up for ever, and

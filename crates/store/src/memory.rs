@@ -23,6 +23,8 @@ struct State {
     /// The store's clock.
     now: u64,
     partitions: u32,
+    /// Nothing is taken before this time.
+    taken_from: u64,
     pinned: BTreeMap<String, String>,
     epochs: BTreeMap<u32, u64>,
     holders: BTreeMap<u32, String>,
@@ -45,6 +47,7 @@ impl Default for State {
         Self {
             now: 0,
             partitions: 1,
+            taken_from: 0,
             pinned: BTreeMap::new(),
             epochs: BTreeMap::new(),
             holders: BTreeMap::new(),
@@ -217,12 +220,21 @@ impl Store for MemoryStore {
             letter.partition = partition_of(letter.execution, state.partitions);
         }
         state.holders.clear();
+        state.taken_from = state.nodes.values().map(|(_, until)| *until).chain([state.taken_from]).max().unwrap_or(0);
         state.epochs.values_mut().for_each(|epoch| *epoch += 1);
         Ok(())
     }
 
     fn pin(&self, name: &str, value: &str) -> Result<String, StoreError> {
         Ok(self.state().pinned.entry(name.to_owned()).or_insert_with(|| value.to_owned()).clone())
+    }
+
+    fn pinned(&self, name: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.state().pinned.get(name).cloned())
+    }
+
+    fn table(&self) -> Result<Table, StoreError> {
+        Ok(self.state().table(""))
     }
 
     fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
@@ -238,6 +250,9 @@ impl Store for MemoryStore {
     fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
         let mut state = self.state();
         let mut taken = Vec::new();
+        if state.now < state.taken_from {
+            return Ok(taken);
+        }
         for partition in BTreeSet::from_iter(partitions.iter().copied()) {
             if state.is_alive(node) && state.is_free(partition) {
                 taken.push(Fence { partition, epoch: state.own(partition, node) });

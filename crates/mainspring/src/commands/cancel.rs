@@ -36,12 +36,11 @@ pub(crate) fn cancel(cancel: &Cancel, global: &Global, terminal: &Terminal) -> R
         return Err(Refusal::contract("ended", format!("`{}` has ended: it is {}", row.id, row.status)));
     }
     let by = place::user();
-    let home = looked.home.clone();
-    drop(looked);
-    if home.holder().is_some() {
+    if looked.is_others() {
         let input = Input::Cancel { reason: cancel.reason.clone(), by };
-        return Ok(hand_over(&home, row.key, &input, global)?.tell(global, terminal));
+        return Ok(hand_over(&looked.ground, row.key, &input, global)?.tell(global, terminal));
     }
+    drop(looked);
     block_on(async {
         let mut signals = Signals::new()?;
         let engine = engine(global, Reach::named()).await?;

@@ -75,9 +75,8 @@ fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> 
     let reason = at.reason.as_deref().map_or(Value::Null, Value::from);
     let (instance, gate) = (open.instance.clone(), open.gate.number);
     let input = Input::Decide { instance: instance.clone(), gate, decision, by: by.clone(), reason: reason.clone() };
-    let home = looked.home.clone();
-    if home.holder().is_some() {
-        let handed = hand_over(&home, open.execution, &input, global)?;
+    if looked.is_others() {
+        let handed = hand_over(&looked.ground, open.execution, &input, global)?;
         if handed.taken {
             counted(&looked, &open, &input)?;
         }

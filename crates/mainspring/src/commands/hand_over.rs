@@ -1,13 +1,13 @@
-//! Handing an input over to the process that holds the folder.
+//! Handing an input over to whoever works on the executions: the process that holds the folder, or a node.
 
-use mainspring_engine::{EngineError, home::Home, inbox};
+use mainspring_engine::{EngineError, inbox};
 use mainspring_kernel::{input::Input, json::compact, key::ExecutionKey, value::Value};
-use mainspring_store::sqlite::SqliteStore;
 
 use super::run::taken_in;
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
+    ground::Ground,
     terminal::{Terminal, say},
 };
 
@@ -19,17 +19,17 @@ pub(crate) struct Handed {
     by: String,
 }
 
-/// Posts an input to the process that holds the folder, and waits until it was taken in.
-pub(crate) fn hand_over(home: &Home, key: ExecutionKey, input: &Input, global: &Global) -> Result<Handed, Refusal> {
-    let store = SqliteStore::open(&home.journal()).map_err(EngineError::from)?;
-    let id = inbox::post(&store, Some(home), key, input)?;
+/// Posts an input to whoever works on an execution, and waits until it was taken in.
+pub(crate) fn hand_over(ground: &Ground, key: ExecutionKey, input: &Input, global: &Global) -> Result<Handed, Refusal> {
+    let store = ground.store()?;
+    let id = inbox::post(&*store, ground.home(), key, input)?;
     let gone = || -> Result<Option<()>, EngineError> {
-        let letters = inbox::waiting(&store, usize::MAX >> 1)?;
+        let letters = inbox::waiting(&*store, usize::MAX >> 1)?;
         let waits = letters.iter().any(|arrived| arrived.letter.execution == key && arrived.letter.id == id);
         Ok((!waits).then_some(()))
     };
-    let taken = taken_in(home, global, gone)?.is_some();
-    let by = home.holder().flatten().map_or("another process".to_string(), |pid| format!("the process {pid}"));
+    let taken = taken_in(ground, global, gone)?.is_some();
+    let by = ground.who_works(&*store).unwrap_or_else(|| "whoever comes to work on it".to_string());
     Ok(Handed { taken, by })
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn list(list: &List, global: &Global, terminal: &Terminal) -> Result<
     let looked = look(global)?;
     let rows = looked.store.executions(&filter, None, list.limit as usize).map_err(EngineError::from)?;
     if rows.is_empty() && filter == Filter::default() {
-        return Err(no_executions(&looked.home));
+        return Err(no_executions(&looked.ground));
     }
     if global.json {
         rows.iter().for_each(|row| say!("{}", compact(&row_value(row))));

@@ -8,17 +8,18 @@ use std::{
 };
 
 use clap::{Args, ValueHint};
-use mainspring_engine::{Engine, EngineError, Reach, Submitted, home::Home, inbox, load::Loader, request::Request};
+use mainspring_engine::{Engine, EngineError, Reach, Submitted, inbox, load::Loader, request::Request};
 use mainspring_kernel::{
     json,
     plan::{Constraints, Plan},
     value::{Map, Value},
 };
-use mainspring_store::{ExecutionRow, Store, sqlite::SqliteStore};
+use mainspring_store::{ExecutionRow, Store};
 
 use super::{
     follow::{From, Gates, follow},
     resume::leave,
+    tail::{Tail, tail},
     validate::compiled,
 };
 use crate::{
@@ -26,6 +27,7 @@ use crate::{
     cli::Global,
     evaluating::evaluator,
     exit::{Exit, Refusal},
+    ground::Ground,
     naming::{block_on, engine},
     place,
     repeat::Asked,
@@ -89,6 +91,9 @@ pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exi
     let asked = Asked::of(&request, run.workspace.is_some());
     if run.detach {
         return detach(request, &asked, global);
+    }
+    if global.store.is_some() {
+        return elsewhere(run, request, &asked, global, terminal);
     }
     block_on(async {
         let mut signals = Signals::new()?;
@@ -205,11 +210,40 @@ fn execution_id(text: &str) -> Result<String, String> {
 /// Hands the execution to the process that holds the folder, or to one that is started for it, and waits until it was
 /// taken in: from then on every command knows it.
 fn detach(request: Request, asked: &Asked, global: &Global) -> Result<Exit, Refusal> {
-    let home = global.home()?;
-    home.create()?;
-    let key = home.key(&place::key_file(&[home.folder()]))?;
-    home.check_key(&key)?;
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&home.journal()).map_err(EngineError::from)?);
+    let row = posted(request, asked, global)?;
+    if global.json {
+        let (id, status) = (row.id.as_str().into(), row.status.as_str().into());
+        say!("{}", json::compact(&Value::map([("executionId", id), ("status", status)])));
+    } else {
+        let id = shown(&row.id);
+        say!("{id}\n{}", dim(&format!("mainspring tail {id}")));
+    }
+    Ok(Exit::Fine)
+}
+
+/// Hands the execution to a node of the shared store, and follows it.
+fn elsewhere(
+    run: &Run,
+    request: Request,
+    asked: &Asked,
+    global: &Global,
+    terminal: &Terminal,
+) -> Result<Exit, Refusal> {
+    if run.yes {
+        let message =
+            "--yes approves what this process runs; a node runs this: `mainspring approve` decides at its gates";
+        return Err(Refusal::bad_input("shared_store", message));
+    }
+    let row = posted(request, asked, global)?;
+    tail(&Tail::of(row.key.to_string()), global, terminal)
+}
+
+/// Posts the execution, and waits until it was taken in.
+fn posted(request: Request, asked: &Asked, global: &Global) -> Result<ExecutionRow, Refusal> {
+    let ground = Ground::of(global)?;
+    ground.home().map_or(Ok(()), |home| home.create())?;
+    let store = ground.store()?;
+    let key = ground.key(&*store)?;
     let id = request.execution_id.clone();
     let idempotency = request.idempotency_key.clone().map(|key| (request.plan.name.clone(), key));
     let existing = |store: &dyn Store| -> Result<Option<ExecutionRow>, EngineError> {
@@ -222,23 +256,16 @@ fn detach(request: Request, asked: &Asked, global: &Global) -> Result<Exit, Refu
     let row = match existing(&*store)? {
         Some(row) => Some(row),
         None => {
-            let key = inbox::post_start(&*store, Some(&home), request)?;
-            taken_in(&home, global, || Ok(store.execution(key)?.or(existing(&*store)?)))?
+            let key = inbox::post_start(&*store, ground.home(), request)?;
+            taken_in(&ground, global, || Ok(store.execution(key)?.or(existing(&*store)?)))?
         }
     };
     let row = row.ok_or_else(|| {
-        Refusal::internal("not_taken_in", "posted, and nobody has taken it in yet; `mainspring resume --all` does")
+        Refusal::internal("not_taken_in", format!("posted, and nobody has taken it in yet; {}", ground.mend()))
     })?;
     let read = Loader::new(store, key).journal(row.key).map_err(EngineError::from)?;
     asked.check(&read.ok_or(EngineError::NoSuchExecution)?.journal.state, OTHERWISE)?;
-    if global.json {
-        let (id, status) = (row.id.as_str().into(), row.status.as_str().into());
-        say!("{}", json::compact(&Value::map([("executionId", id), ("status", status)])));
-    } else {
-        let id = shown(&row.id);
-        say!("{id}\n{}", dim(&format!("mainspring tail {id}")));
-    }
-    Ok(Exit::Fine)
+    Ok(row)
 }
 
 /// How often it is looked whether what was posted is taken in, and how many times at the most.
@@ -246,9 +273,9 @@ const LOOK: Duration = Duration::from_millis(50);
 const LOOKS: u32 = 200;
 
 /// Waits until what was posted shows; whoever holds the folder may end at this very moment, so that a process is started
-/// as soon as nobody holds it.
+/// as soon as nobody holds it. Nobody starts a node of a shared store but its people.
 pub(crate) fn taken_in<T>(
-    home: &Home,
+    ground: &Ground,
     global: &Global,
     shows: impl Fn() -> Result<Option<T>, EngineError>,
 ) -> Result<Option<T>, Refusal> {
@@ -261,7 +288,7 @@ pub(crate) fn taken_in<T>(
             }
             // A process that was started needs a moment until it holds the folder.
             let may_start = started_at.is_none_or(|started| look - started > 20);
-            if home.holder().is_none() && may_start {
+            if ground.home().is_some_and(|home| home.holder().is_none()) && may_start {
                 start_in_background(global)?;
                 started_at = Some(look);
             }

@@ -50,12 +50,11 @@ pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> R
         Some(given) => given.clone(),
         None => fresh_id()?,
     };
-    let home = looked.home.clone();
-    drop(looked);
-    if home.holder().is_some() {
+    if looked.is_others() {
         let input = Input::Signal { id: id.clone(), name: signal.name.clone(), payload };
-        return Ok(hand_over(&home, row.key, &input, global)?.tell(global, terminal));
+        return Ok(hand_over(&looked.ground, row.key, &input, global)?.tell(global, terminal));
     }
+    drop(looked);
     block_on(async {
         let mut signals = Signals::new()?;
         let engine = engine(global, Reach::named()).await?;

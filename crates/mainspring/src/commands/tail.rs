@@ -27,6 +27,13 @@ pub(crate) struct Tail {
     no_follow: bool,
 }
 
+impl Tail {
+    /// Follows an execution until it rests.
+    pub(super) fn of(id: String) -> Self {
+        Self { id, no_follow: false }
+    }
+}
+
 /// How often the store is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -45,7 +52,7 @@ pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<
         let mut looks = 0;
         let row = loop {
             match find(&*looked.store, &tail.id) {
-                Err(_) if looks < LOOKS_FOR_A_START && looked.home.holder().is_some() => looks += 1,
+                Err(_) if looks < LOOKS_FOR_A_START && looked.is_worked_on() => looks += 1,
                 found => break found?,
             }
             again.tick().await;
@@ -61,7 +68,7 @@ pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<
             let rests = !matches!(state.status(), ExecutionStatus::Pending | ExecutionStatus::Running);
             if rests || tail.no_follow {
                 let family = Family::of(&looked.loader, &looked.key, &state)?;
-                let is_worked_on = looked.home.holder().is_some();
+                let is_worked_on = looked.is_worked_on();
                 if family.is_about_to_move && is_worked_on && !tail.no_follow {
                     continue;
                 }
@@ -71,10 +78,14 @@ pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<
                 }
                 return Ok(exit::of_execution(&state));
             }
-            alone = if looked.home.holder().is_some() { 0 } else { alone + 1 };
+            alone = if looked.is_worked_on() { 0 } else { alone + 1 };
             if alone > LOOKS_ALONE {
                 shown.progress.finish();
-                terminal.remark(&format!("no process works on it: `mainspring resume {}` goes on", tail.id));
+                let mend = match looked.ground.home() {
+                    Some(_) => format!("`mainspring resume {}` goes on", tail.id),
+                    None => looked.ground.mend(),
+                };
+                terminal.remark(&format!("nobody works on it: {mend}"));
                 return Ok(Exit::Fine);
             }
             if !global.json {

@@ -37,7 +37,7 @@ pub(crate) fn verify(verify: &Verify, global: &Global, _: &Terminal) -> Result<E
     loop {
         let rows = looked.store.executions(&Filter::default(), before, PAGE).map_err(EngineError::from)?;
         let Some(last) = rows.last() else {
-            return if before.is_some() { Ok(exit) } else { Err(no_executions(&looked.home)) };
+            return if before.is_some() { Ok(exit) } else { Err(no_executions(&looked.ground)) };
         };
         before = Some(last.key);
         for row in &rows {

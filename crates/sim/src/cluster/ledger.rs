@@ -47,13 +47,22 @@ pub(super) struct Ledger {
     plans: BTreeMap<Hash, Arc<Plan>>,
     journals: BTreeMap<ExecutionKey, Journal>,
     owners: BTreeMap<u32, Owner>,
+    /// Over how many partitions the store was spread before, and whose they were.
+    before: (u32, BTreeMap<u32, Owner>),
     open: BTreeSet<ExecutionKey>,
     frames: u64,
 }
 
 impl Ledger {
     pub(super) fn new(plans: BTreeMap<Hash, Arc<Plan>>) -> Self {
-        Self { plans, journals: BTreeMap::new(), owners: BTreeMap::new(), open: BTreeSet::new(), frames: 0 }
+        Self {
+            plans,
+            journals: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            before: (1, BTreeMap::new()),
+            open: BTreeSet::new(),
+            frames: 0,
+        }
     }
 
     pub(super) fn executions(&self) -> u64 {
@@ -98,18 +107,24 @@ impl Ledger {
     }
 
     pub(super) fn spread_anew(&mut self, store: &MemoryStore, partitions: u32) -> Result<(), String> {
+        let before = store.partitions().map_err(|error| error.to_string())?;
         store.repartition(partitions).map_err(|error| error.to_string())?;
+        if self.owners.values().any(|owner| !owner.name.is_empty()) {
+            self.before = (before, self.owners.clone());
+        }
         for owner in self.owners.values_mut() {
             *owner = Owner { epoch: owner.epoch + 1, name: String::new() };
         }
         Ok(())
     }
 
-    /// Whether a node is the last one that was given the partition of an execution.
+    /// Whether a node is the last one that was given the partition of an execution. After the store was spread anew, that
+    /// is the one that had it before, until somebody is given it.
     pub(super) fn owns(&self, name: &str, store: &MemoryStore, execution: ExecutionKey) -> Result<bool, String> {
         let partitions = store.partitions().map_err(|error| error.to_string())?;
-        let owner = self.owners.get(&partition_of(execution, partitions));
-        Ok(owner.is_some_and(|owner| owner.name == name))
+        let owner = self.owners.get(&partition_of(execution, partitions)).filter(|owner| !owner.name.is_empty());
+        let former = || self.before.1.get(&partition_of(execution, self.before.0));
+        Ok(owner.or_else(former).is_some_and(|owner| owner.name == name))
     }
 
     /// What was written was written by the owner, under the newest epoch.

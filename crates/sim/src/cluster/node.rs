@@ -125,6 +125,7 @@ impl Cluster {
         (place.letters_seen, place.paused_until, place.wakes_at) = (0, 0, None);
         place.letters_out.clear();
         place.giving_up.clear();
+        place.is_speaking = false;
         let life = place.life;
         self.at(0, Happening::Node(node, life, Inner::Speak));
         self.at(LOOK_FOR_LETTERS_MS, Happening::Node(node, life, Inner::LookForLetters));

@@ -113,6 +113,14 @@ impl Store for SqliteStore {
         self.write(|connection| nodes::pin(connection, name, value))
     }
 
+    fn pinned(&self, name: &str) -> Result<Option<String>, StoreError> {
+        self.read(|connection| nodes::pinned(connection, name))
+    }
+
+    fn table(&self) -> Result<Table, StoreError> {
+        self.read(|connection| nodes::table(connection, ""))
+    }
+
     fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
         self.write(|connection| nodes::beat(connection, node, lease_ms))
     }

@@ -36,6 +36,10 @@ pub(super) fn pin(connection: &Connection, name: &str, value: &str) -> rusqlite:
     connection.prepare_cached(include_str!("sql/pinned.sql"))?.query_row([name], |row| row.get(0))
 }
 
+pub(super) fn pinned(connection: &Connection, name: &str) -> rusqlite::Result<Option<String>> {
+    connection.prepare_cached(include_str!("sql/pinned.sql"))?.query_row([name], |row| row.get(0)).optional()
+}
+
 pub(super) fn beat(connection: &Connection, node: &Node, lease_ms: u64) -> rusqlite::Result<Option<Table>> {
     let now = clock(connection)?;
     connection.prepare_cached(include_str!("sql/node_forget.sql"))?.execute([now])?;
@@ -44,6 +48,12 @@ pub(super) fn beat(connection: &Connection, node: &Node, lease_ms: u64) -> rusql
     if connection.prepare_cached(include_str!("sql/node_beat.sql"))?.execute(values)? == 0 {
         return Ok(None);
     }
+    table(connection, name).map(Some)
+}
+
+/// The store as a node sees it.
+pub(super) fn table(connection: &Connection, name: &str) -> rusqlite::Result<Table> {
+    let now = clock(connection)?;
     let fence = |row: &Row<'_>| Ok(Fence { partition: row.get(0)?, epoch: natural(row.get(1)?) });
     let holder = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
     let (mut held, mut holders, mut nodes) = (
@@ -51,12 +61,12 @@ pub(super) fn beat(connection: &Connection, node: &Node, lease_ms: u64) -> rusql
         connection.prepare_cached(include_str!("sql/holders.sql"))?,
         connection.prepare_cached(include_str!("sql/nodes.sql"))?,
     );
-    Ok(Some(Table {
+    Ok(Table {
         partitions: partitions(connection)?,
         held: held.query_map([name], fence)?.collect::<Result<_, _>>()?,
         holders: holders.query_map([now], holder)?.collect::<Result<_, _>>()?,
         nodes: nodes.query_map([now], node_of_row)?.collect::<Result<_, _>>()?,
-    }))
+    })
 }
 
 fn node_of_row(row: &Row<'_>) -> rusqlite::Result<Node> {
@@ -66,7 +76,7 @@ fn node_of_row(row: &Row<'_>) -> rusqlite::Result<Node> {
 pub(super) fn take(connection: &Connection, node: &str, partitions: &[u32]) -> rusqlite::Result<Vec<Fence>> {
     let now = clock(connection)?;
     let mut taken = Vec::new();
-    if !connection.prepare_cached(include_str!("sql/node_alive.sql"))?.exists(params![node, now])? {
+    if !connection.prepare_cached(include_str!("sql/node_may_take.sql"))?.exists(params![node, now])? {
         return Ok(taken);
     }
     let mut partitions = partitions.to_vec();

@@ -32,6 +32,7 @@ fn leases() -> Vec<Case> {
                 (Take("a", vec![0, 1, 3]), ""),
                 (Beat("a", LONG), "of 1: holds 0@1 3@1; living: a b; 0:a 1:b 3:a"),
                 (Beat("b", LONG), "of 1: holds 1@1; living: a b; 0:a 1:b 3:a"),
+                (Table, "of 1: holds nothing; living: a b; 0:a 1:b 3:a"),
                 (one(1, opens(0)), "durable"),
             ],
         ),
@@ -113,6 +114,7 @@ fn number_of_partitions() -> Vec<Case> {
             (Commit(1, vec![opens(0), Turn { letters: vec![(3, "x")], ..opens(1) }]), "durable durable"),
             (Post(2, "a"), "posted"),
             (Post(5, "b"), "posted"),
+            (Leave("a"), "done"),
             (Repartition(2), "done"),
             (Partitions, "2"),
             (Post(4, "late"), "not posted"),
@@ -128,13 +130,18 @@ fn number_of_partitions() -> Vec<Case> {
             (Head(1), "0 in 1 wake 0"),
             (Row(1), "1::running:"),
             (one(1, goes_on(0, 0)), "fence"),
-            (Beat("a", LONG), "of 2: holds nothing; living: a"),
-            (Take("a", vec![0, 1]), "0@3 1@3"),
+            (Beat("b", LONG), "of 2: holds nothing; living: b"),
+            (Take("b", vec![0, 1]), "0@3 1@3"),
             (one(3, goes_on(1, 0)), "fence"),
             (Commit(3, vec![goes_on(0, 0), Turn { partition: 1, ..goes_on(1, 0) }]), "durable durable"),
             (Repartition(1), "done"),
             (Inbox(0, 0, 9), "3:x 2:a 5:b 4:c"),
             (Head(1), "1 in 0 wake 0"),
+            // The node that lives believes for a while that it holds what it held.
+            (Take("b", vec![0]), ""),
+            (Beat("c", LONG), "of 1: holds nothing; living: b c"),
+            (Take("c", vec![0]), ""),
+            (Claim(0), "5"),
         ],
     )]
 }
@@ -143,7 +150,9 @@ fn words() -> Vec<Case> {
     vec![(
         "the first word of a name stays",
         vec![
+            (Pinned("key"), "none"),
             (Pin("key", "one"), "one"),
+            (Pinned("key"), "one"),
             (Pin("key", "two"), "one"),
             (Pin("other", "two"), "two"),
             (Pin("key", "three"), "one"),

@@ -25,6 +25,8 @@ pub(crate) enum Verb {
     Partitions,
     Repartition(u32),
     Pin(Word, Word),
+    Pinned(Word),
+    Table,
     Beat(Word, u64),
     Take(Word, Vec<u32>),
     GiveUp(Word, Vec<(u32, u64)>),
@@ -186,6 +188,8 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         Verb::Partitions => store.partitions()?.to_string(),
         Verb::Repartition(partitions) => store.repartition(*partitions).map(|()| "done".into())?,
         Verb::Pin(name, value) => store.pin(name, value)?,
+        Verb::Pinned(name) => store.pinned(name)?.unwrap_or_else(|| "none".into()),
+        Verb::Table => draw_table(store.table()?),
         Verb::Beat(name, lease_ms) => store.beat(&node(name), *lease_ms)?.map_or("lapsed".into(), draw_table),
         Verb::Take(name, partitions) => draw_fences(&store.take(name, partitions)?),
         Verb::GiveUp(name, fences) => {
@@ -342,7 +346,7 @@ pub(crate) fn look(store: &dyn Store) -> String {
     for partition in [0, 1, 9] {
         all.extend([Verb::Due(partition, u64::MAX, 99), Verb::Inbox(partition, 0, 99)]);
     }
-    all.push(Verb::Partitions);
+    all.extend([Verb::Partitions, Verb::Table, Verb::Pinned("p"), Verb::Pinned("q")]);
     all.extend([Verb::Plan(1), Verb::Plan(2), Verb::Rows(vec![], None, None, 99)]);
     all.iter().map(|verb| format!("{verb:?} -> {}\n", run(store, verb))).collect()
 }

@@ -27,10 +27,11 @@ CREATE TABLE pinned (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Over how many partitions it spreads: one row.
+-- Over how many partitions it spreads, and from when on nodes may take them: one row.
 CREATE TABLE spread (
     one        INTEGER PRIMARY KEY CHECK (one = 1),
-    partitions INTEGER NOT NULL
+    partitions INTEGER NOT NULL,
+    taken_from INTEGER NOT NULL
 ) STRICT;
 
-INSERT INTO spread VALUES (1, 1);
+INSERT INTO spread VALUES (1, 1, 0);

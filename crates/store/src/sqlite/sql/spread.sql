@@ -1,1 +1,2 @@
-UPDATE spread SET partitions = ?1
+-- Nodes that live now believe until the last of their words is over that they hold what they held.
+UPDATE spread SET partitions = ?1, taken_from = max(taken_from, (SELECT ifnull(max(alive_until), 0) FROM nodes))

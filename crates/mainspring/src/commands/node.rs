@@ -1,0 +1,99 @@
+//! `mainspring node`: an engine without a server, alone on a folder or one of many on a shared store.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use clap::Args;
+use mainspring_engine::{Engine, Ground as EngineGround, Reach, Sharing, home::Home, lease::Terms};
+use mainspring_kernel::{json::compact, value::Value};
+
+use crate::{
+    cli::Global,
+    evaluating::evaluator,
+    exit::{Exit, Refusal},
+    ground::Ground,
+    naming::{block_on, engine},
+    runner::{self, Signals, executors},
+    terminal::{Terminal, say},
+};
+
+/// Work on executions until asked to stop
+#[derive(Debug, Args)]
+pub(crate) struct Node {
+    /// With --store: after how many seconds of silence others take over what this node holds
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
+    lease_seconds: u64,
+}
+
+/// How often it is looked whether anything has changed that is worth telling.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Works until a signal asks it to stop, or the store cannot be used any more.
+pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    block_on(async {
+        let mut signals = Signals::new()?;
+        let engine = match Ground::of(global)? {
+            Ground::Folder(_) => engine(global, Reach::All).await?,
+            ground => join(node, &ground, global)?,
+        };
+        let told = until_stopped(&engine, global, terminal, &mut signals).await;
+        engine.drain().await;
+        told
+    })
+}
+
+/// A node of a shared store. Its folder is its own: there it writes down what it performs on this machine.
+fn join(node: &Node, ground: &Ground, global: &Global) -> Result<Engine, Refusal> {
+    let store = ground.store()?;
+    let key = ground.key(&*store)?;
+    let home = Home::new(global.home()?.folder().join("node"));
+    let mut held = home.hold(&key)?;
+    // What another machine has begun is written down there and not here: nothing is known never to have begun.
+    held.same_boot = false;
+    let workers = (executors(runner::http_allow()?, &home, &held), evaluator());
+    let sharing = Some(Sharing { terms: Terms { lease_ms: node.lease_seconds * 1_000 }, place: this_place() });
+    Ok(Engine::run(store, key, workers, EngineGround { home: Some((home, held)), sharing }, Reach::All)?)
+}
+
+/// The machine and the process, for people.
+fn this_place() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}:{}", host.trim(), std::process::id())
+}
+
+async fn until_stopped(
+    engine: &Engine,
+    global: &Global,
+    terminal: &Terminal,
+    signals: &mut Signals,
+) -> Result<Exit, Refusal> {
+    let mut again = tokio::time::interval(LOOK);
+    let mut told: Option<(BTreeSet<u32>, Option<String>)> = None;
+    loop {
+        tokio::select! {
+            () = signals.any() => return Ok(Exit::Fine),
+            _ = again.tick() => {}
+        }
+        if let Some(why) = engine.why_stopped() {
+            return Err(mainspring_engine::EngineError::Stopped(why).into());
+        }
+        let now = (engine.held(), engine.trouble());
+        if told.as_ref() != Some(&now) {
+            tell(&now, global, terminal);
+            told = Some(now);
+        }
+    }
+}
+
+fn tell((held, trouble): &(BTreeSet<u32>, Option<String>), global: &Global, terminal: &Terminal) {
+    if global.json {
+        let held: Vec<Value> = held.iter().map(|partition| Value::from(u64::from(*partition))).collect();
+        let trouble = trouble.as_deref().map_or(Value::Null, Value::from);
+        say!("{}", compact(&Value::map([("held", Value::List(held)), ("trouble", trouble)])));
+        return;
+    }
+    let partitions = if held.len() == 1 { "1 partition".to_string() } else { format!("{} partitions", held.len()) };
+    terminal.remark(&format!("working on {partitions}"));
+    if let Some(trouble) = trouble {
+        terminal.remark(&format!("the store does not answer, trying again: {trouble}"));
+    }
+}

@@ -1,0 +1,89 @@
+//! Where executions are kept: in a folder of this machine, or in a store that several machines share.
+
+use std::sync::Arc;
+
+use mainspring_engine::{EngineError, home::Home, keys};
+use mainspring_store::{Store, sqlite::SqliteStore};
+
+use crate::{cli::Global, exit::Refusal, place};
+
+/// Where executions are kept.
+#[derive(Debug, Clone)]
+pub(crate) enum Ground {
+    /// A folder, of which one process at a time is the engine.
+    Folder(Home),
+    /// The address of a store whose nodes are its engine.
+    Shared(String),
+}
+
+impl Ground {
+    /// What the flags say.
+    pub(crate) fn of(global: &Global) -> Result<Self, Refusal> {
+        match &global.store {
+            Some(address) => Ok(Self::Shared(address.clone())),
+            None => Ok(Self::Folder(global.home()?)),
+        }
+    }
+
+    /// The installation's key, which is made only for a folder or a store that is begun with it. All nodes of a shared
+    /// store have one key.
+    pub(crate) fn key(&self, store: &dyn Store) -> Result<[u8; 32], Refusal> {
+        match self {
+            Self::Folder(home) => {
+                let key = home.key(&place::key_file(&[home.folder()]))?;
+                home.check_key(&key)?;
+                Ok(key)
+            }
+            Self::Shared(_) => Ok(keys::of_store(store, &place::key_file(&[]))?),
+        }
+    }
+
+    /// The store, to write to its inbox.
+    pub(crate) fn store(&self) -> Result<Arc<dyn Store>, Refusal> {
+        match self {
+            Self::Folder(home) => Ok(Arc::new(SqliteStore::open(&home.journal()).map_err(EngineError::from)?)),
+            Self::Shared(address) => open(address),
+        }
+    }
+
+    /// The folder, if it is one: who posts a letter rings the bell there.
+    pub(crate) fn home(&self) -> Option<&Home> {
+        match self {
+            Self::Folder(home) => Some(home),
+            Self::Shared(_) => None,
+        }
+    }
+
+    /// Who works on the executions, in words; `None` if nobody does.
+    pub(crate) fn who_works(&self, store: &dyn Store) -> Option<String> {
+        match self {
+            Self::Folder(home) => {
+                let holder = home.holder()?;
+                Some(holder.map_or("another process".to_string(), |pid| format!("the process {pid}")))
+            }
+            Self::Shared(_) => match store.table().ok()?.nodes.len() {
+                0 => None,
+                1 => Some("the node".into()),
+                count => Some(format!("one of {count} nodes")),
+            },
+        }
+    }
+
+    /// What starts somebody who works on them.
+    pub(crate) fn mend(&self) -> String {
+        match self {
+            Self::Folder(_) => "`mainspring resume --all` does".into(),
+            Self::Shared(_) => "`mainspring node --store …` starts a node".into(),
+        }
+    }
+}
+
+/// Opens a store that is shared, by its address.
+pub(crate) fn open(address: &str) -> Result<Arc<dyn Store>, Refusal> {
+    let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
+    if !matches!(scheme, "postgres" | "postgresql") {
+        let message = "a shared store is addressed as postgres://user:password@host/database";
+        return Err(Refusal::bad_input("bad_store", message));
+    }
+    Err(Refusal::bad_input("not_in_this_build", "stores in PostgreSQL are not in this build yet"))
+}
