@@ -10,6 +10,12 @@ const SEEDS: Range<u64> = 0..20;
 
 const SIZE: Size = Size { executions: 60, nodes: 3, partitions: 8 };
 
+/// Executions of a seed; `MAINSPRING_EXECUTIONS` says otherwise.
+fn size() -> Size {
+    let asked = std::env::var("MAINSPRING_EXECUTIONS").ok().map(|asked| asked.parse().expect("a number of executions"));
+    Size { executions: asked.unwrap_or(SIZE.executions), ..SIZE }
+}
+
 fn seeds() -> Range<u64> {
     let Ok(asked) = std::env::var("MAINSPRING_SEEDS") else { return SEEDS };
     let range = asked.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
@@ -20,7 +26,7 @@ fn seeds() -> Range<u64> {
 fn no_rule_breaks_among_nodes() {
     let (mut all, mut table, mut found) = (BTreeMap::new(), Table::default(), Vec::new());
     for seed in seeds() {
-        match cluster::run(seed, SIZE) {
+        match cluster::run(seed, size()) {
             Ok(report) => {
                 cluster::add(&mut all, &report);
                 table.add(&report.table);

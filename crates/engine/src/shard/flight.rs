@@ -91,6 +91,10 @@ impl Shard {
                 for ((passenger, part), answer) in flight.passengers.into_iter().zip(flight.batch.parts).zip(answers) {
                     match answer {
                         Answer::Durable => self.durable(passenger, part),
+                        // The execution is there by now.
+                        Answer::Refused(Refusal::Sequence) if is_burial(&part) => {
+                            self.outputs.push_back(Output::LettersWait);
+                        }
                         Answer::Refused(refusal) => self.refused(passenger, refusal),
                     }
                 }
@@ -107,7 +111,12 @@ impl Shard {
                 // Letters that were written all the same wait for somebody who looks.
                 let receivers = flight.batch.parts.iter().flat_map(|part| receivers(part));
                 self.letters_posted(receivers.collect());
-                for passenger in flight.passengers {
+                for (passenger, part) in flight.passengers.into_iter().zip(flight.batch.parts) {
+                    if is_burial(&part) {
+                        // Again, if they are still there: nobody else thinks of them.
+                        self.dead_letters.entry(part.execution).or_default().extend(part.consumed);
+                        continue;
+                    }
                     self.untold.entry(passenger.execution).or_default().extend(passenger.moments);
                     self.reload(passenger.execution, passenger.queued);
                 }
@@ -219,6 +228,10 @@ impl Shard {
 /// The partitions that a part's letters go to.
 fn receivers(part: &Part) -> impl Iterator<Item = u32> + '_ {
     part.letters.iter().map(|letter| letter.partition)
+}
+
+fn is_burial(part: &Part) -> bool {
+    part.expected.is_none() && part.frames.is_empty()
 }
 
 /// The part that does nothing but take letters out of the inbox of an execution that is not there.

@@ -181,6 +181,9 @@ impl Cluster {
         let fate = if is_down { CommitFate::NotWritten } else { fate };
         let records = records_of(batch)?;
         self.table.met(&records, fate.word());
+        if fate.is_written() {
+            self.nodes[who.0].written.push((who.1, flight, records));
+        }
         let mut answer = Ok(Vec::new());
         if fate.is_written() {
             answer = self.store.commit(batch);
@@ -206,9 +209,9 @@ impl Cluster {
         let name = super::node::name(who.0, who.1);
         for (part, answer) in batch.parts.iter().zip(answers) {
             if let Answer::Refused(refusal) = answer {
-                let records = records_of_part(part)?;
-                let word = if *refusal == Refusal::Fence { "lease lost on the way" } else { "refused" };
-                self.table.met(&records, word);
+                if *refusal == Refusal::Fence {
+                    self.table.met(&records_of_part(part)?, "lease lost on the way");
+                }
                 continue;
             }
             let fence = batch.fences.iter().find(|fence| fence.partition == part.partition);

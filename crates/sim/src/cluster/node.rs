@@ -8,7 +8,9 @@ use mainspring_engine::{
     member::{Member, Word},
     shard::{Event, Fate, LoadAnswer, Queued, Shard},
 };
-use mainspring_kernel::{decide::DECIDE_VERSION, effect::Outcome, input::Input, instance::Instance, key::ExecutionKey};
+use mainspring_kernel::{
+    decide::DECIDE_VERSION, effect::Outcome, input::Input, instance::Instance, key::ExecutionKey, record::Record,
+};
 use mainspring_store::{Answer, Arrived, CommitError, Due, Fence};
 
 use super::{Cluster, Happening, line::What, misfortune::LEASE_MS};
@@ -35,6 +37,10 @@ pub(super) struct Node {
     wakes_at: Option<u64>,
     /// The newest version of decide that it knows.
     decide_version: u32,
+    /// Records that were written, by the life and the flight that wrote them, until the answer is heard.
+    pub(super) written: Vec<(u32, u64, Vec<Record>)>,
+    /// Those of the answer that is being carried out.
+    pub(super) landed: Vec<Record>,
 }
 
 /// Something that happens to a node in a life.
@@ -74,6 +80,8 @@ impl Node {
             is_speaking: false,
             wakes_at: None,
             decide_version: DECIDE_VERSION,
+            written: Vec::new(),
+            landed: Vec::new(),
         }
     }
 
@@ -122,6 +130,7 @@ impl Cluster {
         };
         place.member = Some(Member::new(Arc::new(self.store.clone()), Terms { lease_ms: LEASE_MS }, known));
         place.shard = Some(Shard::new(Leases::none(), keys(), resting_bytes_max));
+        place.written.clear();
         (place.letters_seen, place.paused_until, place.wakes_at) = (0, 0, None);
         place.letters_out.clear();
         place.giving_up.clear();
@@ -187,7 +196,12 @@ impl Cluster {
                 }
             }
             Inner::Spoken(given_up, word) => self.spoken(node, &given_up, word),
-            Inner::Committed(flight, answer) => self.handle(node, Event::Committed { flight, answer }),
+            Inner::Committed(flight, answer) => {
+                let place = &mut self.nodes[node];
+                let landed = place.written.iter().position(|(by, written, _)| (*by, *written) == (life, flight));
+                place.landed = landed.map(|at| place.written.swap_remove(at).2).unwrap_or_default();
+                self.handle(node, Event::Committed { flight, answer });
+            }
             Inner::Loaded(execution, answer) => self.handle(node, Event::Loaded(execution, answer)),
             Inner::Letters(letters, is_all) => self.take_letters(node, letters, is_all)?,
             Inner::Due(due) => self.handle(node, Event::Due(due)),
@@ -200,7 +214,9 @@ impl Cluster {
             }
             Inner::Event(event) => self.handle(node, event),
         }
-        self.carry(node)
+        self.carry(node)?;
+        self.nodes[node].landed.clear();
+        Ok(())
     }
 
     pub(super) fn handle(&mut self, node: usize, event: Event) {

@@ -20,6 +20,8 @@ impl Cluster {
             if self.nodes[node].is_alive() && self.strikes(self.misfortune.pause_before_output) {
                 let for_ms = self.dice.below(3 * LEASE_MS) + 1;
                 self.nodes[node].paused_until = self.now + for_ms;
+                let landed = std::mem::take(&mut self.nodes[node].landed);
+                self.table.met(&landed, "paused before its actions");
                 self.at(for_ms, Happening::Node(node, life, Inner::Resume));
                 return Ok(());
             }

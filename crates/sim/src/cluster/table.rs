@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, fmt};
 use mainspring_kernel::record::Record;
 
 /// What can happen to a commit, and so to every record in it.
-pub(super) const FATES: [&str; 10] = [
+/// A lease that is lost while a commit is on its way is what refuses it; a refusal for another head or a taken name is rarer
+/// than that, and is not counted.
+pub(super) const FATES: [&str; 9] = [
     "written",
     "slow",
     "not written",
@@ -14,7 +16,6 @@ pub(super) const FATES: [&str; 10] = [
     "crash before",
     "crash after",
     "lease lost on the way",
-    "refused",
     "paused before its actions",
 ];
 

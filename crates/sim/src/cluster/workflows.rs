@@ -10,7 +10,7 @@ use mainspring_kernel::{
     value::Value,
 };
 
-const DEFINITIONS: [(&str, &str); 12] = [
+const DEFINITIONS: [(&str, &str); 13] = [
     ("one", include_str!("workflows/one.yaml")),
     ("three", include_str!("workflows/three.yaml")),
     ("fan", include_str!("workflows/fan.yaml")),
@@ -23,6 +23,7 @@ const DEFINITIONS: [(&str, &str); 12] = [
     ("rounds", include_str!("workflows/rounds.yaml")),
     ("deadline", include_str!("workflows/deadline.yaml")),
     ("asking", include_str!("workflows/asking.yaml")),
+    ("logged", include_str!("workflows/logged.yaml")),
 ];
 
 /// Compiled, by name.
