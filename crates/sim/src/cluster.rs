@@ -212,7 +212,7 @@ impl Cluster {
 
     fn happen(&mut self, happening: Happening) -> Result<(), String> {
         match happening {
-            Happening::Node(node, life, inner) => self.to_node(node, life, inner),
+            Happening::Node(node, life, inner) => self.strike_node(node, life, inner),
             Happening::Store(asked) => self.store_takes(asked),
             Happening::Crash(node) => self.crash(node),
             Happening::Begin(node) => self.begin(node),

@@ -109,7 +109,7 @@ impl Shard {
             }
             Err(CommitError::Unknown(_)) => {
                 // Letters that were written all the same wait for somebody who looks.
-                let receivers = flight.batch.parts.iter().flat_map(|part| receivers(part));
+                let receivers = flight.batch.parts.iter().flat_map(receivers);
                 self.letters_posted(receivers.collect());
                 for (passenger, part) in flight.passengers.into_iter().zip(flight.batch.parts) {
                     if is_burial(&part) {

@@ -168,7 +168,7 @@ impl Cluster {
         self.ledger.decide_version(execution) > self.nodes[node].decide_version
     }
 
-    pub(super) fn to_node(&mut self, node: usize, life: u32, inner: Inner) -> Result<(), String> {
+    pub(super) fn strike_node(&mut self, node: usize, life: u32, inner: Inner) -> Result<(), String> {
         let place = &self.nodes[node];
         if !place.is_life(life) {
             return Ok(());
