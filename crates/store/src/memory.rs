@@ -179,7 +179,9 @@ impl State {
         let of_node = self.holders.iter().filter(|(_, holder)| *holder == node);
         Table {
             partitions: self.partitions,
-            held: of_node.map(|(partition, _)| Fence { partition: *partition, epoch: self.epochs[partition] }).collect(),
+            held: of_node
+                .map(|(partition, _)| Fence { partition: *partition, epoch: self.epochs[partition] })
+                .collect(),
             holders: holders.map(|(partition, holder)| (*partition, holder.clone())).collect(),
             nodes: alive.map(|(_, (node, _))| node.clone()).collect(),
         }
@@ -292,7 +294,8 @@ impl Store for MemoryStore {
 
     fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
         let state = self.state();
-        let waking = state.heads.iter().filter(|(_, row)| partitions.contains(&row.partition) && row.quarantined.is_none());
+        let waking =
+            state.heads.iter().filter(|(_, row)| partitions.contains(&row.partition) && row.quarantined.is_none());
         let mut due: Vec<Due> =
             waking.filter_map(|(key, row)| row.wake_at.map(|wake_at| Due { execution: *key, wake_at })).collect();
         let place = |due: &Due| (due.wake_at, due.execution);

@@ -10,8 +10,8 @@ use mainspring_kernel::{
 };
 
 use crate::{
-    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, Late, Letter, Node, Part, Refusal, RowChange, Store,
-    StoreError, StoredPlan, Table, partition_of,
+    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, Late, Letter, Node, Part, Refusal, RowChange,
+    Store, StoreError, StoredPlan, Table, partition_of,
 };
 
 /// Executions of the tests are below this.

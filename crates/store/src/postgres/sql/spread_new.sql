@@ -1,0 +1,1 @@
+INSERT INTO spread (one, partitions) VALUES (1, $1)

@@ -1,0 +1,1 @@
+UPDATE spread SET partitions = $1
