@@ -18,8 +18,6 @@ mod connections;
 mod driver;
 mod erase;
 mod failure;
-#[cfg(test)]
-mod faults;
 mod format;
 mod hint;
 mod journal;
@@ -27,6 +25,8 @@ mod nodes;
 mod row;
 #[cfg(any(test, feature = "postgres-server"))]
 pub mod server;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod writes;
 

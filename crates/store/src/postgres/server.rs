@@ -12,7 +12,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use tokio_postgres::NoTls;
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::driver::Driver;
 
@@ -116,14 +116,18 @@ impl Server {
         self.run("pg_ctl", &["start", "-w", "-t", "120", "-l", &log, "-o", &settings])
     }
 
-    /// Runs statements beside the store.
-    pub fn execute(&self, sql: &str) -> Result<(), String> {
+    /// A connection beside those of the stores.
+    pub fn beside(&self) -> Result<Beside<'_>, String> {
         let config = self.address("").parse::<tokio_postgres::Config>().map_err(|error| error.to_string())?;
-        self.driver.wait(async {
-            let (client, connection) = config.connect(NoTls).await.map_err(|error| error.to_string())?;
-            self.driver.handle().spawn(connection);
-            client.batch_execute(sql).await.map_err(|error| format!("{error}: {:?}", error.as_db_error()))
-        })
+        let connected = self.driver.wait(config.connect(NoTls));
+        let (client, connection) = connected.map_err(|error| error.to_string())?;
+        self.driver.handle().spawn(connection);
+        Ok(Beside { server: self, client })
+    }
+
+    /// Runs statements on a connection of their own.
+    pub fn execute(&self, sql: &str) -> Result<(), String> {
+        self.beside()?.execute(sql)
     }
 
     fn data(&self) -> PathBuf {
@@ -194,6 +198,33 @@ impl Drop for Server {
     }
 }
 
+/// A connection beside those of the stores, to look behind their backs and to get in their way.
+pub struct Beside<'a> {
+    server: &'a Server,
+    client: Client,
+}
+
+impl Beside<'_> {
+    /// Runs statements. Locks of a transaction that they begin are held until it is ended, or the connection dropped.
+    pub fn execute(&self, sql: &str) -> Result<(), String> {
+        self.server.driver.wait(self.client.batch_execute(sql)).map_err(|error| said(&error))
+    }
+
+    /// The first column of the first row, as text.
+    pub fn ask(&self, sql: &str) -> Result<String, String> {
+        let answers = self.server.driver.wait(self.client.simple_query(sql)).map_err(|error| said(&error))?;
+        let row = answers.iter().find_map(|answer| match answer {
+            SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or_default().to_owned()),
+            _ => None,
+        });
+        row.ok_or_else(|| format!("no row: {sql}"))
+    }
+}
+
+fn said(error: &tokio_postgres::Error) -> String {
+    error.as_db_error().map_or_else(|| error.to_string(), |said| format!("{} ({})", said.message(), said.code().code()))
+}
+
 /// A schema of its own, gone when it is dropped.
 pub struct Scratch<'a> {
     server: &'a Server,
@@ -201,6 +232,13 @@ pub struct Scratch<'a> {
 }
 
 impl Scratch<'_> {
+    /// A connection beside those of the stores, which looks into this schema.
+    pub fn beside(&self) -> Result<Beside<'_>, String> {
+        let beside = self.server.beside()?;
+        beside.execute(&format!("SET search_path = {}", self.schema))?;
+        Ok(beside)
+    }
+
     /// The schema's name.
     pub fn schema(&self) -> &str {
         &self.schema

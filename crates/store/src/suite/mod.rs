@@ -4,7 +4,7 @@ mod cases;
 mod model;
 mod nodes;
 #[cfg(feature = "postgres")]
-mod postgres;
+pub(crate) mod postgres;
 pub(crate) mod verb;
 
 use crate::{Store, memory::MemoryStore, sqlite::SqliteStore};
