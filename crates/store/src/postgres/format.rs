@@ -94,12 +94,18 @@ fn format(rows: &[tokio_postgres::Row], address: &Address) -> Result<u32, Fault>
     }
 }
 
-/// A table of this name without these columns.
+/// A table of this name is there, and cannot be read as ours: it has other columns, or the user may not look into the
+/// schema, which a search then passes over without a word.
 fn of_another(fault: Fault, address: &Address) -> Fault {
-    match &fault {
-        Fault::Postgres(error) if error.code().is_some_and(|code| code.code() == "42703") => {
-            another_program(address, &format!("{FORMAT_TABLE} has other columns"))
-        }
+    let code = match &fault {
+        Fault::Postgres(error) => error.code().map_or("", |code| code.code()),
+        _ => "",
+    };
+    match code {
+        "42703" => another_program(address, &format!("{FORMAT_TABLE} has other columns")),
+        "42P01" => Fault::Store(StoreError::Unavailable(format!(
+            "{address}: the user may not use this schema: grant the user USAGE on it, and all on its tables"
+        ))),
         _ => fault,
     }
 }
