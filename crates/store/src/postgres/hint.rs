@@ -24,6 +24,7 @@ use super::{
     failure::Fault,
     nodes,
 };
+use crate::Heard;
 
 /// Between two hints that are told. All of a node's commits in between share one.
 const BETWEEN: Duration = Duration::from_millis(5);
@@ -104,7 +105,7 @@ async fn tell(connections: &Connections, partitions: &BTreeSet<u32>) -> bool {
 }
 
 /// Calls `heard` on a thread of its own, which may use the store, until the driver ends.
-pub(super) fn start_listening(connections: &Arc<Connections>, heard: Box<dyn Fn(&[u32]) + Send + Sync>) {
+pub(super) fn start_listening(connections: &Arc<Connections>, heard: Heard) {
     let (sender, receiver) = channel::<Vec<u32>>();
     let thread = thread::Builder::new().name("mainspring-hints".into());
     // Without a thread no hint is heard, which is allowed.

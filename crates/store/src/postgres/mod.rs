@@ -41,7 +41,7 @@ use self::{
     hint::Hints,
 };
 use crate::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node, Store,
+    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Letter, Node, Store,
     StoreError, StoredPlan, Table,
 };
 
@@ -146,7 +146,7 @@ impl Store for PostgresStore {
         self.hints.add(partitions);
     }
 
-    fn listen(&self, heard: Box<dyn Fn(&[u32]) + Send + Sync>) {
+    fn listen(&self, heard: Heard) {
         hint::start_listening(&self.connections, heard);
     }
 

@@ -62,8 +62,8 @@ impl<'a> Writes<'a> {
             column(new, |part| integer(part.head.sequence)),
             column(new, |part| &part.head.hash.0[..]),
             column(new, |part| &part.head.seal.0[..]),
-            column(new, |part| wake_at(part)),
-            column(new, |part| is_end(part)),
+            column(new, wake_at),
+            column(new, is_end),
         ];
         self.push(new, include_str!("sql/heads_insert.sql"), columns);
         let columns = vec![
@@ -71,8 +71,8 @@ impl<'a> Writes<'a> {
             column(older, |part| integer(part.head.sequence)),
             column(older, |part| &part.head.hash.0[..]),
             column(older, |part| &part.head.seal.0[..]),
-            column(older, |part| wake_at(part)),
-            column(older, |part| is_end(part)),
+            column(older, wake_at),
+            column(older, is_end),
         ];
         self.push(older, include_str!("sql/heads_advance.sql"), columns);
     }

@@ -7,6 +7,7 @@ use crate::{
     Answer, Batch, Fence, Filter, Letter, Node, Part, Refusal, Store, StoreError, StoredPlan,
     postgres::{
         Options, PostgresStore, format,
+        row::column,
         server::{self, Server},
     },
     suite::{
@@ -59,14 +60,9 @@ fn a_newer_format_is_refused_and_left_as_it_is() {
 #[test]
 fn a_making_that_was_broken_off_is_taken_up() {
     let scratch = server().scratch();
-    open(&scratch.address());
     let beside = scratch.beside().unwrap();
-    let schema = scratch.schema();
     // What is left when a process ends between the row of the format and the tables.
-    beside
-        .execute(&format!("CREATE TABLE kept AS SELECT 'mainspring'::text AS program; DROP SCHEMA {schema} CASCADE"))
-        .unwrap();
-    beside.execute(&format!("CREATE SCHEMA {schema}")).unwrap();
+    beside.execute(&format!("CREATE SCHEMA {}", scratch.schema())).unwrap();
     beside.execute(include_str!("../sql/format_create.sql")).unwrap();
     assert_eq!(open(&scratch.address()).claim(0, "node"), Ok(1));
 }
@@ -168,11 +164,13 @@ fn what_is_acknowledged_is_on_disk_also_where_the_server_would_not_wait() {
     for (set, expected) in [("off", "on"), ("on", "on"), ("remote_apply", "remote_apply")] {
         server.execute(&format!("ALTER ROLE postgres SET synchronous_commit = {set}")).unwrap();
         let store = open(&server.scratch().address());
-        let shown = store.lent(async |session| {
-            let rows = session.query("SHOW synchronous_commit", &[]).await?;
-            super::super::row::column::<String>(&rows[0], 0)
-        });
-        assert_eq!(shown.as_deref(), Ok(expected));
+        let show = |sql| {
+            let shown = store.lent(async |session| column::<String>(&session.query(sql, &[]).await?[0], 0));
+            shown.unwrap()
+        };
+        assert_eq!(show("SHOW synchronous_commit"), expected);
+        // And no plan that was made for a small table reads a large one whole.
+        assert_eq!(show("SHOW enable_seqscan"), "off");
     }
 }
 

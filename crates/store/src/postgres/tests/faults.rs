@@ -226,9 +226,8 @@ fn an_erase_between_two_looks_is_no_damage() {
     let scratch = server().scratch();
     let (store, eraser) = (open(&scratch.address()), open(&scratch.address()));
     store.claim(0, "node").unwrap();
-    let turn = Turn { frames: 40, values: vec![Some(40_000)], ..opens(0) };
     // All frames name one blob: it goes with the last of them, and comes again with the next execution.
-    commit(&store, 1, &[turn.clone()]).unwrap();
+    commit(&store, 1, &[Turn { frames: 40, values: vec![Some(40_000)], ..opens(0) }]).unwrap();
     thread::scope(|scope| {
         let erasing = scope.spawn(|| {
             for sequence in 0..40 {
