@@ -68,7 +68,7 @@ fn compare(store: &PostgresStore, answers: &[Result<Vec<Answer>, CommitError>]) 
 
 #[test]
 fn what_is_answered_is_so_whatever_happens_to_the_server() {
-    const ROUNDS: usize = 4;
+    const ROUNDS: usize = 3;
     let server = Server::start(server::Options::default()).unwrap();
     let scratch = server.scratch();
     let store = open(&scratch.address());

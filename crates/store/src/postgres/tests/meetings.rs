@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use super::{LOOKS_MAX, commit, letter, open, wait_until_blocked};
+use super::{LOOKS_MAX, commit, letter, open, wait_until, wait_until_blocked};
 use crate::{
     Answer, Fence, Node, Refusal, Store,
     suite::{
@@ -156,15 +156,7 @@ fn who_takes_waits_for_a_commit_that_is_on_its_way_and_the_other_way_round() {
         let committing = scope.spawn(|| commit(&old, 1, &[goes_on(0, 0)]));
         wait_until_blocked(&looker, scratch.schema());
         let taking = scope.spawn(|| new.claim(0, "new"));
-        let schema = scratch.schema();
-        super::wait_until(
-            &looker,
-            "the claim waits for the commit",
-            &format!(
-                "count(DISTINCT pid) >= 2 FROM pg_stat_activity JOIN pg_locks USING (pid) JOIN pg_class ON relation = \
-                 pg_class.oid WHERE wait_event_type = 'Lock' AND relnamespace = '{schema}'::regnamespace"
-            ),
-        );
+        wait_until(&looker, "the claim does not wait for the commit", &waiting(scratch.schema(), 2));
         assert!(!taking.is_finished());
         blocker.execute("ROLLBACK").unwrap();
         assert_eq!(committing.join().unwrap(), Ok(vec![Answer::Durable]));
@@ -180,6 +172,14 @@ fn who_takes_waits_for_a_commit_that_is_on_its_way_and_the_other_way_round() {
     });
 }
 
+/// That so many connections wait for locks.
+fn waiting(schema: &str, count: u32) -> String {
+    format!(
+        "count(DISTINCT pid) >= {count} FROM pg_stat_activity JOIN pg_locks USING (pid) JOIN pg_class ON relation = \
+         pg_class.oid WHERE wait_event_type = 'Lock' AND relnamespace = '{schema}'::regnamespace"
+    )
+}
+
 #[test]
 fn a_letter_is_in_the_partition_of_its_time() {
     let scratch = server().scratch();
@@ -191,6 +191,9 @@ fn a_letter_is_in_the_partition_of_its_time() {
         let spreading = scope.spawn(|| store.repartition(2));
         wait_until_blocked(&looker, scratch.schema());
         let posting = scope.spawn(|| other.post(&letter("meanwhile"), &[], 1));
+        let both_wait = waiting(scratch.schema(), 2);
+        let has_come = || posting.is_finished() || looker.ask(&format!("SELECT {both_wait}")).unwrap() == "t";
+        assert!((0..LOOKS_MAX).any(|_| has_come()), "the letter is neither put nor waits");
         blocker.execute("COMMIT").unwrap();
         assert_eq!(spreading.join().unwrap(), Ok(()));
         // It waited, and then it was told; or it came first, and was moved with the others.
@@ -222,7 +225,7 @@ fn a_deadlock_is_tried_again() {
         blocker.execute("COMMIT").unwrap();
         assert_eq!(committing.join().unwrap(), Ok(vec![Answer::Durable, Answer::Durable]));
     });
-    super::wait_until(
+    wait_until(
         &looker,
         "there was no deadlock",
         &format!("deadlocks > {before} FROM pg_stat_database WHERE datname = current_database()"),
