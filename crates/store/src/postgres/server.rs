@@ -99,6 +99,11 @@ impl Server {
         format!("postgres://{WITH_PASSWORD}:{password}@localhost:{}/postgres?{query}", self.port)
     }
 
+    /// Where it listens on the loopback address.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The file of the authority that signed the server's certificate.
     pub fn authority(&self) -> PathBuf {
         self.data().join("server.crt")

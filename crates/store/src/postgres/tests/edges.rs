@@ -68,6 +68,23 @@ fn a_making_that_was_broken_off_is_taken_up() {
 }
 
 #[test]
+fn who_finds_another_migrating_waits_for_it() {
+    let scratch = server().scratch();
+    let beside = scratch.beside().unwrap();
+    beside.execute(&format!("CREATE SCHEMA {}", scratch.schema())).unwrap();
+    beside.execute(include_str!("../sql/format_create.sql")).unwrap();
+    beside.execute("BEGIN; UPDATE mainspring_format SET format = 1").unwrap();
+    beside.execute(include_str!("../sql/migration_1.sql")).unwrap();
+    beside.execute("INSERT INTO spread VALUES (1, 5)").unwrap();
+    thread::scope(|scope| {
+        let opening = scope.spawn(|| open(&scratch.address()));
+        super::wait_until_blocked(&scratch.beside().unwrap(), scratch.schema());
+        beside.execute("COMMIT").unwrap();
+        assert_eq!(opening.join().unwrap().partitions(), Ok(5));
+    });
+}
+
+#[test]
 fn tables_of_another_program_are_left_alone() {
     let table = [
         "CREATE TABLE executions (x INT)",

@@ -267,3 +267,43 @@ fn a_hint_is_heard_by_another_store_and_many_are_one() {
     assert_eq!(beside.ask(&cut).unwrap(), "1", "{cut}");
     assert!(hear(&[1], &[1]), "it does not listen again");
 }
+
+#[test]
+fn a_part_without_frames_waits_for_the_head_that_it_was_decided_on() {
+    let scratch = server().scratch();
+    let store = open(&scratch.address());
+    let blocker = scratch.beside().unwrap();
+    store.claim(0, "node").unwrap();
+    commit(&store, 1, &[opens(0)]).unwrap();
+    blocker.execute("BEGIN; UPDATE heads SET sequence = 1").unwrap();
+    thread::scope(|scope| {
+        let turn = Turn { frames: 0, letters: vec![(5, "late")], ..goes_on(0, 0) };
+        let committing = scope.spawn(|| commit(&store, 1, &[turn]));
+        wait_until_blocked(&scratch.beside().unwrap(), scratch.schema());
+        blocker.execute("COMMIT").unwrap();
+        assert_eq!(committing.join().unwrap(), Ok(vec![Answer::Refused(Refusal::Sequence)]));
+    });
+    assert_eq!(store.inbox(&[0], 0, 9), Ok(vec![]));
+}
+
+#[test]
+fn who_takes_what_another_is_just_taking_sees_that_the_other_lives() {
+    let scratch = server().scratch();
+    let store = open(&scratch.address());
+    let blocker = scratch.beside().unwrap();
+    store.claim(0, "gone").unwrap();
+    store.beat(&node("second"), 1_000_000).unwrap();
+    // Its first beat and its taking come to light after the second has begun to take: what is there, and what is not yet.
+    blocker
+        .execute(
+            "BEGIN; INSERT INTO nodes VALUES ('first', '', '', 1, 9000000000000000); \
+             UPDATE partitions SET epoch = 2, holder = 'first'; INSERT INTO partitions VALUES (1, 1, 'first')",
+        )
+        .unwrap();
+    thread::scope(|scope| {
+        let taking = scope.spawn(|| store.take("second", &[0, 1, 2]));
+        wait_until_blocked(&scratch.beside().unwrap(), scratch.schema());
+        blocker.execute("COMMIT").unwrap();
+        assert_eq!(taking.join().unwrap(), Ok(vec![Fence { partition: 2, epoch: 1 }]));
+    });
+}

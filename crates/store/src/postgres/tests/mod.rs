@@ -3,6 +3,7 @@
 mod edges;
 mod faults;
 mod meetings;
+mod silence;
 
 use super::{Options, PostgresStore, server::Beside};
 use crate::{
