@@ -293,17 +293,18 @@ fn who_takes_what_another_is_just_taking_sees_that_the_other_lives() {
     let blocker = scratch.beside().unwrap();
     store.claim(0, "gone").unwrap();
     store.beat(&node("second"), 1_000_000).unwrap();
-    // Its first beat and its taking come to light after the second has begun to take: what is there, and what is not yet.
-    blocker
-        .execute(
-            "BEGIN; INSERT INTO nodes VALUES ('first', '', '', 1, 9000000000000000); \
-             UPDATE partitions SET epoch = 2, holder = 'first'; INSERT INTO partitions VALUES (1, 1, 'first')",
-        )
-        .unwrap();
-    thread::scope(|scope| {
-        let taking = scope.spawn(|| store.take("second", &[0, 1, 2]));
-        wait_until_blocked(&scratch.beside().unwrap(), scratch.schema());
-        blocker.execute("COMMIT").unwrap();
-        assert_eq!(taking.join().unwrap(), Ok(vec![Fence { partition: 2, epoch: 1 }]));
-    });
+    // Its first beat and its taking come to light after the second has begun to take: of what is there, and of what is not.
+    for (name, taken, wanted, left) in [
+        ("first", "UPDATE partitions SET epoch = 2, holder = 'first'", 0, 2),
+        ("third", "INSERT INTO partitions VALUES (1, 1, 'third')", 1, 3),
+    ] {
+        blocker.execute(&format!("BEGIN; INSERT INTO nodes VALUES ('{name}', '', '', 1, 9000000000000000)")).unwrap();
+        blocker.execute(taken).unwrap();
+        thread::scope(|scope| {
+            let taking = scope.spawn(|| store.take("second", &[wanted, left]));
+            wait_until_blocked(&scratch.beside().unwrap(), scratch.schema());
+            blocker.execute("COMMIT").unwrap();
+            assert_eq!(taking.join().unwrap(), Ok(vec![Fence { partition: left, epoch: 1 }]), "{name}");
+        });
+    }
 }
