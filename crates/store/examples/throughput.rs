@@ -1,13 +1,16 @@
-//! How many small frames a second the SQLite store makes durable, as JSON lines: one for each group of executions, and
-//! one for the whole.
+//! How many small frames a second a store makes durable, as JSON lines: one for each group of executions, and one for the
+//! whole.
 //!
 //! Each execution is four commits of one frame (250 bytes, and a value of 60), opened with a row in the catalogue and
-//! ended with a change to it, as a short workflow would be. Arguments, all optional: the folder of the store (which must
-//! not have one yet), executions per batch, executions in all.
+//! ended with a change to it, as a short workflow would be. Arguments, all optional: the folder of a SQLite store (which
+//! must not have one yet) or the address of a PostgreSQL one (in a schema of its own), executions per batch, executions in
+//! all. `server` in the place of an address starts a PostgreSQL for it, with fsync.
 //!
 //! `cargo run --release -p mainspring-store --example throughput -- FOLDER 256 100000`
+//!
+//! `cargo run --release -p mainspring-store --example throughput --features postgres-server -- server 256 100000`
 
-use std::{path::PathBuf, time::Instant};
+use std::{path::Path, time::Instant};
 
 use mainspring_kernel::{
     hash::Hash,
@@ -24,14 +27,30 @@ const BEGAN_AT_MS: u64 = 1_800_000_000_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let folder = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
+    let place = arguments.next().unwrap_or_else(|| std::env::temp_dir().display().to_string());
     let per_batch: u64 = arguments.next().map_or(Ok(256), |text| text.parse())?;
     let executions: u64 = arguments.next().map_or(Ok(50_000), |text| text.parse())?;
-    let path = folder.join("throughput.db");
+    #[cfg(feature = "postgres-server")]
+    if place == "server" {
+        let server = mainspring_store::postgres::server::Server::start(Default::default())?;
+        return measure(&*open(&server.address(""))?, per_batch, executions);
+    }
+    measure(&*open(&place)?, per_batch, executions)
+}
+
+fn open(place: &str) -> Result<Box<dyn Store>, Box<dyn std::error::Error>> {
+    #[cfg(feature = "postgres")]
+    if place.starts_with("postgres") {
+        return Ok(Box::new(mainspring_store::postgres::PostgresStore::open(place)?));
+    }
+    let path = Path::new(place).join("throughput.db");
     if path.exists() {
         return Err(format!("{} exists: remove it or name another folder", path.display()).into());
     }
-    let store = SqliteStore::open(&path)?;
+    Ok(Box::new(SqliteStore::open(&path)?))
+}
+
+fn measure(store: &dyn Store, per_batch: u64, executions: u64) -> Result<(), Box<dyn std::error::Error>> {
     let mut fences = Vec::new();
     for partition in 0..PARTITIONS as u32 {
         fences.push(Fence { partition, epoch: store.claim(partition, "throughput")? });

@@ -56,7 +56,7 @@ pub trait Store: Send + Sync {
 
     /// Calls `heard` with the partitions of each hint from now on, of this process or of another, until it is dropped
     /// with the store.
-    fn listen(&self, _heard: Box<dyn Fn(&[u32]) + Send + Sync>) {}
+    fn listen(&self, _heard: Heard) {}
 
     /// Makes a batch true, in one transaction. When this returns `Ok`, every part that is answered [`Answer::Durable`]
     /// is on disk with all it contains, and of every refused part nothing is. Answers come in the order of the parts.
@@ -127,6 +127,9 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<ExecutionRow>, StoreError>;
 }
+
+/// Who is called with the partitions of a hint.
+pub type Heard = Box<dyn Fn(&[u32]) + Send + Sync>;
 
 /// The partition of an execution in a store that spreads over so many: by the last eight bytes of its key, which are
 /// random or a hash in every key.

@@ -1,12 +1,18 @@
 //! Where it is kept: journals and the catalogue, behind one contract for every kind of store.
 //!
 //! A store keeps what it is given and checks the fences; it decides nothing. [`memory`] is the reference, [`sqlite`] the
-//! default. One conformance suite and one randomised model test, in `suite`, run against all of them.
+//! default, `postgres` (a feature) the one that several nodes share. One conformance suite and one randomised model test,
+//! in `suite`, run against all of them.
 
 mod contract;
 pub mod memory;
+mod number;
+mod part;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod sqlite;
 #[cfg(test)]
 mod suite;
+mod values;
 
 pub use contract::*;

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{integer, natural};
-use crate::{ExecutionRow, Filter, RowChange};
+use crate::{
+    ExecutionRow, Filter, RowChange,
+    number::{integer, natural},
+};
 
 /// Above every key, for a list that begins at the newest.
 const ABOVE_ALL_KEYS: [u8; 17] = [0xff; 17];

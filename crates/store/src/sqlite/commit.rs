@@ -15,8 +15,13 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Connection, Error, params, types::Type};
 
-use super::{catalogue, integer, journal, values};
-use crate::{Answer, Batch, ExecutionRow, Expected, Letter, Part, Refusal, StoredPlan};
+use super::{catalogue, journal};
+use crate::{
+    Answer, Batch, ExecutionRow, Expected, Letter, Part, Refusal, StoredPlan,
+    number::integer,
+    part::{follows, is_end, wake_at},
+    values,
+};
 
 /// Writes what may be written and says of each part what became of it. The caller commits.
 pub(super) fn write(connection: &Connection, batch: &Batch) -> rusqlite::Result<Vec<Answer>> {
@@ -76,22 +81,6 @@ fn write_part(connection: &Connection, held: &BTreeSet<u32>, part: &Part) -> rus
         connection.prepare_cached(sql)?.execute(params![part.execution.0, integer(late.at), late.body])?;
     }
     Ok(None)
-}
-
-/// Whether the frames follow the expected head one by one, up to the new head.
-fn follows(part: &Part) -> bool {
-    let first = part.expected.map_or(0, |expected| expected.sequence.saturating_add(1));
-    let in_order = part.frames.iter().zip(first..).all(|(frame, sequence)| frame.sequence == sequence);
-    in_order && part.frames.last().is_none_or(|frame| frame.sequence == part.head.sequence)
-}
-
-fn is_end(part: &Part) -> bool {
-    part.change.as_ref().is_some_and(|change| change.completed_at.is_some())
-        || part.row.as_ref().is_some_and(|row| part.expected.is_none() && row.completed_at.is_some())
-}
-
-fn wake_at(part: &Part) -> Option<i64> {
-    part.wake_at.filter(|_| !is_end(part)).map(integer)
 }
 
 fn open_journal(connection: &Connection, part: &Part) -> rusqlite::Result<Option<Refusal>> {

@@ -9,8 +9,8 @@ use std::{
 
 use rusqlite::{Connection, Error, OpenFlags, config::DbConfig};
 
-use super::{failure, natural};
-use crate::StoreError;
+use super::failure;
+use crate::{StoreError, number::natural};
 
 /// The format that this build writes, and the newest that it reads.
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;

@@ -9,8 +9,9 @@
 use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{
-    integer, journal,
+use super::journal;
+use crate::{
+    number::integer,
     values::{Content, repack, unpack},
 };
 

@@ -7,11 +7,11 @@ use mainspring_kernel::{
 };
 use rusqlite::{Connection, Error, OptionalExtension, Row, params, types::Type};
 
-use super::{
-    integer, natural,
+use crate::{
+    Arrived, Due, HeadRow, Late, Letter,
+    number::{integer, natural},
     values::{Content, PackedValue, unpack},
 };
-use crate::{Arrived, Due, HeadRow, Late, Letter};
 
 pub(super) fn head(connection: &Connection, execution: ExecutionKey) -> rusqlite::Result<Option<HeadRow>> {
     let sql = include_str!("sql/head.sql");

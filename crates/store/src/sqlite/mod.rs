@@ -14,7 +14,6 @@ mod failure;
 mod faults;
 mod journal;
 mod nodes;
-mod values;
 
 use std::{
     path::{Path, PathBuf},
@@ -248,14 +247,4 @@ fn set_quarantine(connection: &Connection, execution: ExecutionKey, reason: Opti
 /// A poisoned lock guards nothing that a rollback does not mend.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A number as SQLite keeps it.
-fn integer(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// A number as it was before. No column that is read this way is ever negative.
-fn natural(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or(0)
 }

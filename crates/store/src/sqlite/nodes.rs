@@ -3,8 +3,11 @@
 use mainspring_kernel::key::ExecutionKey;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{integer, natural};
-use crate::{Fence, Node, Table, partition_of};
+use crate::{
+    Fence, Node, Table,
+    number::{integer, natural},
+    partition_of,
+};
 
 pub(super) fn claim(connection: &Connection, partition: u32, holder: &str) -> rusqlite::Result<u64> {
     let sql = include_str!("sql/claim.sql");

@@ -105,23 +105,13 @@ fn ends() -> Vec<Case> {
 }
 
 fn refusals() -> Vec<Case> {
-    let all = Turn {
+    let with_all = |turn: Turn| Turn {
         letters: vec![(3, "x")],
         consumed: vec!["a"],
         late: vec![1],
         plan: Some(2),
         values: vec![Some(BLOB_BYTES_MIN + 1)],
-        ..Turn::default()
-    };
-    let with_all = |turn: Turn| Turn {
-        execution: turn.execution,
-        partition: turn.partition,
-        after: turn.after,
-        other_hash: turn.other_hash,
-        frames: turn.frames,
-        gap: turn.gap,
-        id: turn.id,
-        ..all.clone()
+        ..turn
     };
     // With the answers to it and to the sound part beside it.
     let wrong = [

@@ -3,6 +3,8 @@
 mod cases;
 mod model;
 mod nodes;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 pub(crate) mod verb;
 
 use crate::{Store, memory::MemoryStore, sqlite::SqliteStore};

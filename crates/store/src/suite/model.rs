@@ -112,13 +112,12 @@ fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
     }
 }
 
-#[test]
-fn random_verbs_have_the_answers_of_the_reference() {
+fn check<S: Subject>(seeds: u64, make: impl Fn() -> S) {
     let mut durable = 0;
-    for seed in 0..SEEDS {
-        let (reference, mut sqlite) = (Memory(MemoryStore::new()), Sqlite::new());
+    for seed in 0..seeds {
+        let (reference, mut subject) = (Memory(MemoryStore::new()), make());
         let (mut random, mut epoch, mut done) = (Random(seed), 1, vec![Verb::Claim(0)]);
-        for store in [reference.store(), sqlite.store()] {
+        for store in [reference.store(), subject.store()] {
             run(store, &done[0]);
             run(store, &Verb::Claim(1));
         }
@@ -126,15 +125,30 @@ fn random_verbs_have_the_answers_of_the_reference() {
             done.push(verb(&mut random, reference.store(), &mut epoch));
             let last = done.last().unwrap();
             let expected = run(reference.store(), last);
-            let found = run(sqlite.store(), last);
-            assert!(expected == found, "seed {seed}, after {done:?}\nreference: {expected}\nsqlite:    {found}");
+            let found = run(subject.store(), last);
+            assert!(expected == found, "seed {seed}, after {done:?}\nreference: {expected}\nfound:     {found}");
             durable += expected.matches("durable").count();
             if random.one_in(10) {
-                sqlite.reopen();
+                subject.reopen();
             }
-            let (expected, found) = (look(reference.store()), look(sqlite.store()));
-            assert!(expected == found, "seed {seed}, after {done:?}\nreference:\n{expected}\nsqlite:\n{found}");
+            let (expected, found) = (look(reference.store()), look(subject.store()));
+            assert!(expected == found, "seed {seed}, after {done:?}\nreference:\n{expected}\nfound:\n{found}");
         }
     }
-    assert!(durable > 500, "the verbs reach so little that they prove nothing: {durable}");
+    assert!(durable as u64 > 40 * seeds, "the verbs reach so little that they prove nothing: {durable}");
+}
+
+#[test]
+fn random_verbs_have_the_answers_of_the_reference() {
+    check(SEEDS, Sqlite::new);
+}
+
+/// Each step costs some forty round trips, most of them to look at everything.
+#[cfg(feature = "postgres")]
+const SEEDS_ON_POSTGRES: u64 = 3;
+
+#[cfg(feature = "postgres")]
+#[test]
+fn random_verbs_have_the_answers_of_the_reference_on_postgres() {
+    check(SEEDS_ON_POSTGRES, super::postgres::Postgres::new);
 }

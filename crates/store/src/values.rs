@@ -19,16 +19,16 @@ const PREFIX_BYTES: usize = 16 + 1 + 4;
 
 /// A payload as its row has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PackedValue {
+pub(crate) struct PackedValue {
     /// As in [`StoredValue::salt`].
-    pub(super) salt: [u8; 16],
+    pub(crate) salt: [u8; 16],
     /// Where the body is.
-    pub(super) content: Content,
+    pub(crate) content: Content,
 }
 
 /// Where a body is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Content {
+pub(crate) enum Content {
     /// Here.
     Inline(Vec<u8>),
     /// In the blob table, by its hash.
@@ -39,7 +39,7 @@ pub(super) enum Content {
 
 impl Content {
     /// The same place with nothing in it.
-    pub(super) fn erased(&self) -> Self {
+    pub(crate) fn erased(&self) -> Self {
         match self {
             Self::Inline(body) => Self::Erased(body.len()),
             Self::Blob(hash) => Self::Erased(hash.0.len()),
@@ -49,9 +49,9 @@ impl Content {
 }
 
 /// Packs the payloads of a frame. A body that does not belong here is given to `put_blob` first.
-pub(super) fn pack<E>(
-    values: &[StoredValue],
-    mut put_blob: impl FnMut(Hash, &[u8]) -> Result<(), E>,
+pub(crate) fn pack<'v, E>(
+    values: &'v [StoredValue],
+    mut put_blob: impl FnMut(Hash, &'v [u8]) -> Result<(), E>,
 ) -> Result<Vec<u8>, E> {
     let mut packed = vec![FORMAT];
     for value in values {
@@ -69,7 +69,7 @@ pub(super) fn pack<E>(
 }
 
 /// Packs values whose bodies are where they should be.
-pub(super) fn repack(values: &[PackedValue]) -> Vec<u8> {
+pub(crate) fn repack(values: &[PackedValue]) -> Vec<u8> {
     let mut packed = vec![FORMAT];
     for value in values {
         match &value.content {
@@ -82,7 +82,7 @@ pub(super) fn repack(values: &[PackedValue]) -> Vec<u8> {
 }
 
 /// Reads a column back; `None` if it is not what [`pack`] wrote.
-pub(super) fn unpack(packed: &[u8]) -> Option<Vec<PackedValue>> {
+pub(crate) fn unpack(packed: &[u8]) -> Option<Vec<PackedValue>> {
     let (sound, check) = packed.split_at_checked(packed.len().checked_sub(CHECK_BYTES)?)?;
     if Hash::of(sound).0[..CHECK_BYTES] != *check {
         return None;

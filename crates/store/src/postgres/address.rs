@@ -1,0 +1,231 @@
+//! The address of a store: `postgres://user:password@host:port/database?sslmode=…`.
+//!
+//! | parameter | means |
+//! |---|---|
+//! | `sslmode` | `disable`, `prefer` (the default), `require`, or `verify-full`, the only one that knows whom it talks to |
+//! | `sslrootcert` | a file of certificates (PEM) to believe with `verify-full`, instead of Mozilla's authorities |
+//! | `schema` | where the tables are, `mainspring` if not said |
+//! | `host`, `user`, `password` | as in the part before the `?`; `host=/path` is the folder of a unix socket |
+//!
+//! Of several hosts (`a:5432,b:5432`) the first that takes writes is used.
+
+use std::{fmt, path::PathBuf};
+
+use tokio_postgres::config::{Config, Host, SslMode, TargetSessionAttrs};
+use url::form_urlencoded;
+
+use crate::StoreError;
+
+const PARAMETERS: &str = "host, password, schema, sslmode, sslrootcert, user";
+const SCHEMA: &str = "mainspring";
+/// A channel for hints is named after it, and PostgreSQL cuts off names behind 63 bytes.
+const SCHEMA_BYTES_MAX: usize = 48;
+
+/// What an address says. Shows itself without the password.
+#[derive(Clone)]
+pub(super) struct Address {
+    pub(super) server: Config,
+    pub(super) tls: Tls,
+    pub(super) schema: String,
+}
+
+/// How much is asked of the way to the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Tls {
+    /// Whatever the server says, without a look at who says it.
+    Unverified,
+    /// A certificate for the host's name, of an authority of this file, or else of Mozilla's list.
+    Verified(Option<PathBuf>),
+}
+
+impl Address {
+    /// Reads an address. No error repeats what was given: it may hold a password.
+    pub(super) fn parse(text: &str) -> Result<Self, StoreError> {
+        read(text).map_err(|why| {
+            StoreError::Unavailable(format!(
+                "the address of the database cannot be used: {why}. Give postgres://USER:PASSWORD@HOST:PORT/DATABASE, \
+                 with what is special in a word percent-encoded"
+            ))
+        })
+    }
+}
+
+fn read(text: &str) -> Result<Address, String> {
+    let (base, query) = text.split_once('?').unwrap_or((text, ""));
+    if !base.starts_with("postgres://") && !base.starts_with("postgresql://") {
+        return Err("it does not begin with postgres:// or postgresql://".into());
+    }
+    let mut server: Config =
+        base.parse().map_err(|_| "the part before the first ? is no user, host, port and database".to_owned())?;
+    let mut given = Given::default();
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        given.take(&name, value.into_owned())?;
+    }
+    if let Some(host) = &given.host {
+        server.host(host);
+    }
+    if let Some(user) = &given.user {
+        server.user(user);
+    }
+    if let Some(password) = &given.password {
+        server.password(password);
+    }
+    let hosts = server.get_hosts();
+    if hosts.is_empty() {
+        return Err("it names no host".into());
+    }
+    if hosts.len() > 1 {
+        server.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    }
+    let is_local = server.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
+    let tls = given.tls(&mut server, is_local)?;
+    Ok(Address { server, tls, schema: schema(given.schema)? })
+}
+
+/// The parameters as they were given, each at most once.
+#[derive(Default)]
+struct Given {
+    host: Option<String>,
+    password: Option<String>,
+    schema: Option<String>,
+    sslmode: Option<String>,
+    sslrootcert: Option<String>,
+    user: Option<String>,
+}
+
+impl Given {
+    fn take(&mut self, name: &str, value: String) -> Result<(), String> {
+        let place = match name {
+            "host" => &mut self.host,
+            "password" => &mut self.password,
+            "schema" => &mut self.schema,
+            "sslmode" => &mut self.sslmode,
+            "sslrootcert" => &mut self.sslrootcert,
+            "user" => &mut self.user,
+            _ => return Err(format!("{name:?} is no parameter; there are {PARAMETERS}")),
+        };
+        match place.replace(value) {
+            None => Ok(()),
+            Some(_) => Err(format!("{name} is given twice")),
+        }
+    }
+
+    fn tls(&self, server: &mut Config, is_local: bool) -> Result<Tls, String> {
+        let word = self.sslmode.as_deref().unwrap_or(if is_local { "disable" } else { "prefer" });
+        let mode = match word {
+            "disable" => SslMode::Disable,
+            "prefer" => SslMode::Prefer,
+            "require" | "verify-full" if is_local => {
+                return Err(format!("there is no TLS on a unix socket: leave sslmode={word} out"));
+            }
+            "require" | "verify-full" => SslMode::Require,
+            _ => return Err(format!("{word:?} is no sslmode; there are disable, prefer, require, verify-full")),
+        };
+        server.ssl_mode(mode);
+        match (word, &self.sslrootcert) {
+            ("verify-full", file) => Ok(Tls::Verified(file.as_ref().map(PathBuf::from))),
+            (_, None) => Ok(Tls::Unverified),
+            _ => Err("sslrootcert is looked at with sslmode=verify-full only: ask for that, or leave it out".into()),
+        }
+    }
+}
+
+/// A name that needs no quotes anywhere, so that none can be forgotten.
+fn schema(given: Option<String>) -> Result<String, String> {
+    let name = given.unwrap_or_else(|| SCHEMA.to_owned());
+    let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
+    let begins_well = name.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_');
+    // PostgreSQL keeps names that begin with pg_ for itself.
+    if name.len() > SCHEMA_BYTES_MAX || !begins_well || !name.chars().all(is_plain) || name.starts_with("pg_") {
+        return Err(format!(
+            "{name:?} is no name for a schema: take a-z, 0-9 and _, at most {SCHEMA_BYTES_MAX}, not pg_ in front"
+        ));
+    }
+    Ok(name)
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ports = self.server.get_ports();
+        out.write_str("postgres://")?;
+        for (number, host) in self.server.get_hosts().iter().enumerate() {
+            let separator = if number == 0 { "" } else { "," };
+            let port = ports.get(number).or(ports.first()).copied().unwrap_or(5432);
+            match host {
+                Host::Tcp(name) => write!(out, "{separator}{name}:{port}")?,
+                Host::Unix(folder) => write!(out, "{separator}{}:{port}", folder.display())?,
+            }
+        }
+        let database = self.server.get_dbname().or(self.server.get_user()).unwrap_or_default();
+        write!(out, "/{database}, schema {}", self.schema)
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        let table = [
+            ("postgres://u:secret@db:5433/d", "postgres://db:5433/d, schema mainspring"),
+            ("postgresql://u@db/d?schema=flows_2", "postgres://db:5432/d, schema flows_2"),
+            ("postgres://u@a:1,b:2/d", "postgres://a:1,b:2/d, schema mainspring"),
+            ("postgres:///d?host=/run/pg&user=u&password=secret", "postgres:///run/pg:5432/d, schema mainspring"),
+            ("postgres://u@%2Frun%2Fpg:6/d", "postgres:///run/pg:6/d, schema mainspring"),
+            ("postgres://u:secret%3F%40@[::1]:7/d?sslmode=disable", "postgres://[::1]:7/d, schema mainspring"),
+        ];
+        for (text, shown) in table {
+            let address = Address::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(address.to_string().replace("[::1]", "::1"), shown.replace("[::1]", "::1"), "{text}");
+            assert!(!format!("{address:?} {:?}", address.server).contains("secret"), "{text}");
+        }
+        let address = Address::parse("postgres://u:secret%3F%40@h/d").unwrap();
+        assert_eq!(address.server.get_password(), Some(&b"secret?@"[..]));
+    }
+
+    #[test]
+    fn sslmode_is_one_of_four() {
+        let tls = |query: &str| {
+            let address = Address::parse(&format!("postgres://u@h/d?{query}")).map_err(|error| error.to_string())?;
+            Ok::<_, String>((address.server.get_ssl_mode(), address.tls))
+        };
+        assert_eq!(tls(""), Ok((SslMode::Prefer, Tls::Unverified)));
+        assert_eq!(tls("sslmode=disable"), Ok((SslMode::Disable, Tls::Unverified)));
+        assert_eq!(tls("sslmode=require"), Ok((SslMode::Require, Tls::Unverified)));
+        assert_eq!(tls("sslmode=verify-full"), Ok((SslMode::Require, Tls::Verified(None))));
+        let file = Tls::Verified(Some("/a b.pem".into()));
+        assert_eq!(tls("sslmode=verify-full&sslrootcert=/a%20b.pem"), Ok((SslMode::Require, file)));
+        assert!(tls("sslmode=verify-ca").unwrap_err().contains("verify-full"));
+        assert!(tls("sslrootcert=/a.pem").unwrap_err().contains("verify-full"));
+        let local = Address::parse("postgres:///d?host=/run&sslmode=require").unwrap_err();
+        assert!(local.to_string().contains("unix socket"), "{local}");
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused_and_never_repeated() {
+        let table = [
+            ("mysql://u:secret@h/d", "does not begin with"),
+            ("u:secret@h/d", "does not begin with"),
+            ("postgres://u:secret@h:port/d", "before the first ?"),
+            ("postgres://u:secret@/d", "names no host"),
+            ("postgres://u:secret@h/d?sslmod=require", "\"sslmod\" is no parameter; there are host"),
+            ("postgres://u:secret@h/d?user=a&user=b", "user is given twice"),
+            ("postgres://u:secret@h/d?schema=", "no name for a schema"),
+            ("postgres://u:secret@h/d?schema=pg_flows", "no name for a schema"),
+            ("postgres://u:secret@h/d?schema=a%3Bb", "no name for a schema"),
+            ("postgres://u:secret@h/d?schema=Flows", "no name for a schema"),
+            ("postgres://u:secret@h/d?schema=1a", "no name for a schema"),
+        ];
+        for (text, why) in table {
+            let error = Address::parse(text).err().unwrap_or_else(|| panic!("{text} is taken")).to_string();
+            assert!(error.contains(why) && !error.contains("secret"), "{text}: {error}");
+        }
+    }
+}

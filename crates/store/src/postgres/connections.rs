@@ -1,0 +1,290 @@
+//! Connections to the server, how they are lent, and how often something is tried again.
+//!
+//! | who | has | because |
+//! |---|---|---|
+//! | `commit` | one of its own | it never waits for others |
+//! | the verbs of nodes | one of their own | a beat that comes late costs a lease |
+//! | all others | up to [`OTHERS_MAX`] | so many wait at the same time at most |
+//!
+//! No verb hangs: the server gives up a statement after [`Limits::statement_ms`], a round of requests is given up half as
+//! long after that, and nothing is tried more than [`TRIES_MAX`] times. A connection on which something was left
+//! unfinished is closed and not lent again.
+
+use std::time::Duration;
+
+use deadpool_postgres::{
+    Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
+};
+use futures_util::future::join_all;
+use tokio_postgres::{Config, Row, types::ToSql};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::{
+    address::Address,
+    driver::Driver,
+    failure::{self, Fault, Meaning},
+    tls,
+};
+use crate::StoreError;
+
+/// Readers beyond this many would only compete for the server's processors.
+const OTHERS_MAX: usize = 8;
+
+/// What eight tries with growing waits do not bring about, the next ones will not.
+const TRIES_MAX: u32 = 8;
+
+/// The longest of the waits between two tries.
+const WAIT_MS_MAX: u64 = 500;
+
+/// To reach the server and to be let in.
+const CONNECT_MS: u64 = 10_000;
+
+/// How often the other side of a silent connection is asked whether it is there.
+const KEEPALIVE_MS: u64 = 15_000;
+
+/// How long anything may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// One statement, on the server.
+    pub(super) statement_ms: u64,
+}
+
+impl Limits {
+    /// A round of requests: the server's own limit comes first, and says more.
+    fn round_ms(self) -> u64 {
+        self.statement_ms.saturating_add(self.statement_ms / 2)
+    }
+}
+
+/// All connections of a store.
+pub(super) struct Connections {
+    pub(super) address: Address,
+    /// The address without the password, for errors.
+    pub(super) server: String,
+    committer: Pool,
+    leases: Pool,
+    others: Pool,
+    limits: Limits,
+    pub(super) connector: MakeRustlsConnect,
+    // Behind the pools: they are let go of first.
+    pub(super) driver: Driver,
+}
+
+/// Who asks for a connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Who {
+    Committer,
+    Leases,
+    Others,
+}
+
+impl Connections {
+    pub(super) fn new(address: Address, limits: Limits) -> Result<Self, StoreError> {
+        let server = address.to_string();
+        let connector = tls::connector(&address.tls)?;
+        let fail = |what: &dyn ToString| StoreError::Unavailable(format!("{server}: {}", what.to_string()));
+        let pool = |size| pool(&address, &connector, limits, size).map_err(|error| fail(&error));
+        let (committer, leases, others) = (pool(1)?, pool(1)?, pool(OTHERS_MAX)?);
+        let driver = Driver::new().map_err(|error| fail(&error))?;
+        Ok(Self { server, committer, leases, others, limits, connector, driver, address })
+    }
+
+    /// Does something that may be done twice as well as once.
+    pub(super) async fn repeat<T>(
+        &self,
+        who: Who,
+        work: impl AsyncFn(&Session) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        self.attempts(who, true, work).await.map_err(|fault| failure::of_store(&self.server, fault))
+    }
+
+    /// Does something at most once: after silence it is not tried again.
+    pub(super) async fn once<T>(
+        &self,
+        who: Who,
+        work: impl AsyncFn(&Session) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        self.attempts(who, false, work).await.map_err(|fault| failure::of_store(&self.server, fault))
+    }
+
+    async fn attempts<T>(
+        &self,
+        who: Who,
+        may_repeat: bool,
+        work: impl AsyncFn(&Session) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let mut tries = Tries::default();
+        loop {
+            let (fault, is_certain) = match self.lend(who).await {
+                Err(fault) => (fault, true),
+                Ok(session) => match work(&session).await {
+                    Ok(done) => {
+                        session.give_back();
+                        return Ok(done);
+                    }
+                    Err(fault) => {
+                        session.end(&fault).await;
+                        (fault, may_repeat)
+                    }
+                },
+            };
+            let is_hopeful = match failure::meaning(&fault) {
+                Meaning::Again => true,
+                Meaning::Lost => is_certain,
+                Meaning::Refused => false,
+            };
+            if !is_hopeful || !tries.again().await {
+                return Err(fault);
+            }
+        }
+    }
+
+    /// Lends a connection, a new one if none is kept.
+    pub(super) async fn lend(&self, who: Who) -> Result<Session, Fault> {
+        let pool = match who {
+            Who::Committer => &self.committer,
+            Who::Leases => &self.leases,
+            Who::Others => &self.others,
+        };
+        let round_ms = self.limits.round_ms();
+        let wait = Some(Duration::from_millis(round_ms));
+        let connect = Some(Duration::from_millis(CONNECT_MS));
+        let lent = pool.timeout_get(&Timeouts { wait, create: connect, recycle: connect }).await;
+        lent.map(|object| Session { lent: Some(object), round_ms }).map_err(|error| match error {
+            PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => Fault::Postgres(error),
+            PoolError::Timeout(deadpool_postgres::TimeoutType::Wait) => Fault::Busy(round_ms),
+            PoolError::Timeout(_) => Fault::Silence(CONNECT_MS),
+            other => Fault::Store(StoreError::Unavailable(format!("{}: {other}", self.server))),
+        })
+    }
+}
+
+/// How a connection is made, whoever uses it.
+pub(super) fn config(address: &Address) -> Config {
+    let mut config = address.server.clone();
+    config.application_name("mainspring");
+    config.connect_timeout(Duration::from_millis(CONNECT_MS));
+    config.keepalives_idle(Duration::from_millis(KEEPALIVE_MS));
+    config.keepalives_interval(Duration::from_millis(KEEPALIVE_MS));
+    config.keepalives_retries(2);
+    config
+}
+
+fn pool(
+    address: &Address,
+    connector: &MakeRustlsConnect,
+    limits: Limits,
+    size: usize,
+) -> Result<Pool, deadpool_postgres::BuildError> {
+    let words = include_str!("sql/session.sql")
+        .replace("{schema}", &address.schema)
+        .replace("{statement_ms}", &limits.statement_ms.to_string())
+        .replace("{idle_ms}", &limits.round_ms().to_string());
+    // A connection that was closed is noticed without asking; what a verb leaves unfinished is never kept.
+    let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let manager = Manager::from_config(config(address), connector.clone(), recycling);
+    let introduce = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
+        let words = words.clone();
+        Box::pin(async move { client.batch_execute(&words).await.map_err(HookError::Backend) })
+    });
+    Pool::builder(manager).max_size(size).runtime(Runtime::Tokio1).post_create(introduce).build()
+}
+
+/// How often something was tried.
+#[derive(Default)]
+pub(super) struct Tries(u32);
+
+impl Tries {
+    /// Waits a short random time, so that those who were in each other's way are not again. False if it was enough.
+    pub(super) async fn again(&mut self) -> bool {
+        self.0 += 1;
+        if self.0 >= TRIES_MAX {
+            return false;
+        }
+        let longest_ms = (10 << self.0).min(WAIT_MS_MAX);
+        // Without randomness all wait equally long, which the next try may survive.
+        let wait_ms = getrandom::u64().map_or(longest_ms, |random| random % longest_ms);
+        tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+        true
+    }
+}
+
+/// A statement with its values.
+pub(super) struct Request<'a> {
+    sql: &'static str,
+    values: Vec<&'a (dyn ToSql + Sync)>,
+}
+
+/// A statement with its values.
+pub(super) fn ask<'a>(sql: &'static str, values: &[&'a (dyn ToSql + Sync)]) -> Request<'a> {
+    Request { sql, values: values.to_vec() }
+}
+
+/// Where a round of requests stopped.
+pub(super) struct Stopped {
+    /// The first request that failed; `None` if none was sent.
+    pub(super) at: Option<usize>,
+    /// Why.
+    pub(super) fault: Fault,
+}
+
+impl From<Stopped> for Fault {
+    fn from(stopped: Stopped) -> Self {
+        stopped.fault
+    }
+}
+
+/// A connection that is lent. Closed if it is dropped without being given back.
+pub(super) struct Session {
+    lent: Option<Object>,
+    round_ms: u64,
+}
+
+impl Session {
+    /// Sends all requests at once and waits for all answers: one round trip, however many there are. The server does one
+    /// after the other.
+    pub(super) async fn round(&self, requests: &[Request<'_>]) -> Result<Vec<Vec<Row>>, Stopped> {
+        let limit = Duration::from_millis(self.round_ms);
+        let silence = |at| Stopped { at, fault: Fault::Silence(self.round_ms) };
+        let client = self.lent.as_ref().expect("it is lent until it is given back");
+        let prepared = join_all(requests.iter().map(|request| client.prepare_cached(request.sql)));
+        let prepared = tokio::time::timeout(limit, prepared).await.map_err(|_| silence(None))?;
+        let prepared = prepared.into_iter().collect::<Result<Vec<_>, _>>();
+        let prepared = prepared.map_err(|error| Stopped { at: None, fault: error.into() })?;
+        let sent = requests.iter().zip(&prepared).map(|(request, statement)| client.query(statement, &request.values));
+        let answers = tokio::time::timeout(limit, join_all(sent)).await.map_err(|_| silence(Some(0)))?;
+        let numbered = answers.into_iter().enumerate();
+        numbered.map(|(at, answer)| answer.map_err(|error| Stopped { at: Some(at), fault: error.into() })).collect()
+    }
+
+    /// One request.
+    pub(super) async fn query(&self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Fault> {
+        Ok(self.round(&[ask(sql, values)]).await?.pop().unwrap_or_default())
+    }
+
+    /// Texts of several statements without values, which are not kept prepared.
+    pub(super) async fn run(&self, text: &str) -> Result<(), Fault> {
+        let client = self.lent.as_ref().expect("it is lent until it is given back");
+        Ok(client.batch_execute(text).await?)
+    }
+
+    /// It is as it was when it was lent.
+    pub(super) fn give_back(mut self) {
+        drop(self.lent.take());
+    }
+
+    /// Ends what was left unfinished, and gives it back if that succeeds.
+    pub(super) async fn end(self, fault: &Fault) {
+        if failure::meaning(fault) != Meaning::Lost && self.round(&[ask("ROLLBACK", &[])]).await.is_ok() {
+            self.give_back();
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(object) = self.lent.take() {
+            drop(Object::take(object));
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! What errors of PostgreSQL mean: to us, whether to try again; to a caller, what to do next.
+//!
+//! | the server says, or nothing | meaning | before COMMIT was sent | to COMMIT |
+//! |---|---|---|---|
+//! | 40001, 40P01: others were in the way, it has rolled back | again | again | again |
+//! | 23505 of a key that was looked for: another's came in between | again | again | - |
+//! | 08…, 57P01, 57P02, 57P03, 57P05, 25P03, or silence: the connection is gone | lost | again, on a new one | unknown |
+//! | 40003: it does not know either | lost | again, on a new one | unknown |
+//! | 26000, 0A000: the connection has statements of before | lost | again, on a new one | not written |
+//! | any other, as an error | refused | not written | not written |
+//! | any other, as the end of the connection | refused | not written | unknown |
+//!
+//! COMMIT travels with the statements before it. If one of those is answered with an error, the transaction is ended and
+//! COMMIT will be answered with ROLLBACK: nothing was written, certainly. If it is not answered at all, COMMIT may have
+//! been done all the same. An fsync that fails is the server's business, which then ends itself.
+
+use std::error::Error as _;
+
+use tokio_postgres::error::{Severity, SqlState};
+
+use crate::{CommitError, StoreError};
+
+/// Why some work on a connection was not done.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The server's word, or that of the connection.
+    Postgres(tokio_postgres::Error),
+    /// No answer within the time that a round of requests may take, in milliseconds.
+    Silence(u64),
+    /// No connection of the pool became free in the time, in milliseconds.
+    Busy(u64),
+    /// A row is not as it was written: which, and what to do.
+    Damaged(String),
+    /// Another has just made what was to be made.
+    Raced,
+    /// Found already to be of no use, with the sentence.
+    Store(StoreError),
+}
+
+/// What is to be done about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// Nothing was done; the next try may succeed.
+    Again,
+    /// The connection is of no use; what was asked last may have been done.
+    Lost,
+    /// Nothing was done, and the next try would come to the same.
+    Refused,
+}
+
+impl From<tokio_postgres::Error> for Fault {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Postgres(error)
+    }
+}
+
+/// What a fault means.
+pub(super) fn meaning(fault: &Fault) -> Meaning {
+    match fault {
+        Fault::Raced => Meaning::Again,
+        Fault::Silence(_) => Meaning::Lost,
+        Fault::Busy(_) | Fault::Damaged(_) | Fault::Store(_) => Meaning::Refused,
+        Fault::Postgres(error) => match error.as_db_error() {
+            Some(said) => of_code(said.code().code()),
+            None if is_of_connection(error) => Meaning::Lost,
+            None => Meaning::Refused,
+        },
+    }
+}
+
+fn of_code(code: &str) -> Meaning {
+    match code {
+        "40001" | "40P01" | "23505" => Meaning::Again,
+        "40003" | "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "26000" | "0A000" => Meaning::Lost,
+        _ if code.starts_with("08") => Meaning::Lost,
+        _ => Meaning::Refused,
+    }
+}
+
+/// The crate names no kinds; what it does not say is about a value that we gave or read.
+fn is_of_connection(error: &tokio_postgres::Error) -> bool {
+    let of_system = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
+    error.is_closed() || of_system
+}
+
+/// Whether a fault that came in the place of an answer to a statement before COMMIT says for certain that COMMIT has
+/// written nothing.
+pub(super) fn ends_transaction(fault: &Fault) -> bool {
+    matches!(fault, Fault::Postgres(error) if error.as_db_error().is_some_and(|said| said.code().code() != "40003"))
+}
+
+/// Whether the answer to COMMIT itself says that nothing was written.
+pub(super) fn refuses_commit(fault: &Fault) -> bool {
+    let Fault::Postgres(error) = fault else { return false };
+    error.as_db_error().is_some_and(|said| {
+        is_error(said.parsed_severity(), said.severity()) && !matches!(said.code().code(), "40003" | "57P01" | "57P02")
+    })
+}
+
+/// Not FATAL or PANIC, after which the connection ends and nothing is said of what was under way.
+fn is_error(parsed: Option<Severity>, word: &str) -> bool {
+    parsed.map_or(word == "ERROR", |severity| severity == Severity::Error)
+}
+
+/// The error of any verb but `commit`. `server` names it without a password.
+pub(super) fn of_store(server: &str, fault: Fault) -> StoreError {
+    match fault {
+        Fault::Store(error) => error,
+        Fault::Damaged(what) => StoreError::Damaged(format!("{server}: {what}")),
+        Fault::Postgres(error) if is_damage(&error) => StoreError::Damaged(format!("{server}: {}", sentence(&error))),
+        other => StoreError::Unavailable(format!("{server}: {}", words(&other))),
+    }
+}
+
+/// The error of a commit of which nothing was written.
+pub(super) fn not_written(server: &str, fault: &Fault) -> CommitError {
+    CommitError::NotWritten(format!("{server}: {}", words(fault)))
+}
+
+/// The error of a commit of which nobody knows.
+pub(super) fn unknown(server: &str, fault: &Fault) -> CommitError {
+    CommitError::Unknown(format!("{server}: no answer to COMMIT: {}", words(fault)))
+}
+
+/// Tables that are not ours, or rows that the server cannot read.
+fn is_damage(error: &tokio_postgres::Error) -> bool {
+    let code = error.code().map(SqlState::code);
+    matches!(code, Some("XX001" | "XX002" | "42P01" | "42703" | "42804" | "3F000"))
+}
+
+fn words(fault: &Fault) -> String {
+    match fault {
+        Fault::Postgres(error) => sentence(error),
+        Fault::Silence(limit_ms) => {
+            format!("no answer within {limit_ms} ms: look at the network and at the server's load")
+        }
+        Fault::Busy(limit_ms) => {
+            format!("all connections were in use for {limit_ms} ms: look at pg_stat_activity for what they wait for")
+        }
+        Fault::Raced => "others were in the way again and again: try again".into(),
+        Fault::Damaged(what) => what.clone(),
+        Fault::Store(error) => error.to_string(),
+    }
+}
+
+fn sentence(error: &tokio_postgres::Error) -> String {
+    let Some(said) = error.as_db_error() else {
+        let mut sentence = error.to_string();
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            sentence = format!("{sentence}: {inner}");
+            cause = inner.source();
+        }
+        let mend = "look whether the server runs, whether it listens there, and whether it and sslmode agree about TLS";
+        return if is_of_connection(error) { format!("{sentence}: {mend}") } else { sentence };
+    };
+    // Without the detail: it repeats values of rows.
+    let said_words = format!("{} ({})", said.message(), said.code().code());
+    match mend(said.code().code()) {
+        "" => said_words,
+        mend => format!("{said_words}: {mend}"),
+    }
+}
+
+/// What to do next, for what an operator can do something about.
+fn mend(code: &str) -> &'static str {
+    match code {
+        "25006" => "this server only reads: give the address of the primary",
+        "53100" => "make room on the server's disk",
+        "53200" => "give the server more memory, or others less",
+        "53300" => "raise max_connections, or let fewer others connect",
+        "57014" => "it took too long: look at pg_stat_activity for what it waited for",
+        "57P01" | "57P02" | "57P03" => "wait until the server runs again",
+        "28P01" | "28000" => "look at user, password and pg_hba.conf",
+        "3D000" => "make the database with createdb, or name another one",
+        "42501" => "grant the user what it needs: CREATE on the database once, and its schema",
+        "42P01" | "42703" | "42804" | "3F000" => {
+            "the tables of this schema are not ours or not whole: name another schema, or restore the latest backup"
+        }
+        "XX001" | "XX002" => "stop the server, keep its files for study, and restore the latest backup",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_codes() {
+        use Meaning::{Again, Lost, Refused};
+        let table = [
+            ("40001", Again, false),
+            ("40P01", Again, false),
+            ("23505", Again, false),
+            ("40003", Lost, false),
+            ("08006", Lost, false),
+            ("08P01", Lost, false),
+            ("57P01", Lost, true),
+            ("57P02", Lost, true),
+            ("57P03", Lost, true),
+            ("57P05", Lost, false),
+            ("25P03", Lost, false),
+            ("26000", Lost, false),
+            ("0A000", Lost, false),
+            ("25006", Refused, true),
+            ("53100", Refused, true),
+            ("53200", Refused, true),
+            ("53300", Refused, true),
+            ("57014", Refused, true),
+            ("28P01", Refused, true),
+            ("3D000", Refused, true),
+            ("42501", Refused, true),
+            ("42P01", Refused, true),
+            ("XX001", Refused, true),
+            ("22003", Refused, false),
+        ];
+        for (code, expected, has_mend) in table {
+            assert_eq!((of_code(code), !mend(code).is_empty()), (expected, has_mend), "{code}");
+        }
+    }
+
+    #[test]
+    fn only_an_error_says_that_commit_did_nothing() {
+        assert!(is_error(Some(Severity::Error), "FEHLER"));
+        assert!(is_error(None, "ERROR"));
+        for severity in [Severity::Fatal, Severity::Panic] {
+            assert!(!is_error(Some(severity), "ERROR"));
+        }
+        assert!(!is_error(None, "FATAL"));
+    }
+}

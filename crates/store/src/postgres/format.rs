@@ -1,0 +1,130 @@
+//! The format of a store's tables, and how it is brought to the newest.
+//!
+//! One row of the table `mainspring_format` says whose tables these are and which format they have. Nodes that open a store
+//! at the same time all lock that row: one migrates, in one transaction, and the others find it done.
+
+use super::{
+    address::Address,
+    connections::{Session, ask},
+    failure::Fault,
+    row,
+};
+use crate::StoreError;
+
+/// The format that this build writes, and the newest that it reads.
+pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
+
+/// From format n to n + 1. Entries are only ever appended.
+const MIGRATIONS: [&str; 1] = [include_str!("sql/migration_1.sql")];
+
+const PROGRAM: &str = "mainspring";
+
+const FORMAT_TABLE: &str = "mainspring_format";
+
+/// Whoever has tables of these names beside no row of ours has not let us make them.
+const TABLES: [&str; 12] = [
+    FORMAT_TABLE,
+    "frames",
+    "heads",
+    "partitions",
+    "nodes",
+    "inbox",
+    "plans",
+    "blobs",
+    "late",
+    "executions",
+    "pinned",
+    "spread",
+];
+
+/// Brings the tables to [`FORMAT`]; makes them, over so many partitions, if there are none.
+pub(super) async fn migrate(session: &Session, address: &Address, partitions: u32) -> Result<(), Fault> {
+    let found = session.query(include_str!("sql/tables.sql"), &[&address.schema]).await?;
+    let tables = found.iter().map(|found| row::column(found, 0)).collect::<Result<Vec<String>, _>>()?;
+    let is_ours = tables.iter().any(|name| name == FORMAT_TABLE);
+    if is_ours {
+        let rows =
+            session.query(include_str!("sql/format.sql"), &[]).await.map_err(|fault| of_another(fault, address))?;
+        if format(&rows, address)? == FORMAT {
+            return Ok(());
+        }
+    } else if let Some(name) = tables.iter().find(|name| TABLES.contains(&name.as_str())) {
+        return Err(another_program(address, &format!("there is a table {name} and no {FORMAT_TABLE}")));
+    } else {
+        create(session, address).await.map_err(raced)?;
+    }
+    let locked = session
+        .round(&[
+            ask("BEGIN", &[]),
+            ask(include_str!("sql/no_time_limit.sql"), &[]),
+            ask(include_str!("sql/format_lock.sql"), &[]),
+        ])
+        .await?;
+    let before = format(&locked[2], address)?;
+    for migration in &MIGRATIONS[before as usize..] {
+        session.run(migration).await?;
+    }
+    let (format, partitions) = (i64::from(FORMAT), i64::from(partitions.max(1)));
+    let mut requests = vec![ask(include_str!("sql/format_set.sql"), &[&format])];
+    if before == 0 {
+        requests.push(ask(include_str!("sql/spread_new.sql"), &[&partitions]));
+    }
+    requests.push(ask("COMMIT", &[]));
+    session.round(&requests).await?;
+    Ok(())
+}
+
+/// Asks for the right to make a schema only where there is none.
+async fn create(session: &Session, address: &Address) -> Result<(), Fault> {
+    if session.query(include_str!("sql/schema_found.sql"), &[&address.schema]).await?.is_empty() {
+        session.run(&include_str!("sql/schema_create.sql").replace("{schema}", &address.schema)).await?;
+    }
+    session.run(include_str!("sql/format_create.sql")).await
+}
+
+/// The format that the row says, if it is one that this build can begin with.
+fn format(rows: &[tokio_postgres::Row], address: &Address) -> Result<u32, Fault> {
+    let Some(found) = rows.first() else { return Err(another_program(address, &format!("{FORMAT_TABLE} is empty"))) };
+    if row::column::<String>(found, 0)? != PROGRAM {
+        return Err(another_program(address, &format!("{FORMAT_TABLE} names another program")));
+    }
+    match row::small_number(found, 1)? {
+        found if found > FORMAT => Err(Fault::Store(StoreError::Newer { found, readable: FORMAT })),
+        found => Ok(found),
+    }
+}
+
+/// A table of this name is there, and cannot be read as ours: it has other columns, or the user may not look into the
+/// schema, which a search then passes over without a word.
+fn of_another(fault: Fault, address: &Address) -> Fault {
+    let code = match &fault {
+        Fault::Postgres(error) => error.code().map_or("", |code| code.code()),
+        _ => "",
+    };
+    match code {
+        "42703" => another_program(address, &format!("{FORMAT_TABLE} has other columns")),
+        "42P01" => Fault::Store(StoreError::Unavailable(format!(
+            "{address}: the user may not use this schema: grant the user USAGE on it, and all on its tables"
+        ))),
+        _ => fault,
+    }
+}
+
+fn another_program(address: &Address, why: &str) -> Fault {
+    Fault::Damaged(format!(
+        "the schema {} is another program's ({why}): name one that does not exist yet with ?schema=NAME",
+        address.schema
+    ))
+}
+
+/// IF NOT EXISTS looks and then makes: of two who do so at once, one is told that it is there already.
+fn raced(fault: Fault) -> Fault {
+    match &fault {
+        Fault::Postgres(error)
+            if error.code().is_some_and(|code| matches!(code.code(), "42P06" | "42P07" | "42710")) =>
+        {
+            Fault::Raced
+        }
+        _ => fault,
+    }
+}

@@ -1,0 +1,213 @@
+//! Reading journals, inboxes and what is due; posting.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use mainspring_kernel::{
+    hash::Hash,
+    key::ExecutionKey,
+    stored::{Head, StoredFrame, StoredValue},
+};
+use tokio_postgres::Row;
+
+use super::{
+    connections::{Session, ask},
+    failure::Fault,
+    row::{self, word_key},
+};
+use crate::{
+    Arrived, Due, HeadRow, Late, Letter, StoredPlan,
+    number::integer,
+    values::{Content, PackedValue, unpack},
+};
+
+pub(super) async fn head(session: &Session, execution: ExecutionKey) -> Result<Option<HeadRow>, Fault> {
+    let found = session.query(include_str!("sql/head.sql"), &[&&execution.0[..]]).await?;
+    found.first().map(head_of_row).transpose()
+}
+
+fn head_of_row(found: &Row) -> Result<HeadRow, Fault> {
+    Ok(HeadRow {
+        head: Head { sequence: row::number(found, 0)?, hash: row::hash(found, 1)?, seal: row::hash(found, 2)? },
+        partition: row::small_number(found, 3)?,
+        wake_at: row::optional_number(found, 4)?,
+        ended: row::column(found, 5)?,
+        quarantined: row::optional_word(found, 6)?,
+    })
+}
+
+/// Frames, and then the blobs that they name. Between the two a value may be erased, and its blob with it: then both are
+/// read again as they were at one moment, and what is missing there is missing.
+pub(super) async fn frames(
+    session: &Session,
+    execution: ExecutionKey,
+    from: u64,
+    limit: usize,
+) -> Result<Vec<StoredFrame>, Fault> {
+    let (key, from, limit) = (&execution.0[..], integer(from), integer(limit as u64));
+    let sql = include_str!("sql/frames.sql");
+    let rows = session.query(sql, &[&key, &from, &limit]).await?;
+    let frames = packed(execution, &rows)?;
+    let bodies = blobs(session, &frames).await?;
+    if named(&frames).all(|hash| bodies.contains_key(&hash)) {
+        return loaded(execution, frames, &bodies);
+    }
+    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+    let answers = session.round(&[ask(begin, &[]), ask(sql, &[&key, &from, &limit])]).await?;
+    let frames = packed(execution, &answers[1])?;
+    let bodies = blobs(session, &frames).await?;
+    session.query("COMMIT", &[]).await?;
+    loaded(execution, frames, &bodies)
+}
+
+/// A frame whose values are still packed: sequence, frame, values.
+type PackedFrame = (u64, Vec<u8>, Vec<PackedValue>);
+
+fn packed(execution: ExecutionKey, rows: &[Row]) -> Result<Vec<PackedFrame>, Fault> {
+    let packed = |found| {
+        let sequence = row::number(found, 0)?;
+        let values = unpack(row::column(found, 2)?).ok_or_else(|| {
+            damaged(execution, sequence, "the values beside it do not have the form they were written in")
+        })?;
+        Ok((sequence, row::column(found, 1)?, values))
+    };
+    rows.iter().map(packed).collect()
+}
+
+fn named(frames: &[PackedFrame]) -> impl Iterator<Item = Hash> {
+    frames.iter().flat_map(|(_, _, values)| values).filter_map(|value| match value.content {
+        Content::Blob(hash) => Some(hash),
+        _ => None,
+    })
+}
+
+async fn blobs(session: &Session, frames: &[PackedFrame]) -> Result<BTreeMap<Hash, Vec<u8>>, Fault> {
+    let hashes: BTreeSet<Hash> = named(frames).collect();
+    if hashes.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.0[..]).collect();
+    let found = session.query(include_str!("sql/blobs.sql"), &[&hashes]).await?;
+    found.iter().map(|found| Ok((row::hash(found, 0)?, row::column(found, 1)?))).collect()
+}
+
+fn loaded(
+    execution: ExecutionKey,
+    frames: Vec<PackedFrame>,
+    bodies: &BTreeMap<Hash, Vec<u8>>,
+) -> Result<Vec<StoredFrame>, Fault> {
+    let frame = |(sequence, frame, values): PackedFrame| {
+        let value = |value: PackedValue| {
+            let body = match value.content {
+                Content::Inline(body) => Some(body),
+                Content::Erased(_) => None,
+                Content::Blob(hash) => {
+                    let sound = bodies.get(&hash).filter(|bytes| Hash::of(bytes) == hash);
+                    let what = "a blob that it names is missing or changed";
+                    Some(sound.ok_or_else(|| damaged(execution, sequence, what))?.clone())
+                }
+            };
+            Ok(StoredValue { salt: value.salt, body })
+        };
+        let values = values.into_iter().map(value).collect::<Result<_, Fault>>()?;
+        Ok(StoredFrame { sequence, frame, values })
+    };
+    frames.into_iter().map(frame).collect()
+}
+
+/// An error that names the frame.
+pub(super) fn damaged(execution: ExecutionKey, sequence: u64, what: &str) -> Fault {
+    Fault::Damaged(format!(
+        "frame {sequence} of {execution}: {what}; restore the latest backup beside this store and compare"
+    ))
+}
+
+pub(super) async fn due(
+    session: &Session,
+    partitions: &[u32],
+    until_ms: u64,
+    after: Option<Due>,
+    limit: usize,
+) -> Result<Vec<Due>, Fault> {
+    // No time is before 0: what comes after this comes after nothing.
+    let (wake_at, execution) = after.map_or((-1, [0; 16]), |after| (integer(after.wake_at), after.execution.0));
+    let (partitions, until_ms, limit) = (each_once(partitions), integer(until_ms), integer(limit as u64));
+    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
+        [&partitions, &until_ms, &wake_at, &&execution[..], &limit];
+    let found = session.query(include_str!("sql/due.sql"), &values).await?;
+    let due = |found| Ok(Due { execution: row::key(found, 0)?, wake_at: row::number(found, 1)? });
+    found.iter().map(due).collect()
+}
+
+fn each_once(partitions: &[u32]) -> Vec<i64> {
+    Vec::from_iter(partitions.iter().copied().map(i64::from).collect::<BTreeSet<_>>())
+}
+
+/// False, and nothing is written, if the store spreads over another number of partitions.
+pub(super) async fn post(
+    session: &Session,
+    letter: &Letter,
+    plans: &[StoredPlan],
+    partitions: u32,
+) -> Result<bool, Fault> {
+    let plans: BTreeMap<Hash, &[u8]> = plans.iter().map(|plan| (plan.hash, &plan.bytes[..])).collect();
+    let hashes: Vec<&[u8]> = plans.keys().map(|hash| &hash.0[..]).collect();
+    let bytes: Vec<&[u8]> = plans.values().copied().collect();
+    let (key, id_key, id) = (&letter.execution.0[..], word_key(&letter.id).0, letter.id.as_bytes());
+    let (partition, posted_at) = (i64::from(letter.partition), integer(letter.posted_at));
+    let (id_key, body, of_partitions) = (&id_key[..], &letter.body[..], i64::from(partitions));
+    let mut requests = vec![ask("BEGIN", &[]), ask(include_str!("sql/spread_share.sql"), &[])];
+    if !plans.is_empty() {
+        requests.push(ask(include_str!("sql/post_plans.sql"), &[&hashes, &bytes, &of_partitions]));
+    }
+    requests.push(ask(
+        include_str!("sql/post_letter.sql"),
+        &[&key, &id_key, &id, &partition, &body, &posted_at, &of_partitions],
+    ));
+    requests.push(ask("COMMIT", &[]));
+    let answers = session.round(&requests).await?;
+    let spread = answers[1].first().map(|found| row::small_number(found, 0)).transpose()?;
+    Ok(spread == Some(partitions))
+}
+
+pub(super) async fn inbox(
+    session: &Session,
+    partitions: &[u32],
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Arrived>, Fault> {
+    let (partitions, after, limit) = (each_once(partitions), integer(after), integer(limit as u64));
+    let found = session.query(include_str!("sql/inbox.sql"), &[&partitions, &after, &limit]).await?;
+    let arrived = |found| {
+        let letter = Letter {
+            execution: row::key(found, 1)?,
+            id: row::word(found, 2)?,
+            partition: row::small_number(found, 3)?,
+            body: row::column(found, 4)?,
+            posted_at: row::number(found, 5)?,
+        };
+        Ok(Arrived { number: row::number(found, 0)?, letter })
+    };
+    found.iter().map(arrived).collect()
+}
+
+pub(super) async fn plan(session: &Session, hash: Hash) -> Result<Option<Arc<[u8]>>, Fault> {
+    let found = session.query(include_str!("sql/plan.sql"), &[&&hash.0[..]]).await?;
+    found.first().map(|found| row::column::<&[u8]>(found, 0).map(Arc::from)).transpose()
+}
+
+pub(super) async fn set_quarantine(
+    session: &Session,
+    execution: ExecutionKey,
+    reason: Option<&str>,
+) -> Result<(), Fault> {
+    let reason = reason.map(str::as_bytes);
+    session.query(include_str!("sql/quarantine.sql"), &[&&execution.0[..], &reason]).await.map(drop)
+}
+
+pub(super) async fn late(session: &Session, execution: ExecutionKey) -> Result<Vec<Late>, Fault> {
+    let found = session.query(include_str!("sql/late.sql"), &[&&execution.0[..]]).await?;
+    found.iter().map(|found| Ok(Late { at: row::number(found, 0)?, body: row::column(found, 1)? })).collect()
+}

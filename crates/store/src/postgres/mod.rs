@@ -1,0 +1,232 @@
+//! The shared store: several nodes on one PostgreSQL, or on a database that speaks as it does.
+//!
+//! The server keeps the promise of a commit; `synchronous_commit` is switched on where it is off. A batch is one
+//! transaction of two round trips (see `commit`). Nothing is asked of the server but plain statements: no locks by name, no
+//! triggers, no procedures, no extension. NOTIFY is a hint, and may be missing.
+//!
+//! Times and numbers above 2^63-1 are kept as that, the largest that a database has. Numbers of letters come from the
+//! database when a letter is put, and letters come to light when their transaction ends: where several processes write, a
+//! smaller number may be seen after a larger one.
+//!
+//! A server with `fsync=off`, or a standby that takes over before it has everything, breaks promises that nobody here can
+//! keep in its stead.
+
+mod address;
+mod catalogue;
+mod commit;
+mod connections;
+mod driver;
+mod erase;
+mod failure;
+mod format;
+mod hint;
+mod journal;
+mod nodes;
+mod row;
+#[cfg(any(test, feature = "postgres-server"))]
+pub mod server;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod writes;
+
+use std::sync::Arc;
+
+use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
+
+use self::{
+    address::Address,
+    connections::{Connections, Limits, Session, Who},
+    failure::Fault,
+    hint::Hints,
+};
+use crate::{
+    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Letter, Node, Store,
+    StoreError, StoredPlan, Table,
+};
+
+/// Over how many partitions a new store spreads: enough for some dozen nodes to share them evenly, few enough that each
+/// looks through its own with one statement.
+const PARTITIONS: u32 = 64;
+
+/// How long the server works on one statement. Those of a batch take milliseconds; this much says that one hangs.
+const STATEMENT_MS: u64 = 30_000;
+
+/// What may be chosen when a store is opened.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Over how many partitions the store spreads if it is new, at least 1.
+    pub partitions: u32,
+    /// How long the server may work on one statement, in milliseconds. A verb waits some tens of times as long at most:
+    /// it sends a handful of statements, and tries eight times if others are in its way or connections break.
+    pub statement_ms: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { partitions: PARTITIONS, statement_ms: STATEMENT_MS }
+    }
+}
+
+/// A store in a schema of a database.
+pub struct PostgresStore {
+    connections: Arc<Connections>,
+    hints: Arc<Hints>,
+}
+
+impl PostgresStore {
+    /// Connects to the database that an address names, `postgres://user:password@host:port/database?schema=name`, and
+    /// makes the tables or brings them to the newest format.
+    pub fn open(address: &str) -> Result<Self, StoreError> {
+        Self::open_with(address, Options::default())
+    }
+
+    /// As [`open`](Self::open), with what may be chosen.
+    pub fn open_with(address: &str, options: Options) -> Result<Self, StoreError> {
+        let limits = Limits { statement_ms: options.statement_ms };
+        let connections = Arc::new(Connections::new(Address::parse(address)?, limits)?);
+        let store = Self { connections, hints: Arc::default() };
+        let address = &store.connections.address;
+        let migrate = async |session: &Session| format::migrate(session, address, options.partitions).await;
+        store.repeat(Who::Committer, migrate)?;
+        hint::start_telling(&store.connections, &store.hints);
+        Ok(store)
+    }
+
+    /// Does what may be done twice as well as once, on a connection that is lent for it.
+    fn repeat<T>(&self, who: Who, work: impl AsyncFn(&Session) -> Result<T, Fault>) -> Result<T, StoreError> {
+        self.connections.driver.wait(self.connections.repeat(who, work))
+    }
+
+    /// For most verbs.
+    fn lent<T>(&self, work: impl AsyncFn(&Session) -> Result<T, Fault>) -> Result<T, StoreError> {
+        self.repeat(Who::Others, work)
+    }
+
+    /// Does what would give another answer the second time: after silence, the caller is told so.
+    fn once<T>(&self, who: Who, work: impl AsyncFn(&Session) -> Result<T, Fault>) -> Result<T, StoreError> {
+        self.connections.driver.wait(self.connections.once(who, work))
+    }
+}
+
+impl Store for PostgresStore {
+    fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
+        self.repeat(Who::Leases, async |session| nodes::claim(session, partition, holder).await)
+    }
+
+    fn partitions(&self) -> Result<u32, StoreError> {
+        self.lent(async |session| nodes::partitions(session).await)
+    }
+
+    fn repartition(&self, partitions: u32) -> Result<(), StoreError> {
+        self.lent(async |session| nodes::repartition(session, partitions.max(1)).await)
+    }
+
+    fn pin(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        self.lent(async |session| nodes::pin(session, name, value).await)
+    }
+
+    fn pinned(&self, name: &str) -> Result<Option<String>, StoreError> {
+        self.lent(async |session| nodes::pinned(session, name).await)
+    }
+
+    fn table(&self) -> Result<Table, StoreError> {
+        self.lent(async |session| nodes::table(session, "").await)
+    }
+
+    fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
+        self.repeat(Who::Leases, async |session| nodes::beat(session, node, lease_ms).await)
+    }
+
+    fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
+        self.once(Who::Leases, async |session| nodes::take(session, node, partitions).await)
+    }
+
+    fn give_up(&self, node: &str, fences: &[Fence]) -> Result<(), StoreError> {
+        self.repeat(Who::Leases, async |session| nodes::give_up(session, node, fences).await)
+    }
+
+    fn leave(&self, node: &str) -> Result<(), StoreError> {
+        self.repeat(Who::Leases, async |session| nodes::leave(session, node).await)
+    }
+
+    fn hint(&self, partitions: &[u32]) {
+        self.hints.add(partitions);
+    }
+
+    fn listen(&self, heard: Heard) {
+        hint::start_listening(&self.connections, heard);
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
+        if batch.parts.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.connections.driver.wait(commit::commit(&self.connections, batch))
+    }
+
+    fn head(&self, execution: ExecutionKey) -> Result<Option<HeadRow>, StoreError> {
+        self.lent(async |session| journal::head(session, execution).await)
+    }
+
+    fn frames(&self, execution: ExecutionKey, from: u64, limit: usize) -> Result<Vec<StoredFrame>, StoreError> {
+        self.lent(async |session| journal::frames(session, execution, from, limit).await)
+    }
+
+    fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
+        self.lent(async |session| journal::due(session, partitions, until_ms, after, limit).await)
+    }
+
+    fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError> {
+        self.lent(async |session| journal::post(session, letter, plans, partitions).await)
+    }
+
+    fn inbox(&self, partitions: &[u32], after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
+        self.lent(async |session| journal::inbox(session, partitions, after, limit).await)
+    }
+
+    fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
+        self.lent(async |session| journal::plan(session, hash).await)
+    }
+
+    fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
+        self.lent(async |session| journal::set_quarantine(session, execution, Some(reason)).await)
+    }
+
+    fn release(&self, execution: ExecutionKey) -> Result<(), StoreError> {
+        self.lent(async |session| journal::set_quarantine(session, execution, None).await)
+    }
+
+    fn erase(&self, execution: ExecutionKey, sequence: u64, index: usize) -> Result<bool, StoreError> {
+        self.once(Who::Others, async |session| erase::overwrite(session, execution, sequence, index).await)
+    }
+
+    fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError> {
+        self.lent(async |session| journal::late(session, execution).await)
+    }
+
+    fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {
+        self.lent(async |session| catalogue::by_key(session, execution).await)
+    }
+
+    fn execution_by_id(&self, id: &str) -> Result<Option<ExecutionRow>, StoreError> {
+        self.lent(async |session| catalogue::by_id(session, id).await)
+    }
+
+    fn execution_by_idempotency_key(
+        &self,
+        workflow: Option<&str>,
+        key: &str,
+    ) -> Result<Option<ExecutionRow>, StoreError> {
+        self.lent(async |session| catalogue::by_idempotency_key(session, workflow, key).await)
+    }
+
+    fn executions(
+        &self,
+        filter: &Filter,
+        before: Option<ExecutionKey>,
+        limit: usize,
+    ) -> Result<Vec<ExecutionRow>, StoreError> {
+        self.lent(async |session| catalogue::list(session, filter, before, limit).await)
+    }
+}

@@ -1,0 +1,175 @@
+//! The nodes of a store, and who holds which partition.
+
+use std::collections::BTreeSet;
+
+use super::{
+    connections::{Session, ask},
+    failure::Fault,
+    row,
+};
+use crate::{Fence, Node, Table, number::integer, partition_of};
+
+/// Longer than any lease, and far from the largest time there is.
+const LEASE_MS_MAX: i64 = 1 << 52;
+
+/// How many executions are moved by one statement.
+const PAGE: i64 = 4096;
+
+pub(super) async fn claim(session: &Session, partition: u32, holder: &str) -> Result<u64, Fault> {
+    let answers = session
+        .round(&[
+            ask("BEGIN", &[]),
+            ask(include_str!("sql/spread_share.sql"), &[]),
+            ask(include_str!("sql/claim.sql"), &[&i64::from(partition), &holder.as_bytes()]),
+            ask("COMMIT", &[]),
+        ])
+        .await?;
+    row::number(first(&answers[2])?, 0)
+}
+
+pub(super) async fn partitions(session: &Session) -> Result<u32, Fault> {
+    row::small_number(first(&session.query(include_str!("sql/spread.sql"), &[]).await?)?, 0)
+}
+
+/// Reckons the partition of every execution and letter anew. Who posts or commits waits for it, or it waits for them.
+pub(super) async fn repartition(session: &Session, partitions: u32) -> Result<(), Fault> {
+    session
+        .round(&[
+            ask("BEGIN", &[]),
+            ask(include_str!("sql/no_time_limit.sql"), &[]),
+            ask(include_str!("sql/spread_lock.sql"), &[]),
+            ask(include_str!("sql/partitions_lock_all.sql"), &[]),
+            ask(include_str!("sql/partitions_let_go.sql"), &[]),
+            ask(include_str!("sql/spread_set.sql"), &[&i64::from(partitions)]),
+        ])
+        .await?;
+    let mut after = Vec::new();
+    loop {
+        let page = session.query(include_str!("sql/move_page.sql"), &[&after, &PAGE]).await?;
+        let keys = page.iter().map(|found| row::key(found, 0)).collect::<Result<Vec<_>, _>>()?;
+        let Some(last) = keys.last() else { break };
+        after = last.0.to_vec();
+        let executions: Vec<&[u8]> = keys.iter().map(|key| &key.0[..]).collect();
+        let new: Vec<i64> = keys.iter().map(|key| i64::from(partition_of(*key, partitions))).collect();
+        session
+            .round(&[
+                ask(include_str!("sql/move_heads.sql"), &[&executions, &new]),
+                ask(include_str!("sql/move_executions.sql"), &[&executions, &new]),
+                ask(include_str!("sql/move_inbox.sql"), &[&executions, &new]),
+            ])
+            .await?;
+    }
+    session.round(&[ask("COMMIT", &[])]).await?;
+    Ok(())
+}
+
+pub(super) async fn pin(session: &Session, name: &str, value: &str) -> Result<String, Fault> {
+    let answers = session
+        .round(&[
+            ask(include_str!("sql/pin.sql"), &[&name.as_bytes(), &value.as_bytes()]),
+            ask(include_str!("sql/pinned.sql"), &[&name.as_bytes()]),
+        ])
+        .await?;
+    row::word(first(&answers[1])?, 0)
+}
+
+pub(super) async fn pinned(session: &Session, name: &str) -> Result<Option<String>, Fault> {
+    let found = session.query(include_str!("sql/pinned.sql"), &[&name.as_bytes()]).await?;
+    found.first().map(|found| row::word(found, 0)).transpose()
+}
+
+/// The store as a node sees it.
+pub(super) async fn table(session: &Session, name: &str) -> Result<Table, Fault> {
+    let answers = session
+        .round(&[
+            ask(include_str!("sql/spread.sql"), &[]),
+            ask(include_str!("sql/holders.sql"), &[]),
+            ask(include_str!("sql/nodes.sql"), &[]),
+        ])
+        .await?;
+    table_of(name, &answers)
+}
+
+/// The partitions, their holders and the nodes, as three statements have found them.
+fn table_of(name: &str, answers: &[Vec<tokio_postgres::Row>]) -> Result<Table, Fault> {
+    let partitions = row::small_number(first(&answers[0])?, 0)?;
+    let mut table = Table { partitions, held: vec![], holders: vec![], nodes: vec![] };
+    for found in &answers[1] {
+        let (partition, epoch, holder) = (row::small_number(found, 0)?, row::number(found, 1)?, row::word(found, 2)?);
+        table.held.extend((holder == name).then_some(Fence { partition, epoch }));
+        table.holders.extend(row::column::<bool>(found, 3)?.then_some((partition, holder)));
+    }
+    for found in &answers[2] {
+        let (name, place, release) = (row::word(found, 0)?, row::word(found, 1)?, row::word(found, 2)?);
+        table.nodes.push(Node { name, place, release, decide_version: row::small_number(found, 3)? });
+    }
+    Ok(table)
+}
+
+/// Statements by themselves, each in a transaction of its own: a beat locks nothing but its own row.
+pub(super) async fn beat(session: &Session, node: &Node, lease_ms: u64) -> Result<Option<Table>, Fault> {
+    let (name, place, release) = (node.name.as_bytes(), node.place.as_bytes(), node.release.as_bytes());
+    let lease_ms = integer(lease_ms).min(LEASE_MS_MAX);
+    let answers = session
+        .round(&[
+            ask(include_str!("sql/node_forget.sql"), &[]),
+            ask(
+                include_str!("sql/node_beat.sql"),
+                &[&name, &place, &release, &i64::from(node.decide_version), &lease_ms],
+            ),
+            ask(include_str!("sql/spread.sql"), &[]),
+            ask(include_str!("sql/holders.sql"), &[]),
+            ask(include_str!("sql/nodes.sql"), &[]),
+        ])
+        .await?;
+    if answers[1].is_empty() {
+        return Ok(None);
+    }
+    table_of(&node.name, &answers[2..]).map(Some)
+}
+
+/// The rows are there and locked, in order, before it is decided who is alive: of two nodes that want the same partition at
+/// the same time, the second sees the first as its holder and as living.
+pub(super) async fn take(session: &Session, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, Fault> {
+    let partitions: BTreeSet<i64> = partitions.iter().copied().map(i64::from).collect();
+    let partitions = Vec::from_iter(partitions);
+    let node = node.as_bytes();
+    let answers = session
+        .round(&[
+            ask("BEGIN", &[]),
+            ask(include_str!("sql/spread_share.sql"), &[]),
+            ask(include_str!("sql/take_seed.sql"), &[&partitions, &node]),
+            ask(include_str!("sql/partitions_lock.sql"), &[&partitions]),
+            ask(include_str!("sql/take.sql"), &[&partitions, &node]),
+            ask("COMMIT", &[]),
+        ])
+        .await?;
+    let fence = |found| Ok(Fence { partition: row::small_number(found, 0)?, epoch: row::number(found, 1)? });
+    let mut taken = answers[4].iter().map(fence).collect::<Result<Vec<_>, Fault>>()?;
+    taken.sort_by_key(|fence| fence.partition);
+    Ok(taken)
+}
+
+pub(super) async fn give_up(session: &Session, node: &str, fences: &[Fence]) -> Result<(), Fault> {
+    let partitions: Vec<i64> = fences.iter().map(|fence| i64::from(fence.partition)).collect();
+    let epochs: Vec<i64> = fences.iter().map(|fence| integer(fence.epoch)).collect();
+    session
+        .round(&[
+            ask("BEGIN", &[]),
+            ask(include_str!("sql/partitions_lock.sql"), &[&partitions]),
+            ask(include_str!("sql/give_up.sql"), &[&partitions, &epochs, &node.as_bytes()]),
+            ask("COMMIT", &[]),
+        ])
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn leave(session: &Session, node: &str) -> Result<(), Fault> {
+    session.query(include_str!("sql/node_leave.sql"), &[&node.as_bytes()]).await.map(drop)
+}
+
+/// The row of a statement that gives one.
+fn first(rows: &[tokio_postgres::Row]) -> Result<&tokio_postgres::Row, Fault> {
+    let missing = || Fault::Damaged("a row that every store has is missing: restore the latest backup".into());
+    rows.first().ok_or_else(missing)
+}

@@ -1,0 +1,73 @@
+//! Columns as they lie in a row, and back.
+
+use mainspring_kernel::{hash::Hash, key::ExecutionKey};
+use tokio_postgres::{Row, types::FromSql};
+
+use super::failure::Fault;
+use crate::number::natural;
+
+/// A column of any type. What is not of it was written by somebody else.
+pub(super) fn column<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Result<T, Fault> {
+    row.try_get(at).map_err(|error| unreadable(row, at, &error.to_string()))
+}
+
+fn unreadable(row: &Row, at: usize, why: &str) -> Fault {
+    let name = row.columns().get(at).map_or("", |column| column.name());
+    Fault::Damaged(format!("the column {name} of a row cannot be read: {why}; restore the latest backup and compare"))
+}
+
+/// Bytes of a fixed length.
+fn fixed<const LENGTH: usize>(row: &Row, at: usize) -> Result<[u8; LENGTH], Fault> {
+    let bytes: &[u8] = column(row, at)?;
+    bytes.try_into().map_err(|_| unreadable(row, at, &format!("it has {} bytes and not {LENGTH}", bytes.len())))
+}
+
+pub(super) fn key(row: &Row, at: usize) -> Result<ExecutionKey, Fault> {
+    fixed(row, at).map(ExecutionKey)
+}
+
+pub(super) fn hash(row: &Row, at: usize) -> Result<Hash, Fault> {
+    fixed(row, at).map(Hash)
+}
+
+pub(super) fn optional_hash(row: &Row, at: usize) -> Result<Option<Hash>, Fault> {
+    match column::<Option<&[u8]>>(row, at)? {
+        None => Ok(None),
+        Some(_) => hash(row, at).map(Some),
+    }
+}
+
+pub(super) fn number(row: &Row, at: usize) -> Result<u64, Fault> {
+    column(row, at).map(natural)
+}
+
+pub(super) fn optional_number(row: &Row, at: usize) -> Result<Option<u64>, Fault> {
+    Ok(column::<Option<i64>>(row, at)?.map(natural))
+}
+
+/// A number that was 32 bits long when it was written.
+pub(super) fn small_number(row: &Row, at: usize) -> Result<u32, Fault> {
+    u32::try_from(number(row, at)?).map_err(|_| unreadable(row, at, "it is too large"))
+}
+
+/// A word, which is kept as bytes.
+pub(super) fn word(row: &Row, at: usize) -> Result<String, Fault> {
+    optional_word(row, at)?.ok_or_else(|| unreadable(row, at, "it is missing"))
+}
+
+pub(super) fn optional_word(row: &Row, at: usize) -> Result<Option<String>, Fault> {
+    let bytes: Option<Vec<u8>> = column(row, at)?;
+    bytes.map(String::from_utf8).transpose().map_err(|_| unreadable(row, at, "it is not UTF-8"))
+}
+
+/// By which a word is looked for.
+pub(super) fn word_key(word: &str) -> Hash {
+    Hash::of(word.as_bytes())
+}
+
+/// By which the start of an execution is looked for. Unnamed workflows share one space with each other and with no named
+/// one, and no two pairs run together.
+pub(super) fn start_key(workflow: Option<&str>, idempotency_key: &str) -> Hash {
+    let length = workflow.map_or([0xff; 8], |name| (name.len() as u64).to_be_bytes());
+    Hash::of_parts(&[&length, workflow.unwrap_or_default().as_bytes(), idempotency_key.as_bytes()])
+}

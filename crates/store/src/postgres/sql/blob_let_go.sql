@@ -1,0 +1,1 @@
+UPDATE blobs SET refs = refs - 1 WHERE hash = $1

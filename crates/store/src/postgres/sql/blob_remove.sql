@@ -1,0 +1,1 @@
+DELETE FROM blobs WHERE hash = $1 AND refs <= 0

@@ -1,0 +1,1 @@
+SELECT hash, bytes FROM blobs WHERE hash = ANY ($1)

@@ -1,0 +1,12 @@
+-- Each status is an index range of its own, in the order asked for.
+SELECT found.*
+FROM unnest(CAST($3 AS BYTEA[])) AS asked (status)
+CROSS JOIN LATERAL (
+    SELECT execution, id, workflow, workflow_version, workflow_hash, plan_hash, executions.status, outcome, error,
+        trigger_type, initiator_type, initiator_user_id, idempotency_key, session_id, partition, attempt_count, started_at,
+        completed_at
+    FROM executions
+    WHERE executions.status = asked.status AND execution < $1
+    ORDER BY execution DESC LIMIT $2
+) AS found
+ORDER BY found.execution DESC LIMIT $2

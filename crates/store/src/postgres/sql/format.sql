@@ -1,0 +1,1 @@
+SELECT program, format FROM mainspring_format

@@ -1,0 +1,1 @@
+UPDATE mainspring_format SET format = $1

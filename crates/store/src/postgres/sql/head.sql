@@ -1,0 +1,1 @@
+SELECT sequence, hash, seal, partition, wake_at, ended, quarantined FROM heads WHERE execution = $1

@@ -1,0 +1,9 @@
+-- Each partition is an index range of its own, in the order asked for.
+SELECT found.number, found.execution, found.id, found.partition, found.body, found.posted_at
+FROM unnest(CAST($1 AS BIGINT[])) AS asked (partition)
+CROSS JOIN LATERAL (
+    SELECT number, execution, id, inbox.partition, body, posted_at FROM inbox
+    WHERE inbox.partition = asked.partition AND number > $2
+    ORDER BY number LIMIT $3
+) AS found
+ORDER BY found.number LIMIT $3

@@ -1,0 +1,8 @@
+-- Numbers are given in the order of `place`.
+INSERT INTO inbox (execution, id_key, id, partition, body, posted_at)
+SELECT execution, id_key, id, partition, body, posted_at FROM unnest(
+    CAST($1 AS BYTEA[]), CAST($2 AS BYTEA[]), CAST($3 AS BYTEA[]), CAST($4 AS BIGINT[]), CAST($5 AS BYTEA[]),
+    CAST($6 AS BIGINT[])
+) WITH ORDINALITY AS new (execution, id_key, id, partition, body, posted_at, place)
+ORDER BY place
+ON CONFLICT (execution, id_key) DO NOTHING

@@ -1,0 +1,1 @@
+UPDATE partitions SET epoch = epoch + 1, holder = NULL

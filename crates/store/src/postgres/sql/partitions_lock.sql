@@ -1,0 +1,1 @@
+SELECT partition FROM partitions WHERE partition = ANY ($1) ORDER BY partition FOR UPDATE

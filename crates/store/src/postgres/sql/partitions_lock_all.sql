@@ -1,0 +1,1 @@
+SELECT partition FROM partitions ORDER BY partition FOR UPDATE

@@ -1,0 +1,1 @@
+SELECT value FROM pinned WHERE name = $1

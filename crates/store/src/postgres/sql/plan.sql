@@ -1,0 +1,1 @@
+SELECT bytes FROM plans WHERE hash = $1

@@ -1,0 +1,1 @@
+UPDATE heads SET quarantined = $2 WHERE execution = $1

@@ -1,0 +1,1 @@
+SELECT partitions FROM spread FOR UPDATE

@@ -1,0 +1,2 @@
+-- Holds the number of partitions still until the transaction ends.
+SELECT partitions FROM spread FOR SHARE

@@ -1,0 +1,1 @@
+UPDATE frames SET "values" = $3 WHERE execution = $1 AND sequence = $2

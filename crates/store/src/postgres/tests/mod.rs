@@ -1,0 +1,43 @@
+//! What the suite cannot ask: several stores on one schema, servers that break, ways to connect.
+
+mod edges;
+mod faults;
+mod meetings;
+mod silence;
+
+use super::{Options, PostgresStore, server::Beside};
+use crate::{
+    Answer, Batch, CommitError, Fence, Letter, Part, Store,
+    suite::verb::{Turn, key},
+};
+
+/// A fact that does not come true within so many looks at it never will.
+const LOOKS_MAX: usize = 100_000;
+
+fn open(address: &str) -> PostgresStore {
+    PostgresStore::open_with(address, Options { partitions: 1, ..Options::default() }).unwrap()
+}
+
+fn commit(store: &dyn Store, epoch: u64, turns: &[Turn]) -> Result<Vec<Answer>, CommitError> {
+    let parts: Vec<Part> = turns.iter().map(Turn::part).collect();
+    store.commit(&Batch { fences: vec![Fence { partition: 0, epoch }], parts })
+}
+
+fn letter(id: &str) -> Letter {
+    Letter { execution: key(5), partition: 0, id: id.into(), body: id.as_bytes().to_vec(), posted_at: 1 }
+}
+
+/// Looks until it is so.
+fn wait_until(beside: &Beside<'_>, what: &str, condition: &str) {
+    let is_so = || beside.ask(&format!("SELECT {condition}")).unwrap() == "t";
+    assert!((0..LOOKS_MAX).any(|_| is_so()), "{what}");
+}
+
+/// Waits until a statement of a store waits for a lock on a table of this schema.
+fn wait_until_blocked(beside: &Beside<'_>, schema: &str) {
+    let condition = format!(
+        "EXISTS (SELECT 1 FROM pg_locks AS waits JOIN pg_locks AS has USING (pid) JOIN pg_class ON has.relation = \
+         pg_class.oid WHERE NOT waits.granted AND pg_class.relnamespace = '{schema}'::regnamespace AND has.granted)"
+    );
+    wait_until(beside, "nobody waits for a lock", &condition);
+}

@@ -1,0 +1,185 @@
+//! What a batch writes, as columns: one statement for each table, whatever the number of parts.
+
+use std::collections::BTreeMap;
+
+use mainspring_kernel::{hash::Hash, key::ExecutionKey};
+use tokio_postgres::types::ToSql;
+
+use super::{
+    connections::{Request, ask},
+    row::{start_key, word_key},
+};
+use crate::{
+    ExecutionRow, Late, Letter, Part, RowChange, StoredPlan,
+    number::integer,
+    part::{is_end, wake_at},
+    values,
+};
+
+/// The values of a parameter: one for each row.
+type Column<'a> = Box<dyn ToSql + Sync + 'a>;
+
+/// The statements of a batch, in the order in which they lock.
+pub(super) struct Writes<'a>(Vec<(&'static str, Vec<Column<'a>>)>);
+
+impl<'a> Writes<'a> {
+    /// Everything that these parts contain. The caller has found that it may be written.
+    pub(super) fn of(parts: &[&'a Part]) -> Self {
+        let mut writes = Self(Vec::new());
+        let moved = parts.iter().copied().filter(|part| !part.frames.is_empty());
+        let (new, older): (Vec<&Part>, Vec<&Part>) = moved.clone().partition(|part| part.expected.is_none());
+        writes.heads(&new, &older);
+        let rows: Vec<_> = new.iter().filter_map(|part| Some((part.execution, part.row.as_ref()?))).collect();
+        let changes: Vec<_> = moved.filter_map(|part| Some((part.execution, part.change.as_ref()?))).collect();
+        writes.catalogue(&rows, &changes);
+        writes.frames(parts);
+        writes.plans(parts.iter().flat_map(|part| &part.plans));
+        writes.letters(parts);
+        writes
+    }
+
+    /// The statements, with their values.
+    pub(super) fn requests(&self) -> Vec<Request<'_>> {
+        let mut requests = Vec::new();
+        for (sql, columns) in &self.0 {
+            let values: Vec<&(dyn ToSql + Sync)> = columns.iter().map(|column| &**column as _).collect();
+            requests.push(ask(sql, &values));
+        }
+        requests
+    }
+
+    /// A statement over no rows is not sent.
+    fn push<R>(&mut self, rows: &[R], sql: &'static str, columns: Vec<Column<'a>>) {
+        if !rows.is_empty() {
+            self.0.push((sql, columns));
+        }
+    }
+
+    fn heads(&mut self, new: &[&'a Part], older: &[&'a Part]) {
+        let columns = vec![
+            column(new, |part| &part.execution.0[..]),
+            column(new, |part| i64::from(part.partition)),
+            column(new, |part| integer(part.head.sequence)),
+            column(new, |part| &part.head.hash.0[..]),
+            column(new, |part| &part.head.seal.0[..]),
+            column(new, wake_at),
+            column(new, is_end),
+        ];
+        self.push(new, include_str!("sql/heads_insert.sql"), columns);
+        let columns = vec![
+            column(older, |part| &part.execution.0[..]),
+            column(older, |part| integer(part.head.sequence)),
+            column(older, |part| &part.head.hash.0[..]),
+            column(older, |part| &part.head.seal.0[..]),
+            column(older, wake_at),
+            column(older, is_end),
+        ];
+        self.push(older, include_str!("sql/heads_advance.sql"), columns);
+    }
+
+    fn catalogue(&mut self, rows: &[(ExecutionKey, &'a ExecutionRow)], changes: &[(ExecutionKey, &'a RowChange)]) {
+        let start = |row: &ExecutionRow| {
+            let key = row.idempotency_key.as_deref();
+            key.map(|key| start_key(row.workflow.as_deref(), key).0.to_vec())
+        };
+        let columns = vec![
+            column(rows, |(key, _)| key.0.to_vec()),
+            column(rows, |(_, row)| word_key(&row.id).0.to_vec()),
+            column(rows, |(_, row)| row.id.as_bytes()),
+            column(rows, |(_, row)| row.workflow.as_ref().map(|name| word_key(name).0.to_vec())),
+            column(rows, |(_, row)| bytes(&row.workflow)),
+            column(rows, |(_, row)| bytes(&row.workflow_version)),
+            column(rows, |(_, row)| row.workflow_hash.as_bytes()),
+            column(rows, |(_, row)| &row.plan_hash.0[..]),
+            column(rows, |(_, row)| row.status.as_bytes()),
+            column(rows, |(_, row)| bytes(&row.outcome)),
+            column(rows, |(_, row)| bytes(&row.error)),
+            column(rows, |(_, row)| row.trigger_type.as_bytes()),
+            column(rows, |(_, row)| row.initiator_type.as_bytes()),
+            column(rows, |(_, row)| bytes(&row.initiator_user_id)),
+            column(rows, |(_, row)| start(row)),
+            column(rows, |(_, row)| bytes(&row.idempotency_key)),
+            column(rows, |(_, row)| bytes(&row.session_id)),
+            column(rows, |(_, row)| i64::from(row.partition)),
+            column(rows, |(_, row)| i64::from(row.attempt_count)),
+            column(rows, |(_, row)| integer(row.started_at)),
+            column(rows, |(_, row)| row.completed_at.map(integer)),
+        ];
+        self.push(rows, include_str!("sql/executions_insert.sql"), columns);
+        let columns = vec![
+            column(changes, |(key, _)| key.0.to_vec()),
+            column(changes, |(_, change)| change.status.as_bytes()),
+            column(changes, |(_, change)| bytes(&change.outcome)),
+            column(changes, |(_, change)| bytes(&change.error)),
+            column(changes, |(_, change)| change.completed_at.map(integer)),
+        ];
+        self.push(changes, include_str!("sql/executions_change.sql"), columns);
+    }
+
+    fn frames(&mut self, parts: &[&'a Part]) {
+        let mut blobs: BTreeMap<Hash, (i64, &'a [u8])> = BTreeMap::new();
+        let frames: Vec<_> =
+            parts.iter().flat_map(|part| part.frames.iter().map(|frame| (&part.execution.0, frame))).collect();
+        let packed = column(&frames, |(_, frame)| {
+            let Ok(packed) = values::pack(&frame.values, |hash, body| {
+                blobs.entry(hash).or_insert((0, body)).0 += 1;
+                Ok::<_, std::convert::Infallible>(())
+            });
+            packed
+        });
+        let columns = vec![
+            column(&frames, |(key, _)| &key[..]),
+            column(&frames, |(_, frame)| integer(frame.sequence)),
+            column(&frames, |(_, frame)| &frame.frame[..]),
+            packed,
+        ];
+        self.push(&frames, include_str!("sql/frames_insert.sql"), columns);
+        let blobs: Vec<_> = blobs.into_iter().collect();
+        let columns = vec![
+            column(&blobs, |(hash, _)| hash.0.to_vec()),
+            column(&blobs, |(_, (refs, _))| refs),
+            column(&blobs, |(_, (_, body))| body),
+        ];
+        self.push(&blobs, include_str!("sql/blobs_put.sql"), columns);
+    }
+
+    fn plans(&mut self, plans: impl Iterator<Item = &'a StoredPlan>) {
+        let plans: BTreeMap<Hash, &[u8]> = plans.map(|plan| (plan.hash, &plan.bytes[..])).collect();
+        let plans: Vec<_> = plans.into_iter().collect();
+        let columns = vec![column(&plans, |(hash, _)| hash.0.to_vec()), column(&plans, |(_, bytes)| bytes)];
+        self.push(&plans, include_str!("sql/plans_put.sql"), columns);
+    }
+
+    fn letters(&mut self, parts: &[&'a Part]) {
+        let taken_in: Vec<(&[u8], &str)> =
+            parts.iter().flat_map(|part| part.consumed.iter().map(|id| (&part.execution.0[..], id.as_str()))).collect();
+        let columns = vec![column(&taken_in, |(key, _)| key), column(&taken_in, |(_, id)| word_key(id).0.to_vec())];
+        self.push(&taken_in, include_str!("sql/letters_consume.sql"), columns);
+        let letters: Vec<&Letter> = parts.iter().flat_map(|part| &part.letters).collect();
+        let columns = vec![
+            column(&letters, |letter| &letter.execution.0[..]),
+            column(&letters, |letter| word_key(&letter.id).0.to_vec()),
+            column(&letters, |letter| letter.id.as_bytes()),
+            column(&letters, |letter| i64::from(letter.partition)),
+            column(&letters, |letter| &letter.body[..]),
+            column(&letters, |letter| integer(letter.posted_at)),
+        ];
+        self.push(&letters, include_str!("sql/letters_put.sql"), columns);
+        let late: Vec<(&[u8], &Late)> =
+            parts.iter().flat_map(|part| part.late.iter().map(|late| (&part.execution.0[..], late))).collect();
+        let columns = vec![
+            column(&late, |(key, _)| key),
+            column(&late, |(_, late)| integer(late.at)),
+            column(&late, |(_, late)| &late.body[..]),
+        ];
+        self.push(&late, include_str!("sql/late_put.sql"), columns);
+    }
+}
+
+fn column<'a, R: Copy, T: ToSql + Sync + 'a>(rows: &[R], of_row: impl FnMut(R) -> T) -> Column<'a> {
+    Box::new(rows.iter().copied().map(of_row).collect::<Vec<T>>())
+}
+
+fn bytes(word: &Option<String>) -> Option<&[u8]> {
+    word.as_ref().map(String::as_bytes)
+}
