@@ -1,36 +1,41 @@
-//! `mainspring bench`: throughput and latency of this machine, beside its raw disk.
+//! `mainspring bench`: throughput and latency of this machine, beside the floor under them.
+//!
+//! `docs/benchmarks.md` says what each workload and each field means.
+
+mod disk;
+mod drive;
+mod effects;
+mod ground;
+mod line;
+mod recover;
+mod statements;
+mod tap;
+#[cfg(test)]
+mod tests;
+mod workload;
 
 use std::{
-    fs::{self, File},
-    io::Write,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::{Duration, Instant},
+    sync::{
+        Arc, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use clap::{Args, ValueEnum};
-use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
-use mainspring_engine::{
-    Engine, EngineError, Options, Reach,
-    engine::{new_key, now_ms},
-    home::Home,
-    request::Request,
-};
-use mainspring_kernel::{
-    definition::compile,
-    document::Document,
-    effect::{Attempt, Outcome},
-    hash::hex,
-    json::compact,
-    plan::Plan,
-    state::ExecutionStatus,
-    value::{Number, Value},
-};
+use mainspring_store::{Answer, Batch};
 
+use self::{
+    drive::{Bounds, Measured},
+    ground::{Ground, StoreUrl},
+    line::Line,
+    statements::Recording,
+    tap::{Look, Tapped},
+    workload::Workload,
+};
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
-    terminal::say,
 };
 
 /// Measure.
@@ -42,187 +47,205 @@ pub(crate) struct Bench {
     /// How many executions at a time; may be repeated [default: 1 and 256]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     at_a_time: Vec<u32>,
+    /// The store to measure on: `sqlite:` is a file in the folder of executions
+    #[arg(long, value_name = "URL", default_value = "sqlite:")]
+    store: StoreUrl,
     /// Seconds for each line
     #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
+    /// Executions for each line, if that is reached before its seconds are over
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    executions: Option<u64>,
+    /// After each line another one, of executions that begin evenly at so much of the throughput just measured
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=100))]
+    load: Option<u32>,
+    /// Leave the floor out
+    #[arg(long)]
+    no_floor: bool,
+    /// What the process does that `recover` kills
+    #[arg(long, hide = true, value_name = "N")]
+    fill: Option<u32>,
 }
 
-/// What is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Workload {
-    /// Executions of one step of an effect that does nothing
-    #[value(name = "steps-1")]
-    Steps1,
-    /// Executions of three such steps
-    #[value(name = "steps-3")]
-    Steps3,
-}
+/// For how long batches are recorded, at the most: what counts is their shape.
+const RECORDED: Duration = Duration::from_secs(2);
 
-impl Workload {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Steps1 => "steps-1",
-            Self::Steps3 => "steps-3",
-        }
-    }
+/// For how long the disk is measured.
+const DISK: Duration = Duration::from_secs(1);
 
-    fn steps(self) -> usize {
-        match self {
-            Self::Steps1 => 1,
-            Self::Steps3 => 3,
-        }
-    }
-}
+/// Threads of the runtime, as of the other commands.
+const THREADS: usize = 2;
 
 /// Measures, a JSON line for each figure, in a folder of its own that is removed at the end.
 pub(crate) fn bench(bench: &Bench, global: &Global) -> Result<Exit, Refusal> {
-    let folder = Folder::new(global.home()?.folder())?;
-    report("fdatasync", "file", 1, &fdatasync(&folder.0, Duration::from_secs(1)).map_err(|error| disk(&error))?);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
     let runtime = runtime.map_err(|error| Refusal::internal("no_runtime", error.to_string()))?;
-    let workloads =
-        if bench.workload.is_empty() { Workload::value_variants().to_vec() } else { bench.workload.clone() };
-    let at_a_time = if bench.at_a_time.is_empty() { vec![1, 256] } else { bench.at_a_time.clone() };
-    for workload in workloads {
-        for &count in &at_a_time {
-            let home = Home::new(folder.0.join(format!("{}-{count}", workload.name())));
-            let measured = runtime.block_on(measure(home, workload, count, Duration::from_secs(bench.seconds)))?;
-            report(workload.name(), "sqlite", count, &measured);
+    let home = global.home()?;
+    if let Some(in_flight) = bench.fill {
+        return runtime.block_on(recover::fill(&bench.store, home.folder(), in_flight)).map(|()| Exit::Fine);
+    }
+    let ground = Ground::new(home.folder(), bench.store.clone())?;
+    // A store that cannot be had is said before anything is measured.
+    drop(ground.store("first")?);
+    if !bench.no_floor {
+        let disk = disk::fdatasync(ground.folder(), DISK).map_err(|error| ground::unusable(&error))?;
+        Line::new("floor", "fdatasync")
+            .with("at_a_time", 1u32)
+            .rate("per_s", disk.each.len(), disk.all)
+            .times(&disk)
+            .print();
+    }
+    for &workload in if bench.workload.is_empty() { Workload::value_variants() } else { &bench.workload } {
+        for &at_a_time in if bench.at_a_time.is_empty() { &[1, 256] } else { &bench.at_a_time[..] } {
+            runtime.block_on(bench.lines(&ground, workload, at_a_time))?;
         }
     }
     Ok(Exit::Fine)
 }
 
-/// What was measured: how long each took, and for how long in all.
-struct Measured {
-    each: Vec<Duration>,
-    all: Duration,
+/// What came to a store.
+#[derive(Debug, Default)]
+struct Traffic {
+    frames: AtomicUsize,
+    commits: AtomicUsize,
 }
 
-async fn measure(home: Home, workload: Workload, at_a_time: u32, duration: Duration) -> Result<Measured, Refusal> {
-    let options = Options { home, key: [7; 32], reach: Reach::All, evaluator: crate::evaluating::evaluator() };
-    let engine = Engine::open(options, |_, _| Executors::new(vec![Arc::new(Nothing)])).await?;
-    let engine = Arc::new(engine);
-    let request = Request::new(Arc::new(plan_of(workload)?), "bench");
-    let began = Instant::now();
-    let tasks: Vec<_> = (0..at_a_time)
-        .map(|_| {
-            let (engine, request) = (engine.clone(), request.clone());
-            tokio::spawn(async move {
-                let mut each = Vec::new();
-                while began.elapsed() < duration {
-                    each.push(one(&engine, request.clone()).await?);
-                }
-                Ok::<_, EngineError>(each)
-            })
-        })
-        .collect();
-    let mut each = Vec::new();
-    for task in tasks {
-        let done = task.await.map_err(|error| Refusal::internal("bench_failed", error.to_string()))?;
-        each.extend(done?);
+impl Traffic {
+    fn counted() -> (Arc<Self>, Look) {
+        let traffic = Arc::new(Self::default());
+        let counted = traffic.clone();
+        let look = move |batch: &Batch, _: &[Answer]| {
+            let frames = batch.parts.iter().map(|part| part.frames.len()).sum();
+            counted.frames.fetch_add(frames, Ordering::Relaxed);
+            counted.commits.fetch_add(1, Ordering::Relaxed);
+        };
+        (traffic, Box::new(look))
     }
-    let all = began.elapsed();
-    engine.drain().await;
-    Ok(Measured { each, all })
 }
 
-/// From submitting to seeing the completion, which is durable by then.
-async fn one(engine: &Engine, request: Request) -> Result<Duration, EngineError> {
-    let began = Instant::now();
-    let key = new_key(now_ms())?;
-    let mut watch = engine.watch(key);
-    engine.submit_as(key, request).await?;
-    while let Some(moment) = watch.recv().await {
-        if moment.status == ExecutionStatus::Completed {
-            return Ok(began.elapsed());
+impl Bench {
+    fn bounds(&self) -> Bounds {
+        let executions_max = self.executions.unwrap_or(u64::MAX);
+        Bounds { duration: Duration::from_secs(self.seconds), executions_max }
+    }
+
+    /// The lines of one workload at one number of executions at a time.
+    async fn lines(&self, ground: &Ground, workload: Workload, at_a_time: u32) -> Result<(), Refusal> {
+        let place = format!("{}-{at_a_time}", workload.name());
+        match workload {
+            Workload::Recover => {
+                let recovered = recover::recover(ground, &place, at_a_time).await?;
+                let line = line("mainspring", ground, workload, at_a_time).with("in_flight", at_a_time);
+                let line = line.number("reopened_s", recovered.reopened.as_secs_f64(), 3);
+                let line = line.number("recovered_s", recovered.recovered.as_secs_f64(), 3);
+                line.rate("per_s", at_a_time as usize, recovered.recovered).print();
+            }
+            Workload::Timers => {
+                let (measured, _) = self.measure(ground, &place, workload, at_a_time).await?;
+                let timers = measured.each.len();
+                let line = line("mainspring", ground, workload, at_a_time).with("timers", timers as u64);
+                line.rate("per_s", timers, measured.all).times(&measured).print();
+            }
+            _ => self.throughput(ground, &place, workload, at_a_time).await?,
+        }
+        Ok(())
+    }
+
+    /// A workload, what it is of its floor, and the floor.
+    async fn throughput(
+        &self,
+        ground: &Ground,
+        place: &str,
+        workload: Workload,
+        at_a_time: u32,
+    ) -> Result<(), Refusal> {
+        let (measured, traffic) = self.measure(ground, place, workload, at_a_time).await?;
+        let executions = measured.each.len();
+        let (frames, commits) = (traffic.frames.load(Ordering::Relaxed), traffic.commits.load(Ordering::Relaxed));
+        let ours = line("mainspring", ground, workload, at_a_time).with("executions", executions as u64);
+        let ours = ours.rate("per_s", executions, measured.all).rate("frames_per_s", frames, measured.all);
+        let mut ours = ours.rate("commits_per_s", commits, measured.all).times(&measured);
+        let mut floor = None;
+        if !self.no_floor {
+            let recording = self.record(ground, place, workload, at_a_time).await?;
+            let (executions, frames) = (recording.executions(), recording.frames());
+            let replayed = recording.replay(&*ground.store(&format!("{place}-statements"))?)?;
+            let of_floor = rate(traffic.frames.load(Ordering::Relaxed), &measured) / rate(frames, &replayed);
+            ours = ours.number("of_floor", of_floor, 3);
+            let line = line("floor", ground, workload, at_a_time).with("floor", "statements");
+            let line = line.with("executions", executions as u64).rate("per_s", executions, replayed.all);
+            let line = line.rate("frames_per_s", frames, replayed.all);
+            floor = Some(line.rate("commits_per_s", replayed.each.len(), replayed.all).times(&replayed));
+        }
+        ours.print();
+        if let Some(floor) = floor {
+            floor.print();
+        }
+        match self.load {
+            Some(percent) => {
+                let per_s = rate(executions, &measured) * f64::from(percent) / 100.0;
+                self.loaded(ground, &format!("{place}-load"), workload, percent, per_s).await
+            }
+            None => Ok(()),
         }
     }
-    Err(EngineError::Stopped(engine.why_stopped().unwrap_or_else(|| "an execution did not complete".into())))
-}
 
-fn plan_of(workload: Workload) -> Result<Plan, Refusal> {
-    let step =
-        |number| Value::map([("id", format!("s{number}").into()), ("type", "tool".into()), ("tool", "nothing".into())]);
-    let steps: Vec<Value> = (0..workload.steps()).map(step).collect();
-    let definition = Value::map([("name", workload.name().into()), ("steps", steps.into())]);
-    let compiled = compile(&Document::placeless(definition));
-    compiled
-        .map(|compiled| compiled.plan)
-        .map_err(|_| Refusal::internal("bench_failed", "the workload does not compile"))
-}
-
-/// An effect that does nothing, at once.
-struct Nothing;
-
-impl Executor for Nothing {
-    fn performs(&self, _: &Attempt) -> bool {
-        true
+    /// A workload as fast as it goes.
+    async fn measure(
+        &self,
+        ground: &Ground,
+        place: &str,
+        workload: Workload,
+        at_a_time: u32,
+    ) -> Result<(Measured, Arc<Traffic>), Refusal> {
+        let (traffic, look) = Traffic::counted();
+        let engine = ground::engine(Arc::new(Tapped::new(ground.store(place)?, look)), effects::nothing())?;
+        let measured = drive::closed(&engine, workload, at_a_time, self.bounds()).await?;
+        engine.drain().await;
+        Ok((measured, traffic))
     }
 
-    fn perform<'a>(&'a self, _: &'a Attempt, _: Stop) -> Work<'a, Outcome> {
-        Box::pin(std::future::ready(Outcome::Done(Value::Null)))
+    /// The same again for a short time, only to see what is committed.
+    async fn record(
+        &self,
+        ground: &Ground,
+        place: &str,
+        workload: Workload,
+        at_a_time: u32,
+    ) -> Result<Recording, Refusal> {
+        let (recording, look) = Recording::begin();
+        let store = ground.store(&format!("{place}-recorded"))?;
+        let engine = ground::engine(Arc::new(Tapped::new(store, look)), effects::nothing())?;
+        let bounds = Bounds { duration: self.bounds().duration.min(RECORDED), ..self.bounds() };
+        drive::closed(&engine, workload, at_a_time, bounds).await?;
+        engine.drain().await;
+        Ok(std::mem::take(&mut *recording.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
-        Box::pin(std::future::ready(Adopted::NeverStarted))
-    }
-
-    fn forget(&self, _: AttemptName<'_>) {}
-}
-
-/// A block written to the end of a file and synced, again and again: what one durable write costs here at the least.
-fn fdatasync(folder: &Path, duration: Duration) -> std::io::Result<Measured> {
-    let mut file = File::create(folder.join("fdatasync"))?;
-    let (block, mut each, began) = ([0x5a; 4096], Vec::new(), Instant::now());
-    while began.elapsed() < duration {
-        let one = Instant::now();
-        file.write_all(&block)?;
-        file.sync_data()?;
-        each.push(one.elapsed());
-    }
-    Ok(Measured { each, all: began.elapsed() })
-}
-
-fn report(workload: &str, store: &str, at_a_time: u32, measured: &Measured) {
-    let mut each = measured.each.clone();
-    each.sort_unstable();
-    let percentile = |percent: usize| {
-        each.get((each.len() * percent / 100).min(each.len().saturating_sub(1))).copied().unwrap_or_default()
-    };
-    let rounded = |number: f64, digits: i32| {
-        Number::double((number * 10f64.powi(digits)).round() / 10f64.powi(digits)).map_or(Value::Null, Value::Number)
-    };
-    let line = Value::map([
-        ("workload", workload.into()),
-        ("store", store.into()),
-        ("at_a_time", at_a_time.into()),
-        ("per_s", rounded(each.len() as f64 / measured.all.as_secs_f64(), 0)),
-        ("p50_ms", rounded(percentile(50).as_secs_f64() * 1000.0, 3)),
-        ("p99_ms", rounded(percentile(99).as_secs_f64() * 1000.0, 3)),
-    ]);
-    say!("{}", compact(&line));
-}
-
-/// A folder that goes with the process.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(beside: &Path) -> Result<Self, Refusal> {
-        let mut suffix = [0; 8];
-        getrandom::fill(&mut suffix).map_err(|error| Refusal::internal("no_randomness", error.to_string()))?;
-        let folder = beside.join(format!("bench-{}", hex(&suffix)));
-        fs::create_dir_all(&folder).map_err(|error| disk(&error))?;
-        Ok(Self(folder))
+    /// A workload at a pace that is not its fastest.
+    async fn loaded(
+        &self,
+        ground: &Ground,
+        place: &str,
+        workload: Workload,
+        percent: u32,
+        per_s: f64,
+    ) -> Result<(), Refusal> {
+        let engine = ground::engine(ground.store(place)?, effects::nothing())?;
+        let measured = drive::open(&engine, workload, per_s, self.bounds()).await?;
+        engine.drain().await;
+        let executions = measured.each.len();
+        let line = Line::new("mainspring", workload.name()).with("store", ground.url().name());
+        let line = line.with("load_percent", percent).with("executions", executions as u64);
+        line.rate("per_s", executions, measured.all).times(&measured).print();
+        Ok(())
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+fn line(system: &str, ground: &Ground, workload: Workload, at_a_time: u32) -> Line {
+    Line::new(system, workload.name()).with("store", ground.url().name()).with("at_a_time", at_a_time)
 }
 
-fn disk(error: &std::io::Error) -> Refusal {
-    Refusal::bad_input("folder_unusable", format!("the folder for the measurement cannot be used: {error}"))
+fn rate(count: usize, measured: &Measured) -> f64 {
+    count as f64 / measured.all.as_secs_f64()
 }

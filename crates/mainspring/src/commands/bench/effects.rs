@@ -1,0 +1,76 @@
+//! The effects of the workloads: one that does nothing at once, and one that does not end.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
+use mainspring_kernel::{
+    effect::{Attempt, Outcome},
+    value::Value,
+};
+use tokio::sync::Notify;
+
+/// Every effect does nothing, at once.
+pub(super) fn nothing() -> Executors {
+    Executors::new(vec![Arc::new(Nothing)])
+}
+
+struct Nothing;
+
+impl Executor for Nothing {
+    fn performs(&self, _: &Attempt) -> bool {
+        true
+    }
+
+    fn perform<'a>(&'a self, _: &'a Attempt, _: Stop) -> Work<'a, Outcome> {
+        Box::pin(std::future::ready(Outcome::Done(Value::Null)))
+    }
+
+    /// What the process before had begun is begun again, as the next attempt: the longer of the two ways.
+    fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
+        Box::pin(std::future::ready(Adopted::Interrupted))
+    }
+
+    fn forget(&self, _: AttemptName<'_>) {}
+}
+
+/// Effects that do not end, and when so many have begun.
+pub(super) struct Endless {
+    begun: AtomicU64,
+    expected: u64,
+    all_begun: Notify,
+}
+
+impl Endless {
+    pub(super) fn new(expected: u64) -> Arc<Self> {
+        Arc::new(Self { begun: AtomicU64::new(0), expected, all_begun: Notify::new() })
+    }
+
+    pub(super) async fn all_begun(&self) {
+        self.all_begun.notified().await;
+    }
+}
+
+impl Executor for Endless {
+    fn performs(&self, _: &Attempt) -> bool {
+        true
+    }
+
+    fn perform<'a>(&'a self, _: &'a Attempt, mut stop: Stop) -> Work<'a, Outcome> {
+        if self.begun.fetch_add(1, Ordering::Relaxed) + 1 == self.expected {
+            self.all_begun.notify_one();
+        }
+        Box::pin(async move {
+            stop.requested().await;
+            Outcome::Stopped(Value::Null)
+        })
+    }
+
+    fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
+        Box::pin(std::future::ready(Adopted::Interrupted))
+    }
+
+    fn forget(&self, _: AttemptName<'_>) {}
+}

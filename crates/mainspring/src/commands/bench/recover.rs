@@ -1,0 +1,133 @@
+//! `recover`: a process with many executions in flight is killed, and another one finishes them.
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use mainspring_effects::Executors;
+use mainspring_engine::{Engine, EngineError};
+use mainspring_store::{Answer, Batch};
+use tokio::sync::Notify;
+
+use super::{
+    effects::{self, Endless},
+    ground::{self, Ground, StoreUrl},
+    tap::{Look, Tapped},
+    workload::Workload,
+};
+use crate::{exit::Refusal, terminal::say};
+
+/// What the process that is filled says once all of its executions are in flight.
+const FILLED: &str = "filled";
+
+/// Executions that are begun at the same time while a store is filled: enough to fill a commit.
+const SUBMITTED_AT_A_TIME: u64 = 2048;
+
+/// How often it is asked whether an engine that does not come to an end has stopped.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// How long it took.
+pub(super) struct Recovered {
+    /// From opening the store to an engine that takes new executions.
+    pub(super) reopened: Duration,
+    /// From opening the store to the last end on the disk.
+    pub(super) recovered: Duration,
+}
+
+/// Kills a process in whose store so many executions wait for an effect, and takes the time of the next one.
+pub(super) async fn recover(ground: &Ground, place: &str, in_flight: u32) -> Result<Recovered, Refusal> {
+    fill_and_kill(&ground.place(place), in_flight)?;
+    let (ends, look) = Ends::expected(u64::from(in_flight));
+    let began = Instant::now();
+    let store = Arc::new(Tapped::new(ground.store(place)?, look));
+    let engine = ground::engine(store, effects::nothing())?;
+    engine.pending().await;
+    let reopened = began.elapsed();
+    while tokio::time::timeout(LOOK_AGAIN, ends.all.notified()).await.is_err() {
+        if let Some(why) = engine.why_stopped() {
+            return Err(EngineError::Stopped(why).into());
+        }
+    }
+    let recovered = began.elapsed();
+    engine.drain().await;
+    Ok(Recovered { reopened, recovered })
+}
+
+/// Counts executions that end.
+struct Ends {
+    left: AtomicU64,
+    all: Notify,
+}
+
+impl Ends {
+    fn expected(count: u64) -> (Arc<Self>, Look) {
+        let ends = Arc::new(Self { left: AtomicU64::new(count), all: Notify::new() });
+        let counted = ends.clone();
+        let look = move |batch: &Batch, answers: &[Answer]| {
+            let durable = batch.parts.iter().zip(answers).filter(|(_, answer)| **answer == Answer::Durable);
+            let changes = durable.filter_map(|(part, _)| part.change.as_ref());
+            let ended = changes.filter(|change| change.completed_at.is_some()).count() as u64;
+            if ended > 0 && counted.left.fetch_sub(ended, Ordering::Relaxed) == ended {
+                counted.all.notify_one();
+            }
+        };
+        (ends, Box::new(look))
+    }
+}
+
+/// Another process of this executable, so that what dies is a whole process.
+fn fill_and_kill(folder: &Path, in_flight: u32) -> Result<(), Refusal> {
+    let failed = |what: &str| Refusal::internal("bench_failed", format!("the process that is to be killed: {what}"));
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["bench", "--fill", &in_flight.to_string(), "--dir"]).arg(folder);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| failed(&error.to_string()))?;
+    let mut said = String::new();
+    let read = child.stdout.take().map(|pipe| BufReader::new(pipe).read_line(&mut said));
+    let ended = kill(&mut child);
+    match (read, ended) {
+        (Some(Ok(_)), Ok(())) if said.trim() == FILLED => Ok(()),
+        (Some(Err(error)), _) | (_, Err(error)) => Err(failed(&error.to_string())),
+        _ => Err(failed("it has ended by itself; its own words are above")),
+    }
+}
+
+fn kill(child: &mut Child) -> std::io::Result<()> {
+    child.kill()?;
+    child.wait().map(drop)
+}
+
+/// What that other process does: fills its store, says so, and waits for its end.
+pub(super) async fn fill(url: &StoreUrl, folder: &Path, in_flight: u32) -> Result<(), Refusal> {
+    let endless = Endless::new(u64::from(in_flight));
+    let engine = ground::engine(ground::store_at(url, folder)?, Executors::new(vec![endless.clone()]))?;
+    let request = Workload::Recover.request()?;
+    let numbers = Arc::new(AtomicU64::new(0));
+    let callers: Vec<_> = (0..SUBMITTED_AT_A_TIME.min(u64::from(in_flight)))
+        .map(|_| {
+            let (engine, request, numbers): (Arc<Engine>, _, _) = (engine.clone(), request.clone(), numbers.clone());
+            tokio::spawn(async move {
+                while numbers.fetch_add(1, Ordering::Relaxed) < u64::from(in_flight) {
+                    engine.submit(request.clone()).await?;
+                }
+                Ok::<_, EngineError>(())
+            })
+        })
+        .collect();
+    for caller in callers {
+        caller.await.map_err(|error| Refusal::internal("bench_failed", error.to_string()))??;
+    }
+    endless.all_begun().await;
+    say!("{FILLED}");
+    // Who started this process kills it now; should that one die first, the stream ends.
+    let wait = || std::io::stdin().lock().read_to_end(&mut Vec::new());
+    let _ = tokio::task::spawn_blocking(wait).await;
+    Ok(())
+}

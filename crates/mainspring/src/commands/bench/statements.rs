@@ -1,0 +1,91 @@
+//! The floor under a workload: the very batches that the engine committed, committed again with nothing around them.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use mainspring_engine::EngineError;
+use mainspring_store::{Answer, Batch, Fence, Store};
+
+use super::{drive::Measured, tap::Look};
+use crate::exit::Refusal;
+
+/// Frames kept at the most, of about a kilobyte each in memory.
+const FRAMES_MAX: usize = 200_000;
+
+/// Batches in the order in which they were committed, from the first one on and without a gap.
+#[derive(Debug, Default)]
+pub(super) struct Recording {
+    batches: Vec<Batch>,
+    frames: usize,
+    is_full: bool,
+}
+
+impl Recording {
+    /// An empty one, and what fills it.
+    pub(super) fn begin() -> (Arc<Mutex<Self>>, Look) {
+        let recording = Arc::new(Mutex::new(Self::default()));
+        let filled = recording.clone();
+        let look = move |batch: &Batch, answers: &[Answer]| {
+            filled.lock().unwrap_or_else(PoisonError::into_inner).keep(batch, answers);
+        };
+        (recording, Box::new(look))
+    }
+
+    /// Only what was written is kept: a refused part is an execution that will be seen again.
+    fn keep(&mut self, batch: &Batch, answers: &[Answer]) {
+        let durable = || batch.parts.iter().zip(answers).filter(|(_, answer)| **answer == Answer::Durable);
+        let frames: usize = durable().map(|(part, _)| part.frames.len()).sum();
+        self.is_full |= self.frames + frames > FRAMES_MAX && !self.batches.is_empty();
+        if self.is_full {
+            return;
+        }
+        self.frames += frames;
+        let parts = durable().map(|(part, _)| part.clone()).collect();
+        self.batches.push(Batch { fences: batch.fences.clone(), parts });
+    }
+
+    /// How many executions end in it.
+    pub(super) fn executions(&self) -> usize {
+        let parts = self.batches.iter().flat_map(|batch| &batch.parts);
+        let ends = parts.filter(|part| {
+            let changed = part.change.as_ref().and_then(|change| change.completed_at);
+            changed.or(part.row.as_ref().and_then(|row| row.completed_at)).is_some()
+        });
+        ends.count()
+    }
+
+    /// How many frames stand in it.
+    pub(super) fn frames(&self) -> usize {
+        self.frames
+    }
+
+    /// Commits all of it to an empty store, one batch after another: the time of each. Nothing is changed but the epochs
+    /// of the fences, which are the store's own.
+    pub(super) fn replay(mut self, store: &dyn Store) -> Result<Measured, Refusal> {
+        let fences = self.batches.iter().flat_map(|batch| &batch.fences);
+        let partitions: BTreeSet<u32> = fences.map(|fence| fence.partition).collect();
+        let claim = |partition| Ok(Fence { partition, epoch: store.claim(partition, "bench")? });
+        let claimed: Result<Vec<Fence>, EngineError> = partitions.into_iter().map(claim).collect();
+        let claimed = claimed?;
+        for batch in &mut self.batches {
+            let theirs: BTreeSet<u32> = batch.fences.iter().map(|fence| fence.partition).collect();
+            batch.fences = claimed.iter().copied().filter(|fence| theirs.contains(&fence.partition)).collect();
+        }
+        let (began, mut each) = (Instant::now(), Vec::with_capacity(self.batches.len()));
+        for batch in &self.batches {
+            let sent = Instant::now();
+            let answers = store.commit(batch);
+            each.push(sent.elapsed());
+            let refused =
+                |why| Refusal::internal("bench_failed", format!("what was recorded is not written again: {why}"));
+            let answers = answers.map_err(|error| refused(error.to_string()))?;
+            if let Some(Answer::Refused(refusal)) = answers.iter().find(|answer| **answer != Answer::Durable) {
+                return Err(refused(format!("{refusal:?}")));
+            }
+        }
+        Ok(Measured { each, all: began.elapsed() })
+    }
+}

@@ -1,0 +1,137 @@
+//! A store that shows each batch once it is committed, and is in all else the store behind it.
+
+use std::sync::Arc;
+
+use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
+use mainspring_store::{
+    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node, Store,
+    StoreError, StoredPlan, Table,
+};
+
+/// What is shown: a batch, and what became of each part.
+pub(super) type Look = Box<dyn Fn(&Batch, &[Answer]) + Send + Sync>;
+
+/// See the module. Whoever looks does so on the thread that commits, and holds up the next commit meanwhile.
+pub(super) struct Tapped {
+    store: Arc<dyn Store>,
+    look: Look,
+}
+
+impl Tapped {
+    pub(super) fn new(store: Arc<dyn Store>, look: Look) -> Self {
+        Self { store, look }
+    }
+}
+
+impl Store for Tapped {
+    fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
+        let answers = self.store.commit(batch)?;
+        (self.look)(batch, &answers);
+        Ok(answers)
+    }
+
+    fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
+        self.store.claim(partition, holder)
+    }
+
+    fn partitions(&self) -> Result<u32, StoreError> {
+        self.store.partitions()
+    }
+
+    fn repartition(&self, partitions: u32) -> Result<(), StoreError> {
+        self.store.repartition(partitions)
+    }
+
+    fn pin(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        self.store.pin(name, value)
+    }
+
+    fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
+        self.store.beat(node, lease_ms)
+    }
+
+    fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
+        self.store.take(node, partitions)
+    }
+
+    fn give_up(&self, node: &str, fences: &[Fence]) -> Result<(), StoreError> {
+        self.store.give_up(node, fences)
+    }
+
+    fn leave(&self, node: &str) -> Result<(), StoreError> {
+        self.store.leave(node)
+    }
+
+    fn hint(&self, partitions: &[u32]) {
+        self.store.hint(partitions);
+    }
+
+    fn listen(&self, heard: Box<dyn Fn(&[u32]) + Send + Sync>) {
+        self.store.listen(heard);
+    }
+
+    fn head(&self, execution: ExecutionKey) -> Result<Option<HeadRow>, StoreError> {
+        self.store.head(execution)
+    }
+
+    fn frames(&self, execution: ExecutionKey, from: u64, limit: usize) -> Result<Vec<StoredFrame>, StoreError> {
+        self.store.frames(execution, from, limit)
+    }
+
+    fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
+        self.store.due(partitions, until_ms, after, limit)
+    }
+
+    fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError> {
+        self.store.post(letter, plans, partitions)
+    }
+
+    fn inbox(&self, partitions: &[u32], after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
+        self.store.inbox(partitions, after, limit)
+    }
+
+    fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
+        self.store.plan(hash)
+    }
+
+    fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
+        self.store.quarantine(execution, reason)
+    }
+
+    fn release(&self, execution: ExecutionKey) -> Result<(), StoreError> {
+        self.store.release(execution)
+    }
+
+    fn erase(&self, execution: ExecutionKey, sequence: u64, index: usize) -> Result<bool, StoreError> {
+        self.store.erase(execution, sequence, index)
+    }
+
+    fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError> {
+        self.store.late(execution)
+    }
+
+    fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {
+        self.store.execution(execution)
+    }
+
+    fn execution_by_id(&self, id: &str) -> Result<Option<ExecutionRow>, StoreError> {
+        self.store.execution_by_id(id)
+    }
+
+    fn execution_by_idempotency_key(
+        &self,
+        workflow: Option<&str>,
+        key: &str,
+    ) -> Result<Option<ExecutionRow>, StoreError> {
+        self.store.execution_by_idempotency_key(workflow, key)
+    }
+
+    fn executions(
+        &self,
+        filter: &Filter,
+        before: Option<ExecutionKey>,
+        limit: usize,
+    ) -> Result<Vec<ExecutionRow>, StoreError> {
+        self.store.executions(filter, before, limit)
+    }
+}

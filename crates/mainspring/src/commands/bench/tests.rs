@@ -1,0 +1,54 @@
+//! What is replayed is what was recorded.
+
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
+
+use mainspring_store::{Filter, Store, memory::MemoryStore, sqlite::SqliteStore};
+
+use super::{
+    drive::{self, Bounds},
+    effects, ground,
+    statements::Recording,
+    tap::Tapped,
+    workload::Workload,
+};
+
+/// Everything of all executions, as text.
+fn contents(store: &dyn Store) -> Vec<String> {
+    let rows = store.executions(&Filter::default(), None, usize::MAX >> 1).unwrap();
+    let contents = rows.iter().map(|row| {
+        let head = store.head(row.key).unwrap();
+        let frames = store.frames(row.key, 0, usize::MAX >> 1).unwrap();
+        format!("{row:?} {head:?} {frames:?} {:?}", store.plan(row.plan_hash).unwrap())
+    });
+    contents.collect()
+}
+
+async fn check(workload: Workload, recorded: Arc<dyn Store>, replayed: &dyn Store) {
+    let (recording, look) = Recording::begin();
+    // An epoch that the other store does not give: fences have to be written anew.
+    recorded.claim(0, "somebody before").unwrap();
+    let engine = ground::engine(Arc::new(Tapped::new(recorded.clone(), look)), effects::nothing()).unwrap();
+    let bounds = Bounds { duration: Duration::MAX, executions_max: 20 };
+    let measured = drive::closed(&engine, workload, 8, bounds).await.unwrap();
+    assert_eq!(measured.each.len(), 20);
+    engine.drain().await;
+    let recording = std::mem::take(&mut *recording.lock().unwrap_or_else(PoisonError::into_inner));
+    assert_eq!(recording.executions(), 20);
+    let written = contents(&*recorded);
+    assert_eq!(written.len(), 20);
+    recording.replay(replayed).unwrap();
+    assert_eq!(contents(replayed), written);
+}
+
+#[tokio::test]
+async fn what_is_replayed_is_what_was_recorded() {
+    for workload in [Workload::Steps1, Workload::Steps3, Workload::Fan100] {
+        check(workload, Arc::new(MemoryStore::new()), &MemoryStore::new()).await;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let store = |name: &str| SqliteStore::open(&folder.path().join(name)).unwrap();
+    check(Workload::Steps10, Arc::new(store("recorded.db")), &store("replayed.db")).await;
+}

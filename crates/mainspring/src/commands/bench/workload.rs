@@ -1,0 +1,141 @@
+//! The workloads: what each one runs, as a definition and the inputs of its executions.
+
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use mainspring_engine::request::Request;
+use mainspring_kernel::{document::Document, value::Value};
+
+use crate::{evaluating, exit::Refusal};
+
+/// What is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Workload {
+    /// Executions of one step of an effect that does nothing
+    #[value(name = "steps-1")]
+    Steps1,
+    /// Executions of three such steps, one after another
+    #[value(name = "steps-3")]
+    Steps3,
+    /// Executions of ten such steps, one after another
+    #[value(name = "steps-10")]
+    Steps10,
+    /// Executions of ten JavaScript functions, each of what the one before gave
+    #[value(name = "code-10")]
+    Code10,
+    /// Executions of a thousand steps that do nothing, one after another
+    #[value(name = "chain-1000")]
+    Chain1000,
+    /// Executions of a hundred steps that do nothing, all at a time
+    #[value(name = "fan-100")]
+    Fan100,
+    /// Executions that sleep some hundred milliseconds: how late they wake
+    #[value(name = "timers")]
+    Timers,
+    /// A killed process with N executions in flight: how long until all are done
+    #[value(name = "recover")]
+    Recover,
+}
+
+/// An execution of `timers` sleeps this long and up to as much longer as [`SLEEP_SPREAD_MS`], so that not all wake at once.
+const SLEEP_MS: u64 = 200;
+const SLEEP_SPREAD_MS: u64 = 600;
+/// Has no factor in common with the spread: executions that follow each other wake far apart.
+const SLEEP_STRIDE_MS: u64 = 233;
+
+/// Longer than filling a store with executions takes: none of them is to end by itself.
+const PATIENCE_MS: u64 = 24 * 60 * 60 * 1000;
+
+impl Workload {
+    /// As on the command line.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Steps1 => "steps-1",
+            Self::Steps3 => "steps-3",
+            Self::Steps10 => "steps-10",
+            Self::Code10 => "code-10",
+            Self::Chain1000 => "chain-1000",
+            Self::Fan100 => "fan-100",
+            Self::Timers => "timers",
+            Self::Recover => "recover",
+        }
+    }
+
+    /// The request of which every execution is a copy, but for its input.
+    pub(super) fn request(self) -> Result<Request, Refusal> {
+        let compiled = evaluating::compile(&Document::placeless(self.definition()));
+        let plan = compiled.map_err(|diagnostics| {
+            let first = diagnostics.first().map(|diagnostic| diagnostic.message.clone()).unwrap_or_default();
+            Refusal::internal("bench_failed", format!("the workload {} does not compile: {first}", self.name()))
+        });
+        Ok(Request::new(Arc::new(plan?.plan), "bench"))
+    }
+
+    /// The input of an execution by its number.
+    pub(super) fn input(self, number: u64) -> Value {
+        match self {
+            Self::Code10 => Value::map([("n", number.into())]),
+            Self::Timers => {
+                let sleep_ms = SLEEP_MS + number.wrapping_mul(SLEEP_STRIDE_MS) % SLEEP_SPREAD_MS;
+                Value::map([("sleepMs", sleep_ms.into())])
+            }
+            _ => Value::Null,
+        }
+    }
+
+    fn definition(self) -> Value {
+        let steps: Vec<Value> = match self {
+            Self::Steps1 | Self::Recover => nothings(1),
+            Self::Steps3 => nothings(3),
+            Self::Steps10 => nothings(10),
+            Self::Chain1000 => nothings(1000),
+            Self::Fan100 => {
+                vec![Value::map([("id", "fan".into()), ("type", "parallel".into()), ("steps", nothings(100).into())])]
+            }
+            Self::Code10 => (1..=10).map(function).collect(),
+            Self::Timers => vec![Value::map([("type", "sleep".into()), ("durationMs", "@input.sleepMs".into())])],
+        };
+        let constraints = Value::map([("maxSteps", 2000u32.into()), ("maxParallel", 100u32.into())]);
+        Value::map([("name", self.name().into()), ("steps", steps.into()), ("constraints", constraints)])
+    }
+}
+
+/// Steps whose effect does nothing, or, for `recover`, does not end.
+fn nothings(count: u32) -> Vec<Value> {
+    let step = |number| {
+        Value::map([
+            ("id", format!("s{number}").into()),
+            ("type", "tool".into()),
+            ("tool", "nothing".into()),
+            ("timeoutMs", PATIENCE_MS.into()),
+        ])
+    };
+    (1..=count).map(step).collect()
+}
+
+/// Takes what the function before gave; the first one takes the input.
+fn function(number: u32) -> Value {
+    let source = match number {
+        1 => "@input.n".to_string(),
+        number => format!("@s{}", number - 1),
+    };
+    Value::map([
+        ("id", format!("s{number}").into()),
+        ("type", "code".into()),
+        ("code", "export default ({ n }) => n + 1".into()),
+        ("input", Value::map([("n", source.into())])),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleeps_are_spread_over_some_hundred_milliseconds() {
+        let sleep = |number| Workload::Timers.input(number).get("sleepMs").and_then(Value::as_u64).unwrap();
+        let mut sleeps: Vec<_> = (0..SLEEP_SPREAD_MS).map(sleep).collect();
+        sleeps.sort_unstable();
+        assert!(sleeps.into_iter().eq(SLEEP_MS..SLEEP_MS + SLEEP_SPREAD_MS));
+    }
+}
