@@ -125,7 +125,7 @@ pub(crate) struct Outside {
 }
 
 /// A commit for the thread that writes, and how long it waits before.
-type Flight = (u64, Batch, Duration);
+type Flight = (u64, Arc<Batch>, Duration);
 
 pub(crate) struct Rim {
     shard: Shard,
@@ -460,6 +460,8 @@ fn committer(store: Arc<dyn Store>, commands: mpsc::UnboundedSender<Command>) ->
         for (flight, batch, pause) in receiver {
             std::thread::sleep(pause);
             let answer = store.commit(&batch);
+            // The shard is then the last that has it, and frees what it has made on the thread that made it.
+            drop(batch);
             if commands.send(Command::Event(Event::Committed { flight, answer })).is_err() {
                 return;
             }

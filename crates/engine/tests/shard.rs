@@ -37,7 +37,7 @@ struct Bench {
     loader: Loader,
     key: ExecutionKey,
     now: u64,
-    commits: VecDeque<(u64, Batch)>,
+    commits: VecDeque<(u64, Arc<Batch>)>,
     loads: u32,
     performed: Vec<u32>,
     adopts: Vec<(Instance, u32)>,

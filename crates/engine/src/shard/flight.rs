@@ -19,7 +19,7 @@ const PARTS_MAX: usize = 4096;
 pub(super) struct Flight {
     id: u64,
     passengers: Vec<Passenger>,
-    batch: Batch,
+    batch: Arc<Batch>,
 }
 
 /// What one execution waits for.
@@ -79,7 +79,7 @@ impl Shard {
         self.flights += 1;
         let partitions: BTreeSet<u32> = parts.iter().map(|part| part.partition).collect();
         let fences = partitions.into_iter().filter_map(|partition| self.leases.fence(partition)).collect();
-        let batch = Batch { fences, parts };
+        let batch = Arc::new(Batch { fences, parts });
         self.outputs.push_back(Output::Commit { flight: self.flights, batch: batch.clone() });
         self.flight = Some(Flight { id: self.flights, passengers, batch });
     }
@@ -88,11 +88,11 @@ impl Shard {
         let Some(flight) = self.flight.take_if(|flight| flight.id == id) else { return };
         match answer {
             Ok(answers) => {
-                for ((passenger, part), answer) in flight.passengers.into_iter().zip(flight.batch.parts).zip(answers) {
+                for ((passenger, part), answer) in flight.passengers.into_iter().zip(&flight.batch.parts).zip(answers) {
                     match answer {
                         Answer::Durable => self.durable(passenger, part),
                         // The execution is there by now.
-                        Answer::Refused(Refusal::Sequence) if is_burial(&part) => {
+                        Answer::Refused(Refusal::Sequence) if is_burial(part) => {
                             self.outputs.push_back(Output::LettersWait);
                         }
                         Answer::Refused(refusal) => self.refused(passenger, refusal),
@@ -111,10 +111,10 @@ impl Shard {
                 // Letters that were written all the same wait for somebody who looks.
                 let receivers = flight.batch.parts.iter().flat_map(receivers);
                 self.letters_posted(receivers.collect());
-                for (passenger, part) in flight.passengers.into_iter().zip(flight.batch.parts) {
-                    if is_burial(&part) {
+                for (passenger, part) in flight.passengers.into_iter().zip(&flight.batch.parts) {
+                    if is_burial(part) {
                         // Again, if they are still there: nobody else thinks of them.
-                        self.dead_letters.entry(part.execution).or_default().extend(part.consumed);
+                        self.dead_letters.entry(part.execution).or_default().extend(part.consumed.iter().cloned());
                         continue;
                     }
                     self.untold.entry(passenger.execution).or_default().extend(passenger.moments);
@@ -131,9 +131,9 @@ impl Shard {
         }
     }
 
-    fn durable(&mut self, passenger: Passenger, part: Part) {
+    fn durable(&mut self, passenger: Passenger, part: &Part) {
         self.plans_stored.extend(part.plans.iter().map(|plan| plan.hash));
-        self.letters_posted(receivers(&part).collect());
+        self.letters_posted(receivers(part).collect());
         if !passenger.is_orphan
             && let Some(live) = self.cells.get_mut(&passenger.execution).and_then(Cell::live_mut)
         {

@@ -152,8 +152,8 @@ pub enum Output {
     Commit {
         /// Names it in the answer.
         flight: u64,
-        /// What.
-        batch: Batch,
+        /// What. Shared with the shard, which asks for the very same again if nothing of it was written.
+        batch: Arc<Batch>,
     },
     /// Read an execution's journal.
     Load(ExecutionKey),
