@@ -261,7 +261,8 @@ impl Shard {
             let sequence = live.next_sequence;
             let now = live.state.now;
             let Turn { results, records, actions, letters } = turn;
-            let frame = Frame { sequence, before: live.head, now, input: queued.input.clone(), results, records };
+            let Queued { input, letter, ticket } = queued;
+            let frame = Frame { sequence, before: live.head, now, input, results, records };
             let salting = self.keys.salting;
             let (stored, hash) = frame.store(&|place| salt(&salting, execution, sequence, place));
             live.bytes += stored.byte_count();
@@ -269,7 +270,7 @@ impl Shard {
             live.summary = Summary::of(&live.state);
             let leases = &self.leases;
             live.draft.letters.extend(letters.into_iter().map(|letter| posted(letter, leases, now)));
-            live.draft.take(stored, frame, queued, actions, &live.state, live.summary.status);
+            live.draft.take(stored, frame, (letter, ticket), actions, &live.state, live.summary.status);
         }
         self.dirty.insert(execution);
         self.reschedule(execution, before, after);

@@ -19,7 +19,7 @@ use mainspring_store::{ExecutionRow, Expected, Late, Part, RowChange, StoredPlan
 
 use crate::{
     load::Journal,
-    shard::words::{Fate, Moment, Queued},
+    shard::words::{Fate, Moment, Queued, Ticket},
 };
 
 /// An execution's place in the shard.
@@ -214,12 +214,12 @@ impl Draft {
         &mut self,
         stored: StoredFrame,
         frame: Frame,
-        queued: Queued,
+        (letter, ticket): (Option<String>, Option<Ticket>),
         actions: Vec<Action>,
         state: &State,
         status: ExecutionStatus,
     ) {
-        if let Input::Receipt { instance, attempt, .. } = &queued.input {
+        if let Input::Receipt { instance, attempt, .. } = &frame.input {
             self.settled.push((instance.name(&state.plan), *attempt));
         }
         self.moments.push(Moment {
@@ -231,7 +231,7 @@ impl Draft {
         });
         self.frames.push(stored);
         self.actions.extend(actions);
-        self.queued.push((queued, true));
+        self.queued.push((Queued { input: frame.input, letter, ticket }, true));
     }
 
     /// A receipt that counts for nothing is kept beside the journal; anything else that changes nothing is only answered.
