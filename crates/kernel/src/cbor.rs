@@ -29,9 +29,54 @@ const DOUBLE: u8 = 0xfb;
 
 /// The bytes of a value.
 pub fn encode(value: &Value) -> Vec<u8> {
-    let mut writer = Writer::default();
+    let count = byte_count(value);
+    let mut writer = Writer::with_capacity(count);
     writer.value(value);
+    debug_assert_eq!(writer.bytes.len(), count);
     writer.bytes
+}
+
+/// How many bytes a value takes, without writing it.
+pub fn byte_count(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 1,
+        Value::Number(number) => number_byte_count(*number),
+        Value::Text(text) => text_byte_count(text),
+        Value::List(list) => head_byte_count(list.len() as u64) + list.iter().map(byte_count).sum::<usize>(),
+        Value::Map(map) => {
+            let entries = map.iter().map(|(key, value)| text_byte_count(key) + byte_count(value));
+            head_byte_count(map.len() as u64) + entries.sum::<usize>()
+        }
+    }
+}
+
+fn number_byte_count(number: Number) -> usize {
+    match number.as_whole() {
+        Some(whole) if whole >= 0 => head_byte_count(whole as u64),
+        Some(whole) => head_byte_count((-1 - whole) as u64),
+        None => {
+            let single = number.as_double() as f32;
+            match f64::from(single) == number.as_double() {
+                false => 9,
+                true if half_of(single).is_some() => 3,
+                true => 5,
+            }
+        }
+    }
+}
+
+fn text_byte_count(text: &str) -> usize {
+    head_byte_count(text.len() as u64) + text.len()
+}
+
+fn head_byte_count(argument: u64) -> usize {
+    match argument {
+        0..24 => 1,
+        24..0x100 => 2,
+        0x100..0x1_0000 => 3,
+        0x1_0000..0x1_0000_0000 => 5,
+        _ => 9,
+    }
 }
 
 /// The value of some bytes, all of them.
@@ -65,6 +110,11 @@ impl fmt::Display for CborError {
 }
 
 impl Writer {
+    /// One with room for so many bytes, so that it need not be moved while it grows.
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self { bytes: Vec::with_capacity(bytes) }
+    }
+
     /// A whole number from 0.
     pub fn unsigned(&mut self, number: u64) {
         self.head(UNSIGNED, number);
@@ -390,6 +440,7 @@ mod tests {
     fn check(text: &str, bytes: &str) {
         let value = json::read(text.as_bytes()).unwrap().value;
         assert_eq!(hex(&encode(&value)), bytes, "{text}");
+        assert_eq!(byte_count(&value) * 2, bytes.len(), "{text}");
         assert_eq!(decode(&encode(&value)).as_ref(), Ok(&value), "{text}");
     }
 

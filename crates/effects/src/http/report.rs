@@ -49,7 +49,7 @@ impl Answer {
         result.insert("redirects".into(), self.redirects.into());
         let result = Value::Map(result);
         // A body may take more as a value than it does as text: a number of three characters becomes nine bytes.
-        match cbor::encode(&result).len() > OUTPUT_BYTES_MAX {
+        match cbor::byte_count(&result) > OUTPUT_BYTES_MAX {
             true => {
                 let (url, part) = (self.url.clone(), "the answer as a value");
                 Err(Refusal::ResponseTooLarge { url, part, bytes_max: OUTPUT_BYTES_MAX })

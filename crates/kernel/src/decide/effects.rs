@@ -76,10 +76,13 @@ impl Decider<'_> {
 
     /// The identity of the work: who asks, where, for what. Nothing of the attempt, so that the world can tell a repeat.
     fn intent(&self, instance: &Instance, effect: &str, params: &[u8]) -> Hash {
-        let mut writer = Writer::default();
+        let step = instance.name(&self.state.plan);
+        let heads = 5 * 9;
+        let mut writer =
+            Writer::with_capacity(heads + self.state.key.0.len() + step.len() + effect.len() + params.len());
         writer.array(4);
         writer.byte_string(&self.state.key.0);
-        writer.text(&instance.name(&self.state.plan));
+        writer.text(&step);
         writer.text(effect);
         writer.byte_string(params);
         Hash::of(&writer.bytes)

@@ -65,7 +65,7 @@ impl Decider<'_> {
             Ok(input) => input,
             Err(miss) => return self.fail_for_miss(instance, &miss),
         };
-        let size = cbor::encode(&input).len();
+        let size = cbor::byte_count(&input);
         self.agenda.bytes += size;
         if size > VALUE_BYTES_MAX {
             return self.fail_for_size(instance);
@@ -124,7 +124,7 @@ impl Decider<'_> {
     fn shaped(&mut self, instance: &Instance, output: &Value) -> Result<(), Illegal> {
         let plan = self.state.plan.clone();
         let step = plan.step(instance.step);
-        let size = cbor::encode(output).len();
+        let size = cbor::byte_count(output);
         self.agenda.bytes += size;
         if size > OUTPUT_BYTES_MAX {
             let message = format!(

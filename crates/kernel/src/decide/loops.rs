@@ -123,7 +123,7 @@ impl Decider<'_> {
     }
 
     fn complete_loop(&mut self, instance: &Instance, output: Value) -> Result<(), Illegal> {
-        if cbor::encode(&output).len() <= VALUE_BYTES_MAX {
+        if cbor::byte_count(&output) <= VALUE_BYTES_MAX {
             return self.complete(instance, output);
         }
         let id = self.state.plan.id(instance.step);

@@ -24,6 +24,9 @@ pub(super) trait Item: Sized {
     fn read(from: &mut Decoder<'_>) -> Result<Self, CborError>;
 }
 
+/// What a frame of a few records takes: room for most of them from the beginning.
+const FRAME_BYTES_USUAL: usize = 512;
+
 /// Writes items; payloads go beside them, or among them where there is no beside.
 pub(super) struct Encoder<'a> {
     pub(super) writer: Writer,
@@ -37,7 +40,8 @@ struct Beside<'a> {
 
 impl<'a> Encoder<'a> {
     pub(super) fn salted(salt_of: &'a dyn Fn(usize) -> [u8; 16]) -> Self {
-        Self { writer: Writer::default(), beside: Some(Beside { salt_of, values: Vec::new() }) }
+        let writer = Writer::with_capacity(FRAME_BYTES_USUAL);
+        Self { writer, beside: Some(Beside { salt_of, values: Vec::new() }) }
     }
 
     pub(super) fn inline() -> Self {
