@@ -1,13 +1,20 @@
 //! What an executor is, and the wrapper that every crossing goes through.
 
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use mainspring_kernel::{
     effect::{Attempt, Outcome},
     failure::{Class, Failure},
     key::ExecutionKey,
 };
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// A future without a name.
 pub type Work<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -55,35 +62,45 @@ impl<'a> From<&'a Attempt> for AttemptName<'a> {
 
 /// Tells running work to stop; the other end of [`Stop`]. Dropping it does not ask for anything.
 #[derive(Debug)]
-pub struct Stopper(watch::Sender<bool>);
+pub struct Stopper(Arc<Wish>);
 
 /// Asked by running work whether it is to stop.
 #[derive(Debug, Clone)]
-pub struct Stop(watch::Receiver<bool>);
+pub struct Stop(Arc<Wish>);
+
+/// What both ends share. There is one for every attempt, so it is small.
+#[derive(Debug, Default)]
+struct Wish {
+    is_uttered: AtomicBool,
+    uttered: Notify,
+}
 
 impl Stopper {
     /// Both ends.
     pub fn pair() -> (Self, Stop) {
-        let (sender, receiver) = watch::channel(false);
-        (Self(sender), Stop(receiver))
+        let wish = Arc::new(Wish::default());
+        (Self(wish.clone()), Stop(wish))
     }
 
     /// Asks the work to stop. Asking twice is asking once.
     pub fn stop(&self) {
-        self.0.send_replace(true);
+        self.0.is_uttered.store(true, Ordering::SeqCst);
+        self.0.uttered.notify_waiters();
     }
 }
 
 impl Stop {
     /// Whether stopping was asked for already.
     pub fn is_requested(&self) -> bool {
-        *self.0.borrow()
+        self.0.is_uttered.load(Ordering::SeqCst)
     }
 
     /// Returns once stopping was asked for; never if it cannot be asked for any more.
     pub async fn requested(&mut self) {
-        if self.0.wait_for(|stopping| *stopping).await.is_err() {
-            std::future::pending::<()>().await;
+        // A waiter counts from here on, also before it is polled: a wish between the question and the wait is heard.
+        let uttered = self.0.uttered.notified();
+        if !self.is_requested() {
+            uttered.await;
         }
     }
 }
