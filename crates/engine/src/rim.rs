@@ -418,13 +418,10 @@ impl Rim {
         self.running.insert((execution, instance.clone(), number), stopper);
         let (executors, commands) = (self.executors.clone(), self.commands.clone());
         tokio::spawn(async move {
-            let step = attempt.step.clone();
-            let work = tokio::spawn(async move { executors.perform(&attempt, stop).await });
-            let outcome = work.await.unwrap_or_else(|_| {
-                let message = format!("step `{step}`: the executor failed; this is a fault of ours");
-                Outcome::Failed(Failure::new(Class::Internal, "executor_panicked", message))
-            });
-            let _ = commands.send(Command::Ended(execution, instance, number, outcome));
+            let mut witness =
+                Witness { commands, attempt: Some((execution, instance, number)), step: attempt.step.clone() };
+            let outcome = executors.perform(&attempt, stop).await;
+            witness.tell(outcome);
         });
     }
 
@@ -450,6 +447,31 @@ impl Rim {
             let attempt = attempt.number;
             let _ = commands.send(Command::Event(Event::Adopted { execution, instance, attempt, fate }));
         });
+    }
+}
+
+/// Tells what became of an attempt, also of one whose executor panics: then it is dropped without having told.
+struct Witness {
+    commands: mpsc::UnboundedSender<Command>,
+    attempt: Option<Running>,
+    step: String,
+}
+
+impl Witness {
+    fn tell(&mut self, outcome: Outcome) {
+        if let Some((execution, instance, number)) = self.attempt.take() {
+            let _ = self.commands.send(Command::Ended(execution, instance, number, outcome));
+        }
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        // A runtime that shuts down drops its tasks as well: that is no outcome, and the attempt is interrupted.
+        if std::thread::panicking() {
+            let message = format!("step `{}`: the executor failed; this is a fault of ours", self.step);
+            self.tell(Outcome::Failed(Failure::new(Class::Internal, "executor_panicked", message)));
+        }
     }
 }
 

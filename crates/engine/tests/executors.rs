@@ -1,0 +1,61 @@
+//! The engine over executors that break what is agreed.
+
+use std::sync::Arc;
+
+use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
+use mainspring_engine::{
+    Engine, Reach,
+    engine::{new_key, now_ms},
+    evaluator::InProcess,
+    request::Request,
+};
+use mainspring_kernel::{
+    definition::{Syntax, compile, read},
+    effect::{Attempt, Outcome},
+    record::Ending,
+    state::ExecutionStatus,
+};
+use mainspring_store::memory::MemoryStore;
+
+/// Panics before there is any work, or in the middle of it.
+struct Panics {
+    at_once: bool,
+}
+
+impl Executor for Panics {
+    fn performs(&self, _: &Attempt) -> bool {
+        true
+    }
+
+    fn perform<'a>(&'a self, _: &'a Attempt, _: Stop) -> Work<'a, Outcome> {
+        assert!(!self.at_once, "on purpose");
+        Box::pin(async {
+            tokio::task::yield_now().await;
+            panic!("on purpose")
+        })
+    }
+
+    fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
+        Box::pin(std::future::ready(Adopted::NeverStarted))
+    }
+
+    fn forget(&self, _: AttemptName<'_>) {}
+}
+
+#[tokio::test]
+async fn an_executor_that_panics_has_failed_and_nothing_else() {
+    for at_once in [true, false] {
+        let workers = (Executors::new(vec![Arc::new(Panics { at_once })]), Arc::new(InProcess) as Arc<_>);
+        let engine = Engine::run(Arc::new(MemoryStore::new()), [1; 32], workers, None, Reach::All).unwrap();
+        let definition = r#"{"steps":[{"type":"tool","tool":"breaks","id":"work"}]}"#;
+        let plan = compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan;
+        let key = new_key(now_ms()).unwrap();
+        let mut watch = engine.watch(key);
+        engine.submit_as(key, Request::new(Arc::new(plan), "me")).await.unwrap();
+        while watch.recv().await.expect("it comes to an end").status != ExecutionStatus::Failed {}
+        let state = engine.state(key).unwrap();
+        let Some(Ending::Failed { fault, .. }) = &state.ending else { panic!("{state:?}") };
+        assert_eq!(fault.code, "executor_panicked");
+        engine.drain().await;
+    }
+}
