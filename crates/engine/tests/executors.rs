@@ -1,6 +1,6 @@
 //! The engine over executors that break what is agreed.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
 use mainspring_engine::{
@@ -52,7 +52,9 @@ async fn an_executor_that_panics_has_failed_and_nothing_else() {
         let key = new_key(now_ms()).unwrap();
         let mut watch = engine.watch(key);
         engine.submit_as(key, Request::new(Arc::new(plan), "me")).await.unwrap();
-        while watch.recv().await.expect("it comes to an end").status != ExecutionStatus::Failed {}
+        let end = async { while watch.recv().await.expect("it has an end").status != ExecutionStatus::Failed {} };
+        // The bound only turns what would hang into a failure.
+        tokio::time::timeout(Duration::from_secs(60), end).await.expect("it comes to its end");
         let state = engine.state(key).unwrap();
         let Some(Ending::Failed { fault, .. }) = &state.ending else { panic!("{state:?}") };
         assert_eq!(fault.code, "executor_panicked");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 
 use crate::{
     ExecutionRow, Filter, RowChange,
@@ -13,8 +13,14 @@ use crate::{
 /// Above every key, for a list that begins at the newest.
 const ABOVE_ALL_KEYS: [u8; 17] = [0xff; 17];
 
+/// The statement of [`insert`].
+pub(super) const INSERT: &str = include_str!("sql/execution_insert.sql");
+
+/// The statement of [`change`].
+pub(super) const CHANGE: &str = include_str!("sql/execution_change.sql");
+
 /// False if the key, the name or the idempotency key is another's; then nothing was written.
-pub(super) fn insert(connection: &Connection, key: ExecutionKey, row: &ExecutionRow) -> rusqlite::Result<bool> {
+pub(super) fn insert(statement: &mut Statement<'_>, key: ExecutionKey, row: &ExecutionRow) -> rusqlite::Result<bool> {
     let values = params![
         key.0,
         row.id,
@@ -35,13 +41,12 @@ pub(super) fn insert(connection: &Connection, key: ExecutionKey, row: &Execution
         integer(row.started_at),
         row.completed_at.map(integer),
     ];
-    Ok(connection.prepare_cached(include_str!("sql/execution_insert.sql"))?.execute(values)? == 1)
+    Ok(statement.execute(values)? == 1)
 }
 
-pub(super) fn change(connection: &Connection, key: ExecutionKey, change: &RowChange) -> rusqlite::Result<()> {
+pub(super) fn change(statement: &mut Statement<'_>, key: ExecutionKey, change: &RowChange) -> rusqlite::Result<()> {
     let values = params![key.0, change.status, change.outcome, change.error, change.completed_at.map(integer)];
-    connection.prepare_cached(include_str!("sql/execution_change.sql"))?.execute(values)?;
-    Ok(())
+    statement.execute(values).map(drop)
 }
 
 pub(super) fn by_key(connection: &Connection, key: ExecutionKey) -> rusqlite::Result<Option<ExecutionRow>> {

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::{Connection, Error, params, types::Type};
+use rusqlite::{CachedStatement, Connection, Error, params, types::Type};
 
 use super::{catalogue, journal};
 use crate::{
@@ -23,10 +23,36 @@ use crate::{
     values,
 };
 
+/// What is executed for almost every part, looked up once for a batch and not once for a row.
+struct Statements<'a> {
+    connection: &'a Connection,
+    head_insert: CachedStatement<'a>,
+    head_advance: CachedStatement<'a>,
+    head_advance_and_wake: CachedStatement<'a>,
+    frame_insert: CachedStatement<'a>,
+    row_insert: CachedStatement<'a>,
+    row_change: CachedStatement<'a>,
+}
+
+impl<'a> Statements<'a> {
+    fn of(connection: &'a Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            connection,
+            head_insert: connection.prepare_cached(include_str!("sql/head_insert.sql"))?,
+            head_advance: connection.prepare_cached(include_str!("sql/head_advance.sql"))?,
+            head_advance_and_wake: connection.prepare_cached(include_str!("sql/head_advance_and_wake.sql"))?,
+            frame_insert: connection.prepare_cached(include_str!("sql/frame_insert.sql"))?,
+            row_insert: connection.prepare_cached(catalogue::INSERT)?,
+            row_change: connection.prepare_cached(catalogue::CHANGE)?,
+        })
+    }
+}
+
 /// Writes what may be written and says of each part what became of it. The caller commits.
 pub(super) fn write(connection: &Connection, batch: &Batch) -> rusqlite::Result<Vec<Answer>> {
     let held = held(connection, batch)?;
-    let answer = |part| write_part(connection, &held, part);
+    let mut statements = Statements::of(connection)?;
+    let mut answer = |part| write_part(&mut statements, &held, part);
     let answers = batch.parts.iter().map(|part| Ok(answer(part)?.map_or(Answer::Durable, Answer::Refused)));
     let answers: Vec<_> = answers.collect::<rusqlite::Result<_>>()?;
     let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == Answer::Durable);
@@ -48,30 +74,31 @@ fn held(connection: &Connection, batch: &Batch) -> rusqlite::Result<BTreeSet<u32
     Ok(held)
 }
 
-fn write_part(connection: &Connection, held: &BTreeSet<u32>, part: &Part) -> rusqlite::Result<Option<Refusal>> {
+fn write_part(statements: &mut Statements<'_>, held: &BTreeSet<u32>, part: &Part) -> rusqlite::Result<Option<Refusal>> {
+    let connection = statements.connection;
     if !held.contains(&part.partition) {
         return Ok(Some(Refusal::Fence));
     }
     let refusal = match part.expected {
         _ if part.frames.is_empty() => compare_head(connection, part)?,
         _ if !follows(part) => Some(why_not(connection, part)?),
-        None => open_journal(connection, part)?,
-        Some(expected) => advance_journal(connection, part, expected)?,
+        None => open_journal(statements, part)?,
+        Some(expected) => advance_journal(statements, part, expected)?,
     };
     if refusal.is_some() {
         return Ok(refusal);
     }
     put_plans(connection, &part.plans)?;
-    let mut insert = connection.prepare_cached(include_str!("sql/frame_insert.sql"))?;
     for frame in &part.frames {
         let packed = values::pack(&frame.values, |hash, body| {
             let sql = include_str!("sql/blob_put.sql");
             connection.prepare_cached(sql)?.execute(params![hash.0, body]).map(drop)
         })?;
-        insert.execute(params![part.execution.0, integer(frame.sequence), frame.frame, packed])?;
+        let values = params![part.execution.0, integer(frame.sequence), frame.frame, packed];
+        statements.frame_insert.execute(values)?;
     }
     if let (Some(change), false) = (&part.change, part.frames.is_empty()) {
-        catalogue::change(connection, part.execution, change)?;
+        catalogue::change(&mut statements.row_change, part.execution, change)?;
     }
     for id in &part.consumed {
         connection.prepare_cached(include_str!("sql/letter_consume.sql"))?.execute(params![part.execution.0, id])?;
@@ -83,15 +110,16 @@ fn write_part(connection: &Connection, held: &BTreeSet<u32>, part: &Part) -> rus
     Ok(None)
 }
 
-fn open_journal(connection: &Connection, part: &Part) -> rusqlite::Result<Option<Refusal>> {
+fn open_journal(statements: &mut Statements<'_>, part: &Part) -> rusqlite::Result<Option<Refusal>> {
+    let connection = statements.connection;
     let sequence = integer(part.head.sequence);
     let (hash, seal) = (part.head.hash.0, part.head.seal.0);
     let values = params![part.execution.0, part.partition, sequence, hash, seal, wake_at(part), is_end(part)];
-    if connection.prepare_cached(include_str!("sql/head_insert.sql"))?.execute(values)? == 0 {
+    if statements.head_insert.execute(values)? == 0 {
         return why_not(connection, part).map(Some);
     }
     let Some(row) = &part.row else { return Ok(None) };
-    if catalogue::insert(connection, part.execution, row)? {
+    if catalogue::insert(&mut statements.row_insert, part.execution, row)? {
         return Ok(None);
     }
     connection.prepare_cached(include_str!("sql/head_remove.sql"))?.execute([part.execution.0])?;
@@ -112,21 +140,25 @@ fn whose(connection: &Connection, row: &ExecutionRow) -> rusqlite::Result<Refusa
     Err(Error::FromSqlConversionFailure(0, Type::Blob, what.into()))
 }
 
-fn advance_journal(connection: &Connection, part: &Part, expected: Expected) -> rusqlite::Result<Option<Refusal>> {
+fn advance_journal(
+    statements: &mut Statements<'_>,
+    part: &Part,
+    expected: Expected,
+) -> rusqlite::Result<Option<Refusal>> {
     let head = [integer(part.head.sequence), integer(expected.sequence)];
     let (hash, seal, wake_at) = (part.head.hash.0, part.head.seal.0, wake_at(part));
     let (key, partition, before) = (part.execution.0, part.partition, expected.hash.0);
     if !is_end(part) {
         let values = params![head[0], hash, seal, key, partition, head[1], before, wake_at];
-        if connection.prepare_cached(include_str!("sql/head_advance.sql"))?.execute(values)? == 1 {
+        if statements.head_advance.execute(values)? == 1 {
             return Ok(None);
         }
     }
     let values = params![head[0], hash, seal, key, partition, head[1], before, wake_at, is_end(part)];
-    if connection.prepare_cached(include_str!("sql/head_advance_and_wake.sql"))?.execute(values)? == 1 {
+    if statements.head_advance_and_wake.execute(values)? == 1 {
         return Ok(None);
     }
-    why_not(connection, part).map(Some)
+    why_not(statements.connection, part).map(Some)
 }
 
 /// For a part without frames, which changes no head but was decided on one.
