@@ -1,0 +1,105 @@
+//! What `mainspring bench` prints is what its page says. No figure is judged.
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mainspring_kernel::{json, value::Value};
+use support::{Answer, Ground, call};
+
+/// Which fields each kind of line has, by the table of the page: fields down, kinds of lines across.
+fn fields() -> BTreeMap<String, BTreeSet<String>> {
+    let page = include_str!("../../../docs/benchmarks.md");
+    let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect();
+    let mut rows =
+        page.lines().skip_while(|line| !line.starts_with("| field |")).take_while(|line| line.starts_with('|'));
+    let kinds: Vec<String> = cells(rows.next().expect("the page has a table of fields"));
+    let mut fields: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for row in rows.skip(1) {
+        let row: Vec<String> = cells(row);
+        for (kind, _) in kinds.iter().zip(&row).filter(|(_, cell)| *cell == "x") {
+            fields.entry(kind.clone()).or_default().insert(row[0].clone());
+        }
+    }
+    fields
+}
+
+/// The kind of a line, as the table of the page calls it.
+fn kind(line: &Value) -> String {
+    let text = |name| line.get(name).and_then(Value::as_text);
+    match (text("floor"), text("workload")) {
+        (Some(floor), _) => floor.into(),
+        _ if line.get("load_percent").is_some() => "--load".into(),
+        (_, Some(workload @ ("timers" | "recover"))) => workload.into(),
+        _ => "mainspring".into(),
+    }
+}
+
+fn run(arguments: &[&str]) -> (Ground, Answer) {
+    let ground = Ground::new();
+    let folder = ground.root().join("bench");
+    let arguments: Vec<&str> = ["bench", "--dir", folder.to_str().unwrap()].iter().chain(arguments).copied().collect();
+    let answer = call(ground.mainspring(&arguments), b"");
+    (ground, answer)
+}
+
+#[test]
+fn every_line_has_the_fields_of_its_kind() {
+    let workloads = ["steps-1", "steps-3", "steps-10", "code-10", "chain-1000", "fan-100", "timers", "recover"];
+    let mut arguments = vec!["--at-a-time", "2", "--executions", "2", "--load", "50", "--seconds", "60"];
+    arguments.extend(workloads.iter().flat_map(|workload| ["--workload", workload]));
+    let (ground, answer) = run(&arguments);
+    assert_eq!(answer.exit, Some(0), "{answer:?}");
+    let fields = fields();
+    let mut seen = BTreeMap::<_, Vec<String>>::new();
+    for line in answer.stdout.lines() {
+        let line = json::read(line.as_bytes()).unwrap().value;
+        let kind = kind(&line);
+        let names: BTreeSet<String> = line.as_map().unwrap().keys().cloned().collect();
+        assert_eq!(Some(&names), fields.get(&kind), "{kind}: {line:?}");
+        let of = line.get("workload").and_then(Value::as_text).unwrap_or_default();
+        let executions = line.get("executions").or(line.get("timers")).and_then(Value::as_u64);
+        // What is recorded is bounded in time, and what comes evenly by its pace.
+        let expected = ["mainspring", "timers"].contains(&kind.as_str());
+        assert!(!expected || executions == Some(2), "{line:?}");
+        seen.entry(kind).or_default().push(of.into());
+    }
+    let throughput = workloads[..6].to_vec();
+    for kind in ["mainspring", "statements", "--load"] {
+        assert_eq!(seen[kind], throughput, "{kind}");
+    }
+    assert_eq!(
+        (seen["timers"].as_slice(), seen["recover"].as_slice()),
+        (&["timers".into()][..], &["recover".into()][..])
+    );
+    assert_eq!(seen.len(), fields.len());
+    let left = std::fs::read_dir(ground.root().join("bench")).unwrap().count();
+    assert_eq!(left, 0, "the folder of the measurement is removed");
+}
+
+#[test]
+fn without_the_floor_there_are_only_our_own_lines() {
+    let (_ground, answer) =
+        run(&["--no-floor", "--workload", "steps-1", "--at-a-time", "1", "--executions", "1", "--seconds", "60"]);
+    assert_eq!((answer.exit, answer.stdout.lines().count()), (Some(0), 1), "{answer:?}");
+    assert!(answer.stdout.contains(r#""system":"mainspring""#) && !answer.stdout.contains("of_floor"), "{answer:?}");
+}
+
+#[test]
+fn wrong_flags_are_refused_before_anything_is_measured() {
+    for (arguments, said) in [
+        (&["--workload", "steps-2"][..], "steps-10"),
+        (&["--at-a-time", "0"], "1..=100000"),
+        (&["--at-a-time", "100001"], "1..=100000"),
+        (&["--seconds", "0"], "--seconds"),
+        (&["--executions", "0"], "--executions"),
+        (&["--load", "101"], "--load"),
+        (&["--store", "mysql://host/name"], "sqlite:"),
+        (&["--store", "postgres://me:secret@host/name"], "not in this build yet"),
+    ] {
+        let (_ground, answer) = run(arguments);
+        assert_eq!((answer.exit, answer.stdout.as_str()), (Some(10), ""), "{arguments:?}: {answer:?}");
+        assert!(answer.stderr.contains(said), "{arguments:?}: {answer:?}");
+        assert!(!answer.stderr.contains("secret"), "{answer:?}");
+    }
+}
