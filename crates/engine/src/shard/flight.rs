@@ -50,7 +50,9 @@ impl Shard {
         if self.flight.is_some() {
             return;
         }
-        let (mut passengers, mut parts) = (Vec::new(), Vec::new());
+        // A part is large: moving all of them whenever there is no room for the next costs more than to count them first.
+        let room = self.dirty.len().min(PARTS_MAX) + self.dead_letters.len();
+        let (mut passengers, mut parts) = (Vec::with_capacity(room), Vec::with_capacity(room));
         while parts.len() < PARTS_MAX
             && let Some(execution) = self.dirty.pop_first()
         {
