@@ -21,7 +21,7 @@ use mainspring_kernel::{
 use mainspring_store::{Arrived, Batch, CommitError, Due, Fence, Store};
 use tokio::{
     net::UnixDatagram,
-    sync::{mpsc, oneshot},
+    sync::{Semaphore, mpsc, oneshot},
     time::Instant,
 };
 
@@ -50,6 +50,10 @@ const PAUSE_MAX: Duration = Duration::from_millis(1_000);
 
 /// Commits in a row of which nobody knows whether they were written, before this process gives up.
 const UNKNOWN_COMMITS_MAX: u32 = 3;
+
+/// Journals read at the same time. A store keeps about as many connections for readers; whoever recovers would open, and
+/// close again, one for each of hundreds of threads.
+const LOADS_AT_A_TIME: usize = 4;
 
 /// What reaches the rim.
 pub(crate) enum Command {
@@ -131,6 +135,7 @@ pub(crate) struct Rim {
     shard: Shard,
     store: Arc<dyn Store>,
     loader: Arc<Loader>,
+    loads: Arc<Semaphore>,
     executors: Executors,
     evaluator: Arc<dyn Evaluator>,
     home: Option<(Home, Held)>,
@@ -174,6 +179,7 @@ impl Rim {
             shard,
             store,
             loader,
+            loads: Arc::new(Semaphore::new(LOADS_AT_A_TIME)),
             executors,
             evaluator,
             home,
@@ -402,10 +408,15 @@ impl Rim {
     }
 
     fn load(&self, execution: ExecutionKey) {
-        let (loader, commands) = (self.loader.clone(), self.commands.clone());
-        tokio::task::spawn_blocking(move || {
-            let answer = Box::new(loader.load(execution));
-            let _ = commands.send(Command::Event(Event::Loaded(execution, answer)));
+        let (loader, commands, loads) = (self.loader.clone(), self.commands.clone(), self.loads.clone());
+        tokio::spawn(async move {
+            // Nobody closes it.
+            let permit = loads.acquire_owned().await;
+            tokio::task::spawn_blocking(move || {
+                let answer = Box::new(loader.load(execution));
+                drop(permit);
+                let _ = commands.send(Command::Event(Event::Loaded(execution, answer)));
+            });
         });
     }
 
