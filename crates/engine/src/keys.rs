@@ -53,17 +53,14 @@ pub fn check_store(store: &dyn Store, key: &[u8; 32]) -> Result<(), EngineError>
 
 /// The key of a file for a shared store, which is made only for a store that was not begun with one.
 pub fn of_store(store: &dyn Store, path: &Path) -> Result<[u8; 32], EngineError> {
-    let key = if store.pinned(KEY_CHECK)?.is_some() { load(path)? } else { load_or_create(path)? };
+    let key = if is_begun(store)? { load(path)? } else { load_or_create(path)? };
     check_store(store, &key)?;
     Ok(key)
 }
 
-/// The same for somebody who only looks: a store that was begun with no key yet has nothing to look at.
-pub fn check_looked_at(store: &dyn Store, key: &[u8; 32]) -> Result<(), EngineError> {
-    match store.pinned(KEY_CHECK)? {
-        Some(known) if known != fingerprint(key) => Err(EngineError::OtherKey { place: "the store".into() }),
-        _ => Ok(()),
-    }
+/// Whether a shared store was begun with a key: without one there is nothing in it.
+pub fn is_begun(store: &dyn Store) -> Result<bool, EngineError> {
+    Ok(store.pinned(KEY_CHECK)?.is_some())
 }
 
 /// Says which key it is, and nothing of what it is.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
 use mainspring_engine::{
-    Engine, Reach,
+    Engine, Ground, Reach,
     engine::{new_key, now_ms},
     evaluator::InProcess,
     request::Request,
@@ -46,7 +46,8 @@ impl Executor for Panics {
 async fn an_executor_that_panics_has_failed_and_nothing_else() {
     for at_once in [true, false] {
         let workers = (Executors::new(vec![Arc::new(Panics { at_once })]), Arc::new(InProcess) as Arc<_>);
-        let engine = Engine::run(Arc::new(MemoryStore::new()), [1; 32], workers, None, Reach::All).unwrap();
+        let engine =
+            Engine::run(Arc::new(MemoryStore::new()), [1; 32], workers, Ground::default(), Reach::All).unwrap();
         let definition = r#"{"steps":[{"type":"tool","tool":"breaks","id":"work"}]}"#;
         let plan = compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan;
         let key = new_key(now_ms()).unwrap();

@@ -36,7 +36,7 @@ struct Bench {
     shard: Shard,
     loader: Loader,
     tick: Tick,
-    commits: VecDeque<(u64, Batch)>,
+    commits: VecDeque<(u64, Arc<Batch>)>,
     outputs: Vec<String>,
     replies: Vec<(Ticket, Reply)>,
     passed_on: Vec<Input>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mainspring_engine::{EngineError, home::Home, keys};
-use mainspring_store::{Store, sqlite::SqliteStore};
+use mainspring_store::{Store, postgres::PostgresStore, sqlite::SqliteStore};
 
 use crate::{cli::Global, exit::Refusal, place};
 
@@ -80,10 +80,6 @@ impl Ground {
 
 /// Opens a store that is shared, by its address.
 pub(crate) fn open(address: &str) -> Result<Arc<dyn Store>, Refusal> {
-    let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
-    if !matches!(scheme, "postgres" | "postgresql") {
-        let message = "a shared store is addressed as postgres://user:password@host/database";
-        return Err(Refusal::bad_input("bad_store", message));
-    }
-    Err(Refusal::bad_input("not_in_this_build", "stores in PostgreSQL are not in this build yet"))
+    PostgresStore::check_address(address).map_err(|error| Refusal::bad_input("bad_store", error.to_string()))?;
+    Ok(Arc::new(PostgresStore::open(address).map_err(EngineError::from)?))
 }

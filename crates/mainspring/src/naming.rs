@@ -55,8 +55,12 @@ pub(crate) fn look(global: &Global) -> Result<Looked, Refusal> {
             (Arc::new(SqliteStore::open_read_only(&home.journal()).map_err(EngineError::from)?), key)
         }
         Ground::Shared(_) => {
-            let (store, key) = (ground.store()?, keys::load(&place::key_file(&[]))?);
-            keys::check_looked_at(&*store, &key)?;
+            let store = ground.store()?;
+            if !keys::is_begun(&*store)? {
+                return Err(no_executions(&ground));
+            }
+            let key = keys::load(&place::key_file(&[]))?;
+            keys::check_store(&*store, &key)?;
             (store, key)
         }
     };

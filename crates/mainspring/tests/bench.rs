@@ -94,8 +94,8 @@ fn wrong_flags_are_refused_before_anything_is_measured() {
         (&["--seconds", "0"], "--seconds"),
         (&["--executions", "0"], "--executions"),
         (&["--load", "101"], "--load"),
-        (&["--store", "mysql://host/name"], "sqlite:"),
-        (&["--store", "postgres://me:secret@host/name"], "not in this build yet"),
+        (&["--store", "mysql://host/name"], "postgres://"),
+        (&["--store", "postgres://me:secret@host/name?password=secret&ssl=on"], "sslmode"),
     ] {
         let (_ground, answer) = run(arguments);
         assert_eq!((answer.exit, answer.stdout.as_str()), (Some(10), ""), "{arguments:?}: {answer:?}");

@@ -50,6 +50,12 @@ pub trait Store: Send + Sync {
     /// A node is not alive any more, by its own word: all that it held may be taken at once. Durable.
     fn leave(&self, node: &str) -> Result<(), StoreError>;
 
+    /// Whether several processes may work on the store at a time, each as a node. A process that has its store to itself
+    /// [claims](Self::claim) what it needs, and asks nobody.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Tells whoever listens that letters wait in these partitions, if the store has a way to tell: a hint that may be
     /// lost, come late or come for nothing.
     fn hint(&self, _partitions: &[u32]) {}

@@ -47,9 +47,6 @@ pub(crate) struct Bench {
     /// How many executions at a time; may be repeated [default: 1 and 256]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     at_a_time: Vec<u32>,
-    /// The store to measure on: `sqlite:` is a file in the folder of executions
-    #[arg(long, value_name = "URL", default_value = "sqlite:")]
-    store: StoreUrl,
     /// Seconds for each line
     #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
@@ -81,10 +78,11 @@ pub(crate) fn bench(bench: &Bench, global: &Global) -> Result<Exit, Refusal> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
     let runtime = runtime.map_err(|error| Refusal::internal("no_runtime", error.to_string()))?;
     let home = global.home()?;
+    let url = global.store.clone().map_or(StoreUrl::Sqlite, StoreUrl::Postgres);
     if let Some(in_flight) = bench.fill {
-        return runtime.block_on(recover::fill(&bench.store, home.folder(), in_flight)).map(|()| Exit::Fine);
+        return runtime.block_on(recover::fill(&url, home.folder(), in_flight)).map(|()| Exit::Fine);
     }
-    let ground = Ground::new(home.folder(), bench.store.clone())?;
+    let ground = Ground::new(home.folder(), url)?;
     // A store that cannot be had is said before anything is measured.
     drop(ground.store("first")?);
     if !bench.no_floor {
@@ -196,7 +194,7 @@ impl Bench {
         at_a_time: u32,
     ) -> Result<(Measured, Arc<Traffic>), Refusal> {
         let (traffic, look) = Traffic::counted();
-        let engine = ground::engine(Arc::new(Tapped::new(ground.store(place)?, look)), effects::nothing())?;
+        let engine = ground::engine(Arc::new(Tapped::new(ground.store(place)?, look)), effects::nothing()).await?;
         let measured = drive::closed(&engine, workload, at_a_time, self.bounds()).await?;
         engine.drain().await;
         Ok((measured, traffic))
@@ -212,7 +210,7 @@ impl Bench {
     ) -> Result<Recording, Refusal> {
         let (recording, look) = Recording::begin();
         let store = ground.store(&format!("{place}-recorded"))?;
-        let engine = ground::engine(Arc::new(Tapped::new(store, look)), effects::nothing())?;
+        let engine = ground::engine(Arc::new(Tapped::new(store, look)), effects::nothing()).await?;
         let bounds = Bounds { duration: self.bounds().duration.min(RECORDED), ..self.bounds() };
         drive::closed(&engine, workload, at_a_time, bounds).await?;
         engine.drain().await;
@@ -228,7 +226,7 @@ impl Bench {
         percent: u32,
         per_s: f64,
     ) -> Result<(), Refusal> {
-        let engine = ground::engine(ground.store(place)?, effects::nothing())?;
+        let engine = ground::engine(ground.store(place)?, effects::nothing()).await?;
         let measured = drive::open(&engine, workload, per_s, self.bounds()).await?;
         engine.drain().await;
         let executions = measured.each.len();

@@ -1,5 +1,7 @@
 //! The line between the nodes and the store: what is asked takes its time, may fail, and may never be answered.
 
+use std::sync::Arc;
+
 use mainspring_engine::{inbox, lease::Tick, member::Word, shard::LoadAnswer};
 use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey, record::Record};
 use mainspring_store::{Answer, Batch, CommitError, Fence, Refusal, Store, StoreError, partition_of};
@@ -18,7 +20,7 @@ pub(super) struct Asked {
 pub(super) enum What {
     Commit {
         flight: u64,
-        batch: Batch,
+        batch: Arc<Batch>,
         fate: CommitFate,
     },
     Load(ExecutionKey),

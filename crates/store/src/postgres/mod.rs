@@ -93,6 +93,19 @@ impl PostgresStore {
         Ok(store)
     }
 
+    /// Whether an address can be read. Nothing is connected to.
+    pub fn check_address(address: &str) -> Result<(), StoreError> {
+        Address::parse(address).map(drop)
+    }
+
+    /// Removes the store with all that is in it: its schema, and whatever else lies there.
+    pub fn remove(self) -> Result<(), StoreError> {
+        let schema = &self.connections.address.schema;
+        // The name was checked when the address was read: it needs no quotes.
+        let statement = format!("DROP SCHEMA {schema} CASCADE");
+        self.repeat(Who::Others, async |session| session.run(&statement).await)
+    }
+
     /// Does what may be done twice as well as once, on a connection that is lent for it.
     fn repeat<T>(&self, who: Who, work: impl AsyncFn(&Session) -> Result<T, Fault>) -> Result<T, StoreError> {
         self.connections.driver.wait(self.connections.repeat(who, work))
@@ -148,6 +161,10 @@ impl Store for PostgresStore {
 
     fn leave(&self, node: &str) -> Result<(), StoreError> {
         self.repeat(Who::Leases, async |session| nodes::leave(session, node).await)
+    }
+
+    fn is_shared(&self) -> bool {
+        true
     }
 
     fn hint(&self, partitions: &[u32]) {

@@ -1,15 +1,17 @@
 //! Where a measurement stands: a folder that goes with the process, and empty stores of the kind that was asked for.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use mainspring_effects::Executors;
-use mainspring_engine::{Engine, Reach, home::Home};
-use mainspring_kernel::hash::hex;
-use mainspring_store::{Store, sqlite::SqliteStore};
+use mainspring_engine::{Engine, EngineError, Reach, Sharing, home::Home, lease::Terms};
+use mainspring_kernel::hash::{Hash, hex};
+use mainspring_store::{Store, postgres::PostgresStore, sqlite::SqliteStore};
 
 use crate::{evaluating, exit::Refusal};
 
@@ -35,22 +37,12 @@ impl StoreUrl {
     }
 }
 
-impl std::str::FromStr for StoreUrl {
-    type Err = String;
-
-    fn from_str(url: &str) -> Result<Self, String> {
-        match url.split_once(':') {
-            Some(("sqlite", "")) => Ok(Self::Sqlite),
-            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => Ok(Self::Postgres(url.into())),
-            _ => Err("write `sqlite:` for a file in the folder of executions, or postgres://USER@HOST/DATABASE".into()),
-        }
-    }
-}
-
-/// A folder that is removed when this is dropped.
+/// A folder, and what was made in a database for it: both are removed when this is dropped.
 pub(super) struct Ground {
     folder: PathBuf,
     url: StoreUrl,
+    /// Places in which a store was opened.
+    opened: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl Ground {
@@ -60,7 +52,7 @@ impl Ground {
         getrandom::fill(&mut suffix).map_err(|error| Refusal::internal("no_randomness", error.to_string()))?;
         let folder = beside.join(format!("bench-{}", hex(&suffix)));
         fs::create_dir_all(&folder).map_err(|error| unusable(&error))?;
-        Ok(Self { folder, url })
+        Ok(Self { folder, url, opened: Mutex::default() })
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -78,13 +70,19 @@ impl Ground {
 
     /// The store of a place, empty if it is new.
     pub(super) fn store(&self, name: &str) -> Result<Arc<dyn Store>, Refusal> {
-        store_at(&self.url, &self.place(name))
+        let place = self.place(name);
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone());
+        store_at(&self.url, &place)
     }
 }
 
 impl Drop for Ground {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
+        let StoreUrl::Postgres(address) = &self.url else { return };
+        for place in &*self.opened.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _ = PostgresStore::open(&in_schema_of(address, place)).and_then(PostgresStore::remove);
+        }
     }
 }
 
@@ -95,18 +93,34 @@ pub(super) fn store_at(url: &StoreUrl, folder: &Path) -> Result<Arc<dyn Store>, 
             let home = Home::new(folder);
             home.create()?;
             let store = SqliteStore::open(&home.journal());
-            Ok(Arc::new(store.map_err(mainspring_engine::EngineError::from)?))
+            Ok(Arc::new(store.map_err(EngineError::from)?))
         }
-        StoreUrl::Postgres(_) => Err(Refusal::bad_input(
-            "not_in_this_build",
-            "--store: PostgreSQL is not in this build yet; leave the flag out to measure on SQLite",
-        )),
+        StoreUrl::Postgres(address) => crate::ground::open(&in_schema_of(address, folder)),
     }
 }
 
-/// An engine on a store that is used by nobody else.
-pub(super) fn engine(store: Arc<dyn Store>, executors: Executors) -> Result<Arc<Engine>, Refusal> {
-    Ok(Arc::new(Engine::run(store, KEY, (executors, evaluating::evaluator()), None, Reach::All)?))
+/// The address of a schema that is named for a place: every measurement has an empty store of its own.
+fn in_schema_of(address: &str, place: &Path) -> String {
+    let name = Hash::of(place.as_os_str().as_encoded_bytes()).hex();
+    let separator = if address.contains('?') { '&' } else { '?' };
+    format!("{address}{separator}schema=bench_{}", &name[..16])
+}
+
+/// How long the word of a node holds here: whoever kills one waits for that.
+const TERMS: Terms = Terms { lease_ms: 5_000 };
+
+/// An engine that holds all of a store that is used by nobody else.
+pub(super) async fn engine(store: Arc<dyn Store>, executors: Executors) -> Result<Arc<Engine>, Refusal> {
+    let is_shared = store.is_shared();
+    let sharing = is_shared.then(|| Sharing { terms: TERMS, place: "bench".into() });
+    let partitions = store.partitions().map_err(EngineError::from)? as usize;
+    let ground = mainspring_engine::Ground { home: None, sharing };
+    let engine = Engine::run(store, KEY, (executors, evaluating::evaluator()), ground, Reach::All)?;
+    let mut again = tokio::time::interval(Duration::from_millis(5));
+    while engine.held().len() < partitions {
+        again.tick().await;
+    }
+    Ok(Arc::new(engine))
 }
 
 /// A folder or a file of the measurement that the operating system refuses.
@@ -119,13 +133,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_of_stores() {
-        assert_eq!("sqlite:".parse(), Ok(StoreUrl::Sqlite));
-        for url in ["postgres://me@host/mine", "postgresql://host"] {
-            assert_eq!(url.parse(), Ok(StoreUrl::Postgres(url.into())));
-        }
-        for url in ["", "sqlite", "sqlite:x.db", "postgres:host", "mysql://host"] {
-            assert!(url.parse::<StoreUrl>().is_err(), "{url}");
-        }
+    fn every_place_has_a_schema() {
+        let schema = |address: &str, place: &str| in_schema_of(address, Path::new(place));
+        let first = schema("postgres://me@host/mine", "/a");
+        assert!(first.starts_with("postgres://me@host/mine?schema=bench_"), "{first}");
+        assert!(schema("postgres://me@host/mine?sslmode=disable", "/a").contains("disable&schema=bench_"));
+        assert_ne!(first, schema("postgres://me@host/mine", "/b"));
+        assert_eq!(first, schema("postgres://me@host/mine", "/a"));
     }
 }

@@ -43,11 +43,11 @@ pub(super) struct Recovered {
 
 /// Kills a process in whose store so many executions wait for an effect, and takes the time of the next one.
 pub(super) async fn recover(ground: &Ground, place: &str, in_flight: u32) -> Result<Recovered, Refusal> {
-    fill_and_kill(&ground.place(place), in_flight)?;
+    fill_and_kill(ground, place, in_flight)?;
     let (ends, look) = Ends::expected(u64::from(in_flight));
     let began = Instant::now();
     let store = Arc::new(Tapped::new(ground.store(place)?, look));
-    let engine = ground::engine(store, effects::nothing())?;
+    let engine = ground::engine(store, effects::nothing()).await?;
     engine.pending().await;
     let reopened = began.elapsed();
     while tokio::time::timeout(LOOK_AGAIN, ends.all.notified()).await.is_err() {
@@ -83,10 +83,15 @@ impl Ends {
 }
 
 /// Another process of this executable, so that what dies is a whole process.
-fn fill_and_kill(folder: &Path, in_flight: u32) -> Result<(), Refusal> {
+fn fill_and_kill(ground: &Ground, place: &str, in_flight: u32) -> Result<(), Refusal> {
     let failed = |what: &str| Refusal::internal("bench_failed", format!("the process that is to be killed: {what}"));
     let mut command = Command::new("/proc/self/exe");
-    command.args(["bench", "--fill", &in_flight.to_string(), "--dir"]).arg(folder);
+    command.args(["bench", "--fill", &in_flight.to_string(), "--dir"]).arg(ground.place(place));
+    // By the environment: others see a process's arguments, and an address may hold a password.
+    match ground.url() {
+        StoreUrl::Sqlite => command.env_remove("MAINSPRING_STORE"),
+        StoreUrl::Postgres(address) => command.env("MAINSPRING_STORE", address),
+    };
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().map_err(|error| failed(&error.to_string()))?;
     let mut said = String::new();
@@ -107,7 +112,7 @@ fn kill(child: &mut Child) -> std::io::Result<()> {
 /// What that other process does: fills its store, says so, and waits for its end.
 pub(super) async fn fill(url: &StoreUrl, folder: &Path, in_flight: u32) -> Result<(), Refusal> {
     let endless = Endless::new(u64::from(in_flight));
-    let engine = ground::engine(ground::store_at(url, folder)?, Executors::new(vec![endless.clone()]))?;
+    let engine = ground::engine(ground::store_at(url, folder)?, Executors::new(vec![endless.clone()])).await?;
     let request = Workload::Recover.request()?;
     let numbers = Arc::new(AtomicU64::new(0));
     let callers: Vec<_> = (0..SUBMITTED_AT_A_TIME.min(u64::from(in_flight)))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 use mainspring_store::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node, Store,
+    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Letter, Node, Store,
     StoreError, StoredPlan, Table,
 };
 
@@ -46,6 +46,18 @@ impl Store for Tapped {
         self.store.pin(name, value)
     }
 
+    fn pinned(&self, name: &str) -> Result<Option<String>, StoreError> {
+        self.store.pinned(name)
+    }
+
+    fn table(&self) -> Result<Table, StoreError> {
+        self.store.table()
+    }
+
+    fn is_shared(&self) -> bool {
+        self.store.is_shared()
+    }
+
     fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
         self.store.beat(node, lease_ms)
     }
@@ -66,7 +78,7 @@ impl Store for Tapped {
         self.store.hint(partitions);
     }
 
-    fn listen(&self, heard: Box<dyn Fn(&[u32]) + Send + Sync>) {
+    fn listen(&self, heard: Heard) {
         self.store.listen(heard);
     }
 
