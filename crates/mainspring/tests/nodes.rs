@@ -1,0 +1,230 @@
+//! Several processes on one real PostgreSQL: nodes that are killed, stand still, leave, and a server that dies under them.
+//! Whatever happens, every execution ends, and a step runs as often as its journal has attempts at the most.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Child, Stdio},
+    sync::{Arc, Condvar, Mutex},
+    time::{Duration, Instant},
+};
+
+use mainspring_engine::{inbox, load::Loader, request::Request};
+use mainspring_kernel::{
+    definition::{Syntax, compile, read},
+    json,
+    key::ExecutionKey,
+    plan::Plan,
+    record::Record,
+    value::{Map, Value},
+};
+use mainspring_store::{
+    Store,
+    postgres::{
+        PostgresStore,
+        server::{Options, Server},
+    },
+};
+use rustix::process::{Pid, Signal, kill_process};
+
+mod support;
+use support::Ground;
+
+/// Longer than anything here takes on the busiest machine.
+const BOUND: Duration = Duration::from_secs(120);
+
+const PARTITIONS: usize = 64;
+
+const DEFINITION: &str = r#"
+name: marks
+variables: {folder: {type: string}}
+steps:
+  - {id: a, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo >> "$FOLDER/$MAINSPRING_INTENT"; sleep 0.2', onInterrupted: retry, retry: {maxAttempts: 9, initialDelayMs: 0}}
+  - {id: b, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo >> "$FOLDER/$MAINSPRING_INTENT"; sleep 0.2', onInterrupted: retry, retry: {maxAttempts: 9, initialDelayMs: 0}}
+  - {id: c, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo >> "$FOLDER/$MAINSPRING_INTENT"; sleep 0.2', onInterrupted: retry, retry: {maxAttempts: 9, initialDelayMs: 0}}
+"#;
+
+/// A node that runs, and what it has said of what it holds.
+struct Node {
+    process: Child,
+    held: Arc<(Mutex<usize>, Condvar)>,
+}
+
+impl Node {
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
+    }
+
+    /// Waits until it holds as many partitions as are wanted.
+    fn wait_until(&self, is_so: impl Fn(usize) -> bool) {
+        let (held, changed) = &*self.held;
+        let guard = held.lock().unwrap();
+        let (guard, timeout) = changed.wait_timeout_while(guard, BOUND, |held| !is_so(*held)).unwrap();
+        assert!(!timeout.timed_out(), "the node holds {guard}");
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A server, its store, and nodes on it.
+struct Fleet {
+    ground: Ground,
+    server: Server,
+    store: Arc<PostgresStore>,
+    plan: Arc<Plan>,
+    nodes: u32,
+}
+
+impl Fleet {
+    fn new() -> Self {
+        let server =
+            Server::start(Options { fsync: false, ..Options::default() }).unwrap_or_else(|why| panic!("{why}"));
+        let store = Arc::new(PostgresStore::open(&server.address("")).unwrap());
+        let plan = Arc::new(compile(&read(DEFINITION.as_bytes(), Syntax::Yaml).unwrap()).unwrap().plan);
+        let ground = Ground::new();
+        fs::create_dir(ground.root().join("marks")).unwrap();
+        Self { ground, server, store, plan, nodes: 0 }
+    }
+
+    fn marks(&self) -> PathBuf {
+        self.ground.root().join("marks")
+    }
+
+    fn node(&mut self) -> Node {
+        self.nodes += 1;
+        let folder = self.ground.root().join(format!("node-{}", self.nodes));
+        let mut command = self.ground.mainspring(&["node", "--json", "--lease-seconds", "2", "--dir"]);
+        command.arg(folder).env("MAINSPRING_STORE", self.server.address(""));
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let held: Arc<(Mutex<usize>, Condvar)> = Arc::default();
+        let said = held.clone();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let value = json::read(line.as_bytes()).unwrap().value;
+                let Some(Value::List(partitions)) = value.get("held") else { panic!("{line}") };
+                *said.0.lock().unwrap() = partitions.len();
+                said.1.notify_all();
+            }
+        });
+        Node { process, held }
+    }
+
+    fn post(&self, count: usize) -> BTreeSet<ExecutionKey> {
+        let folder = self.marks().to_str().unwrap().to_owned();
+        let variables = Map::from([("folder".into(), Value::from(folder))]);
+        let request = Request { variables, ..Request::new(self.plan.clone(), "me") };
+        (0..count).map(|_| inbox::post_start(&*self.store, None, request.clone()).unwrap()).collect()
+    }
+
+    /// Waits until so many of the executions have a status.
+    fn wait_for(&self, executions: &BTreeSet<ExecutionKey>, status: &str, count: usize) {
+        let began = Instant::now();
+        loop {
+            let rows: Vec<_> = executions.iter().map(|key| self.store.execution(*key)).collect();
+            let are_so = |row: &Result<Option<_>, _>| matches!(row, Ok(Some(mainspring_store::ExecutionRow { status: found, .. })) if found == status);
+            let found = rows.iter().filter(|row| are_so(row)).count();
+            if found >= count {
+                return;
+            }
+            assert!(began.elapsed() < BOUND, "{found} of {} are {status}: {rows:?}", executions.len());
+            std::thread::yield_now();
+        }
+    }
+
+    /// Every journal proves itself; every step was done, and never more often than it was tried. Gives the attempts that
+    /// were more than one.
+    fn check(&self, executions: &BTreeSet<ExecutionKey>) -> usize {
+        let loader = Loader::new(self.store.clone(), self.ground.key());
+        let mut repeated = 0;
+        for execution in executions {
+            loader.verify(*execution).unwrap().unwrap();
+            let mut attempts = std::collections::BTreeMap::new();
+            let read = loader.frames(*execution, |state, frame| {
+                for record in &frame.records {
+                    if let Record::AttemptStarted { instance, .. } = record {
+                        let intent = state.steps[instance].intent.unwrap();
+                        *attempts.entry(intent.hex()).or_insert(0) += 1;
+                    }
+                }
+            });
+            read.unwrap().unwrap();
+            assert_eq!(attempts.len(), 3);
+            for (intent, tried) in attempts {
+                let marks = fs::read_dir(self.marks()).unwrap().map(|entry| entry.unwrap().path());
+                let of_step = marks.filter(|path| path.to_str().unwrap().contains(&intent));
+                let done: usize = of_step.map(|path| fs::read_to_string(path).unwrap().lines().count()).sum();
+                assert!((1..=tried).contains(&done), "{execution}: done {done} times and tried {tried} times");
+                repeated += tried - 1;
+            }
+        }
+        repeated
+    }
+}
+
+#[test]
+fn what_a_killed_node_held_goes_on_elsewhere() {
+    let mut fleet = Fleet::new();
+    let (first, second) = (fleet.node(), fleet.node());
+    first.wait_until(|held| held == PARTITIONS / 2);
+    second.wait_until(|held| held == PARTITIONS / 2);
+    let executions = fleet.post(24);
+    fleet.wait_for(&executions, "running", 12);
+    drop(first);
+    second.wait_until(|held| held == PARTITIONS);
+    fleet.wait_for(&executions, "completed", 24);
+    assert!(fleet.check(&executions) > 0, "something was interrupted and done again");
+}
+
+#[test]
+fn a_node_that_stood_still_begins_nothing_that_is_another_s() {
+    let mut fleet = Fleet::new();
+    let (first, second) = (fleet.node(), fleet.node());
+    first.wait_until(|held| held == PARTITIONS / 2);
+    let executions = fleet.post(24);
+    fleet.wait_for(&executions, "running", 12);
+    first.signal(Signal::STOP);
+    second.wait_until(|held| held == PARTITIONS);
+    first.signal(Signal::CONT);
+    fleet.wait_for(&executions, "completed", 24);
+    fleet.check(&executions);
+    // It comes to its share again: it lives on under another name.
+    first.wait_until(|held| held == PARTITIONS / 2);
+}
+
+#[test]
+fn a_node_that_is_asked_to_stop_leaves_at_once() {
+    let mut fleet = Fleet::new();
+    let (mut first, second) = (fleet.node(), fleet.node());
+    first.wait_until(|held| held == PARTITIONS / 2);
+    let executions = fleet.post(8);
+    fleet.wait_for(&executions, "running", 4);
+    first.signal(Signal::TERM);
+    assert_eq!(first.process.wait().unwrap().code(), Some(0));
+    let table = fleet.store.table().unwrap();
+    assert_eq!(table.nodes.len(), 1, "it has said that it leaves: {table:?}");
+    second.wait_until(|held| held == PARTITIONS);
+    fleet.wait_for(&executions, "completed", 8);
+    fleet.check(&executions);
+}
+
+#[test]
+fn a_server_that_dies_and_comes_back_loses_nothing() {
+    let mut fleet = Fleet::new();
+    let (first, second) = (fleet.node(), fleet.node());
+    first.wait_until(|held| held == PARTITIONS / 2);
+    second.wait_until(|held| held == PARTITIONS / 2);
+    let executions = fleet.post(24);
+    fleet.wait_for(&executions, "running", 12);
+    fleet.server.crash().unwrap();
+    fleet.server.start_again().unwrap();
+    fleet.wait_for(&executions, "completed", 24);
+    fleet.check(&executions);
+}
