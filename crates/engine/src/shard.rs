@@ -341,7 +341,10 @@ impl Shard {
     }
 
     fn loaded(&mut self, now: u64, execution: ExecutionKey, answer: LoadAnswer) {
-        let Some(Cell::Loading(waiting)) = self.cells.remove(&execution) else { return };
+        // Of two answers, the second comes to one that is in memory already: nothing is done about that.
+        let Some(Cell::Loading(waiting)) = self.cells.get_mut(&execution) else { return };
+        let waiting = std::mem::take(waiting);
+        self.cells.remove(&execution);
         match answer {
             LoadAnswer::Journal(journal) => {
                 let untold = self.untold.remove(&execution).unwrap_or_default();

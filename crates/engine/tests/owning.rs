@@ -253,6 +253,26 @@ fn a_commit_on_its_way_when_its_partition_is_lost_and_gained_again_begins_nothin
 }
 
 #[test]
+fn the_second_of_two_journals_changes_nothing() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.speak();
+    bench.submit();
+    bench.write();
+    for _ in 0..2 {
+        bench.handle(Event::Lapsed);
+        bench.speak();
+        bench.handle(Event::Due(vec![mainspring_store::Due { execution: KEY, wake_at: 0 }]));
+    }
+    bench.load();
+    bench.receipt(0);
+    bench.seen();
+    bench.load();
+    assert_eq!(bench.write(), [Answer::Durable]);
+    bench.receipt(1);
+    assert_eq!(bench.seen(), "perform b 1, tell 1, commit", "what was decided meanwhile is still there");
+}
+
+#[test]
 fn only_what_nothing_is_going_on_of_is_given_up() {
     let store = store();
     let mut bench = Bench::new(&store, "a");
@@ -284,5 +304,9 @@ fn another_number_of_partitions_loses_everything() {
     assert_eq!(bench.seen(), "reply, lost [0]");
     assert_eq!(bench.replies, [(Ticket(1), Err(ShardError::NotHere))]);
     bench.speak();
-    assert_eq!(bench.seen(), "gained [0, 1, 2, 3]");
+    assert_eq!(bench.seen(), "", "others may believe for a while that they hold what they held");
+    store.set_now(NOW + 10_000);
+    let mut second = Bench::new(&store, "b");
+    second.speak();
+    assert_eq!(second.seen(), "gained [0, 1, 2, 3]");
 }
