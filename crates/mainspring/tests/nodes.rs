@@ -2,7 +2,7 @@
 //! Whatever happens, every execution ends, and a step runs as often as its journal has attempts at the most.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{BufRead, BufReader},
     path::PathBuf,
@@ -144,9 +144,13 @@ impl Fleet {
     fn check(&self, executions: &BTreeSet<ExecutionKey>) -> usize {
         let loader = Loader::new(self.store.clone(), self.ground.key());
         let mut repeated = 0;
+        let lines = |path: PathBuf| fs::read_to_string(path).unwrap().lines().count();
+        let marks = fs::read_dir(self.marks()).unwrap().map(|entry| entry.unwrap());
+        let marks: BTreeMap<String, usize> =
+            marks.map(|entry| (hex_of(&entry.file_name()), lines(entry.path()))).collect();
         for execution in executions {
             loader.verify(*execution).unwrap().unwrap();
-            let mut attempts = std::collections::BTreeMap::new();
+            let mut attempts = BTreeMap::new();
             let read = loader.frames(*execution, |state, frame| {
                 for record in &frame.records {
                     if let Record::AttemptStarted { instance, .. } = record {
@@ -158,15 +162,18 @@ impl Fleet {
             read.unwrap().unwrap();
             assert_eq!(attempts.len(), 3);
             for (intent, tried) in attempts {
-                let marks = fs::read_dir(self.marks()).unwrap().map(|entry| entry.unwrap().path());
-                let of_step = marks.filter(|path| path.to_str().unwrap().contains(&intent));
-                let done: usize = of_step.map(|path| fs::read_to_string(path).unwrap().lines().count()).sum();
+                let done = marks.get(&intent).copied().unwrap_or_default();
                 assert!((1..=tried).contains(&done), "{execution}: done {done} times and tried {tried} times");
                 repeated += tried - 1;
             }
         }
         repeated
     }
+}
+
+/// The digits at the end of a file's name.
+fn hex_of(name: &std::ffi::OsStr) -> String {
+    name.to_str().unwrap().rsplit(':').next().unwrap().to_owned()
 }
 
 #[test]
@@ -227,4 +234,80 @@ fn a_server_that_dies_and_comes_back_loses_nothing() {
     fleet.server.start_again().unwrap();
     fleet.wait_for(&executions, "completed", 24);
     fleet.check(&executions);
+}
+
+/// What befalls the nodes or their server.
+#[derive(Debug, Clone, Copy)]
+enum Blow {
+    Kill,
+    StandStill,
+    Stop,
+    ServerDies,
+    LinesAreCut,
+}
+
+const BLOWS: [Blow; 5] = [Blow::Kill, Blow::StandStill, Blow::Stop, Blow::ServerDies, Blow::LinesAreCut];
+
+impl Fleet {
+    fn strike(&mut self, nodes: &mut [Node; 3], blow: Blow, which: usize) {
+        match blow {
+            // It is gone when it is replaced.
+            Blow::Kill => nodes[which] = self.node(),
+            Blow::StandStill => {
+                nodes[which].signal(Signal::STOP);
+                for other in (0..3).filter(|other| *other != which) {
+                    nodes[other].wait_until(|held| held >= PARTITIONS / 3);
+                }
+                let dead = || self.store.table().unwrap().nodes.len() == 2;
+                let began = Instant::now();
+                while !dead() {
+                    assert!(began.elapsed() < BOUND, "a node that stands still counts as living");
+                    std::thread::yield_now();
+                }
+                nodes[which].signal(Signal::CONT);
+            }
+            Blow::Stop => {
+                nodes[which].signal(Signal::TERM);
+                assert_eq!(nodes[which].process.wait().unwrap().code(), Some(0));
+                nodes[which] = self.node();
+            }
+            Blow::ServerDies => {
+                self.server.crash().unwrap();
+                self.server.start_again().unwrap();
+            }
+            Blow::LinesAreCut => {
+                let cut =
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mainspring'";
+                self.server.execute(cut).unwrap();
+            }
+        }
+    }
+}
+
+/// Everything in turn, in an order that a seed gives: a dozen blows in a test run, as many as fit into
+/// `MAINSPRING_CHAOS_SECONDS` where somebody asks.
+#[test]
+fn whatever_befalls_three_nodes_every_execution_ends() {
+    let seconds = std::env::var("MAINSPRING_CHAOS_SECONDS").ok().map(|text| text.parse().expect("seconds"));
+    let duration = seconds.map(Duration::from_secs);
+    let (mut fleet, began) = (Fleet::new(), Instant::now());
+    let mut nodes = [fleet.node(), fleet.node(), fleet.node()];
+    nodes.iter().for_each(|node| node.wait_until(|held| held >= PARTITIONS / 3));
+    let mut executions = BTreeSet::new();
+    let mut dice = 0x5eed_u64;
+    for number in 0.. {
+        if duration.map_or(number == 12, |duration| began.elapsed() >= duration) {
+            break;
+        }
+        executions.extend(fleet.post(10));
+        let half = executions.len() / 2;
+        fleet.wait_for(&executions, "completed", half);
+        // A linear congruential generator (Knuth's MMIX): enough to choose with.
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (blow, which) = (BLOWS[number % BLOWS.len()], (dice >> 33) as usize % 3);
+        fleet.strike(&mut nodes, blow, which);
+    }
+    fleet.wait_for(&executions, "completed", executions.len());
+    let repeated = fleet.check(&executions);
+    println!("{} executions in {:?}, {repeated} attempts again", executions.len(), began.elapsed());
 }
