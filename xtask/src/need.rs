@@ -16,7 +16,7 @@ pub(crate) struct Need {
 const RUSTUP: &str = "install Rust as https://rustup.rs says; `rust-version` in Cargo.toml tells which";
 
 /// Everything that `cargo xtask test` needs.
-const NEEDS: [Need; 5] = [
+const NEEDS: [Need; 6] = [
     Need { what: "bash", why: "shell steps run in it", programs: &["bash"], mend: "apt-get install bash" },
     Need { what: "cargo", why: "it builds", programs: &["cargo"], mend: RUSTUP },
     Need { what: "a C compiler", why: "it builds SQLite", programs: &["cc"], mend: "apt-get install gcc libc6-dev" },
@@ -26,14 +26,27 @@ const NEEDS: [Need; 5] = [
         programs: &["cargo-fmt"],
         mend: "rustup component add rustfmt",
     },
+    Need {
+        what: "a PostgreSQL server",
+        why: "tests start one of their own",
+        programs: &["initdb"],
+        mend: "apt-get install postgresql",
+    },
     Need { what: "clippy", why: "a step asks it", programs: &["cargo-clippy"], mend: "rustup component add clippy" },
 ];
 
 /// What this machine lacks, one sentence to each; empty when nothing is.
 pub(crate) fn missing() -> Vec<String> {
-    let folders: Vec<PathBuf> =
+    let mut folders: Vec<PathBuf> =
         std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
+    folders.extend(postgres_folders());
     missing_where(&|program| folders.iter().any(|folder| folder.join(program).is_file()))
+}
+
+/// Where Debian keeps the server's programs, one folder for each version.
+fn postgres_folders() -> Vec<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    versions.map(|version| version.path().join("bin")).collect()
 }
 
 fn missing_where(is_there: &dyn Fn(&str) -> bool) -> Vec<String> {
