@@ -39,6 +39,7 @@ use report::Report;
 use running::Running;
 use script::Script;
 
+pub use adopt::end_leftovers;
 pub use limits::{GRACE_DEFAULT, STREAM_BYTES_MAX};
 
 /// How a [`Shell`] works.

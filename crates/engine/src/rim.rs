@@ -342,7 +342,8 @@ impl Rim {
                     self.quarantine(execution, &why);
                     self.watchers.remove(&execution);
                 }
-                Output::Stalled(_) if self.member.is_some() => {
+                // A node that leaves does not wait for a store that does not answer: what waits is decided again elsewhere.
+                Output::Stalled(_) if self.member.is_some() && !self.draining => {
                     self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
                 }
                 Output::Stalled(why) | Output::Fatal(why) => return self.stop(why),

@@ -18,7 +18,7 @@ use mainspring_kernel::{
     plan::Plan,
     value::Value,
 };
-use mainspring_store::{Answer, Batch, Node, Store, memory::MemoryStore};
+use mainspring_store::{Answer, Batch, CommitError, Node, Store, memory::MemoryStore};
 
 const NOW: u64 = 1_767_225_600_000;
 const TERMS: Terms = Terms { lease_ms: 10_000 };
@@ -270,6 +270,19 @@ fn the_second_of_two_journals_changes_nothing() {
     assert_eq!(bench.write(), [Answer::Durable]);
     bench.receipt(1);
     assert_eq!(bench.seen(), "perform b 1, tell 1, commit", "what was decided meanwhile is still there");
+}
+
+#[test]
+fn who_asked_for_what_may_have_been_written_is_not_told_to_ask_elsewhere() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.speak();
+    bench.submit();
+    let (flight, batch) = bench.commits.pop_front().unwrap();
+    bench.store.commit(&batch).unwrap();
+    bench.handle(Event::Lapsed);
+    bench.handle(Event::Committed { flight, answer: Err(CommitError::Unknown("?".into())) });
+    let (_, reply) = bench.replies.pop().unwrap();
+    assert!(matches!(&reply, Err(ShardError::Store(why)) if why.contains("unknown")), "{reply:?}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::{path::Path, time::Duration};
 
+use tokio::task::JoinSet;
+
 use super::{
     group::Members,
     note::{Found, Mark, Note},
@@ -33,6 +35,20 @@ pub(super) async fn adopt(notes: &Path, mark: &Mark, same_boot: bool, grace: Dur
         leftovers.end(grace).await;
     }
     Adopted::Interrupted
+}
+
+/// Ends whatever is written down of any attempt, and forgets it. For whoever holds the folder of the notes and will not
+/// be asked about all of these attempts: others may go on with them.
+pub async fn end_leftovers(notes: &Path, grace: Duration) {
+    let mut ends = JoinSet::new();
+    for mark in Note::all(notes) {
+        let notes = notes.to_owned();
+        ends.spawn(async move {
+            adopt(&notes, &mark, true, grace).await;
+            Note::forget(&notes, &mark);
+        });
+    }
+    while ends.join_next().await.is_some() {}
 }
 
 /// The group that a note names, unless its number has passed to strangers. It has not if its leader is the process that
@@ -105,6 +121,21 @@ mod tests {
         assert!(!survives(2, true, |note| note.started_ticks += 1).await, "a marked member of the group");
         assert!(survives(3, false, |note| note.started_ticks += 1).await, "a stranger with the same number");
         assert!(survives(4, true, |note| note.boot = "another".into()).await, "a note of another boot");
+    }
+
+    #[tokio::test]
+    async fn all_that_is_written_down_is_ended_and_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        end_leftovers(&folder.path().join("none"), LONG).await;
+        let marks = [mark(1), mark(2)];
+        let mut children = marks.each_ref().map(|mark| sleeper(Some(mark)));
+        for (child, mark) in children.iter().zip(&marks) {
+            note_of(child, mark).write(folder.path()).unwrap();
+        }
+        fs::write(folder.path().join("a stranger's file"), "").unwrap();
+        end_leftovers(folder.path(), LONG).await;
+        assert!(children.iter_mut().all(|child| !child.wait().unwrap().success()));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[tokio::test]

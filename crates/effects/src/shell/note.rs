@@ -43,6 +43,9 @@ pub(super) enum Found {
     Note(Note),
 }
 
+/// Sixty-four hexadecimal digits.
+const MARK_CHARS: usize = 64;
+
 impl Mark {
     /// The same for the same attempt, always: it must be known when the note is not readable.
     pub(super) fn of(attempt: AttemptName<'_>) -> Self {
@@ -97,6 +100,14 @@ impl Note {
             Ok(_) => Self::parse(&text, mark).map_or(Found::Damaged, Found::Note),
             Err(_) => Found::Damaged,
         }
+    }
+
+    /// The attempts that notes are there for, finished or not, damaged or not.
+    pub(super) fn all(notes: &Path) -> Vec<Mark> {
+        let files = fs::read_dir(notes).into_iter().flatten().flatten();
+        let names = files.filter_map(|file| file.file_name().into_string().ok());
+        let is_mark = |name: &String| name.len() == MARK_CHARS && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        names.filter(is_mark).map(Mark).collect()
     }
 
     /// Removes the note of an attempt. Where that fails the note stays, which costs a look at the next start.

@@ -205,7 +205,12 @@ impl Shard {
     /// Forgets what is believed of an execution and reads what is stored.
     fn reload(&mut self, execution: ExecutionKey, queued: Vec<(Queued, bool)>) {
         if !self.holds(execution) {
-            return self.pass_on(execution, queued.into_iter().map(|(queued, _)| queued).collect());
+            // Whether it was written is not known: whoever asked must not ask for the same thing anew.
+            let (asked, silent): (Vec<_>, Vec<_>) =
+                queued.into_iter().map(|(queued, _)| queued).partition(|queued: &Queued| queued.ticket.is_some());
+            let why = "the execution has passed to another node, and whether this was taken in before is unknown";
+            self.refuse(asked, ShardError::Store(why.into()));
+            return self.pass_on(execution, silent);
         }
         let newer = self.forget_cell(execution);
         let mut waiting: Vec<_> = queued.into_iter().map(|(queued, _)| queued).collect();

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use clap::Args;
+use mainspring_effects::shell::{GRACE_DEFAULT, end_leftovers};
 use mainspring_engine::{Engine, Ground as EngineGround, Reach, Sharing, home::Home, lease::Terms};
 use mainspring_kernel::{json::compact, value::Value};
 
@@ -33,7 +34,7 @@ pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<
         let mut signals = Signals::new()?;
         let engine = match Ground::of(global)? {
             Ground::Folder(_) => engine(global, Reach::All).await?,
-            ground => join(node, &ground, global)?,
+            ground => join(node, &ground, global).await?,
         };
         let told = until_stopped(&engine, global, terminal, &mut signals).await;
         engine.drain().await;
@@ -42,13 +43,15 @@ pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<
 }
 
 /// A node of a shared store. Its folder is its own: there it writes down what it performs on this machine.
-fn join(node: &Node, ground: &Ground, global: &Global) -> Result<Engine, Refusal> {
+async fn join(node: &Node, ground: &Ground, global: &Global) -> Result<Engine, Refusal> {
     let store = ground.store()?;
     let key = ground.key(&*store)?;
     let home = Home::new(global.home()?.folder().join("node"));
     let mut held = home.hold(&key)?;
     // What another machine has begun is written down there and not here: nothing is known never to have begun.
     held.same_boot = false;
+    // What this node's last life left running on this machine is believed interrupted by those who went on with it.
+    end_leftovers(&home.processes(), GRACE_DEFAULT).await;
     let workers = (executors(runner::http_allow()?, &home, &held), evaluator());
     let sharing = Some(Sharing { terms: Terms { lease_ms: node.lease_seconds * 1_000 }, place: this_place() });
     Ok(Engine::run(store, key, workers, EngineGround { home: Some((home, held)), sharing }, Reach::All)?)
