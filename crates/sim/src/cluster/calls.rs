@@ -1,17 +1,20 @@
 //! Calls to the world, and the rules for them: none before its attempt is durable, none by a node that does not own the
-//! execution any more, none twice, and no receipt that no call has brought.
+//! execution any more, none twice, no receipt
+//! that no call has brought, and none that is lost while its node lives.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use mainspring_kernel::{
     decide::open_attempt,
     effect::{Attempt, Outcome},
     failure::{Class, Failure},
     hash::Hash,
+    input::Input,
     instance::Instance,
     key::ExecutionKey,
     value::Value,
 };
+use mainspring_store::{Store, memory::MemoryStore};
 
 use super::{
     Cluster, Happening,
@@ -109,16 +112,40 @@ impl Calls {
         }
     }
 
-    pub(super) fn check_end(&self, ledger: &Ledger) -> Result<(), String> {
+    /// Every call is in a journal. What it has brought is there as well, or was kept beside it; only a node that died may
+    /// have taken it with it.
+    pub(super) fn check_end(
+        &self,
+        ledger: &Ledger,
+        store: &MemoryStore,
+        lives: impl Fn(usize, u32) -> bool,
+    ) -> Result<(), String> {
+        let mut late: BTreeMap<ExecutionKey, Vec<Input>> = BTreeMap::new();
         for ((execution, instance, attempt), call) in &self.calls {
-            if let Stage::Ended(Outcome::Done(_)) = &call.stage
-                && !ledger.has_attempt(*execution, instance, *attempt)
-            {
+            let Stage::Ended(outcome) = &call.stage else { continue };
+            if !ledger.has_attempt(*execution, instance, *attempt) {
                 return Err(format!("attempt {attempt} of {instance:?} of {execution} was made and is in no journal"));
+            }
+            if !lives(call.node, call.life) || ledger.has_receipt(*execution, instance, *attempt) {
+                continue;
+            }
+            let kept = match late.entry(*execution) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => entry.insert(kept(store, *execution)?),
+            };
+            let is_it = |input: &Input| matches!(input, Input::Receipt { instance: of, attempt: number, outcome: brought } if of == instance && number == attempt && brought == outcome);
+            if !kept.iter().any(is_it) {
+                return Err(format!("the receipt of attempt {attempt} of {instance:?} of {execution} is lost"));
             }
         }
         Ok(())
     }
+}
+
+/// The receipts that are kept beside a journal.
+fn kept(store: &MemoryStore, execution: ExecutionKey) -> Result<Vec<Input>, String> {
+    let late = store.late(execution).map_err(|error| error.to_string())?;
+    late.iter().map(|late| Input::decode(&late.body).map_err(|error| error.to_string())).collect()
 }
 
 impl Cluster {

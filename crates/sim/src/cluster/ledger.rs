@@ -21,6 +21,8 @@ use mainspring_kernel::{
 };
 use mainspring_store::{Fence, Part, Store, memory::MemoryStore, partition_of};
 
+use super::history::History;
+
 /// A receipt that a call has brought.
 #[derive(Debug)]
 pub(super) struct Receipt {
@@ -32,6 +34,7 @@ pub(super) struct Receipt {
 struct Journal {
     fold: Fold,
     attempts: BTreeSet<(Instance, u32)>,
+    history: History,
     has_ended: bool,
 }
 
@@ -94,6 +97,11 @@ impl Ledger {
         journal.is_some_and(|journal| journal.attempts.contains(&(instance.clone(), attempt)))
     }
 
+    pub(super) fn has_receipt(&self, execution: ExecutionKey, instance: &Instance, attempt: u32) -> bool {
+        let journal = self.journals.get(&execution);
+        journal.is_some_and(|journal| journal.history.has_receipt(instance, attempt))
+    }
+
     /// A node was given partitions.
     pub(super) fn took(&mut self, name: &str, fences: &[Fence]) -> Result<(), String> {
         for fence in fences {
@@ -149,6 +157,10 @@ impl Ledger {
         part: &Part,
         check_receipt: impl Fn(&Receipt) -> Result<(), String>,
     ) -> Result<(), String> {
+        let is_burial = part.expected.is_none() && part.frames.is_empty();
+        if is_burial && self.journals.contains_key(&part.execution) {
+            return Err(format!("letters of {} are thrown away, and it lives: {:?}", part.execution, part.consumed));
+        }
         for stored in &part.frames {
             if stored.sequence == 0 {
                 self.open_journal(part)?;
@@ -159,6 +171,7 @@ impl Ledger {
                 return Err(format!("{} goes on after its end", part.execution));
             }
             let frame = journal.fold.push(stored).map_err(|broken| format!("{}: {broken}", part.execution))?;
+            journal.history.push(&frame).map_err(|broken| format!("{}: {broken}", part.execution))?;
             crate::invariants::check(&journal.fold.state)?;
             journal.note(&frame, &check_receipt)?;
             self.frames += 1;
@@ -179,7 +192,7 @@ impl Ledger {
         };
         let plan = self.plans.get(plan_hash).ok_or("an execution of no known plan")?.clone();
         let fold = Fold::new(part.execution, plan);
-        let journal = Journal { fold, attempts: BTreeSet::new(), has_ended: false };
+        let journal = Journal { fold, attempts: BTreeSet::new(), history: History::default(), has_ended: false };
         if self.journals.insert(part.execution, journal).is_some() {
             return Err(format!("{} begins twice", part.execution));
         }
