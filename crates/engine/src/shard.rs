@@ -341,7 +341,11 @@ impl Shard {
     }
 
     fn loaded(&mut self, now: u64, execution: ExecutionKey, answer: LoadAnswer) {
-        let Some(Cell::Loading(waiting)) = self.cells.remove(&execution) else { return };
+        // A partition that was lost and came back has two loads on their way: the second answer finds the execution live,
+        // with inputs that nobody else knows.
+        let Some(Cell::Loading(waiting)) = self.cells.get_mut(&execution) else { return };
+        let waiting = std::mem::take(waiting);
+        self.cells.remove(&execution);
         match answer {
             LoadAnswer::Journal(journal) => {
                 let untold = self.untold.remove(&execution).unwrap_or_default();
