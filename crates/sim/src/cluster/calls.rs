@@ -30,6 +30,8 @@ struct Call {
     node: usize,
     life: u32,
     stage: Stage,
+    /// Its receipt has reached an inbox: it does not go under with its node any more.
+    is_passed_on: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -93,6 +95,14 @@ impl Calls {
         Some(outcome)
     }
 
+    /// An input is in an inbox: if it is the receipt of a call, it is not lost any more.
+    pub(super) fn passed_on(&mut self, execution: ExecutionKey, input: &Input) {
+        let Input::Receipt { instance, attempt, .. } = input else { return };
+        if let Some(call) = self.calls.get_mut(&(execution, instance.clone(), *attempt)) {
+            call.is_passed_on = true;
+        }
+    }
+
     /// A node dies with all that it performs.
     pub(super) fn kill(&mut self, node: usize, life: u32) {
         for call in self.calls.values_mut() {
@@ -126,15 +136,16 @@ impl Calls {
             if !ledger.has_attempt(*execution, instance, *attempt) {
                 return Err(format!("attempt {attempt} of {instance:?} of {execution} was made and is in no journal"));
             }
-            if !lives(call.node, call.life) || ledger.has_receipt(*execution, instance, *attempt) {
+            let may_be_lost = !call.is_passed_on && !lives(call.node, call.life);
+            if may_be_lost || ledger.has_receipt(*execution, instance, *attempt) {
                 continue;
             }
             let kept = match late.entry(*execution) {
                 Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(entry) => entry.insert(kept(store, *execution)?),
             };
-            let is_it = |input: &Input| matches!(input, Input::Receipt { instance: of, attempt: number, outcome: brought } if of == instance && number == attempt && brought == outcome);
-            if !kept.iter().any(is_it) {
+            let (instance, attempt, outcome) = (instance.clone(), *attempt, outcome.clone());
+            if !kept.contains(&Input::Receipt { instance: instance.clone(), attempt, outcome }) {
                 return Err(format!("the receipt of attempt {attempt} of {instance:?} of {execution} is lost"));
             }
         }
@@ -178,7 +189,7 @@ impl Cluster {
             let inner = Inner::Ended(execution, instance.clone(), attempt.number, outcome);
             self.at(after, Happening::Node(node, life, inner));
         }
-        self.calls.calls.insert(name, Call { node, life, stage: Stage::Out });
+        self.calls.calls.insert(name, Call { node, life, stage: Stage::Out, is_passed_on: false });
         self.calls.out += 1;
         Ok(())
     }

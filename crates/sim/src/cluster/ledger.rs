@@ -135,6 +135,20 @@ impl Ledger {
         Ok(owner.or_else(former).is_some_and(|owner| owner.name == name))
     }
 
+    /// What a node believes to hold while it acts, nobody else was given. One that does not know yet that the store was
+    /// spread anew believes in other partitions: until its time is over, nobody is given anything.
+    pub(super) fn check_belief(&self, name: &str, spread: (u32, u32), held: &[u32]) -> Result<(), String> {
+        let (believed, stored) = spread;
+        let others = || self.owners.iter().filter(|(_, owner)| !owner.name.is_empty() && owner.name != name);
+        let is_believed = |partition: &u32| believed != stored || held.contains(partition);
+        match others().find(|(partition, _)| !held.is_empty() && is_believed(partition)) {
+            Some((partition, owner)) => {
+                Err(format!("{name} believes to hold {held:?}, and partition {partition} was given to {owner:?}"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// What was written was written by the owner, under the newest epoch.
     pub(super) fn check_owner(
         &self,

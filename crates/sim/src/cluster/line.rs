@@ -109,11 +109,14 @@ impl Cluster {
         let Some(member) = self.nodes[node].member.clone().filter(|_| self.nodes[node].is_life(life)) else {
             return Ok(());
         };
-        let delay = self.delay_of_answer();
+        let is_late = self.strikes(self.misfortune.late_words);
+        let delay = if is_late { self.dice.below(LEASE_MS) } else { self.delay_of_answer() };
         let answered_at = self.nodes[node].tick(self.now + delay);
         let (store, now) = (self.store.clone(), self.now);
-        let word = member
-            .speak(&given_up, false, || if has_heard(&store, member.name(), now) { answered_at } else { sent_at });
+        // Of two words in one millisecond the second cannot be told from the first.
+        let was_heard = has_heard(&store, member.name(), now);
+        let is_after = || !was_heard && has_heard(&store, member.name(), now);
+        let word = member.speak(&given_up, false, || if is_after() { answered_at } else { sent_at });
         if let Word::Heard(heard) = &word {
             self.ledger.took(&heard.name, &heard.taken)?;
         }
@@ -146,7 +149,10 @@ impl Cluster {
             What::PassOn(execution, input) if fails => {
                 self.at(500, Happening::Store(Asked { node, life, what: What::PassOn(execution, input) }));
             }
-            What::PassOn(execution, input) => self.post(execution, &input)?,
+            What::PassOn(execution, input) => {
+                self.post(execution, &input)?;
+                self.calls.passed_on(execution, &input);
+            }
             What::Leave if is_down => {}
             What::Leave => {
                 let name = super::node::name(node, life);
