@@ -8,7 +8,9 @@
 //! | `conformance` | are the checked-in cases the given ones? |
 //! | `schemas` | what do editors check definitions with? |
 //! | `mutants` | would a test notice if these files were wrong? |
+//! | `bugs` | does the simulated cluster find the bugs that it is known to find? |
 
+mod bugs;
 mod conformance;
 mod finding;
 mod landing;
@@ -63,6 +65,13 @@ enum Command {
         #[arg(value_name = "FILE")]
         files: Vec<String>,
     },
+    /// Put known bugs into a copy of the repository, one after the other, and name the seed of the simulated cluster that
+    /// finds each. A bug that no seed finds, and a table in crates/sim/bugs/README.md that is not true, are failures.
+    Bugs {
+        /// The bugs to look for, by the names of their patches in crates/sim/bugs. Without any: all of them.
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -74,6 +83,7 @@ fn main() -> ExitCode {
         Command::Conformance { against } => conformance::run(&root, &against),
         Command::Schemas => schemas::run(&root),
         Command::Mutants { files } => mutants::run(&root, &files),
+        Command::Bugs { names } => bugs::run(&root, &names),
     };
     match outcome {
         Ok(sentence) => {

@@ -18,6 +18,7 @@ const RUSTUP: &str = "install Rust as https://rustup.rs says; `rust-version` in 
 /// Everything that `cargo xtask test` needs.
 const NEEDS: [Need; 6] = [
     Need { what: "bash", why: "shell steps run in it", programs: &["bash"], mend: "apt-get install bash" },
+    Need { what: "git", why: "it applies patches", programs: &["git"], mend: "apt-get install git" },
     Need { what: "cargo", why: "it builds", programs: &["cargo"], mend: RUSTUP },
     Need { what: "a C compiler", why: "it builds SQLite", programs: &["cc"], mend: "apt-get install gcc libc6-dev" },
     Need {

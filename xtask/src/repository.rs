@@ -140,7 +140,7 @@ fn test_modules(file: &File) -> Vec<String> {
     file.tokens.windows(3).filter(is_declared).map(|words| format!("{home}/{}", words[1].text)).collect()
 }
 
-fn paths_below(root: &Path) -> io::Result<Vec<String>> {
+pub(crate) fn paths_below(root: &Path) -> io::Result<Vec<String>> {
     let mut paths = Vec::new();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {

@@ -1,5 +1,6 @@
 //! The rules of the house, each a function of the repository, in one table.
 
+mod bugs;
 mod changelog;
 mod decisions;
 mod dependencies;
@@ -25,7 +26,7 @@ struct Check {
     look: fn(&Repository) -> Vec<Finding>,
 }
 
-const CHECKS: [Check; 11] = [
+const CHECKS: [Check; 12] = [
     Check { name: "edges", rule: "A crate uses only crates of lower layers.", look: edges::look },
     Check { name: "module-docs", rule: "Every Rust file begins by saying what it is for.", look: module_docs::look },
     Check { name: "leftovers", rule: "Nothing half-done, machine-bound or sleeping stays.", look: leftovers::look },
@@ -35,6 +36,7 @@ const CHECKS: [Check; 11] = [
     Check { name: "changelog", rule: "The changelog knows what is being built.", look: changelog::look },
     Check { name: "run-bits", rule: "What is to be run can be run.", look: run_bits::look },
     Check { name: "decisions", rule: "Every decision is in the index.", look: decisions::look },
+    Check { name: "bugs", rule: "The simulator's bugs and their table agree.", look: bugs::look },
     Check { name: "uncovered", rule: "The list of uncovered cases names real cases.", look: uncovered::look },
     Check { name: "ratchet", rule: "Files, functions and that list do not grow.", look: ratchet::look },
 ];

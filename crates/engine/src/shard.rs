@@ -341,7 +341,8 @@ impl Shard {
     }
 
     fn loaded(&mut self, now: u64, execution: ExecutionKey, answer: LoadAnswer) {
-        // Of two answers, the second comes to one that is in memory already: nothing is done about that.
+        // A partition that was lost and came back has two loads on their way: the second answer finds the execution live,
+        // with inputs that nobody else knows.
         let Some(Cell::Loading(waiting)) = self.cells.get_mut(&execution) else { return };
         let waiting = std::mem::take(waiting);
         self.cells.remove(&execution);

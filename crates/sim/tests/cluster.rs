@@ -1,7 +1,7 @@
 //! Several nodes on one store under every misfortune: some seeds in every test run, as many as `MAINSPRING_SEEDS` says
 //! (`from..to`) where somebody asks.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, ops::Range, panic::catch_unwind};
 
 use mainspring_sim::cluster::{self, Size, Table};
 
@@ -26,7 +26,8 @@ fn seeds() -> Range<u64> {
 fn no_rule_breaks_among_nodes() {
     let (mut all, mut table, mut found) = (BTreeMap::new(), Table::default(), Vec::new());
     for seed in seeds() {
-        match cluster::run(seed, size()) {
+        match catch_unwind(|| cluster::run(seed, size())).unwrap_or_else(|_| Err("it panics, as is said above".into()))
+        {
             Ok(report) => {
                 cluster::add(&mut all, &report);
                 table.add(&report.table);

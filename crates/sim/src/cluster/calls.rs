@@ -1,17 +1,20 @@
 //! Calls to the world, and the rules for them: none before its attempt is durable, none by a node that does not own the
-//! execution any more, none twice, and no receipt that no call has brought.
+//! execution any more, none twice, no receipt
+//! that no call has brought, and none that is lost while its node lives.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use mainspring_kernel::{
     decide::open_attempt,
     effect::{Attempt, Outcome},
     failure::{Class, Failure},
     hash::Hash,
+    input::Input,
     instance::Instance,
     key::ExecutionKey,
     value::Value,
 };
+use mainspring_store::{Store, memory::MemoryStore};
 
 use super::{
     Cluster, Happening,
@@ -27,6 +30,8 @@ struct Call {
     node: usize,
     life: u32,
     stage: Stage,
+    /// Its receipt has reached an inbox: it does not go under with its node any more.
+    is_passed_on: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -90,6 +95,14 @@ impl Calls {
         Some(outcome)
     }
 
+    /// An input is in an inbox: if it is the receipt of a call, it is not lost any more.
+    pub(super) fn passed_on(&mut self, execution: ExecutionKey, input: &Input) {
+        let Input::Receipt { instance, attempt, .. } = input else { return };
+        if let Some(call) = self.calls.get_mut(&(execution, instance.clone(), *attempt)) {
+            call.is_passed_on = true;
+        }
+    }
+
     /// A node dies with all that it performs.
     pub(super) fn kill(&mut self, node: usize, life: u32) {
         for call in self.calls.values_mut() {
@@ -109,16 +122,41 @@ impl Calls {
         }
     }
 
-    pub(super) fn check_end(&self, ledger: &Ledger) -> Result<(), String> {
+    /// Every call is in a journal. What it has brought is there as well, or was kept beside it; only a node that died may
+    /// have taken it with it.
+    pub(super) fn check_end(
+        &self,
+        ledger: &Ledger,
+        store: &MemoryStore,
+        lives: impl Fn(usize, u32) -> bool,
+    ) -> Result<(), String> {
+        let mut late: BTreeMap<ExecutionKey, Vec<Input>> = BTreeMap::new();
         for ((execution, instance, attempt), call) in &self.calls {
-            if let Stage::Ended(Outcome::Done(_)) = &call.stage
-                && !ledger.has_attempt(*execution, instance, *attempt)
-            {
+            let Stage::Ended(outcome) = &call.stage else { continue };
+            if !ledger.has_attempt(*execution, instance, *attempt) {
                 return Err(format!("attempt {attempt} of {instance:?} of {execution} was made and is in no journal"));
+            }
+            let may_be_lost = !call.is_passed_on && !lives(call.node, call.life);
+            if may_be_lost || ledger.has_receipt(*execution, instance, *attempt) {
+                continue;
+            }
+            let kept = match late.entry(*execution) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => entry.insert(kept(store, *execution)?),
+            };
+            let (instance, attempt, outcome) = (instance.clone(), *attempt, outcome.clone());
+            if !kept.contains(&Input::Receipt { instance: instance.clone(), attempt, outcome }) {
+                return Err(format!("the receipt of attempt {attempt} of {instance:?} of {execution} is lost"));
             }
         }
         Ok(())
     }
+}
+
+/// The receipts that are kept beside a journal.
+fn kept(store: &MemoryStore, execution: ExecutionKey) -> Result<Vec<Input>, String> {
+    let late = store.late(execution).map_err(|error| error.to_string())?;
+    late.iter().map(|late| Input::decode(&late.body).map_err(|error| error.to_string())).collect()
 }
 
 impl Cluster {
@@ -151,7 +189,7 @@ impl Cluster {
             let inner = Inner::Ended(execution, instance.clone(), attempt.number, outcome);
             self.at(after, Happening::Node(node, life, inner));
         }
-        self.calls.calls.insert(name, Call { node, life, stage: Stage::Out });
+        self.calls.calls.insert(name, Call { node, life, stage: Stage::Out, is_passed_on: false });
         self.calls.out += 1;
         Ok(())
     }

@@ -21,6 +21,8 @@ use mainspring_kernel::{
 };
 use mainspring_store::{Fence, Part, Store, memory::MemoryStore, partition_of};
 
+use super::history::History;
+
 /// A receipt that a call has brought.
 #[derive(Debug)]
 pub(super) struct Receipt {
@@ -32,6 +34,7 @@ pub(super) struct Receipt {
 struct Journal {
     fold: Fold,
     attempts: BTreeSet<(Instance, u32)>,
+    history: History,
     has_ended: bool,
 }
 
@@ -94,6 +97,11 @@ impl Ledger {
         journal.is_some_and(|journal| journal.attempts.contains(&(instance.clone(), attempt)))
     }
 
+    pub(super) fn has_receipt(&self, execution: ExecutionKey, instance: &Instance, attempt: u32) -> bool {
+        let journal = self.journals.get(&execution);
+        journal.is_some_and(|journal| journal.history.has_receipt(instance, attempt))
+    }
+
     /// A node was given partitions.
     pub(super) fn took(&mut self, name: &str, fences: &[Fence]) -> Result<(), String> {
         for fence in fences {
@@ -127,6 +135,20 @@ impl Ledger {
         Ok(owner.or_else(former).is_some_and(|owner| owner.name == name))
     }
 
+    /// What a node believes to hold while it acts, nobody else was given. One that does not know yet that the store was
+    /// spread anew believes in other partitions: until its time is over, nobody is given anything.
+    pub(super) fn check_belief(&self, name: &str, spread: (u32, u32), held: &[u32]) -> Result<(), String> {
+        let (believed, stored) = spread;
+        let others = || self.owners.iter().filter(|(_, owner)| !owner.name.is_empty() && owner.name != name);
+        let is_believed = |partition: &u32| believed != stored || held.contains(partition);
+        match others().find(|(partition, _)| !held.is_empty() && is_believed(partition)) {
+            Some((partition, owner)) => {
+                Err(format!("{name} believes to hold {held:?}, and partition {partition} was given to {owner:?}"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// What was written was written by the owner, under the newest epoch.
     pub(super) fn check_owner(
         &self,
@@ -149,6 +171,10 @@ impl Ledger {
         part: &Part,
         check_receipt: impl Fn(&Receipt) -> Result<(), String>,
     ) -> Result<(), String> {
+        let is_burial = part.expected.is_none() && part.frames.is_empty();
+        if is_burial && self.journals.contains_key(&part.execution) {
+            return Err(format!("letters of {} are thrown away, and it lives: {:?}", part.execution, part.consumed));
+        }
         for stored in &part.frames {
             if stored.sequence == 0 {
                 self.open_journal(part)?;
@@ -159,6 +185,7 @@ impl Ledger {
                 return Err(format!("{} goes on after its end", part.execution));
             }
             let frame = journal.fold.push(stored).map_err(|broken| format!("{}: {broken}", part.execution))?;
+            journal.history.push(&frame).map_err(|broken| format!("{}: {broken}", part.execution))?;
             crate::invariants::check(&journal.fold.state)?;
             journal.note(&frame, &check_receipt)?;
             self.frames += 1;
@@ -179,7 +206,7 @@ impl Ledger {
         };
         let plan = self.plans.get(plan_hash).ok_or("an execution of no known plan")?.clone();
         let fold = Fold::new(part.execution, plan);
-        let journal = Journal { fold, attempts: BTreeSet::new(), has_ended: false };
+        let journal = Journal { fold, attempts: BTreeSet::new(), history: History::default(), has_ended: false };
         if self.journals.insert(part.execution, journal).is_some() {
             return Err(format!("{} begins twice", part.execution));
         }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use mainspring_engine::{inbox, lease::Tick, member::Word, shard::LoadAnswer};
 use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey, record::Record};
-use mainspring_store::{Answer, Batch, CommitError, Fence, Refusal, Store, StoreError, partition_of};
+use mainspring_store::{
+    Answer, Batch, CommitError, Fence, Refusal, Store, StoreError, memory::MemoryStore, partition_of,
+};
 
 use super::{Cluster, Happening, misfortune::LEASE_MS, node::Inner};
 
@@ -91,9 +93,35 @@ impl Cluster {
     }
 
     fn answer(&mut self, asked: (usize, u32), inner: Inner) {
-        let is_slow = self.strikes(self.misfortune.slow / 8);
-        let delay = if is_slow { self.dice.below(LEASE_MS) } else { self.dice.below(4) };
+        let delay = self.delay_of_answer();
         self.at(delay, Happening::Node(asked.0, asked.1, inner));
+    }
+
+    fn delay_of_answer(&mut self) -> u64 {
+        let is_slow = self.strikes(self.misfortune.slow / 8);
+        if is_slow { self.dice.below(LEASE_MS) } else { self.dice.below(4) }
+    }
+
+    /// A node's word reaches the store. Whatever the node does after the store has heard it, it does when the answer is
+    /// there: a clock that is read then shows that time.
+    fn hear_word(&mut self, who: (usize, u32), given_up: Vec<Fence>, sent_at: Tick) -> Result<(), String> {
+        let (node, life) = who;
+        let Some(member) = self.nodes[node].member.clone().filter(|_| self.nodes[node].is_life(life)) else {
+            return Ok(());
+        };
+        let is_late = self.strikes(self.misfortune.late_words);
+        let delay = if is_late { self.dice.below(LEASE_MS) } else { self.delay_of_answer() };
+        let answered_at = self.nodes[node].tick(self.now + delay);
+        let (store, now) = (self.store.clone(), self.now);
+        // Of two words in one millisecond the second cannot be told from the first.
+        let was_heard = has_heard(&store, member.name(), now);
+        let is_after = || !was_heard && has_heard(&store, member.name(), now);
+        let word = member.speak(&given_up, false, || if is_after() { answered_at } else { sent_at });
+        if let Word::Heard(heard) = &word {
+            self.ledger.took(&heard.name, &heard.taken)?;
+        }
+        self.at(delay, Happening::Node(node, life, Inner::Spoken(given_up, word)));
+        Ok(())
     }
 
     pub(super) fn store_takes(&mut self, asked: Asked) -> Result<(), String> {
@@ -115,23 +143,16 @@ impl Cluster {
             What::Speak { given_up, .. } if fails => {
                 self.answer(who, Inner::Spoken(given_up, Word::Unheard(why())));
             }
-            What::Speak { given_up, sent_at } => {
-                if !self.nodes[node].is_life(life) {
-                    return Ok(());
-                }
-                let Some(member) = self.nodes[node].member.clone() else { return Ok(()) };
-                let word = member.speak(&given_up, false, || sent_at);
-                if let Word::Heard(heard) = &word {
-                    self.ledger.took(&heard.name, &heard.taken)?;
-                }
-                self.answer(who, Inner::Spoken(given_up, word));
-            }
+            What::Speak { given_up, sent_at } => self.hear_word(who, given_up, sent_at)?,
             What::Look { .. } if fails => {}
             What::Look { partitions, after } => self.look(who, &partitions, after)?,
             What::PassOn(execution, input) if fails => {
                 self.at(500, Happening::Store(Asked { node, life, what: What::PassOn(execution, input) }));
             }
-            What::PassOn(execution, input) => self.post(execution, &input)?,
+            What::PassOn(execution, input) => {
+                self.post(execution, &input)?;
+                self.calls.passed_on(execution, &input);
+            }
             What::Leave if is_down => {}
             What::Leave => {
                 let name = super::node::name(node, life);
@@ -227,6 +248,14 @@ impl Cluster {
         }
         Ok(())
     }
+}
+
+/// Whether the store has heard a node at this very moment: only then is it alive for all of its lease from now on.
+fn has_heard(store: &MemoryStore, name: &str, now: u64) -> bool {
+    store.set_now(now + LEASE_MS - 1);
+    let is_alive = store.table().is_ok_and(|table| table.nodes.iter().any(|node| node.name == name));
+    store.set_now(now);
+    is_alive
 }
 
 fn records_of(batch: &Batch) -> Result<Vec<Record>, String> {

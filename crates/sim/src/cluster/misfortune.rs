@@ -23,6 +23,8 @@ pub(super) struct Misfortune {
     pub(super) twice: u64,
     /// Percent of reads and words that fail.
     pub(super) read_fails: u64,
+    /// Percent of words that the store hears and answers late.
+    pub(super) late_words: u64,
     /// Percent of calls that take very long.
     pub(super) long_calls: u64,
     /// Milliseconds between the events below, on average.
@@ -55,6 +57,7 @@ impl Misfortune {
             pause_before_output: *dice.pick(&[0, 0, 1]),
             twice: often(dice),
             read_fails: often(dice),
+            late_words: often(dice),
             long_calls: often(dice),
             every_ms: *dice.pick(&[1_000, 4_000, 15_000]),
             weights: [

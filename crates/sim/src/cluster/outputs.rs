@@ -5,6 +5,8 @@ use mainspring_engine::{
     shard::{Event, Output},
 };
 
+use mainspring_store::Store;
+
 use super::{Cluster, Happening, line::What, misfortune::LEASE_MS, node::Inner};
 
 impl Cluster {
@@ -27,7 +29,10 @@ impl Cluster {
             }
             let Some(shard) = &mut self.nodes[node].shard else { return Ok(()) };
             shard.expire(tick);
+            let (believed, held) = (shard.partitions(), shard.held().collect::<Vec<_>>());
             let Some(output) = shard.next_output() else { break };
+            let stored = self.store.partitions().map_err(|error| error.to_string())?;
+            self.ledger.check_belief(&super::node::name(node, life), (believed, stored), &held)?;
             self.put_out(node, output)?;
             if !self.nodes[node].is_life(life) {
                 return Ok(());

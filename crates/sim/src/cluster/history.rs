@@ -1,0 +1,167 @@
+//! What a journal tells, held against rules that are not the kernel's own: re-deciding a journal makes the mistakes of
+//! decide a second time, and folding it makes those of apply.
+//!
+//! Only records and inputs are looked at, and never the state that they make. No workflow of the cluster has a transform
+//! or an output schema, so that a result which a call has brought is the end of its step.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mainspring_kernel::{
+    effect::Outcome, frame::Frame, input::Input, input::Timer, instance::Instance, record::Record,
+};
+
+/// What has happened in one execution so far.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    steps: BTreeMap<Instance, Step>,
+    /// Times that were set and have not come.
+    times: BTreeMap<Timer, u64>,
+    /// Signals that came, and whether a wait has used them.
+    signals: BTreeMap<String, bool>,
+    receipts: BTreeSet<(Instance, u32)>,
+    is_ending: bool,
+}
+
+#[derive(Debug, Default)]
+struct Step {
+    /// The last attempt.
+    attempt: u32,
+    is_out: bool,
+    /// When the next attempt may begin, if the last has failed.
+    retry_at: u64,
+    has_result: bool,
+    has_ended: bool,
+}
+
+impl History {
+    pub(super) fn has_receipt(&self, instance: &Instance, attempt: u32) -> bool {
+        self.receipts.contains(&(instance.clone(), attempt))
+    }
+
+    /// Takes a frame in, or says which rule it breaks.
+    pub(super) fn push(&mut self, frame: &Frame) -> Result<(), String> {
+        match &frame.input {
+            Input::Receipt { instance, attempt, outcome } => self.receive(frame, instance, *attempt, outcome)?,
+            Input::Timer(timer) => self.fire(timer, frame.now)?,
+            _ => {}
+        }
+        frame.records.iter().try_for_each(|record| self.note(record, frame.now))
+    }
+
+    /// A receipt counts for the attempt that is out, and once.
+    fn receive(&mut self, frame: &Frame, instance: &Instance, attempt: u32, outcome: &Outcome) -> Result<(), String> {
+        if !frame.records.iter().any(|record| record.instance() == Some(instance)) {
+            return Ok(());
+        }
+        let step = self.steps.entry(instance.clone()).or_default();
+        if !step.is_out || step.attempt != attempt {
+            return Err(format!("a receipt of attempt {attempt} of {instance:?} counts, which is not out: {step:?}"));
+        }
+        step.has_result = matches!(outcome, Outcome::Done(_));
+        self.receipts.insert((instance.clone(), attempt));
+        Ok(())
+    }
+
+    /// A time that was set comes once, and not before it is there.
+    fn fire(&mut self, timer: &Timer, now: u64) -> Result<(), String> {
+        match self.times.remove(timer) {
+            Some(at) if at <= now => Ok(()),
+            Some(at) => Err(format!("{timer:?} was set for {at} and fires at {now}")),
+            None => Err(format!("{timer:?} fires twice, or was never set")),
+        }
+    }
+
+    fn note(&mut self, record: &Record, now: u64) -> Result<(), String> {
+        self.check_ending(record)?;
+        self.check_signals(record)?;
+        let deadline = match record {
+            Record::Started { deadline, .. } => *deadline,
+            Record::DeadlineSet { at } => Some(*at),
+            _ => None,
+        };
+        self.times.extend(deadline.map(|at| (Timer::Deadline, at)));
+        match record.instance() {
+            Some(instance) => self.note_of_step(instance, record, now),
+            None => Ok(()),
+        }
+    }
+
+    fn note_of_step(&mut self, instance: &Instance, record: &Record, now: u64) -> Result<(), String> {
+        let step = self.steps.entry(instance.clone()).or_default();
+        if step.has_ended {
+            return Err(format!("{instance:?} goes on after its end: {record:?}"));
+        }
+        let set = match record {
+            Record::AttemptStarted { attempt, timeout_at, .. } => {
+                step.begin(instance, *attempt, now)?;
+                timeout_at.map(|at| (Timer::Attempt(instance.clone(), *attempt), at))
+            }
+            Record::AttemptFailed { attempt, retry_at, .. } => {
+                (step.attempt, step.is_out, step.retry_at) = (*attempt, false, retry_at.unwrap_or(0));
+                retry_at.map(|at| (Timer::Retry(instance.clone(), attempt + 1), at))
+            }
+            Record::WaitStarted { until, .. } => until.map(|at| (Timer::Sleep(instance.clone()), at)),
+            Record::GateOpened { gate, expires_at, .. } => Some((Timer::Gate(instance.clone(), *gate), *expires_at)),
+            Record::StepSkipped { .. }
+            | Record::StepCompleted { .. }
+            | Record::StepFailed { .. }
+            | Record::StepCancelled { .. } => {
+                (step.is_out, step.has_ended) = (false, true);
+                None
+            }
+            _ => None,
+        };
+        self.times.extend(set);
+        Ok(())
+    }
+
+    /// Once the end has begun, nothing new starts.
+    fn check_ending(&mut self, record: &Record) -> Result<(), String> {
+        let begins = matches!(
+            record,
+            Record::StepStarted { .. }
+                | Record::AttemptStarted { .. }
+                | Record::WaitStarted { .. }
+                | Record::GateOpened { .. }
+                | Record::RoundStarted { .. }
+        );
+        if self.is_ending && begins {
+            return Err(format!("something begins after the end has begun: {record:?}"));
+        }
+        self.is_ending |= matches!(record, Record::CancelRequested { .. } | Record::EndingBegun { .. });
+        Ok(())
+    }
+
+    /// A signal comes once, and is used by one wait.
+    fn check_signals(&mut self, record: &Record) -> Result<(), String> {
+        match record {
+            Record::SignalKept { id, .. } => match self.signals.insert(id.clone(), false) {
+                None => Ok(()),
+                Some(_) => Err(format!("the signal `{id}` comes twice")),
+            },
+            Record::SignalTaken { id, instance } => match self.signals.insert(id.clone(), true) {
+                Some(false) => Ok(()),
+                Some(true) => Err(format!("the signal `{id}` is used twice, now by {instance:?}")),
+                None => Err(format!("{instance:?} uses the signal `{id}`, which never came")),
+            },
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Step {
+    /// One attempt after the other, each after the delay that was written down, and none after a result.
+    fn begin(&mut self, instance: &Instance, attempt: u32, now: u64) -> Result<(), String> {
+        if self.has_result {
+            return Err(format!("attempt {attempt} of {instance:?} begins, which has a result"));
+        }
+        if self.is_out || attempt != self.attempt + 1 {
+            return Err(format!("attempt {attempt} of {instance:?} begins out of turn: {self:?}"));
+        }
+        if now < self.retry_at {
+            return Err(format!("attempt {attempt} of {instance:?} begins at {now}, and may at {}", self.retry_at));
+        }
+        (self.attempt, self.is_out) = (attempt, true);
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! Puts bugs into a copy of the repository, one after the other, and asks which seed of the simulated cluster finds each.
+//!
+//! A simulator that finds nothing says nothing: it is worth as much as the bugs that it is known to find. They are kept
+//! as patches beside a table that says which seed finds which, and by which rule.
+
+mod copy;
+mod hunt;
+mod table;
+
+use crate::repository::Repository;
+use copy::Copy;
+use hunt::Found;
+use std::path::Path;
+pub(crate) use table::{FOLDER, PATCH, Row, TABLE, rows};
+
+/// Seeds within which every bug has to be found.
+const SEEDS_MAX: u64 = 500;
+
+/// Looks for the bugs of these names, or for all of them. An error says which were not found and what of the table is not
+/// true any more.
+pub(crate) fn run(root: &Path, names: &[String]) -> Result<String, String> {
+    let repository = Repository::read(root)?;
+    let text = repository.file(TABLE).map(|file| file.text.as_str()).ok_or(format!("There is no {TABLE}."))?;
+    let table = rows(text);
+    let known: Vec<&str> = table.iter().map(|row| row.name.as_str()).collect();
+    if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(format!("{TABLE} has no bug {unknown}. It has: {}.", known.join(", ")));
+    }
+    let copy = Copy::of(root)?;
+    let chosen = table.iter().filter(|row| names.is_empty() || names.contains(&row.name));
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for row in chosen {
+        count += 1;
+        let found = look_for(&copy, row)?;
+        println!("{}: {}", row.name, found.as_ref().map_or("NOT FOUND".to_owned(), Found::to_string));
+        wrong.extend(verdict(row, found.as_ref()));
+    }
+    match wrong.len() {
+        0 => Ok(format!("bugs: {count} found, as {TABLE} says.")),
+        _ => Err(format!("{}\nbugs: {} of {count} are not as {TABLE} says.", wrong.join("\n"), wrong.len())),
+    }
+}
+
+fn look_for(copy: &Copy, row: &Row) -> Result<Option<Found>, String> {
+    copy.renew()?;
+    copy.apply(&row.name)?;
+    let program = copy.build().map_err(|why| format!("{}: {why}", row.name))?;
+    hunt::first(&program, 0..SEEDS_MAX)
+}
+
+/// What is to be done about a bug; `None` if it was found as the table says.
+fn verdict(row: &Row, found: Option<&Found>) -> Option<String> {
+    let name = &row.name;
+    match found {
+        None => Some(format!("{name}: no seed below {SEEDS_MAX} finds it. Make the simulator stronger, not the bug.")),
+        Some(found) if found.seed != row.seed => {
+            Some(format!("{name}: write seed {} in {TABLE}, and not {}; it says: {}", found.seed, row.seed, found.why))
+        }
+        Some(found) if !found.why.contains(&row.rule) => {
+            Some(format!("{name}: seed {} says in words that {TABLE} does not have: {}", found.seed, found.why))
+        }
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FOLDER, Found, Row, run, verdict};
+    use crate::repository_root;
+
+    #[test]
+    fn every_patch_still_applies() {
+        let root = repository_root();
+        let mut count = 0;
+        for entry in std::fs::read_dir(root.join(FOLDER)).unwrap() {
+            let patch = entry.unwrap().path();
+            if patch.extension().is_some_and(|extension| extension == "patch") {
+                count += 1;
+                super::copy::apply(&root, &patch, true).unwrap();
+            }
+        }
+        assert!(count >= 12, "{count} bugs are too few");
+    }
+
+    #[test]
+    fn a_bug_that_nobody_knows_is_not_looked_for() {
+        assert!(run(&repository_root(), &["no-such-bug".to_owned()]).unwrap_err().contains("has no bug no-such-bug"));
+    }
+
+    #[test]
+    fn what_is_not_as_the_table_says_is_told() {
+        let row = Row { name: "a".to_owned(), seed: 3, rule: "made before".to_owned(), line: 1 };
+        let check = |found: Option<(u64, &str)>, expected: Option<&str>| {
+            let found = found.map(|(seed, why)| Found { seed, why: why.to_owned() });
+            match (verdict(&row, found.as_ref()), expected) {
+                (None, None) => {}
+                (Some(told), Some(words)) => assert!(told.contains(words), "{told}"),
+                (told, _) => panic!("{found:?}: {told:?}"),
+            }
+        };
+        check(Some((3, "at 5 ms: it was made before")), None);
+        check(Some((4, "at 5 ms: it was made before")), Some("write seed 4"));
+        check(Some((3, "at 5 ms: something else")), Some("something else"));
+        check(None, Some("stronger"));
+    }
+}

@@ -1,0 +1,42 @@
+//! The table of the bugs, as people read it and as it is compared with what is found.
+
+/// Where the patches and their table are.
+pub(crate) const FOLDER: &str = "crates/sim/bugs/";
+pub(crate) const TABLE: &str = "crates/sim/bugs/README.md";
+pub(crate) const PATCH: &str = ".patch";
+
+/// A bug of the table.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// Its patch, without the ending.
+    pub(crate) name: String,
+    /// The first seed that finds it.
+    pub(crate) seed: u64,
+    /// Words of what that seed says.
+    pub(crate) rule: String,
+    /// Counted from 1.
+    pub(crate) line: usize,
+}
+
+/// The rows of the table: a name in back quotes, a sentence, a seed, the words of a rule. Any other line is prose.
+pub(crate) fn rows(text: &str) -> Vec<Row> {
+    let row = |(line, number): (&str, usize)| {
+        let cells: Vec<&str> = line.trim().strip_prefix('|')?.strip_suffix('|')?.split('|').map(str::trim).collect();
+        let [name, _, seed, rule] = cells[..] else { return None };
+        let name = name.strip_prefix('`')?.strip_suffix('`')?;
+        Some(Row { name: name.to_owned(), seed: seed.parse().ok()?, rule: rule.to_owned(), line: number })
+    };
+    text.lines().zip(1..).filter_map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Row, rows};
+
+    #[test]
+    fn only_rows_are_bugs() {
+        let text = "# Bugs\n\n| bug | what | seed | rule |\n|---|---|---|---|\n| `a-b` | It is. | 7 | made before |\n| `c` | x | y | z |\n";
+        let expected = Row { name: "a-b".to_owned(), seed: 7, rule: "made before".to_owned(), line: 5 };
+        assert_eq!(rows(text), [expected]);
+    }
+}
