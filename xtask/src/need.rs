@@ -16,7 +16,7 @@ pub(crate) struct Need {
 const RUSTUP: &str = "install Rust as https://rustup.rs says; `rust-version` in Cargo.toml tells which";
 
 /// Everything that `cargo xtask test` needs.
-const NEEDS: [Need; 6] = [
+const NEEDS: [Need; 7] = [
     Need { what: "bash", why: "shell steps run in it", programs: &["bash"], mend: "apt-get install bash" },
     Need { what: "git", why: "it applies patches", programs: &["git"], mend: "apt-get install git" },
     Need { what: "cargo", why: "it builds", programs: &["cargo"], mend: RUSTUP },
