@@ -274,12 +274,14 @@ const DAMAGES: &[(&str, &str, &[Named])] = &[
     ),
     (
         "the head's hash",
-        "UPDATE heads SET hash = CAST(x'00' || substr(hash, 2) AS BLOB) WHERE execution = :victim",
+        "UPDATE heads SET hash = CAST(iif(substr(hash, 1, 1) = x'00', x'01', x'00') || substr(hash, 2) AS BLOB)
+         WHERE execution = :victim",
         &[Named::Last(0)],
     ),
     (
         "the head's seal",
-        "UPDATE heads SET seal = CAST(x'00' || substr(seal, 2) AS BLOB) WHERE execution = :victim",
+        "UPDATE heads SET seal = CAST(iif(substr(seal, 1, 1) = x'00', x'01', x'00') || substr(seal, 2) AS BLOB)
+         WHERE execution = :victim",
         &[Named::Last(0)],
     ),
     (
