@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// Frames are made on one thread and freed on another, many thousand times a second.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     if let Some(exit) = mainspring_cli::evaluating::serve_if_worker(std::env::args_os()) {
         return exit.into();
