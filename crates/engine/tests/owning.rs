@@ -286,6 +286,20 @@ fn who_asked_for_what_may_have_been_written_is_not_told_to_ask_elsewhere() {
 }
 
 #[test]
+fn a_partition_that_came_back_under_another_epoch_is_held_under_that_one() {
+    let store = store();
+    let mut bench = Bench::new(&store, "a");
+    bench.speak();
+    store.claim(0, "somebody").unwrap();
+    store.take("a", &[0]).unwrap();
+    bench.speak();
+    assert_eq!(bench.seen(), "gained [0], lost [0], gained [0]");
+    assert_eq!(bench.shard.held().collect::<Vec<_>>(), [0]);
+    bench.submit();
+    assert_eq!(bench.write(), [Answer::Durable]);
+}
+
+#[test]
 fn only_what_nothing_is_going_on_of_is_given_up() {
     let store = store();
     let mut bench = Bench::new(&store, "a");

@@ -56,6 +56,8 @@ impl Shard {
         }
         let Change { lost, mut gained } = self.leases.renew(*until, table);
         self.lose(&lost);
+        // What came back under another epoch was lost first.
+        self.leases.add(&table.held);
         self.leases.add(taken);
         gained.extend(taken.iter().map(|fence| fence.partition));
         self.gain(gained);
