@@ -21,9 +21,6 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The shortest lease: below it, a pause of the machine that is quite ordinary costs a node all that it holds.
-    pub const LEASE_MS_MIN: u64 = 1_000;
-
     /// How often a node says that it is alive: three words may be lost before it counts as dead.
     pub fn beat_every_ms(self) -> u64 {
         self.lease_ms / 4

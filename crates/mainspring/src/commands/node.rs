@@ -21,9 +21,13 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct Node {
     /// With --store: after how many seconds of silence others take over what this node holds
-    #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(LEASE_SECONDS))]
     lease_seconds: u64,
 }
+
+/// The shortest and the longest lease in seconds. Below the first, a pause of the machine that is quite ordinary costs a
+/// node all that it holds; above the second, nobody waits for a dead node's executions that long.
+const LEASE_SECONDS: std::ops::RangeInclusive<u64> = 1..=600;
 
 /// How often it is looked whether anything has changed that is worth telling.
 const LOOK: Duration = Duration::from_millis(250);
