@@ -45,7 +45,19 @@ pub trait Store: Send + Sync {
     fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError>;
 
     /// Partitions that a node held under these fences are nobody's. Durable. Others are left alone.
-    fn give_up(&self, node: &str, fences: &[Fence]) -> Result<(), StoreError>;
+    ///
+    /// `running` are attempts of their executions that go on at the node nevertheless. They are its own until it
+    /// [ends](Self::end_remote) them, or is not alive any more. All of it or nothing.
+    fn give_up(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError>;
+
+    /// The attempts of an execution that go on at living nodes which gave it up, with the names of those.
+    fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError>;
+
+    /// Asks the node at which an attempt goes on to stop it: that is in its [table](Table::to_stop) from now on. Durable.
+    fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError>;
+
+    /// Attempts do not go on at a node any more, and what they brought back is in the inbox. Durable.
+    fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError>;
 
     /// A node is not alive any more, by its own word: all that it held may be taken at once. Durable.
     fn leave(&self, node: &str) -> Result<(), StoreError>;
@@ -177,6 +189,17 @@ pub struct Node {
     pub decide_version: u32,
 }
 
+/// An attempt that goes on at a node which has given up its execution.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RemoteAttempt {
+    /// The execution.
+    pub execution: ExecutionKey,
+    /// The step instance, by name.
+    pub step: String,
+    /// The attempt's number.
+    pub number: u32,
+}
+
 /// A store as its nodes see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
@@ -188,6 +211,8 @@ pub struct Table {
     pub holders: Vec<(u32, String)>,
     /// The living nodes, by name.
     pub nodes: Vec<Node>,
+    /// Attempts that go on at the asking node for others, and that those want stopped.
+    pub to_stop: Vec<RemoteAttempt>,
 }
 
 /// One execution's share of a batch.

@@ -11,7 +11,7 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 
 use crate::{
     Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Expected, Fence, Filter, HeadRow, Late, Letter, Node, Part,
-    Refusal, Store, StoreError, StoredPlan, Table, partition_of,
+    Refusal, RemoteAttempt, Store, StoreError, StoredPlan, Table, partition_of,
 };
 
 /// A store that lives as long as its last handle.
@@ -30,6 +30,8 @@ struct State {
     holders: BTreeMap<u32, String>,
     /// Every node there was, with the time until which it is alive.
     nodes: BTreeMap<String, (Node, u64)>,
+    /// With the node at which each goes on, and whether it is to stop.
+    remote: BTreeMap<RemoteAttempt, (String, bool)>,
     heads: BTreeMap<ExecutionKey, HeadRow>,
     frames: BTreeMap<ExecutionKey, Vec<StoredFrame>>,
     rows: BTreeMap<ExecutionKey, ExecutionRow>,
@@ -52,6 +54,7 @@ impl Default for State {
             epochs: BTreeMap::new(),
             holders: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            remote: BTreeMap::new(),
             heads: BTreeMap::new(),
             frames: BTreeMap::new(),
             rows: BTreeMap::new(),
@@ -180,6 +183,7 @@ impl State {
         let alive = self.nodes.iter().filter(|(name, _)| self.is_alive(name));
         let holders = self.holders.iter().filter(|(_, holder)| self.is_alive(holder));
         let of_node = self.holders.iter().filter(|(_, holder)| *holder == node);
+        let to_stop = self.remote.iter().filter(|(_, (at, is_to_stop))| at == node && *is_to_stop);
         Table {
             partitions: self.partitions,
             held: of_node
@@ -187,6 +191,7 @@ impl State {
                 .collect(),
             holders: holders.map(|(partition, holder)| (*partition, holder.clone())).collect(),
             nodes: alive.map(|(_, (node, _))| node.clone()).collect(),
+            to_stop: to_stop.map(|(attempt, _)| attempt.clone()).collect(),
         }
     }
 
@@ -238,7 +243,8 @@ impl Store for MemoryStore {
     }
 
     fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
-        let mut state = self.state();
+        let state = &mut *self.state();
+        state.remote.retain(|_, (at, _)| state.nodes.contains_key(at));
         if state.nodes.contains_key(&node.name) && !state.is_alive(&node.name) {
             return Ok(None);
         }
@@ -261,7 +267,7 @@ impl Store for MemoryStore {
         Ok(taken)
     }
 
-    fn give_up(&self, node: &str, fences: &[Fence]) -> Result<(), StoreError> {
+    fn give_up(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
         let mut state = self.state();
         for fence in fences {
             let is_epoch = state.epochs.get(&fence.partition) == Some(&fence.epoch);
@@ -269,6 +275,29 @@ impl Store for MemoryStore {
                 state.holders.remove(&fence.partition);
             }
         }
+        for attempt in running {
+            let (at, _) = state.remote.entry(attempt.clone()).or_default();
+            *at = node.to_owned();
+        }
+        Ok(())
+    }
+
+    fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
+        let state = self.state();
+        let is_asked = |attempt: &RemoteAttempt, at: &str| attempt.execution == execution && state.is_alive(at);
+        let remote = state.remote.iter().filter(|(attempt, (at, _))| is_asked(attempt, at));
+        Ok(remote.map(|(attempt, (at, _))| (attempt.clone(), at.clone())).collect())
+    }
+
+    fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError> {
+        if let Some((_, is_to_stop)) = self.state().remote.get_mut(attempt) {
+            *is_to_stop = true;
+        }
+        Ok(())
+    }
+
+    fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError> {
+        self.state().remote.retain(|attempt, (at, _)| at != node || !attempts.contains(attempt));
         Ok(())
     }
 

@@ -15,14 +15,14 @@ use crate::StoreError;
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
 /// From format n to n + 1. Entries are only ever appended.
-const MIGRATIONS: [&str; 1] = [include_str!("sql/migration_1.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("sql/migration_1.sql"), include_str!("sql/migration_2.sql")];
 
 const PROGRAM: &str = "mainspring";
 
 const FORMAT_TABLE: &str = "mainspring_format";
 
 /// Whoever has tables of these names beside no row of ours has not let us make them.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 13] = [
     FORMAT_TABLE,
     "frames",
     "heads",
@@ -35,6 +35,7 @@ const TABLES: [&str; 12] = [
     "executions",
     "pinned",
     "spread",
+    "remote_attempts",
 ];
 
 /// Brings the tables to [`FORMAT`]; makes them, over so many partitions, if there are none.

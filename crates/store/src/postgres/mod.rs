@@ -22,6 +22,7 @@ mod format;
 mod hint;
 mod journal;
 mod nodes;
+mod remote;
 mod row;
 #[cfg(any(test, feature = "postgres-server"))]
 pub mod server;
@@ -41,8 +42,8 @@ use self::{
     hint::Hints,
 };
 use crate::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Letter, Node, Store,
-    StoreError, StoredPlan, Table,
+    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Letter, Node,
+    RemoteAttempt, Store, StoreError, StoredPlan, Table,
 };
 
 /// Over how many partitions a new store spreads: enough for some dozen nodes to share them evenly, few enough that each
@@ -155,8 +156,20 @@ impl Store for PostgresStore {
         self.once(Who::Leases, async |session| nodes::take(session, node, partitions).await)
     }
 
-    fn give_up(&self, node: &str, fences: &[Fence]) -> Result<(), StoreError> {
-        self.repeat(Who::Leases, async |session| nodes::give_up(session, node, fences).await)
+    fn give_up(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
+        self.repeat(Who::Leases, async |session| nodes::give_up(session, node, fences, running).await)
+    }
+
+    fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
+        self.lent(async |session| remote::of_execution(session, execution).await)
+    }
+
+    fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError> {
+        self.lent(async |session| remote::stop(session, attempt).await)
+    }
+
+    fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError> {
+        self.lent(async |session| remote::end(session, node, attempts).await)
     }
 
     fn leave(&self, node: &str) -> Result<(), StoreError> {

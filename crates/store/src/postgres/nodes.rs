@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::{
     connections::{Session, ask},
     failure::Fault,
-    row,
+    remote, row,
 };
-use crate::{Fence, Node, Table, number::integer, partition_of};
+use crate::{Fence, Node, RemoteAttempt, Table, number::integer, partition_of};
 
 /// Longer than any lease, and far from the largest time there is.
 const LEASE_MS_MAX: i64 = 1 << 52;
@@ -85,15 +85,16 @@ pub(super) async fn table(session: &Session, name: &str) -> Result<Table, Fault>
             ask(include_str!("sql/spread.sql"), &[]),
             ask(include_str!("sql/holders.sql"), &[]),
             ask(include_str!("sql/nodes.sql"), &[]),
+            ask(include_str!("sql/remote_to_stop.sql"), &[&name.as_bytes()]),
         ])
         .await?;
     table_of(name, &answers)
 }
 
-/// The partitions, their holders and the nodes, as three statements have found them.
+/// The partitions, their holders, the nodes and what is to stop, as four statements have found them.
 fn table_of(name: &str, answers: &[Vec<tokio_postgres::Row>]) -> Result<Table, Fault> {
     let partitions = row::small_number(first(&answers[0])?, 0)?;
-    let mut table = Table { partitions, held: vec![], holders: vec![], nodes: vec![] };
+    let mut table = Table { partitions, held: vec![], holders: vec![], nodes: vec![], to_stop: vec![] };
     for found in &answers[1] {
         let (partition, epoch, holder) = (row::small_number(found, 0)?, row::number(found, 1)?, row::word(found, 2)?);
         table.held.extend((holder == name).then_some(Fence { partition, epoch }));
@@ -103,6 +104,7 @@ fn table_of(name: &str, answers: &[Vec<tokio_postgres::Row>]) -> Result<Table, F
         let (name, place, release) = (row::word(found, 0)?, row::word(found, 1)?, row::word(found, 2)?);
         table.nodes.push(Node { name, place, release, decide_version: row::small_number(found, 3)? });
     }
+    table.to_stop = answers[3].iter().map(remote::of_row).collect::<Result<_, _>>()?;
     Ok(table)
 }
 
@@ -113,6 +115,7 @@ pub(super) async fn beat(session: &Session, node: &Node, lease_ms: u64) -> Resul
     let answers = session
         .round(&[
             ask(include_str!("sql/node_forget.sql"), &[]),
+            ask(include_str!("sql/remote_forget.sql"), &[]),
             ask(
                 include_str!("sql/node_beat.sql"),
                 &[&name, &place, &release, &i64::from(node.decide_version), &lease_ms],
@@ -120,12 +123,13 @@ pub(super) async fn beat(session: &Session, node: &Node, lease_ms: u64) -> Resul
             ask(include_str!("sql/spread.sql"), &[]),
             ask(include_str!("sql/holders.sql"), &[]),
             ask(include_str!("sql/nodes.sql"), &[]),
+            ask(include_str!("sql/remote_to_stop.sql"), &[&name]),
         ])
         .await?;
-    if answers[1].is_empty() {
+    if answers[2].is_empty() {
         return Ok(None);
     }
-    table_of(&node.name, &answers[2..]).map(Some)
+    table_of(&node.name, &answers[3..]).map(Some)
 }
 
 /// The rows are there and locked, in order, before it is decided who is alive: of two nodes that want the same partition at
@@ -150,7 +154,13 @@ pub(super) async fn take(session: &Session, node: &str, partitions: &[u32]) -> R
     Ok(taken)
 }
 
-pub(super) async fn give_up(session: &Session, node: &str, fences: &[Fence]) -> Result<(), Fault> {
+pub(super) async fn give_up(
+    session: &Session,
+    node: &str,
+    fences: &[Fence],
+    running: &[RemoteAttempt],
+) -> Result<(), Fault> {
+    let remote::Columns { executions, step_keys, steps, numbers } = remote::columns(running);
     let partitions: Vec<i64> = fences.iter().map(|fence| i64::from(fence.partition)).collect();
     let epochs: Vec<i64> = fences.iter().map(|fence| integer(fence.epoch)).collect();
     session
@@ -158,6 +168,7 @@ pub(super) async fn give_up(session: &Session, node: &str, fences: &[Fence]) -> 
             ask("BEGIN", &[]),
             ask(include_str!("sql/partitions_lock.sql"), &[&partitions]),
             ask(include_str!("sql/give_up.sql"), &[&partitions, &epochs, &node.as_bytes()]),
+            ask(include_str!("sql/remote_put.sql"), &[&executions, &step_keys, &steps, &numbers, &node.as_bytes()]),
             ask("COMMIT", &[]),
         ])
         .await?;

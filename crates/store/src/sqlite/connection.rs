@@ -19,7 +19,8 @@ pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 const APPLICATION_ID: i32 = 0x4d4e_5350;
 
 /// From format n to n + 1. Entries are only ever appended.
-const MIGRATIONS: [&str; 2] = [include_str!("sql/migration_1.sql"), include_str!("sql/migration_2.sql")];
+const MIGRATIONS: [&str; 3] =
+    [include_str!("sql/migration_1.sql"), include_str!("sql/migration_2.sql"), include_str!("sql/migration_3.sql")];
 
 /// A leaf holds some twenty small frames. Of 4, 8 and 16 KiB this took the least time in all when measured.
 const PAGE_BYTES: u32 = 8192;

@@ -24,8 +24,8 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node, Store,
-    StoreError, StoredPlan, Table,
+    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node, RemoteAttempt,
+    Store, StoreError, StoredPlan, Table,
 };
 
 /// How many reading connections are kept for the next reader. More readers at once open more, and close them again.
@@ -128,8 +128,20 @@ impl Store for SqliteStore {
         self.write(|connection| nodes::take(connection, node, partitions))
     }
 
-    fn give_up(&self, node: &str, fences: &[Fence]) -> Result<(), StoreError> {
-        self.write(|connection| nodes::give_up(connection, node, fences))
+    fn give_up(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
+        self.write(|connection| nodes::give_up(connection, node, fences, running))
+    }
+
+    fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
+        self.read(|connection| nodes::remote_attempts(connection, execution))
+    }
+
+    fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError> {
+        self.write(|connection| nodes::stop_remote(connection, attempt))
+    }
+
+    fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError> {
+        self.write(|connection| nodes::end_remote(connection, node, attempts))
     }
 
     fn leave(&self, node: &str) -> Result<(), StoreError> {

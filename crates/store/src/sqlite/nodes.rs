@@ -4,7 +4,7 @@ use mainspring_kernel::key::ExecutionKey;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::{
-    Fence, Node, Table,
+    Fence, Node, RemoteAttempt, Table,
     number::{integer, natural},
     partition_of,
 };
@@ -46,6 +46,7 @@ pub(super) fn pinned(connection: &Connection, name: &str) -> rusqlite::Result<Op
 pub(super) fn beat(connection: &Connection, node: &Node, lease_ms: u64) -> rusqlite::Result<Option<Table>> {
     let now = clock(connection)?;
     connection.prepare_cached(include_str!("sql/node_forget.sql"))?.execute([now])?;
+    connection.prepare_cached(include_str!("sql/remote_forget.sql"))?.execute([])?;
     let Node { name, place, release, decide_version } = node;
     let values = params![name, place, release, decide_version, now, now.saturating_add(integer(lease_ms))];
     if connection.prepare_cached(include_str!("sql/node_beat.sql"))?.execute(values)? == 0 {
@@ -59,16 +60,18 @@ pub(super) fn table(connection: &Connection, name: &str) -> rusqlite::Result<Tab
     let now = clock(connection)?;
     let fence = |row: &Row<'_>| Ok(Fence { partition: row.get(0)?, epoch: natural(row.get(1)?) });
     let holder = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    let (mut held, mut holders, mut nodes) = (
+    let (mut held, mut holders, mut nodes, mut to_stop) = (
         connection.prepare_cached(include_str!("sql/held.sql"))?,
         connection.prepare_cached(include_str!("sql/holders.sql"))?,
         connection.prepare_cached(include_str!("sql/nodes.sql"))?,
+        connection.prepare_cached(include_str!("sql/remote_to_stop.sql"))?,
     );
     Ok(Table {
         partitions: partitions(connection)?,
         held: held.query_map([name], fence)?.collect::<Result<_, _>>()?,
         holders: holders.query_map([now], holder)?.collect::<Result<_, _>>()?,
         nodes: nodes.query_map([now], node_of_row)?.collect::<Result<_, _>>()?,
+        to_stop: to_stop.query_map([name], remote_of_row)?.collect::<Result<_, _>>()?,
     })
 }
 
@@ -93,12 +96,48 @@ pub(super) fn take(connection: &Connection, node: &str, partitions: &[u32]) -> r
     Ok(taken)
 }
 
-pub(super) fn give_up(connection: &Connection, node: &str, fences: &[Fence]) -> rusqlite::Result<()> {
+pub(super) fn give_up(
+    connection: &Connection,
+    node: &str,
+    fences: &[Fence],
+    running: &[RemoteAttempt],
+) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached(include_str!("sql/give_up.sql"))?;
     for fence in fences {
         statement.execute(params![node, fence.partition, integer(fence.epoch)])?;
     }
+    let mut statement = connection.prepare_cached(include_str!("sql/remote_put.sql"))?;
+    for RemoteAttempt { execution, step, number } in running {
+        statement.execute(params![execution.0, step, number, node])?;
+    }
     Ok(())
+}
+
+pub(super) fn remote_attempts(
+    connection: &Connection,
+    execution: ExecutionKey,
+) -> rusqlite::Result<Vec<(RemoteAttempt, String)>> {
+    let mut statement = connection.prepare_cached(include_str!("sql/remote.sql"))?;
+    let of_row = |row: &Row<'_>| Ok((remote_of_row(row)?, row.get(3)?));
+    statement.query_map(params![execution.0, clock(connection)?], of_row)?.collect()
+}
+
+pub(super) fn stop_remote(connection: &Connection, attempt: &RemoteAttempt) -> rusqlite::Result<()> {
+    let RemoteAttempt { execution, step, number } = attempt;
+    connection.prepare_cached(include_str!("sql/remote_stop.sql"))?.execute(params![execution.0, step, number])?;
+    Ok(())
+}
+
+pub(super) fn end_remote(connection: &Connection, node: &str, attempts: &[RemoteAttempt]) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached(include_str!("sql/remote_end.sql"))?;
+    for RemoteAttempt { execution, step, number } in attempts {
+        statement.execute(params![execution.0, step, number, node])?;
+    }
+    Ok(())
+}
+
+fn remote_of_row(row: &Row<'_>) -> rusqlite::Result<RemoteAttempt> {
+    Ok(RemoteAttempt { execution: ExecutionKey(row.get(0)?), step: row.get(1)?, number: row.get(2)? })
 }
 
 pub(super) fn leave(connection: &Connection, node: &str) -> rusqlite::Result<()> {

@@ -51,8 +51,14 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
         20 => Verb::Beat(random.of(&NODES), random.of(&LEASES_MS)),
         // Of partitions that nothing is written to: the epochs of the others are all one.
         21 => Verb::Take(random.of(&NODES), random.some(3, |random| random.of(&[2, 3, 4]))),
-        22 => match random.below(3) {
+        22 => match random.below(6) {
             0 => Verb::GiveUp(random.of(&NODES), vec![(random.of(&[2, 3, 4]), random.below(4) as u64)]),
+            3 => {
+                let fences = vec![(random.of(&[2, 3, 4]), random.below(4) as u64)];
+                Verb::GiveUpRunning(random.of(&NODES), fences, random.some(3, |random| (random.below(3) as u8, 1)))
+            }
+            4 => Verb::StopRemote(random.below(3) as u8, 1),
+            5 => Verb::EndRemote(random.of(&NODES), vec![(random.below(3) as u8, 1)]),
             1 if random.one_in(4) => Verb::Leave(random.of(&NODES)),
             _ => Verb::Pin(random.of(&["p", "q"]), random.of(&["1", "2"])),
         },

@@ -13,7 +13,7 @@ use super::{
 const LONG: u64 = 1_000_000;
 
 pub(super) fn cases() -> Vec<Case> {
-    [leases(), ends_of_leases(), number_of_partitions(), words()].into_iter().flatten().collect()
+    [leases(), ends_of_leases(), remote_attempts(), number_of_partitions(), words()].into_iter().flatten().collect()
 }
 
 fn one(epoch: u64, turn: Turn) -> Verb {
@@ -100,6 +100,70 @@ fn ends_of_leases() -> Vec<Case> {
                 (Take("b", vec![0]), "0@2"),
                 (Beat("a", LONG), "lapsed"),
                 (Beat("b", LONG), "of 1: holds 0@2; living: b; 0:b"),
+            ],
+        ),
+    ]
+}
+
+fn remote_attempts() -> Vec<Case> {
+    vec![
+        (
+            "what goes on at a node that gave it up is the node's until it ends it",
+            vec![
+                (Beat("a", LONG), "of 1: holds nothing; living: a"),
+                (Beat("b", LONG), "of 1: holds nothing; living: a b"),
+                (Take("a", vec![0, 1]), "0@1 1@1"),
+                (GiveUpRunning("a", vec![(0, 1)], vec![(0, 1), (2, 1), (0, 3)]), "done"),
+                (Remote(0), "0#1 at a 0#3 at a"),
+                (Remote(1), ""),
+                (Take("b", vec![0]), "0@2"),
+                (EndRemote("b", vec![(0, 1)]), "done"),
+                (Remote(0), "0#1 at a 0#3 at a"),
+                (EndRemote("a", vec![(0, 1), (1, 1)]), "done"),
+                (EndRemote("a", vec![]), "done"),
+                (Remote(0), "0#3 at a"),
+                (Remote(2), "2#1 at a"),
+                // It comes back, and is given up again while it still goes on.
+                (GiveUpRunning("b", vec![(0, 2)], vec![(0, 3)]), "done"),
+                (Remote(0), "0#3 at b"),
+                (GiveUpRunning("b", vec![], vec![(0, 3)]), "done"),
+                (Remote(0), "0#3 at b"),
+            ],
+        ),
+        (
+            "who performs it is asked to stop it",
+            vec![
+                (Beat("a", LONG), "of 1: holds nothing; living: a"),
+                (StopRemote(0, 1), "done"),
+                (GiveUpRunning("a", vec![], vec![(0, 1), (1, 1)]), "done"),
+                (Beat("a", LONG), "of 1: holds nothing; living: a"),
+                (StopRemote(0, 1), "done"),
+                (StopRemote(0, 2), "done"),
+                (Beat("a", LONG), "of 1: holds nothing; living: a; to stop: 0#1"),
+                (Beat("b", LONG), "of 1: holds nothing; living: a b"),
+                (Table, "of 1: holds nothing; living: a b"),
+                // Saying it twice takes nothing back.
+                (GiveUpRunning("a", vec![], vec![(0, 1)]), "done"),
+                (Beat("a", LONG), "of 1: holds nothing; living: a b; to stop: 0#1"),
+                (EndRemote("a", vec![(0, 1)]), "done"),
+                (Beat("a", LONG), "of 1: holds nothing; living: a b"),
+            ],
+        ),
+        (
+            "nothing goes on at a dead node",
+            vec![
+                (Beat("a", LONG), "of 1: holds nothing; living: a"),
+                (Beat("b", LONG), "of 1: holds nothing; living: a b"),
+                (GiveUpRunning("a", vec![], vec![(0, 1)]), "done"),
+                (GiveUpRunning("b", vec![], vec![(1, 1)]), "done"),
+                (GiveUpRunning("nobody", vec![], vec![(2, 1)]), "done"),
+                (Remote(2), ""),
+                (Beat("a", 0), "of 1: holds nothing; living: b"),
+                (Remote(0), ""),
+                (Leave("b"), "done"),
+                (Remote(1), ""),
+                (Beat("c", LONG), "of 1: holds nothing; living: c"),
+                (Remote(1), ""),
             ],
         ),
     ]

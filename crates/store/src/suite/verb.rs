@@ -10,8 +10,8 @@ use mainspring_kernel::{
 };
 
 use crate::{
-    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, Late, Letter, Node, Part, Refusal, RowChange,
-    Store, StoreError, StoredPlan, Table, partition_of,
+    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, Late, Letter, Node, Part, Refusal,
+    RemoteAttempt, RowChange, Store, StoreError, StoredPlan, Table, partition_of,
 };
 
 /// Executions of the tests are below this.
@@ -30,6 +30,11 @@ pub(crate) enum Verb {
     Beat(Word, u64),
     Take(Word, Vec<u32>),
     GiveUp(Word, Vec<(u32, u64)>),
+    /// With attempts of a step that go on: of which execution, and their numbers.
+    GiveUpRunning(Word, Vec<(u32, u64)>, Vec<(u8, u32)>),
+    Remote(u8),
+    StopRemote(u8, u32),
+    EndRemote(Word, Vec<(u8, u32)>),
     Leave(Word),
     /// The epoch under which all is written, and what is.
     Commit(u64, Vec<Turn>),
@@ -192,10 +197,18 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         Verb::Table => draw_table(store.table()?),
         Verb::Beat(name, lease_ms) => store.beat(&node(name), *lease_ms)?.map_or("lapsed".into(), draw_table),
         Verb::Take(name, partitions) => draw_fences(&store.take(name, partitions)?),
-        Verb::GiveUp(name, fences) => {
-            let fences = fences.iter().map(|(partition, epoch)| Fence { partition: *partition, epoch: *epoch });
-            store.give_up(name, &fences.collect::<Vec<_>>()).map(|()| "done".into())?
+        Verb::GiveUp(name, fences) => store.give_up(name, &self::fences(fences), &[]).map(|()| "done".into())?,
+        Verb::GiveUpRunning(name, fences, running) => {
+            store.give_up(name, &self::fences(fences), &remote(running)).map(|()| "done".into())?
         }
+        Verb::Remote(execution) => {
+            let remote = store.remote_attempts(key(*execution))?;
+            join(remote.into_iter().map(|(attempt, at)| format!("{} at {at}", draw_remote(&attempt))))
+        }
+        Verb::StopRemote(execution, number) => {
+            store.stop_remote(&remote(&[(*execution, *number)])[0]).map(|()| "done".into())?
+        }
+        Verb::EndRemote(name, ended) => store.end_remote(name, &remote(ended)).map(|()| "done".into())?,
         Verb::Leave(name) => store.leave(name).map(|()| "done".into())?,
         Verb::Commit(epoch, turns) => commit(store, *epoch, turns),
         Verb::Head(execution) => draw_head(store, *execution)?,
@@ -247,6 +260,26 @@ fn node(name: Word) -> Node {
     Node { name: name.into(), place: "here".into(), release: "1.2.3".into(), decide_version: 7 }
 }
 
+fn fences(fences: &[(u32, u64)]) -> Vec<Fence> {
+    fences.iter().map(|(partition, epoch)| Fence { partition: *partition, epoch: *epoch }).collect()
+}
+
+/// Attempts of a step whose name is longer than an index takes, and has a byte that some databases refuse in a text.
+fn remote(attempts: &[(u8, u32)]) -> Vec<RemoteAttempt> {
+    let attempt =
+        |(execution, number): &(u8, u32)| RemoteAttempt { execution: key(*execution), step: step(), number: *number };
+    attempts.iter().map(attempt).collect()
+}
+
+fn step() -> String {
+    format!("step\0{}", "x".repeat(9_000))
+}
+
+fn draw_remote(attempt: &RemoteAttempt) -> String {
+    assert_eq!(attempt.step, step());
+    format!("{}#{}", number(attempt.execution), attempt.number)
+}
+
 fn draw_fences(fences: &[Fence]) -> String {
     join(fences.iter().map(|fence| format!("{}@{}", fence.partition, fence.epoch)))
 }
@@ -260,7 +293,9 @@ fn draw_table(table: Table) -> String {
     }));
     let holders = join(table.holders.into_iter().map(|(partition, holder)| format!("{partition}:{holder}")));
     let holders = if holders.is_empty() { holders } else { format!("; {holders}") };
-    format!("of {}: holds {held}; living: {living}{holders}", table.partitions)
+    let to_stop = join(table.to_stop.iter().map(draw_remote));
+    let to_stop = if to_stop.is_empty() { to_stop } else { format!("; to stop: {to_stop}") };
+    format!("of {}: holds {held}; living: {living}{holders}{to_stop}", table.partitions)
 }
 
 fn commit(store: &dyn Store, epoch: u64, turns: &[Turn]) -> String {
@@ -341,6 +376,7 @@ pub(crate) fn look(store: &dyn Store) -> String {
             Verb::Frames(execution, 0, 99),
             Verb::Late(execution),
             Verb::Row(execution),
+            Verb::Remote(execution),
         ]);
     }
     for partition in [0, 1, 9] {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 use mainspring_store::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Letter, Node, Store,
+    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Letter, Node, RemoteAttempt, Store,
     StoreError, StoredPlan, Table,
 };
 
@@ -66,8 +66,20 @@ impl Store for Tapped {
         self.store.take(node, partitions)
     }
 
-    fn give_up(&self, node: &str, fences: &[Fence]) -> Result<(), StoreError> {
-        self.store.give_up(node, fences)
+    fn give_up(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
+        self.store.give_up(node, fences, running)
+    }
+
+    fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
+        self.store.remote_attempts(execution)
+    }
+
+    fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError> {
+        self.store.stop_remote(attempt)
+    }
+
+    fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError> {
+        self.store.end_remote(node, attempts)
     }
 
     fn leave(&self, node: &str) -> Result<(), StoreError> {

@@ -91,7 +91,7 @@ fn of_many_that_take_a_partition_one_has_it() {
                     let fences = store.take(&name, all).unwrap();
                     together.wait();
                     assert_eq!(store.beat(&node(&name), 1_000_000).unwrap().unwrap().held, fences);
-                    store.give_up(&name, &fences).unwrap();
+                    store.give_up(&name, &fences, &[]).unwrap();
                     rounds.push(fences);
                 }
                 rounds

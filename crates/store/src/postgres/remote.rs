@@ -1,0 +1,57 @@
+//! Attempts that go on at a node which has given up their execution.
+
+use mainspring_kernel::key::ExecutionKey;
+use tokio_postgres::Row;
+
+use super::{
+    connections::Session,
+    failure::Fault,
+    row::{self, word_key},
+};
+use crate::RemoteAttempt;
+
+/// Attempts as a statement takes them: an array for each column.
+pub(super) struct Columns<'a> {
+    pub(super) executions: Vec<&'a [u8]>,
+    pub(super) step_keys: Vec<Vec<u8>>,
+    pub(super) steps: Vec<&'a [u8]>,
+    pub(super) numbers: Vec<i64>,
+}
+
+pub(super) fn columns(attempts: &[RemoteAttempt]) -> Columns<'_> {
+    Columns {
+        executions: attempts.iter().map(|attempt| &attempt.execution.0[..]).collect(),
+        step_keys: attempts.iter().map(|attempt| word_key(&attempt.step).0.to_vec()).collect(),
+        steps: attempts.iter().map(|attempt| attempt.step.as_bytes()).collect(),
+        numbers: attempts.iter().map(|attempt| i64::from(attempt.number)).collect(),
+    }
+}
+
+pub(super) fn of_row(found: &Row) -> Result<RemoteAttempt, Fault> {
+    let (execution, step) = (row::key(found, 0)?, row::word(found, 1)?);
+    Ok(RemoteAttempt { execution, step, number: row::small_number(found, 2)? })
+}
+
+pub(super) async fn of_execution(
+    session: &Session,
+    execution: ExecutionKey,
+) -> Result<Vec<(RemoteAttempt, String)>, Fault> {
+    let found = session.query(include_str!("sql/remote.sql"), &[&&execution.0[..]]).await?;
+    let mut remote =
+        found.iter().map(|found| Ok((of_row(found)?, row::word(found, 3)?))).collect::<Result<Vec<_>, Fault>>()?;
+    remote.sort();
+    Ok(remote)
+}
+
+pub(super) async fn stop(session: &Session, attempt: &RemoteAttempt) -> Result<(), Fault> {
+    let Columns { executions, step_keys, numbers, .. } = columns(std::slice::from_ref(attempt));
+    session.query(include_str!("sql/remote_stop.sql"), &[&executions[0], &step_keys[0], &numbers[0]]).await.map(drop)
+}
+
+pub(super) async fn end(session: &Session, node: &str, attempts: &[RemoteAttempt]) -> Result<(), Fault> {
+    let Columns { executions, step_keys, numbers, .. } = columns(attempts);
+    session
+        .query(include_str!("sql/remote_end.sql"), &[&executions, &step_keys, &numbers, &node.as_bytes()])
+        .await
+        .map(drop)
+}
