@@ -113,18 +113,19 @@ impl Engine {
         reach: Reach,
     ) -> Result<Self, EngineError> {
         let Ground { home, sharing } = ground;
-        let (leases, member) = match sharing {
-            None => (all_of(&*store)?, None),
+        let loader = Loader::new(store.clone(), key);
+        let (leases, member, loader) = match sharing {
+            None => (all_of(&*store)?, None, loader),
             Some(Sharing { terms, place }) => {
                 keys::check_store(&*store, &key)?;
-                (Leases::none(), Some(Member::here(store.clone(), terms, &place)?))
+                (Leases::none(), Some(Member::here(store.clone(), terms, &place)?), loader.among_nodes())
             }
         };
         let mut salting = [0; 32];
         getrandom::fill(&mut salting).map_err(|error| EngineError::Stopped(error.to_string()))?;
         let shard = Shard::new(leases, Keys { sealing: key, salting }, RESTING_BYTES_MAX);
         let owned = Owned { partitions: shard.partitions(), held: shard.held().collect(), trouble: None };
-        let loader = Arc::new(Loader::new(store.clone(), key));
+        let loader = Arc::new(loader);
         let (commands, received) = mpsc::unbounded_channel();
         let (why_stopped, owned) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(owned)));
         let (to_rim, reasons) = (commands.clone(), why_stopped.clone());

@@ -140,9 +140,9 @@ pub struct Wish {
 }
 
 /// What a node wishes for, so that all living nodes come to hold as many partitions as each other, give or take one: it
-/// takes what is free until it has its share, and gives up what it has beyond that, of what it can give up now, only as
-/// far as others lack it. Two nodes that look at one table do not wish for the same.
-pub fn wish(table: &Table, me: &str, can_give_up: &BTreeSet<u32>) -> Wish {
+/// takes what is free until it has its share, and gives up what it has beyond that, the first ones of what it can give
+/// up, only as far as others lack it. Two nodes that look at one table do not wish for the same.
+pub fn wish(table: &Table, me: &str, can_give_up: &[u32]) -> Wish {
     let Some(rank) = table.nodes.iter().position(|node| node.name == me) else { return Wish::default() };
     let (count, partitions) = (table.nodes.len(), table.partitions as usize);
     let share = |rank: usize| partitions / count + usize::from(rank < partitions % count);
@@ -159,7 +159,7 @@ pub fn wish(table: &Table, me: &str, can_give_up: &BTreeSet<u32>) -> Wish {
     let before: usize = (0..rank).map(lacks).sum();
     let take: Vec<u32> = free.clone().skip(before).take(lacks(rank)).collect();
     let surplus = mine.saturating_sub(share(rank)).min(others_lack.saturating_sub(free.count()));
-    let give_up = can_give_up.iter().rev().copied().take(surplus).collect();
+    let give_up = can_give_up.iter().copied().take(surplus).collect();
     Wish { take, give_up }
 }
 
@@ -176,6 +176,7 @@ mod tests {
             held: held.iter().map(|(partition, epoch)| Fence { partition: *partition, epoch: *epoch }).collect(),
             holders: holders.iter().map(|(partition, holder)| (*partition, (*holder).into())).collect(),
             nodes: nodes.split_whitespace().map(node).collect(),
+            to_stop: Vec::new(),
         }
     }
 
@@ -217,7 +218,7 @@ mod tests {
         let check = |nodes: &str, holders: &[(u32, &str)], me: &str, take: &[u32], give_up: &[u32]| {
             let expected = Wish { take: take.to_vec(), give_up: give_up.to_vec() };
             let mine = holders.iter().filter(|(_, holder)| *holder == me).map(|(partition, _)| *partition);
-            let mine: BTreeSet<u32> = all.intersection(&mine.collect()).copied().collect();
+            let mine: Vec<u32> = mine.filter(|partition| all.contains(partition)).collect();
             assert_eq!(wish(&table(5, nodes, holders, &[]), me, &mine), expected, "{nodes} {holders:?} {me}");
         };
         check("a", &[], "a", &[0, 1, 2, 3, 4], &[]);
@@ -225,11 +226,11 @@ mod tests {
         check("a b", &[], "a", &[0, 1, 2], &[]);
         check("a b", &[], "b", &[3, 4], &[]);
         let all_of_a = [(0, "a"), (1, "a"), (2, "a"), (3, "a"), (4, "a")];
-        check("a b", &all_of_a, "a", &[], &[4, 3]);
+        check("a b", &all_of_a, "a", &[], &[0, 1]);
         check("a b", &all_of_a, "b", &[], &[]);
         check("a b", &all_of_a[..3], "a", &[], &[]);
         check("a b", &all_of_a[..3], "b", &[3, 4], &[]);
-        check("a b", &all_of_a[..4], "a", &[], &[3]);
+        check("a b", &all_of_a[..4], "a", &[], &[0]);
         check("a b", &all_of_a[..4], "b", &[4], &[]);
         // Three nodes to five partitions: nobody gives up the second of the first two.
         check("a b c", &[(0, "a"), (1, "a"), (2, "b"), (3, "b"), (4, "c")], "b", &[], &[]);
@@ -251,7 +252,7 @@ mod tests {
                         .iter()
                         .map(|name| {
                             let mine = holders.iter().filter(|(_, holder)| holder == name);
-                            wish(&now, name, &mine.map(|(partition, _)| *partition).collect())
+                            wish(&now, name, &mine.map(|(partition, _)| *partition).collect::<Vec<_>>())
                         })
                         .collect();
                     if wishes.iter().all(|wish| *wish == Wish::default()) {

@@ -16,7 +16,7 @@ use mainspring_kernel::{
     state::State,
     stored::{Head, StoredFrame},
 };
-use mainspring_store::{Store, StoreError};
+use mainspring_store::{RemoteAttempt, Store, StoreError};
 
 use crate::shard::LoadAnswer;
 
@@ -32,12 +32,15 @@ pub struct Journal {
     pub head: Head,
     /// How much there is of it.
     pub bytes: usize,
+    /// Attempts that go on at other nodes, with the names of those.
+    pub remote: Vec<(RemoteAttempt, String)>,
 }
 
 /// Reads journals from a store. Plans are decoded once.
 pub struct Loader {
     store: Arc<dyn Store>,
     sealing: [u8; 32],
+    is_among_nodes: bool,
     plans: Mutex<BTreeMap<Hash, Arc<Plan>>>,
 }
 
@@ -47,12 +50,17 @@ const PLANS_MAX: usize = 1024;
 impl Loader {
     /// A reader of a store whose heads are sealed with this key.
     pub fn new(store: Arc<dyn Store>, sealing: [u8; 32]) -> Self {
-        Self { store, sealing, plans: Mutex::new(BTreeMap::new()) }
+        Self { store, sealing, is_among_nodes: false, plans: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// The same for one of many nodes: who goes on with an execution has to know what others still perform of it.
+    pub fn among_nodes(self) -> Self {
+        Self { is_among_nodes: true, ..self }
     }
 
     /// The answer to a shard that asks for an execution.
     pub fn load(&self, execution: ExecutionKey) -> LoadAnswer {
-        match self.journal(execution) {
+        match self.journal_with_remote(execution) {
             Ok(Some(Read { quarantined: Some(reason), .. })) => LoadAnswer::Quarantined(reason),
             Ok(Some(Read { journal, .. })) => journal.into(),
             Ok(None) => LoadAnswer::Unknown,
@@ -60,6 +68,18 @@ impl Loader {
             Err(LoadError::Broken(why)) => LoadAnswer::Broken(why),
             Err(error @ LoadError::Newer(_)) => LoadAnswer::Newer(error.to_string()),
         }
+    }
+
+    /// What others perform is asked for last. Whoever has ended meanwhile has posted what it brought back before.
+    fn journal_with_remote(&self, execution: ExecutionKey) -> Result<Option<Read>, LoadError> {
+        let mut read = self.journal(execution)?;
+        if let Some(Read { journal, .. }) = &mut read
+            && self.is_among_nodes
+            && !journal.state.open_attempts.is_empty()
+        {
+            journal.remote = self.store.remote_attempts(execution)?;
+        }
+        Ok(read)
     }
 
     /// An execution's journal as it stands, quarantined or not; `None` if there is none.
@@ -117,7 +137,7 @@ impl Loader {
         }
         fold.finish(&row.head, &self.sealing).map_err(broken)?;
         self.check_end(execution, &row.head)?;
-        let journal = Journal { state: fold.state, head: row.head, bytes };
+        let journal = Journal { state: fold.state, head: row.head, bytes, remote: Vec::new() };
         Ok(Some(Read { journal, quarantined: row.quarantined }))
     }
 

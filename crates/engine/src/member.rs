@@ -8,6 +8,7 @@ use mainspring_store::{Fence, Node, Store, StoreError, Table};
 use crate::{
     EngineError,
     lease::{Terms, Tick, wish},
+    shard::GivenUp,
 };
 
 /// A node's life in a shared store.
@@ -80,14 +81,14 @@ impl Member {
 
     /// Gives up what the shard has let go of, says that the node is alive, and takes what is missing from its share
     /// unless it is about to leave. Blocking. `now` is read just before the word is said.
-    pub fn speak(&self, given_up: &[Fence], is_leaving: bool, now: impl Fn() -> Tick) -> Word {
+    pub fn speak(&self, given_up: &GivenUp, is_leaving: bool, now: impl Fn() -> Tick) -> Word {
         let said = || -> Result<Word, StoreError> {
-            if !given_up.is_empty() {
-                self.store.give_up(&self.node.name, given_up)?;
+            if !given_up.fences.is_empty() {
+                self.store.give_up(&self.node.name, &given_up.fences, &given_up.running)?;
             }
             let until = self.terms.until(now());
             let Some(table) = self.store.beat(&self.node, self.terms.lease_ms)? else { return Ok(Word::Lapsed) };
-            let wished = wish(&table, &self.node.name, &Default::default()).take;
+            let wished = wish(&table, &self.node.name, &[]).take;
             let asks = !is_leaving && !wished.is_empty();
             let taken = if asks { self.store.take(&self.node.name, &wished)? } else { Vec::new() };
             let name = self.node.name.clone();

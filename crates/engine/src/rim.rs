@@ -18,7 +18,7 @@ use mainspring_kernel::{
     instance::Instance,
     key::ExecutionKey,
 };
-use mainspring_store::{Arrived, Batch, CommitError, Due, Fence, Store};
+use mainspring_store::{Arrived, Batch, CommitError, Due, Store};
 use tokio::{
     net::UnixDatagram,
     sync::{Semaphore, mpsc, oneshot},
@@ -31,8 +31,9 @@ use crate::{
     home::{Held, Home},
     load::Loader,
     member::{Member, Word, tick},
-    shard::{Event, Fate, Moment, Output, Queued, Reply, Shard, Ticket},
+    shard::{Event, Fate, GivenUp, Moment, Output, Queued, Reply, Shard, Ticket},
 };
+use owning::Life;
 pub(crate) use owning::Owned;
 
 /// How often the store is looked at for timers, whatever was heard of them: recovery is level-triggered.
@@ -70,7 +71,11 @@ pub(crate) enum Command {
     /// Somebody says that letters wait in these partitions.
     Hint(Vec<u32>),
     /// What came of a word to the store, with what was given up by it.
-    Spoken(Vec<Fence>, Word),
+    Spoken(GivenUp, Word),
+    /// The inbox was looked at, or could not be, for attempts of which it is to be found out what became of them.
+    Looked(Vec<(ExecutionKey, Instance, Attempt)>, bool),
+    /// What was brought back for others is passed on, or nobody tries any more.
+    PassedOn,
     /// Executions to look at.
     Due(Vec<Due>),
     /// An execution to go on with.
@@ -143,7 +148,13 @@ pub(crate) struct Rim {
     /// One of the nodes of a shared store; `None` for the only process of a store.
     member: Option<Member>,
     owned: Arc<Mutex<Owned>>,
-    giving_up: Vec<Fence>,
+    giving_up: GivenUp,
+    life: Arc<Life>,
+    /// How much is being passed on.
+    passing_on: usize,
+    /// Attempts of which it is to be found out what became of them, when the inbox has been looked at.
+    to_adopt: Vec<(ExecutionKey, Instance, Attempt)>,
+    is_looking_to_adopt: bool,
     speak_at: Option<Instant>,
     trouble: Option<String>,
     commands: mpsc::UnboundedSender<Command>,
@@ -187,7 +198,11 @@ impl Rim {
             speak_at: member.is_some().then(Instant::now),
             member,
             owned,
-            giving_up: Vec::new(),
+            giving_up: GivenUp::default(),
+            life: Arc::default(),
+            passing_on: 0,
+            to_adopt: Vec::new(),
+            is_looking_to_adopt: false,
             trouble: None,
             commands,
             commits,
@@ -263,6 +278,8 @@ impl Rim {
             Command::Letters(letters, is_all) => self.take_letters(letters, is_all),
             Command::Hint(partitions) => self.hear(&partitions),
             Command::Spoken(given_up, word) => self.spoken(&given_up, word),
+            Command::Looked(asked, is_read) => self.looked(asked, is_read),
+            Command::PassedOn => self.passing_on -= 1,
             Command::Pending(sender) => drop(sender.send(self.shard.pending())),
             Command::Due(mut due) => {
                 due.retain(|due| self.reach.holds(due.execution));
@@ -270,6 +287,7 @@ impl Rim {
             }
             Command::Drain => {
                 self.draining = true;
+                self.life.leave();
                 self.running.values().for_each(Stopper::stop);
             }
         }
@@ -311,6 +329,9 @@ impl Rim {
                 Output::Stop { execution, instance, attempt } => {
                     self.running.get(&(execution, instance, attempt)).map(Stopper::stop);
                 }
+                Output::Adopt { execution, instance, attempt } if self.member.is_some() => {
+                    self.adopt_behind_letters(execution, instance, attempt);
+                }
                 Output::Adopt { execution, instance, attempt } => self.adopt(execution, instance, attempt),
                 Output::Forget { execution, step, attempt } => {
                     self.executors.forget(AttemptName { execution, step: &step, number: attempt });
@@ -327,12 +348,13 @@ impl Rim {
                     self.look_for_letters();
                 }
                 Output::Gained(partitions) => self.gained(partitions),
-                Output::GivenUp(fences) => self.given_up(fences),
+                Output::GivenUp(given_up) => self.given_up(given_up),
                 Output::Lost(_) if self.member.is_some() => self.publish(),
                 Output::Lost(_) => {
                     return self.stop("another process has taken over this store's executions".into());
                 }
-                Output::PassOn(execution, input) => self.pass_on(execution, input),
+                Output::PassOn(execution, input, remote) => self.pass_on(execution, input, remote),
+                Output::StopRemote(attempt) => self.stop_remote(attempt),
                 Output::Attend(execution) => {
                     // After what is being carried out: it may give outputs of its own.
                     let _ = self.commands.send(Command::Attend(execution));
@@ -396,7 +418,8 @@ impl Rim {
 
     /// What was out is awaited even after the store has failed: nothing of ours is left running behind.
     fn is_over(&self) -> bool {
-        self.draining && self.running.is_empty() && (self.over || !(self.in_flight || self.shard.has_waiting()))
+        let is_quiet = self.running.is_empty() && self.passing_on == 0;
+        self.draining && is_quiet && (self.over || !(self.in_flight || self.shard.has_waiting()))
     }
 
     fn tell(&mut self, moment: &Arc<Moment>) {

@@ -26,7 +26,7 @@ use mainspring_kernel::{
     state::State,
     value::Value,
 };
-use mainspring_store::StoredPlan;
+use mainspring_store::{Fence, RemoteAttempt, StoredPlan};
 
 use crate::{
     evaluator::Suspended,
@@ -39,7 +39,9 @@ use crate::{
     },
 };
 
-pub use words::{Event, Fate, LoadAnswer, Moment, Output, Queued, Reply, ShardError, Submission, Taken, Ticket};
+pub use words::{
+    Event, Fate, GivenUp, LoadAnswer, Moment, Output, Queued, Reply, ShardError, Submission, Taken, Ticket,
+};
 
 /// The owner of some executions.
 #[derive(Debug)]
@@ -55,6 +57,14 @@ pub struct Shard {
     timers: BTreeSet<(u64, ExecutionKey)>,
     /// Attempts that this process performs.
     performing: BTreeSet<(ExecutionKey, Instance, u32)>,
+    /// Attempts that this process performs of executions which it has given up, with the names of their steps.
+    lent: BTreeMap<(ExecutionKey, Instance, u32), String>,
+    /// Attempts that go on at other nodes, by those, which have given up the execution.
+    elsewhere: BTreeMap<(ExecutionKey, Instance, u32), String>,
+    /// Partitions that are given up as soon as nothing of them is on its way to the disk.
+    handing_over: BTreeSet<u32>,
+    /// What was given up, until the store says so too: a word that was begun before may still tell of it.
+    letting_go: Vec<Fence>,
     /// Attempts of which it is being found out what became of them.
     adopting: BTreeSet<(ExecutionKey, Instance, u32)>,
     /// Inputs that nobody sends again, of executions that could not be read.
@@ -98,6 +108,10 @@ impl Shard {
             dirty: BTreeSet::new(),
             timers: BTreeSet::new(),
             performing: BTreeSet::new(),
+            lent: BTreeMap::new(),
+            elsewhere: BTreeMap::new(),
+            handing_over: BTreeSet::new(),
+            letting_go: Vec::new(),
             adopting: BTreeSet::new(),
             kept: BTreeMap::new(),
             untold: BTreeMap::new(),
@@ -251,7 +265,9 @@ impl Shard {
     fn finish(&mut self, now: u64, execution: ExecutionKey, queued: Queued, turn: Turn, before: Option<u64>) {
         let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { return };
         if let Input::Receipt { instance, attempt, .. } = &queued.input {
-            self.performing.remove(&(execution, instance.clone(), *attempt));
+            let name = (execution, instance.clone(), *attempt);
+            self.performing.remove(&name);
+            self.elsewhere.remove(&name);
         }
         let after = live.state.next_timer().map(|(at, _)| *at);
         let is_split = live.state.is_split;
@@ -347,12 +363,13 @@ impl Shard {
         let waiting = std::mem::take(waiting);
         self.cells.remove(&execution);
         match answer {
-            LoadAnswer::Journal(journal) => {
+            LoadAnswer::Journal(mut journal) => {
                 let untold = self.untold.remove(&execution).unwrap_or_default();
                 let written = untold.into_iter().filter(|moment| moment.sequence <= journal.head.sequence);
                 self.outputs.extend(written.map(|moment| Output::Tell(Arc::new(moment))));
+                let remote = std::mem::take(&mut journal.remote);
                 self.cells.insert(execution, Cell::loaded(*journal));
-                self.go_on(now, execution);
+                self.go_on(now, execution, &remote);
                 for queued in waiting {
                     self.turn(now, execution, queued);
                 }
@@ -390,8 +407,8 @@ impl Shard {
         }
     }
 
-    /// Asks a loaded state for its open work. This is all of recovery.
-    fn go_on(&mut self, now: u64, execution: ExecutionKey) {
+    /// Asks a loaded state for its open work. This is all of recovery. `remote` is what goes on at other nodes.
+    fn go_on(&mut self, now: u64, execution: ExecutionKey, remote: &[(RemoteAttempt, String)]) {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
         for instance in &live.state.open_attempts {
             if let Some(child) = child_of(&live.state, instance) {
@@ -402,12 +419,21 @@ impl Shard {
             let is_stopping = live.state.steps.get(instance).is_some_and(|step| step.stopping.is_some());
             let number = attempt.number;
             let name = (execution, instance.clone(), number);
-            if !self.performing.contains(&name) {
-                if self.adopting.insert(name) {
-                    self.outputs.push_back(Output::Adopt { execution, instance: instance.clone(), attempt });
+            if self.lent.remove(&name).is_some() {
+                self.performing.insert(name.clone());
+            }
+            let at = remote.iter().find(|(remote, _)| remote.number == number && remote.step == attempt.step);
+            if self.performing.contains(&name) {
+                if is_stopping {
+                    self.outputs.push_back(Output::Stop { execution, instance: instance.clone(), attempt: number });
                 }
-            } else if is_stopping {
-                self.outputs.push_back(Output::Stop { execution, instance: instance.clone(), attempt: number });
+            } else if let Some((remote, node)) = at {
+                self.elsewhere.insert(name, node.clone());
+                if is_stopping {
+                    self.outputs.push_back(Output::StopRemote(remote.clone()));
+                }
+            } else if self.adopting.insert(name) {
+                self.outputs.push_back(Output::Adopt { execution, instance: instance.clone(), attempt });
             }
         }
         let (next, is_split) = (live.state.next_timer().map(|(at, _)| *at), live.state.is_split);
@@ -461,7 +487,13 @@ impl Shard {
         match action {
             Action::Perform { instance, attempt } => self.perform(execution, instance, attempt),
             Action::Stop { instance, attempt } => {
-                self.outputs.push_back(Output::Stop { execution, instance, attempt });
+                let name = (execution, instance, attempt);
+                let remote = self.elsewhere.contains_key(&name).then(|| self.remote_attempt(&name)).flatten();
+                let (execution, instance, attempt) = name;
+                self.outputs.push_back(match remote {
+                    Some(remote) => Output::StopRemote(remote),
+                    None => Output::Stop { execution, instance, attempt },
+                });
             }
         }
     }

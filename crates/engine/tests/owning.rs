@@ -5,9 +5,9 @@ use std::{collections::VecDeque, sync::Arc};
 use mainspring_engine::{
     lease::{Leases, Terms, Tick},
     load::Loader,
-    member::{Member, Word},
+    member::{Heard, Member, Word},
     request::{Request, row},
-    shard::{Event, Keys, Output, Queued, Reply, Shard, ShardError, Submission, Taken, Ticket},
+    shard::{Event, GivenUp, Keys, Output, Queued, Reply, Shard, ShardError, Submission, Taken, Ticket},
 };
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
@@ -40,6 +40,7 @@ struct Bench {
     outputs: Vec<String>,
     replies: Vec<(Ticket, Reply)>,
     passed_on: Vec<Input>,
+    given_up: GivenUp,
 }
 
 impl Bench {
@@ -52,18 +53,28 @@ impl Bench {
             store: store.clone(),
             member: Member::new(shared.clone(), TERMS, node),
             shard: Shard::new(Leases::none(), keys, usize::MAX),
-            loader: Loader::new(shared, [1; 32]),
+            loader: Loader::new(shared, [1; 32]).among_nodes(),
             tick: Tick(0),
             commits: VecDeque::new(),
             outputs: Vec::new(),
             replies: Vec::new(),
             passed_on: Vec::new(),
+            given_up: GivenUp::default(),
         }
     }
 
     fn speak(&mut self) {
-        let word = self.member.speak(&[], false, || self.tick);
+        let word = self.word();
+        self.hear(word);
+    }
+
+    fn word(&mut self) -> Box<Heard> {
+        let word = self.member.speak(&std::mem::take(&mut self.given_up), false, || self.tick);
         let Word::Heard(heard) = word else { panic!("{word:?}") };
+        heard
+    }
+
+    fn hear(&mut self, heard: Box<Heard>) {
         self.handle(Event::Heard(heard));
     }
 
@@ -86,18 +97,25 @@ impl Bench {
                     self.replies.push((ticket, reply));
                     "reply".into()
                 }
-                Output::PassOn(_, input) => {
+                Output::PassOn(_, input, remote) => {
                     self.passed_on.push(input);
-                    "pass on".into()
+                    let of_others = if remote.is_some() { " for others" } else { "" };
+                    remote.into_iter().for_each(|remote| self.store.end_remote(self.name(), &[remote]).unwrap());
+                    format!("pass on{of_others}")
+                }
+                Output::StopRemote(remote) => {
+                    self.store.stop_remote(&remote).unwrap();
+                    format!("stop {} elsewhere", remote.number)
                 }
                 Output::Load(_) => "load".into(),
                 Output::Perform { attempt, .. } => format!("perform {} {}", attempt.step, attempt.number),
                 Output::Stop { attempt, .. } => format!("stop {attempt}"),
                 Output::Adopt { attempt, .. } => format!("adopt {} {}", attempt.step, attempt.number),
                 Output::Gained(partitions) => format!("gained {partitions:?}"),
-                Output::GivenUp(fences) => {
-                    self.store.give_up(self.name(), &fences).unwrap();
-                    format!("given up {}", fences.len())
+                Output::GivenUp(given_up) => {
+                    let word = format!("given up {}, running {}", given_up.fences.len(), given_up.running.len());
+                    self.given_up.extend(given_up);
+                    word
                 }
                 Output::Lost(partitions) => format!("lost {partitions:?}"),
                 Output::Tell(moment) => format!("tell {}", moment.sequence),
@@ -134,6 +152,19 @@ impl Bench {
         let answers = answer.clone().unwrap();
         self.handle(Event::Committed { flight, answer });
         answers
+    }
+
+    fn cancel(&mut self) {
+        let input = Input::Cancel { by: "me".into(), reason: "why".into() };
+        self.handle(Event::Take(KEY, Queued::silent(input)));
+        self.write();
+    }
+
+    /// Takes what is free and reads what is in it.
+    fn take_over(&mut self) {
+        self.speak();
+        self.handle(Event::Due(self.store.due(&[0], NOW, None, 9).unwrap()));
+        self.load();
     }
 
     fn load(&mut self) {
@@ -300,19 +331,20 @@ fn a_partition_that_came_back_under_another_epoch_is_held_under_that_one() {
 }
 
 #[test]
-fn only_what_nothing_is_going_on_of_is_given_up() {
+fn what_nothing_is_going_on_of_is_given_up_first() {
     let store = store();
     let mut bench = Bench::new(&store, "a");
     store.repartition(2).unwrap();
     bench.speak();
     assert_eq!(bench.shard.held().collect::<Vec<_>>(), [0, 1]);
     bench.submit();
+    bench.write();
     bench.seen();
     let busy = mainspring_store::partition_of(KEY, 2);
     assert!(!bench.shard.idle().contains(&busy));
     Bench::new(&store, "b").speak();
     bench.speak();
-    assert_eq!(bench.seen(), "given up 1");
+    assert_eq!(bench.seen(), "given up 1, running 0");
     assert_eq!(bench.shard.held().collect::<Vec<_>>(), [busy]);
     Bench::new(&store, "b").speak();
     bench.speak();
@@ -336,4 +368,156 @@ fn another_number_of_partitions_loses_everything() {
     let mut second = Bench::new(&store, "b");
     second.speak();
     assert_eq!(second.seen(), "gained [0, 1, 2, 3]");
+}
+
+/// A node that holds the only partition and performs a step, and one that the partition belongs to by now.
+fn handed_over() -> (Bench, Bench) {
+    let store = store();
+    let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
+    first.speak();
+    first.submit();
+    first.write();
+    assert_eq!(first.seen(), "gained [0], commit, perform a 1, tell 0, reply");
+    second.speak();
+    first.speak();
+    assert_eq!(first.seen(), "given up 1, running 1");
+    assert_eq!(first.shard.held().count(), 0);
+    first.speak();
+    second.take_over();
+    assert_eq!(second.seen(), "gained [0], load", "it goes on at the first one");
+    (first, second)
+}
+
+#[test]
+fn what_runs_goes_on_where_it_is_when_its_partition_is_given_up() {
+    let (mut first, mut second) = handed_over();
+    first.receipt(0);
+    assert_eq!(first.seen(), "pass on for others");
+    let input = first.passed_on.remove(0);
+    second.handle(Event::Take(KEY, Queued { input, letter: Some("letter".into()), ticket: None }));
+    assert_eq!(second.write(), [Answer::Durable]);
+    assert_eq!(second.seen(), "commit, perform b 1, tell 1");
+    // Nobody looks for what has ended.
+    second.store.leave("b").unwrap();
+    second.speak();
+    assert_eq!(second.seen(), "");
+}
+
+#[test]
+fn who_holds_an_execution_has_what_runs_elsewhere_stopped() {
+    let (mut first, mut second) = handed_over();
+    second.cancel();
+    assert_eq!(second.seen(), "commit, stop 1 elsewhere, tell 1");
+    first.speak();
+    assert_eq!(first.seen(), "stop 1");
+    // Once more with every word, in case the first one was not heard.
+    second.speak();
+    first.speak();
+    assert_eq!((second.seen().as_str(), first.seen().as_str()), ("stop 1 elsewhere", "stop 1"));
+    // Whoever reads the execution anew knows it as well.
+    second.handle(Event::Lapsed);
+    second.take_over();
+    assert_eq!(second.seen(), "lost [0], gained [0], load, stop 1 elsewhere");
+}
+
+#[test]
+fn what_ran_at_a_node_that_is_dead_is_looked_after() {
+    let (_, mut second) = handed_over();
+    second.speak();
+    assert_eq!(second.seen(), "");
+    second.store.leave("b").unwrap();
+    second.speak();
+    assert_eq!(second.seen(), "adopt a 1");
+    second.speak();
+    assert_eq!(second.seen(), "", "once");
+}
+
+#[test]
+fn what_is_on_its_way_to_the_disk_lands_before_it_is_handed_over() {
+    let store = store();
+    let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
+    first.speak();
+    first.submit();
+    second.speak();
+    first.speak();
+    assert_eq!(first.seen(), "gained [0], commit");
+    assert_eq!(first.write(), [Answer::Durable]);
+    assert_eq!(first.seen(), "perform a 1, tell 0, reply, given up 1, running 1");
+}
+
+#[test]
+fn what_no_commit_has_taken_yet_is_passed_on() {
+    let store = store();
+    let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
+    first.speak();
+    first.submit();
+    second.speak();
+    let heard = first.word();
+    first.hear(heard);
+    let instance = Instance { step: 0, rounds: Vec::new() };
+    let (flight, batch) = first.commits.pop_front().unwrap();
+    let answer = first.store.commit(&batch);
+    first.shard.handle(NOW, Event::Committed { flight, answer });
+    // The receipt comes before the next commit is on its way.
+    let input = Input::Receipt { instance, attempt: 1, outcome: Outcome::Done(Value::Null) };
+    first.handle(Event::Take(KEY, Queued::silent(input)));
+    assert_eq!(first.seen(), "gained [0], commit, perform a 1, tell 0, reply, pass on, given up 1, running 0");
+}
+
+#[test]
+fn what_comes_back_while_it_runs_is_performed_by_who_performs_it() {
+    let (mut first, mut second) = handed_over();
+    second.store.leave("a").unwrap();
+    first.take_over();
+    assert_eq!(first.seen(), "gained [0], load");
+    first.cancel();
+    assert_eq!(first.seen(), "commit, stop 1, tell 1");
+    second.handle(Event::Lapsed);
+    first.receipt(0);
+    first.write();
+    assert_eq!(first.seen(), "commit, tell 2");
+}
+
+#[test]
+fn a_word_that_was_begun_before_gives_nothing_back() {
+    let store = store();
+    let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
+    first.speak();
+    first.submit();
+    second.speak();
+    first.speak();
+    let heard = first.word();
+    first.write();
+    assert_eq!(first.seen(), "gained [0], commit, perform a 1, tell 0, reply, given up 1, running 1");
+    first.hear(heard);
+    assert_eq!((first.seen().as_str(), first.shard.held().count()), ("", 0));
+}
+
+#[test]
+fn what_runs_for_others_is_stopped_when_the_word_is_over() {
+    let (mut first, _) = handed_over();
+    first.tick = Tick(9_000);
+    first.handle(Event::Wake);
+    assert_eq!(first.seen(), "stop 1");
+    first.receipt(0);
+    assert_eq!(first.seen(), "pass on");
+}
+
+#[test]
+fn what_was_not_begun_when_the_word_is_over_is_not_begun_for_others_either() {
+    let store = store();
+    let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
+    first.speak();
+    first.submit();
+    second.speak();
+    let heard = first.word();
+    first.hear(heard);
+    let (flight, batch) = first.commits.pop_front().unwrap();
+    let answer = first.store.commit(&batch);
+    first.shard.handle(NOW, Event::Committed { flight, answer });
+    first.shard.flush();
+    first.seen();
+    first.tick = Tick(9_000);
+    first.carry();
+    assert_eq!(first.seen(), "tell 0, reply, given up 1, running 1, stop 1");
 }

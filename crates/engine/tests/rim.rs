@@ -19,8 +19,8 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_store::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node, RemoteAttempt, Store,
-    StoreError, StoredPlan, Table, memory::MemoryStore,
+    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node, RemoteAttempt,
+    Store, StoreError, StoredPlan, Table, memory::MemoryStore,
 };
 
 /// A store whose pages are small and whose plans cannot be read for a while.

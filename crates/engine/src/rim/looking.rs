@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use mainspring_store::Arrived;
 use tokio::net::UnixDatagram;
 
-use super::{Command, Rim};
+use super::{Command, LOOK_FOR_LETTERS, Rim};
 use crate::{
     engine::now_ms,
     inbox::{self, Untaken},
@@ -71,6 +71,28 @@ impl Rim {
                     return;
                 }
             }
+        });
+    }
+
+    /// Reads the whole inbox of what is held, and then says whether it could be read.
+    pub(super) fn look_at_inbox(&self, then: impl FnOnce(bool) -> Command + Send + 'static) {
+        let partitions: Vec<u32> = self.shard.held().collect();
+        let (store, commands) = (self.store.clone(), self.commands.clone());
+        tokio::task::spawn_blocking(move || {
+            let mut after = 0;
+            let is_read = loop {
+                let Ok(letters) = store.inbox(&partitions, after, ROWS_AT_A_TIME) else { break false };
+                let is_last = letters.len() < ROWS_AT_A_TIME;
+                after = letters.last().map_or(after, |arrived| arrived.number);
+                let _ = commands.send(Command::Letters(letters, false));
+                if is_last {
+                    break true;
+                }
+            };
+            if !is_read {
+                std::thread::sleep(LOOK_FOR_LETTERS);
+            }
+            let _ = commands.send(then(is_read));
         });
     }
 

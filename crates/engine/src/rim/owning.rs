@@ -1,16 +1,23 @@
 //! What the node holds of a shared store: its word is repeated, its share taken, and what is not its own passed on.
 
-use std::{collections::BTreeSet, sync::PoisonError, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use mainspring_kernel::{input::Input, key::ExecutionKey};
-use mainspring_store::Fence;
+use mainspring_kernel::{effect::Attempt, input::Input, instance::Instance, key::ExecutionKey};
+use mainspring_store::RemoteAttempt;
 use tokio::time::Instant;
 
 use super::{Command, Rim};
 use crate::{
     inbox,
     member::{Word, tick},
-    shard::Event,
+    shard::{Event, GivenUp},
 };
 
 /// What a node holds, for those who ask from outside.
@@ -39,18 +46,23 @@ impl Rim {
         });
     }
 
-    pub(super) fn spoken(&mut self, given_up: &[Fence], word: Word) {
+    pub(super) fn spoken(&mut self, given_up: &GivenUp, word: Word) {
         let Some(member) = &self.member else { return };
         let mut pause = Duration::from_millis(member.terms().beat_every_ms());
         self.trouble = None;
         match word {
             Word::Heard(heard) => {
-                self.giving_up.retain(|fence| !given_up.contains(fence));
+                self.giving_up.remove(given_up);
                 self.handle(Event::Heard(heard));
+                if !self.giving_up.fences.is_empty() {
+                    pause = Duration::ZERO;
+                }
             }
             Word::Lapsed => {
                 pause = Duration::ZERO;
-                self.giving_up.clear();
+                self.giving_up = GivenUp::default();
+                self.life.end();
+                self.life = Arc::default();
                 match member.reborn() {
                     Ok(reborn) => self.member = Some(reborn),
                     Err(error) => return self.stop(error.to_string()),
@@ -78,9 +90,9 @@ impl Rim {
     }
 
     /// Others wait for it: it is said at once, unless a word is on its way.
-    pub(super) fn given_up(&mut self, fences: Vec<Fence>) {
+    pub(super) fn given_up(&mut self, given_up: GivenUp) {
         self.publish();
-        self.giving_up.extend(fences);
+        self.giving_up.extend(given_up);
         if self.speak_at.is_some() {
             self.speak_at = Some(Instant::now());
         }
@@ -112,23 +124,93 @@ impl Rim {
     }
 
     /// What an effect of ours brought back for an execution that is not ours any more. Whoever has it decides whether it
-    /// still counts.
-    pub(super) fn pass_on(&mut self, execution: ExecutionKey, input: Input) {
-        let store = self.store.clone();
+    /// still counts. For an attempt that others know to go on here, it is tried for as long as they believe that.
+    pub(super) fn pass_on(&mut self, execution: ExecutionKey, input: Input, remote: Option<RemoteAttempt>) {
+        let (store, commands, life) = (self.store.clone(), self.commands.clone(), self.life.clone());
+        let node = self.member.as_ref().map_or_else(String::new, |member| member.name().to_owned());
+        self.passing_on += 1;
         tokio::task::spawn_blocking(move || {
-            for _ in 0..TRIES_TO_PASS_ON {
+            for tries in 1.. {
                 if inbox::post(&*store, None, execution, &input).is_ok() {
-                    return;
+                    // Behind the letter: whoever sees that it does not go on any more finds what it brought back. If this
+                    // is not heard, the letter says it as well.
+                    let _ = remote.map(|remote| store.end_remote(&node, &[remote]));
+                    break;
+                }
+                if life.is_leaving() || tries >= TRIES_TO_PASS_ON && (remote.is_none() || life.is_over()) {
+                    break;
                 }
                 std::thread::sleep(TRY_AGAIN);
             }
+            let _ = commands.send(Command::PassedOn);
         });
+    }
+
+    /// Asks the node at which an attempt goes on to stop it. What is not heard is said again with the next word.
+    pub(super) fn stop_remote(&self, attempt: RemoteAttempt) {
+        let store = self.store.clone();
+        tokio::task::spawn_blocking(move || store.stop_remote(&attempt));
+    }
+
+    /// An attempt that this process did not begin, of a store that others use as well: what it brought back may have been
+    /// posted by whoever performed it. The inbox is looked at before anybody asks what became of it.
+    pub(super) fn adopt_behind_letters(&mut self, execution: ExecutionKey, instance: Instance, attempt: Attempt) {
+        self.to_adopt.push((execution, instance, attempt));
+        self.look_before_adopting();
+    }
+
+    /// One look for all that has gathered while the last one was on its way.
+    fn look_before_adopting(&mut self) {
+        if self.is_looking_to_adopt || self.to_adopt.is_empty() {
+            return;
+        }
+        self.is_looking_to_adopt = true;
+        let asked = std::mem::take(&mut self.to_adopt);
+        self.look_at_inbox(move |is_read| Command::Looked(asked, is_read));
+    }
+
+    pub(super) fn looked(&mut self, asked: Vec<(ExecutionKey, Instance, Attempt)>, is_read: bool) {
+        self.is_looking_to_adopt = false;
+        for (execution, instance, attempt) in asked {
+            if is_read {
+                self.adopt(execution, instance, attempt);
+            } else {
+                self.to_adopt.push((execution, instance, attempt));
+            }
+        }
+        self.look_before_adopting();
     }
 
     /// What this node held is free at once.
     pub(super) async fn leave(self) {
+        self.life.end();
         if let Some(member) = self.member {
             let _ = tokio::task::spawn_blocking(move || member.leave()).await;
         }
+    }
+}
+
+/// How a node's life in the store stands, for threads that work for it.
+#[derive(Debug, Default)]
+pub(super) struct Life {
+    is_leaving: AtomicBool,
+    is_over: AtomicBool,
+}
+
+impl Life {
+    pub(super) fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
+    }
+
+    fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::Relaxed)
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
     }
 }

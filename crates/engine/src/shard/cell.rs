@@ -134,7 +134,7 @@ impl Cell {
 
     /// One that was read back.
     pub(super) fn loaded(journal: Journal) -> Self {
-        let Journal { state, head, bytes } = journal;
+        let Journal { state, head, bytes, .. } = journal;
         let summary = Summary::of(&state);
         Self::Live(Box::new(Live {
             status: summary.status,

@@ -50,6 +50,7 @@ impl Shard {
         if self.flight.is_some() {
             return;
         }
+        self.hand_over();
         // A part is large: moving all of them whenever there is no room for the next costs more than to count them first.
         let room = self.dirty.len().min(PARTS_MAX) + self.dead_letters.len();
         let (mut passengers, mut parts) = (Vec::with_capacity(room), Vec::with_capacity(room));

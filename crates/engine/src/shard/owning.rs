@@ -1,12 +1,13 @@
 //! What a shard holds: partitions come, are given up and are lost.
 //!
 //! Of a partition that is lost, nothing more is shown, started or written, whatever has been decided of it. What its
-//! effects bring back goes to the inbox, for whoever holds it now.
+//! effects bring back goes to the inbox, for whoever holds it now. One that is given up is let go of between two commits:
+//! what is performed of it goes on here, and the store says so to whoever takes it.
 
 use std::collections::BTreeSet;
 
-use mainspring_kernel::{input::Input, key::ExecutionKey};
-use mainspring_store::Fence;
+use mainspring_kernel::{decide::open_attempt, input::Input, instance::Instance, key::ExecutionKey};
+use mainspring_store::{RemoteAttempt, Table};
 
 use crate::{
     lease::{Change, Tick, wish},
@@ -14,7 +15,7 @@ use crate::{
     shard::{
         Shard,
         cell::Cell,
-        words::{Output, Queued, ShardError},
+        words::{GivenUp, Output, Queued, ShardError},
     },
 };
 
@@ -24,6 +25,19 @@ impl Shard {
     pub fn expire(&mut self, now: Tick) {
         if self.leases.is_over(now) {
             self.lapsed();
+        }
+    }
+
+    /// Nothing is this node's any more. What it performs for others is believed interrupted as well.
+    pub(super) fn lapsed(&mut self) {
+        self.lose_all();
+        let lent = std::mem::take(&mut self.lent);
+        let is_lent = |execution: &ExecutionKey| lent.keys().any(|(of, ..)| of == execution);
+        if !lent.is_empty() {
+            self.outputs.retain(|output| output.stays_without(&is_lent, false));
+        }
+        for (execution, instance, attempt) in lent.into_keys() {
+            self.outputs.push_back(Output::Stop { execution, instance, attempt });
         }
     }
 
@@ -51,8 +65,9 @@ impl Shard {
     /// What the store said counts; what was taken on the strength of it is held; what others lack is let go of.
     pub(super) fn heard(&mut self, heard: &Heard) {
         let Heard { name, until, table, taken, is_leaving } = heard;
+        let table = &self.without_what_is_let_go(table);
         if self.leases.partitions() != table.partitions {
-            self.lapsed();
+            self.lose_all();
         }
         let Change { lost, mut gained } = self.leases.renew(*until, table);
         self.lose(&lost);
@@ -61,13 +76,30 @@ impl Shard {
         self.leases.add(taken);
         gained.extend(taken.iter().map(|fence| fence.partition));
         self.gain(gained);
+        self.stop_for_others(&table.to_stop);
+        self.look_elsewhere(table);
+        self.handing_over.clear();
         if !is_leaving {
-            let surplus = wish(table, name, &self.idle()).give_up;
-            self.give_up(&surplus);
+            let idle = self.idle();
+            let busy = self.leases.held().filter(|partition| !idle.contains(partition));
+            // Rather what nothing is going on of.
+            let order: Vec<u32> = idle.iter().copied().rev().chain(busy).collect();
+            self.handing_over.extend(wish(table, name, &order).give_up);
+            self.hand_over();
         }
     }
 
-    pub(super) fn lapsed(&mut self) {
+    /// What the store said, as it will be when it has heard what was given up.
+    fn without_what_is_let_go(&mut self, table: &Table) -> Table {
+        self.letting_go.retain(|fence| table.held.contains(fence));
+        let is_kept = |partition: u32| self.letting_go.iter().all(|fence| fence.partition != partition);
+        let mut table = table.clone();
+        table.held.retain(|fence| is_kept(fence.partition));
+        table.holders.retain(|(partition, _)| is_kept(*partition));
+        table
+    }
+
+    fn lose_all(&mut self) {
         let all: Vec<u32> = self.leases.held().collect();
         self.lose(&all);
     }
@@ -78,15 +110,84 @@ impl Shard {
         }
     }
 
-    /// Lets go of those of the partitions of which nothing is going on; the others stay.
-    fn give_up(&mut self, partitions: &[u32]) {
-        let idle = self.idle();
-        let partitions: Vec<u32> = partitions.iter().copied().filter(|partition| idle.contains(partition)).collect();
-        let fences: Vec<Fence> = partitions.iter().filter_map(|partition| self.leases.fence(*partition)).collect();
-        self.drop_cells(&partitions);
-        if !fences.is_empty() {
-            self.outputs.push_back(Output::GivenUp(fences));
+    /// What goes on here for others, and they want stopped.
+    fn stop_for_others(&mut self, to_stop: &[RemoteAttempt]) {
+        for RemoteAttempt { execution, step, number } in to_stop {
+            let named =
+                self.lent.iter().find(|((of, _, attempt), name)| (of, attempt, *name) == (execution, number, step));
+            if let Some(((execution, instance, attempt), _)) = named {
+                let (execution, instance, attempt) = (*execution, instance.clone(), *attempt);
+                self.outputs.push_back(Output::Stop { execution, instance, attempt });
+            }
         }
+    }
+
+    /// What went on at a node that is not alive any more is to be looked after here. What is to be stopped is asked for
+    /// again: the last asking may have been lost.
+    fn look_elsewhere(&mut self, table: &Table) {
+        let names: Vec<_> = self.elsewhere.iter().map(|(name, at)| (name.clone(), at.clone())).collect();
+        for (name, at) in names {
+            let (execution, instance, number) = &name;
+            let Some(Cell::Live(live)) = self.cells.get(execution) else { continue };
+            let step = live.state.steps.get(instance).filter(|step| step.attempt == *number);
+            let is_open = step.is_some() && live.state.open_attempts.contains(instance);
+            let is_stopping = step.is_some_and(|step| step.stopping.is_some());
+            if !is_open {
+                self.elsewhere.remove(&name);
+            } else if table.nodes.iter().any(|node| node.name == at) {
+                let remote = is_stopping.then(|| self.remote_attempt(&name)).flatten();
+                self.outputs.extend(remote.map(Output::StopRemote));
+            } else if let Some(attempt) = open_attempt(&live.state, instance) {
+                self.elsewhere.remove(&name);
+                if self.adopting.insert(name.clone()) {
+                    let (execution, instance, _) = name;
+                    self.outputs.push_back(Output::Adopt { execution, instance, attempt });
+                }
+            }
+        }
+    }
+
+    /// An attempt as the store names it; `None` if its execution is not in memory.
+    pub(super) fn remote_attempt(&self, name: &(ExecutionKey, Instance, u32)) -> Option<RemoteAttempt> {
+        let (execution, instance, number) = name;
+        let plan = match self.cells.get(execution)? {
+            Cell::Loading(_) => return None,
+            Cell::Live(live) => &live.state.plan,
+            Cell::Evaluating(out) => &out.live.state.plan,
+        };
+        Some(RemoteAttempt { execution: *execution, step: instance.name(plan), number: *number })
+    }
+
+    /// Lets go of what others lack, unless a commit is on its way: who performs what is not known before it has landed.
+    /// A partition of which it is being found out what runs stays until that is known.
+    pub(super) fn hand_over(&mut self) {
+        if self.handing_over.is_empty() || self.flight.is_some() {
+            return;
+        }
+        let mut partitions = std::mem::take(&mut self.handing_over);
+        let nameless = self.performing.iter().filter(|name| self.remote_attempt(name).is_none());
+        let unsettled = self.adopting.iter().chain(nameless).map(|(execution, ..)| self.leases.partition(*execution));
+        for partition in unsettled.collect::<BTreeSet<u32>>() {
+            if partitions.remove(&partition) {
+                self.handing_over.insert(partition);
+            }
+        }
+        let mut given_up = GivenUp::default();
+        given_up.fences.extend(partitions.iter().filter_map(|partition| self.leases.fence(*partition)));
+        if given_up.fences.is_empty() {
+            return;
+        }
+        let is_gone = |execution: &ExecutionKey| partitions.contains(&self.leases.partition(*execution));
+        let lent: Vec<_> = self.performing.extract_if(.., |(execution, ..)| is_gone(execution)).collect();
+        for name in lent {
+            if let Some(remote) = self.remote_attempt(&name) {
+                self.lent.insert(name, remote.step.clone());
+                given_up.running.push(remote);
+            }
+        }
+        self.letting_go.extend(&given_up.fences);
+        self.drop_cells(&partitions, true);
+        self.outputs.push_back(Output::GivenUp(given_up));
     }
 
     /// Partitions are another's, or may be.
@@ -94,19 +195,21 @@ impl Shard {
         if partitions.is_empty() {
             return;
         }
-        self.drop_cells(partitions);
+        self.drop_cells(&partitions.iter().copied().collect(), false);
         self.outputs.push_back(Output::Lost(partitions.to_vec()));
     }
 
-    fn drop_cells(&mut self, partitions: &[u32]) {
+    fn drop_cells(&mut self, partitions: &BTreeSet<u32>, is_lent: bool) {
         let leases = &self.leases;
         let is_gone = |execution: &ExecutionKey| partitions.contains(&leases.partition(*execution));
         let gone: Vec<ExecutionKey> = self.cells.keys().copied().filter(is_gone).collect();
-        self.outputs.retain(|output| output.stays_without(&is_gone));
+        self.outputs.retain(|output| output.stays_without(&is_gone, is_lent));
         self.timers.retain(|(_, execution)| !is_gone(execution));
         self.dead_letters.retain(|execution, _| !is_gone(execution));
         self.untold.retain(|execution, _| !is_gone(execution));
         self.adopting.retain(|(execution, ..)| !is_gone(execution));
+        self.elsewhere.retain(|(execution, ..), _| !is_gone(execution));
+        self.handing_over.retain(|partition| !partitions.contains(partition));
         if let Some(flight) = &mut self.flight {
             flight.orphan(is_gone);
         }
@@ -133,8 +236,13 @@ impl Shard {
         for Queued { input, letter, ticket } in queued {
             if let Some(ticket) = ticket {
                 self.outputs.push_back(Output::Reply(ticket, Err(ShardError::NotHere)));
-            } else if letter.is_none() && matches!(input, Input::Receipt { .. }) {
-                self.outputs.push_back(Output::PassOn(execution, input));
+            } else if letter.is_none()
+                && let Input::Receipt { instance, attempt, .. } = &input
+            {
+                let name = (execution, instance.clone(), *attempt);
+                let step = self.lent.remove(&name);
+                let remote = step.map(|step| RemoteAttempt { execution, step, number: name.2 });
+                self.outputs.push_back(Output::PassOn(execution, input, remote));
             }
         }
     }

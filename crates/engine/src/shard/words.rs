@@ -12,7 +12,7 @@ use mainspring_kernel::{
     record::Record,
     state::{ExecutionStatus, State},
 };
-use mainspring_store::{Answer, Batch, CommitError, Due, ExecutionRow, Fence, StoredPlan};
+use mainspring_store::{Answer, Batch, CommitError, Due, ExecutionRow, Fence, RemoteAttempt, StoredPlan};
 
 use crate::{evaluator::Suspended, load::Journal, member::Heard};
 
@@ -200,11 +200,14 @@ pub enum Output {
     /// Partitions are held from now on: what waits in them, and what is due, is to be looked for.
     Gained(Vec<u32>),
     /// Partitions are let go of: the store is to be told.
-    GivenUp(Vec<Fence>),
+    GivenUp(GivenUp),
     /// Partitions are lost.
     Lost(Vec<u32>),
-    /// Put into the inbox of an execution that is held elsewhere, or nowhere.
-    PassOn(ExecutionKey, Input),
+    /// Put into the inbox of an execution that is held elsewhere, or nowhere; then the attempt does not go on here any
+    /// more for whoever holds it, if it did.
+    PassOn(ExecutionKey, Input, Option<RemoteAttempt>),
+    /// Ask the node at which an attempt goes on to stop it.
+    StopRemote(RemoteAttempt),
     /// Go on with an execution that another one waits for.
     Attend(ExecutionKey),
     /// The receipt of an attempt is durable: its traces outside may go.
@@ -228,19 +231,45 @@ pub enum Output {
     Fatal(String),
 }
 
+/// Partitions that are let go of, and what goes on here of them nevertheless.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GivenUp {
+    /// Under which fences they were held.
+    pub fences: Vec<Fence>,
+    /// Attempts of their executions that this process performs.
+    pub running: Vec<RemoteAttempt>,
+}
+
+impl GivenUp {
+    /// What is let go of besides.
+    pub fn extend(&mut self, more: Self) {
+        self.fences.extend(more.fences);
+        self.running.extend(more.running);
+    }
+
+    /// What is left when the store has heard of some.
+    pub fn remove(&mut self, told: &Self) {
+        self.fences.retain(|fence| !told.fences.contains(fence));
+        self.running.retain(|attempt| !told.running.contains(attempt));
+    }
+}
+
 impl Output {
-    /// Whether it is to be done although its execution is not held any more. What is durable may be told, and what runs
-    /// may be stopped; nothing is begun.
-    pub(super) fn stays_without(&self, is_gone: &impl Fn(&ExecutionKey) -> bool) -> bool {
+    /// Whether it is to be done although its execution is not held any more. What is durable may be told, what runs may be
+    /// stopped, and the traces of what has ended may go; nothing is begun but what is `lent`: then it was given up and not
+    /// lost.
+    pub(super) fn stays_without(&self, is_gone: &impl Fn(&ExecutionKey) -> bool, is_lent: bool) -> bool {
         match self {
-            Self::Perform { execution, .. }
-            | Self::Adopt { execution, .. }
+            Self::Perform { execution, .. } => is_lent || !is_gone(execution),
+            Self::Adopt { execution, .. }
             | Self::Evaluate { execution, .. }
-            | Self::Forget { execution, .. }
             | Self::Load(execution)
             | Self::Attend(execution)
             | Self::Quarantine(execution, _) => !is_gone(execution),
+            // Of an attempt that whoever holds it now asks to stop again, if it is to be stopped.
+            Self::StopRemote(attempt) => !is_gone(&attempt.execution),
             Self::Commit { .. }
+            | Self::Forget { .. }
             | Self::Stop { .. }
             | Self::LettersPosted(_)
             | Self::LettersWait
