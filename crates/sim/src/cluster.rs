@@ -9,9 +9,11 @@ mod calls;
 mod history;
 mod ledger;
 mod line;
+mod looking;
 mod misfortune;
 mod node;
 mod outputs;
+mod owning;
 mod people;
 mod table;
 mod workflows;
@@ -82,7 +84,6 @@ pub fn run(seed: u64, size: Size) -> Result<Report, String> {
 }
 
 /// Something that happens at a time.
-#[derive(Debug)]
 enum Happening {
     /// To a node, in one of its lives.
     Node(usize, u32, Inner),

@@ -23,7 +23,7 @@ use super::{
     node::Inner,
 };
 
-type Name = (ExecutionKey, Instance, u32);
+pub(super) type Name = (ExecutionKey, Instance, u32);
 
 #[derive(Debug)]
 struct Call {
@@ -32,6 +32,8 @@ struct Call {
     stage: Stage,
     /// Its receipt has reached an inbox: it does not go under with its node any more.
     is_passed_on: bool,
+    /// Its node has tried for long enough to pass its receipt on.
+    is_let_go: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -103,6 +105,20 @@ impl Calls {
         }
     }
 
+    /// Nobody tries any more to put the receipt of a call into an inbox.
+    pub(super) fn let_go(&mut self, execution: ExecutionKey, input: &Input) {
+        let Input::Receipt { instance, attempt, .. } = input else { return };
+        if let Some(call) = self.calls.get_mut(&(execution, instance.clone(), *attempt)) {
+            call.is_let_go = true;
+        }
+    }
+
+    /// The calls that a node has out.
+    pub(super) fn of(&self, node: usize, life: u32) -> Vec<Name> {
+        let is_its = |call: &Call| call.node == node && call.life == life && call.stage == Stage::Out;
+        self.calls.iter().filter(|(_, call)| is_its(call)).map(|(name, _)| name.clone()).collect()
+    }
+
     /// A node dies with all that it performs.
     pub(super) fn kill(&mut self, node: usize, life: u32) {
         for call in self.calls.values_mut() {
@@ -136,7 +152,7 @@ impl Calls {
             if !ledger.has_attempt(*execution, instance, *attempt) {
                 return Err(format!("attempt {attempt} of {instance:?} of {execution} was made and is in no journal"));
             }
-            let may_be_lost = !call.is_passed_on && !lives(call.node, call.life);
+            let may_be_lost = call.is_let_go || !call.is_passed_on && !lives(call.node, call.life);
             if may_be_lost || ledger.has_receipt(*execution, instance, *attempt) {
                 continue;
             }
@@ -168,8 +184,11 @@ impl Cluster {
         instance: &Instance,
         attempt: &Attempt,
     ) -> Result<(), String> {
+        if self.nodes[node].is_draining {
+            return Ok(());
+        }
         let life = self.nodes[node].life;
-        let who = super::node::name(node, life);
+        let who = self.nodes[node].name();
         let what = format!("attempt {} of `{}` of {execution}", attempt.number, attempt.step);
         let state = self.ledger.state(execution).ok_or_else(|| format!("{what} is made, and nothing is durable"))?;
         let is_open = state.open_attempts.contains(instance) && open_attempt(state, instance).as_ref() == Some(attempt);
@@ -189,7 +208,7 @@ impl Cluster {
             let inner = Inner::Ended(execution, instance.clone(), attempt.number, outcome);
             self.at(after, Happening::Node(node, life, inner));
         }
-        self.calls.calls.insert(name, Call { node, life, stage: Stage::Out, is_passed_on: false });
+        self.calls.calls.insert(name, Call { node, life, stage: Stage::Out, is_passed_on: false, is_let_go: false });
         self.calls.out += 1;
         Ok(())
     }

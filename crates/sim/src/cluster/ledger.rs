@@ -149,20 +149,21 @@ impl Ledger {
         }
     }
 
-    /// What was written was written by the owner, under the newest epoch.
+    /// What was written was written by the owner, under the newest epoch. A process whose name was used up while a commit
+    /// was on its way has written it under the name that it had; `names` is how all of its names begin.
     pub(super) fn check_owner(
         &self,
-        name: &str,
+        names: &str,
         part: &Part,
         fence: Option<&Fence>,
         partition: u32,
     ) -> Result<(), String> {
         let owner = self.owners.get(&partition).cloned().unwrap_or_default();
         let is_newest = fence.is_some_and(|fence| fence.epoch == owner.epoch && fence.partition == partition);
-        if is_newest && owner.name == name {
+        if is_newest && owner.name.starts_with(names) {
             return Ok(());
         }
-        Err(format!("{name} has written {} under {fence:?}, and partition {partition} has {owner:?}", part.execution))
+        Err(format!("{names}… has written {} under {fence:?}, and partition {partition} has {owner:?}", part.execution))
     }
 
     /// Takes a durable part in.

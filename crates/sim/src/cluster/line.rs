@@ -2,23 +2,24 @@
 
 use std::sync::Arc;
 
-use mainspring_engine::{inbox, lease::Tick, member::Word, shard::LoadAnswer};
-use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey, record::Record};
-use mainspring_store::{
-    Answer, Batch, CommitError, Fence, Refusal, Store, StoreError, memory::MemoryStore, partition_of,
+use mainspring_engine::{
+    inbox,
+    lease::Tick,
+    member::{Member, Word},
+    shard::LoadAnswer,
 };
+use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey, record::Record};
+use mainspring_store::{Answer, Batch, CommitError, Fence, Refusal, Store, StoreError, partition_of};
 
 use super::{Cluster, Happening, misfortune::LEASE_MS, node::Inner};
 
 /// Something that a node asks of the store.
-#[derive(Debug)]
 pub(super) struct Asked {
     pub(super) node: usize,
     pub(super) life: u32,
     pub(super) what: What,
 }
 
-#[derive(Debug)]
 pub(super) enum What {
     Commit {
         flight: u64,
@@ -26,8 +27,11 @@ pub(super) enum What {
         fate: CommitFate,
     },
     Load(ExecutionKey),
+    /// A word, under the name that the process had when it said so.
     Speak {
+        member: Member,
         given_up: Vec<Fence>,
+        is_leaving: bool,
         sent_at: Tick,
     },
     /// Letters of partitions; all of them with what is due, or those after a number.
@@ -35,8 +39,13 @@ pub(super) enum What {
         partitions: Vec<u32>,
         after: Option<u64>,
     },
-    PassOn(ExecutionKey, Input),
-    Leave,
+    /// An input for another's inbox, after so many tries.
+    PassOn {
+        execution: ExecutionKey,
+        input: Input,
+        tries: u32,
+    },
+    Leave(Member),
 }
 
 /// What is to become of a commit.
@@ -73,7 +82,10 @@ impl Cluster {
     /// A node asks: it takes a few milliseconds until the store hears it.
     pub(super) fn ask_store(&mut self, node: usize, what: What) {
         let slow = matches!(&what, What::Commit { fate: CommitFate::Slow, .. });
-        let delay = if slow { self.dice.below(2 * LEASE_MS) } else { self.dice.below(4) };
+        let mut delay = if slow { self.dice.below(2 * LEASE_MS) } else { self.dice.below(4) };
+        if matches!(&what, What::Commit { .. }) {
+            delay += self.nodes[node].pause_ms;
+        }
         let life = self.nodes[node].life;
         self.at(delay, Happening::Store(Asked { node, life, what }));
     }
@@ -94,34 +106,16 @@ impl Cluster {
 
     fn answer(&mut self, asked: (usize, u32), inner: Inner) {
         let delay = self.delay_of_answer();
-        self.at(delay, Happening::Node(asked.0, asked.1, inner));
+        self.answer_in(delay, asked, inner);
     }
 
-    fn delay_of_answer(&mut self) -> u64 {
+    pub(super) fn answer_in(&mut self, delay_ms: u64, asked: (usize, u32), inner: Inner) {
+        self.at(delay_ms, Happening::Node(asked.0, asked.1, inner));
+    }
+
+    pub(super) fn delay_of_answer(&mut self) -> u64 {
         let is_slow = self.strikes(self.misfortune.slow / 8);
         if is_slow { self.dice.below(LEASE_MS) } else { self.dice.below(4) }
-    }
-
-    /// A node's word reaches the store. Whatever the node does after the store has heard it, it does when the answer is
-    /// there: a clock that is read then shows that time.
-    fn hear_word(&mut self, who: (usize, u32), given_up: Vec<Fence>, sent_at: Tick) -> Result<(), String> {
-        let (node, life) = who;
-        let Some(member) = self.nodes[node].member.clone().filter(|_| self.nodes[node].is_life(life)) else {
-            return Ok(());
-        };
-        let is_late = self.strikes(self.misfortune.late_words);
-        let delay = if is_late { self.dice.below(LEASE_MS) } else { self.delay_of_answer() };
-        let answered_at = self.nodes[node].tick(self.now + delay);
-        let (store, now) = (self.store.clone(), self.now);
-        // Of two words in one millisecond the second cannot be told from the first.
-        let was_heard = has_heard(&store, member.name(), now);
-        let is_after = || !was_heard && has_heard(&store, member.name(), now);
-        let word = member.speak(&given_up, false, || if is_after() { answered_at } else { sent_at });
-        if let Word::Heard(heard) = &word {
-            self.ledger.took(&heard.name, &heard.taken)?;
-        }
-        self.at(delay, Happening::Node(node, life, Inner::Spoken(given_up, word)));
-        Ok(())
     }
 
     pub(super) fn store_takes(&mut self, asked: Asked) -> Result<(), String> {
@@ -143,21 +137,18 @@ impl Cluster {
             What::Speak { given_up, .. } if fails => {
                 self.answer(who, Inner::Spoken(given_up, Word::Unheard(why())));
             }
-            What::Speak { given_up, sent_at } => self.hear_word(who, given_up, sent_at)?,
+            What::Speak { member, given_up, is_leaving, sent_at } => {
+                self.hear_word(who, &member, (given_up, is_leaving), sent_at)?;
+            }
             What::Look { .. } if fails => {}
             What::Look { partitions, after } => self.look(who, &partitions, after)?,
-            What::PassOn(execution, input) if fails => {
-                self.at(500, Happening::Store(Asked { node, life, what: What::PassOn(execution, input) }));
-            }
-            What::PassOn(execution, input) => {
+            What::PassOn { execution, input, tries } if fails => self.pass_on_again(who, execution, input, tries),
+            What::PassOn { execution, input, .. } => {
                 self.post(execution, &input)?;
                 self.calls.passed_on(execution, &input);
             }
-            What::Leave if is_down => {}
-            What::Leave => {
-                let name = super::node::name(node, life);
-                self.store.leave(&name).map_err(|error| error.to_string())?;
-            }
+            What::Leave(_) if is_down => {}
+            What::Leave(member) => member.leave(),
         }
         Ok(())
     }
@@ -178,19 +169,6 @@ impl Cluster {
                 self.at(1, Happening::Node(node, life, Inner::Hint(partitions.to_vec())));
             }
         }
-    }
-
-    fn look(&mut self, who: (usize, u32), partitions: &[u32], after: Option<u64>) -> Result<(), String> {
-        let failed = |error: StoreError| error.to_string();
-        let letters = self.store.inbox(partitions, after.unwrap_or(0), usize::MAX).map_err(failed)?;
-        if !letters.is_empty() || after.is_none() {
-            self.answer(who, Inner::Letters(letters, after.is_none()));
-        }
-        if after.is_none() {
-            let due = self.store.due(partitions, self.now + 60_000, None, usize::MAX).map_err(failed)?;
-            self.answer(who, Inner::Due(due));
-        }
-        Ok(())
     }
 
     fn commit(
@@ -229,7 +207,7 @@ impl Cluster {
 
     /// What a commit has made true is held against the rules.
     fn check_commit(&mut self, who: (usize, u32), batch: &Batch, answers: &[Answer]) -> Result<(), String> {
-        let name = super::node::name(who.0, who.1);
+        let names = super::node::names_of(who.0, who.1);
         for (part, answer) in batch.parts.iter().zip(answers) {
             if let Answer::Refused(refusal) = answer {
                 if *refusal == Refusal::Fence {
@@ -239,7 +217,7 @@ impl Cluster {
             }
             let fence = batch.fences.iter().find(|fence| fence.partition == part.partition);
             let spread = self.store.partitions().map_err(|error| error.to_string())?;
-            self.ledger.check_owner(&name, part, fence, partition_of(part.execution, spread))?;
+            self.ledger.check_owner(&names, part, fence, partition_of(part.execution, spread))?;
             let calls = &self.calls;
             self.ledger.push(part, |receipt| calls.check_receipt(part.execution, receipt))?;
             for frame in &part.frames {
@@ -248,14 +226,6 @@ impl Cluster {
         }
         Ok(())
     }
-}
-
-/// Whether the store has heard a node at this very moment: only then is it alive for all of its lease from now on.
-fn has_heard(store: &MemoryStore, name: &str, now: u64) -> bool {
-    store.set_now(now + LEASE_MS - 1);
-    let is_alive = store.table().is_ok_and(|table| table.nodes.iter().any(|node| node.name == name));
-    store.set_now(now);
-    is_alive
 }
 
 fn records_of(batch: &Batch) -> Result<Vec<Record>, String> {

@@ -1,9 +1,11 @@
 //! A node of the cluster: one life after another, each a fresh shard that knows nothing but what the store tells it.
+//!
+//! A life is a process. It does with its shard what the engine's rim does, in the rim's order: what waits is taken in
+//! first, and what comes of it is carried out then. What it looks for is in `looking`, what it holds in `owning`.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use mainspring_engine::{
-    inbox,
     lease::{Leases, Terms, Tick},
     member::{Member, Word},
     shard::{Event, Fate, LoadAnswer, Queued, Shard},
@@ -13,15 +15,16 @@ use mainspring_kernel::{
 };
 use mainspring_store::{Answer, Arrived, CommitError, Due, Fence};
 
-use super::{Cluster, Happening, line::What, misfortune::LEASE_MS};
+use super::{Cluster, Happening, line::What, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS};
 use crate::{faults::Dice, setup::keys};
-
-/// How often a node looks at its inbox and at its timers.
-const LOOK_FOR_LETTERS_MS: u64 = 1_000;
 
 /// A place where a node may live.
 pub(super) struct Node {
     pub(super) life: u32,
+    /// The life that left by its own word, if one did: what it had begun to pass on, it passes on.
+    pub(super) left_life: Option<u32>,
+    /// Names that this life has had. A process whose name is used up goes on under another.
+    pub(super) names: u32,
     pub(super) shard: Option<Shard>,
     pub(super) member: Option<Member>,
     /// It does nothing before this.
@@ -29,10 +32,18 @@ pub(super) struct Node {
     /// What its own clock is before or behind, and by how many thousandths it runs fast.
     skew_ms: u64,
     drift: u64,
-    letters_out: BTreeSet<u64>,
+    pub(super) letters_out: BTreeSet<u64>,
     pub(super) letters_seen: u64,
     pub(super) giving_up: Vec<Fence>,
-    is_speaking: bool,
+    /// When it says its next word; `None` while one is on its way.
+    pub(super) speaks_at: Option<u64>,
+    /// Whether a commit is on its way, and how long the next one waits because the last was not written.
+    pub(super) in_flight: bool,
+    pub(super) pause_ms: u64,
+    /// It ends what it performs, begins nothing and is about to leave.
+    pub(super) is_draining: bool,
+    /// It has given the store up on its way out.
+    pub(super) is_over: bool,
     /// When it is woken next.
     wakes_at: Option<u64>,
     /// The newest version of decide that it knows.
@@ -48,6 +59,7 @@ pub(super) struct Node {
 pub(super) enum Inner {
     Wake,
     Resume,
+    Drain,
     Speak,
     LookForLetters,
     Hint(Vec<u32>),
@@ -58,26 +70,47 @@ pub(super) enum Inner {
     Due(Vec<Due>),
     Adopted(ExecutionKey, Instance, u32),
     Ended(ExecutionKey, Instance, u32, Outcome),
+    Attend(ExecutionKey),
+    /// Whose answer somebody waits for.
+    Ask(Event),
     Event(Event),
 }
 
-pub(super) fn name(node: usize, life: u32) -> String {
-    format!("node {node}, life {life}")
+impl Inner {
+    /// Whether it stands in the queue of what reaches a process, and is not what a process does when nothing waits.
+    fn is_command(&self) -> bool {
+        !matches!(self, Self::Wake | Self::Resume | Self::Speak | Self::LookForLetters)
+    }
+}
+
+/// How all names of a process begin.
+pub(super) fn names_of(node: usize, life: u32) -> String {
+    format!("node {node}, life {life}, name ")
 }
 
 impl Node {
     pub(super) fn absent(dice: &mut Dice) -> Self {
+        Self::new(dice.below(2_000), dice.below(60))
+    }
+
+    fn new(skew_ms: u64, drift: u64) -> Self {
         Self {
             life: 0,
+            left_life: None,
+            names: 0,
             shard: None,
             member: None,
             paused_until: 0,
-            skew_ms: dice.below(2_000),
-            drift: dice.below(60),
+            skew_ms,
+            drift,
             letters_out: BTreeSet::new(),
             letters_seen: 0,
             giving_up: Vec::new(),
-            is_speaking: false,
+            speaks_at: None,
+            in_flight: false,
+            pause_ms: 0,
+            is_draining: false,
+            is_over: false,
             wakes_at: None,
             decide_version: DECIDE_VERSION,
             written: Vec::new(),
@@ -106,6 +139,23 @@ impl Node {
         now + self.skew_ms
     }
 
+    /// What the process is called now.
+    pub(super) fn name(&self) -> String {
+        self.member.as_ref().map(|member| member.name().to_owned()).unwrap_or_default()
+    }
+
+    /// Gives the process a name that nobody had.
+    pub(super) fn call_anew(&mut self, node: usize, store: Arc<dyn mainspring_store::Store>) {
+        self.names += 1;
+        let known = mainspring_store::Node {
+            name: format!("{}{}", names_of(node, self.life), self.names),
+            place: "simulated".into(),
+            release: "0".into(),
+            decide_version: self.decide_version,
+        };
+        self.member = Some(Member::new(store, Terms { lease_ms: LEASE_MS }, known));
+    }
+
     pub(super) fn holds(&self) -> Vec<u32> {
         self.shard.iter().flat_map(Shard::held).collect()
     }
@@ -119,48 +169,73 @@ impl Cluster {
         let resting_bytes_max = *self.dice.pick(&[usize::MAX, 0, 4096]);
         // Sometimes a node of an older release works beside the others.
         let is_old = self.strikes(20);
-        let place = &mut self.nodes[node];
-        place.life += 1;
-        place.decide_version = if is_old { DECIDE_VERSION - 1 } else { DECIDE_VERSION };
-        let known = mainspring_store::Node {
-            name: name(node, place.life),
-            place: "simulated".into(),
-            release: "0".into(),
-            decide_version: place.decide_version,
+        let store = Arc::new(self.store.clone());
+        let Node { skew_ms, drift, life, left_life, .. } = self.nodes[node];
+        self.nodes[node] = Node {
+            life: life + 1,
+            left_life,
+            decide_version: if is_old { DECIDE_VERSION - 1 } else { DECIDE_VERSION },
+            shard: Some(Shard::new(Leases::none(), keys(), resting_bytes_max)),
+            ..Node::new(skew_ms, drift)
         };
-        place.member = Some(Member::new(Arc::new(self.store.clone()), Terms { lease_ms: LEASE_MS }, known));
-        place.shard = Some(Shard::new(Leases::none(), keys(), resting_bytes_max));
-        place.written.clear();
-        (place.letters_seen, place.paused_until, place.wakes_at) = (0, 0, None);
-        place.letters_out.clear();
-        place.giving_up.clear();
-        place.is_speaking = false;
-        let life = place.life;
-        self.at(0, Happening::Node(node, life, Inner::Speak));
-        self.at(LOOK_FOR_LETTERS_MS, Happening::Node(node, life, Inner::LookForLetters));
+        self.nodes[node].call_anew(node, store);
+        self.speak_in(node, 0);
+        self.at(LOOK_FOR_LETTERS_MS, Happening::Node(node, life + 1, Inner::LookForLetters));
         Ok(())
     }
 
     /// The node and whatever it performs are gone at once. It comes back some time.
     pub(super) fn crash(&mut self, node: usize) -> Result<(), String> {
-        if !self.nodes[node].is_alive() {
-            return Ok(());
+        if self.nodes[node].is_alive() {
+            self.calls.kill(node, self.nodes[node].life);
+            self.vanish(node);
         }
-        let life = self.nodes[node].life;
-        self.calls.kill(node, life);
+        Ok(())
+    }
+
+    fn vanish(&mut self, node: usize) {
         self.nodes[node].shard = None;
         self.nodes[node].member = None;
         let after = self.dice.below(3 * LEASE_MS);
         self.at(after, Happening::Begin(node));
+    }
+
+    /// The node is asked to leave: it hears of that when it gets to it.
+    pub(super) fn leave(&mut self, node: usize) -> Result<(), String> {
+        if self.nodes[node].is_alive() {
+            let life = self.nodes[node].life;
+            self.at(0, Happening::Node(node, life, Inner::Drain));
+        }
         Ok(())
     }
 
-    /// The node stops what it performs, says that it leaves, and is gone.
-    pub(super) fn leave(&mut self, node: usize) -> Result<(), String> {
-        if self.nodes[node].is_alive() {
-            self.ask_store(node, What::Leave);
+    fn drain(&mut self, node: usize) {
+        self.nodes[node].is_draining = true;
+        self.stop_all(node);
+    }
+
+    /// The store did not write on the way out: what was decided is decided again elsewhere.
+    pub(super) fn give_in(&mut self, node: usize) {
+        self.nodes[node].is_over = true;
+        self.stop_all(node);
+    }
+
+    fn stop_all(&mut self, node: usize) {
+        for (execution, instance, attempt) in self.calls.of(node, self.nodes[node].life) {
+            self.stop(node, execution, &instance, attempt);
         }
-        self.crash(node)
+    }
+
+    /// What was out has ended and is written: the node says that it leaves, and is gone.
+    fn end_if_drained(&mut self, node: usize) {
+        let place = &self.nodes[node];
+        let Some((shard, member)) = place.shard.as_ref().zip(place.member.clone()) else { return };
+        let is_busy = !place.is_over && (place.in_flight || shard.has_waiting());
+        if place.is_draining && !is_busy && self.calls.of(node, place.life).is_empty() {
+            self.nodes[node].left_life = Some(place.life);
+            self.ask_store(node, What::Leave(member));
+            self.vanish(node);
+        }
     }
 
     /// Whether an execution was begun by rules that a node does not know.
@@ -178,30 +253,43 @@ impl Cluster {
             self.at(after, Happening::Node(node, life, inner));
             return Ok(());
         }
+        let stands_in_the_midst = matches!(inner, Inner::Resume);
+        self.obey(node, inner)?;
+        if !stands_in_the_midst && self.has_more_for(node, life) {
+            return Ok(());
+        }
+        self.carry(node)?;
+        if self.nodes[node].paused_until <= self.now {
+            self.nodes[node].landed.clear();
+            self.end_if_drained(node);
+        }
+        Ok(())
+    }
+
+    /// Whether a command waits for a node at this very moment. All that wait are taken in before anything is carried out.
+    fn has_more_for(&self, node: usize, life: u32) -> bool {
+        let next = self.queue.peek().filter(|Reverse((at, _))| *at <= self.now);
+        let next = next.and_then(|Reverse((_, order))| self.happenings.get(order));
+        matches!(next, Some(Happening::Node(of, in_life, inner)) if (*of, *in_life) == (node, life) && inner.is_command())
+    }
+
+    fn obey(&mut self, node: usize, inner: Inner) -> Result<(), String> {
+        let life = self.nodes[node].life;
         match inner {
             Inner::Wake => {
                 self.nodes[node].wakes_at = None;
                 self.handle(node, Event::Wake);
             }
             Inner::Resume => {}
+            Inner::Drain => self.drain(node),
             Inner::Speak => self.speak(node),
             Inner::LookForLetters => {
-                let partitions = self.nodes[node].holds();
-                self.ask_store(node, What::Look { partitions, after: None });
+                self.look_at(node, self.nodes[node].holds());
                 self.at(LOOK_FOR_LETTERS_MS, Happening::Node(node, life, Inner::LookForLetters));
             }
-            Inner::Hint(partitions) => {
-                if self.nodes[node].holds().iter().any(|held| partitions.contains(held)) {
-                    self.look_for_letters(node);
-                }
-            }
+            Inner::Hint(partitions) => self.hear(node, &partitions),
             Inner::Spoken(given_up, word) => self.spoken(node, &given_up, word),
-            Inner::Committed(flight, answer) => {
-                let place = &mut self.nodes[node];
-                let landed = place.written.iter().position(|(by, written, _)| (*by, *written) == (life, flight));
-                place.landed = landed.map(|at| place.written.swap_remove(at).2).unwrap_or_default();
-                self.handle(node, Event::Committed { flight, answer });
-            }
+            Inner::Committed(flight, answer) => self.committed(node, flight, answer),
             Inner::Loaded(execution, answer) => self.handle(node, Event::Loaded(execution, answer)),
             Inner::Letters(letters, is_all) => self.take_letters(node, letters, is_all)?,
             Inner::Due(due) => self.handle(node, Event::Due(due)),
@@ -212,11 +300,23 @@ impl Cluster {
             Inner::Ended(execution, instance, attempt, outcome) => {
                 self.ended(node, execution, instance, attempt, outcome);
             }
-            Inner::Event(event) => self.handle(node, event),
+            Inner::Attend(execution) => self.attend(node, execution),
+            Inner::Ask(_) if self.nodes[node].is_draining => {}
+            Inner::Ask(event) | Inner::Event(event) => self.handle(node, event),
         }
-        self.carry(node)?;
-        self.nodes[node].landed.clear();
         Ok(())
+    }
+
+    fn committed(&mut self, node: usize, flight: u64, answer: Result<Vec<Answer>, CommitError>) {
+        let place = &mut self.nodes[node];
+        let is_it = |(by, written, _): &(u32, u64, Vec<Record>)| (*by, *written) == (place.life, flight);
+        let landed = place.written.iter().position(is_it);
+        place.landed.extend(landed.into_iter().flat_map(|at| place.written.swap_remove(at).2));
+        place.in_flight = false;
+        if !matches!(answer, Err(CommitError::NotWritten(_))) {
+            place.pause_ms = 0;
+        }
+        self.handle(node, Event::Committed { flight, answer });
     }
 
     pub(super) fn handle(&mut self, node: usize, event: Event) {
@@ -229,79 +329,13 @@ impl Cluster {
         }
     }
 
-    fn speak(&mut self, node: usize) {
-        let place = &mut self.nodes[node];
-        if std::mem::replace(&mut place.is_speaking, true) {
-            return;
-        }
-        let (given_up, sent_at) = (place.giving_up.clone(), place.tick(self.now));
-        self.ask_store(node, What::Speak { given_up, sent_at });
-    }
-
-    fn spoken(&mut self, node: usize, given_up: &[Fence], word: Word) {
-        let place = &mut self.nodes[node];
-        place.is_speaking = false;
-        let life = place.life;
-        match word {
-            Word::Heard(heard) => {
-                place.giving_up.retain(|fence| !given_up.contains(fence));
-                self.handle(node, Event::Heard(heard));
-            }
-            Word::Lapsed => {
-                // A new life of the same process: its calls go on, and nothing is its own any more.
-                self.handle(node, Event::Lapsed);
-                self.rename(node);
-                return;
-            }
-            Word::Unheard(_) => {}
-        }
-        let pause = Terms { lease_ms: LEASE_MS }.beat_every_ms();
-        self.at(pause, Happening::Node(node, life, Inner::Speak));
-    }
-
-    /// A process whose name is used up goes on under another. Here it is a crash that takes no time.
-    fn rename(&mut self, node: usize) {
-        let life = self.nodes[node].life;
-        self.calls.kill(node, life);
-        self.nodes[node].shard = None;
-        self.nodes[node].member = None;
-        self.at(0, Happening::Begin(node));
-    }
-
-    pub(super) fn look_for_letters(&mut self, node: usize) {
-        let (partitions, after) = (self.nodes[node].holds(), self.nodes[node].letters_seen);
-        self.ask_store(node, What::Look { partitions, after: Some(after) });
-    }
-
-    pub(super) fn forget_letters(&mut self, node: usize) {
-        self.nodes[node].letters_seen = 0;
-        self.nodes[node].letters_out.clear();
-    }
-
-    fn take_letters(&mut self, node: usize, letters: Vec<Arrived>, is_all: bool) -> Result<(), String> {
-        if is_all {
-            let waiting: BTreeSet<u64> = letters.iter().map(|arrived| arrived.number).collect();
-            self.nodes[node].letters_out.retain(|number| waiting.contains(number));
-        }
-        for arrived in letters {
-            let place = &mut self.nodes[node];
-            place.letters_seen = place.letters_seen.max(arrived.number);
-            if !place.letters_out.insert(arrived.number) {
-                continue;
-            }
-            let times = if self.strikes(self.misfortune.twice) { 2 } else { 1 };
-            for _ in 0..times {
-                let event = inbox::event_of(&self.store, arrived.letter.clone());
-                let event = event.map_err(|untaken| format!("a letter cannot be taken in: {untaken:?}"))?;
-                self.handle(node, event);
-            }
-        }
-        Ok(())
-    }
-
     fn ended(&mut self, node: usize, execution: ExecutionKey, instance: Instance, attempt: u32, outcome: Outcome) {
         let life = self.nodes[node].life;
         let Some(outcome) = self.calls.end(execution, &instance, attempt, outcome) else { return };
+        // A stop that nobody decided on is no receipt: the attempt stays open.
+        if self.nodes[node].is_draining && matches!(outcome, Outcome::Stopped(_)) {
+            return;
+        }
         let input = Input::Receipt { instance: instance.clone(), attempt, outcome: outcome.clone() };
         if self.strikes(self.misfortune.twice) {
             let again = Queued::silent(input.clone());

@@ -9,9 +9,16 @@ use mainspring_store::Store;
 
 use super::{Cluster, Happening, line::What, misfortune::LEASE_MS, node::Inner};
 
+/// How long a store that does not write is left alone before the next try: what the rim does.
+const PAUSE_MIN_MS: u64 = 20;
+const PAUSE_MAX_MS: u64 = 1_000;
+
 impl Cluster {
     /// Carries out what a node has decided, unless it stands still in the midst of it.
     pub(super) fn carry(&mut self, node: usize) -> Result<(), String> {
+        if self.nodes[node].is_over {
+            return Ok(());
+        }
         let life = self.nodes[node].life;
         let tick = self.nodes[node].tick(self.now);
         if let Some(shard) = &mut self.nodes[node].shard {
@@ -32,9 +39,9 @@ impl Cluster {
             let (believed, held) = (shard.partitions(), shard.held().collect::<Vec<_>>());
             let Some(output) = shard.next_output() else { break };
             let stored = self.store.partitions().map_err(|error| error.to_string())?;
-            self.ledger.check_belief(&super::node::name(node, life), (believed, stored), &held)?;
+            self.ledger.check_belief(&self.nodes[node].name(), (believed, stored), &held)?;
             self.put_out(node, output)?;
-            if !self.nodes[node].is_life(life) {
+            if !self.nodes[node].is_life(life) || self.nodes[node].is_over {
                 return Ok(());
             }
         }
@@ -46,6 +53,7 @@ impl Cluster {
         let life = self.nodes[node].life;
         match output {
             Output::Commit { flight, batch } => {
+                self.nodes[node].in_flight = true;
                 let fate = self.fate_of_commit();
                 self.ask_store(node, What::Commit { flight, batch, fate });
             }
@@ -54,6 +62,7 @@ impl Cluster {
                 self.perform(node, execution, &instance, &attempt)?;
             }
             Output::Stop { execution, instance, attempt } => self.stop(node, execution, &instance, attempt),
+            Output::Adopt { .. } if self.nodes[node].is_draining => {}
             Output::Adopt { execution, instance, attempt } => {
                 let inner = Inner::Adopted(execution, instance, attempt.number);
                 let after = self.dice.below(20);
@@ -65,28 +74,29 @@ impl Cluster {
                 let after = self.dice.below(50);
                 self.at(after, Happening::Node(node, life, Inner::Event(event)));
             }
-            Output::LettersPosted(partitions) => {
-                let partitions: Vec<u32> = partitions.into_iter().collect();
-                self.hint(&partitions);
-            }
+            Output::LettersPosted(partitions) => self.letters_posted(node, &partitions),
             Output::LettersWait => {
                 self.forget_letters(node);
                 self.look_for_letters(node);
             }
             Output::Gained(partitions) => {
                 self.forget_letters(node);
-                self.ask_store(node, What::Look { partitions, after: None });
+                self.look_at(node, partitions);
             }
-            Output::GivenUp(fences) => {
-                self.nodes[node].giving_up.extend(fences);
-                self.at(0, Happening::Node(node, life, Inner::Speak));
-            }
-            Output::PassOn(execution, input) => self.ask_store(node, What::PassOn(execution, input)),
+            Output::GivenUp(fences) => self.given_up(node, fences),
+            Output::PassOn(execution, input) => self.ask_store(node, What::PassOn { execution, input, tries: 0 }),
             Output::Reply(ticket, reply) => self.people.hear(ticket, &reply),
             Output::Tell(moment) => self.ledger.check_told(moment.execution, moment.sequence)?,
             Output::Quarantine(execution, why) => return Err(format!("{execution} was set aside: {why}")),
-            Output::Fatal(why) => return Err(format!("{} has given up: {why}", super::node::name(node, life))),
-            Output::Attend(_) | Output::Forget { .. } | Output::Lost(_) | Output::Stalled(_) => {}
+            Output::Fatal(why) => return Err(format!("{} has given up: {why}", self.nodes[node].name())),
+            // After what is being carried out: it may give outputs of its own.
+            Output::Attend(execution) => self.at(0, Happening::Node(node, life, Inner::Attend(execution))),
+            Output::Stalled(_) if self.nodes[node].is_draining => self.give_in(node),
+            Output::Stalled(_) => {
+                let place = &mut self.nodes[node];
+                place.pause_ms = (place.pause_ms * 2).clamp(PAUSE_MIN_MS, PAUSE_MAX_MS);
+            }
+            Output::Forget { .. } | Output::Lost(_) => {}
         }
         Ok(())
     }

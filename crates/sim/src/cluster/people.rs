@@ -108,7 +108,7 @@ impl Cluster {
         let submission = Submission { execution, plan, stored_plans, start, row, letter: None, ticket };
         let life = self.nodes[node].life;
         let event = Event::Submit(Box::new(submission));
-        self.at(0, Happening::Node(node, life, Inner::Event(event)));
+        self.at(0, Happening::Node(node, life, Inner::Ask(event)));
         Ok(())
     }
 
@@ -164,7 +164,7 @@ impl Cluster {
         if self.dice.chance(50) && self.nodes[node].is_alive() {
             let life = self.nodes[node].life;
             let queued = Queued { input, letter: None, ticket: Some(Ticket(0)) };
-            self.at(0, Happening::Node(node, life, Inner::Event(Event::Take(execution, queued))));
+            self.at(0, Happening::Node(node, life, Inner::Ask(Event::Take(execution, queued))));
             return Ok(());
         }
         self.post(execution, &input)

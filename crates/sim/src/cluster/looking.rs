@@ -1,0 +1,122 @@
+//! Looking for letters and timers, as the engine's rim does it: what is missed once is found later.
+
+use std::collections::BTreeSet;
+
+use mainspring_engine::{inbox, shard::Event};
+use mainspring_kernel::key::ExecutionKey;
+use mainspring_store::{Arrived, Due, Letter, Store, StoreError};
+
+use super::{Cluster, line::What, node::Inner};
+
+/// How often a node looks at its inbox and at its timers.
+pub(super) const LOOK_FOR_LETTERS_MS: u64 = 1_000;
+
+/// How far ahead timers are taken from the store.
+const WINDOW_MS: u64 = 60_000;
+
+impl Cluster {
+    /// Letters that came since the last ones.
+    pub(super) fn look_for_letters(&mut self, node: usize) {
+        let (partitions, after) = (self.nodes[node].holds(), Some(self.nodes[node].letters_seen));
+        if !partitions.is_empty() {
+            self.ask_store(node, What::Look { partitions, after });
+        }
+    }
+
+    /// What waits in partitions: letters first, then what is due.
+    pub(super) fn look_at(&mut self, node: usize, partitions: Vec<u32>) {
+        if !partitions.is_empty() {
+            self.ask_store(node, What::Look { partitions, after: None });
+        }
+    }
+
+    /// Letters that were taken in may have to be taken in again.
+    pub(super) fn forget_letters(&mut self, node: usize) {
+        self.nodes[node].letters_seen = 0;
+        self.nodes[node].letters_out.clear();
+    }
+
+    pub(super) fn attend(&mut self, node: usize, execution: ExecutionKey) {
+        self.forget_letters(node);
+        self.look_for_letters(node);
+        self.handle(node, Event::Due(vec![Due { execution, wake_at: 0 }]));
+    }
+
+    pub(super) fn hear(&mut self, node: usize, partitions: &[u32]) {
+        if self.nodes[node].holds().iter().any(|held| partitions.contains(held)) {
+            self.look_for_letters(node);
+        }
+    }
+
+    pub(super) fn letters_posted(&mut self, node: usize, partitions: &BTreeSet<u32>) {
+        let held: BTreeSet<u32> = self.nodes[node].holds().into_iter().collect();
+        let elsewhere: Vec<u32> = partitions.difference(&held).copied().collect();
+        if !elsewhere.is_empty() {
+            self.hint(&elsewhere);
+        }
+        if !partitions.is_disjoint(&held) {
+            self.look_for_letters(node);
+        }
+    }
+
+    pub(super) fn take_letters(&mut self, node: usize, letters: Vec<Arrived>, is_all: bool) -> Result<(), String> {
+        if self.nodes[node].is_draining {
+            return Ok(());
+        }
+        if is_all {
+            let waiting: BTreeSet<u64> = letters.iter().map(|arrived| arrived.number).collect();
+            self.nodes[node].letters_out.retain(|number| waiting.contains(number));
+        }
+        let (mut waiting, mut seen) = (BTreeSet::new(), self.nodes[node].letters_seen);
+        for Arrived { number, letter } in letters {
+            let execution = letter.execution;
+            // What follows a letter that waits has to wait as well.
+            if self.nodes[node].letters_out.contains(&number) || waiting.contains(&execution) {
+                continue;
+            }
+            match self.read_letter(&letter)? {
+                Some(event) => {
+                    self.nodes[node].letters_out.insert(number);
+                    self.handle(node, event);
+                    if self.strikes(self.misfortune.twice)
+                        && let Some(again) = self.read_letter(&letter)?
+                    {
+                        self.handle(node, again);
+                    }
+                }
+                None => drop(waiting.insert(execution)),
+            }
+            if waiting.is_empty() {
+                seen = seen.max(number);
+            }
+        }
+        self.nodes[node].letters_seen = seen;
+        Ok(())
+    }
+
+    /// What a letter is to a shard; `None` if the store does not give the plan that it needs.
+    fn read_letter(&mut self, letter: &Letter) -> Result<Option<Event>, String> {
+        let event = inbox::event_of(&self.store, letter.clone());
+        let event = event.map_err(|untaken| format!("a letter cannot be taken in: {untaken:?}"))?;
+        let needs_plan = matches!(event, Event::Submit(_));
+        let fails = needs_plan && (self.now < self.down_until || self.strikes(self.misfortune.read_fails));
+        Ok((!fails).then_some(event))
+    }
+
+    /// A look reaches the store. Letters are told of before what is due, so that what brings a receipt is known before
+    /// anybody asks what became of the attempt.
+    pub(super) fn look(&mut self, who: (usize, u32), partitions: &[u32], after: Option<u64>) -> Result<(), String> {
+        let failed = |error: StoreError| error.to_string();
+        let letters = self.store.inbox(partitions, after.unwrap_or(0), usize::MAX).map_err(failed)?;
+        let delay = self.delay_of_answer();
+        if !letters.is_empty() || after.is_none() {
+            self.answer_in(delay, who, Inner::Letters(letters, after.is_none()));
+        }
+        if after.is_none() && !self.strikes(self.misfortune.read_fails) {
+            let until = self.nodes[who.0].wall(self.now) + WINDOW_MS;
+            let due = self.store.due(partitions, until, None, usize::MAX).map_err(failed)?;
+            self.answer_in(delay, who, Inner::Due(due));
+        }
+        Ok(())
+    }
+}

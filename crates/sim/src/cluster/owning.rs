@@ -1,0 +1,123 @@
+//! What a node holds of the store, as the engine's rim does it: its word is repeated, its name changes when that is used
+//! up, and what is not its own is passed on.
+
+use std::sync::Arc;
+
+use mainspring_engine::{
+    lease::{Terms, Tick},
+    member::{Member, Word},
+    shard::Event,
+};
+use mainspring_kernel::{input::Input, key::ExecutionKey};
+use mainspring_store::{Fence, Store, memory::MemoryStore};
+
+use super::{
+    Cluster, Happening,
+    line::{Asked, What},
+    misfortune::LEASE_MS,
+    node::Inner,
+};
+
+/// Tries to pass on what a call has brought, and the time between them: those of the rim.
+const TRIES_TO_PASS_ON: u32 = 120;
+const TRY_AGAIN_MS: u64 = 500;
+
+impl Cluster {
+    /// The node says its next word after so long, whatever was planned before.
+    pub(super) fn speak_in(&mut self, node: usize, after_ms: u64) {
+        let life = self.nodes[node].life;
+        self.nodes[node].speaks_at = Some(self.now + after_ms);
+        self.at(after_ms, Happening::Node(node, life, Inner::Speak));
+    }
+
+    /// One word at a time is on its way.
+    pub(super) fn speak(&mut self, node: usize) {
+        let place = &mut self.nodes[node];
+        let (Some(at), Some(member)) = (place.speaks_at, place.member.clone()) else { return };
+        if at > self.now {
+            return;
+        }
+        place.speaks_at = None;
+        let (given_up, is_leaving, sent_at) = (place.giving_up.clone(), place.is_draining, place.tick(self.now));
+        self.ask_store(node, What::Speak { member, given_up, is_leaving, sent_at });
+    }
+
+    pub(super) fn spoken(&mut self, node: usize, given_up: &[Fence], word: Word) {
+        let mut pause = Terms { lease_ms: LEASE_MS }.beat_every_ms();
+        match word {
+            Word::Heard(heard) => {
+                self.nodes[node].giving_up.retain(|fence| !given_up.contains(fence));
+                self.handle(node, Event::Heard(heard));
+            }
+            // The same process and the same shard: its calls go on until they have stopped, and nothing is its own any more.
+            Word::Lapsed => {
+                pause = 0;
+                self.nodes[node].giving_up.clear();
+                self.nodes[node].call_anew(node, Arc::new(self.store.clone()));
+                self.handle(node, Event::Lapsed);
+            }
+            Word::Unheard(_) => {}
+        }
+        self.speak_in(node, pause);
+    }
+
+    /// Others wait for it: it is said at once, unless a word is on its way.
+    pub(super) fn given_up(&mut self, node: usize, fences: Vec<Fence>) {
+        self.nodes[node].giving_up.extend(fences);
+        if self.nodes[node].speaks_at.is_some() {
+            self.speak_in(node, 0);
+        }
+    }
+
+    /// A word reaches the store, which does not ask whether whoever said it still lives. Whatever the node does after the
+    /// store has heard it, it does when the answer is there: a clock that is read then shows that time.
+    pub(super) fn hear_word(
+        &mut self,
+        (node, life): (usize, u32),
+        member: &Member,
+        (given_up, is_leaving): (Vec<Fence>, bool),
+        sent_at: Tick,
+    ) -> Result<(), String> {
+        let is_late = self.strikes(self.misfortune.late_words);
+        let delay = if is_late { self.dice.below(LEASE_MS) } else { self.delay_of_answer() };
+        let answered_at = self.nodes[node].tick(self.now + delay);
+        let (store, now) = (self.store.clone(), self.now);
+        // Of two words in one millisecond the second cannot be told from the first.
+        let was_heard = has_heard(&store, member.name(), now);
+        let is_after = || !was_heard && has_heard(&store, member.name(), now);
+        let word = member.speak(&given_up, is_leaving, || if is_after() { answered_at } else { sent_at });
+        if let Word::Heard(heard) = &word {
+            self.ledger.took(&heard.name, &heard.taken)?;
+        }
+        self.at(delay, Happening::Node(node, life, Inner::Spoken(given_up, word)));
+        Ok(())
+    }
+
+    /// What could not be passed on is tried again, for as long as the process is there, also on its way out.
+    pub(super) fn pass_on_again(
+        &mut self,
+        (node, life): (usize, u32),
+        execution: ExecutionKey,
+        input: Input,
+        tries: u32,
+    ) {
+        let place = &self.nodes[node];
+        if !place.is_life(life) && place.left_life != Some(life) {
+            return;
+        }
+        if tries + 1 == TRIES_TO_PASS_ON {
+            return self.calls.let_go(execution, &input);
+        }
+        let stands_still_ms = if place.is_life(life) { place.paused_until.saturating_sub(self.now) } else { 0 };
+        let what = What::PassOn { execution, input, tries: tries + 1 };
+        self.at(TRY_AGAIN_MS.max(stands_still_ms), Happening::Store(Asked { node, life, what }));
+    }
+}
+
+/// Whether the store has heard a node at this very moment: only then is it alive for all of its lease from now on.
+fn has_heard(store: &MemoryStore, name: &str, now: u64) -> bool {
+    store.set_now(now + LEASE_MS - 1);
+    let is_alive = store.table().is_ok_and(|table| table.nodes.iter().any(|node| node.name == name));
+    store.set_now(now);
+    is_alive
+}
