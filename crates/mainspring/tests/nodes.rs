@@ -14,6 +14,7 @@ use std::{
 use mainspring_engine::{inbox, load::Loader, request::Request};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
+    input::Input,
     json,
     key::ExecutionKey,
     plan::Plan,
@@ -44,6 +45,16 @@ steps:
   - {id: a, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo >> "$FOLDER/$MAINSPRING_INTENT"; sleep 0.2', onInterrupted: retry, retry: {maxAttempts: 9, initialDelayMs: 0}}
   - {id: b, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo >> "$FOLDER/$MAINSPRING_INTENT"; sleep 0.2', onInterrupted: retry, retry: {maxAttempts: 9, initialDelayMs: 0}}
   - {id: c, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo >> "$FOLDER/$MAINSPRING_INTENT"; sleep 0.2', onInterrupted: retry, retry: {maxAttempts: 9, initialDelayMs: 0}}
+"#;
+
+/// The first step goes on until somebody makes the file `go`; who stops it is told by the file `stopped`.
+const HELD_UP: &str = r#"
+name: held up
+variables: {folder: {type: string}}
+steps:
+  - {id: a, type: bash, env: {FOLDER: "@vars.folder"}, command: 'trap "touch $FOLDER/../stopped; exit 1" TERM; echo >> "$FOLDER/$MAINSPRING_INTENT"; until [ -e "$FOLDER/../go" ]; do sleep 0.1; done', onInterrupted: retry, retry: {maxAttempts: 9, initialDelayMs: 0}}
+  - {id: b, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo >> "$FOLDER/$MAINSPRING_INTENT"'}
+  - {id: c, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo >> "$FOLDER/$MAINSPRING_INTENT"'}
 "#;
 
 /// A node that runs, and what it has said of what it holds.
@@ -84,10 +95,14 @@ struct Fleet {
 
 impl Fleet {
     fn new() -> Self {
+        Self::of(DEFINITION)
+    }
+
+    fn of(definition: &str) -> Self {
         let server =
             Server::start(Options { fsync: false, ..Options::default() }).unwrap_or_else(|why| panic!("{why}"));
         let store = Arc::new(PostgresStore::open(&server.address("")).unwrap());
-        let plan = Arc::new(compile(&read(DEFINITION.as_bytes(), Syntax::Yaml).unwrap()).unwrap().plan);
+        let plan = Arc::new(compile(&read(definition.as_bytes(), Syntax::Yaml).unwrap()).unwrap().plan);
         let ground = Ground::new();
         fs::create_dir(ground.root().join("marks")).unwrap();
         Self { ground, server, store, plan, nodes: 0 }
@@ -122,6 +137,15 @@ impl Fleet {
         let variables = Map::from([("folder".into(), Value::from(folder))]);
         let request = Request { variables, ..Request::new(self.plan.clone(), "me") };
         (0..count).map(|_| inbox::post_start(&*self.store, None, request.clone()).unwrap()).collect()
+    }
+
+    /// Waits until so many attempts have begun.
+    fn wait_for_marks(&self, count: usize) {
+        let began = Instant::now();
+        while fs::read_dir(self.marks()).unwrap().count() < count {
+            assert!(began.elapsed() < BOUND, "not so many attempts begin");
+            std::thread::yield_now();
+        }
     }
 
     /// Waits until so many of the executions have a status.
@@ -220,6 +244,48 @@ fn a_node_that_is_asked_to_stop_leaves_at_once() {
     second.wait_until(|held| held == PARTITIONS);
     fleet.wait_for(&executions, "completed", 8);
     fleet.check(&executions);
+}
+
+/// Two nodes that share what is going on, all of which began at the first one.
+fn joined(executions: usize) -> (Fleet, Node, Node, BTreeSet<ExecutionKey>) {
+    let mut fleet = Fleet::of(HELD_UP);
+    let first = fleet.node();
+    first.wait_until(|held| held == PARTITIONS);
+    let executions = fleet.post(executions);
+    fleet.wait_for_marks(executions.len());
+    let second = fleet.node();
+    first.wait_until(|held| held == PARTITIONS / 2);
+    second.wait_until(|held| held == PARTITIONS / 2);
+    (fleet, first, second, executions)
+}
+
+#[test]
+fn a_node_that_joins_gets_its_share_of_what_runs_and_nothing_is_interrupted() {
+    let (fleet, _first, _second, executions) = joined(40);
+    fs::write(fleet.ground.root().join("go"), "").unwrap();
+    fleet.wait_for(&executions, "completed", 40);
+    assert_eq!(fleet.check(&executions), 0, "nothing was done again");
+}
+
+#[test]
+fn what_runs_at_the_node_that_gave_it_up_is_stopped_there() {
+    let (fleet, _first, _second, executions) = joined(40);
+    let cancel = Input::Cancel { by: "me".into(), reason: "enough".into() };
+    for execution in &executions {
+        inbox::post(&*fleet.store, None, *execution, &cancel).unwrap();
+    }
+    fleet.wait_for(&executions, "cancelled", 40);
+    assert!(fleet.ground.root().join("stopped").exists());
+}
+
+#[test]
+fn what_ran_at_the_node_that_gave_it_up_is_done_again_when_that_is_killed() {
+    let (fleet, first, second, executions) = joined(40);
+    drop(first);
+    second.wait_until(|held| held == PARTITIONS);
+    fs::write(fleet.ground.root().join("go"), "").unwrap();
+    fleet.wait_for(&executions, "completed", 40);
+    assert!(fleet.check(&executions) > 0);
 }
 
 #[test]

@@ -63,6 +63,8 @@ pub struct Report {
     pub calls: u64,
     /// Receipts that came too late and were kept beside their journals.
     pub late: u64,
+    /// Attempts that went on at a node which gave up their execution.
+    pub handed_over: u64,
     /// Everything that became durable and everything that was done, in order, as one hash.
     pub bytes: Hash,
     /// Which kinds of records met which kinds of misfortune.
@@ -128,6 +130,7 @@ struct Cluster {
     /// The store does not answer before this.
     down_until: u64,
     table: Table,
+    handed_over: u64,
     trace: Hash,
 }
 
@@ -145,7 +148,7 @@ impl Cluster {
             queue: BinaryHeap::new(),
             happenings: BTreeMap::new(),
             order: 0,
-            loader: Loader::new(Arc::new(store.clone()), keys().sealing),
+            loader: Loader::new(Arc::new(store.clone()), keys().sealing).among_nodes(),
             nodes: (0..size.nodes).map(|_| Node::absent(&mut dice)).collect(),
             calls: Calls::new(seed),
             ledger: Ledger::new(workflows.plans()),
@@ -154,6 +157,7 @@ impl Cluster {
             workflows,
             down_until: 0,
             table: Table::default(),
+            handed_over: 0,
             trace: Hash::default(),
             dice,
             store,
@@ -256,6 +260,7 @@ impl Cluster {
             frames: self.ledger.frames(),
             calls: self.calls.begun(),
             late,
+            handed_over: self.handed_over,
             bytes: self.trace,
             table: self.table,
         })
@@ -264,8 +269,13 @@ impl Cluster {
 
 /// Adds up what came of many seeds.
 pub fn add(all: &mut BTreeMap<&'static str, u64>, report: &Report) {
-    let counts =
-        [("executions", report.executions), ("frames", report.frames), ("calls", report.calls), ("late", report.late)];
+    let counts = [
+        ("executions", report.executions),
+        ("frames", report.frames),
+        ("calls", report.calls),
+        ("late", report.late),
+        ("handed over", report.handed_over),
+    ];
     for (name, count) in counts {
         match all.entry(name) {
             Entry::Vacant(entry) => drop(entry.insert(count)),

@@ -137,7 +137,8 @@ impl Rim {
                     let _ = remote.map(|remote| store.end_remote(&node, &[remote]));
                     break;
                 }
-                if life.is_leaving() || tries >= TRIES_TO_PASS_ON && (remote.is_none() || life.is_over()) {
+                let is_awaited = remote.is_some() && !life.is_over() && !life.is_leaving();
+                if tries >= TRIES_TO_PASS_ON && !is_awaited {
                     break;
                 }
                 std::thread::sleep(TRY_AGAIN);

@@ -29,6 +29,9 @@ pub(super) type Name = (ExecutionKey, Instance, u32);
 struct Call {
     node: usize,
     life: u32,
+    /// What the node was called when it began.
+    name: String,
+    is_asked_to_stop: bool,
     stage: Stage,
     /// Its receipt has reached an inbox: it does not go under with its node any more.
     is_passed_on: bool,
@@ -129,10 +132,27 @@ impl Calls {
         }
     }
 
-    /// A receipt that is durable is what its call has brought.
-    pub(super) fn check_receipt(&self, execution: ExecutionKey, receipt: &Receipt) -> Result<(), String> {
+    /// A receipt that is durable is what its call has brought. What goes on at a node that lives under the name that it
+    /// had is not interrupted, unless that node was asked to stop it or asks so itself.
+    pub(super) fn check_receipt(
+        &self,
+        execution: ExecutionKey,
+        receipt: &Receipt,
+        living: &[mainspring_store::Node],
+    ) -> Result<(), String> {
         let Receipt { instance, attempt, outcome } = receipt;
-        match self.calls.get(&(execution, instance.clone(), *attempt)).map(|call| &call.stage) {
+        let call = self.calls.get(&(execution, instance.clone(), *attempt));
+        if *outcome == Outcome::Interrupted {
+            let goes_on = |call: &&Call| call.stage == Stage::Out && !call.is_asked_to_stop;
+            return match call.filter(goes_on).filter(|call| living.iter().any(|node| node.name == call.name)) {
+                None => Ok(()),
+                Some(call) => Err(format!(
+                    "attempt {attempt} of {instance:?} of {execution} is called interrupted, and goes on at {}",
+                    call.name
+                )),
+            };
+        }
+        match call.map(|call| &call.stage) {
             Some(Stage::Ended(brought)) if brought == outcome => Ok(()),
             other => Err(format!("a receipt says {outcome:?}, and of its call is known: {other:?}")),
         }
@@ -208,7 +228,16 @@ impl Cluster {
             let inner = Inner::Ended(execution, instance.clone(), attempt.number, outcome);
             self.at(after, Happening::Node(node, life, inner));
         }
-        self.calls.calls.insert(name, Call { node, life, stage: Stage::Out, is_passed_on: false, is_let_go: false });
+        let call = Call {
+            node,
+            life,
+            name: who,
+            is_asked_to_stop: false,
+            stage: Stage::Out,
+            is_passed_on: false,
+            is_let_go: false,
+        };
+        self.calls.calls.insert(name, call);
         self.calls.out += 1;
         Ok(())
     }
@@ -217,9 +246,9 @@ impl Cluster {
     pub(super) fn stop(&mut self, node: usize, execution: ExecutionKey, instance: &Instance, attempt: u32) {
         let life = self.nodes[node].life;
         let name = (execution, instance.clone(), attempt);
-        if !self.calls.calls.get(&name).is_some_and(|call| call.node == node && call.life == life) {
-            return;
-        }
+        let call = self.calls.calls.get_mut(&name).filter(|call| call.node == node && call.life == life);
+        let Some(call) = call else { return };
+        call.is_asked_to_stop = true;
         let after = self.dice.below(LEASE_MS);
         let inner = Inner::Ended(execution, instance.clone(), attempt, Outcome::Stopped(Value::Null));
         self.at(after, Happening::Node(node, life, inner));

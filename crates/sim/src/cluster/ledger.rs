@@ -275,7 +275,7 @@ impl Journal {
         }
         let Input::Receipt { instance, attempt, outcome } = &frame.input else { return Ok(()) };
         let is_call = matches!(self.fold.state.plan.step(instance.step).work, Work::Effect { .. });
-        if !is_call || *outcome == Outcome::Interrupted {
+        if !is_call {
             return Ok(());
         }
         check_receipt(&Receipt { instance: instance.clone(), attempt: *attempt, outcome: outcome.clone() })

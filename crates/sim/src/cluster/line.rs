@@ -6,12 +6,12 @@ use mainspring_engine::{
     inbox,
     lease::Tick,
     member::{Member, Word},
-    shard::LoadAnswer,
+    shard::{GivenUp, LoadAnswer},
 };
 use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey, record::Record};
-use mainspring_store::{Answer, Batch, CommitError, Fence, Refusal, Store, StoreError, partition_of};
+use mainspring_store::{Answer, Batch, CommitError, Refusal, RemoteAttempt, Store, StoreError, partition_of};
 
-use super::{Cluster, Happening, misfortune::LEASE_MS, node::Inner};
+use super::{Cluster, Happening, calls::Name, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS, node::Inner};
 
 /// Something that a node asks of the store.
 pub(super) struct Asked {
@@ -30,7 +30,7 @@ pub(super) enum What {
     /// A word, under the name that the process had when it said so.
     Speak {
         member: Member,
-        given_up: Vec<Fence>,
+        given_up: GivenUp,
         is_leaving: bool,
         sent_at: Tick,
     },
@@ -39,13 +39,22 @@ pub(super) enum What {
         partitions: Vec<u32>,
         after: Option<u64>,
     },
-    /// An input for another's inbox, after so many tries.
-    PassOn {
-        execution: ExecutionKey,
-        input: Input,
-        tries: u32,
-    },
+    /// The whole inbox of partitions, before it is found out what became of attempts.
+    LookToAdopt(Vec<u32>, Vec<Name>),
+    PassOn(Passing),
+    StopRemote(RemoteAttempt),
     Leave(Member),
+}
+
+/// An input for another's inbox.
+pub(super) struct Passing {
+    pub(super) execution: ExecutionKey,
+    pub(super) input: Input,
+    /// Of an attempt that others know to go on under this name of the node.
+    pub(super) remote: Option<RemoteAttempt>,
+    pub(super) name: String,
+    /// How often it was tried before.
+    pub(super) tries: u32,
 }
 
 /// What is to become of a commit.
@@ -142,11 +151,26 @@ impl Cluster {
             }
             What::Look { .. } if fails => {}
             What::Look { partitions, after } => self.look(who, &partitions, after)?,
-            What::PassOn { execution, input, tries } if fails => self.pass_on_again(who, execution, input, tries),
-            What::PassOn { execution, input, .. } => {
+            What::LookToAdopt(_, asked) if fails => {
+                self.answer_in(LOOK_FOR_LETTERS_MS, who, Inner::Looked(asked, false));
+            }
+            What::LookToAdopt(partitions, asked) => {
+                let letters = self.store.inbox(&partitions, 0, usize::MAX).map_err(|error| error.to_string())?;
+                let delay = self.delay_of_answer();
+                self.answer_in(delay, who, Inner::Letters(letters, false));
+                self.answer_in(delay, who, Inner::Looked(asked, true));
+            }
+            What::PassOn(passing) if fails => self.pass_on_again(who, passing),
+            What::PassOn(Passing { execution, input, remote, name, .. }) => {
                 self.post(execution, &input)?;
                 self.calls.passed_on(execution, &input);
+                if let Some(remote) = remote.filter(|_| !self.strikes(self.misfortune.read_fails)) {
+                    self.store.end_remote(&name, &[remote]).map_err(|error| error.to_string())?;
+                }
+                self.answer(who, Inner::PassedOn);
             }
+            What::StopRemote(_) if fails => {}
+            What::StopRemote(attempt) => self.store.stop_remote(&attempt).map_err(|error| error.to_string())?,
             What::Leave(_) if is_down => {}
             What::Leave(member) => member.leave(),
         }
@@ -218,8 +242,8 @@ impl Cluster {
             let fence = batch.fences.iter().find(|fence| fence.partition == part.partition);
             let spread = self.store.partitions().map_err(|error| error.to_string())?;
             self.ledger.check_owner(&names, part, fence, partition_of(part.execution, spread))?;
-            let calls = &self.calls;
-            self.ledger.push(part, |receipt| calls.check_receipt(part.execution, receipt))?;
+            let (calls, nodes) = (&self.calls, self.store.table().map_err(|error| error.to_string())?.nodes);
+            self.ledger.push(part, |receipt| calls.check_receipt(part.execution, receipt, &nodes))?;
             for frame in &part.frames {
                 self.note(&[&part.execution.0, &frame.sequence.to_be_bytes(), &frame.frame]);
             }

@@ -8,21 +8,19 @@ use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 use mainspring_engine::{
     lease::{Leases, Terms, Tick},
     member::{Member, Word},
-    shard::{Event, Fate, LoadAnswer, Queued, Shard},
+    shard::{Event, Fate, GivenUp, LoadAnswer, Queued, Shard},
 };
 use mainspring_kernel::{
     decide::DECIDE_VERSION, effect::Outcome, input::Input, instance::Instance, key::ExecutionKey, record::Record,
 };
-use mainspring_store::{Answer, Arrived, CommitError, Due, Fence};
+use mainspring_store::{Answer, Arrived, CommitError, Due};
 
-use super::{Cluster, Happening, line::What, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS};
+use super::{Cluster, Happening, calls::Name, line::What, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS};
 use crate::{faults::Dice, setup::keys};
 
 /// A place where a node may live.
 pub(super) struct Node {
     pub(super) life: u32,
-    /// The life that left by its own word, if one did: what it had begun to pass on, it passes on.
-    pub(super) left_life: Option<u32>,
     /// Names that this life has had. A process whose name is used up goes on under another.
     pub(super) names: u32,
     pub(super) shard: Option<Shard>,
@@ -34,7 +32,12 @@ pub(super) struct Node {
     drift: u64,
     pub(super) letters_out: BTreeSet<u64>,
     pub(super) letters_seen: u64,
-    pub(super) giving_up: Vec<Fence>,
+    pub(super) giving_up: GivenUp,
+    /// How much is being passed on.
+    pub(super) passing_on: usize,
+    /// Attempts of which it is to be found out what became of them, when the inbox has been looked at.
+    pub(super) to_adopt: Vec<Name>,
+    pub(super) is_looking_to_adopt: bool,
     /// When it says its next word; `None` while one is on its way.
     pub(super) speaks_at: Option<u64>,
     /// Whether a commit is on its way, and how long the next one waits because the last was not written.
@@ -63,11 +66,14 @@ pub(super) enum Inner {
     Speak,
     LookForLetters,
     Hint(Vec<u32>),
-    Spoken(Vec<Fence>, Word),
+    Spoken(GivenUp, Word),
     Committed(u64, Result<Vec<Answer>, CommitError>),
     Loaded(ExecutionKey, Box<LoadAnswer>),
     Letters(Vec<Arrived>, bool),
     Due(Vec<Due>),
+    /// The inbox was looked at, or could not be.
+    Looked(Vec<Name>, bool),
+    PassedOn,
     Adopted(ExecutionKey, Instance, u32),
     Ended(ExecutionKey, Instance, u32, Outcome),
     Attend(ExecutionKey),
@@ -96,7 +102,6 @@ impl Node {
     fn new(skew_ms: u64, drift: u64) -> Self {
         Self {
             life: 0,
-            left_life: None,
             names: 0,
             shard: None,
             member: None,
@@ -105,7 +110,10 @@ impl Node {
             drift,
             letters_out: BTreeSet::new(),
             letters_seen: 0,
-            giving_up: Vec::new(),
+            giving_up: GivenUp::default(),
+            passing_on: 0,
+            to_adopt: Vec::new(),
+            is_looking_to_adopt: false,
             speaks_at: None,
             in_flight: false,
             pause_ms: 0,
@@ -170,10 +178,9 @@ impl Cluster {
         // Sometimes a node of an older release works beside the others.
         let is_old = self.strikes(20);
         let store = Arc::new(self.store.clone());
-        let Node { skew_ms, drift, life, left_life, .. } = self.nodes[node];
+        let Node { skew_ms, drift, life, .. } = self.nodes[node];
         self.nodes[node] = Node {
             life: life + 1,
-            left_life,
             decide_version: if is_old { DECIDE_VERSION - 1 } else { DECIDE_VERSION },
             shard: Some(Shard::new(Leases::none(), keys(), resting_bytes_max)),
             ..Node::new(skew_ms, drift)
@@ -226,13 +233,12 @@ impl Cluster {
         }
     }
 
-    /// What was out has ended and is written: the node says that it leaves, and is gone.
+    /// What was out has ended and is written or passed on: the node says that it leaves, and is gone.
     fn end_if_drained(&mut self, node: usize) {
         let place = &self.nodes[node];
         let Some((shard, member)) = place.shard.as_ref().zip(place.member.clone()) else { return };
-        let is_busy = !place.is_over && (place.in_flight || shard.has_waiting());
+        let is_busy = place.passing_on > 0 || !place.is_over && (place.in_flight || shard.has_waiting());
         if place.is_draining && !is_busy && self.calls.of(node, place.life).is_empty() {
-            self.nodes[node].left_life = Some(place.life);
             self.ask_store(node, What::Leave(member));
             self.vanish(node);
         }
@@ -293,6 +299,8 @@ impl Cluster {
             Inner::Loaded(execution, answer) => self.handle(node, Event::Loaded(execution, answer)),
             Inner::Letters(letters, is_all) => self.take_letters(node, letters, is_all)?,
             Inner::Due(due) => self.handle(node, Event::Due(due)),
+            Inner::Looked(asked, is_read) => self.looked(node, asked, is_read),
+            Inner::PassedOn => self.nodes[node].passing_on -= 1,
             Inner::Adopted(execution, instance, attempt) => {
                 let fate = Fate::Interrupted;
                 self.handle(node, Event::Adopted { execution, instance, attempt, fate });

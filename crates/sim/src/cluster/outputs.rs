@@ -7,7 +7,12 @@ use mainspring_engine::{
 
 use mainspring_store::Store;
 
-use super::{Cluster, Happening, line::What, misfortune::LEASE_MS, node::Inner};
+use super::{
+    Cluster, Happening,
+    line::{Passing, What},
+    misfortune::LEASE_MS,
+    node::Inner,
+};
 
 /// How long a store that does not write is left alone before the next try: what the rim does.
 const PAUSE_MIN_MS: u64 = 20;
@@ -62,11 +67,9 @@ impl Cluster {
                 self.perform(node, execution, &instance, &attempt)?;
             }
             Output::Stop { execution, instance, attempt } => self.stop(node, execution, &instance, attempt),
-            Output::Adopt { .. } if self.nodes[node].is_draining => {}
             Output::Adopt { execution, instance, attempt } => {
-                let inner = Inner::Adopted(execution, instance, attempt.number);
-                let after = self.dice.below(20);
-                self.at(after, Happening::Node(node, life, inner));
+                self.nodes[node].to_adopt.push((execution, instance, attempt.number));
+                self.look_before_adopting(node);
             }
             Output::Evaluate { execution, evaluation, suspended } => {
                 let finished = Box::new(suspended.finish(&InProcess));
@@ -83,8 +86,13 @@ impl Cluster {
                 self.forget_letters(node);
                 self.look_at(node, partitions);
             }
-            Output::GivenUp(fences) => self.given_up(node, fences),
-            Output::PassOn(execution, input) => self.ask_store(node, What::PassOn { execution, input, tries: 0 }),
+            Output::GivenUp(given_up) => self.given_up(node, given_up),
+            Output::PassOn(execution, input, remote) => {
+                self.nodes[node].passing_on += 1;
+                let name = self.nodes[node].name();
+                self.ask_store(node, What::PassOn(Passing { execution, input, remote, name, tries: 0 }));
+            }
+            Output::StopRemote(attempt) => self.ask_store(node, What::StopRemote(attempt)),
             Output::Reply(ticket, reply) => self.people.hear(ticket, &reply),
             Output::Tell(moment) => self.ledger.check_told(moment.execution, moment.sequence)?,
             Output::Quarantine(execution, why) => return Err(format!("{execution} was set aside: {why}")),

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use mainspring_engine::{
     lease::{Terms, Tick},
     member::{Member, Word},
-    shard::Event,
+    shard::{Event, GivenUp},
 };
-use mainspring_kernel::{input::Input, key::ExecutionKey};
-use mainspring_store::{Fence, Store, memory::MemoryStore};
+use mainspring_store::{Store, memory::MemoryStore};
 
 use super::{
     Cluster, Happening,
-    line::{Asked, What},
+    calls::Name,
+    line::{Asked, Passing, What},
     misfortune::LEASE_MS,
     node::Inner,
 };
@@ -42,17 +42,20 @@ impl Cluster {
         self.ask_store(node, What::Speak { member, given_up, is_leaving, sent_at });
     }
 
-    pub(super) fn spoken(&mut self, node: usize, given_up: &[Fence], word: Word) {
+    pub(super) fn spoken(&mut self, node: usize, given_up: &GivenUp, word: Word) {
         let mut pause = Terms { lease_ms: LEASE_MS }.beat_every_ms();
         match word {
             Word::Heard(heard) => {
-                self.nodes[node].giving_up.retain(|fence| !given_up.contains(fence));
+                self.nodes[node].giving_up.remove(given_up);
                 self.handle(node, Event::Heard(heard));
+                if !self.nodes[node].giving_up.fences.is_empty() {
+                    pause = 0;
+                }
             }
             // The same process and the same shard: its calls go on until they have stopped, and nothing is its own any more.
             Word::Lapsed => {
                 pause = 0;
-                self.nodes[node].giving_up.clear();
+                self.nodes[node].giving_up = GivenUp::default();
                 self.nodes[node].call_anew(node, Arc::new(self.store.clone()));
                 self.handle(node, Event::Lapsed);
             }
@@ -62,8 +65,9 @@ impl Cluster {
     }
 
     /// Others wait for it: it is said at once, unless a word is on its way.
-    pub(super) fn given_up(&mut self, node: usize, fences: Vec<Fence>) {
-        self.nodes[node].giving_up.extend(fences);
+    pub(super) fn given_up(&mut self, node: usize, given_up: GivenUp) {
+        self.handed_over += given_up.running.len() as u64;
+        self.nodes[node].giving_up.extend(given_up);
         if self.nodes[node].speaks_at.is_some() {
             self.speak_in(node, 0);
         }
@@ -75,7 +79,7 @@ impl Cluster {
         &mut self,
         (node, life): (usize, u32),
         member: &Member,
-        (given_up, is_leaving): (Vec<Fence>, bool),
+        (given_up, is_leaving): (GivenUp, bool),
         sent_at: Tick,
     ) -> Result<(), String> {
         let is_late = self.strikes(self.misfortune.late_words);
@@ -93,24 +97,48 @@ impl Cluster {
         Ok(())
     }
 
-    /// What could not be passed on is tried again, for as long as the process is there, also on its way out.
-    pub(super) fn pass_on_again(
-        &mut self,
-        (node, life): (usize, u32),
-        execution: ExecutionKey,
-        input: Input,
-        tries: u32,
-    ) {
+    /// What could not be passed on is tried again: for as long as others believe that it goes on here, if they do.
+    pub(super) fn pass_on_again(&mut self, (node, life): (usize, u32), passing: Passing) {
         let place = &self.nodes[node];
-        if !place.is_life(life) && place.left_life != Some(life) {
+        if !place.is_life(life) {
             return;
         }
-        if tries + 1 == TRIES_TO_PASS_ON {
-            return self.calls.let_go(execution, &input);
+        let is_awaited = passing.remote.is_some() && place.name() == passing.name && !place.is_draining;
+        let tries = passing.tries + 1;
+        if tries >= TRIES_TO_PASS_ON && !is_awaited {
+            self.calls.let_go(passing.execution, &passing.input);
+            return self.at(0, Happening::Node(node, life, Inner::PassedOn));
         }
-        let stands_still_ms = if place.is_life(life) { place.paused_until.saturating_sub(self.now) } else { 0 };
-        let what = What::PassOn { execution, input, tries: tries + 1 };
+        let stands_still_ms = place.paused_until.saturating_sub(self.now);
+        let what = What::PassOn(Passing { tries, ..passing });
         self.at(TRY_AGAIN_MS.max(stands_still_ms), Happening::Store(Asked { node, life, what }));
+    }
+
+    /// What an attempt has brought back may wait in the inbox: that is looked at before it is called interrupted. One look
+    /// for all that has gathered while the last one was on its way.
+    pub(super) fn look_before_adopting(&mut self, node: usize) {
+        let place = &mut self.nodes[node];
+        if place.is_looking_to_adopt || place.to_adopt.is_empty() {
+            return;
+        }
+        place.is_looking_to_adopt = true;
+        let (asked, partitions) = (std::mem::take(&mut place.to_adopt), place.holds());
+        self.ask_store(node, What::LookToAdopt(partitions, asked));
+    }
+
+    pub(super) fn looked(&mut self, node: usize, asked: Vec<Name>, is_read: bool) {
+        let place = &mut self.nodes[node];
+        let life = place.life;
+        place.is_looking_to_adopt = false;
+        if !is_read {
+            place.to_adopt.extend(asked);
+        } else if !place.is_draining {
+            for (execution, instance, attempt) in asked {
+                let after = self.dice.below(20);
+                self.at(after, Happening::Node(node, life, Inner::Adopted(execution, instance, attempt)));
+            }
+        }
+        self.look_before_adopting(node);
     }
 }
 

@@ -159,7 +159,7 @@ impl Run<'_> {
                 Output::Stalled(_) if self.stalls > 0 => self.stalls -= 1,
                 Output::Stalled(why) => return Err(format!("the node has stalled: {why}")),
                 Output::Lost(_) => return Err("the node has lost what nobody else wants".into()),
-                Output::Gained(_) | Output::GivenUp(_) | Output::PassOn(..) => {
+                Output::Gained(_) | Output::GivenUp(_) | Output::PassOn(..) | Output::StopRemote(_) => {
                     return Err("a node that has its store to itself shares nothing".into());
                 }
                 Output::Quarantine(_, why) => return Err(format!("the execution was set aside: {why}")),
