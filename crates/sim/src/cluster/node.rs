@@ -5,6 +5,7 @@
 
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
+use mainspring_effects::Executors;
 use mainspring_engine::{
     lease::{Leases, Terms, Tick},
     member::{Member, Word},
@@ -15,7 +16,7 @@ use mainspring_kernel::{
 };
 use mainspring_store::{Answer, Arrived, CommitError, Due, Fence};
 
-use super::{Cluster, Happening, line::What, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS};
+use super::{Cluster, Happening, line::What, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS, work};
 use crate::{faults::Dice, setup::keys};
 
 /// A place where a node may live.
@@ -27,6 +28,7 @@ pub(super) struct Node {
     pub(super) names: u32,
     pub(super) shard: Option<Shard>,
     pub(super) member: Option<Member>,
+    pub(super) executors: Executors,
     /// It does nothing before this.
     pub(super) paused_until: u64,
     /// What its own clock is before or behind, and by how many thousandths it runs fast.
@@ -68,7 +70,7 @@ pub(super) enum Inner {
     Loaded(ExecutionKey, Box<LoadAnswer>),
     Letters(Vec<Arrived>, bool),
     Due(Vec<Due>),
-    Adopted(ExecutionKey, Instance, u32),
+    Adopted(ExecutionKey, Instance, u32, Fate),
     Ended(ExecutionKey, Instance, u32, Outcome),
     Attend(ExecutionKey),
     /// Whose answer somebody waits for.
@@ -100,6 +102,7 @@ impl Node {
             names: 0,
             shard: None,
             member: None,
+            executors: Executors::default(),
             paused_until: 0,
             skew_ms,
             drift,
@@ -169,6 +172,7 @@ impl Cluster {
         let resting_bytes_max = *self.dice.pick(&[usize::MAX, 0, 4096]);
         // Sometimes a node of an older release works beside the others.
         let is_old = self.strikes(20);
+        let executors = work::executors(!self.strikes(self.misfortune.unable));
         let store = Arc::new(self.store.clone());
         let Node { skew_ms, drift, life, left_life, .. } = self.nodes[node];
         self.nodes[node] = Node {
@@ -176,6 +180,7 @@ impl Cluster {
             left_life,
             decide_version: if is_old { DECIDE_VERSION - 1 } else { DECIDE_VERSION },
             shard: Some(Shard::new(Leases::none(), keys(), resting_bytes_max)),
+            executors,
             ..Node::new(skew_ms, drift)
         };
         self.nodes[node].call_anew(node, store);
@@ -293,8 +298,7 @@ impl Cluster {
             Inner::Loaded(execution, answer) => self.handle(node, Event::Loaded(execution, answer)),
             Inner::Letters(letters, is_all) => self.take_letters(node, letters, is_all)?,
             Inner::Due(due) => self.handle(node, Event::Due(due)),
-            Inner::Adopted(execution, instance, attempt) => {
-                let fate = Fate::Interrupted;
+            Inner::Adopted(execution, instance, attempt, fate) => {
                 self.handle(node, Event::Adopted { execution, instance, attempt, fate });
             }
             Inner::Ended(execution, instance, attempt, outcome) => {

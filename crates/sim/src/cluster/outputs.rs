@@ -64,8 +64,11 @@ impl Cluster {
             Output::Stop { execution, instance, attempt } => self.stop(node, execution, &instance, attempt),
             Output::Adopt { .. } if self.nodes[node].is_draining => {}
             Output::Adopt { execution, instance, attempt } => {
-                let inner = Inner::Adopted(execution, instance, attempt.number);
-                let after = self.dice.below(20);
+                let fate = super::work::adopt(&self.nodes[node].executors, &attempt);
+                let inner = Inner::Adopted(execution, instance, attempt.number, fate);
+                // What was left running is ended before the answer, and takes its time.
+                let after = if self.strikes(self.misfortune.long_calls) { LEASE_MS } else { 20 };
+                let after = self.dice.below(after);
                 self.at(after, Happening::Node(node, life, inner));
             }
             Output::Evaluate { execution, evaluation, suspended } => {
