@@ -123,11 +123,12 @@ impl Executors {
         }
     }
 
-    /// See [`Executor::adopt`].
+    /// See [`Executor::adopt`]. Of an attempt that nobody performs here nothing is known: a process with other executors may
+    /// have begun it.
     pub async fn adopt(&self, attempt: &Attempt) -> Adopted {
         match self.executor_of(attempt) {
             Some(executor) => executor.adopt(attempt).await,
-            None => Adopted::NeverStarted,
+            None => Adopted::Interrupted,
         }
     }
 

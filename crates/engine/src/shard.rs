@@ -67,7 +67,8 @@ pub struct Shard {
     letting_go: Vec<Fence>,
     /// Attempts of which it is being found out what became of them.
     adopting: BTreeSet<(ExecutionKey, Instance, u32)>,
-    /// Inputs that nobody sends again, of executions that could not be read.
+    /// Inputs that nobody sends again, of executions that could not be read. Whoever makes a cell takes them out of here
+    /// with it: of an execution with a cell there are none, or they would wait for nobody.
     kept: BTreeMap<ExecutionKey, Vec<Queued>>,
     /// What is to be told of commits of which nobody knows yet whether they were written.
     untold: BTreeMap<ExecutionKey, Vec<Moment>>,
@@ -182,6 +183,9 @@ impl Shard {
         let plans = stored_plans.into_iter().filter(is_new).collect();
         self.cells.insert(execution, Cell::fresh(execution, plan, plans, row, self.leases.decide_version()));
         self.turn(now, execution, Queued { input: Input::Start(start), letter, ticket });
+        for queued in self.kept.remove(&execution).unwrap_or_default() {
+            self.take(now, execution, queued);
+        }
     }
 
     fn take(&mut self, now: u64, execution: ExecutionKey, queued: Queued) {
@@ -192,11 +196,7 @@ impl Shard {
             Some(Cell::Live(_)) => self.turn(now, execution, queued),
             Some(Cell::Loading(waiting)) => waiting.push(queued),
             Some(Cell::Evaluating(out)) => out.waiting.push(queued),
-            None => {
-                let mut waiting = self.kept.remove(&execution).unwrap_or_default();
-                waiting.push(queued);
-                self.load(execution, waiting);
-            }
+            None => self.load(execution, Vec::new(), vec![queued]),
         }
     }
 
@@ -317,8 +317,7 @@ impl Shard {
                 Some(Cell::Loading(_) | Cell::Evaluating(_)) => drop(self.timers.remove(&(at, execution))),
                 None => {
                     self.timers.remove(&(at, execution));
-                    let kept = self.kept.remove(&execution).unwrap_or_default();
-                    self.load(execution, kept);
+                    self.load(execution, Vec::new(), Vec::new());
                 }
             }
         }
@@ -343,8 +342,10 @@ impl Shard {
         }
     }
 
-    fn load(&mut self, execution: ExecutionKey, waiting: Vec<Queued>) {
-        self.cells.insert(execution, Cell::Loading(waiting));
+    /// Asks for a journal. What came before and what came after the inputs that are kept waits for it with them.
+    fn load(&mut self, execution: ExecutionKey, before: Vec<Queued>, after: Vec<Queued>) {
+        let kept = self.kept.remove(&execution).unwrap_or_default();
+        self.cells.insert(execution, Cell::Loading(before.into_iter().chain(kept).chain(after).collect()));
         self.outputs.push_back(Output::Load(execution));
     }
 

@@ -7,7 +7,7 @@ use mainspring_engine::{
     load::Loader,
     member::{Heard, Member, Word},
     request::{Request, row},
-    shard::{Event, GivenUp, Keys, Output, Queued, Reply, Shard, ShardError, Submission, Taken, Ticket},
+    shard::{Event, GivenUp, Keys, LoadAnswer, Output, Queued, Reply, Shard, ShardError, Submission, Taken, Ticket},
 };
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
@@ -16,6 +16,7 @@ use mainspring_kernel::{
     instance::Instance,
     key::ExecutionKey,
     plan::Plan,
+    state::Status,
     value::Value,
 };
 use mainspring_store::{Answer, Batch, CommitError, Node, Store, memory::MemoryStore};
@@ -301,6 +302,37 @@ fn the_second_of_two_journals_changes_nothing() {
     assert_eq!(bench.write(), [Answer::Durable]);
     bench.receipt(1);
     assert_eq!(bench.seen(), "perform b 1, tell 1, commit", "what was decided meanwhile is still there");
+}
+
+/// The execution is read for the sake of the commit, and is in memory when it would be looked at for the receipt.
+#[test]
+fn a_receipt_outlives_a_store_that_does_not_answer_while_an_old_commit_is_on_its_way() {
+    for second_answers in [true, false] {
+        let mut bench = Bench::new(&store(), "a");
+        bench.speak();
+        bench.submit();
+        bench.write();
+        let signal = || Input::Signal { id: "i".into(), name: "n".into(), payload: Value::Null };
+        bench.handle(Event::Take(KEY, Queued::silent(signal())));
+        let (flight, _) = bench.commits.pop_front().unwrap();
+        bench.handle(Event::Lapsed);
+        bench.speak();
+        bench.receipt(0);
+        let unavailable = || Box::new(LoadAnswer::Unavailable("the disk is busy".into()));
+        bench.handle(Event::Loaded(KEY, unavailable()));
+        bench.handle(Event::Committed { flight, answer: Err(CommitError::Unknown("?".into())) });
+        if !second_answers {
+            bench.handle(Event::Take(KEY, Queued::silent(signal())));
+            bench.handle(Event::Loaded(KEY, unavailable()));
+            bench.shard.handle(NOW + 2_000, Event::Wake);
+        }
+        bench.seen();
+        bench.load();
+        bench.shard.handle(NOW + 4_000, Event::Wake);
+        bench.write();
+        let state = bench.loader.journal(KEY).unwrap().unwrap().journal.state;
+        assert_eq!(state.steps[&Instance::of_step(0)].status, Status::Completed, "{second_answers}");
+    }
 }
 
 #[test]

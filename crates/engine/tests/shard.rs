@@ -244,6 +244,23 @@ fn a_receipt_outlives_a_journal_that_cannot_be_read() {
     assert_eq!(bench.performed, [1]);
 }
 
+/// Whether the execution was there nobody could say when its input came; then somebody begins it.
+#[test]
+fn an_input_that_came_before_the_beginning_outlives_a_store_that_does_not_answer() {
+    let mut bench = Bench::with_room(Arc::new(MemoryStore::default()), START, 1 << 20);
+    bench.take(signal(), None);
+    bench.answer_load(LoadAnswer::Unavailable("the disk is busy".into()));
+    bench.submit(&plan(r#"{"steps":[{"type":"signal","id":"s","signal":"n"}]}"#));
+    bench.commit_all();
+    bench.now += 2_000;
+    bench.handle(Event::Wake);
+    while bench.loads > 0 {
+        bench.load();
+    }
+    bench.commit_all();
+    assert_eq!(bench.state().status(), ExecutionStatus::Completed);
+}
+
 /// A node that was down for longer than a step may take does not call the interruption a timeout.
 #[test]
 fn an_interruption_is_no_timeout_however_late_it_is_found() {

@@ -16,6 +16,7 @@ mod outputs;
 mod owning;
 mod people;
 mod table;
+mod work;
 mod workflows;
 
 use std::{

@@ -214,10 +214,7 @@ impl Shard {
             return self.pass_on(execution, silent);
         }
         let newer = self.forget_cell(execution);
-        let mut waiting: Vec<_> = queued.into_iter().map(|(queued, _)| queued).collect();
-        waiting.extend(newer);
-        self.cells.insert(execution, Cell::Loading(waiting));
-        self.outputs.push_back(Output::Load(execution));
+        self.load(execution, queued.into_iter().map(|(queued, _)| queued).collect(), newer);
     }
 
     pub(super) fn forget_cell(&mut self, execution: ExecutionKey) -> Vec<Queued> {

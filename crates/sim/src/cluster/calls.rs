@@ -224,7 +224,8 @@ impl Cluster {
         }
         self.note(&[b"call", &execution.0, attempt.step.as_bytes(), &attempt.number.to_be_bytes()]);
         let is_long = self.strikes(self.misfortune.long_calls);
-        if let Some((after, outcome)) = self.calls.script(&name, is_long) {
+        let refused = super::work::perform(&self.nodes[node].executors, attempt).map(|outcome| (0, outcome));
+        if let Some((after, outcome)) = refused.or_else(|| self.calls.script(&name, is_long)) {
             let inner = Inner::Ended(execution, instance.clone(), attempt.number, outcome);
             self.at(after, Happening::Node(node, life, inner));
         }

@@ -11,7 +11,7 @@ use mainspring_engine::{
 use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey, record::Record};
 use mainspring_store::{Answer, Batch, CommitError, Refusal, RemoteAttempt, Store, StoreError, partition_of};
 
-use super::{Cluster, Happening, calls::Name, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS, node::Inner};
+use super::{Cluster, Happening, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS, node::Inner, owning::ToAdopt};
 
 /// Something that a node asks of the store.
 pub(super) struct Asked {
@@ -40,7 +40,7 @@ pub(super) enum What {
         after: Option<u64>,
     },
     /// The whole inbox of partitions, before it is found out what became of attempts.
-    LookToAdopt(Vec<u32>, Vec<Name>),
+    LookToAdopt(Vec<u32>, Vec<ToAdopt>),
     PassOn(Passing),
     StopRemote(RemoteAttempt),
     Leave(Member),

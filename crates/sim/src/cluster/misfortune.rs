@@ -27,6 +27,8 @@ pub(super) struct Misfortune {
     pub(super) late_words: u64,
     /// Percent of calls that take very long.
     pub(super) long_calls: u64,
+    /// Percent of the lives of nodes that cannot make calls.
+    pub(super) unable: u64,
     /// Milliseconds between the events below, on average.
     pub(super) every_ms: u64,
     weights: [(u64, Blow); 6],
@@ -59,6 +61,7 @@ impl Misfortune {
             read_fails: often(dice),
             late_words: often(dice),
             long_calls: often(dice),
+            unable: *dice.pick(&[0, 0, 0, 20]),
             every_ms: *dice.pick(&[1_000, 4_000, 15_000]),
             weights: [
                 blow(dice, Blow::Crash),

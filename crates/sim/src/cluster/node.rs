@@ -5,6 +5,7 @@
 
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
+use mainspring_effects::Executors;
 use mainspring_engine::{
     lease::{Leases, Terms, Tick},
     member::{Member, Word},
@@ -15,7 +16,9 @@ use mainspring_kernel::{
 };
 use mainspring_store::{Answer, Arrived, CommitError, Due};
 
-use super::{Cluster, Happening, calls::Name, line::What, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS};
+use super::{
+    Cluster, Happening, line::What, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS, owning::ToAdopt, work,
+};
 use crate::{faults::Dice, setup::keys};
 
 /// A place where a node may live.
@@ -25,6 +28,7 @@ pub(super) struct Node {
     pub(super) names: u32,
     pub(super) shard: Option<Shard>,
     pub(super) member: Option<Member>,
+    pub(super) executors: Executors,
     /// It does nothing before this.
     pub(super) paused_until: u64,
     /// What its own clock is before or behind, and by how many thousandths it runs fast.
@@ -36,7 +40,7 @@ pub(super) struct Node {
     /// How much is being passed on.
     pub(super) passing_on: usize,
     /// Attempts of which it is to be found out what became of them, when the inbox has been looked at.
-    pub(super) to_adopt: Vec<Name>,
+    pub(super) to_adopt: Vec<ToAdopt>,
     pub(super) is_looking_to_adopt: bool,
     /// When it says its next word; `None` while one is on its way.
     pub(super) speaks_at: Option<u64>,
@@ -72,9 +76,9 @@ pub(super) enum Inner {
     Letters(Vec<Arrived>, bool),
     Due(Vec<Due>),
     /// The inbox was looked at, or could not be.
-    Looked(Vec<Name>, bool),
+    Looked(Vec<ToAdopt>, bool),
     PassedOn,
-    Adopted(ExecutionKey, Instance, u32),
+    Adopted(ExecutionKey, Instance, u32, Fate),
     Ended(ExecutionKey, Instance, u32, Outcome),
     Attend(ExecutionKey),
     /// Whose answer somebody waits for.
@@ -105,6 +109,7 @@ impl Node {
             names: 0,
             shard: None,
             member: None,
+            executors: Executors::default(),
             paused_until: 0,
             skew_ms,
             drift,
@@ -177,12 +182,14 @@ impl Cluster {
         let resting_bytes_max = *self.dice.pick(&[usize::MAX, 0, 4096]);
         // Sometimes a node of an older release works beside the others.
         let is_old = self.strikes(20);
+        let executors = work::executors(!self.strikes(self.misfortune.unable));
         let store = Arc::new(self.store.clone());
         let Node { skew_ms, drift, life, .. } = self.nodes[node];
         self.nodes[node] = Node {
             life: life + 1,
             decide_version: if is_old { DECIDE_VERSION - 1 } else { DECIDE_VERSION },
             shard: Some(Shard::new(Leases::none(), keys(), resting_bytes_max)),
+            executors,
             ..Node::new(skew_ms, drift)
         };
         self.nodes[node].call_anew(node, store);
@@ -301,8 +308,7 @@ impl Cluster {
             Inner::Due(due) => self.handle(node, Event::Due(due)),
             Inner::Looked(asked, is_read) => self.looked(node, asked, is_read),
             Inner::PassedOn => self.nodes[node].passing_on -= 1,
-            Inner::Adopted(execution, instance, attempt) => {
-                let fate = Fate::Interrupted;
+            Inner::Adopted(execution, instance, attempt, fate) => {
                 self.handle(node, Event::Adopted { execution, instance, attempt, fate });
             }
             Inner::Ended(execution, instance, attempt, outcome) => {

@@ -68,7 +68,7 @@ impl Cluster {
             }
             Output::Stop { execution, instance, attempt } => self.stop(node, execution, &instance, attempt),
             Output::Adopt { execution, instance, attempt } => {
-                self.nodes[node].to_adopt.push((execution, instance, attempt.number));
+                self.nodes[node].to_adopt.push((execution, instance, attempt));
                 self.look_before_adopting(node);
             }
             Output::Evaluate { execution, evaluation, suspended } => {

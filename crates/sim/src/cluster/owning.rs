@@ -8,11 +8,11 @@ use mainspring_engine::{
     member::{Member, Word},
     shard::{Event, GivenUp},
 };
+use mainspring_kernel::{effect::Attempt, instance::Instance, key::ExecutionKey};
 use mainspring_store::{Store, memory::MemoryStore};
 
 use super::{
     Cluster, Happening,
-    calls::Name,
     line::{Asked, Passing, What},
     misfortune::LEASE_MS,
     node::Inner,
@@ -21,6 +21,9 @@ use super::{
 /// Tries to pass on what a call has brought, and the time between them: those of the rim.
 const TRIES_TO_PASS_ON: u32 = 120;
 const TRY_AGAIN_MS: u64 = 500;
+
+/// An attempt of which it is to be found out what became of it.
+pub(super) type ToAdopt = (ExecutionKey, Instance, Attempt);
 
 impl Cluster {
     /// The node says its next word after so long, whatever was planned before.
@@ -126,7 +129,7 @@ impl Cluster {
         self.ask_store(node, What::LookToAdopt(partitions, asked));
     }
 
-    pub(super) fn looked(&mut self, node: usize, asked: Vec<Name>, is_read: bool) {
+    pub(super) fn looked(&mut self, node: usize, asked: Vec<ToAdopt>, is_read: bool) {
         let place = &mut self.nodes[node];
         let life = place.life;
         place.is_looking_to_adopt = false;
@@ -134,8 +137,12 @@ impl Cluster {
             place.to_adopt.extend(asked);
         } else if !place.is_draining {
             for (execution, instance, attempt) in asked {
-                let after = self.dice.below(20);
-                self.at(after, Happening::Node(node, life, Inner::Adopted(execution, instance, attempt)));
+                let fate = super::work::adopt(&self.nodes[node].executors, &attempt);
+                // What was left running is ended before the answer, and takes its time.
+                let after = if self.strikes(self.misfortune.long_calls) { LEASE_MS } else { 20 };
+                let (after, inner) =
+                    (self.dice.below(after), Inner::Adopted(execution, instance, attempt.number, fate));
+                self.at(after, Happening::Node(node, life, inner));
             }
         }
         self.look_before_adopting(node);

@@ -1,0 +1,31 @@
+//! Executors as a whole: what is said of attempts that none of them performs.
+
+use mainspring_effects::{Adopted, Executors, Stopper};
+use mainspring_kernel::{
+    effect::{Attempt, Outcome},
+    hash::Hash,
+    key::ExecutionKey,
+    value::Value,
+};
+
+/// Another process of the same store may have had an executor for it.
+#[tokio::test]
+async fn what_nobody_performs_here_may_have_been_begun_elsewhere() {
+    let attempt = Attempt {
+        execution: ExecutionKey([5; 16]),
+        execution_id: "nightly-42".into(),
+        step: "build".into(),
+        number: 1,
+        effect: "tool".into(),
+        params: Value::map([("tool", "mend".into())]),
+        intent: Hash([0xab; 32]),
+        key_per_attempt: false,
+        handed_out_at: 0,
+        workspace: None,
+    };
+    let executors = Executors::default();
+    assert_eq!(executors.adopt(&attempt).await, Adopted::Interrupted);
+    let Outcome::Failed(failure) = executors.perform(&attempt, Stopper::pair().1).await else { panic!("it was done") };
+    assert_eq!(failure.code, "no_executor");
+    assert!(failure.message.contains("the tool `mend`"), "{failure:?}");
+}
