@@ -18,7 +18,7 @@ use mainspring_kernel::{
     instance::Instance,
     key::ExecutionKey,
 };
-use mainspring_store::{Arrived, Batch, CommitError, Due, Store};
+use mainspring_store::{Arrived, Batch, CommitError, Due, RemoteAttempt, Store};
 use tokio::{
     net::UnixDatagram,
     sync::{Semaphore, mpsc, oneshot},
@@ -74,8 +74,9 @@ pub(crate) enum Command {
     Spoken(GivenUp, Word),
     /// The inbox was looked at, or could not be, for attempts of which it is to be found out what became of them.
     Looked(Vec<(ExecutionKey, Instance, Attempt)>, bool),
-    /// What was brought back for others is passed on, or nobody tries any more.
-    PassedOn,
+    /// What was brought back for others is passed on, or nobody tries any more; with the attempt, if others knew that it
+    /// went on here.
+    PassedOn(Option<RemoteAttempt>),
     /// Executions to look at.
     Due(Vec<Due>),
     /// An execution to go on with.
@@ -279,7 +280,7 @@ impl Rim {
             Command::Hint(partitions) => self.hear(&partitions),
             Command::Spoken(given_up, word) => self.spoken(&given_up, word),
             Command::Looked(asked, is_read) => self.looked(asked, is_read),
-            Command::PassedOn => self.passing_on -= 1,
+            Command::PassedOn(remote) => self.passed_on(remote),
             Command::Pending(sender) => drop(sender.send(self.shard.pending())),
             Command::Due(mut due) => {
                 due.retain(|due| self.reach.holds(due.execution));

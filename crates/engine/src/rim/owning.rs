@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use mainspring_effects::AttemptName;
 use mainspring_kernel::{effect::Attempt, input::Input, instance::Instance, key::ExecutionKey};
 use mainspring_store::RemoteAttempt;
 use tokio::time::Instant;
@@ -134,7 +135,7 @@ impl Rim {
                 if inbox::post(&*store, None, execution, &input).is_ok() {
                     // Behind the letter: whoever sees that it does not go on any more finds what it brought back. If this
                     // is not heard, the letter says it as well.
-                    let _ = remote.map(|remote| store.end_remote(&node, &[remote]));
+                    let _ = remote.as_ref().map(|remote| store.end_remote(&node, std::slice::from_ref(remote)));
                     break;
                 }
                 let is_awaited = remote.is_some() && !life.is_over() && !life.is_leaving();
@@ -143,8 +144,16 @@ impl Rim {
                 }
                 std::thread::sleep(TRY_AGAIN);
             }
-            let _ = commands.send(Command::PassedOn);
+            let _ = commands.send(Command::PassedOn(remote));
         });
+    }
+
+    /// Whoever holds the execution has no traces of the attempt that could go.
+    pub(super) fn passed_on(&mut self, remote: Option<RemoteAttempt>) {
+        self.passing_on -= 1;
+        if let Some(RemoteAttempt { execution, step, number }) = &remote {
+            self.executors.forget(AttemptName { execution: *execution, step, number: *number });
+        }
     }
 
     /// Asks the node at which an attempt goes on to stop it. What is not heard is said again with the next word.
