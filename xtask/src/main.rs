@@ -9,8 +9,10 @@
 //! | `schemas` | what do editors check definitions with? |
 //! | `mutants` | would a test notice if these files were wrong? |
 //! | `bugs` | does the simulated cluster find the bugs that it is known to find? |
+//! | `chaos` | does every execution end, whatever befalls real nodes and their server? |
 
 mod bugs;
+mod chaos;
 mod conformance;
 mod finding;
 mod landing;
@@ -72,6 +74,13 @@ enum Command {
         #[arg(value_name = "NAME")]
         names: Vec<String>,
     },
+    /// Kill, stop and hold up three real nodes, cut their lines and crash their PostgreSQL, while executions run; then look
+    /// whether each has ended and nothing was done more often than it was tried.
+    Chaos {
+        /// For how many minutes.
+        #[arg(value_name = "MINUTES", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1440))]
+        minutes: u32,
+    },
 }
 
 fn main() -> ExitCode {
@@ -84,6 +93,7 @@ fn main() -> ExitCode {
         Command::Schemas => schemas::run(&root),
         Command::Mutants { files } => mutants::run(&root, &files),
         Command::Bugs { names } => bugs::run(&root, &names),
+        Command::Chaos { minutes } => chaos::run(&root, minutes),
     };
     match outcome {
         Ok(sentence) => {

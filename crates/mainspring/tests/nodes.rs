@@ -6,12 +6,12 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     path::PathBuf,
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     sync::{Arc, Condvar, Mutex},
     time::{Duration, Instant},
 };
 
-use mainspring_engine::{inbox, load::Loader, request::Request};
+use mainspring_engine::{EngineError, inbox, load::Loader, request::Request};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
     input::Input,
@@ -99,8 +99,11 @@ impl Fleet {
     }
 
     fn of(definition: &str) -> Self {
-        let server =
-            Server::start(Options { fsync: false, ..Options::default() }).unwrap_or_else(|why| panic!("{why}"));
+        let server = Server::start(Options { fsync: false, ..Options::default() });
+        Self::on(server.unwrap_or_else(|why| panic!("{why}")), definition)
+    }
+
+    fn on(server: Server, definition: &str) -> Self {
         let store = Arc::new(PostgresStore::open(&server.address("")).unwrap());
         let plan = Arc::new(compile(&read(definition.as_bytes(), Syntax::Yaml).unwrap()).unwrap().plan);
         let ground = Ground::new();
@@ -133,10 +136,14 @@ impl Fleet {
     }
 
     fn post(&self, count: usize) -> BTreeSet<ExecutionKey> {
+        (0..count).map(|_| self.try_post().unwrap()).collect()
+    }
+
+    fn try_post(&self) -> Result<ExecutionKey, EngineError> {
         let folder = self.marks().to_str().unwrap().to_owned();
         let variables = Map::from([("folder".into(), Value::from(folder))]);
         let request = Request { variables, ..Request::new(self.plan.clone(), "me") };
-        (0..count).map(|_| inbox::post_start(&*self.store, None, request.clone()).unwrap()).collect()
+        inbox::post_start(&*self.store, None, request)
     }
 
     /// Waits until so many attempts have begun.
@@ -302,6 +309,61 @@ fn a_server_that_dies_and_comes_back_loses_nothing() {
     fleet.check(&executions);
 }
 
+/// As in the others, with so much to write that pages have to be added to the tables.
+const FILLING: &str = r#"
+name: filling
+variables: {folder: {type: string}}
+steps:
+  - {id: a, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo >> "$FOLDER/$MAINSPRING_INTENT"; head -c 30000 /dev/urandom | base64 -w0', onInterrupted: retry, retry: {maxAttempts: 99, initialDelayMs: 0}}
+  - {id: b, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo >> "$FOLDER/$MAINSPRING_INTENT"; head -c 30000 /dev/urandom | base64 -w0', onInterrupted: retry, retry: {maxAttempts: 99, initialDelayMs: 0}}
+  - {id: c, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo >> "$FOLDER/$MAINSPRING_INTENT"', onInterrupted: retry, retry: {maxAttempts: 99, initialDelayMs: 0}}
+"#;
+
+/// Unmounts what a test has mounted, however it ends.
+struct Mounted(PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// The server's tables lie on a small disk of memory, where the machine lets us have one.
+#[test]
+fn a_full_disk_of_the_server_loses_nothing() {
+    let ground = Ground::new();
+    let disk = ground.root().join("disk");
+    fs::create_dir(&disk).unwrap();
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64m", "tmpfs"]).arg(&disk).status();
+    if !mount.is_ok_and(|status| status.success()) {
+        println!("no disk of memory may be mounted here");
+        return;
+    }
+    let _mounted = Mounted(disk.clone());
+    let server = Server::start(Options { fsync: false, ..Options::default() }).unwrap();
+    server.keep_tables_in(&disk).unwrap();
+    let mut fleet = Fleet::on(server, FILLING);
+    let (first, second) = (fleet.node(), fleet.node());
+    first.wait_until(|held| held == PARTITIONS / 2);
+    second.wait_until(|held| held == PARTITIONS / 2);
+    let mut executions = fleet.post(12);
+    fleet.wait_for(&executions, "running", 6);
+    let balloon = disk.join("balloon");
+    let full = fs::write(&balloon, vec![1; 64 << 20]).unwrap_err();
+    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    // Rows find room in pages that are there; some time there is none.
+    let refused = loop {
+        match fleet.try_post() {
+            Ok(execution) => drop(executions.insert(execution)),
+            Err(why) => break why.to_string(),
+        }
+    };
+    assert!(refused.contains("make room on the server's disk"), "{refused}");
+    fs::remove_file(&balloon).unwrap();
+    fleet.wait_for(&executions, "completed", executions.len());
+    fleet.check(&executions);
+}
+
 /// What befalls the nodes or their server.
 #[derive(Debug, Clone, Copy)]
 enum Blow {
@@ -350,8 +412,14 @@ impl Fleet {
     }
 }
 
-/// Everything in turn, in an order that a seed gives: a dozen blows in a test run, as many as fit into
-/// `MAINSPRING_CHAOS_SECONDS` where somebody asks.
+/// Blows in a test run: about a minute.
+const BLOWS_OF_A_TEST: usize = 36;
+
+/// Executions that are posted before each blow.
+const POSTED_AT_A_TIME: usize = 12;
+
+/// Everything in turn, in an order that a seed gives: in a test run so many blows, elsewhere (`cargo xtask chaos`) as many
+/// as fit into `MAINSPRING_CHAOS_SECONDS`.
 #[test]
 fn whatever_befalls_three_nodes_every_execution_ends() {
     let seconds = std::env::var("MAINSPRING_CHAOS_SECONDS").ok().map(|text| text.parse().expect("seconds"));
@@ -362,12 +430,12 @@ fn whatever_befalls_three_nodes_every_execution_ends() {
     let mut executions = BTreeSet::new();
     let mut dice = 0x5eed_u64;
     for number in 0.. {
-        if duration.map_or(number == 12, |duration| began.elapsed() >= duration) {
+        if duration.map_or(number == BLOWS_OF_A_TEST, |duration| began.elapsed() >= duration) {
             break;
         }
-        executions.extend(fleet.post(10));
-        let half = executions.len() / 2;
-        fleet.wait_for(&executions, "completed", half);
+        executions.extend(fleet.post(POSTED_AT_A_TIME));
+        // Some of those before still run.
+        fleet.wait_for(&executions, "completed", executions.len().saturating_sub(3 * POSTED_AT_A_TIME));
         // A linear congruential generator (Knuth's MMIX): enough to choose with.
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (blow, which) = (BLOWS[number % BLOWS.len()], (dice >> 33) as usize % 3);

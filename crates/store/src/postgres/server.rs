@@ -135,6 +135,15 @@ impl Server {
         self.beside()?.execute(sql)
     }
 
+    /// New tables lie in a folder, which becomes the server's.
+    pub fn keep_tables_in(&self, folder: &Path) -> Result<(), String> {
+        if let Some((user, group)) = self.user {
+            chown(folder, Some(user), Some(group)).map_err(|error| error.to_string())?;
+        }
+        self.execute(&format!("CREATE TABLESPACE elsewhere LOCATION '{}'", folder.display()))?;
+        self.execute("ALTER DATABASE postgres SET default_tablespace = elsewhere")
+    }
+
     fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
