@@ -493,7 +493,10 @@ fn what_no_commit_has_taken_yet_is_passed_on() {
     // The receipt comes before the next commit is on its way.
     let input = Input::Receipt { instance, attempt: 1, outcome: Outcome::Done(Value::Null) };
     first.handle(Event::Take(KEY, Queued::silent(input)));
-    assert_eq!(first.seen(), "gained [0], commit, perform a 1, tell 0, reply, pass on, given up 1, running 0");
+    assert_eq!(
+        first.seen(),
+        "gained [0], commit, perform a 1, tell 0, reply, pass on for others, given up 1, running 1"
+    );
 }
 
 #[test]

@@ -158,7 +158,26 @@ impl Cell {
         }
     }
 
+    /// The plan that it runs, if that is known.
+    pub(super) fn plan(&self) -> Option<&Plan> {
+        match self {
+            Self::Loading(_) => None,
+            Self::Live(live) => Some(&live.state.plan),
+            Self::Evaluating(out) => Some(&out.live.state.plan),
+        }
+    }
+
     /// Every input that is not durable yet.
+    pub(super) fn queued(&self) -> impl Iterator<Item = &Queued> {
+        let (drafted, out, waiting) = match self {
+            Self::Loading(waiting) => (&[][..], None, &waiting[..]),
+            Self::Live(live) => (&live.draft.queued[..], None, &[][..]),
+            Self::Evaluating(out) => (&out.live.draft.queued[..], Some(&out.queued), &out.waiting[..]),
+        };
+        drafted.iter().map(|(queued, _)| queued).chain(out).chain(waiting)
+    }
+
+    /// The same, of what is forgotten.
     pub(super) fn into_queued(self) -> Vec<Queued> {
         match self {
             Self::Loading(waiting) => waiting,

@@ -150,44 +150,50 @@ impl Shard {
     /// An attempt as the store names it; `None` if its execution is not in memory.
     pub(super) fn remote_attempt(&self, name: &(ExecutionKey, Instance, u32)) -> Option<RemoteAttempt> {
         let (execution, instance, number) = name;
-        let plan = match self.cells.get(execution)? {
-            Cell::Loading(_) => return None,
-            Cell::Live(live) => &live.state.plan,
-            Cell::Evaluating(out) => &out.live.state.plan,
-        };
+        let plan = self.cells.get(execution)?.plan()?;
         Some(RemoteAttempt { execution: *execution, step: instance.name(plan), number: *number })
     }
 
     /// Lets go of what others lack, unless a commit is on its way: who performs what is not known before it has landed.
-    /// A partition of which it is being found out what runs stays until that is known.
+    /// A partition of which something is being found out or read stays until that is known.
     pub(super) fn hand_over(&mut self) {
         if self.handing_over.is_empty() || self.flight.is_some() {
             return;
         }
         let mut partitions = std::mem::take(&mut self.handing_over);
-        let nameless = self.performing.iter().filter(|name| self.remote_attempt(name).is_none());
-        let unsettled = self.adopting.iter().chain(nameless).map(|(execution, ..)| self.leases.partition(*execution));
-        for partition in unsettled.collect::<BTreeSet<u32>>() {
+        let unread = self.cells.iter().filter(|(_, cell)| matches!(cell, Cell::Loading(_)));
+        let unread = unread.map(|(execution, _)| execution).chain(self.kept.keys());
+        let unsettled = self.adopting.iter().map(|(execution, ..)| execution).chain(unread);
+        for partition in unsettled.map(|execution| self.leases.partition(*execution)).collect::<BTreeSet<u32>>() {
             if partitions.remove(&partition) {
                 self.handing_over.insert(partition);
             }
         }
-        let mut given_up = GivenUp::default();
-        given_up.fences.extend(partitions.iter().filter_map(|partition| self.leases.fence(*partition)));
-        if given_up.fences.is_empty() {
+        let fences: Vec<_> = partitions.iter().filter_map(|partition| self.leases.fence(*partition)).collect();
+        if fences.is_empty() {
             return;
         }
         let is_gone = |execution: &ExecutionKey| partitions.contains(&self.leases.partition(*execution));
-        let lent: Vec<_> = self.performing.extract_if(.., |(execution, ..)| is_gone(execution)).collect();
+        let mut lent: BTreeSet<_> = self.performing.extract_if(.., |(execution, ..)| is_gone(execution)).collect();
+        // What an attempt has brought back and no commit has taken yet is about to be posted: until then nobody is to
+        // believe it interrupted.
+        for (execution, cell) in self.cells.iter().filter(|(execution, _)| is_gone(execution)) {
+            for queued in cell.queued().filter(|queued| queued.letter.is_none()) {
+                if let Input::Receipt { instance, attempt, .. } = &queued.input {
+                    lent.insert((*execution, instance.clone(), *attempt));
+                }
+            }
+        }
+        let mut running = Vec::new();
         for name in lent {
             if let Some(remote) = self.remote_attempt(&name) {
                 self.lent.insert(name, remote.step.clone());
-                given_up.running.push(remote);
+                running.push(remote);
             }
         }
-        self.letting_go.extend(&given_up.fences);
+        self.letting_go.extend(&fences);
         self.drop_cells(&partitions, true);
-        self.outputs.push_back(Output::GivenUp(given_up));
+        self.outputs.push_back(Output::GivenUp(GivenUp { fences, running }));
     }
 
     /// Partitions are another's, or may be.

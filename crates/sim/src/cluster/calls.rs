@@ -32,6 +32,8 @@ struct Call {
     /// What the node was called when it began.
     name: String,
     is_asked_to_stop: bool,
+    /// The node has lost its execution since.
+    is_lost: bool,
     stage: Stage,
     /// Its receipt has reached an inbox: it does not go under with its node any more.
     is_passed_on: bool,
@@ -132,8 +134,15 @@ impl Calls {
         }
     }
 
-    /// A receipt that is durable is what its call has brought. What goes on at a node that lives under the name that it
-    /// had is not interrupted, unless that node was asked to stop it or asks so itself.
+    /// A node has lost partitions: whoever holds them next believes interrupted what it was performing.
+    pub(super) fn lost(&mut self, node: usize, life: u32, is_lost: impl Fn(ExecutionKey) -> bool) {
+        for ((execution, ..), call) in &mut self.calls {
+            call.is_lost |= call.node == node && call.life == life && is_lost(*execution);
+        }
+    }
+
+    /// A receipt that is durable is what its call has brought. What goes on at a node, or is on its way from it, is not
+    /// interrupted while the node lives under the name that it had, unless it has lost the execution or was asked to stop.
     pub(super) fn check_receipt(
         &self,
         execution: ExecutionKey,
@@ -143,7 +152,7 @@ impl Calls {
         let Receipt { instance, attempt, outcome } = receipt;
         let call = self.calls.get(&(execution, instance.clone(), *attempt));
         if *outcome == Outcome::Interrupted {
-            let goes_on = |call: &&Call| call.stage == Stage::Out && !call.is_asked_to_stop;
+            let goes_on = |call: &&Call| call.stage != Stage::Killed && !call.is_asked_to_stop && !call.is_lost;
             return match call.filter(goes_on).filter(|call| living.iter().any(|node| node.name == call.name)) {
                 None => Ok(()),
                 Some(call) => Err(format!(
@@ -234,6 +243,7 @@ impl Cluster {
             life,
             name: who,
             is_asked_to_stop: false,
+            is_lost: false,
             stage: Stage::Out,
             is_passed_on: false,
             is_let_go: false,
