@@ -76,6 +76,13 @@ pub struct Report {
 /// What people, timers and retries of these workflows need is minutes; what is stuck by then is stuck.
 const CALM_MS: u64 = 3600 * 1000;
 
+/// Virtual time after the last end in which everything that calls have brought has to be in the store. What is on its way
+/// then has to wait for the longest pause at the most.
+const SETTLE_MS: u64 = 180 * 1000;
+
+/// How often it is looked whether it is.
+const LOOK_FOR_RECEIPTS_MS: u64 = 1000;
+
 /// Happenings of one seed, after which it is called endless.
 const HAPPENINGS_MAX: u64 = 2_000_000;
 
@@ -130,6 +137,8 @@ struct Cluster {
     workflows: Workflows,
     /// The store does not answer before this.
     down_until: u64,
+    /// When everything had ended, and when the receipts were looked at last.
+    ended: Option<(u64, u64)>,
     table: Table,
     handed_over: u64,
     trace: Hash,
@@ -157,6 +166,7 @@ impl Cluster {
             misfortune,
             workflows,
             down_until: 0,
+            ended: None,
             table: Table::default(),
             handed_over: 0,
             trace: Hash::default(),
@@ -194,7 +204,7 @@ impl Cluster {
             if count > HAPPENINGS_MAX {
                 return Err("it does not come to an end".into());
             }
-            if self.is_calm() && self.is_done()? {
+            if self.is_calm() && self.is_done()? && self.has_settled()? {
                 return self.check_end();
             }
             if self.now > START_MS + self.misfortune.lasts_ms + CALM_MS {
@@ -216,6 +226,24 @@ impl Cluster {
         let partitions: Vec<u32> = (0..self.store.partitions().map_err(|error| error.to_string())?).collect();
         let letters = self.store.inbox(&partitions, 0, 1).map_err(|error| error.to_string())?;
         Ok(letters.is_empty())
+    }
+
+    /// Whether no receipt is on its way any more. One that is so for too long is lost.
+    fn has_settled(&mut self) -> Result<bool, String> {
+        let (since, looked_at) = *self.ended.get_or_insert((self.now, 0));
+        if self.now < looked_at + LOOK_FOR_RECEIPTS_MS {
+            return Ok(false);
+        }
+        self.ended = Some((since, self.now));
+        match self.check_receipts() {
+            Err(why) if self.now > since + SETTLE_MS => Err(why),
+            settled => Ok(settled.is_ok()),
+        }
+    }
+
+    fn check_receipts(&self) -> Result<(), String> {
+        let lives = |node: usize, life: u32| self.nodes[node].is_life(life);
+        self.calls.check_end(&self.ledger, &self.store, lives)
     }
 
     fn happen(&mut self, happening: Happening) -> Result<(), String> {
@@ -250,8 +278,7 @@ impl Cluster {
     fn check_end(&mut self) -> Result<(), String> {
         self.ledger.check_end(&self.store, &self.loader)?;
         self.people.check_end(&self.store)?;
-        let lives = |node: usize, life: u32| self.nodes[node].is_life(life);
-        self.calls.check_end(&self.ledger, &self.store, lives)
+        self.check_receipts()
     }
 
     fn report(self) -> Result<Report, String> {

@@ -102,20 +102,25 @@ impl Calls {
         Some(outcome)
     }
 
-    /// An input is in an inbox: if it is the receipt of a call, it is not lost any more.
+    /// An input is in an inbox: if it is what a call has brought, that is not lost any more.
     pub(super) fn passed_on(&mut self, execution: ExecutionKey, input: &Input) {
-        let Input::Receipt { instance, attempt, .. } = input else { return };
-        if let Some(call) = self.calls.get_mut(&(execution, instance.clone(), *attempt)) {
+        if let Some(call) = self.that_has_brought(execution, input) {
             call.is_passed_on = true;
         }
     }
 
     /// Nobody tries any more to put the receipt of a call into an inbox.
     pub(super) fn let_go(&mut self, execution: ExecutionKey, input: &Input) {
-        let Input::Receipt { instance, attempt, .. } = input else { return };
-        if let Some(call) = self.calls.get_mut(&(execution, instance.clone(), *attempt)) {
+        if let Some(call) = self.that_has_brought(execution, input) {
             call.is_let_go = true;
         }
+    }
+
+    /// The call whose receipt an input is. That an attempt was interrupted is a receipt that no call has brought.
+    fn that_has_brought(&mut self, execution: ExecutionKey, input: &Input) -> Option<&mut Call> {
+        let Input::Receipt { instance, attempt, outcome } = input else { return None };
+        let call = self.calls.get_mut(&(execution, instance.clone(), *attempt))?;
+        matches!(&call.stage, Stage::Ended(brought) if brought == outcome).then_some(call)
     }
 
     /// The calls that a node has out.
@@ -182,7 +187,7 @@ impl Calls {
                 return Err(format!("attempt {attempt} of {instance:?} of {execution} was made and is in no journal"));
             }
             let may_be_lost = call.is_let_go || !call.is_passed_on && !lives(call.node, call.life);
-            if may_be_lost || ledger.has_receipt(*execution, instance, *attempt) {
+            if may_be_lost || ledger.has_receipt(*execution, instance, *attempt, outcome) {
                 continue;
             }
             let kept = match late.entry(*execution) {
@@ -190,8 +195,11 @@ impl Calls {
                 Entry::Vacant(entry) => entry.insert(kept(store, *execution)?),
             };
             let (instance, attempt, outcome) = (instance.clone(), *attempt, outcome.clone());
-            if !kept.contains(&Input::Receipt { instance: instance.clone(), attempt, outcome }) {
-                return Err(format!("the receipt of attempt {attempt} of {instance:?} of {execution} is lost"));
+            let receipt = Input::Receipt { instance: instance.clone(), attempt, outcome };
+            if !kept.contains(&receipt) {
+                return Err(format!(
+                    "the receipt of attempt {attempt} of {instance:?} of {execution} is lost: {receipt:?}"
+                ));
             }
         }
         Ok(())

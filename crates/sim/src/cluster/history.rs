@@ -4,7 +4,7 @@
 //! Only records and inputs are looked at, and never the state that they make. No workflow of the cluster has a transform
 //! or an output schema, so that a result which a call has brought is the end of its step.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use mainspring_kernel::{
     effect::Outcome, frame::Frame, input::Input, input::Timer, instance::Instance, record::Record,
@@ -18,7 +18,8 @@ pub(super) struct History {
     times: BTreeMap<Timer, u64>,
     /// Signals that came, and whether a wait has used them.
     signals: BTreeMap<String, bool>,
-    receipts: BTreeSet<(Instance, u32)>,
+    /// What counted for an attempt.
+    receipts: BTreeMap<(Instance, u32), Outcome>,
     is_ending: bool,
 }
 
@@ -34,8 +35,9 @@ struct Step {
 }
 
 impl History {
-    pub(super) fn has_receipt(&self, instance: &Instance, attempt: u32) -> bool {
-        self.receipts.contains(&(instance.clone(), attempt))
+    /// Whether this is what counted for an attempt, and not that it was interrupted.
+    pub(super) fn has_receipt(&self, instance: &Instance, attempt: u32, outcome: &Outcome) -> bool {
+        self.receipts.get(&(instance.clone(), attempt)) == Some(outcome)
     }
 
     /// Takes a frame in, or says which rule it breaks.
@@ -58,7 +60,7 @@ impl History {
             return Err(format!("a receipt of attempt {attempt} of {instance:?} counts, which is not out: {step:?}"));
         }
         step.has_result = matches!(outcome, Outcome::Done(_));
-        self.receipts.insert((instance.clone(), attempt));
+        self.receipts.insert((instance.clone(), attempt), outcome.clone());
         Ok(())
     }
 

@@ -97,9 +97,15 @@ impl Ledger {
         journal.is_some_and(|journal| journal.attempts.contains(&(instance.clone(), attempt)))
     }
 
-    pub(super) fn has_receipt(&self, execution: ExecutionKey, instance: &Instance, attempt: u32) -> bool {
+    pub(super) fn has_receipt(
+        &self,
+        execution: ExecutionKey,
+        instance: &Instance,
+        attempt: u32,
+        outcome: &Outcome,
+    ) -> bool {
         let journal = self.journals.get(&execution);
-        journal.is_some_and(|journal| journal.history.has_receipt(instance, attempt))
+        journal.is_some_and(|journal| journal.history.has_receipt(instance, attempt, outcome))
     }
 
     /// A node was given partitions.
