@@ -32,7 +32,7 @@ struct Call {
     /// What the node was called when it began.
     name: String,
     is_asked_to_stop: bool,
-    /// The node has lost its execution since.
+    /// The node has lost its execution since, or may have.
     is_lost: bool,
     stage: Stage,
     /// Its receipt has reached an inbox: it does not go under with its node any more.
@@ -139,11 +139,11 @@ impl Calls {
         }
     }
 
-    /// A node has lost partitions: whoever holds them next believes interrupted what it was performing.
-    pub(super) fn lost(&mut self, node: usize, life: u32, is_lost: impl Fn(ExecutionKey) -> bool) {
-        for ((execution, ..), call) in &mut self.calls {
-            call.is_lost |= call.node == node && call.life == life && is_lost(*execution);
-        }
+    /// A node has lost partitions: whoever holds them next believes interrupted what it was performing of them. Which of
+    /// its calls that is, is not looked at: others are only taken to be of them.
+    pub(super) fn lose(&mut self, node: usize, life: u32) {
+        let its = self.calls.values_mut().filter(|call| call.node == node && call.life == life);
+        its.for_each(|call| call.is_lost = true);
     }
 
     /// A receipt that is durable is what its call has brought. What goes on at a node, or is on its way from it, is not

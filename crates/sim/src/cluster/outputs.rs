@@ -2,10 +2,10 @@
 
 use mainspring_engine::{
     evaluator::InProcess,
-    shard::{Event, Output, Shard},
+    shard::{Event, Output},
 };
 
-use mainspring_store::{Store, partition_of};
+use mainspring_store::Store;
 
 use super::{
     Cluster, Happening,
@@ -104,10 +104,7 @@ impl Cluster {
                 let place = &mut self.nodes[node];
                 place.pause_ms = (place.pause_ms * 2).clamp(PAUSE_MIN_MS, PAUSE_MAX_MS);
             }
-            Output::Lost(partitions) => {
-                let spread = self.nodes[node].shard.as_ref().map_or(1, Shard::partitions);
-                self.calls.lost(node, life, |execution| partitions.contains(&partition_of(execution, spread)));
-            }
+            Output::Lost(_) => self.calls.lose(node, life),
             Output::Forget { .. } => {}
         }
         Ok(())
