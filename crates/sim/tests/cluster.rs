@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, ops::Range, panic::catch_unwind};
 
 use mainspring_sim::cluster::{self, Size, Table};
 
-/// Few enough for a test run in which nothing is optimised.
-const SEEDS: Range<u64> = 0..20;
+/// About a minute in a test run in which nothing is optimised.
+const SEEDS: Range<u64> = 0..200;
 
 const SIZE: Size = Size { executions: 60, nodes: 3, partitions: 8 };
 
