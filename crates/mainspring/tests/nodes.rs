@@ -370,11 +370,23 @@ enum Blow {
     Kill,
     StandStill,
     Stop,
+    /// A new one is there before the old one is asked to stop.
+    Replace,
     ServerDies,
+    /// While others take over what a killed node held.
+    ServerDiesAmidRecovery,
     LinesAreCut,
 }
 
-const BLOWS: [Blow; 5] = [Blow::Kill, Blow::StandStill, Blow::Stop, Blow::ServerDies, Blow::LinesAreCut];
+const BLOWS: [Blow; 7] = [
+    Blow::Kill,
+    Blow::StandStill,
+    Blow::Stop,
+    Blow::Replace,
+    Blow::ServerDies,
+    Blow::ServerDiesAmidRecovery,
+    Blow::LinesAreCut,
+];
 
 impl Fleet {
     fn strike(&mut self, nodes: &mut [Node; 3], blow: Blow, which: usize) {
@@ -399,9 +411,22 @@ impl Fleet {
                 assert_eq!(nodes[which].process.wait().unwrap().code(), Some(0));
                 nodes[which] = self.node();
             }
+            Blow::Replace => {
+                let mut old = std::mem::replace(&mut nodes[which], self.node());
+                nodes[which].wait_until(|held| held > 0);
+                old.signal(Signal::TERM);
+                assert_eq!(old.process.wait().unwrap().code(), Some(0));
+            }
             Blow::ServerDies => {
                 self.server.crash().unwrap();
                 self.server.start_again().unwrap();
+            }
+            Blow::ServerDiesAmidRecovery => {
+                nodes[which].process.kill().unwrap();
+                nodes[(which + 1) % 3].wait_until(|held| held > PARTITIONS / 3 + 1);
+                self.server.crash().unwrap();
+                self.server.start_again().unwrap();
+                nodes[which] = self.node();
             }
             Blow::LinesAreCut => {
                 let cut =
