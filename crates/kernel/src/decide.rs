@@ -169,6 +169,7 @@ pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
     let Work::Effect { effect, .. } = &planned.work else { return None };
     Some(Attempt {
         execution: state.key,
+        root: crate::span::root_of(state),
         execution_id: start.execution_id.clone(),
         step: instance.name(&state.plan),
         number: step.attempt,

@@ -37,7 +37,7 @@ pub fn http_allow() -> Result<Allow, Refusal> {
 pub fn executors(allow: Allow, home: &Home, held: &Held) -> Executors {
     let hidden_env = HIDDEN_VARIABLES.map(String::from).to_vec();
     let grace: Duration = GRACE_DEFAULT;
-    let options = ShellOptions { notes: home.processes(), same_boot: held.same_boot, hidden_env, grace };
+    let options = ShellOptions { notes: home.processes(), same_boot: held.same_boot, hidden_env, grace, traces: false };
     let http = Http::new(HttpOptions { allow, ..HttpOptions::default() });
     Executors::new(vec![Arc::new(Shell::new(options)), Arc::new(http)])
 }
