@@ -23,7 +23,8 @@ const RUNS: u32 = 50;
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let notes = std::env::temp_dir().join(format!("shell-cost-{}", std::process::id()));
-    let options = ShellOptions { notes: notes.clone(), same_boot: true, hidden_env: vec![], grace: GRACE_DEFAULT, traces: false };
+    let options =
+        ShellOptions { notes: notes.clone(), same_boot: true, hidden_env: vec![], grace: GRACE_DEFAULT, traces: false };
     let shell = Shell::new(options);
     let mut attempt = Attempt {
         execution: ExecutionKey([0; 16]),

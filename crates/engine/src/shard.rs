@@ -7,6 +7,7 @@ mod cell;
 mod flight;
 mod owning;
 mod resting;
+pub mod tally;
 mod words;
 
 use std::{
@@ -37,6 +38,7 @@ use crate::{
         cell::{Cell, Evaluating, Summary},
         resting::Resting,
     },
+    span,
 };
 
 pub use words::{Event, Fate, LoadAnswer, Moment, Output, Queued, Reply, ShardError, Submission, Taken, Ticket};
@@ -68,6 +70,9 @@ pub struct Shard {
     flight: Option<flight::Flight>,
     flights: u64,
     evaluations: u64,
+    tally: tally::Tally,
+    /// Whether it is told what attempts and executions were, for those who write traces.
+    makes_spans: bool,
     outputs: VecDeque<Output>,
 }
 
@@ -106,8 +111,15 @@ impl Shard {
             flight: None,
             flights: 0,
             evaluations: 0,
+            tally: tally::Tally::default(),
+            makes_spans: false,
             outputs: VecDeque::new(),
         }
+    }
+
+    /// From now on, moments have the spans that end with them.
+    pub fn make_spans(&mut self) {
+        self.makes_spans = true;
     }
 
     /// Takes an event in. Outputs gather until they are asked for; commits are made by [`flush`](Self::flush).
@@ -195,6 +207,9 @@ impl Shard {
             Cell::Evaluating(out) => return out.waiting.push(queued),
         };
         let before = live.state.next_timer().map(|(at, _)| *at);
+        if self.makes_spans {
+            live.handed_out_at = span::handed_out_at(&live.state, &queued.input);
+        }
         match decide(&mut live.state, &queued.input, now) {
             Err(illegal) => self.quarantine(execution, illegal.message),
             Ok(Decided::Turn(turn)) => self.finish(now, execution, queued, turn, before),
@@ -256,12 +271,18 @@ impl Shard {
         let after = live.state.next_timer().map(|(at, _)| *at);
         let is_split = live.state.is_split;
         if turn.records.is_empty() {
+            self.tally.unchanged += 1;
             live.draft.take_without_frame(now, queued);
         } else {
             let sequence = live.next_sequence;
             let now = live.state.now;
             let Turn { results, records, actions, letters } = turn;
             let Queued { input, letter, ticket } = queued;
+            self.tally.turn(&input);
+            let spans = match self.makes_spans {
+                true => span::ended(&live.state, &input, &records, live.handed_out_at),
+                false => Vec::new(),
+            };
             let frame = Frame { sequence, before: live.head, now, input, results, records };
             let salting = self.keys.salting;
             let (stored, hash) = frame.store(&|place| salt(&salting, execution, sequence, place));
@@ -270,7 +291,7 @@ impl Shard {
             live.summary = Summary::of(&live.state);
             let leases = &self.leases;
             live.draft.letters.extend(letters.into_iter().map(|letter| posted(letter, leases, now)));
-            live.draft.take(stored, frame, (letter, ticket), actions, &live.state, live.summary.status);
+            live.draft.take(stored, (frame, spans), (letter, ticket), actions, &live.state, live.summary.status);
         }
         self.dirty.insert(execution);
         self.reschedule(execution, before, after);
@@ -294,6 +315,7 @@ impl Shard {
                 Some(Cell::Live(live)) => match live.state.next_timer() {
                     Some((due, timer)) if *due <= now && !self.waits_for_adoption(execution, timer) => {
                         let timer = timer.clone();
+                        self.tally.timer(now - *due);
                         self.fire(now, execution, timer);
                     }
                     _ => drop(self.timers.remove(&(at, execution))),

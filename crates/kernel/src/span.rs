@@ -69,7 +69,8 @@ impl SpanId {
 /// What an attempt tells those whom it calls of the trace it belongs to: the value of `traceparent`, sampled
 /// (<https://www.w3.org/TR/trace-context/#traceparent-header>).
 pub fn traceparent(attempt: &Attempt) -> String {
-    let (trace, span) = (TraceId::of_family(attempt.root), SpanId::of_attempt(attempt.execution, &attempt.step, attempt.number));
+    let (trace, span) =
+        (TraceId::of_family(attempt.root), SpanId::of_attempt(attempt.execution, &attempt.step, attempt.number));
     format!("00-{}-{}-01", hex(&trace.0), hex(&span.0))
 }
 

@@ -236,7 +236,10 @@ mod tests {
         let told = |params| {
             let attempt = attempt(1, Value::map(params));
             let mut request = Request::of(&attempt).unwrap();
-            assert_eq!(request.headers.get_all("traceparent").iter().count(), attempt.params.get("headers").iter().len());
+            assert_eq!(
+                request.headers.get_all("traceparent").iter().count(),
+                attempt.params.get("headers").iter().len()
+            );
             request.tell_trace(&attempt);
             (request.headers["traceparent"].to_str().unwrap().to_owned(), span::traceparent(&attempt))
         };

@@ -40,6 +40,7 @@ impl Rim {
     }
 
     pub(super) fn spoken(&mut self, given_up: &[Fence], word: Word) {
+        self.see_word(&word);
         let Some(member) = &self.member else { return };
         let mut pause = Duration::from_millis(member.terms().beat_every_ms());
         self.trouble = None;
@@ -67,11 +68,18 @@ impl Rim {
     /// Tells those outside what is held.
     pub(super) fn publish(&self) {
         let (partitions, held) = (self.shard.partitions(), self.shard.held().collect());
+        self.meters.partitions.held.set(self.shard.held().count() as f64);
         let owned = Owned { partitions, held, trouble: self.trouble.clone() };
         *self.owned.lock().unwrap_or_else(PoisonError::into_inner) = owned;
     }
 
+    pub(super) fn lost(&mut self, partitions: &[u32]) {
+        self.see_partitions("lost", partitions.iter().copied());
+        self.publish();
+    }
+
     pub(super) fn gained(&mut self, partitions: Vec<u32>) {
+        self.see_partitions("gained", partitions.iter().copied());
         self.publish();
         self.forget_letters();
         self.look_at(partitions, true);
@@ -79,6 +87,7 @@ impl Rim {
 
     /// Others wait for it: it is said at once, unless a word is on its way.
     pub(super) fn given_up(&mut self, fences: Vec<Fence>) {
+        self.see_partitions("given up", fences.iter().map(|fence| fence.partition));
         self.publish();
         self.giving_up.extend(fences);
         if self.speak_at.is_some() {
@@ -114,14 +123,16 @@ impl Rim {
     /// What an effect of ours brought back for an execution that is not ours any more. Whoever has it decides whether it
     /// still counts.
     pub(super) fn pass_on(&mut self, execution: ExecutionKey, input: Input) {
-        let store = self.store.clone();
+        let (store, [posted, abandoned]) = (self.store.clone(), self.meters.passed_on.clone());
         tokio::task::spawn_blocking(move || {
             for _ in 0..TRIES_TO_PASS_ON {
                 if inbox::post(&*store, None, execution, &input).is_ok() {
-                    return;
+                    return posted.increment(1);
                 }
                 std::thread::sleep(TRY_AGAIN);
             }
+            abandoned.increment(1);
+            tracing::error!(%execution, "a receipt for an execution that others hold could not be posted");
         });
     }
 

@@ -13,6 +13,7 @@ use crate::{
     exit::{Exit, Refusal},
     naming::{block_on, engine, find, look},
     runner::Signals,
+    seeing::Metrics,
     terminal::Terminal,
 };
 
@@ -28,10 +29,13 @@ pub(crate) struct Resume {
     /// What was posted to the folder, until nothing of it is left that can go on by itself
     #[arg(long, hide = true)]
     posted: bool,
+    #[command(flatten)]
+    metrics: Metrics,
 }
 
 /// Goes on with one execution, shown, or with several, quietly.
 pub(crate) fn resume(resume: &Resume, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    resume.metrics.begin(global, terminal)?;
     block_on(async {
         let mut signals = Signals::new()?;
         let Some(id) = &resume.id else {
