@@ -74,12 +74,12 @@ impl Rim {
     }
 
     pub(super) fn lost(&mut self, partitions: &[u32]) {
-        self.see_partitions("lost", partitions.iter().copied());
+        self.see_partitions("lost", partitions);
         self.publish();
     }
 
     pub(super) fn gained(&mut self, partitions: Vec<u32>) {
-        self.see_partitions("gained", partitions.iter().copied());
+        self.see_partitions("gained", &partitions);
         self.publish();
         self.forget_letters();
         self.look_at(partitions, true);
@@ -87,7 +87,8 @@ impl Rim {
 
     /// Others wait for it: it is said at once, unless a word is on its way.
     pub(super) fn given_up(&mut self, fences: Vec<Fence>) {
-        self.see_partitions("given up", fences.iter().map(|fence| fence.partition));
+        let partitions: Vec<u32> = fences.iter().map(|fence| fence.partition).collect();
+        self.see_partitions("given up", &partitions);
         self.publish();
         self.giving_up.extend(fences);
         if self.speak_at.is_some() {

@@ -26,8 +26,8 @@ impl Rim {
     }
 
     /// What this node is called in its present life; nothing for the only process of a store.
-    fn node(&self) -> &str {
-        self.member.as_ref().map_or("", |member| member.name())
+    fn node(&self) -> Option<&str> {
+        self.member.as_ref().map(|member| member.name())
     }
 
     pub(super) fn see_beginning(&self) {
@@ -109,17 +109,15 @@ impl Rim {
         self.is_unheard = matches!(said, Word::Unheard(_));
     }
 
-    pub(super) fn see_partitions(&self, change: &'static str, partitions: impl Iterator<Item = u32>) {
+    pub(super) fn see_partitions(&self, change: &'static str, partitions: &[u32]) {
         let node = self.node();
         let counter = match change {
             "gained" => &self.meters.partitions.gained,
             "lost" => &self.meters.partitions.lost,
             _ => &self.meters.partitions.given_up,
         };
-        for partition in partitions {
-            counter.increment(1);
-            info!(node, partition, "a partition is {change}");
-        }
+        counter.increment(partitions.len() as u64);
+        info!(node, ?partitions, "partitions are {change}");
     }
 
     pub(super) fn see_quarantine(&self, execution: ExecutionKey, why: &str) {

@@ -19,8 +19,18 @@ use crate::{
 
 /// Go on with executions.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
+#[group(skip)]
 pub(crate) struct Resume {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    metrics: Metrics,
+}
+
+/// With what is gone on.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Which {
     /// The execution: its name, the beginning of it, or `last`
     id: Option<String>,
     /// All of the folder, until nothing is left that can go on by itself
@@ -29,8 +39,6 @@ pub(crate) struct Resume {
     /// What was posted to the folder, until nothing of it is left that can go on by itself
     #[arg(long, hide = true)]
     posted: bool,
-    #[command(flatten)]
-    metrics: Metrics,
 }
 
 /// Goes on with one execution, shown, or with several, quietly.
@@ -38,8 +46,8 @@ pub(crate) fn resume(resume: &Resume, global: &Global, terminal: &Terminal) -> R
     resume.metrics.begin(global, terminal)?;
     block_on(async {
         let mut signals = Signals::new()?;
-        let Some(id) = &resume.id else {
-            let reach = if resume.all { Reach::All } else { Reach::named() };
+        let Some(id) = &resume.which.id else {
+            let reach = if resume.which.all { Reach::All } else { Reach::named() };
             let engine = engine(global, reach).await?;
             let exit = until_idle(&engine, terminal, Told::Nothing, &mut signals).await;
             engine.drain().await;

@@ -26,6 +26,7 @@ impl Seeing {
 
 /// What commands take that run an engine: nothing.
 #[derive(Debug, Clone, Args)]
+#[group(skip)]
 pub(crate) struct Metrics {}
 
 impl Metrics {

@@ -1,5 +1,6 @@
 //! Logs: lines on standard error with ids as fields, times in RFC 3339 and UTC.
 
+use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt, registry, util::SubscriberInitExt};
 
 use super::LogFormat;
@@ -27,13 +28,17 @@ pub(super) fn begin(filter: &str, format: LogFormat) -> Result<(), Refusal> {
 
 /// A level, or levels for targets: `info`, or `mainspring_engine=debug,warn`.
 fn targets(filter: &str) -> Result<Targets, Refusal> {
-    if let Ok(level) = filter.parse::<tracing::level_filters::LevelFilter>() {
+    if let Ok(level) = filter.parse::<LevelFilter>() {
         return Ok(Targets::new().with_target(OURS, level));
     }
-    filter.parse().map_err(|error| {
+    let refused = || {
         let mend = "give off, error, warn, info or debug, or levels for targets as in `mainspring_engine=debug,warn`";
-        Refusal::bad_input("bad_log", format!("--log {filter}: {error}; {mend}"))
-    })
+        Refusal::bad_input("bad_log", format!("--log {filter}: is no level and no filter; {mend}"))
+    };
+    // A word alone would be taken for a target of which everything is told.
+    let is_directive = |part: &str| part.contains('=') || part.parse::<LevelFilter>().is_ok();
+    let filtered = filter.split(',').all(is_directive).then(|| filter.parse());
+    filtered.and_then(Result::ok).ok_or_else(refused)
 }
 
 #[cfg(test)]

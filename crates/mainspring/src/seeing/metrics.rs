@@ -15,6 +15,7 @@ use crate::{
 
 /// What commands take that run an engine.
 #[derive(Debug, Clone, Args)]
+#[group(skip)]
 pub(crate) struct Metrics {
     /// Show metrics for Prometheus at http://ADDR/metrics, as 127.0.0.1:9464; port 0 takes one that is free
     #[arg(long, value_name = "ADDR", env = ADDRESS_VARIABLE)]
