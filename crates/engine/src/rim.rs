@@ -478,7 +478,7 @@ impl Rim {
         let effect = Effect::of(&attempt.effect);
         self.meters.attempts.begin(effect);
         debug!(%execution, step = attempt.step, attempt = number, effect = attempt.effect, "an attempt begins");
-        let underway = Underway { stopper, effect, step: attempt.step.clone(), began: std::time::Instant::now() };
+        let underway = Underway { stopper, effect, step: step_for_logs(&attempt), began: std::time::Instant::now() };
         self.running.insert((execution, instance.clone(), number), underway);
         let (executors, commands) = (self.executors.clone(), self.commands.clone());
         tokio::spawn(async move {
@@ -565,6 +565,11 @@ fn committer(store: Arc<dyn Store>, commands: Commands, meters: meters::Commits)
     };
     std::thread::Builder::new().name("commit".into()).spawn(work).expect("a process can start a thread");
     sender
+}
+
+/// The name of an attempt's step, where a line about its end is going to be written.
+fn step_for_logs(attempt: &Attempt) -> String {
+    if tracing::enabled!(tracing::Level::DEBUG) { attempt.step.clone() } else { String::new() }
 }
 
 async fn sleep_until(wake: Option<Instant>) {

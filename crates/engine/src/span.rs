@@ -19,7 +19,7 @@ use mainspring_kernel::{
 };
 
 /// Takes spans, and keeps nobody waiting.
-pub type Spans = Arc<dyn Fn(Span) + Send + Sync>;
+pub type Spans = Arc<dyn Fn(Arc<Span>) + Send + Sync>;
 
 /// An attempt or an execution that has ended. No value of a payload is in it.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,7 +81,7 @@ pub(crate) fn handed_out_at(state: &State, input: &Input) -> u64 {
 }
 
 /// What has ended with a turn.
-pub(crate) fn ended(state: &State, input: &Input, records: &[Record], handed_out_at: u64) -> Vec<Span> {
+pub(crate) fn ended(state: &State, input: &Input, records: &[Record], handed_out_at: u64) -> Vec<Arc<Span>> {
     let mut spans = Vec::new();
     if let Input::Receipt { instance, attempt, outcome } = input {
         let ended = Spanned::Attempt { instance: instance.clone(), number: *attempt, outcome: word(outcome) };
@@ -111,7 +111,7 @@ pub(crate) fn ended(state: &State, input: &Input, records: &[Record], handed_out
     spans
 }
 
-fn span(state: &State, what: Spanned, began_at: u64, fault: Option<&Fault>) -> Option<Span> {
+fn span(state: &State, what: Spanned, began_at: u64, fault: Option<&Fault>) -> Option<Arc<Span>> {
     let (id, parent) = match &what {
         Spanned::Execution(_) => {
             let is_child = state.lineage.depth > 0;
@@ -121,7 +121,7 @@ fn span(state: &State, what: Spanned, began_at: u64, fault: Option<&Fault>) -> O
             (of_attempt(state, instance, *number, began_at), Some(SpanId::of_execution(state.key)))
         }
     };
-    Some(Span {
+    Some(Arc::new(Span {
         trace: TraceId::of_family(root_of(state)),
         id,
         parent,
@@ -132,7 +132,7 @@ fn span(state: &State, what: Spanned, began_at: u64, fault: Option<&Fault>) -> O
         plan: state.plan.clone(),
         what,
         fault: fault.map(|fault| (fault.code.clone(), fault.class)),
-    })
+    }))
 }
 
 fn of_attempt(state: &State, instance: &Instance, number: u32, handed_out_at: u64) -> SpanId {

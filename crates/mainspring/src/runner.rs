@@ -26,7 +26,12 @@ use tokio::{
     sync::mpsc::UnboundedReceiver,
 };
 
-use crate::{evaluating::evaluator, exit::Refusal, family::Family, place::HIDDEN_VARIABLES};
+use crate::{
+    evaluating::evaluator,
+    exit::Refusal,
+    family::Family,
+    place::{HIDDEN_VARIABLES, HIDDEN_WITH_TRACES},
+};
 
 /// What [`ALLOW_VARIABLE`] says in this process's environment.
 pub fn http_allow() -> Result<Allow, Refusal> {
@@ -41,7 +46,10 @@ pub fn executors(allow: Allow, home: &Home, held: &Held) -> Executors {
 
 /// The same, with whether effects tell those whom they call which trace they belong to.
 pub fn executors_with(allow: Allow, traces: bool, home: &Home, held: &Held) -> Executors {
-    let hidden_env = HIDDEN_VARIABLES.map(String::from).to_vec();
+    let mut hidden_env = HIDDEN_VARIABLES.map(String::from).to_vec();
+    if traces {
+        hidden_env.extend(HIDDEN_WITH_TRACES.map(String::from));
+    }
     let grace: Duration = GRACE_DEFAULT;
     let options = ShellOptions { notes: home.processes(), same_boot: held.same_boot, hidden_env, grace, traces };
     let http = Http::new(HttpOptions { allow, traces, ..HttpOptions::default() });

@@ -218,7 +218,7 @@ impl Draft {
     pub(super) fn take(
         &mut self,
         stored: StoredFrame,
-        (frame, spans): (Frame, Vec<Span>),
+        (frame, spans): (Frame, Vec<Arc<Span>>),
         (letter, ticket): (Option<String>, Option<Ticket>),
         actions: Vec<Action>,
         state: &State,

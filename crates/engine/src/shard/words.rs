@@ -297,5 +297,5 @@ pub struct Moment {
     /// What it runs.
     pub plan: Arc<Plan>,
     /// What has ended with it, if that is asked for.
-    pub spans: Vec<Span>,
+    pub spans: Vec<Arc<Span>>,
 }

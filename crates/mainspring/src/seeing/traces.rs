@@ -45,7 +45,7 @@ const END_MAX: Duration = Duration::from_secs(2);
 /// Sends spans.
 #[derive(Debug)]
 pub(super) struct Tracer {
-    spans: mpsc::Sender<Span>,
+    spans: mpsc::Sender<Arc<Span>>,
     counts: Arc<Counts>,
     is_ending: watch::Sender<bool>,
     ended: Mutex<Receiver<()>>,
@@ -148,7 +148,7 @@ struct Exporter {
 }
 
 impl Exporter {
-    async fn run(mut self, mut received: mpsc::Receiver<Span>) {
+    async fn run(mut self, mut received: mpsc::Receiver<Arc<Span>>) {
         let mut batch = Vec::with_capacity(BATCH_MAX);
         let mut ending = self.ending.clone();
         loop {
@@ -174,7 +174,7 @@ impl Exporter {
     }
 
     /// Tries a few times, unless the process is about to end.
-    async fn send(&mut self, batch: &[Span]) {
+    async fn send(&mut self, batch: &[Arc<Span>]) {
         let body = bytes::Bytes::from(encode::request(&self.resource, batch));
         let mut waits = WAITS.iter();
         loop {

@@ -4,6 +4,8 @@
 //! (<https://opentelemetry.io/docs/specs/otlp/>): the library's own types would make every span a tree of strings first.
 //! A test reads all of it back with that library.
 
+use std::sync::Arc;
+
 use mainspring_engine::span::{Span, Spanned};
 use mainspring_kernel::state::ExecutionStatus;
 
@@ -28,7 +30,7 @@ pub(super) fn resource(attributes: &[(String, String)]) -> Vec<u8> {
 }
 
 /// A request.
-pub(super) fn request(resource: &[u8], batch: &[Span]) -> Vec<u8> {
+pub(super) fn request(resource: &[u8], batch: &[Arc<Span>]) -> Vec<u8> {
     let mut out = Vec::with_capacity(256 + 512 * batch.len());
     message(&mut out, 1, |out| {
         bytes(out, 1, resource);
