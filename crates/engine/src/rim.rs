@@ -349,7 +349,9 @@ impl Rim {
                 Output::Perform { execution, instance, attempt } => self.perform(execution, instance, attempt),
                 Output::Stop { execution, instance, attempt } => {
                     let running = self.running.get(&(execution, instance, attempt));
-                    running.map(|underway| underway.stopper.stop());
+                    if let Some(underway) = running {
+                        underway.stopper.stop();
+                    }
                 }
                 Output::Adopt { execution, instance, attempt } => self.adopt(execution, instance, attempt),
                 Output::Forget { execution, step, attempt } => {

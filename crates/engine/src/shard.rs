@@ -481,7 +481,7 @@ impl Shard {
 
     fn act(&mut self, execution: ExecutionKey, action: Action) {
         match action {
-            Action::Perform { instance, attempt } => self.perform(execution, instance, attempt),
+            Action::Perform { instance, attempt } => self.perform(execution, instance, *attempt),
             Action::Stop { instance, attempt } => {
                 self.outputs.push_back(Output::Stop { execution, instance, attempt });
             }

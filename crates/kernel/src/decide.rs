@@ -19,6 +19,7 @@ pub use children::{child_key, child_key_of};
 pub use evaluations::unfit_input;
 
 use alloc::{
+    boxed::Box,
     collections::{BTreeMap, BTreeSet},
     format,
     vec::Vec,
@@ -80,7 +81,7 @@ pub enum Action {
         /// Whose.
         instance: Instance,
         /// What.
-        attempt: Attempt,
+        attempt: Box<Attempt>,
     },
     /// Ask an attempt that is out to stop.
     Stop {

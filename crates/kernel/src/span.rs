@@ -77,12 +77,12 @@ pub fn traceparent(attempt: &Attempt) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::{collections::BTreeSet, vec};
+    use alloc::collections::BTreeSet;
 
     #[test]
     fn every_span_has_a_name_of_its_own_and_always_the_same() {
         let (a, b) = (ExecutionKey([1; 16]), ExecutionKey([2; 16]));
-        let names = vec![
+        let names = [
             SpanId::of_execution(a),
             SpanId::of_execution(b),
             SpanId::of_attempt_with_child(a),
