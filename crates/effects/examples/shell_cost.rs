@@ -23,10 +23,12 @@ const RUNS: u32 = 50;
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let notes = std::env::temp_dir().join(format!("shell-cost-{}", std::process::id()));
-    let options = ShellOptions { notes: notes.clone(), same_boot: true, hidden_env: vec![], grace: GRACE_DEFAULT };
+    let options =
+        ShellOptions { notes: notes.clone(), same_boot: true, hidden_env: vec![], grace: GRACE_DEFAULT, traces: false };
     let shell = Shell::new(options);
     let mut attempt = Attempt {
         execution: ExecutionKey([0; 16]),
+        root: ExecutionKey([0; 16]),
         execution_id: "cost".into(),
         step: "echo".into(),
         number: 0,

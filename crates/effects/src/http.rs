@@ -66,6 +66,8 @@ pub struct HttpOptions {
     pub resolver: Arc<dyn Resolver>,
     /// The time of one hop until it is connected; usually [`CONNECT_TIMEOUT_DEFAULT`].
     pub connect_timeout: Duration,
+    /// Whether a request says which trace it belongs to (`traceparent`), unless its step says it.
+    pub traces: bool,
 }
 
 /// The public internet only.
@@ -76,24 +78,28 @@ impl Default for HttpOptions {
             trust: Trust::default(),
             resolver: Arc::new(SystemResolver),
             connect_timeout: CONNECT_TIMEOUT_DEFAULT,
+            traces: false,
         }
     }
 }
 
 /// Performs the attempts of `http` steps.
-pub struct Http(Connector);
+pub struct Http {
+    connector: Connector,
+    traces: bool,
+}
 
 impl fmt::Debug for Http {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Http").field("allow", &self.0.allow).finish_non_exhaustive()
+        out.debug_struct("Http").field("allow", &self.connector.allow).finish_non_exhaustive()
     }
 }
 
 impl Http {
     /// An executor.
     pub fn new(options: HttpOptions) -> Self {
-        let HttpOptions { allow, trust, resolver, connect_timeout } = options;
-        Self(Connector { allow, resolver, tls: trust.into_config(), timeout: connect_timeout })
+        let HttpOptions { allow, trust, resolver, connect_timeout, traces } = options;
+        Self { connector: Connector { allow, resolver, tls: trust.into_config(), timeout: connect_timeout }, traces }
     }
 
     async fn run(&self, attempt: &Attempt, mut stop: Stop) -> Result<Outcome, Refusal> {
@@ -101,11 +107,14 @@ impl Http {
         if stop.is_requested() {
             return Ok(stopped(&progress, begun.elapsed()));
         }
-        let request = Request::of(attempt)?;
+        let mut request = Request::of(attempt)?;
+        if self.traces {
+            request.tell_trace(attempt);
+        }
         // In this order: an answer that was there before we were asked to stop is the outcome.
         let answer = tokio::select! {
             biased;
-            answer = exchange(&self.0, request.clone(), &mut progress) => Some(answer?),
+            answer = exchange(&self.connector, request.clone(), &mut progress) => Some(answer?),
             () = stop.requested() => None,
         };
         let duration = begun.elapsed();

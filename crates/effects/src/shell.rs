@@ -55,6 +55,8 @@ pub struct ShellOptions {
     pub hidden_env: Vec<String>,
     /// The time between SIGTERM and SIGKILL; usually [`GRACE_DEFAULT`].
     pub grace: Duration,
+    /// Whether scripts are told which trace they belong to (`TRACEPARENT`).
+    pub traces: bool,
 }
 
 /// Performs the attempts of `bash` steps.
@@ -81,7 +83,7 @@ impl Shell {
         }
         self.orphans.get_or_init(|| Orphans::reap().ok());
         let mark = Mark::of(attempt.into());
-        let script = Script::of(attempt, &mark, &self.search_path)?;
+        let script = Script::of(attempt, &mark, &self.search_path, self.options.traces)?;
         let begun = Instant::now();
         let mut running = Running::start(&script, &self.options.hidden_env, mark, &self.options.notes)?;
         // In this order: a script that has ended before it was asked to stop has ended by itself.

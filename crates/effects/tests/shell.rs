@@ -59,12 +59,13 @@ impl Place {
     fn shell(&self, grace: Duration) -> Shell {
         // The second of these is set by cargo for every test.
         let hidden_env = vec!["NOT_SET_AT_ALL".into(), "CARGO_MANIFEST_DIR".into()];
-        Shell::new(ShellOptions { notes: self.notes(), same_boot: true, hidden_env, grace })
+        Shell::new(ShellOptions { notes: self.notes(), same_boot: true, hidden_env, grace, traces: false })
     }
 
     fn attempt(&self, params: impl IntoIterator<Item = (&'static str, Value)>) -> Attempt {
         Attempt {
             execution: ExecutionKey([5; 16]),
+            root: ExecutionKey([6; 16]),
             execution_id: "nightly-42".into(),
             step: "build[3].test".into(),
             number: 2,

@@ -28,8 +28,9 @@ use crate::{
     load::Loader,
     member::Member,
     request::{Request, row},
-    rim::{Command, Outside, Owned, Pending, Reach, Rim},
+    rim::{Command, Commands, Outside, Owned, Pending, Reach, Rim, queue},
     shard::{Event, Keys, Moment, Queued, Reply, Shard, ShardError, Submission, Ticket},
+    span::Spans,
     token,
 };
 
@@ -47,6 +48,8 @@ pub struct Options {
     pub reach: Reach,
     /// Who runs functions and checks schemas.
     pub evaluator: Arc<dyn Evaluator>,
+    /// Who writes traces, if anybody does.
+    pub spans: Option<Spans>,
 }
 
 /// An engine that runs. Dropping it without [`drain`](Self::drain) is like the process's death: nothing is lost, and
@@ -55,7 +58,7 @@ pub struct Engine {
     store: Arc<dyn Store>,
     loader: Arc<Loader>,
     key: [u8; 32],
-    commands: mpsc::UnboundedSender<Command>,
+    commands: Commands,
     tickets: AtomicU64,
     rim: Mutex<Option<JoinHandle<()>>>,
     why_stopped: Arc<Mutex<Option<String>>>,
@@ -69,6 +72,8 @@ pub struct Ground {
     pub home: Option<(Home, Held)>,
     /// How it shares the store with other nodes; `None` if nobody else uses it.
     pub sharing: Option<Sharing>,
+    /// Who writes traces, if anybody does.
+    pub spans: Option<Spans>,
 }
 
 /// How a node shares a store.
@@ -96,11 +101,11 @@ impl Engine {
         options: Options,
         executors: impl FnOnce(&Home, &Held) -> Executors,
     ) -> Result<Self, EngineError> {
-        let Options { home, key, reach, evaluator } = options;
+        let Options { home, key, reach, evaluator, spans } = options;
         let held = home.hold(&key)?;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&home.journal())?);
         let executors = executors(&home, &held);
-        let ground = Ground { home: Some((home, held)), sharing: None };
+        let ground = Ground { home: Some((home, held)), sharing: None, spans };
         Self::run(store, key, (executors, evaluator), ground, reach)
     }
 
@@ -112,7 +117,7 @@ impl Engine {
         ground: Ground,
         reach: Reach,
     ) -> Result<Self, EngineError> {
-        let Ground { home, sharing } = ground;
+        let Ground { home, sharing, spans } = ground;
         let loader = Loader::new(store.clone(), key);
         let (leases, member, loader) = match sharing {
             None => (all_of(&*store)?, None, loader),
@@ -123,13 +128,16 @@ impl Engine {
         };
         let mut salting = [0; 32];
         getrandom::fill(&mut salting).map_err(|error| EngineError::Stopped(error.to_string()))?;
-        let shard = Shard::new(leases, Keys { sealing: key, salting }, RESTING_BYTES_MAX);
+        let mut shard = Shard::new(leases, Keys { sealing: key, salting }, RESTING_BYTES_MAX);
+        if spans.is_some() {
+            shard.make_spans();
+        }
         let owned = Owned { partitions: shard.partitions(), held: shard.held().collect(), trouble: None };
         let loader = Arc::new(loader);
-        let (commands, received) = mpsc::unbounded_channel();
+        let (commands, received) = queue();
         let (why_stopped, owned) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(owned)));
         let (to_rim, reasons) = (commands.clone(), why_stopped.clone());
-        let outside = Outside { commands: to_rim, why_stopped: reasons, owned: owned.clone() };
+        let outside = Outside { commands: to_rim, spans, why_stopped: reasons, owned: owned.clone() };
         let rim = Rim::new(shard, store.clone(), loader.clone(), workers, (home, member, reach), outside);
         let rim = Mutex::new(Some(tokio::spawn(rim.run(received))));
         Ok(Self { store, loader, key, commands, tickets: AtomicU64::new(1), rim, why_stopped, owned })

@@ -15,6 +15,7 @@ pub mod member;
 pub mod request;
 mod rim;
 pub mod shard;
+pub mod span;
 pub mod token;
 
 pub use engine::{Engine, Ground, Options, Sharing, Submitted};

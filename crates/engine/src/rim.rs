@@ -2,7 +2,10 @@
 //! what comes of them.
 
 mod looking;
+mod meters;
 mod owning;
+mod queue;
+mod seeing;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -24,6 +27,7 @@ use tokio::{
     sync::{Semaphore, mpsc, oneshot},
     time::Instant,
 };
+use tracing::{debug, error, info};
 
 use crate::{
     engine::now_ms,
@@ -32,9 +36,12 @@ use crate::{
     load::Loader,
     member::{Member, Word, tick},
     shard::{Event, Fate, GivenUp, Moment, Output, Queued, Reply, Shard, Ticket},
+    span::Spans,
 };
+use meters::{Effect, Meters};
 use owning::Life;
 pub(crate) use owning::Owned;
+pub(crate) use queue::{Commands, Received, queue};
 
 /// How often the store is looked at for timers, whatever was heard of them: recovery is level-triggered.
 const LOOK_FOR_TIMERS: Duration = Duration::from_secs(20);
@@ -89,6 +96,14 @@ pub(crate) enum Command {
 
 type Running = (ExecutionKey, Instance, u32);
 
+/// An attempt that runs.
+struct Underway {
+    stopper: Stopper,
+    effect: Effect,
+    step: String,
+    began: std::time::Instant,
+}
+
 /// What an engine has before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pending {
@@ -129,13 +144,14 @@ impl Reach {
 
 /// What the rim shares with those who call the engine.
 pub(crate) struct Outside {
-    pub(crate) commands: mpsc::UnboundedSender<Command>,
+    pub(crate) commands: Commands,
+    pub(crate) spans: Option<Spans>,
     pub(crate) why_stopped: Arc<Mutex<Option<String>>>,
     pub(crate) owned: Arc<Mutex<Owned>>,
 }
 
-/// A commit for the thread that writes, and how long it waits before.
-type Flight = (u64, Arc<Batch>, Duration);
+/// A commit for the thread that writes, how long it waits before, and when it was handed over.
+type Flight = (u64, Arc<Batch>, Duration, std::time::Instant);
 
 pub(crate) struct Rim {
     shard: Shard,
@@ -158,13 +174,13 @@ pub(crate) struct Rim {
     is_looking_to_adopt: bool,
     speak_at: Option<Instant>,
     trouble: Option<String>,
-    commands: mpsc::UnboundedSender<Command>,
+    commands: Commands,
     commits: std::sync::mpsc::Sender<Flight>,
     /// How long the next commit waits, because the last one was not written.
     pause: Duration,
     waiting: BTreeMap<Ticket, oneshot::Sender<Reply>>,
     watchers: HashMap<ExecutionKey, Vec<mpsc::UnboundedSender<Arc<Moment>>>>,
-    running: BTreeMap<Running, Stopper>,
+    running: BTreeMap<Running, Underway>,
     letters_seen: u64,
     /// Letters that were taken in and are perhaps still in the inbox, by their numbers.
     letters_out: BTreeSet<u64>,
@@ -173,6 +189,12 @@ pub(crate) struct Rim {
     draining: bool,
     why_stopped: Arc<Mutex<Option<String>>>,
     over: bool,
+    meters: Meters,
+    spans: Option<Spans>,
+    /// Whether it was told that the store does not write.
+    is_stalled: bool,
+    /// Whether it was told that the shared store does not hear this node.
+    is_unheard: bool,
 }
 
 impl Rim {
@@ -185,8 +207,9 @@ impl Rim {
         outside: Outside,
     ) -> Self {
         let ((home, member, reach), (executors, evaluator)) = (ground, workers);
-        let Outside { commands, why_stopped, owned } = outside;
-        let commits = committer(store.clone(), commands.clone());
+        let Outside { commands, spans, why_stopped, owned } = outside;
+        let meters = Meters::new();
+        let commits = committer(store.clone(), commands.clone(), meters.commits.clone());
         Self {
             shard,
             store,
@@ -218,14 +241,19 @@ impl Rim {
             draining: false,
             why_stopped,
             over: false,
+            meters,
+            spans,
+            is_stalled: false,
+            is_unheard: false,
         }
     }
 
     /// Works until drained or fatally hurt.
-    pub(crate) async fn run(mut self, mut received: mpsc::UnboundedReceiver<Command>) {
+    pub(crate) async fn run(mut self, mut received: Received) {
         let bell = self.bell();
         self.listen();
         self.publish();
+        self.see_beginning();
         let mut look_for_timers = tokio::time::interval(LOOK_FOR_TIMERS);
         let mut look_for_letters = tokio::time::interval(LOOK_FOR_LETTERS);
         let mut commands = Vec::with_capacity(COMMANDS_AT_A_TIME);
@@ -238,14 +266,20 @@ impl Rim {
                 () = sleep_until(wake) => self.handle(Event::Wake),
                 () = sleep_until(self.speak_at) => self.speak(),
                 () = ring(bell.as_ref()) => self.look_for_letters(),
-                _ = look_for_letters.tick() => self.look_for_all_letters(),
+                _ = look_for_letters.tick() => {
+                    self.count_memory();
+                    self.look_for_all_letters();
+                }
                 _ = look_for_timers.tick() => self.look_for_timers(),
             }
+            self.count_commands(&commands, received.len());
             for command in commands.drain(..) {
-                self.obey(command);
+                self.obey(command.into_command());
             }
             self.carry();
+            self.meters.take(self.shard.tally());
         }
+        self.see_end();
         if let Some((home, _)) = &self.home {
             let _ = std::fs::remove_file(home.bell());
         }
@@ -263,6 +297,7 @@ impl Rim {
             Command::Event(event) => {
                 if let Event::Committed { answer, .. } = &event {
                     self.in_flight = false;
+                    self.see_commit(&event);
                     self.count_doubt(answer.as_ref().err());
                 }
                 self.handle(event);
@@ -289,7 +324,7 @@ impl Rim {
             Command::Drain => {
                 self.draining = true;
                 self.life.leave();
-                self.running.values().for_each(Stopper::stop);
+                self.running.values().for_each(|underway| underway.stopper.stop());
             }
         }
     }
@@ -303,7 +338,11 @@ impl Rim {
 
     /// A stop that nobody decided on is no receipt: the attempt stays open, and is interrupted when the work goes on.
     fn ended(&mut self, execution: ExecutionKey, instance: Instance, attempt: u32, outcome: Outcome) {
-        self.running.remove(&(execution, instance.clone(), attempt));
+        let name = (execution, instance, attempt);
+        if let Some(underway) = self.running.remove(&name) {
+            self.see_end_of_attempt(&name, &underway, &outcome);
+        }
+        let (_, instance, _) = name;
         if self.draining && matches!(outcome, Outcome::Stopped(_)) {
             return;
         }
@@ -323,12 +362,15 @@ impl Rim {
                 Output::Commit { flight, batch } => {
                     self.in_flight = true;
                     // The committer ends only with the rim.
-                    let _ = self.commits.send((flight, batch, self.pause));
+                    let _ = self.commits.send((flight, batch, self.pause, std::time::Instant::now()));
                 }
                 Output::Load(execution) => self.load(execution),
                 Output::Perform { execution, instance, attempt } => self.perform(execution, instance, attempt),
                 Output::Stop { execution, instance, attempt } => {
-                    self.running.get(&(execution, instance, attempt)).map(Stopper::stop);
+                    let running = self.running.get(&(execution, instance, attempt));
+                    if let Some(underway) = running {
+                        underway.stopper.stop();
+                    }
                 }
                 Output::Adopt { execution, instance, attempt } if self.member.is_some() => {
                     self.adopt_behind_letters(execution, instance, attempt);
@@ -350,7 +392,7 @@ impl Rim {
                 }
                 Output::Gained(partitions) => self.gained(partitions),
                 Output::GivenUp(given_up) => self.given_up(given_up),
-                Output::Lost(_) if self.member.is_some() => self.publish(),
+                Output::Lost(partitions) if self.member.is_some() => self.lost(&partitions),
                 Output::Lost(_) => {
                     return self.stop("another process has taken over this store's executions".into());
                 }
@@ -362,6 +404,7 @@ impl Rim {
                 }
                 Output::Tell(moment) => self.tell(&moment),
                 Output::Quarantine(execution, why) => {
+                    self.see_quarantine(execution, &why);
                     self.quarantine(execution, &why);
                     self.watchers.remove(&execution);
                 }
@@ -404,17 +447,19 @@ impl Rim {
             _ => {
                 self.unknown_commits = 0;
                 self.pause = Duration::ZERO;
+                self.see_store_write();
             }
         }
     }
 
     fn stop(&mut self, why: String) {
+        error!(why, "the engine cannot go on");
         self.why_stopped.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
         self.waiting.clear();
         self.watchers.clear();
         self.draining = true;
         self.over = true;
-        self.running.values().for_each(Stopper::stop);
+        self.running.values().for_each(|underway| underway.stopper.stop());
     }
 
     /// What was out is awaited even after the store has failed: nothing of ours is left running behind.
@@ -424,6 +469,7 @@ impl Rim {
     }
 
     fn tell(&mut self, moment: &Arc<Moment>) {
+        self.see(moment);
         if let Some(watchers) = self.watchers.get_mut(&moment.execution) {
             watchers.retain(|watcher| watcher.send(moment.clone()).is_ok());
             if watchers.is_empty() {
@@ -434,11 +480,15 @@ impl Rim {
 
     fn load(&self, execution: ExecutionKey) {
         let (loader, commands, loads) = (self.loader.clone(), self.commands.clone(), self.loads.clone());
+        let meters = self.meters.loads.clone();
         tokio::spawn(async move {
             // Nobody closes it.
             let permit = loads.acquire_owned().await;
             tokio::task::spawn_blocking(move || {
+                let began = std::time::Instant::now();
                 let answer = Box::new(loader.load(execution));
+                meters.count(&answer, began.elapsed());
+                seeing::see_load(execution, &answer);
                 drop(permit);
                 let _ = commands.send(Command::Event(Event::Loaded(execution, answer)));
             });
@@ -451,7 +501,11 @@ impl Rim {
         }
         let (stopper, stop) = Stopper::pair();
         let number = attempt.number;
-        self.running.insert((execution, instance.clone(), number), stopper);
+        let effect = Effect::of(&attempt.effect);
+        self.meters.attempts.begin(effect);
+        debug!(%execution, step = attempt.step, attempt = number, effect = attempt.effect, "an attempt begins");
+        let underway = Underway { stopper, effect, step: step_for_logs(&attempt), began: std::time::Instant::now() };
+        self.running.insert((execution, instance.clone(), number), underway);
         let (executors, commands) = (self.executors.clone(), self.commands.clone());
         tokio::spawn(async move {
             let mut witness =
@@ -464,8 +518,11 @@ impl Rim {
     /// Strangers' code runs on a thread of its own, and the shard goes on with its other executions.
     fn evaluate(&self, execution: ExecutionKey, evaluation: u64, suspended: Suspended) {
         let (evaluator, commands) = (self.evaluator.clone(), self.commands.clone());
+        let time = self.meters.evaluation_time.clone();
         tokio::task::spawn_blocking(move || {
+            let began = std::time::Instant::now();
             let finished = Box::new(suspended.finish(&*evaluator));
+            time.record(began.elapsed());
             let _ = commands.send(Command::Event(Event::Evaluated { execution, evaluation, finished }));
         });
     }
@@ -475,10 +532,16 @@ impl Rim {
             return;
         }
         let (executors, commands) = (self.executors.clone(), self.commands.clone());
+        let meters = self.meters.attempts.clone();
         tokio::spawn(async move {
-            let fate = match executors.adopt(&attempt).await {
+            let adopted = executors.adopt(&attempt).await;
+            meters.adopt(adopted);
+            let fate = match adopted {
                 Adopted::NeverStarted => Fate::NeverStarted,
-                Adopted::Interrupted => Fate::Interrupted,
+                Adopted::Interrupted => {
+                    info!(%execution, step = attempt.step, attempt = attempt.number, "an attempt was interrupted");
+                    Fate::Interrupted
+                }
             };
             let attempt = attempt.number;
             let _ = commands.send(Command::Event(Event::Adopted { execution, instance, attempt, fate }));
@@ -488,7 +551,7 @@ impl Rim {
 
 /// Tells what became of an attempt, also of one whose executor panics: then it is dropped without having told.
 struct Witness {
-    commands: mpsc::UnboundedSender<Command>,
+    commands: Commands,
     attempt: Option<Running>,
     step: String,
 }
@@ -512,12 +575,13 @@ impl Drop for Witness {
 }
 
 /// One thread writes, so that the shard goes on while the disk is busy.
-fn committer(store: Arc<dyn Store>, commands: mpsc::UnboundedSender<Command>) -> std::sync::mpsc::Sender<Flight> {
+fn committer(store: Arc<dyn Store>, commands: Commands, meters: meters::Commits) -> std::sync::mpsc::Sender<Flight> {
     let (sender, receiver) = std::sync::mpsc::channel::<Flight>();
     let work = move || {
-        for (flight, batch, pause) in receiver {
+        for (flight, batch, pause, handed_over) in receiver {
             std::thread::sleep(pause);
             let answer = store.commit(&batch);
+            seeing::count_commit(&meters, &batch, handed_over);
             // The shard is then the last that has it, and frees what it has made on the thread that made it.
             drop(batch);
             if commands.send(Command::Event(Event::Committed { flight, answer })).is_err() {
@@ -527,6 +591,11 @@ fn committer(store: Arc<dyn Store>, commands: mpsc::UnboundedSender<Command>) ->
     };
     std::thread::Builder::new().name("commit".into()).spawn(work).expect("a process can start a thread");
     sender
+}
+
+/// The name of an attempt's step, where a line about its end is going to be written.
+fn step_for_logs(attempt: &Attempt) -> String {
+    if tracing::enabled!(tracing::Level::DEBUG) { attempt.step.clone() } else { String::new() }
 }
 
 async fn sleep_until(wake: Option<Instant>) {

@@ -7,6 +7,7 @@ mod cell;
 mod flight;
 mod owning;
 mod resting;
+pub mod tally;
 mod words;
 
 use std::{
@@ -37,6 +38,7 @@ use crate::{
         cell::{Cell, Evaluating, Summary},
         resting::Resting,
     },
+    span,
 };
 
 pub use words::{
@@ -79,6 +81,9 @@ pub struct Shard {
     flight: Option<flight::Flight>,
     flights: u64,
     evaluations: u64,
+    tally: tally::Tally,
+    /// Whether it is told what attempts and executions were, for those who write traces.
+    makes_spans: bool,
     outputs: VecDeque<Output>,
 }
 
@@ -121,8 +126,15 @@ impl Shard {
             flight: None,
             flights: 0,
             evaluations: 0,
+            tally: tally::Tally::default(),
+            makes_spans: false,
             outputs: VecDeque::new(),
         }
+    }
+
+    /// From now on, moments have the spans that end with them.
+    pub fn make_spans(&mut self) {
+        self.makes_spans = true;
     }
 
     /// Takes an event in. Outputs gather until they are asked for; commits are made by [`flush`](Self::flush).
@@ -209,6 +221,9 @@ impl Shard {
             Cell::Evaluating(out) => return out.waiting.push(queued),
         };
         let before = live.state.next_timer().map(|(at, _)| *at);
+        if self.makes_spans {
+            live.handed_out_at = span::handed_out_at(&live.state, &queued.input);
+        }
         match decide(&mut live.state, &queued.input, now) {
             Err(illegal) => self.quarantine(execution, illegal.message),
             Ok(Decided::Turn(turn)) => self.finish(now, execution, queued, turn, before),
@@ -272,12 +287,18 @@ impl Shard {
         let after = live.state.next_timer().map(|(at, _)| *at);
         let is_split = live.state.is_split;
         if turn.records.is_empty() {
+            self.tally.unchanged += 1;
             live.draft.take_without_frame(now, queued);
         } else {
             let sequence = live.next_sequence;
             let now = live.state.now;
             let Turn { results, records, actions, letters } = turn;
             let Queued { input, letter, ticket } = queued;
+            self.tally.turn(&input);
+            let spans = match self.makes_spans {
+                true => span::ended(&live.state, &input, &records, live.handed_out_at),
+                false => Vec::new(),
+            };
             let frame = Frame { sequence, before: live.head, now, input, results, records };
             let salting = self.keys.salting;
             let (stored, hash) = frame.store(&|place| salt(&salting, execution, sequence, place));
@@ -286,7 +307,7 @@ impl Shard {
             live.summary = Summary::of(&live.state);
             let leases = &self.leases;
             live.draft.letters.extend(letters.into_iter().map(|letter| posted(letter, leases, now)));
-            live.draft.take(stored, frame, (letter, ticket), actions, &live.state, live.summary.status);
+            live.draft.take(stored, (frame, spans), (letter, ticket), actions, &live.state, live.summary.status);
         }
         self.dirty.insert(execution);
         self.reschedule(execution, before, after);
@@ -310,6 +331,7 @@ impl Shard {
                 Some(Cell::Live(live)) => match live.state.next_timer() {
                     Some((due, timer)) if *due <= now && !self.waits_for_adoption(execution, timer) => {
                         let timer = timer.clone();
+                        self.tally.timer(now - *due);
                         self.fire(now, execution, timer);
                     }
                     _ => drop(self.timers.remove(&(at, execution))),
@@ -486,7 +508,7 @@ impl Shard {
 
     fn act(&mut self, execution: ExecutionKey, action: Action) {
         match action {
-            Action::Perform { instance, attempt } => self.perform(execution, instance, attempt),
+            Action::Perform { instance, attempt } => self.perform(execution, instance, *attempt),
             Action::Stop { instance, attempt } => {
                 let name = (execution, instance, attempt);
                 let remote = self.elsewhere.contains_key(&name).then(|| self.remote_attempt(&name)).flatten();

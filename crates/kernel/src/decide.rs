@@ -19,6 +19,7 @@ pub use children::{child_key, child_key_of};
 pub use evaluations::unfit_input;
 
 use alloc::{
+    boxed::Box,
     collections::{BTreeMap, BTreeSet},
     format,
     vec::Vec,
@@ -80,7 +81,7 @@ pub enum Action {
         /// Whose.
         instance: Instance,
         /// What.
-        attempt: Attempt,
+        attempt: Box<Attempt>,
     },
     /// Ask an attempt that is out to stop.
     Stop {
@@ -169,6 +170,7 @@ pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
     let Work::Effect { effect, .. } = &planned.work else { return None };
     Some(Attempt {
         execution: state.key,
+        root: crate::span::root_of(state),
         execution_id: start.execution_id.clone(),
         step: instance.name(&state.plan),
         number: step.attempt,

@@ -9,6 +9,8 @@ use crate::{failure::Failure, hash::Hash, key::ExecutionKey, value::Value};
 pub struct Attempt {
     /// The execution it belongs to.
     pub execution: ExecutionKey,
+    /// The first of the executions that have started each other: their trace is named for it.
+    pub root: ExecutionKey,
     /// The execution's name outside, which is given to the effect's environment.
     pub execution_id: String,
     /// The step instance, as `fetch[3].parse`.

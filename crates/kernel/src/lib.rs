@@ -29,6 +29,7 @@ pub mod plan;
 pub mod record;
 pub mod reference;
 pub mod script;
+pub mod span;
 pub mod state;
 pub mod stored;
 pub mod template;

@@ -271,7 +271,7 @@ fn signals_are_kept_up_to_the_bound() {
 fn sent_out(key: ExecutionKey, steps: &str, given: Value) -> Vec<Attempt> {
     let turn = take_in(&mut fresh(key, steps), &start(given), 0);
     let attempt = |action| match action {
-        Action::Perform { attempt, .. } => attempt,
+        Action::Perform { attempt, .. } => *attempt,
         Action::Stop { .. } => panic!("nothing is out that could be stopped"),
     };
     turn.actions.into_iter().map(attempt).collect()

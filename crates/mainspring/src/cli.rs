@@ -8,6 +8,7 @@ use mainspring_kernel::diagnostic::is_obeyed;
 use crate::{
     commands,
     exit::{Exit, Refusal},
+    seeing::Seeing,
     terminal::{Terminal, say},
 };
 
@@ -33,6 +34,8 @@ pub(crate) struct Global {
     /// Answer in JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) seeing: Seeing,
 }
 
 #[derive(Debug, Subcommand)]
@@ -85,7 +88,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Err(error) => return refused_arguments(&error, &arguments),
     };
     let terminal = Terminal::of_process();
-    match obey(line.command, &line.global, &terminal) {
+    let usual_log = if matches!(line.command, Command::Node(_)) { "info" } else { "off" };
+    let begun = line.global.seeing.begin(usual_log);
+    let obeyed = begun.and_then(|()| obey(line.command, &line.global, &terminal));
+    line.global.seeing.end(&terminal);
+    match obeyed {
         Ok(exit) => exit,
         Err(refusal) => {
             tell(&refusal, &line.global, &terminal);
@@ -111,7 +118,7 @@ fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, 
         Command::Plan(plan) => commands::plan::plan(&plan, global, terminal),
         Command::Convert(convert) => commands::convert::convert(&convert, global),
         Command::Test(test) => commands::test::test(&test, global, terminal),
-        Command::Bench(bench) => commands::bench::bench(&bench, global),
+        Command::Bench(bench) => commands::bench::bench(&bench, global, terminal),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut CommandLine::command(), "mainspring", &mut script);

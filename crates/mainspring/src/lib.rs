@@ -15,6 +15,11 @@ pub mod place;
 pub mod repeat;
 pub mod runner;
 pub mod sandbox;
+#[cfg(feature = "seeing")]
+mod seeing;
+#[cfg(not(feature = "seeing"))]
+#[path = "seeing/absent.rs"]
+mod seeing;
 mod terminal;
 mod text;
 mod workflows;

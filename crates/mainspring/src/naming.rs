@@ -83,7 +83,7 @@ pub(crate) async fn engine(global: &Global, reach: Reach) -> Result<Engine, Refu
     }
     let home = global.home()?;
     let key = home.key(&place::key_file(&[home.folder()]))?;
-    runner::open(home, key, reach).await
+    runner::open(home, key, reach, global.seeing.spans()?).await
 }
 
 /// The execution that is meant: by its name, its key, the beginning of either, or `last`.

@@ -12,6 +12,9 @@ use crate::exit::Refusal;
 /// Names of variables that steps never see.
 pub const HIDDEN_VARIABLES: [&str; 1] = ["MAINSPRING_KEY_FILE"];
 
+/// Names of variables that steps do not see where their node writes traces: what lets it in at the collector is not theirs.
+pub const HIDDEN_WITH_TRACES: [&str; 2] = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
+
 /// The user's folder for state: `$XDG_STATE_HOME`, or `~/.local/state`.
 pub fn state_home() -> Result<PathBuf, Refusal> {
     let home = || absolute("HOME").map(|home| home.join(".local/state"));

@@ -11,6 +11,7 @@ use mainspring_engine::{
     Engine, EngineError, Options, Reach,
     home::{Held, Home},
     shard::Moment,
+    span::Spans,
 };
 use mainspring_kernel::{
     frame::Frame,
@@ -25,7 +26,12 @@ use tokio::{
     sync::mpsc::UnboundedReceiver,
 };
 
-use crate::{evaluating::evaluator, exit::Refusal, family::Family, place::HIDDEN_VARIABLES};
+use crate::{
+    evaluating::evaluator,
+    exit::Refusal,
+    family::Family,
+    place::{HIDDEN_VARIABLES, HIDDEN_WITH_TRACES},
+};
 
 /// What [`ALLOW_VARIABLE`] says in this process's environment.
 pub fn http_allow() -> Result<Allow, Refusal> {
@@ -35,18 +41,26 @@ pub fn http_allow() -> Result<Allow, Refusal> {
 
 /// What performs the effects of a node that runs on a user's machine.
 pub fn executors(allow: Allow, home: &Home, held: &Held) -> Executors {
-    let hidden_env = HIDDEN_VARIABLES.map(String::from).to_vec();
+    executors_with(allow, false, home, held)
+}
+
+/// The same, with whether effects tell those whom they call which trace they belong to.
+pub fn executors_with(allow: Allow, traces: bool, home: &Home, held: &Held) -> Executors {
+    let mut hidden_env = HIDDEN_VARIABLES.map(String::from).to_vec();
+    if traces {
+        hidden_env.extend(HIDDEN_WITH_TRACES.map(String::from));
+    }
     let grace: Duration = GRACE_DEFAULT;
-    let options = ShellOptions { notes: home.processes(), same_boot: held.same_boot, hidden_env, grace };
-    let http = Http::new(HttpOptions { allow, ..HttpOptions::default() });
+    let options = ShellOptions { notes: home.processes(), same_boot: held.same_boot, hidden_env, grace, traces };
+    let http = Http::new(HttpOptions { allow, traces, ..HttpOptions::default() });
     Executors::new(vec![Arc::new(Shell::new(options)), Arc::new(http)])
 }
 
 /// Opens an engine on a folder, with all that this executable can do.
-pub async fn open(home: Home, key: [u8; 32], reach: Reach) -> Result<Engine, Refusal> {
-    let allow = http_allow()?;
-    let options = Options { home, key, reach, evaluator: evaluator() };
-    Ok(Engine::open(options, |home, held| executors(allow, home, held)).await?)
+pub async fn open(home: Home, key: [u8; 32], reach: Reach, spans: Option<Spans>) -> Result<Engine, Refusal> {
+    let (allow, traces) = (http_allow()?, spans.is_some());
+    let options = Options { home, key, reach, evaluator: evaluator(), spans };
+    Ok(Engine::open(options, |home, held| executors_with(allow, traces, home, held)).await?)
 }
 
 /// An execution as it stands in the store.

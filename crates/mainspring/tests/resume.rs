@@ -191,6 +191,7 @@ fn approved_by_somebody_else(ground: &Ground) {
             key: ground.key(),
             reach: Reach::named(),
             evaluator: std::sync::Arc::new(mainspring_engine::evaluator::InProcess),
+            spans: None,
         };
         let engine =
             Engine::open(options, |home, held| mainspring_cli::runner::executors(Default::default(), home, held))

@@ -6,6 +6,7 @@
 
 mod contract;
 pub mod memory;
+mod meter;
 mod number;
 mod part;
 #[cfg(feature = "postgres")]

@@ -8,7 +8,7 @@ use hyper::{
 };
 use mainspring_kernel::{
     effect::Attempt,
-    json,
+    json, span,
     value::{Map, Value},
 };
 
@@ -80,6 +80,13 @@ impl Request {
             },
             response_bytes_max: response_bytes_max_of(given("maxResponseBytes"))?,
         })
+    }
+}
+
+impl Request {
+    /// Says which trace the request belongs to. An author's own value goes before ours.
+    pub(super) fn tell_trace(&mut self, attempt: &Attempt) {
+        add_default(&mut self.headers, HeaderName::from_static("traceparent"), &span::traceparent(attempt));
     }
 }
 
@@ -186,6 +193,7 @@ mod tests {
     fn attempt(number: u32, params: Value) -> Attempt {
         Attempt {
             execution: ExecutionKey([1; 16]),
+            root: ExecutionKey([1; 16]),
             execution_id: "run-1".into(),
             step: "fetch".into(),
             number,
@@ -221,6 +229,25 @@ mod tests {
         assert_eq!(request.headers.len(), 4);
         assert_eq!(request.headers["idempotency-key"], *"ab".repeat(32));
         assert_eq!(request.headers["user-agent"], AGENT);
+    }
+
+    #[test]
+    fn the_trace_is_told_unless_the_step_tells_one() {
+        let told = |params| {
+            let attempt = attempt(1, Value::map(params));
+            let mut request = Request::of(&attempt).unwrap();
+            assert_eq!(
+                request.headers.get_all("traceparent").iter().count(),
+                attempt.params.get("headers").iter().len()
+            );
+            request.tell_trace(&attempt);
+            (request.headers["traceparent"].to_str().unwrap().to_owned(), span::traceparent(&attempt))
+        };
+        let (sent, ours) = told(vec![("url", "https://a.test".into())]);
+        assert_eq!(sent, ours);
+        let headers = Value::map([("Traceparent", Value::from("mine"))]);
+        let (sent, _) = told(vec![("url", "https://a.test".into()), ("headers", headers)]);
+        assert_eq!(sent, "mine");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The variables that an attempt's processes find in their environment, beside those that they inherit.
 
-use mainspring_kernel::{effect::Attempt, value::Value};
+use mainspring_kernel::{effect::Attempt, span::traceparent, value::Value};
 
 use super::{
     note::{MARK_VARIABLE, Mark},
@@ -10,8 +10,12 @@ use super::{
 /// Names and values, in the order in which they are set: later ones win.
 pub(super) type Variables = Vec<(String, String)>;
 
+/// What a script's own spans hang on, where traces are written (OpenTelemetry, "Environment Variables as Context
+/// Propagation Carriers"). A step may set another one.
+const TRACE_VARIABLE: &str = "TRACEPARENT";
+
 /// Our own variables of an attempt, then those that its step gives.
-pub(super) fn variables_of(attempt: &Attempt, mark: &Mark) -> Result<Variables, Refusal> {
+pub(super) fn variables_of(attempt: &Attempt, mark: &Mark, traces: bool) -> Result<Variables, Refusal> {
     let mut variables = vec![
         ("MAINSPRING_EXECUTION_ID".to_owned(), attempt.execution_id.clone()),
         ("MAINSPRING_STEP_ID".to_owned(), attempt.step.clone()),
@@ -19,6 +23,9 @@ pub(super) fn variables_of(attempt: &Attempt, mark: &Mark) -> Result<Variables, 
         ("MAINSPRING_INTENT".to_owned(), attempt.intent.hex()),
         (MARK_VARIABLE.to_owned(), mark.text().to_owned()),
     ];
+    if traces {
+        variables.push((TRACE_VARIABLE.to_owned(), traceparent(attempt)));
+    }
     match attempt.params.get("env") {
         None | Some(Value::Null) => {}
         Some(Value::Map(env)) => {
@@ -68,8 +75,13 @@ mod tests {
     use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 
     fn variables(step: &str, env: Value) -> Result<Variables, Refusal> {
+        variables_with(false, step, env)
+    }
+
+    fn variables_with(traces: bool, step: &str, env: Value) -> Result<Variables, Refusal> {
         let attempt = Attempt {
             execution: ExecutionKey([1; 16]),
+            root: ExecutionKey([1; 16]),
             execution_id: "run-1".into(),
             step: step.into(),
             number: 2,
@@ -80,7 +92,7 @@ mod tests {
             handed_out_at: u64::MAX,
             workspace: None,
         };
-        variables_of(&attempt, &Mark::of(AttemptName::from(&attempt)))
+        variables_of(&attempt, &Mark::of(AttemptName::from(&attempt)), traces)
     }
 
     #[test]
@@ -93,6 +105,18 @@ mod tests {
         assert_eq!(names[5..], ["A", "MAINSPRING_ATTEMPT"]);
         let values: Vec<&str> = variables.iter().map(|(_, value)| value.as_str()).collect();
         assert_eq!(values[..4], ["run-1", "a[0].b", "2", &"ab".repeat(32)]);
+    }
+
+    #[test]
+    fn the_trace_is_told_where_there_is_one_and_a_step_may_say_another() {
+        let told = |traces, env| {
+            let variables = variables_with(traces, "a", env).unwrap().into_iter().rev();
+            variables.filter(|(name, _)| name == TRACE_VARIABLE).map(|(_, value)| value).next()
+        };
+        assert_eq!(told(false, Value::Null), None);
+        let ours = told(true, Value::Null).unwrap();
+        assert!(ours.starts_with(&format!("00-{}-", "01".repeat(16))), "{ours}");
+        assert_eq!(told(true, Value::map([(TRACE_VARIABLE, Value::from("mine"))])).unwrap(), "mine");
     }
 
     #[test]

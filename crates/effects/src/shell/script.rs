@@ -32,10 +32,10 @@ pub(super) struct Script {
 
 impl Script {
     /// The script of an attempt. `search_path` is where bash is looked for.
-    pub(super) fn of(attempt: &Attempt, mark: &Mark, search_path: &OsStr) -> Result<Self, Refusal> {
+    pub(super) fn of(attempt: &Attempt, mark: &Mark, search_path: &OsStr, traces: bool) -> Result<Self, Refusal> {
         Ok(Self {
             command: command_of(attempt)?,
-            variables: variables_of(attempt, mark)?,
+            variables: variables_of(attempt, mark, traces)?,
             folder: folder_of(attempt)?,
             bash: find_program("bash", search_path).ok_or(Refusal::BashMissing)?,
         })

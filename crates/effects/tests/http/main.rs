@@ -37,6 +37,7 @@ fn attempt_number<const N: usize>(number: u32, url: &str, params: [(&str, Value)
     params.insert("url".into(), url.into());
     Attempt {
         execution: ExecutionKey([5; 16]),
+        root: ExecutionKey([6; 16]),
         execution_id: "nightly-42".into(),
         step: "fetch".into(),
         number,

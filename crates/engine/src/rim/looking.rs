@@ -30,11 +30,13 @@ impl Rim {
             return;
         }
         let (store, commands) = (self.store.clone(), self.commands.clone());
+        let meters = self.meters.inbox.clone();
         tokio::task::spawn_blocking(move || {
-            if let Ok(letters) = store.inbox(&partitions, after, ROWS_AT_A_TIME)
-                && !letters.is_empty()
-            {
-                let _ = commands.send(Command::Letters(letters, false));
+            if let Ok(letters) = store.inbox(&partitions, after, ROWS_AT_A_TIME) {
+                meters.look(&letters, now_ms());
+                if !letters.is_empty() {
+                    let _ = commands.send(Command::Letters(letters, false));
+                }
             }
         });
     }
@@ -55,9 +57,11 @@ impl Rim {
             return;
         }
         let (store, commands) = (self.store.clone(), self.commands.clone());
+        let meters = self.meters.inbox.clone();
         tokio::task::spawn_blocking(move || {
             if with_letters {
                 let Ok(letters) = store.inbox(&partitions, 0, ROWS_AT_A_TIME) else { return };
+                meters.look(&letters, now_ms());
                 let is_all = letters.len() < ROWS_AT_A_TIME;
                 let _ = commands.send(Command::Letters(letters, is_all));
             }
@@ -118,9 +122,12 @@ impl Rim {
                     if self.member.is_some() {
                         self.letters_out.insert(number);
                     }
+                    self.meters.inbox.taken.increment(1);
                     self.handle(event);
                 }
-                Err(Untaken::Unreadable(why)) if self.store.quarantine(execution, &why).is_ok() => {}
+                Err(Untaken::Unreadable(why)) if self.store.quarantine(execution, &why).is_ok() => {
+                    self.see_quarantine(execution, &why);
+                }
                 Err(_) => drop(waiting.insert(execution)),
             }
             // Letters behind one that waits come again with it: the second of the same changes nothing.

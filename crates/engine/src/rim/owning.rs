@@ -48,6 +48,7 @@ impl Rim {
     }
 
     pub(super) fn spoken(&mut self, given_up: &GivenUp, word: Word) {
+        self.see_word(&word);
         let Some(member) = &self.member else { return };
         let mut pause = Duration::from_millis(member.terms().beat_every_ms());
         self.trouble = None;
@@ -80,11 +81,18 @@ impl Rim {
     /// Tells those outside what is held.
     pub(super) fn publish(&self) {
         let (partitions, held) = (self.shard.partitions(), self.shard.held().collect());
+        self.meters.partitions.held.set(self.shard.held().count() as f64);
         let owned = Owned { partitions, held, trouble: self.trouble.clone() };
         *self.owned.lock().unwrap_or_else(PoisonError::into_inner) = owned;
     }
 
+    pub(super) fn lost(&mut self, partitions: &[u32]) {
+        self.see_partitions("lost", partitions);
+        self.publish();
+    }
+
     pub(super) fn gained(&mut self, partitions: Vec<u32>) {
+        self.see_partitions("gained", &partitions);
         self.publish();
         self.forget_letters();
         self.look_at(partitions, true);
@@ -92,6 +100,9 @@ impl Rim {
 
     /// Others wait for it: it is said at once, unless a word is on its way.
     pub(super) fn given_up(&mut self, given_up: GivenUp) {
+        let partitions: Vec<u32> = given_up.fences.iter().map(|fence| fence.partition).collect();
+        self.see_partitions("given up", &partitions);
+        self.meters.handed_over.increment(given_up.running.len() as u64);
         self.publish();
         self.giving_up.extend(given_up);
         if self.speak_at.is_some() {
@@ -129,10 +140,12 @@ impl Rim {
     pub(super) fn pass_on(&mut self, execution: ExecutionKey, input: Input, remote: Option<RemoteAttempt>) {
         let (store, commands, life) = (self.store.clone(), self.commands.clone(), self.life.clone());
         let node = self.member.as_ref().map_or_else(String::new, |member| member.name().to_owned());
+        let [posted, abandoned] = self.meters.passed_on.clone();
         self.passing_on += 1;
         tokio::task::spawn_blocking(move || {
             for tries in 1.. {
                 if inbox::post(&*store, None, execution, &input).is_ok() {
+                    posted.increment(1);
                     // Behind the letter: whoever sees that it does not go on any more finds what it brought back. If this
                     // is not heard, the letter says it as well.
                     let _ = remote.as_ref().map(|remote| store.end_remote(&node, std::slice::from_ref(remote)));
@@ -140,6 +153,8 @@ impl Rim {
                 }
                 let is_awaited = remote.is_some() && !life.is_over() && !life.is_leaving();
                 if tries >= TRIES_TO_PASS_ON && !is_awaited {
+                    abandoned.increment(1);
+                    tracing::error!(%execution, "a receipt for an execution that others hold could not be posted");
                     break;
                 }
                 std::thread::sleep(TRY_AGAIN);

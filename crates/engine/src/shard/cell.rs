@@ -20,6 +20,7 @@ use mainspring_store::{ExecutionRow, Expected, Late, Part, RowChange, StoredPlan
 use crate::{
     load::Journal,
     shard::words::{Fate, Moment, Queued, Ticket},
+    span::Span,
 };
 
 /// An execution's place in the shard.
@@ -90,6 +91,8 @@ pub(super) struct Live {
     pub(super) summary: Summary,
     /// Bytes of its journal.
     pub(super) bytes: usize,
+    /// When the attempt was handed out whose receipt is being taken in.
+    pub(super) handed_out_at: u64,
 }
 
 /// What turns have decided and no commit has taken yet.
@@ -129,6 +132,7 @@ impl Cell {
             in_flight: false,
             status: ExecutionStatus::Pending,
             bytes: 0,
+            handed_out_at: 0,
         }))
     }
 
@@ -146,6 +150,7 @@ impl Cell {
             draft: Draft::default(),
             in_flight: false,
             bytes,
+            handed_out_at: 0,
         }))
     }
 
@@ -232,7 +237,7 @@ impl Draft {
     pub(super) fn take(
         &mut self,
         stored: StoredFrame,
-        frame: Frame,
+        (frame, spans): (Frame, Vec<Arc<Span>>),
         (letter, ticket): (Option<String>, Option<Ticket>),
         actions: Vec<Action>,
         state: &State,
@@ -247,6 +252,8 @@ impl Draft {
             now: frame.now,
             records: frame.records,
             status,
+            plan: state.plan.clone(),
+            spans,
         });
         self.frames.push(stored);
         self.actions.extend(actions);

@@ -89,6 +89,7 @@ impl Shard {
 
     pub(super) fn committed(&mut self, id: u64, answer: Result<Vec<Answer>, CommitError>) {
         let Some(flight) = self.flight.take_if(|flight| flight.id == id) else { return };
+        self.tally.commit(&answer);
         match answer {
             Ok(answers) => {
                 for ((passenger, part), answer) in flight.passengers.into_iter().zip(&flight.batch.parts).zip(answers) {
@@ -135,6 +136,7 @@ impl Shard {
     }
 
     fn durable(&mut self, passenger: Passenger, part: &Part) {
+        self.tally.durable(part);
         self.plans_stored.extend(part.plans.iter().map(|plan| plan.hash));
         self.letters_posted(receivers(part).collect());
         if !passenger.is_orphan

@@ -14,7 +14,7 @@ use mainspring_kernel::{
 };
 use mainspring_store::{Answer, Batch, CommitError, Due, ExecutionRow, Fence, RemoteAttempt, StoredPlan};
 
-use crate::{evaluator::Suspended, load::Journal, member::Heard};
+use crate::{evaluator::Suspended, load::Journal, member::Heard, span::Span};
 
 /// Something that happens to a shard.
 #[derive(Debug)]
@@ -323,4 +323,8 @@ pub struct Moment {
     pub records: Vec<Record>,
     /// Where the execution is now.
     pub status: ExecutionStatus,
+    /// What it runs.
+    pub plan: Arc<Plan>,
+    /// What has ended with it, if that is asked for.
+    pub spans: Vec<Arc<Span>>,
 }

@@ -14,6 +14,7 @@ use crate::{
     limits::LINEAGE_DEPTH_MAX,
     plan::Work,
     record::{Ending, Record},
+    span::{ROOT_IN_TRIGGER, root_of},
     state::State,
     value::Value,
 };
@@ -52,6 +53,7 @@ impl Decider<'_> {
             ("type", "subworkflow".into()),
             ("parentExecutionId", began.execution_id.as_str().into()),
             ("parentStepId", instance.name(&self.state.plan).into()),
+            (ROOT_IN_TRIGGER, root_of(self.state).to_string().into()),
         ]);
         let start = Start {
             execution_id: to.to_string(),

@@ -1,6 +1,6 @@
 //! Effects: how they go out, what their receipts do, how they are tried again.
 
-use alloc::{format, string::ToString};
+use alloc::{boxed::Box, format, string::ToString};
 
 use crate::{
     apply::Illegal,
@@ -110,7 +110,8 @@ impl Decider<'_> {
             }
             _ => {
                 let attempt = open_attempt(self.state, instance);
-                let perform = attempt.map(|attempt| Action::Perform { instance: instance.clone(), attempt });
+                let perform =
+                    attempt.map(Box::new).map(|attempt| Action::Perform { instance: instance.clone(), attempt });
                 self.agenda.turn.actions.extend(perform);
             }
         }

@@ -36,6 +36,8 @@ use self::{
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
+    seeing::Metrics,
+    terminal::Terminal,
 };
 
 /// Measure.
@@ -62,6 +64,8 @@ pub(crate) struct Bench {
     /// What the process does that `recover` kills
     #[arg(long, hide = true, value_name = "N")]
     fill: Option<u32>,
+    #[command(flatten)]
+    metrics: Metrics,
 }
 
 /// For how long batches are recorded, at the most: what counts is their shape.
@@ -74,7 +78,8 @@ const DISK: Duration = Duration::from_secs(1);
 const THREADS: usize = 2;
 
 /// Measures, a JSON line for each figure, in a folder of its own that is removed at the end.
-pub(crate) fn bench(bench: &Bench, global: &Global) -> Result<Exit, Refusal> {
+pub(crate) fn bench(bench: &Bench, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    bench.metrics.begin(global, terminal)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
     let runtime = runtime.map_err(|error| Refusal::internal("no_runtime", error.to_string()))?;
     let home = global.home()?;
@@ -82,7 +87,7 @@ pub(crate) fn bench(bench: &Bench, global: &Global) -> Result<Exit, Refusal> {
     if let Some(in_flight) = bench.fill {
         return runtime.block_on(recover::fill(&url, home.folder(), in_flight)).map(|()| Exit::Fine);
     }
-    let ground = Ground::new(home.folder(), url)?;
+    let ground = Ground::new(home.folder(), url, global.seeing.spans()?)?;
     // A store that cannot be had is said before anything is measured.
     drop(ground.store("first")?);
     if !bench.no_floor {
@@ -194,7 +199,7 @@ impl Bench {
         at_a_time: u32,
     ) -> Result<(Measured, Arc<Traffic>), Refusal> {
         let (traffic, look) = Traffic::counted();
-        let engine = ground::engine(Arc::new(Tapped::new(ground.store(place)?, look)), effects::nothing()).await?;
+        let engine = ground.engine(Arc::new(Tapped::new(ground.store(place)?, look)), effects::nothing()).await?;
         let measured = drive::closed(&engine, workload, at_a_time, self.bounds()).await?;
         engine.drain().await;
         Ok((measured, traffic))
@@ -210,7 +215,7 @@ impl Bench {
     ) -> Result<Recording, Refusal> {
         let (recording, look) = Recording::begin();
         let store = ground.store(&format!("{place}-recorded"))?;
-        let engine = ground::engine(Arc::new(Tapped::new(store, look)), effects::nothing()).await?;
+        let engine = ground.engine(Arc::new(Tapped::new(store, look)), effects::nothing()).await?;
         let bounds = Bounds { duration: self.bounds().duration.min(RECORDED), ..self.bounds() };
         drive::closed(&engine, workload, at_a_time, bounds).await?;
         engine.drain().await;
@@ -226,7 +231,7 @@ impl Bench {
         percent: u32,
         per_s: f64,
     ) -> Result<(), Refusal> {
-        let engine = ground::engine(ground.store(place)?, effects::nothing()).await?;
+        let engine = ground.engine(ground.store(place)?, effects::nothing()).await?;
         let measured = drive::open(&engine, workload, per_s, self.bounds()).await?;
         engine.drain().await;
         let executions = measured.each.len();

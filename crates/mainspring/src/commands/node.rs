@@ -13,7 +13,8 @@ use crate::{
     exit::{Exit, Refusal},
     ground::Ground,
     naming::{block_on, engine},
-    runner::{self, Signals, executors},
+    runner::{self, Signals, executors_with},
+    seeing::Metrics,
     terminal::{Terminal, say},
 };
 
@@ -23,6 +24,8 @@ pub(crate) struct Node {
     /// With --store: after how many seconds of silence others take over what this node holds
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(LEASE_SECONDS))]
     lease_seconds: u64,
+    #[command(flatten)]
+    metrics: Metrics,
 }
 
 /// The shortest and the longest lease in seconds. Below the first, a pause of the machine that is quite ordinary costs a
@@ -34,6 +37,7 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// Works until a signal asks it to stop, or the store cannot be used any more.
 pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    node.metrics.begin(global, terminal)?;
     block_on(async {
         let mut signals = Signals::new()?;
         let engine = match Ground::of(global)? {
@@ -56,9 +60,10 @@ async fn join(node: &Node, ground: &Ground, global: &Global) -> Result<Engine, R
     held.same_boot = false;
     // What this node's last life left running on this machine is believed interrupted by those who went on with it.
     end_leftovers(&home.processes(), GRACE_DEFAULT).await;
-    let workers = (executors(runner::http_allow()?, &home, &held), evaluator());
+    let spans = global.seeing.spans()?;
+    let workers = (executors_with(runner::http_allow()?, spans.is_some(), &home, &held), evaluator());
     let sharing = Some(Sharing { terms: Terms { lease_ms: node.lease_seconds * 1_000 }, place: this_place() });
-    Ok(Engine::run(store, key, workers, EngineGround { home: Some((home, held)), sharing }, Reach::All)?)
+    Ok(Engine::run(store, key, workers, EngineGround { home: Some((home, held)), sharing, spans }, Reach::All)?)
 }
 
 /// The machine and the process, for people.

@@ -13,13 +13,24 @@ use crate::{
     exit::{Exit, Refusal},
     naming::{block_on, engine, find, look},
     runner::Signals,
+    seeing::Metrics,
     terminal::Terminal,
 };
 
 /// Go on with executions.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
+#[group(skip)]
 pub(crate) struct Resume {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    metrics: Metrics,
+}
+
+/// With what is gone on.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Which {
     /// The execution: its name, the beginning of it, or `last`
     id: Option<String>,
     /// All of the folder, until nothing is left that can go on by itself
@@ -32,10 +43,11 @@ pub(crate) struct Resume {
 
 /// Goes on with one execution, shown, or with several, quietly.
 pub(crate) fn resume(resume: &Resume, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    resume.metrics.begin(global, terminal)?;
     block_on(async {
         let mut signals = Signals::new()?;
-        let Some(id) = &resume.id else {
-            let reach = if resume.all { Reach::All } else { Reach::named() };
+        let Some(id) = &resume.which.id else {
+            let reach = if resume.which.all { Reach::All } else { Reach::named() };
             let engine = engine(global, reach).await?;
             let exit = until_idle(&engine, terminal, Told::Nothing, &mut signals).await;
             engine.drain().await;

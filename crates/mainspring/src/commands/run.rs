@@ -32,6 +32,7 @@ use crate::{
     place,
     repeat::Asked,
     runner::Signals,
+    seeing::Metrics,
     terminal::{Terminal, bold, dim, say},
     text::shown,
     workflows,
@@ -79,6 +80,8 @@ pub(crate) struct Run {
     /// Milliseconds for the whole execution
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     timeout_ms: Option<u64>,
+    #[command(flatten)]
+    metrics: Metrics,
 }
 
 /// Runs a workflow.
@@ -95,6 +98,7 @@ pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exi
     if global.store.is_some() {
         return elsewhere(run, request, &asked, global, terminal);
     }
+    run.metrics.begin(global, terminal)?;
     block_on(async {
         let mut signals = Signals::new()?;
         let engine = engine(global, Reach::named()).await.map_err(|refusal| held(refusal, &run.file))?;
@@ -305,6 +309,9 @@ fn start_in_background(global: &Global) -> Result<(), Refusal> {
     let this = std::env::current_exe().map_err(failed)?;
     let mut command = Command::new("setsid");
     command.arg(this).args(["resume", "--posted", "--json", "--dir"]).arg(global.home()?.folder());
+    command.args(global.seeing.otlp.iter().flat_map(|address| ["--otlp", address]));
+    // The port is that of the process which was told to show metrics, if it is there at all.
+    command.env_remove("MAINSPRING_METRICS");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().map_err(failed)?;
     Ok(())

@@ -64,7 +64,7 @@ pub(super) fn run(run: &Run) -> Result<Answer, Refusal> {
 /// is asked for.
 pub(super) async fn open(home: Home, workspace: &Path) -> Result<Engine, Refusal> {
     let key = home.key(&place::key_file(&[workspace, home.folder()]))?;
-    runner::open(home, key, Reach::named()).await
+    runner::open(home, key, Reach::named(), None).await
 }
 
 async fn started(engine: &Engine, request: Request, signals: &mut Signals) -> Result<Answer, Refusal> {

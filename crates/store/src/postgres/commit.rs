@@ -26,9 +26,13 @@
 //! the order of keys wherever there can be two who want the same. What still runs into each other is rolled back by the
 //! server and tried again here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey};
+use metrics::Histogram;
 
 use super::{
     connections::{Connections, Session, Tries, Who, ask},
@@ -63,7 +67,7 @@ pub(super) async fn commit(connections: &Connections, batch: &Batch) -> Result<V
 
 async fn attempt(connections: &Connections, batch: &Batch) -> Result<Vec<Answer>, Failed> {
     let session = connections.lend(Who::Committer).await.map_err(Failed::NotWritten)?;
-    match write(&session, batch).await {
+    match write(&session, batch, &connections.sync_time).await {
         Ok(answers) => {
             session.give_back();
             Ok(answers)
@@ -77,7 +81,7 @@ async fn attempt(connections: &Connections, batch: &Batch) -> Result<Vec<Answer>
     }
 }
 
-async fn write(session: &Session, batch: &Batch) -> Result<Vec<Answer>, Failed> {
+async fn write(session: &Session, batch: &Batch, sync_time: &Histogram) -> Result<Vec<Answer>, Failed> {
     let mut ground = Ground::lock(session, batch).await.map_err(Failed::NotWritten)?;
     let answers: Vec<Answer> = batch.parts.iter().map(|part| ground.answer(part)).collect();
     let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == Answer::Durable);
@@ -87,7 +91,10 @@ async fn write(session: &Session, batch: &Batch) -> Result<Vec<Answer>, Failed> 
     let commit_at = requests.len();
     // Where nothing is written, there is nothing to wait for either.
     requests.push(ask(if commit_at == 0 { "ROLLBACK" } else { "COMMIT" }, &[]));
-    let Err(stopped) = session.round(&requests).await else { return Ok(answers) };
+    let began = Instant::now();
+    let round = session.round(&requests).await;
+    sync_time.record(began.elapsed());
+    let Err(stopped) = round else { return Ok(answers) };
     let is_certain = match stopped.at {
         None => true,
         Some(_) if commit_at == 0 => true,

@@ -16,6 +16,7 @@ use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
 };
 use futures_util::future::join_all;
+use metrics::Histogram;
 use tokio_postgres::{Config, Row, types::ToSql};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -25,7 +26,7 @@ use super::{
     failure::{self, Fault, Meaning},
     tls,
 };
-use crate::StoreError;
+use crate::{StoreError, meter::sync_time};
 
 /// Readers beyond this many would only compete for the server's processors.
 const OTHERS_MAX: usize = 8;
@@ -65,6 +66,8 @@ pub(super) struct Connections {
     leases: Pool,
     others: Pool,
     limits: Limits,
+    /// How long the round takes that COMMIT is in.
+    pub(super) sync_time: Histogram,
     pub(super) connector: MakeRustlsConnect,
     // Behind the pools: they are let go of first.
     pub(super) driver: Driver,
@@ -86,7 +89,8 @@ impl Connections {
         let pool = |size| pool(&address, &connector, limits, size).map_err(|error| fail(&error));
         let (committer, leases, others) = (pool(1)?, pool(1)?, pool(OTHERS_MAX)?);
         let driver = Driver::new().map_err(|error| fail(&error))?;
-        Ok(Self { server, committer, leases, others, limits, connector, driver, address })
+        let sync_time = sync_time("postgres");
+        Ok(Self { server, committer, leases, others, limits, sync_time, connector, driver, address })
     }
 
     /// Does something that may be done twice as well as once.

@@ -18,14 +18,16 @@ mod nodes;
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
+use metrics::Histogram;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
     Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node, RemoteAttempt,
-    Store, StoreError, StoredPlan, Table,
+    Store, StoreError, StoredPlan, Table, meter::sync_time,
 };
 
 /// How many reading connections are kept for the next reader. More readers at once open more, and close them again.
@@ -37,20 +39,22 @@ pub struct SqliteStore {
     // Before the writer, because fields are dropped in order and the last connection to close tidies up the log.
     readers: Mutex<Vec<Connection>>,
     writer: Option<Mutex<Connection>>,
+    /// How long COMMIT takes, which is what waits for the disk.
+    sync_time: Histogram,
 }
 
 impl SqliteStore {
     /// Opens a store for reading and writing, and makes it (mode 0600) if there is none; the folder must exist.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let writer = Some(Mutex::new(connection::open_writer(path)?));
-        Ok(Self { path: path.to_owned(), readers: Mutex::default(), writer })
+        Ok(Self { path: path.to_owned(), readers: Mutex::default(), writer, sync_time: sync_time("sqlite") })
     }
 
     /// Opens a store that is there for reading, beside whatever process writes it. Verbs that write answer
     /// [`StoreError::Unavailable`].
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
         let readers = Mutex::new(vec![connection::open_reader(path)?]);
-        Ok(Self { path: path.to_owned(), readers, writer: None })
+        Ok(Self { path: path.to_owned(), readers, writer: None, sync_time: Histogram::noop() })
     }
 
     /// Lends a connection that sees what is committed now and nothing that is committed while it is used.
@@ -158,7 +162,9 @@ impl Store for SqliteStore {
             connection::roll_back(&connection);
             failure::before_commit(&self.path, &error)
         })?;
+        let began = Instant::now();
         let ended = connection.prepare_cached("COMMIT").and_then(|mut statement| statement.execute([]));
+        self.sync_time.record(began.elapsed());
         ended.map_err(|error| {
             connection::roll_back(&connection);
             failure::at_commit(&self.path, &error)

@@ -9,7 +9,7 @@ use std::{
 };
 
 use mainspring_effects::Executors;
-use mainspring_engine::{Engine, EngineError, Reach, Sharing, home::Home, lease::Terms};
+use mainspring_engine::{Engine, EngineError, Reach, Sharing, home::Home, lease::Terms, span::Spans};
 use mainspring_kernel::hash::{Hash, hex};
 use mainspring_store::{Store, postgres::PostgresStore, sqlite::SqliteStore};
 
@@ -41,18 +41,20 @@ impl StoreUrl {
 pub(super) struct Ground {
     folder: PathBuf,
     url: StoreUrl,
+    /// Who writes traces of what is measured, if anybody does.
+    spans: Option<Spans>,
     /// Places in which a store was opened.
     opened: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl Ground {
     /// A fresh folder inside of another one.
-    pub(super) fn new(beside: &Path, url: StoreUrl) -> Result<Self, Refusal> {
+    pub(super) fn new(beside: &Path, url: StoreUrl, spans: Option<Spans>) -> Result<Self, Refusal> {
         let mut suffix = [0; 8];
         getrandom::fill(&mut suffix).map_err(|error| Refusal::internal("no_randomness", error.to_string()))?;
         let folder = beside.join(format!("bench-{}", hex(&suffix)));
         fs::create_dir_all(&folder).map_err(|error| unusable(&error))?;
-        Ok(Self { folder, url, opened: Mutex::default() })
+        Ok(Self { folder, url, spans, opened: Mutex::default() })
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -66,6 +68,11 @@ impl Ground {
 
     pub(super) fn url(&self) -> &StoreUrl {
         &self.url
+    }
+
+    /// An engine on a store of this ground.
+    pub(super) async fn engine(&self, store: Arc<dyn Store>, executors: Executors) -> Result<Arc<Engine>, Refusal> {
+        engine(store, executors, self.spans.clone()).await
     }
 
     /// The store of a place, empty if it is new.
@@ -110,11 +117,15 @@ fn in_schema_of(address: &str, place: &Path) -> String {
 const TERMS: Terms = Terms { lease_ms: 5_000 };
 
 /// An engine that holds all of a store that is used by nobody else.
-pub(super) async fn engine(store: Arc<dyn Store>, executors: Executors) -> Result<Arc<Engine>, Refusal> {
+pub(super) async fn engine(
+    store: Arc<dyn Store>,
+    executors: Executors,
+    spans: Option<Spans>,
+) -> Result<Arc<Engine>, Refusal> {
     let is_shared = store.is_shared();
     let sharing = is_shared.then(|| Sharing { terms: TERMS, place: "bench".into() });
     let partitions = store.partitions().map_err(EngineError::from)? as usize;
-    let ground = mainspring_engine::Ground { home: None, sharing };
+    let ground = mainspring_engine::Ground { home: None, sharing, spans };
     let engine = Engine::run(store, KEY, (executors, evaluating::evaluator()), ground, Reach::All)?;
     let mut again = tokio::time::interval(Duration::from_millis(5));
     while engine.held().len() < partitions {

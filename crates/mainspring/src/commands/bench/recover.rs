@@ -47,7 +47,7 @@ pub(super) async fn recover(ground: &Ground, place: &str, in_flight: u32) -> Res
     let (ends, look) = Ends::expected(u64::from(in_flight));
     let began = Instant::now();
     let store = Arc::new(Tapped::new(ground.store(place)?, look));
-    let engine = ground::engine(store, effects::nothing()).await?;
+    let engine = ground::engine(store, effects::nothing(), None).await?;
     engine.pending().await;
     let reopened = began.elapsed();
     while tokio::time::timeout(LOOK_AGAIN, ends.all.notified()).await.is_err() {
@@ -112,7 +112,7 @@ fn kill(child: &mut Child) -> std::io::Result<()> {
 /// What that other process does: fills its store, says so, and waits for its end.
 pub(super) async fn fill(url: &StoreUrl, folder: &Path, in_flight: u32) -> Result<(), Refusal> {
     let endless = Endless::new(u64::from(in_flight));
-    let engine = ground::engine(ground::store_at(url, folder)?, Executors::new(vec![endless.clone()])).await?;
+    let engine = ground::engine(ground::store_at(url, folder)?, Executors::new(vec![endless.clone()]), None).await?;
     let request = Workload::Recover.request()?;
     let numbers = Arc::new(AtomicU64::new(0));
     let callers: Vec<_> = (0..SUBMITTED_AT_A_TIME.min(u64::from(in_flight)))

@@ -30,7 +30,7 @@ async fn check(workload: Workload, recorded: Arc<dyn Store>, replayed: &dyn Stor
     let (recording, look) = Recording::begin();
     // An epoch that the other store does not give: fences have to be written anew.
     recorded.claim(0, "somebody before").unwrap();
-    let engine = ground::engine(Arc::new(Tapped::new(recorded.clone(), look)), effects::nothing()).await.unwrap();
+    let engine = ground::engine(Arc::new(Tapped::new(recorded.clone(), look)), effects::nothing(), None).await.unwrap();
     let bounds = Bounds { duration: Duration::MAX, executions_max: 20 };
     let measured = drive::closed(&engine, workload, 8, bounds).await.unwrap();
     assert_eq!(measured.each.len(), 20);

@@ -1,0 +1,148 @@
+//! What the rim says of itself: numbers for whoever counts, spans for whoever traces, lines for whoever reads logs.
+//!
+//! Lines name executions, steps and partitions in fields, and have no value of a payload. What happens with every
+//! execution is told at `debug`: thousands of them may begin and end in a second.
+
+use std::{sync::PoisonError, time::Instant};
+
+use mainspring_kernel::{effect::Outcome, key::ExecutionKey, record::Record};
+use mainspring_store::{Batch, CommitError};
+use tracing::{Level, debug, enabled, error, info, warn};
+
+use super::{Rim, Running, Underway, meters::Commits, queue::Sent};
+use crate::{
+    member::Word,
+    shard::{Event, LoadAnswer, Moment},
+    span::word,
+};
+
+impl Rim {
+    /// How many commands wait, and for how long the first of those that were taken has.
+    pub(super) fn count_commands(&self, taken: &[Sent], still_waiting: usize) {
+        self.meters.queue_depth.set((taken.len() + still_waiting) as f64);
+        if let Some(oldest) = taken.first() {
+            self.meters.queue_age.record(oldest.age());
+        }
+    }
+
+    /// What this node is called in its present life; nothing for the only process of a store.
+    fn node(&self) -> Option<&str> {
+        self.member.as_ref().map(|member| member.name())
+    }
+
+    pub(super) fn see_beginning(&self) {
+        info!(node = self.node(), partitions = self.shard.held().count(), "the engine begins");
+    }
+
+    pub(super) fn see_end(&self) {
+        let why = self.why_stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        info!(node = self.node(), why = why.as_deref(), "the engine ends");
+    }
+
+    pub(super) fn count_memory(&self) {
+        self.meters.show(self.shard.census());
+    }
+
+    /// A durable moment: its spans go out, its beginnings and ends are told.
+    pub(super) fn see(&self, moment: &Moment) {
+        if let Some(spans) = &self.spans {
+            moment.spans.iter().for_each(|span| spans(span.clone()));
+        }
+        if !enabled!(Level::DEBUG) {
+            return;
+        }
+        let (execution, workflow) = (moment.execution, moment.plan.name.as_deref().unwrap_or_default());
+        for record in &moment.records {
+            match record {
+                Record::Started { execution_id, .. } => {
+                    debug!(%execution, execution_id, workflow, "an execution has begun");
+                }
+                Record::Ended { .. } => {
+                    debug!(%execution, workflow, status = moment.status.name(), "an execution has ended");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn see_end_of_attempt(&self, (execution, _, attempt): &Running, underway: &Underway, outcome: &Outcome) {
+        self.meters.attempts.end(underway.effect, outcome, underway.began.elapsed());
+        debug!(%execution, step = underway.step, attempt, outcome = word(outcome), "an attempt has ended");
+    }
+
+    pub(super) fn see_commit(&mut self, event: &Event) {
+        let Event::Committed { answer: Err(error), flight } = event else { return };
+        match error {
+            // Of a store that does not answer it is told once, however often it is asked again.
+            CommitError::NotWritten(why) => {
+                if !std::mem::replace(&mut self.is_stalled, true) {
+                    warn!(commit = flight, why, "the store does not write, and is asked again");
+                }
+            }
+            CommitError::Unknown(why) => {
+                warn!(commit = flight, why, "whether a commit was written is unknown: what is stored is read back");
+            }
+            CommitError::Fatal(why) => error!(commit = flight, why, "the store cannot be used any more"),
+        }
+    }
+
+    pub(super) fn see_store_write(&mut self) {
+        if std::mem::replace(&mut self.is_stalled, false) {
+            info!("the store writes again");
+        }
+    }
+
+    pub(super) fn see_word(&mut self, said: &Word) {
+        self.meters.partitions.word(said);
+        let node = self.node();
+        match said {
+            Word::Heard(_) if self.is_unheard => info!(node, "the shared store answers again"),
+            Word::Heard(_) => {}
+            Word::Lapsed => {
+                warn!(node, "this node was silent for longer than its lease: what it held is lost, and it begins anew");
+            }
+            Word::Unheard(error) if !self.is_unheard => {
+                warn!(node, %error, "the shared store does not answer, and is asked again");
+            }
+            Word::Unheard(_) => {}
+        }
+        self.is_unheard = matches!(said, Word::Unheard(_));
+    }
+
+    pub(super) fn see_partitions(&self, change: &'static str, partitions: &[u32]) {
+        let node = self.node();
+        let counter = match change {
+            "gained" => &self.meters.partitions.gained,
+            "lost" => &self.meters.partitions.lost,
+            _ => &self.meters.partitions.given_up,
+        };
+        counter.increment(partitions.len() as u64);
+        info!(node, ?partitions, "partitions are {change}");
+    }
+
+    pub(super) fn see_quarantine(&self, execution: ExecutionKey, why: &str) {
+        self.meters.quarantined.increment(1);
+        error!(%execution, why, "an execution is set aside");
+    }
+}
+
+/// What was found when a journal was read.
+pub(super) fn see_load(execution: ExecutionKey, answer: &LoadAnswer) {
+    match answer {
+        LoadAnswer::Newer(why) => info!(%execution, why, "an execution of a newer release is left alone"),
+        LoadAnswer::Unavailable(why) => warn!(%execution, why, "a journal cannot be read now, and is asked for again"),
+        LoadAnswer::Journal(journal) => {
+            debug!(%execution, frames = journal.head.sequence + 1, "a journal was read back");
+        }
+        LoadAnswer::Unknown | LoadAnswer::Quarantined(_) | LoadAnswer::Broken(_) => {}
+    }
+}
+
+/// How large a commit was, and how long it took.
+pub(super) fn count_commit(meters: &Commits, batch: &Batch, handed_over: Instant) {
+    let frames = || batch.parts.iter().flat_map(|part| &part.frames);
+    meters.executions.record(batch.parts.len() as f64);
+    meters.frames.record(frames().count() as f64);
+    meters.bytes.record(frames().map(|frame| frame.byte_count()).sum::<usize>() as f64);
+    meters.time.record(handed_over.elapsed());
+}

@@ -1,0 +1,156 @@
+//! What an attempt and an execution were, for distributed tracing: made from what is durable, with the journal's times.
+//!
+//! A span is made when its end becomes durable, by whoever writes that. Its names come of what it is
+//! ([`mainspring_kernel::span`]): nobody has to remember it from its beginning, and an end that is told twice is one span.
+
+use std::sync::Arc;
+
+use mainspring_kernel::{
+    decide::child_key_of,
+    effect::Outcome,
+    failure::Class,
+    input::Input,
+    instance::Instance,
+    key::ExecutionKey,
+    plan::{Plan, Work},
+    record::{Ending, Fault, Record},
+    span::{SpanId, TraceId, root_of},
+    state::{ExecutionStatus, State},
+};
+
+/// Takes spans, and keeps nobody waiting.
+pub type Spans = Arc<dyn Fn(Arc<Span>) + Send + Sync>;
+
+/// An attempt or an execution that has ended. No value of a payload is in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Span {
+    /// The trace of its family.
+    pub trace: TraceId,
+    /// Its name.
+    pub id: SpanId,
+    /// What it hangs on; `None` for an execution that no other one has started.
+    pub parent: Option<SpanId>,
+    /// Milliseconds since 1970.
+    pub began_at: u64,
+    /// Milliseconds since 1970.
+    pub ended_at: u64,
+    /// Whose.
+    pub execution: ExecutionKey,
+    /// The execution's name outside.
+    pub execution_id: String,
+    /// What is run.
+    pub plan: Arc<Plan>,
+    /// What it is.
+    pub what: Spanned,
+    /// What went wrong: code and class.
+    pub fault: Option<(String, Class)>,
+}
+
+/// What a span is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Spanned {
+    /// An execution, and how it ended.
+    Execution(ExecutionStatus),
+    /// An attempt.
+    Attempt {
+        /// Of which step instance.
+        instance: Instance,
+        /// Which, from 1.
+        number: u32,
+        /// `done`, `failed`, `stopped`, `interrupted` or `cancelled`.
+        outcome: &'static str,
+    },
+}
+
+/// The word for what became of an attempt, in metrics and traces.
+pub(crate) fn word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Done(_) => "done",
+        Outcome::Failed(_) => "failed",
+        Outcome::Stopped(_) => "stopped",
+        Outcome::Interrupted => "interrupted",
+        Outcome::Cancelled(_) => "cancelled",
+    }
+}
+
+/// When the attempt was handed out that an input brings the receipt of. Asked before the input is taken in: what it leads
+/// to may hand out the next one.
+pub(crate) fn handed_out_at(state: &State, input: &Input) -> u64 {
+    let Input::Receipt { instance, .. } = input else { return 0 };
+    state.steps.get(instance).map_or(0, |step| step.handed_out_at)
+}
+
+/// What has ended with a turn.
+pub(crate) fn ended(state: &State, input: &Input, records: &[Record], handed_out_at: u64) -> Vec<Arc<Span>> {
+    let mut spans = Vec::new();
+    if let Input::Receipt { instance, attempt, outcome } = input {
+        let ended = Spanned::Attempt { instance: instance.clone(), number: *attempt, outcome: word(outcome) };
+        let fault = records.iter().find_map(|record| fault_of(record, instance));
+        spans.extend(span(state, ended, handed_out_at, fault));
+    }
+    for record in records {
+        match record {
+            // A child that nobody waits for: the attempt is over as soon as it has begun.
+            Record::AttemptStarted { instance, attempt, .. } => {
+                if let Work::Subworkflow { waits: false, .. } = state.plan.step(instance.step).work {
+                    let begun = Spanned::Attempt { instance: instance.clone(), number: *attempt, outcome: "done" };
+                    spans.extend(span(state, begun, state.now, None));
+                }
+            }
+            Record::Ended { .. } => {
+                let fault = match &state.ending {
+                    Some(Ending::Failed { fault, .. }) => Some(fault),
+                    _ => None,
+                };
+                let began_at = state.start.as_ref().map_or(state.now, |start| start.at);
+                spans.extend(span(state, Spanned::Execution(state.status()), began_at, fault));
+            }
+            _ => {}
+        }
+    }
+    spans
+}
+
+fn span(state: &State, what: Spanned, began_at: u64, fault: Option<&Fault>) -> Option<Arc<Span>> {
+    let (id, parent) = match &what {
+        Spanned::Execution(_) => {
+            let is_child = state.lineage.depth > 0;
+            (SpanId::of_execution(state.key), is_child.then(|| SpanId::of_attempt_with_child(state.key)))
+        }
+        Spanned::Attempt { instance, number, .. } => {
+            (of_attempt(state, instance, *number, began_at), Some(SpanId::of_execution(state.key)))
+        }
+    };
+    Some(Arc::new(Span {
+        trace: TraceId::of_family(root_of(state)),
+        id,
+        parent,
+        began_at,
+        ended_at: state.now.max(began_at),
+        execution: state.key,
+        execution_id: state.start.as_ref()?.execution_id.clone(),
+        plan: state.plan.clone(),
+        what,
+        fault: fault.map(|fault| (fault.code.clone(), fault.class)),
+    }))
+}
+
+fn of_attempt(state: &State, instance: &Instance, number: u32, handed_out_at: u64) -> SpanId {
+    match &state.plan.step(instance.step).work {
+        Work::Subworkflow { .. } => {
+            let intent = state.steps.get(instance).and_then(|step| step.intent).unwrap_or_default();
+            SpanId::of_attempt_with_child(child_key_of(intent, number, handed_out_at))
+        }
+        _ => SpanId::of_attempt(state.key, &instance.name(&state.plan), number),
+    }
+}
+
+/// What is recorded as the failure of an instance.
+fn fault_of<'a>(record: &'a Record, of: &Instance) -> Option<&'a Fault> {
+    match record {
+        Record::AttemptFailed { instance, fault, .. } | Record::StepFailed { instance, fault, .. } => {
+            (instance == of).then_some(fault)
+        }
+        _ => None,
+    }
+}

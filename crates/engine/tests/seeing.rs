@@ -1,0 +1,158 @@
+//! What an engine counts of what seldom happens: timers that come late, partitions that come and go, receipts that are
+//! too late, executions that are set aside.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use mainspring_effects::Executors;
+use mainspring_engine::{
+    Engine, Ground, Reach, Sharing, engine::now_ms, evaluator::InProcess, inbox, lease::Terms, request::Request,
+};
+use mainspring_kernel::{
+    definition::{Syntax, compile, read},
+    effect::Outcome,
+    input::Input,
+    instance::Instance,
+    key::ExecutionKey,
+    value::Value,
+};
+use mainspring_store::{Store, memory::MemoryStore};
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+
+const KEY: [u8; 32] = [7; 32];
+
+/// Longer than anything here takes on the busiest machine.
+const BOUND: Duration = Duration::from_secs(60);
+
+/// What was recorded, by name and labels: counters as sums, of histograms every value.
+struct Seen {
+    snapshotter: Snapshotter,
+    values: BTreeMap<String, Vec<f64>>,
+}
+
+impl Seen {
+    /// An engine on a store, and what it shows.
+    fn engine(store: &MemoryStore, key: [u8; 32], sharing: Option<Sharing>) -> (Engine, Self) {
+        let recorder = DebuggingRecorder::new();
+        let snapshotter = recorder.snapshotter();
+        let workers = (Executors::default(), Arc::new(InProcess) as Arc<_>);
+        let ground = Ground { sharing, ..Ground::default() };
+        let run = || Engine::run(Arc::new(store.clone()), key, workers, ground, Reach::All).unwrap();
+        let engine = metrics::with_local_recorder(&recorder, run);
+        (engine, Self { snapshotter, values: BTreeMap::new() })
+    }
+
+    fn of(&mut self, name: &str) -> Vec<f64> {
+        for (key, _, _, value) in self.snapshotter.snapshot().into_vec() {
+            let labels: String = key.key().labels().map(|label| format!(" {}", label.value())).collect();
+            let values = self.values.entry(format!("{}{labels}", key.key().name())).or_default();
+            match value {
+                DebugValue::Counter(0) => {}
+                DebugValue::Counter(count) => *values = vec![count as f64 + values.first().unwrap_or(&0.0)],
+                DebugValue::Gauge(value) => *values = vec![value.0],
+                DebugValue::Histogram(more) => values.extend(more.iter().map(|value| value.0)),
+            }
+        }
+        assert!(self.values.contains_key(name), "{name} is not shown: {:?}", self.values.keys());
+        self.values[name].clone()
+    }
+
+    /// Waits until something was counted.
+    async fn wait_for(&mut self, name: &str) -> Vec<f64> {
+        let began = Instant::now();
+        loop {
+            let values = self.of(name);
+            if !values.is_empty() {
+                return values;
+            }
+            assert!(began.elapsed() < BOUND, "{name} is never counted: {:?}", self.values);
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+async fn submit(engine: &Engine, text: &str) -> ExecutionKey {
+    let plan = Arc::new(compile(&read(text.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan);
+    engine.submit(Request::new(plan, "me")).await.unwrap().execution
+}
+
+const WAITS: &str = r#"{"steps":[{"type":"signal","id":"s","signal":"n"}]}"#;
+
+#[tokio::test]
+async fn a_timer_that_nobody_was_there_for_is_late_by_as_much() {
+    let store = MemoryStore::new();
+    let (engine, _) = Seen::engine(&store, KEY, None);
+    let text = r#"{"steps":[{"type":"sleep","id":"s","durationMs":40}]}"#;
+    let execution = submit(&engine, text).await;
+    let due = engine.state(execution).unwrap().wake_at().unwrap();
+    engine.drain().await;
+    tokio::time::timeout(BOUND, async {
+        while now_ms() < due + 50 {
+            tokio::task::yield_now().await
+        }
+    })
+    .await
+    .unwrap();
+    let (engine, mut seen) = Seen::engine(&store, KEY, None);
+    let late = seen.wait_for("mainspring_timer_lateness_seconds").await;
+    assert!(late.len() == 1 && late[0] >= 0.05 && late[0] < BOUND.as_secs_f64(), "{late:?}");
+    assert_eq!(seen.of("mainspring_journal_loads_total journal"), [1.0]);
+    assert_eq!(seen.of("mainspring_journal_load_frames"), [1.0]);
+    assert_eq!(seen.wait_for("mainspring_executions_ended_total completed").await, [1.0]);
+    engine.drain().await;
+}
+
+#[tokio::test]
+async fn a_receipt_that_counts_for_nothing_is_a_late_one() {
+    let store = MemoryStore::new();
+    let (engine, mut seen) = Seen::engine(&store, KEY, None);
+    let execution = submit(&engine, WAITS).await;
+    let outcome = Outcome::Done(Value::Null);
+    let receipt = Input::Receipt { instance: Instance::of_step(0), attempt: 1, outcome };
+    inbox::post(&store, None, execution, &receipt).unwrap();
+    assert_eq!(seen.wait_for("mainspring_late_receipts_total").await, [1.0]);
+    assert_eq!(seen.of("mainspring_inbox_letters_taken_total"), [1.0]);
+    assert_eq!(seen.of("mainspring_inputs_without_effect_total"), [1.0]);
+    assert_eq!(seen.of("mainspring_turns_total start"), [1.0]);
+    assert!(seen.of("mainspring_turns_total receipt").is_empty());
+    engine.drain().await;
+}
+
+#[tokio::test]
+async fn an_execution_that_is_set_aside_is_counted_once() {
+    let store = MemoryStore::new();
+    let (engine, _) = Seen::engine(&store, KEY, None);
+    let execution = submit(&engine, WAITS).await;
+    engine.drain().await;
+    // Another key finds another seal at the end of the journal.
+    let (engine, mut seen) = Seen::engine(&store, [8; 32], None);
+    engine.attend(execution);
+    assert_eq!(seen.wait_for("mainspring_executions_quarantined_total").await, [1.0]);
+    assert_eq!(seen.of("mainspring_journal_loads_total broken"), [1.0]);
+    assert!(store.head(execution).unwrap().unwrap().quarantined.is_some());
+    engine.drain().await;
+}
+
+#[tokio::test]
+async fn partitions_that_come_and_go_and_the_words_for_them_are_counted() {
+    let store = MemoryStore::new();
+    store.repartition(4).unwrap();
+    let sharing = Sharing { terms: Terms { lease_ms: 400 }, place: "here".into() };
+    let (engine, mut seen) = Seen::engine(&store, KEY, Some(sharing));
+    assert_eq!(seen.wait_for("mainspring_partition_changes_total gained").await, [4.0]);
+    assert!(seen.wait_for("mainspring_lease_words_total heard").await[0] >= 1.0);
+    assert!(seen.of("mainspring_partition_changes_total lost").is_empty());
+    // The store's clock goes on, and this node was silent for too long.
+    store.set_now(1_000_000);
+    assert_eq!(seen.wait_for("mainspring_lease_words_total lapsed").await, [1.0]);
+    assert_eq!(seen.wait_for("mainspring_partition_changes_total lost").await, [4.0]);
+    let began = Instant::now();
+    while seen.of("mainspring_partition_changes_total gained") != [8.0] {
+        assert!(began.elapsed() < BOUND, "what was lost is gained again in the next life");
+        tokio::task::yield_now().await;
+    }
+    engine.drain().await;
+}

@@ -1,0 +1,62 @@
+//! Logs: lines on standard error with ids as fields, times in RFC 3339 and UTC.
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt, registry, util::SubscriberInitExt};
+
+use super::LogFormat;
+use crate::exit::Refusal;
+
+/// What our own modules begin with. A level by itself is for these: what libraries log at `debug` is not what was asked for.
+const OURS: &str = "mainspring";
+
+/// From here on, lines are written.
+pub(super) fn begin(filter: &str, format: LogFormat) -> Result<(), Refusal> {
+    if filter == "off" {
+        return Ok(());
+    }
+    let layers = registry().with(targets(filter)?);
+    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    let begun = match format {
+        LogFormat::Text => layers.with(lines.with_target(false)).try_init(),
+        LogFormat::Json => {
+            let lines = lines.json().flatten_event(true).with_current_span(false).with_span_list(false);
+            layers.with(lines).try_init()
+        }
+    };
+    begun.map_err(|error| Refusal::internal("no_logs", error.to_string()))
+}
+
+/// A level, or levels for targets: `info`, or `mainspring_engine=debug,warn`.
+fn targets(filter: &str) -> Result<Targets, Refusal> {
+    if let Ok(level) = filter.parse::<LevelFilter>() {
+        return Ok(Targets::new().with_target(OURS, level));
+    }
+    let refused = || {
+        let mend = "give off, error, warn, info or debug, or levels for targets as in `mainspring_engine=debug,warn`";
+        Refusal::bad_input("bad_log", format!("--log {filter}: is no level and no filter; {mend}"))
+    };
+    // A word alone would be taken for a target of which everything is told.
+    let is_directive = |part: &str| part.contains('=') || part.parse::<LevelFilter>().is_ok();
+    let filtered = filter.split(',').all(is_directive).then(|| filter.parse());
+    filtered.and_then(Result::ok).ok_or_else(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn a_level_is_for_our_own_modules_and_a_filter_for_whatever_it_names() {
+        let lets = |filter: &str, target: &str, level: Level| targets(filter).unwrap().would_enable(target, &level);
+        assert!(lets("info", "mainspring_engine::rim", Level::INFO));
+        assert!(!lets("info", "mainspring_engine::rim", Level::DEBUG));
+        assert!(!lets("debug", "h2", Level::ERROR));
+        assert!(lets("mainspring_engine=debug,warn", "h2", Level::WARN));
+        assert!(lets("mainspring_engine=debug,warn", "mainspring_engine::rim", Level::DEBUG));
+        for wrong in ["loud", "mainspring=loud"] {
+            assert_eq!(targets(wrong).unwrap_err().failure.code, "bad_log", "{wrong}");
+        }
+    }
+}

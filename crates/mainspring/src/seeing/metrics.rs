@@ -1,0 +1,102 @@
+//! Metrics: what the engine counts, as Prometheus reads it.
+
+use std::{net::TcpListener, time::Duration};
+
+use clap::Args;
+use mainspring_kernel::{json::compact, value::Value};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+
+use super::server;
+use crate::{
+    cli::Global,
+    exit::Refusal,
+    terminal::{Terminal, tell},
+};
+
+/// What commands take that run an engine.
+#[derive(Debug, Clone, Args)]
+#[group(skip)]
+pub(crate) struct Metrics {
+    /// Show metrics for Prometheus at http://ADDR/metrics, as 127.0.0.1:9464; port 0 takes one that is free
+    #[arg(long, value_name = "ADDR", env = ADDRESS_VARIABLE)]
+    metrics: Option<String>,
+}
+
+/// The same as the flag.
+pub(crate) const ADDRESS_VARIABLE: &str = "MAINSPRING_METRICS";
+
+/// Times of what takes from microseconds to a minute, in seconds.
+const TIMES: [f64; 18] = [
+    0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+    60.0,
+];
+
+/// Times of what takes up to a day: attempts, and timers that nobody was there to take in.
+const LONG_TIMES: [f64; 14] =
+    [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1_800.0, 7_200.0, 86_400.0];
+
+/// Counts and bytes go by powers of four.
+const COUNTS: [f64; 9] = [1.0, 4.0, 16.0, 64.0, 256.0, 1_024.0, 4_096.0, 16_384.0, 65_536.0];
+const BYTES: [f64; 9] =
+    [256.0, 1_024.0, 4_096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0];
+
+/// How often what histograms have gathered is sorted in: without that it would grow where nobody scrapes.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+impl Metrics {
+    /// Before the engine and its store are opened, which take their handles then. A port that cannot be had is said
+    /// before anything is begun.
+    pub(crate) fn begin(&self, global: &Global, terminal: &Terminal) -> Result<(), Refusal> {
+        let Some(address) = self.metrics.as_deref().filter(|address| !address.is_empty()) else { return Ok(()) };
+        let refused = |error: std::io::Error| {
+            let mend = "give an address of this machine and a free port, as 127.0.0.1:9464, or port 0 for any";
+            Refusal::bad_input("bad_metrics_address", format!("--metrics {address}: {error}; {mend}"))
+        };
+        let listener = TcpListener::bind(address).map_err(refused)?;
+        let bound = listener.local_addr().map_err(refused)?;
+        listener.set_nonblocking(true).map_err(refused)?;
+        let handle = install()?;
+        let thread = std::thread::Builder::new().name("metrics".into()).spawn(move || serve(listener, &handle));
+        thread.map_err(|error| Refusal::internal("no_thread", error.to_string()))?;
+        let url = format!("http://{bound}/metrics");
+        match global.json {
+            true => tell!("{}", compact(&Value::map([("metrics", Value::from(url))]))),
+            false => terminal.remark(&format!("metrics at {url}")),
+        }
+        Ok(())
+    }
+}
+
+fn install() -> Result<PrometheusHandle, Refusal> {
+    let buckets = || {
+        let suffix = |suffix: &str| Matcher::Suffix(suffix.into());
+        let full = |name: &str| Matcher::Full(name.into());
+        PrometheusBuilder::new()
+            .set_buckets(&COUNTS)?
+            .set_buckets_for_metric(suffix("_seconds"), &TIMES)?
+            .set_buckets_for_metric(suffix("_bytes"), &BYTES)?
+            .set_buckets_for_metric(full("mainspring_attempt_seconds"), &LONG_TIMES)?
+            .set_buckets_for_metric(full("mainspring_timer_lateness_seconds"), &LONG_TIMES)?
+            .install_recorder()
+    };
+    let handle = buckets().map_err(|error| Refusal::internal("no_metrics", error.to_string()))?;
+    metrics::describe_gauge!("mainspring_build_info", "1, with the release in a label.");
+    metrics::gauge!("mainspring_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    Ok(handle)
+}
+
+fn serve(listener: TcpListener, handle: &PrometheusHandle) {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    runtime.block_on(async {
+        let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+        let upkeep = async {
+            let mut again = tokio::time::interval(UPKEEP);
+            loop {
+                again.tick().await;
+                handle.run_upkeep();
+            }
+        };
+        let rendering = handle.clone();
+        tokio::join!(upkeep, server::serve(listener, move || rendering.render()));
+    });
+}

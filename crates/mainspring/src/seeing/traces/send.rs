@@ -1,0 +1,144 @@
+//! One collector: requests to it, one after the other on one connection.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{
+    Request, StatusCode, Uri,
+    client::conn::http1::{SendRequest, handshake},
+    header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT},
+};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
+use tokio_rustls::{
+    TlsConnector,
+    rustls::{ClientConfig, RootCertStore, crypto::ring, pki_types::ServerName},
+};
+use url::Url;
+
+use super::Settings;
+
+/// The time of a request, connecting included.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An answer is a few bytes; of a longer one nothing is kept.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// A request that was not taken.
+#[derive(Debug)]
+pub(super) struct Unsent {
+    /// Whether the same may be taken later.
+    pub(super) may_pass: bool,
+    /// In words.
+    pub(super) why: String,
+}
+
+/// A collector.
+pub(super) struct Collector {
+    endpoint: Url,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    connection: Option<SendRequest<Full<Bytes>>>,
+}
+
+impl Collector {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self { endpoint: settings.endpoint.clone(), headers: settings.headers.clone(), connection: None }
+    }
+
+    pub(super) fn endpoint(&self) -> &Url {
+        &self.endpoint
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(super) async fn post(&mut self, body: Bytes) -> Result<(), Unsent> {
+        // One that did not come to its end is dropped, and closed with that.
+        let connection = self.connection.take().filter(|connection| !connection.is_closed());
+        match tokio::time::timeout(TIMEOUT, self.exchange(connection, body)).await {
+            Ok(Ok(connection)) => {
+                self.connection = Some(connection);
+                Ok(())
+            }
+            Ok(Err(unsent)) => Err(unsent),
+            Err(_) => Err(passing(format!("no answer within {} s", TIMEOUT.as_secs()))),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        connection: Option<SendRequest<Full<Bytes>>>,
+        body: Bytes,
+    ) -> Result<SendRequest<Full<Bytes>>, Unsent> {
+        let mut connection = match connection {
+            Some(connection) => connection,
+            None => self.connect().await?,
+        };
+        connection.ready().await.map_err(passing)?;
+        let answer = connection.send_request(self.request(body)?).await.map_err(passing)?;
+        let status = answer.status();
+        let read = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+        read.map_err(|error| passing(error.to_string()))?;
+        if status.is_success() {
+            return Ok(connection);
+        }
+        // As the protocol has it: these and no others may be sent again.
+        let may_pass = matches!(
+            status,
+            StatusCode::TOO_MANY_REQUESTS
+                | StatusCode::BAD_GATEWAY
+                | StatusCode::SERVICE_UNAVAILABLE
+                | StatusCode::GATEWAY_TIMEOUT
+        );
+        Err(Unsent { may_pass, why: format!("the collector answers {status}") })
+    }
+
+    fn request(&self, body: Bytes) -> Result<Request<Full<Bytes>>, Unsent> {
+        let never = |error: &dyn std::fmt::Display| Unsent { may_pass: false, why: error.to_string() };
+        let target = &self.endpoint[url::Position::BeforePath..url::Position::AfterQuery];
+        let authority = &self.endpoint[url::Position::BeforeHost..url::Position::AfterPort];
+        let mut request = Request::post(target.parse::<Uri>().map_err(|error| never(&error))?)
+            .header(HOST, authority)
+            .header(USER_AGENT, concat!("mainspring/", env!("CARGO_PKG_VERSION")))
+            .header(CONTENT_TYPE, "application/x-protobuf");
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        request.body(Full::new(body)).map_err(|error| never(&error))
+    }
+
+    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Unsent> {
+        let host = self.endpoint.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let port = self.endpoint.port_or_known_default().unwrap_or(4318);
+        let stream = TcpStream::connect((host.as_str(), port)).await.map_err(passing)?;
+        let _ = stream.set_nodelay(true);
+        if self.endpoint.scheme() == "http" {
+            return shake(stream).await;
+        }
+        let name = ServerName::try_from(host).map_err(passing)?;
+        let stream = TlsConnector::from(trusting_mozilla()).connect(name, stream).await.map_err(passing)?;
+        shake(stream).await
+    }
+}
+
+async fn shake(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) -> Result<SendRequest<Full<Bytes>>, Unsent> {
+    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(passing)?;
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+/// As for `http` steps: the certificate authorities in the binary.
+fn trusting_mozilla() -> Arc<ClientConfig> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().expect("ring speaks what rustls calls safe");
+    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn passing(error: impl std::fmt::Display) -> Unsent {
+    Unsent { may_pass: true, why: error.to_string() }
+}

@@ -1,0 +1,178 @@
+//! Where traces go, by our flag and the variables that all of OpenTelemetry reads
+//! (<https://opentelemetry.io/docs/specs/otel/protocol/exporter/>).
+
+use hyper::header::{HeaderName, HeaderValue};
+use url::Url;
+
+use crate::exit::Refusal;
+
+/// What is read.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::seeing) struct Settings {
+    /// Where requests go, path included.
+    pub(super) endpoint: Url,
+    /// What is sent along, as a token.
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    /// What is known of this process.
+    pub(super) resource: Vec<(String, String)>,
+}
+
+impl Settings {
+    /// The flag goes before the variables, a variable for traces before the one for all. `None` where nobody asks for
+    /// traces, or where they are forbidden.
+    pub(in crate::seeing) fn read(
+        flag: Option<&str>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Self>, Refusal> {
+        let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+        if variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+            return Ok(None);
+        }
+        let (for_traces, for_all) = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT");
+        let endpoint = if let Some(flag) = flag {
+            with_path(url("--otlp", flag)?)
+        } else if variable("OTEL_TRACES_EXPORTER").is_some_and(|value| value == "none") {
+            return Ok(None);
+        } else if let Some(given) = variable(for_traces) {
+            url(for_traces, &given)?
+        } else if let Some(given) = variable(for_all) {
+            with_path(url(for_all, &given)?)
+        } else {
+            return Ok(None);
+        };
+        let headers = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"]
+            .into_iter()
+            .find_map(|name| variable(name).map(|given| headers(name, &given)));
+        let resource = resource(variable("OTEL_RESOURCE_ATTRIBUTES"), variable("OTEL_SERVICE_NAME"));
+        Ok(Some(Self { endpoint, headers: headers.transpose()?.unwrap_or_default(), resource }))
+    }
+}
+
+fn refused(place: &str, why: &str) -> Refusal {
+    Refusal::bad_input("bad_otlp", format!("{place}: {why}"))
+}
+
+fn url(place: &str, given: &str) -> Result<Url, Refusal> {
+    let mend = "give the address of a collector that takes OTLP over HTTP, as http://localhost:4318";
+    // The address itself is not repeated: it may have a password.
+    let url = Url::parse(given).map_err(|error| refused(place, &format!("is no URL: {error}; {mend}")))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(refused(place, &format!("is no http:// or https:// URL; {mend}")));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refused(place, "has a user or a password: give them in OTEL_EXPORTER_OTLP_HEADERS"));
+    }
+    Ok(url)
+}
+
+/// An address for all signals gets the path of traces.
+fn with_path(mut base: Url) -> Url {
+    let path = format!("{}/v1/traces", base.path().trim_end_matches('/'));
+    base.set_path(&path);
+    base
+}
+
+fn headers(place: &str, given: &str) -> Result<Vec<(HeaderName, HeaderValue)>, Refusal> {
+    let read = |(name, value): (String, String)| {
+        let name = HeaderName::try_from(name).ok()?;
+        let mut value = HeaderValue::try_from(value).ok()?;
+        value.set_sensitive(true);
+        Some((name, value))
+    };
+    let wrong = || refused(place, "is no list as `name=value,name=value`, with %XX for what a header cannot have");
+    pairs(given).map(|pair| pair.and_then(read).ok_or_else(wrong)).collect()
+}
+
+/// What cannot be read is left out: the variable is for every program of the machine.
+fn resource(attributes: Option<String>, name: Option<String>) -> Vec<(String, String)> {
+    let mut resource: Vec<(String, String)> = pairs(&attributes.unwrap_or_default()).flatten().collect();
+    let mut set = |key: &str, value: &str, is_default: bool| {
+        let known = resource.iter_mut().find(|(known, _)| known == key);
+        match known {
+            Some(_) if is_default => {}
+            Some((_, known)) => *known = value.to_owned(),
+            None => resource.push((key.to_owned(), value.to_owned())),
+        }
+    };
+    set("service.name", name.as_deref().unwrap_or("mainspring"), name.is_none());
+    set("service.version", env!("CARGO_PKG_VERSION"), true);
+    resource
+}
+
+/// `name=value,name=value`, as in W3C Baggage: values in percent-encoding. `None` for a pair that is none.
+fn pairs(list: &str) -> impl Iterator<Item = Option<(String, String)>> {
+    list.split(',').filter(|pair| !pair.trim().is_empty()).map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        let name = name.trim();
+        (!name.is_empty()).then_some(())?;
+        Some((name.to_owned(), unquoted(value.trim())?))
+    })
+}
+
+fn unquoted(text: &str) -> Option<String> {
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let (digits, after) = rest.split_at_checked(2)?;
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        bytes.push((digit(digits[0])? * 16 + digit(digits[1])?) as u8);
+        rest = after;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(flag: Option<&str>, variables: &[(&str, &str)]) -> Result<Option<Settings>, Refusal> {
+        let find =
+            |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        Settings::read(flag, find)
+    }
+
+    #[test]
+    fn endpoints() {
+        let check = |flag: Option<&str>, variables: &[(&str, &str)], expected: Option<&str>| {
+            let found = read(flag, variables).unwrap().map(|settings| settings.endpoint.to_string());
+            assert_eq!(found.as_deref(), expected, "{flag:?} {variables:?}");
+        };
+        let (all, traces) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+        check(None, &[], None);
+        check(None, &[(all, "")], None);
+        check(Some("http://a:4318"), &[], Some("http://a:4318/v1/traces"));
+        check(Some("https://a/otlp/"), &[(all, "http://b")], Some("https://a/otlp/v1/traces"));
+        check(None, &[(all, "http://b")], Some("http://b/v1/traces"));
+        check(None, &[(all, "http://b"), (traces, "http://c/as/it/is")], Some("http://c/as/it/is"));
+        check(Some("http://a"), &[("OTEL_SDK_DISABLED", "TRUE")], None);
+        check(None, &[(all, "http://b"), ("OTEL_TRACES_EXPORTER", "none")], None);
+        for wrong in ["localhost:4318", "ftp://a", "http://me:secret@a", "a"] {
+            let refusal = read(Some(wrong), &[]).unwrap_err();
+            assert_eq!(refusal.failure.code, "bad_otlp", "{wrong}");
+            assert!(!refusal.failure.message.contains("secret"));
+        }
+    }
+
+    #[test]
+    fn headers_and_resources() {
+        let at = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a");
+        let of = |name, value| read(None, &[at, (name, value)]);
+        let settings = of("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20x, api-key=a=b,").unwrap().unwrap();
+        let headers: Vec<_> =
+            settings.headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+        assert_eq!(headers, [("authorization", "Bearer x"), ("api-key", "a=b")]);
+        for wrong in ["a", "a b=c", "a=%0A", "a=%f"] {
+            assert_eq!(of("OTEL_EXPORTER_OTLP_HEADERS", wrong).unwrap_err().failure.code, "bad_otlp", "{wrong}");
+        }
+        let resource = |name, value| of(name, value).unwrap().unwrap().resource;
+        let version = ("service.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(resource("OTEL_SERVICE_NAME", "x"), [pair("service.name", "x"), version.clone()]);
+        let given = resource("OTEL_RESOURCE_ATTRIBUTES", "service.name=y,broken,zone=a%2Cb");
+        assert_eq!(given, [pair("service.name", "y"), pair("zone", "a,b"), version]);
+    }
+}

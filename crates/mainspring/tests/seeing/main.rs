@@ -1,0 +1,127 @@
+//! What a real process shows of itself: metrics that a scraper reads, traces that a collector takes, logs.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use mainspring_engine::load::Loader;
+use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey};
+use mainspring_store::{Filter, Store, sqlite::SqliteStore};
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod collector;
+mod logs;
+mod metrics;
+mod prometheus;
+mod traces;
+
+use support::Ground;
+
+/// Longer than anything here takes on the busiest machine.
+const BOUND: Duration = Duration::from_secs(60);
+
+/// Waits for a fact.
+#[track_caller]
+fn wait_for<T>(what: &str, mut fact: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = fact() {
+            return found;
+        }
+        assert!(began.elapsed() < BOUND, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+/// A definition in the ground's folder.
+fn definition(ground: &Ground, name: &str, text: &str) {
+    fs::write(ground.root().join(format!("{name}.yaml")), text).unwrap();
+}
+
+/// A pipe that a step waits for.
+fn pipe(ground: &Ground, name: &str) -> PathBuf {
+    let path = ground.root().join(name);
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    path
+}
+
+/// Lets the step go on that waits for a pipe.
+fn release(pipe: &Path) {
+    fs::OpenOptions::new().write(true).open(pipe).unwrap().write_all(b"\n").unwrap();
+}
+
+fn folder(ground: &Ground) -> PathBuf {
+    ground.root().join("home/.local/state/mainspring")
+}
+
+fn loader(ground: &Ground) -> Option<(Arc<SqliteStore>, Loader)> {
+    let store = Arc::new(SqliteStore::open_read_only(&folder(ground).join("journal.db")).ok()?);
+    Some((store.clone(), Loader::new(store, ground.key())))
+}
+
+/// All executions, with their journals.
+fn journals(ground: &Ground) -> Vec<(ExecutionKey, Vec<Frame>)> {
+    let Some((store, loader)) = loader(ground) else { return Vec::new() };
+    let rows = store.executions(&Filter::default(), None, 100).unwrap();
+    let journal = |key| {
+        let mut frames = Vec::new();
+        loader.frames(key, |_, frame| frames.push(frame.clone())).unwrap();
+        frames
+    };
+    rows.into_iter().map(|row| (row.key, journal(row.key))).collect()
+}
+
+fn input_word(input: &Input) -> &'static str {
+    match input {
+        Input::Start(_) => "start",
+        Input::Receipt { .. } => "receipt",
+        Input::Timer(_) => "timer",
+        Input::Decide { .. } => "decide",
+        Input::Signal { .. } => "signal",
+        Input::Cancel { .. } => "cancel",
+        Input::Continue => "continue",
+        Input::ChildWaits { .. } => "child_waits",
+    }
+}
+
+/// A process whose standard error is read as it comes.
+struct Running {
+    child: Child,
+    stderr: BufReader<std::process::ChildStderr>,
+}
+
+impl Running {
+    fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Self { child, stderr }
+    }
+
+    /// The address at which it says that its metrics are.
+    fn metrics(&mut self) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.stderr.read_line(&mut line).unwrap() > 0, "it does not say where its metrics are");
+            if let Some((_, rest)) = line.split_once("http://") {
+                return rest.split('/').next().unwrap().to_owned();
+            }
+        }
+    }
+
+    /// The exit code, and what it said of the rest.
+    fn end(mut self) -> (Option<i32>, String, String) {
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        self.stderr.read_to_string(&mut stderr).unwrap();
+        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        let code = self.child.wait().unwrap().code();
+        (code, stdout, stderr)
+    }
+}
