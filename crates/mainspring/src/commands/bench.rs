@@ -23,7 +23,7 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use mainspring_store::{Answer, Batch};
+use mainspring_store::{Answer, Batch, Store};
 
 use self::{
     drive::{Bounds, Measured},
@@ -58,6 +58,9 @@ pub(crate) struct Bench {
     /// After each line another one, of executions that begin evenly at so much of the throughput just measured
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=100))]
     load: Option<u32>,
+    /// With --store: so many engines in this process, which share the store and the executions; not for `recover`
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
+    nodes: u32,
     /// Leave the floor out
     #[arg(long)]
     no_floor: bool,
@@ -84,6 +87,9 @@ pub(crate) fn bench(bench: &Bench, global: &Global, terminal: &Terminal) -> Resu
     let runtime = runtime.map_err(|error| Refusal::internal("no_runtime", error.to_string()))?;
     let home = global.home()?;
     let url = global.store.clone().map_or(StoreUrl::Sqlite, StoreUrl::Postgres);
+    if bench.nodes > 1 && url == StoreUrl::Sqlite {
+        return Err(Refusal::bad_input("no_store", "several nodes need a store that they share: give --store URL"));
+    }
     if let Some(in_flight) = bench.fill {
         return runtime.block_on(recover::fill(&url, home.folder(), in_flight)).map(|()| Exit::Fine);
     }
@@ -111,15 +117,14 @@ struct Traffic {
 }
 
 impl Traffic {
-    fn counted() -> (Arc<Self>, Look) {
-        let traffic = Arc::new(Self::default());
-        let counted = traffic.clone();
+    fn look(self: &Arc<Self>) -> Look {
+        let counted = self.clone();
         let look = move |batch: &Batch, _: &[Answer]| {
             let frames = batch.parts.iter().map(|part| part.frames.len()).sum();
             counted.frames.fetch_add(frames, Ordering::Relaxed);
             counted.commits.fetch_add(1, Ordering::Relaxed);
         };
-        (traffic, Box::new(look))
+        Box::new(look)
     }
 }
 
@@ -162,7 +167,8 @@ impl Bench {
         let (measured, traffic) = self.measure(ground, place, workload, at_a_time).await?;
         let executions = measured.each.len();
         let (frames, commits) = (traffic.frames.load(Ordering::Relaxed), traffic.commits.load(Ordering::Relaxed));
-        let ours = line("mainspring", ground, workload, at_a_time).with("executions", executions as u64);
+        let ours = line("mainspring", ground, workload, at_a_time).with("nodes", self.nodes);
+        let ours = ours.with("executions", executions as u64);
         let ours = ours.rate("per_s", executions, measured.all).rate("frames_per_s", frames, measured.all);
         let mut ours = ours.rate("commits_per_s", commits, measured.all).times(&measured);
         let mut floor = None;
@@ -198,10 +204,13 @@ impl Bench {
         workload: Workload,
         at_a_time: u32,
     ) -> Result<(Measured, Arc<Traffic>), Refusal> {
-        let (traffic, look) = Traffic::counted();
-        let engine = ground.engine(Arc::new(Tapped::new(ground.store(place)?, look)), effects::nothing()).await?;
-        let measured = drive::closed(&engine, workload, at_a_time, self.bounds()).await?;
-        engine.drain().await;
+        let traffic = Arc::new(Traffic::default());
+        let tapped = |_| Ok(Arc::new(Tapped::new(ground.store(place)?, traffic.look())) as Arc<dyn Store>);
+        let engines = ground.engines((0..self.nodes).map(tapped).collect::<Result<_, Refusal>>()?).await?;
+        let measured = drive::closed(&engines, workload, at_a_time, self.bounds()).await?;
+        for engine in engines {
+            engine.drain().await;
+        }
         Ok((measured, traffic))
     }
 
@@ -217,7 +226,7 @@ impl Bench {
         let store = ground.store(&format!("{place}-recorded"))?;
         let engine = ground.engine(Arc::new(Tapped::new(store, look)), effects::nothing()).await?;
         let bounds = Bounds { duration: self.bounds().duration.min(RECORDED), ..self.bounds() };
-        drive::closed(&engine, workload, at_a_time, bounds).await?;
+        drive::closed(std::slice::from_ref(&engine), workload, at_a_time, bounds).await?;
         engine.drain().await;
         Ok(std::mem::take(&mut *recording.lock().unwrap_or_else(PoisonError::into_inner)))
     }

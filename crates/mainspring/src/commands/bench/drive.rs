@@ -8,12 +8,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use mainspring_engine::{
-    Engine, EngineError,
-    engine::{new_key, now_ms},
-    request::Request,
-    shard::Moment,
-};
+use mainspring_engine::{Engine, EngineError, request::Request, shard::Moment};
 use mainspring_kernel::{record::Record, state::ExecutionStatus};
 
 use super::workload::Workload;
@@ -35,17 +30,21 @@ pub(super) struct Measured {
     pub(super) all: Duration,
 }
 
-/// Executions that begin one after another in each of `at_a_time` callers, all of them at the same time.
+/// Executions that begin one after another in each of `at_a_time` callers, all of them at the same time. Each caller has
+/// one of the engines, in turn.
 pub(super) async fn closed(
-    engine: &Arc<Engine>,
+    engines: &[Arc<Engine>],
     workload: Workload,
     at_a_time: u32,
     bounds: Bounds,
 ) -> Result<Measured, Refusal> {
     let request = workload.request()?;
     let (began, numbers) = (Instant::now(), Arc::new(AtomicU64::new(0)));
-    let callers: Vec<_> = (0..at_a_time)
-        .map(|_| {
+    let callers: Vec<_> = engines
+        .iter()
+        .cycle()
+        .take(at_a_time as usize)
+        .map(|engine| {
             let (engine, request, numbers) = (engine.clone(), request.clone(), numbers.clone());
             tokio::spawn(async move {
                 let mut each = Vec::new();
@@ -114,7 +113,7 @@ async fn one(
     began: Instant,
 ) -> Result<Duration, EngineError> {
     let request = Request { input: workload.input(number), ..request.clone() };
-    let key = new_key(now_ms())?;
+    let key = engine.new_key()?;
     let mut watch = engine.watch(key);
     engine.submit_as(key, request).await?;
     let mut until_ms = None;

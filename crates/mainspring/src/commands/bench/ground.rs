@@ -13,6 +13,7 @@ use mainspring_engine::{Engine, EngineError, Reach, Sharing, home::Home, lease::
 use mainspring_kernel::hash::{Hash, hex};
 use mainspring_store::{Store, postgres::PostgresStore, sqlite::SqliteStore};
 
+use super::effects;
 use crate::{evaluating, exit::Refusal};
 
 /// Seals the journals of a measurement. Nobody relies on them.
@@ -75,6 +76,23 @@ impl Ground {
         engine(store, executors, self.spans.clone()).await
     }
 
+    /// As many engines as there are stores, all of them the same store, with equal shares of it.
+    pub(super) async fn engines(&self, stores: Vec<Arc<dyn Store>>) -> Result<Vec<Arc<Engine>>, Refusal> {
+        let begin = |store| begin(store, effects::nothing(), self.spans.clone());
+        let begun = stores.into_iter().map(begin).collect::<Result<Vec<_>, _>>()?;
+        let partitions = begun[0].1;
+        let engines: Vec<Arc<Engine>> = begun.into_iter().map(|(engine, _)| engine).collect();
+        let mut again = tokio::time::interval(LOOK_AGAIN);
+        loop {
+            let held: Vec<usize> = engines.iter().map(|engine| engine.held().len()).collect();
+            let share = partitions / engines.len();
+            if held.iter().sum::<usize>() == partitions && held.iter().all(|held| *held >= share) {
+                return Ok(engines);
+            }
+            again.tick().await;
+        }
+    }
+
     /// The store of a place, empty if it is new.
     pub(super) fn store(&self, name: &str) -> Result<Arc<dyn Store>, Refusal> {
         let place = self.place(name);
@@ -116,22 +134,31 @@ fn in_schema_of(address: &str, place: &Path) -> String {
 /// How long the word of a node holds here: whoever kills one waits for that.
 const TERMS: Terms = Terms { lease_ms: 5_000 };
 
+/// How often it is looked whether an engine holds what it should.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
 /// An engine that holds all of a store that is used by nobody else.
 pub(super) async fn engine(
     store: Arc<dyn Store>,
     executors: Executors,
     spans: Option<Spans>,
 ) -> Result<Arc<Engine>, Refusal> {
+    let (engine, partitions) = begin(store, executors, spans)?;
+    let mut again = tokio::time::interval(LOOK_AGAIN);
+    while engine.held().len() < partitions {
+        again.tick().await;
+    }
+    Ok(engine)
+}
+
+/// An engine that holds nothing yet, and over how many partitions its store spreads.
+fn begin(store: Arc<dyn Store>, executors: Executors, spans: Option<Spans>) -> Result<(Arc<Engine>, usize), Refusal> {
     let is_shared = store.is_shared();
     let sharing = is_shared.then(|| Sharing { terms: TERMS, place: "bench".into() });
     let partitions = store.partitions().map_err(EngineError::from)? as usize;
     let ground = mainspring_engine::Ground { home: None, sharing, spans };
     let engine = Engine::run(store, KEY, (executors, evaluating::evaluator()), ground, Reach::All)?;
-    let mut again = tokio::time::interval(Duration::from_millis(5));
-    while engine.held().len() < partitions {
-        again.tick().await;
-    }
-    Ok(Arc::new(engine))
+    Ok((Arc::new(engine), partitions))
 }
 
 /// A folder or a file of the measurement that the operating system refuses.

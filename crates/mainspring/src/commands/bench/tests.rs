@@ -32,7 +32,7 @@ async fn check(workload: Workload, recorded: Arc<dyn Store>, replayed: &dyn Stor
     recorded.claim(0, "somebody before").unwrap();
     let engine = ground::engine(Arc::new(Tapped::new(recorded.clone(), look)), effects::nothing(), None).await.unwrap();
     let bounds = Bounds { duration: Duration::MAX, executions_max: 20 };
-    let measured = drive::closed(&engine, workload, 8, bounds).await.unwrap();
+    let measured = drive::closed(std::slice::from_ref(&engine), workload, 8, bounds).await.unwrap();
     assert_eq!(measured.each.len(), 20);
     engine.drain().await;
     let recording = std::mem::take(&mut *recording.lock().unwrap_or_else(PoisonError::into_inner));
