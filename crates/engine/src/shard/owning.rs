@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use mainspring_kernel::{decide::open_attempt, input::Input, instance::Instance, key::ExecutionKey};
+use mainspring_kernel::{decide::open_attempt, effect::Outcome, input::Input, instance::Instance, key::ExecutionKey};
 use mainspring_store::{RemoteAttempt, Table};
 
 use crate::{
@@ -178,10 +178,8 @@ impl Shard {
         // What an attempt has brought back and no commit has taken yet is about to be posted: until then nobody is to
         // believe it interrupted.
         for (execution, cell) in self.cells.iter().filter(|(execution, _)| is_gone(execution)) {
-            for queued in cell.queued().filter(|queued| queued.letter.is_none()) {
-                if let Input::Receipt { instance, attempt, .. } = &queued.input {
-                    lent.insert((*execution, instance.clone(), *attempt));
-                }
+            for (instance, attempt) in cell.queued().filter_map(brought) {
+                lent.insert((*execution, instance.clone(), attempt));
             }
         }
         let mut running = Vec::new();
@@ -239,16 +237,13 @@ impl Shard {
     /// Inputs for an execution that is not held here. Whoever waits for an answer asks again, a letter is still in the
     /// inbox; of a receipt nobody else knows.
     pub(super) fn pass_on(&mut self, execution: ExecutionKey, queued: Vec<Queued>) {
-        for Queued { input, letter, ticket } in queued {
-            if let Some(ticket) = ticket {
+        for queued in queued {
+            if let Some(ticket) = queued.ticket {
                 self.outputs.push_back(Output::Reply(ticket, Err(ShardError::NotHere)));
-            } else if letter.is_none()
-                && let Input::Receipt { instance, attempt, .. } = &input
-            {
-                let name = (execution, instance.clone(), *attempt);
-                let step = self.lent.remove(&name);
-                let remote = step.map(|step| RemoteAttempt { execution, step, number: name.2 });
-                self.outputs.push_back(Output::PassOn(execution, input, remote));
+            } else if let Some((instance, number)) = brought(&queued) {
+                let step = self.lent.remove(&(execution, instance.clone(), number));
+                let remote = step.map(|step| RemoteAttempt { execution, step, number });
+                self.outputs.push_back(Output::PassOn(execution, queued.input, remote));
             }
         }
     }
@@ -256,5 +251,16 @@ impl Shard {
     /// Whether an execution's partition is held.
     pub(super) fn holds(&self, execution: ExecutionKey) -> bool {
         self.leases.fence(self.leases.partition(execution)).is_some()
+    }
+}
+
+/// The attempt whose receipt an input is, if its effect has brought that and nobody else knows of it. That an attempt is
+/// interrupted, whoever holds it finds out by itself.
+fn brought(queued: &Queued) -> Option<(&Instance, u32)> {
+    match &queued.input {
+        Input::Receipt { instance, attempt, outcome } if queued.letter.is_none() => {
+            (*outcome != Outcome::Interrupted).then_some((instance, *attempt))
+        }
+        _ => None,
     }
 }
