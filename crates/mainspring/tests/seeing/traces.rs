@@ -51,7 +51,7 @@ fn only_key(ground: &Ground) -> ExecutionKey {
 const TRIED: &str = r#"
 name: tried
 steps:
-  - {id: a, type: bash, command: "echo a $TRACEPARENT $OTEL_EXPORTER_OTLP_HEADERS>> seen; echo confidential-output"}
+  - {id: a, type: bash, command: "echo a $TRACEPARENT$OTEL_EXPORTER_OTLP_HEADERS >> seen; echo confidential-output"}
   - {id: b, type: bash, env: {WORD: confidential-word}, command: "echo b$MAINSPRING_ATTEMPT $TRACEPARENT >> seen; [ -e mark ] || { touch mark; exit 3; }", retry: {maxAttempts: 2, initialDelayMs: 1, retryOn: [failed]}}
   - {id: own, type: bash, env: {TRACEPARENT: mine}, command: "echo own $TRACEPARENT >> seen"}
   - {id: c, type: bash, command: "exit 7"}
@@ -92,7 +92,7 @@ fn every_attempt_is_one_span_and_a_script_knows_which() {
     let told = |span: &Seen| format!("00-{}-{}-01", span.trace, span.id);
     let seen = fs::read_to_string(ground.root().join("seen")).unwrap();
     let (a, b1, b2) = (&found["tried: a 1 done"], &found["tried: b 1 failed"], &found["tried: b 2 done"]);
-    let expected = format!("a {} \nb1 {}\nb2 {}\nown mine\n", told(a), told(b1), told(b2));
+    let expected = format!("a {}\nb1 {}\nb2 {}\nown mine\n", told(a), told(b1), told(b2));
     assert_eq!(seen, expected);
     for asked in collector.asked() {
         assert_eq!(asked.headers["authorization"], "Bearer confidential");
@@ -122,11 +122,11 @@ steps:
   - {id: aside, type: subworkflow, workflow: child, wait: false}
 ";
     definition(&ground, "top", top);
-    let (code, _, stderr) = run(&ground, &["run", "top.yaml", "--otlp", &collector.url()], &[]);
+    let (code, _, stderr) = run(&ground, &["run", "top.yaml", "--id", "top", "--otlp", &collector.url()], &[]);
     assert_eq!(code, Some(0), "{stderr}");
     let all = journals(&ground);
     assert_eq!(all.len(), 4);
-    let root = all.iter().map(|(key, _)| *key).min().unwrap();
+    let root = loader(&ground).unwrap().0.execution_by_id("top").unwrap().unwrap().key;
     let spans = collector.spans();
     one_trace(&spans, root, 4);
     assert_eq!(spans.len(), 4 + 3 + 2, "{spans:#?}");
