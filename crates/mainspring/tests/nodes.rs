@@ -53,7 +53,8 @@ name: held up
 variables: {folder: {type: string}}
 steps:
   - {id: a, type: bash, env: {FOLDER: "@vars.folder"}, command: 'trap "touch $FOLDER/../stopped; exit 1" TERM; echo >> "$FOLDER/$MAINSPRING_INTENT"; until [ -e "$FOLDER/../go" ]; do sleep 0.1; done', onInterrupted: retry, retry: {maxAttempts: 9, initialDelayMs: 0}}
-  - {id: b, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo >> "$FOLDER/$MAINSPRING_INTENT"'}
+  # The address of the store may have its password in it.
+  - {id: b, type: bash, env: {FOLDER: "@vars.folder"}, command: '[ -z "$MAINSPRING_STORE" ] && echo >> "$FOLDER/$MAINSPRING_INTENT"'}
   - {id: c, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo >> "$FOLDER/$MAINSPRING_INTENT"'}
 "#;
 

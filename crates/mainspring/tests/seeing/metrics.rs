@@ -9,11 +9,12 @@ use std::{
 use super::{prometheus::Scraped, support::Ground, *};
 
 /// Every family that is promised, with its type.
-const FAMILIES: [(&str, &str); 35] = [
+const FAMILIES: [(&str, &str); 36] = [
     ("mainspring_attempt_seconds", "histogram"),
     ("mainspring_attempts_adopted_total", "counter"),
     ("mainspring_attempts_begun_total", "counter"),
     ("mainspring_attempts_ended_total", "counter"),
+    ("mainspring_attempts_handed_over_total", "counter"),
     ("mainspring_attempts_running", "gauge"),
     ("mainspring_build_info", "gauge"),
     ("mainspring_command_queue", "gauge"),
