@@ -5,6 +5,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_kernel::{json, value::Value};
+use mainspring_store::postgres::server::{Options, Server};
 use support::{Answer, Ground, call};
 
 /// Which fields each kind of line has, by the table of the page: fields down, kinds of lines across.
@@ -86,6 +87,18 @@ fn without_the_floor_there_are_only_our_own_lines() {
 }
 
 #[test]
+fn several_nodes_share_the_executions_of_one_store() {
+    let server = Server::start(Options { fsync: false, ..Options::default() }).unwrap_or_else(|why| panic!("{why}"));
+    let address = server.address("");
+    let common = ["--no-floor", "--workload", "steps-3", "--at-a-time", "4", "--executions", "20", "--seconds", "60"];
+    let (_ground, answer) = run(&[&common[..], &["--nodes", "2", "--store", &address]].concat());
+    assert_eq!((answer.exit, answer.stdout.lines().count()), (Some(0), 1), "{answer:?}");
+    let line = json::read(answer.stdout.as_bytes()).unwrap().value;
+    let number = |name| line.get(name).and_then(Value::as_u64);
+    assert_eq!((number("nodes"), number("executions")), (Some(2), Some(20)), "{answer:?}");
+}
+
+#[test]
 fn wrong_flags_are_refused_before_anything_is_measured() {
     for (arguments, said) in [
         (&["--workload", "steps-2"][..], "steps-10"),
@@ -94,6 +107,8 @@ fn wrong_flags_are_refused_before_anything_is_measured() {
         (&["--seconds", "0"], "--seconds"),
         (&["--executions", "0"], "--executions"),
         (&["--load", "101"], "--load"),
+        (&["--nodes", "17"], "1..=16"),
+        (&["--nodes", "2"], "--store"),
         (&["--store", "mysql://host/name"], "postgres://"),
         (&["--store", "postgres://me:secret@host/name?password=secret&ssl=on"], "sslmode"),
     ] {
