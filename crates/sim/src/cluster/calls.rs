@@ -240,7 +240,8 @@ impl Cluster {
             return Err(format!("{who} makes {what}, which was made before"));
         }
         self.note(&[b"call", &execution.0, attempt.step.as_bytes(), &attempt.number.to_be_bytes()]);
-        let is_long = self.strikes(self.misfortune.long_calls);
+        // What begins while a word is held up is still out when everything is lost.
+        let is_long = self.now < self.nodes[node].held_up_until || self.strikes(self.misfortune.long_calls);
         let refused = super::work::perform(&self.nodes[node].executors, attempt).map(|outcome| (0, outcome));
         if let Some((after, outcome)) = refused.or_else(|| self.calls.script(&name, is_long)) {
             let inner = Inner::Ended(execution, instance.clone(), attempt.number, outcome);

@@ -100,7 +100,10 @@ impl Cluster {
     }
 
     /// What a commit meets on its way.
-    pub(super) fn fate_of_commit(&mut self) -> CommitFate {
+    pub(super) fn fate_of_commit(&mut self, node: usize) -> CommitFate {
+        if self.is_about_to_lapse(node) {
+            return *self.dice.pick(&[CommitFate::UnknownWritten, CommitFate::UnknownNotWritten]);
+        }
         let chances = [
             (self.misfortune.crash_around_commit, CommitFate::CrashBefore),
             (self.misfortune.crash_around_commit, CommitFate::CrashAfter),
@@ -131,7 +134,8 @@ impl Cluster {
         let Asked { node, life, what } = asked;
         let who = (node, life);
         let is_down = self.now < self.down_until;
-        let fails = is_down || self.strikes(self.misfortune.read_fails);
+        let is_unreadable = matches!(what, What::Load(_)) && self.now < self.nodes[node].unreadable_until;
+        let fails = is_down || is_unreadable || self.strikes(self.misfortune.read_fails);
         let why = || StoreError::Unavailable("nobody answers".into());
         match what {
             What::Commit { flight, batch, fate } => return self.commit(who, flight, &batch, fate, is_down),
@@ -219,7 +223,14 @@ impl Cluster {
             CommitFate::Fine | CommitFate::Slow => {}
             CommitFate::NotWritten => answer = Err(CommitError::NotWritten("nobody answers".into())),
             CommitFate::UnknownWritten | CommitFate::UnknownNotWritten => {
-                answer = Err(CommitError::Unknown("the line is cut".into()));
+                let after = match self.nodes[who.0].held_up_until.checked_sub(self.now) {
+                    // When the word after that has brought back for good what was lost.
+                    Some(held_up_ms) => held_up_ms + LEASE_MS / 4 + self.dice.below(LEASE_MS),
+                    None => self.delay_of_answer(),
+                };
+                let answer = Err(CommitError::Unknown("the line is cut".into()));
+                self.answer_in(after, who, Inner::Committed(flight, answer));
+                return Ok(());
             }
             CommitFate::CrashBefore | CommitFate::CrashAfter => {
                 return if self.nodes[who.0].is_life(who.1) { self.crash(who.0) } else { Ok(()) };

@@ -1,7 +1,7 @@
 //! What goes wrong, how often, and for how long.
 
 use super::{Cluster, Happening};
-use crate::faults::Dice;
+use crate::{faults::Dice, setup::START_MS};
 
 /// The lease of simulated nodes, in milliseconds.
 pub(super) const LEASE_MS: u64 = 10_000;
@@ -23,6 +23,8 @@ pub(super) struct Misfortune {
     pub(super) twice: u64,
     /// Percent of reads and words that fail.
     pub(super) read_fails: u64,
+    /// Percent of words that are answered after the lease is over, while a commit is on its way and no journal can be read.
+    pub(super) held_up: u64,
     /// Percent of words that the store hears and answers late.
     pub(super) late_words: u64,
     /// Percent of calls that take very long.
@@ -59,6 +61,7 @@ impl Misfortune {
             pause_before_output: *dice.pick(&[0, 0, 1]),
             twice: often(dice),
             read_fails: often(dice),
+            held_up: *dice.pick(&[0, 2, 10, 30]),
             late_words: often(dice),
             long_calls: often(dice),
             unable: *dice.pick(&[0, 0, 0, 20]),
@@ -119,6 +122,32 @@ impl Cluster {
         let next = 1 + self.dice.below(2 * self.misfortune.every_ms);
         self.at(next, Happening::Misfortune);
         Ok(())
+    }
+
+    /// Whether a word is held up. The last one of every node always is, in a seed where any is: later misfortunes mend
+    /// what is forgotten.
+    pub(super) fn holds_word_up(&mut self) -> bool {
+        let is_last = self.now + LEASE_MS > START_MS + self.misfortune.lasts_ms;
+        let percent = if is_last && self.misfortune.held_up > 0 { 100 } else { self.misfortune.held_up };
+        self.strikes(percent)
+    }
+
+    /// A word is answered so late that the node believes everything lost, and hears then that it was not. A lease is
+    /// counted from the question: later than this, the answer would be worth nothing. Journals come back last: what
+    /// comes for an execution meanwhile waits for them. Says how late the answer is.
+    pub(super) fn hold_up(&mut self, node: usize) -> u64 {
+        let held_up_ms = LEASE_MS * 13 / 20 + self.dice.below(LEASE_MS / 10);
+        let unreadable_ms = LEASE_MS / 2 + self.dice.below(LEASE_MS);
+        self.nodes[node].held_up_until = self.now + held_up_ms;
+        self.nodes[node].unreadable_until = self.now + held_up_ms + unreadable_ms;
+        held_up_ms
+    }
+
+    /// Whether a node is held up and its lease about to be over: a commit that it sends now is still on its way when
+    /// everything is lost, and when it comes back.
+    pub(super) fn is_about_to_lapse(&self, node: usize) -> bool {
+        let left_ms = self.nodes[node].held_up_until.saturating_sub(self.now);
+        (1..LEASE_MS * 3 / 10).contains(&left_ms)
     }
 
     /// All nodes live from now on, and are of the newest release.

@@ -31,6 +31,9 @@ pub(super) struct Node {
     pub(super) executors: Executors,
     /// It does nothing before this.
     pub(super) paused_until: u64,
+    /// Its word is not answered before this, and it is given no journal before that.
+    pub(super) held_up_until: u64,
+    pub(super) unreadable_until: u64,
     /// What its own clock is before or behind, and by how many thousandths it runs fast.
     skew_ms: u64,
     drift: u64,
@@ -111,6 +114,8 @@ impl Node {
             member: None,
             executors: Executors::default(),
             paused_until: 0,
+            held_up_until: 0,
+            unreadable_until: 0,
             skew_ms,
             drift,
             letters_out: BTreeSet::new(),

@@ -59,7 +59,7 @@ impl Cluster {
         match output {
             Output::Commit { flight, batch } => {
                 self.nodes[node].in_flight = true;
-                let fate = self.fate_of_commit();
+                let fate = self.fate_of_commit(node);
                 self.ask_store(node, What::Commit { flight, batch, fate });
             }
             Output::Load(execution) => self.ask_store(node, What::Load(execution)),

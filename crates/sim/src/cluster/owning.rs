@@ -86,7 +86,11 @@ impl Cluster {
         sent_at: Tick,
     ) -> Result<(), String> {
         let is_late = self.strikes(self.misfortune.late_words);
-        let delay = if is_late { self.dice.below(LEASE_MS) } else { self.delay_of_answer() };
+        let delay = match self.holds_word_up() {
+            true => self.hold_up(node),
+            false if is_late => self.dice.below(LEASE_MS),
+            false => self.delay_of_answer(),
+        };
         let answered_at = self.nodes[node].tick(self.now + delay);
         let (store, now) = (self.store.clone(), self.now);
         // Of two words in one millisecond the second cannot be told from the first.

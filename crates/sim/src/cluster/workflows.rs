@@ -10,7 +10,7 @@ use mainspring_kernel::{
     value::Value,
 };
 
-const DEFINITIONS: [(&str, &str); 13] = [
+const DEFINITIONS: [(&str, &str); 14] = [
     ("one", include_str!("workflows/one.yaml")),
     ("three", include_str!("workflows/three.yaml")),
     ("fan", include_str!("workflows/fan.yaml")),
@@ -24,6 +24,7 @@ const DEFINITIONS: [(&str, &str); 13] = [
     ("deadline", include_str!("workflows/deadline.yaml")),
     ("asking", include_str!("workflows/asking.yaml")),
     ("logged", include_str!("workflows/logged.yaml")),
+    ("crowd", include_str!("workflows/crowd.yaml")),
 ];
 
 /// Compiled, by name.
