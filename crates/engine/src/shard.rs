@@ -470,7 +470,10 @@ impl Shard {
     /// interrupted.
     fn adopted(&mut self, now: u64, execution: ExecutionKey, instance: Instance, number: u32, fate: Fate) {
         let name = (execution, instance.clone(), number);
-        self.adopting.remove(&name);
+        // An answer to what was asked before its partition was lost and came back: somebody may have begun it since.
+        if !self.adopting.remove(&name) {
+            return;
+        }
         if let Some(Cell::Evaluating(out)) = self.cells.get_mut(&execution) {
             return out.adopted.push((instance, number, fate));
         }

@@ -7,7 +7,7 @@ use mainspring_engine::{
     load::Loader,
     member::{Heard, Member, Word},
     request::{Request, row},
-    shard::{Event, GivenUp, Keys, LoadAnswer, Output, Queued, Reply, Shard, ShardError, Submission, Taken, Ticket},
+    shard::{Event, Fate, GivenUp, Keys, LoadAnswer, Output, Queued, Reply, Shard, ShardError, Submission, Taken, Ticket},
 };
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
@@ -282,6 +282,27 @@ fn a_commit_on_its_way_when_its_partition_is_lost_and_gained_again_begins_nothin
     assert_eq!(bench.seen(), "tell 0, reply", "whoever reads the journal begins what is open");
     bench.load();
     assert_eq!(bench.seen(), "adopt a 1");
+}
+
+#[test]
+fn of_two_answers_to_what_became_of_an_attempt_one_counts() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.speak();
+    bench.submit();
+    bench.write();
+    for _ in 0..2 {
+        bench.handle(Event::Lapsed);
+        bench.take_over();
+    }
+    bench.seen();
+    let never_started = || {
+        let instance = Instance { step: 0, rounds: Vec::new() };
+        Event::Adopted { execution: KEY, instance, attempt: 1, fate: Fate::NeverStarted }
+    };
+    bench.handle(never_started());
+    assert_eq!(bench.seen(), "perform a 1");
+    bench.handle(never_started());
+    assert_eq!(bench.seen(), "", "it is not performed twice at a time");
 }
 
 #[test]
