@@ -59,8 +59,8 @@ pub struct Shard {
     timers: BTreeSet<(u64, ExecutionKey)>,
     /// Attempts that this process performs.
     performing: BTreeSet<(ExecutionKey, Instance, u32)>,
-    /// Attempts that this process performs of executions which it has given up, with the names of their steps.
-    lent: BTreeMap<(ExecutionKey, Instance, u32), String>,
+    /// Attempts that this process performs of executions which it has given up.
+    lent: BTreeMap<(ExecutionKey, Instance, u32), owning::Lent>,
     /// Attempts that go on at other nodes, by those, which have given up the execution.
     elsewhere: BTreeMap<(ExecutionKey, Instance, u32), String>,
     /// Partitions that are given up as soon as nothing of them is on its way to the disk.

@@ -555,6 +555,17 @@ fn what_runs_for_others_is_stopped_when_the_word_is_over() {
     first.tick = Tick(9_000);
     first.handle(Event::Wake);
     assert_eq!(first.seen(), "stop 1");
+    first.handle(Event::Wake);
+    assert_eq!(first.seen(), "", "once");
+    first.receipt(0);
+    assert_eq!(first.seen(), "pass on for others", "who hears of this node in time waits for it");
+}
+
+#[test]
+fn nobody_waits_for_what_ran_under_a_name_that_is_used_up() {
+    let (mut first, _) = handed_over();
+    first.handle(Event::Lapsed);
+    assert_eq!(first.seen(), "stop 1");
     first.receipt(0);
     assert_eq!(first.seen(), "pass on");
 }
@@ -575,5 +586,10 @@ fn what_was_not_begun_when_the_word_is_over_is_not_begun_for_others_either() {
     first.seen();
     first.tick = Tick(9_000);
     first.carry();
-    assert_eq!(first.seen(), "tell 0, reply, given up 1, running 1, stop 1");
+    assert_eq!(first.seen(), "tell 0, reply, given up 1, running 0");
+    // The store hears the next word in time: the node is alive for it, and nobody waits for what it did not begin.
+    first.speak();
+    first.seen();
+    second.take_over();
+    assert_eq!(second.seen(), "gained [0], load, adopt a 1");
 }

@@ -19,25 +19,57 @@ use crate::{
     },
 };
 
+/// An attempt that this process performs of an execution which it has given up.
+#[derive(Debug)]
+pub(super) struct Lent {
+    /// The name of its step.
+    step: String,
+    /// Whether it was asked to stop because the word is over under which others wait for it.
+    is_stopped: bool,
+}
+
 impl Shard {
     /// Time has passed on the clock that never goes back: what is held by a word whose time is over is lost now. Whoever
     /// drives a shard says so before every event and before every output.
     pub fn expire(&mut self, now: Tick) {
         if self.leases.is_over(now) {
-            self.lapsed();
+            self.lose_all();
+            self.stop_lent();
         }
     }
 
-    /// Nothing is this node's any more. What it performs for others is believed interrupted as well.
+    /// The store says so as well: nothing is this node's any more, and nobody waits for what it brings back under its name.
     pub(super) fn lapsed(&mut self) {
         self.lose_all();
-        let lent = std::mem::take(&mut self.lent);
-        let is_lent = |execution: &ExecutionKey| lent.keys().any(|(of, ..)| of == execution);
-        if !lent.is_empty() {
-            self.outputs.retain(|output| output.stays_without(&is_lent, false));
+        self.stop_lent();
+        self.lent.clear();
+    }
+
+    /// What goes on here for others is stopped. The store may still hear this node in time: then others wait for what runs,
+    /// and it is posted as theirs. What is not begun any more, nobody is told to wait for.
+    fn stop_lent(&mut self) {
+        if self.lent.values().all(|lent| lent.is_stopped) {
+            return;
         }
-        for (execution, instance, attempt) in lent.into_keys() {
-            self.outputs.push_back(Output::Stop { execution, instance, attempt });
+        let mut not_begun = Vec::new();
+        for output in &self.outputs {
+            if let Output::Perform { execution, instance, attempt } = output
+                && let Some(lent) = self.lent.remove(&(*execution, instance.clone(), attempt.number))
+            {
+                not_begun.push(RemoteAttempt { execution: *execution, step: lent.step, number: attempt.number });
+            }
+        }
+        for output in &mut self.outputs {
+            if let Output::GivenUp(given_up) = output {
+                given_up.running.retain(|attempt| !not_begun.contains(attempt));
+            }
+        }
+        self.outputs.retain(|output| output.stays_without(&|_| true, false));
+        for ((execution, instance, attempt), lent) in &mut self.lent {
+            if !std::mem::replace(&mut lent.is_stopped, true) {
+                let (execution, instance, attempt) = (*execution, instance.clone(), *attempt);
+                self.outputs.push_back(Output::Stop { execution, instance, attempt });
+            }
         }
     }
 
@@ -114,7 +146,7 @@ impl Shard {
     fn stop_for_others(&mut self, to_stop: &[RemoteAttempt]) {
         for RemoteAttempt { execution, step, number } in to_stop {
             let named =
-                self.lent.iter().find(|((of, _, attempt), name)| (of, attempt, *name) == (execution, number, step));
+                self.lent.iter().find(|((of, _, attempt), lent)| (of, attempt, &lent.step) == (execution, number, step));
             if let Some(((execution, instance, attempt), _)) = named {
                 let (execution, instance, attempt) = (*execution, instance.clone(), *attempt);
                 self.outputs.push_back(Output::Stop { execution, instance, attempt });
@@ -185,7 +217,7 @@ impl Shard {
         let mut running = Vec::new();
         for name in lent {
             if let Some(remote) = self.remote_attempt(&name) {
-                self.lent.insert(name, remote.step.clone());
+                self.lent.insert(name, Lent { step: remote.step.clone(), is_stopped: false });
                 running.push(remote);
             }
         }
@@ -241,8 +273,8 @@ impl Shard {
             if let Some(ticket) = queued.ticket {
                 self.outputs.push_back(Output::Reply(ticket, Err(ShardError::NotHere)));
             } else if let Some((instance, number)) = brought(&queued) {
-                let step = self.lent.remove(&(execution, instance.clone(), number));
-                let remote = step.map(|step| RemoteAttempt { execution, step, number });
+                let lent = self.lent.remove(&(execution, instance.clone(), number));
+                let remote = lent.map(|lent| RemoteAttempt { execution, step: lent.step, number });
                 self.outputs.push_back(Output::PassOn(execution, queued.input, remote));
             }
         }
