@@ -57,8 +57,9 @@ pub struct Shard {
     dirty: BTreeSet<ExecutionKey>,
     /// When to look at which execution again.
     timers: BTreeSet<(u64, ExecutionKey)>,
-    /// Attempts that this process performs.
-    performing: BTreeSet<(ExecutionKey, Instance, u32)>,
+    /// Attempts that this process performs, with the names of their steps: of an execution that could not be read again
+    /// there is no cell, and what runs of it is lent all the same.
+    performing: BTreeMap<(ExecutionKey, Instance, u32), String>,
     /// Attempts that this process performs of executions which it has given up.
     lent: BTreeMap<(ExecutionKey, Instance, u32), owning::Lent>,
     /// Attempts that go on at other nodes, by those, which have given up the execution.
@@ -113,7 +114,7 @@ impl Shard {
             resting: Resting::new(resting_bytes_max),
             dirty: BTreeSet::new(),
             timers: BTreeSet::new(),
-            performing: BTreeSet::new(),
+            performing: BTreeMap::new(),
             lent: BTreeMap::new(),
             elsewhere: BTreeMap::new(),
             handing_over: BTreeSet::new(),
@@ -443,10 +444,10 @@ impl Shard {
             let number = attempt.number;
             let name = (execution, instance.clone(), number);
             if self.lent.remove(&name).is_some() {
-                self.performing.insert(name.clone());
+                self.performing.insert(name.clone(), attempt.step.clone());
             }
             let at = remote.iter().find(|(remote, _)| remote.number == number && remote.step == attempt.step);
-            if self.performing.contains(&name) {
+            if self.performing.contains_key(&name) {
                 if is_stopping {
                     self.outputs.push_back(Output::Stop { execution, instance: instance.clone(), attempt: number });
                 }
@@ -489,7 +490,7 @@ impl Shard {
         match (fate, attempt) {
             (Fate::NeverStarted, Some(attempt)) if !is_stopping => self.perform(execution, instance, attempt),
             (Fate::RunsOn, _) => {
-                self.performing.insert(name);
+                self.performing.insert(name, instance.name(&live.state.plan));
                 if is_stopping {
                     self.outputs.push_back(Output::Stop { execution, instance, attempt: number });
                 }
@@ -505,7 +506,7 @@ impl Shard {
     }
 
     fn perform(&mut self, execution: ExecutionKey, instance: Instance, attempt: mainspring_kernel::effect::Attempt) {
-        self.performing.insert((execution, instance.clone(), attempt.number));
+        self.performing.insert((execution, instance.clone(), attempt.number), attempt.step.clone());
         self.outputs.push_back(Output::Perform { execution, instance, attempt });
     }
 

@@ -499,6 +499,29 @@ fn what_is_on_its_way_to_the_disk_lands_before_it_is_handed_over() {
 }
 
 #[test]
+fn what_runs_of_an_execution_that_could_not_be_read_again_goes_on_where_it_is() {
+    let store = store();
+    let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
+    first.speak();
+    first.submit();
+    first.write();
+    let input = Input::Signal { id: "i".into(), name: "n".into(), payload: Value::Null };
+    first.handle(Event::Take(KEY, Queued { input, letter: None, ticket: Some(Ticket(2)) }));
+    let (flight, _) = first.commits.pop_front().unwrap();
+    first.handle(Event::Committed { flight, answer: Err(CommitError::Unknown("?".into())) });
+    first.handle(Event::Loaded(KEY, Box::new(LoadAnswer::Unavailable("the server begins".into()))));
+    first.seen();
+    second.speak();
+    first.speak();
+    assert_eq!(first.seen(), "given up 1, running 1");
+    first.speak();
+    second.take_over();
+    assert_eq!(second.seen(), "gained [0], load", "it is not asked what became of it");
+    first.receipt(0);
+    assert_eq!(first.seen(), "pass on for others");
+}
+
+#[test]
 fn what_no_commit_has_taken_yet_is_passed_on() {
     let store = store();
     let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));

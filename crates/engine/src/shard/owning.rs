@@ -4,7 +4,7 @@
 //! effects bring back goes to the inbox, for whoever holds it now. One that is given up is let go of between two commits:
 //! what is performed of it goes on here, and the store says so to whoever takes it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_kernel::{decide::open_attempt, effect::Outcome, input::Input, instance::Instance, key::ExecutionKey};
 use mainspring_store::{RemoteAttempt, Table};
@@ -87,7 +87,7 @@ impl Shard {
     pub fn idle(&self) -> BTreeSet<u32> {
         let mut idle: BTreeSet<u32> = self.leases.held().collect();
         let busy = self.cells.iter().filter(|(_, cell)| !matches!(cell, Cell::Live(live) if live.is_idle()));
-        let performing = self.performing.iter().chain(&self.adopting).map(|(execution, ..)| execution);
+        let performing = self.performing.keys().chain(&self.adopting).map(|(execution, ..)| execution);
         for execution in busy.map(|(execution, _)| execution).chain(performing) {
             idle.remove(&self.leases.partition(*execution));
         }
@@ -206,20 +206,20 @@ impl Shard {
             return;
         }
         let is_gone = |execution: &ExecutionKey| partitions.contains(&self.leases.partition(*execution));
-        let mut lent: BTreeSet<_> = self.performing.extract_if(.., |(execution, ..)| is_gone(execution)).collect();
+        let mut lent: BTreeMap<_, _> = self.performing.extract_if(.., |(execution, ..), _| is_gone(execution)).collect();
         // What an attempt has brought back and no commit has taken yet is about to be posted: until then nobody is to
         // believe it interrupted.
         for (execution, cell) in self.cells.iter().filter(|(execution, _)| is_gone(execution)) {
+            let Some(plan) = cell.plan() else { continue };
             for (instance, attempt) in cell.queued().filter_map(brought) {
-                lent.insert((*execution, instance.clone(), attempt));
+                lent.insert((*execution, instance.clone(), attempt), instance.name(plan));
             }
         }
         let mut running = Vec::new();
-        for name in lent {
-            if let Some(remote) = self.remote_attempt(&name) {
-                self.lent.insert(name, Lent { step: remote.step.clone(), is_stopped: false });
-                running.push(remote);
-            }
+        for (name, step) in lent {
+            let (execution, _, number) = name;
+            running.push(RemoteAttempt { execution, step: step.clone(), number });
+            self.lent.insert(name, Lent { step, is_stopped: false });
         }
         self.letting_go.extend(&fences);
         self.drop_cells(&partitions, true);
@@ -251,7 +251,8 @@ impl Shard {
         }
         let kept: Vec<_> = self.kept.extract_if(.., |execution, _| is_gone(execution)).collect();
         // What runs is asked to end: who has the partition now believes it interrupted. Its outcome is passed on.
-        for (execution, instance, attempt) in self.performing.extract_if(.., |(execution, ..)| is_gone(execution)) {
+        for (name, _) in self.performing.extract_if(.., |(execution, ..), _| is_gone(execution)) {
+            let (execution, instance, attempt) = name;
             self.outputs.push_back(Output::Stop { execution, instance, attempt });
         }
         for partition in partitions {
