@@ -7,7 +7,9 @@ use mainspring_engine::{
     load::Loader,
     member::{Heard, Member, Word},
     request::{Request, row},
-    shard::{Event, Fate, GivenUp, Keys, LoadAnswer, Output, Queued, Reply, Shard, ShardError, Submission, Taken, Ticket},
+    shard::{
+        Event, Fate, GivenUp, Keys, LoadAnswer, Output, Queued, Reply, Shard, ShardError, Submission, Taken, Ticket,
+    },
 };
 use mainspring_kernel::{
     definition::{Syntax, compile, read},

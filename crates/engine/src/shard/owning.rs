@@ -145,8 +145,10 @@ impl Shard {
     /// What goes on here for others, and they want stopped.
     fn stop_for_others(&mut self, to_stop: &[RemoteAttempt]) {
         for RemoteAttempt { execution, step, number } in to_stop {
-            let named =
-                self.lent.iter().find(|((of, _, attempt), lent)| (of, attempt, &lent.step) == (execution, number, step));
+            let named = self
+                .lent
+                .iter()
+                .find(|((of, _, attempt), lent)| (of, attempt, &lent.step) == (execution, number, step));
             if let Some(((execution, instance, attempt), _)) = named {
                 let (execution, instance, attempt) = (*execution, instance.clone(), *attempt);
                 self.outputs.push_back(Output::Stop { execution, instance, attempt });
@@ -206,7 +208,8 @@ impl Shard {
             return;
         }
         let is_gone = |execution: &ExecutionKey| partitions.contains(&self.leases.partition(*execution));
-        let mut lent: BTreeMap<_, _> = self.performing.extract_if(.., |(execution, ..), _| is_gone(execution)).collect();
+        let mut lent: BTreeMap<_, _> =
+            self.performing.extract_if(.., |(execution, ..), _| is_gone(execution)).collect();
         // What an attempt has brought back and no commit has taken yet is about to be posted: until then nobody is to
         // believe it interrupted.
         for (execution, cell) in self.cells.iter().filter(|(execution, _)| is_gone(execution)) {
