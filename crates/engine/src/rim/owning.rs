@@ -1,7 +1,7 @@
 //! What the node holds of a shared store: its word is repeated, its share taken, and what is not its own passed on.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, btree_map::Entry},
     sync::{
         Arc, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -18,7 +18,7 @@ use super::{Command, Rim};
 use crate::{
     inbox,
     member::{Word, tick},
-    shard::{Event, GivenUp},
+    shard::{Event, Fate, GivenUp},
 };
 
 /// What a node holds, for those who ask from outside.
@@ -141,7 +141,7 @@ impl Rim {
         let (store, commands, life) = (self.store.clone(), self.commands.clone(), self.life.clone());
         let node = self.member.as_ref().map_or_else(String::new, |member| member.name().to_owned());
         let [posted, abandoned] = self.meters.passed_on.clone();
-        self.passing_on += 1;
+        *self.passing_on.entry(execution).or_default() += 1;
         tokio::task::spawn_blocking(move || {
             for tries in 1.. {
                 if inbox::post(&*store, None, execution, &input).is_ok() {
@@ -159,13 +159,19 @@ impl Rim {
                 }
                 std::thread::sleep(TRY_AGAIN);
             }
-            let _ = commands.send(Command::PassedOn(remote));
+            let _ = commands.send(Command::PassedOn(execution, remote));
         });
     }
 
     /// Whoever holds the execution has no traces of the attempt that could go.
-    pub(super) fn passed_on(&mut self, remote: Option<RemoteAttempt>) {
-        self.passing_on -= 1;
+    pub(super) fn passed_on(&mut self, execution: ExecutionKey, remote: Option<RemoteAttempt>) {
+        if let Entry::Occupied(mut left) = self.passing_on.entry(execution) {
+            *left.get_mut() -= 1;
+            if *left.get() == 0 {
+                left.remove();
+            }
+        }
+        self.look_before_adopting();
         if let Some(RemoteAttempt { execution, step, number }) = &remote {
             self.executors.forget(AttemptName { execution: *execution, step, number: *number });
         }
@@ -177,20 +183,35 @@ impl Rim {
         tokio::task::spawn_blocking(move || store.stop_remote(&attempt));
     }
 
-    /// An attempt that this process did not begin, of a store that others use as well: what it brought back may have been
-    /// posted by whoever performed it. The inbox is looked at before anybody asks what became of it.
+    /// An attempt that the shard does not know to run here, of a store that others use as well: what it brought back may
+    /// have been posted by whoever performed it. The inbox is looked at before anybody asks what became of it. One that was
+    /// begun here before its partition was lost may not have ended yet; then its receipt follows.
     pub(super) fn adopt_behind_letters(&mut self, execution: ExecutionKey, instance: Instance, attempt: Attempt) {
+        let name = (execution, instance, attempt.number);
+        if self.running.contains_key(&name) {
+            let (execution, instance, attempt) = name;
+            let adopted = Event::Adopted { execution, instance, attempt, fate: Fate::RunsOn };
+            // After what is being carried out: it may give outputs of its own.
+            let _ = self.commands.send(Command::Event(adopted));
+            return;
+        }
+        let (execution, instance, _) = name;
         self.to_adopt.push((execution, instance, attempt));
         self.look_before_adopting();
     }
 
-    /// One look for all that has gathered while the last one was on its way.
+    /// One look for all that has gathered while the last one was on its way. What is still being posted from here, for an
+    /// execution that was lost and came back, comes first.
     fn look_before_adopting(&mut self) {
-        if self.is_looking_to_adopt || self.to_adopt.is_empty() {
+        if self.is_looking_to_adopt {
+            return;
+        }
+        let is_settled = |asked: &mut (ExecutionKey, _, _)| !self.passing_on.contains_key(&asked.0);
+        let asked: Vec<_> = self.to_adopt.extract_if(.., is_settled).collect();
+        if asked.is_empty() {
             return;
         }
         self.is_looking_to_adopt = true;
-        let asked = std::mem::take(&mut self.to_adopt);
         self.look_at_inbox(move |is_read| Command::Looked(asked, is_read));
     }
 
