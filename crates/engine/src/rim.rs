@@ -166,6 +166,8 @@ pub(crate) struct Rim {
     member: Option<Member>,
     owned: Arc<Mutex<Owned>>,
     giving_up: GivenUp,
+    /// Attempts whose receipts were posted before the store had heard that they go on here.
+    ended_early: Vec<RemoteAttempt>,
     life: Arc<Life>,
     /// How much is being passed on to which executions.
     passing_on: BTreeMap<ExecutionKey, usize>,
@@ -223,6 +225,7 @@ impl Rim {
             member,
             owned,
             giving_up: GivenUp::default(),
+            ended_early: Vec::new(),
             life: Arc::default(),
             passing_on: BTreeMap::new(),
             to_adopt: Vec::new(),

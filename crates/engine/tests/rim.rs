@@ -39,6 +39,8 @@ struct Awkward {
 struct Doors {
     take_is_shut: AtomicBool,
     post_is_shut: AtomicBool,
+    give_up_is_shut: AtomicBool,
+    ends: AtomicU32,
     posts: AtomicU32,
     remote_reads: AtomicU32,
 }
@@ -116,6 +118,7 @@ impl Store for Awkward {
     }
 
     fn give_up(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
+        pass(&self.doors.give_up_is_shut)?;
         self.store.give_up(node, fences, running)
     }
 
@@ -130,7 +133,9 @@ impl Store for Awkward {
     }
 
     fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.store.end_remote(node, attempts)
+        self.store.end_remote(node, attempts)?;
+        self.doors.ends.fetch_add(1, Ordering::SeqCst);
+        Ok(())
     }
 
     fn leave(&self, node: &str) -> Result<(), StoreError> {
@@ -359,6 +364,26 @@ fn what_is_being_posted_here_is_not_interrupted_when_its_partition_comes_back() 
         doors.post_is_shut.store(false, Ordering::SeqCst);
         until(async || store.execution(execution).unwrap().unwrap().status == "completed").await;
         assert_eq!(executor.begun.load(Ordering::SeqCst), 1, "what was brought back counts");
+        engine.drain().await;
+    });
+}
+
+#[test]
+fn an_attempt_that_ended_before_its_partition_was_given_up_does_not_go_on_for_others() {
+    let store = MemoryStore::new();
+    block_on(async {
+        let (engine, doors, executor, execution) = node_at_work(&store).await;
+        doors.give_up_is_shut.store(true, Ordering::SeqCst);
+        // Before all others in the order of names: the only partition is its share.
+        let other = Node { name: "!".into(), place: String::new(), release: String::new(), decide_version: u32::MAX };
+        store.beat(&other, 60_000).unwrap();
+        until(async || engine.held().is_empty()).await;
+        executor.may_end.add_permits(1);
+        until(async || doors.ends.load(Ordering::SeqCst) > 0).await;
+        doors.give_up_is_shut.store(false, Ordering::SeqCst);
+        until(async || store.table().unwrap().holders.is_empty()).await;
+        until(async || doors.ends.load(Ordering::SeqCst) > 1).await;
+        assert_eq!(store.remote_attempts(execution).unwrap(), []);
         engine.drain().await;
     });
 }

@@ -55,6 +55,7 @@ impl Rim {
         match word {
             Word::Heard(heard) => {
                 self.giving_up.remove(given_up);
+                self.end_what_ended_early();
                 self.handle(Event::Heard(heard));
                 if !self.giving_up.fences.is_empty() {
                     pause = Duration::ZERO;
@@ -63,6 +64,7 @@ impl Rim {
             Word::Lapsed => {
                 pause = Duration::ZERO;
                 self.giving_up = GivenUp::default();
+                self.ended_early.clear();
                 self.life.end();
                 self.life = Arc::default();
                 match member.reborn() {
@@ -172,9 +174,22 @@ impl Rim {
             }
         }
         self.look_before_adopting();
-        if let Some(RemoteAttempt { execution, step, number }) = &remote {
-            self.executors.forget(AttemptName { execution: *execution, step, number: *number });
+        let Some(remote) = remote else { return };
+        let RemoteAttempt { execution, step, number } = &remote;
+        self.executors.forget(AttemptName { execution: *execution, step, number: *number });
+        // Or its row would be written behind its end, and stay.
+        if self.giving_up.running.contains(&remote) {
+            self.ended_early.push(remote);
         }
+    }
+
+    /// The store has heard that they go on here, and hears now that they do not.
+    fn end_what_ended_early(&mut self) {
+        let told = self.ended_early.extract_if(.., |attempt| !self.giving_up.running.contains(attempt));
+        let (ended, store): (Vec<_>, _) = (told.collect(), self.store.clone());
+        let Some(member) = self.member.as_ref().filter(|_| !ended.is_empty()) else { return };
+        let node = member.name().to_owned();
+        tokio::task::spawn_blocking(move || store.end_remote(&node, &ended));
     }
 
     /// Asks the node at which an attempt goes on to stop it. What is not heard is said again with the next word.
