@@ -270,7 +270,7 @@ impl Shard {
             }
         }
         for (instance, attempt, fate) in adopted {
-            self.adopted(now, execution, instance, attempt, fate);
+            self.fated(now, execution, instance, attempt, fate);
         }
         for queued in waiting {
             self.take(now, execution, queued);
@@ -470,14 +470,17 @@ impl Shard {
     /// An attempt that this process did not begin: it begins for the first time if it was never started, runs on, or is
     /// interrupted.
     fn adopted(&mut self, now: u64, execution: ExecutionKey, instance: Instance, number: u32, fate: Fate) {
-        let name = (execution, instance.clone(), number);
         // An answer to what was asked before its partition was lost and came back: somebody may have begun it since.
-        if !self.adopting.remove(&name) {
+        if !self.adopting.remove(&(execution, instance.clone(), number)) {
             return;
         }
         if let Some(Cell::Evaluating(out)) = self.cells.get_mut(&execution) {
             return out.adopted.push((instance, number, fate));
         }
+        self.fated(now, execution, instance, number, fate);
+    }
+
+    fn fated(&mut self, now: u64, execution: ExecutionKey, instance: Instance, number: u32, fate: Fate) {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
         // Its time may have come meanwhile, and was not counted.
         self.timers.extend(live.state.next_timer().map(|(at, _)| (*at, execution)));
@@ -490,7 +493,8 @@ impl Shard {
         match (fate, attempt) {
             (Fate::NeverStarted, Some(attempt)) if !is_stopping => self.perform(execution, instance, attempt),
             (Fate::RunsOn, _) => {
-                self.performing.insert(name, instance.name(&live.state.plan));
+                let step = instance.name(&live.state.plan);
+                self.performing.insert((execution, instance.clone(), number), step);
                 if is_stopping {
                     self.outputs.push_back(Output::Stop { execution, instance, attempt: number });
                 }
