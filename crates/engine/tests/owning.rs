@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use mainspring_engine::{
+    evaluator::InProcess,
     lease::{Leases, Terms, Tick},
     load::Loader,
     member::{Heard, Member, Word},
@@ -29,6 +30,10 @@ const KEY: ExecutionKey = ExecutionKey(*b"0123456\x07\x80abcdefg");
 
 fn plan() -> Arc<Plan> {
     let text = r#"{"steps":[{"type":"bash","id":"a","command":"true"},{"type":"bash","id":"b","command":"true"}]}"#;
+    plan_of(text)
+}
+
+fn plan_of(text: &str) -> Arc<Plan> {
     Arc::new(compile(&read(text.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan)
 }
 
@@ -134,7 +139,10 @@ impl Bench {
     }
 
     fn submit(&mut self) {
-        let plan = plan();
+        self.submit_plan(plan());
+    }
+
+    fn submit_plan(&mut self, plan: Arc<Plan>) {
         let request = Request::new(plan.clone(), "me");
         let (stored_plans, start) = (request.stored_plans(), Box::new(request.start(KEY)));
         let row = row(KEY, &start, &plan, NOW);
@@ -305,6 +313,31 @@ fn of_two_answers_to_what_became_of_an_attempt_one_counts() {
     assert_eq!(bench.seen(), "perform a 1");
     bench.handle(never_started());
     assert_eq!(bench.seen(), "", "it is not performed twice at a time");
+}
+
+#[test]
+fn what_became_of_an_attempt_counts_after_a_turn_that_was_out_meanwhile() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.speak();
+    bench.submit_plan(plan_of(
+        r#"{"steps":[{"type":"parallel","id":"p","steps":[
+            {"type":"bash","id":"a","command":"true","outputSchema":{"type":"object"}},
+            {"type":"bash","id":"b","command":"true"}]}]}"#,
+    ));
+    bench.write();
+    bench.handle(Event::Lapsed);
+    bench.take_over();
+    assert!(bench.seen().ends_with("load, adopt a 1, adopt b 1"));
+    let instance = |step| Instance { step, rounds: Vec::new() };
+    let input = Input::Receipt { instance: instance(1), attempt: 1, outcome: Outcome::Done(Value::Null) };
+    bench.shard.handle(NOW, Event::Take(KEY, Queued::silent(input)));
+    let Some(Output::Evaluate { evaluation, suspended, .. }) = bench.shard.next_output() else { panic!("no check") };
+    let (attempt, fate) = (1, Fate::NeverStarted);
+    bench.handle(Event::Adopted { execution: KEY, instance: instance(2), attempt, fate });
+    assert_eq!(bench.seen(), "", "its state is out");
+    let finished = Box::new(suspended.finish(&InProcess));
+    bench.handle(Event::Evaluated { execution: KEY, evaluation, finished });
+    assert_eq!(bench.seen(), "perform b 1, commit");
 }
 
 #[test]
