@@ -30,9 +30,10 @@ pub(crate) struct Owned {
     pub(crate) trouble: Option<String>,
 }
 
-/// Tries to pass on what an effect has brought back, for a store that does not answer: a minute in all. After that the
-/// node that holds the execution has long called the attempt interrupted.
-const TRIES_TO_PASS_ON: u32 = 120;
+/// How long it is tried to pass on what an effect has brought back, for a store that does not answer. After that the node
+/// that holds the execution has long called the attempt interrupted. Not a number of tries: one to which a server is silent
+/// takes minutes, and a node that leaves waits for the last of them.
+const TRIES_LAST: Duration = Duration::from_secs(60);
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
 impl Rim {
@@ -145,7 +146,8 @@ impl Rim {
         let [posted, abandoned] = self.meters.passed_on.clone();
         *self.passing_on.entry(execution).or_default() += 1;
         tokio::task::spawn_blocking(move || {
-            for tries in 1.. {
+            let began = std::time::Instant::now();
+            loop {
                 if inbox::post(&*store, None, execution, &input).is_ok() {
                     posted.increment(1);
                     // Behind the letter: whoever sees that it does not go on any more finds what it brought back. If this
@@ -154,7 +156,7 @@ impl Rim {
                     break;
                 }
                 let is_awaited = remote.is_some() && !life.is_over() && !life.is_leaving();
-                if tries >= TRIES_TO_PASS_ON && !is_awaited {
+                if began.elapsed() >= TRIES_LAST && !is_awaited {
                     abandoned.increment(1);
                     tracing::error!(%execution, "a receipt for an execution that others hold could not be posted");
                     break;
