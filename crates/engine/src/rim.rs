@@ -81,9 +81,9 @@ pub(crate) enum Command {
     Spoken(GivenUp, Word),
     /// The inbox was looked at, or could not be, for attempts of which it is to be found out what became of them.
     Looked(Vec<(ExecutionKey, Instance, Attempt)>, bool),
-    /// What was brought back for others is passed on, or nobody tries any more; with the attempt, if others knew that it
-    /// went on here.
-    PassedOn(Option<RemoteAttempt>),
+    /// What was brought back for an execution of others is passed on, or nobody tries any more; with the attempt, if others
+    /// knew that it went on here.
+    PassedOn(ExecutionKey, Option<RemoteAttempt>),
     /// Executions to look at.
     Due(Vec<Due>),
     /// An execution to go on with.
@@ -166,9 +166,11 @@ pub(crate) struct Rim {
     member: Option<Member>,
     owned: Arc<Mutex<Owned>>,
     giving_up: GivenUp,
+    /// Attempts whose receipts were posted before the store had heard that they go on here.
+    ended_early: Vec<RemoteAttempt>,
     life: Arc<Life>,
-    /// How much is being passed on.
-    passing_on: usize,
+    /// How much is being passed on to which executions.
+    passing_on: BTreeMap<ExecutionKey, usize>,
     /// Attempts of which it is to be found out what became of them, when the inbox has been looked at.
     to_adopt: Vec<(ExecutionKey, Instance, Attempt)>,
     is_looking_to_adopt: bool,
@@ -223,8 +225,9 @@ impl Rim {
             member,
             owned,
             giving_up: GivenUp::default(),
+            ended_early: Vec::new(),
             life: Arc::default(),
-            passing_on: 0,
+            passing_on: BTreeMap::new(),
             to_adopt: Vec::new(),
             is_looking_to_adopt: false,
             trouble: None,
@@ -315,7 +318,7 @@ impl Rim {
             Command::Hint(partitions) => self.hear(&partitions),
             Command::Spoken(given_up, word) => self.spoken(&given_up, word),
             Command::Looked(asked, is_read) => self.looked(asked, is_read),
-            Command::PassedOn(remote) => self.passed_on(remote),
+            Command::PassedOn(execution, remote) => self.passed_on(execution, remote),
             Command::Pending(sender) => drop(sender.send(self.shard.pending())),
             Command::Due(mut due) => {
                 due.retain(|due| self.reach.holds(due.execution));
@@ -464,7 +467,7 @@ impl Rim {
 
     /// What was out is awaited even after the store has failed: nothing of ours is left running behind.
     fn is_over(&self) -> bool {
-        let is_quiet = self.running.is_empty() && self.passing_on == 0;
+        let is_quiet = self.running.is_empty() && self.passing_on.is_empty();
         self.draining && is_quiet && (self.over || !(self.in_flight || self.shard.has_waiting()))
     }
 

@@ -57,10 +57,11 @@ pub struct Shard {
     dirty: BTreeSet<ExecutionKey>,
     /// When to look at which execution again.
     timers: BTreeSet<(u64, ExecutionKey)>,
-    /// Attempts that this process performs.
-    performing: BTreeSet<(ExecutionKey, Instance, u32)>,
-    /// Attempts that this process performs of executions which it has given up, with the names of their steps.
-    lent: BTreeMap<(ExecutionKey, Instance, u32), String>,
+    /// Attempts that this process performs, with the names of their steps: of an execution that could not be read again
+    /// there is no cell, and what runs of it is lent all the same.
+    performing: BTreeMap<(ExecutionKey, Instance, u32), String>,
+    /// Attempts that this process performs of executions which it has given up.
+    lent: BTreeMap<(ExecutionKey, Instance, u32), owning::Lent>,
     /// Attempts that go on at other nodes, by those, which have given up the execution.
     elsewhere: BTreeMap<(ExecutionKey, Instance, u32), String>,
     /// Partitions that are given up as soon as nothing of them is on its way to the disk.
@@ -113,7 +114,7 @@ impl Shard {
             resting: Resting::new(resting_bytes_max),
             dirty: BTreeSet::new(),
             timers: BTreeSet::new(),
-            performing: BTreeSet::new(),
+            performing: BTreeMap::new(),
             lent: BTreeMap::new(),
             elsewhere: BTreeMap::new(),
             handing_over: BTreeSet::new(),
@@ -269,7 +270,7 @@ impl Shard {
             }
         }
         for (instance, attempt, fate) in adopted {
-            self.adopted(now, execution, instance, attempt, fate);
+            self.fated(now, execution, instance, attempt, fate);
         }
         for queued in waiting {
             self.take(now, execution, queued);
@@ -443,10 +444,10 @@ impl Shard {
             let number = attempt.number;
             let name = (execution, instance.clone(), number);
             if self.lent.remove(&name).is_some() {
-                self.performing.insert(name.clone());
+                self.performing.insert(name.clone(), attempt.step.clone());
             }
             let at = remote.iter().find(|(remote, _)| remote.number == number && remote.step == attempt.step);
-            if self.performing.contains(&name) {
+            if self.performing.contains_key(&name) {
                 if is_stopping {
                     self.outputs.push_back(Output::Stop { execution, instance: instance.clone(), attempt: number });
                 }
@@ -469,11 +470,17 @@ impl Shard {
     /// An attempt that this process did not begin: it begins for the first time if it was never started, runs on, or is
     /// interrupted.
     fn adopted(&mut self, now: u64, execution: ExecutionKey, instance: Instance, number: u32, fate: Fate) {
-        let name = (execution, instance.clone(), number);
-        self.adopting.remove(&name);
+        // An answer to what was asked before its partition was lost and came back: somebody may have begun it since.
+        if !self.adopting.remove(&(execution, instance.clone(), number)) {
+            return;
+        }
         if let Some(Cell::Evaluating(out)) = self.cells.get_mut(&execution) {
             return out.adopted.push((instance, number, fate));
         }
+        self.fated(now, execution, instance, number, fate);
+    }
+
+    fn fated(&mut self, now: u64, execution: ExecutionKey, instance: Instance, number: u32, fate: Fate) {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
         // Its time may have come meanwhile, and was not counted.
         self.timers.extend(live.state.next_timer().map(|(at, _)| (*at, execution)));
@@ -486,7 +493,8 @@ impl Shard {
         match (fate, attempt) {
             (Fate::NeverStarted, Some(attempt)) if !is_stopping => self.perform(execution, instance, attempt),
             (Fate::RunsOn, _) => {
-                self.performing.insert(name);
+                let step = instance.name(&live.state.plan);
+                self.performing.insert((execution, instance.clone(), number), step);
                 if is_stopping {
                     self.outputs.push_back(Output::Stop { execution, instance, attempt: number });
                 }
@@ -502,7 +510,7 @@ impl Shard {
     }
 
     fn perform(&mut self, execution: ExecutionKey, instance: Instance, attempt: mainspring_kernel::effect::Attempt) {
-        self.performing.insert((execution, instance.clone(), attempt.number));
+        self.performing.insert((execution, instance.clone(), attempt.number), attempt.step.clone());
         self.outputs.push_back(Output::Perform { execution, instance, attempt });
     }
 

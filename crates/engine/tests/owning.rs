@@ -3,11 +3,14 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use mainspring_engine::{
+    evaluator::InProcess,
     lease::{Leases, Terms, Tick},
     load::Loader,
     member::{Heard, Member, Word},
     request::{Request, row},
-    shard::{Event, GivenUp, Keys, LoadAnswer, Output, Queued, Reply, Shard, ShardError, Submission, Taken, Ticket},
+    shard::{
+        Event, Fate, GivenUp, Keys, LoadAnswer, Output, Queued, Reply, Shard, ShardError, Submission, Taken, Ticket,
+    },
 };
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
@@ -27,6 +30,10 @@ const KEY: ExecutionKey = ExecutionKey(*b"0123456\x07\x80abcdefg");
 
 fn plan() -> Arc<Plan> {
     let text = r#"{"steps":[{"type":"bash","id":"a","command":"true"},{"type":"bash","id":"b","command":"true"}]}"#;
+    plan_of(text)
+}
+
+fn plan_of(text: &str) -> Arc<Plan> {
     Arc::new(compile(&read(text.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan)
 }
 
@@ -132,7 +139,10 @@ impl Bench {
     }
 
     fn submit(&mut self) {
-        let plan = plan();
+        self.submit_plan(plan());
+    }
+
+    fn submit_plan(&mut self, plan: Arc<Plan>) {
         let request = Request::new(plan.clone(), "me");
         let (stored_plans, start) = (request.stored_plans(), Box::new(request.start(KEY)));
         let row = row(KEY, &start, &plan, NOW);
@@ -282,6 +292,52 @@ fn a_commit_on_its_way_when_its_partition_is_lost_and_gained_again_begins_nothin
     assert_eq!(bench.seen(), "tell 0, reply", "whoever reads the journal begins what is open");
     bench.load();
     assert_eq!(bench.seen(), "adopt a 1");
+}
+
+#[test]
+fn of_two_answers_to_what_became_of_an_attempt_one_counts() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.speak();
+    bench.submit();
+    bench.write();
+    for _ in 0..2 {
+        bench.handle(Event::Lapsed);
+        bench.take_over();
+    }
+    bench.seen();
+    let never_started = || {
+        let instance = Instance { step: 0, rounds: Vec::new() };
+        Event::Adopted { execution: KEY, instance, attempt: 1, fate: Fate::NeverStarted }
+    };
+    bench.handle(never_started());
+    assert_eq!(bench.seen(), "perform a 1");
+    bench.handle(never_started());
+    assert_eq!(bench.seen(), "", "it is not performed twice at a time");
+}
+
+#[test]
+fn what_became_of_an_attempt_counts_after_a_turn_that_was_out_meanwhile() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.speak();
+    bench.submit_plan(plan_of(
+        r#"{"steps":[{"type":"parallel","id":"p","steps":[
+            {"type":"bash","id":"a","command":"true","outputSchema":{"type":"object"}},
+            {"type":"bash","id":"b","command":"true"}]}]}"#,
+    ));
+    bench.write();
+    bench.handle(Event::Lapsed);
+    bench.take_over();
+    assert!(bench.seen().ends_with("load, adopt a 1, adopt b 1"));
+    let instance = |step| Instance { step, rounds: Vec::new() };
+    let input = Input::Receipt { instance: instance(1), attempt: 1, outcome: Outcome::Done(Value::Null) };
+    bench.shard.handle(NOW, Event::Take(KEY, Queued::silent(input)));
+    let Some(Output::Evaluate { evaluation, suspended, .. }) = bench.shard.next_output() else { panic!("no check") };
+    let (attempt, fate) = (1, Fate::NeverStarted);
+    bench.handle(Event::Adopted { execution: KEY, instance: instance(2), attempt, fate });
+    assert_eq!(bench.seen(), "", "its state is out");
+    let finished = Box::new(suspended.finish(&InProcess));
+    bench.handle(Event::Evaluated { execution: KEY, evaluation, finished });
+    assert_eq!(bench.seen(), "perform b 1, commit");
 }
 
 #[test]
@@ -478,6 +534,29 @@ fn what_is_on_its_way_to_the_disk_lands_before_it_is_handed_over() {
 }
 
 #[test]
+fn what_runs_of_an_execution_that_could_not_be_read_again_goes_on_where_it_is() {
+    let store = store();
+    let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
+    first.speak();
+    first.submit();
+    first.write();
+    let input = Input::Signal { id: "i".into(), name: "n".into(), payload: Value::Null };
+    first.handle(Event::Take(KEY, Queued { input, letter: None, ticket: Some(Ticket(2)) }));
+    let (flight, _) = first.commits.pop_front().unwrap();
+    first.handle(Event::Committed { flight, answer: Err(CommitError::Unknown("?".into())) });
+    first.handle(Event::Loaded(KEY, Box::new(LoadAnswer::Unavailable("the server begins".into()))));
+    first.seen();
+    second.speak();
+    first.speak();
+    assert_eq!(first.seen(), "given up 1, running 1");
+    first.speak();
+    second.take_over();
+    assert_eq!(second.seen(), "gained [0], load", "it is not asked what became of it");
+    first.receipt(0);
+    assert_eq!(first.seen(), "pass on for others");
+}
+
+#[test]
 fn what_no_commit_has_taken_yet_is_passed_on() {
     let store = store();
     let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
@@ -534,6 +613,17 @@ fn what_runs_for_others_is_stopped_when_the_word_is_over() {
     first.tick = Tick(9_000);
     first.handle(Event::Wake);
     assert_eq!(first.seen(), "stop 1");
+    first.handle(Event::Wake);
+    assert_eq!(first.seen(), "", "once");
+    first.receipt(0);
+    assert_eq!(first.seen(), "pass on for others", "who hears of this node in time waits for it");
+}
+
+#[test]
+fn nobody_waits_for_what_ran_under_a_name_that_is_used_up() {
+    let (mut first, _) = handed_over();
+    first.handle(Event::Lapsed);
+    assert_eq!(first.seen(), "stop 1");
     first.receipt(0);
     assert_eq!(first.seen(), "pass on");
 }
@@ -554,5 +644,10 @@ fn what_was_not_begun_when_the_word_is_over_is_not_begun_for_others_either() {
     first.seen();
     first.tick = Tick(9_000);
     first.carry();
-    assert_eq!(first.seen(), "tell 0, reply, given up 1, running 1, stop 1");
+    assert_eq!(first.seen(), "tell 0, reply, given up 1, running 0");
+    // The store hears the next word in time: the node is alive for it, and nobody waits for what it did not begin.
+    first.speak();
+    first.seen();
+    second.take_over();
+    assert_eq!(second.seen(), "gained [0], load, adopt a 1");
 }

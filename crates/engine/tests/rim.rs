@@ -3,15 +3,16 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
 
-use mainspring_effects::Executors;
-use mainspring_engine::{Engine, Ground, Reach, home::Home, inbox, request::Request};
+use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
+use mainspring_engine::{Engine, Ground, Reach, Sharing, home::Home, inbox, lease::Terms, request::Request};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
+    effect::{Attempt, Outcome},
     hash::Hash,
     input::Input,
     key::ExecutionKey,
@@ -22,18 +23,39 @@ use mainspring_store::{
     Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node, RemoteAttempt,
     Store, StoreError, StoredPlan, Table, memory::MemoryStore,
 };
+use tokio::sync::Semaphore;
 
-/// A store whose pages are small and whose plans cannot be read for a while.
+/// A store whose pages are small, whose plans cannot be read for a while, and of which others have parts in their hands.
 struct Awkward {
     store: MemoryStore,
     due_at_a_time: usize,
     /// How many times it still does not answer when it is asked for a plan.
     plans_fail: AtomicU32,
+    doors: Arc<Doors>,
+}
+
+/// What the store refuses at the moment, and how often it was asked.
+#[derive(Default)]
+struct Doors {
+    take_is_shut: AtomicBool,
+    post_is_shut: AtomicBool,
+    give_up_is_shut: AtomicBool,
+    ends: AtomicU32,
+    posts: AtomicU32,
+    remote_reads: AtomicU32,
 }
 
 impl Awkward {
     fn on(store: &MemoryStore) -> Self {
-        Self { store: store.clone(), due_at_a_time: usize::MAX, plans_fail: AtomicU32::new(0) }
+        let (plans_fail, doors) = (AtomicU32::new(0), Arc::default());
+        Self { store: store.clone(), due_at_a_time: usize::MAX, plans_fail, doors }
+    }
+}
+
+fn pass(is_shut: &AtomicBool) -> Result<(), StoreError> {
+    match is_shut.load(Ordering::SeqCst) {
+        true => Err(StoreError::Unavailable("the disk does not answer".into())),
+        false => Ok(()),
     }
 }
 
@@ -91,15 +113,19 @@ impl Store for Awkward {
     }
 
     fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
+        pass(&self.doors.take_is_shut)?;
         self.store.take(node, partitions)
     }
 
     fn give_up(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
+        pass(&self.doors.give_up_is_shut)?;
         self.store.give_up(node, fences, running)
     }
 
     fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
-        self.store.remote_attempts(execution)
+        let remote = self.store.remote_attempts(execution);
+        self.doors.remote_reads.fetch_add(1, Ordering::SeqCst);
+        remote
     }
 
     fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError> {
@@ -107,7 +133,9 @@ impl Store for Awkward {
     }
 
     fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.store.end_remote(node, attempts)
+        self.store.end_remote(node, attempts)?;
+        self.doors.ends.fetch_add(1, Ordering::SeqCst);
+        Ok(())
     }
 
     fn leave(&self, node: &str) -> Result<(), StoreError> {
@@ -115,6 +143,8 @@ impl Store for Awkward {
     }
 
     fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError> {
+        self.doors.posts.fetch_add(1, Ordering::SeqCst);
+        pass(&self.doors.post_is_shut)?;
         self.store.post(letter, plans, partitions)
     }
 
@@ -237,6 +267,123 @@ fn a_store_that_does_not_answer_sets_nothing_aside() {
         }
         let state = engine.state(first).unwrap();
         assert_eq!(state.signals.len(), 1, "the signal is kept for whoever waits for it");
+        engine.drain().await;
+    });
+}
+
+/// Performs every attempt until it is told what comes of them, whoever asks it to stop.
+struct Stubborn {
+    begun: AtomicU32,
+    adopted: AtomicU32,
+    may_end: Semaphore,
+}
+
+impl Stubborn {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { begun: AtomicU32::new(0), adopted: AtomicU32::new(0), may_end: Semaphore::new(0) })
+    }
+}
+
+impl Executor for Stubborn {
+    fn performs(&self, _: &Attempt) -> bool {
+        true
+    }
+
+    fn perform<'a>(&'a self, _: &'a Attempt, _: Stop) -> Work<'a, Outcome> {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async {
+            self.may_end.acquire().await.unwrap().forget();
+            Outcome::Done(Value::Null)
+        })
+    }
+
+    fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
+        self.adopted.fetch_add(1, Ordering::SeqCst);
+        Box::pin(std::future::ready(Adopted::Interrupted))
+    }
+
+    fn forget(&self, _: AttemptName<'_>) {}
+}
+
+/// A node whose store is awkward, with one execution of one step that is being performed.
+async fn node_at_work(store: &MemoryStore) -> (Engine, Arc<Doors>, Arc<Stubborn>, ExecutionKey) {
+    let (awkward, executor) = (Awkward::on(store), Stubborn::new());
+    let doors = awkward.doors.clone();
+    let workers = (Executors::new(vec![executor.clone()]), Arc::new(mainspring_engine::evaluator::InProcess) as Arc<_>);
+    let sharing = Some(Sharing { terms: Terms { lease_ms: 2_000 }, place: String::new() });
+    let ground = Ground { sharing, ..Ground::default() };
+    let engine = Engine::run(Arc::new(awkward), [1; 32], workers, ground, Reach::All).unwrap();
+    until(async || !engine.held().is_empty()).await;
+    let definition = r#"{"steps":[{"type":"bash","id":"a","command":"true"}]}"#;
+    let plan = compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan;
+    let execution = engine.submit(Request::new(Arc::new(plan), "me")).await.unwrap().execution;
+    until(async || executor.begun.load(Ordering::SeqCst) == 1).await;
+    (engine, doors, executor, execution)
+}
+
+/// The store has not heard of the node for too long: it goes on under another name, and holds what it held.
+async fn lives_anew(store: &MemoryStore, engine: &Engine, doors: &Doors) {
+    let name = store.table().unwrap().nodes[0].name.clone();
+    doors.take_is_shut.store(true, Ordering::SeqCst);
+    store.leave(&name).unwrap();
+    until(async || engine.held().is_empty() && store.table().unwrap().nodes.iter().any(|node| node.name != name)).await;
+}
+
+#[test]
+fn what_runs_here_is_not_interrupted_when_its_partition_comes_back() {
+    let store = MemoryStore::new();
+    block_on(async {
+        let (engine, doors, executor, execution) = node_at_work(&store).await;
+        lives_anew(&store, &engine, &doors).await;
+        doors.take_is_shut.store(false, Ordering::SeqCst);
+        until(async || doors.remote_reads.load(Ordering::SeqCst) > 0).await;
+        // What is asked for by now is taken in behind the journal.
+        engine.signal(execution, "s".into(), "go".into(), Value::Null).await.unwrap();
+        executor.may_end.add_permits(9);
+        until(async || store.execution(execution).unwrap().unwrap().status == "completed").await;
+        let counts = [&executor.begun, &executor.adopted].map(|count| count.load(Ordering::SeqCst));
+        assert_eq!(counts, [1, 0], "begun once, and nobody asked what became of it");
+        engine.drain().await;
+    });
+}
+
+#[test]
+fn what_is_being_posted_here_is_not_interrupted_when_its_partition_comes_back() {
+    let store = MemoryStore::new();
+    block_on(async {
+        let (engine, doors, executor, execution) = node_at_work(&store).await;
+        doors.post_is_shut.store(true, Ordering::SeqCst);
+        lives_anew(&store, &engine, &doors).await;
+        executor.may_end.add_permits(9);
+        until(async || doors.posts.load(Ordering::SeqCst) > 0).await;
+        doors.take_is_shut.store(false, Ordering::SeqCst);
+        until(async || doors.remote_reads.load(Ordering::SeqCst) > 0).await;
+        engine.signal(execution, "s".into(), "go".into(), Value::Null).await.unwrap();
+        let posts = doors.posts.load(Ordering::SeqCst);
+        until(async || doors.posts.load(Ordering::SeqCst) > posts).await;
+        doors.post_is_shut.store(false, Ordering::SeqCst);
+        until(async || store.execution(execution).unwrap().unwrap().status == "completed").await;
+        assert_eq!(executor.begun.load(Ordering::SeqCst), 1, "what was brought back counts");
+        engine.drain().await;
+    });
+}
+
+#[test]
+fn an_attempt_that_ended_before_its_partition_was_given_up_does_not_go_on_for_others() {
+    let store = MemoryStore::new();
+    block_on(async {
+        let (engine, doors, executor, execution) = node_at_work(&store).await;
+        doors.give_up_is_shut.store(true, Ordering::SeqCst);
+        // Before all others in the order of names: the only partition is its share.
+        let other = Node { name: "!".into(), place: String::new(), release: String::new(), decide_version: u32::MAX };
+        store.beat(&other, 60_000).unwrap();
+        until(async || engine.held().is_empty()).await;
+        executor.may_end.add_permits(1);
+        until(async || doors.ends.load(Ordering::SeqCst) > 0).await;
+        doors.give_up_is_shut.store(false, Ordering::SeqCst);
+        until(async || store.table().unwrap().holders.is_empty()).await;
+        until(async || doors.ends.load(Ordering::SeqCst) > 1).await;
+        assert_eq!(store.remote_attempts(execution).unwrap(), []);
         engine.drain().await;
     });
 }

@@ -1,7 +1,7 @@
 //! What the node holds of a shared store: its word is repeated, its share taken, and what is not its own passed on.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, btree_map::Entry},
     sync::{
         Arc, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -18,7 +18,7 @@ use super::{Command, Rim};
 use crate::{
     inbox,
     member::{Word, tick},
-    shard::{Event, GivenUp},
+    shard::{Event, Fate, GivenUp},
 };
 
 /// What a node holds, for those who ask from outside.
@@ -30,9 +30,10 @@ pub(crate) struct Owned {
     pub(crate) trouble: Option<String>,
 }
 
-/// Tries to pass on what an effect has brought back, for a store that does not answer: a minute in all. After that the
-/// node that holds the execution has long called the attempt interrupted.
-const TRIES_TO_PASS_ON: u32 = 120;
+/// How long it is tried to pass on what an effect has brought back, for a store that does not answer. After that the node
+/// that holds the execution has long called the attempt interrupted. Not a number of tries: one to which a server is silent
+/// takes minutes, and a node that leaves waits for the last of them.
+const TRIES_LAST: Duration = Duration::from_secs(60);
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
 impl Rim {
@@ -55,6 +56,7 @@ impl Rim {
         match word {
             Word::Heard(heard) => {
                 self.giving_up.remove(given_up);
+                self.end_what_ended_early();
                 self.handle(Event::Heard(heard));
                 if !self.giving_up.fences.is_empty() {
                     pause = Duration::ZERO;
@@ -63,6 +65,7 @@ impl Rim {
             Word::Lapsed => {
                 pause = Duration::ZERO;
                 self.giving_up = GivenUp::default();
+                self.ended_early.clear();
                 self.life.end();
                 self.life = Arc::default();
                 match member.reborn() {
@@ -141,9 +144,10 @@ impl Rim {
         let (store, commands, life) = (self.store.clone(), self.commands.clone(), self.life.clone());
         let node = self.member.as_ref().map_or_else(String::new, |member| member.name().to_owned());
         let [posted, abandoned] = self.meters.passed_on.clone();
-        self.passing_on += 1;
+        *self.passing_on.entry(execution).or_default() += 1;
         tokio::task::spawn_blocking(move || {
-            for tries in 1.. {
+            let began = std::time::Instant::now();
+            loop {
                 if inbox::post(&*store, None, execution, &input).is_ok() {
                     posted.increment(1);
                     // Behind the letter: whoever sees that it does not go on any more finds what it brought back. If this
@@ -152,23 +156,42 @@ impl Rim {
                     break;
                 }
                 let is_awaited = remote.is_some() && !life.is_over() && !life.is_leaving();
-                if tries >= TRIES_TO_PASS_ON && !is_awaited {
+                if began.elapsed() >= TRIES_LAST && !is_awaited {
                     abandoned.increment(1);
                     tracing::error!(%execution, "a receipt for an execution that others hold could not be posted");
                     break;
                 }
                 std::thread::sleep(TRY_AGAIN);
             }
-            let _ = commands.send(Command::PassedOn(remote));
+            let _ = commands.send(Command::PassedOn(execution, remote));
         });
     }
 
     /// Whoever holds the execution has no traces of the attempt that could go.
-    pub(super) fn passed_on(&mut self, remote: Option<RemoteAttempt>) {
-        self.passing_on -= 1;
-        if let Some(RemoteAttempt { execution, step, number }) = &remote {
-            self.executors.forget(AttemptName { execution: *execution, step, number: *number });
+    pub(super) fn passed_on(&mut self, execution: ExecutionKey, remote: Option<RemoteAttempt>) {
+        if let Entry::Occupied(mut left) = self.passing_on.entry(execution) {
+            *left.get_mut() -= 1;
+            if *left.get() == 0 {
+                left.remove();
+            }
         }
+        self.look_before_adopting();
+        let Some(remote) = remote else { return };
+        let RemoteAttempt { execution, step, number } = &remote;
+        self.executors.forget(AttemptName { execution: *execution, step, number: *number });
+        // Or its row would be written behind its end, and stay.
+        if self.giving_up.running.contains(&remote) {
+            self.ended_early.push(remote);
+        }
+    }
+
+    /// The store has heard that they go on here, and hears now that they do not.
+    fn end_what_ended_early(&mut self) {
+        let told = self.ended_early.extract_if(.., |attempt| !self.giving_up.running.contains(attempt));
+        let (ended, store): (Vec<_>, _) = (told.collect(), self.store.clone());
+        let Some(member) = self.member.as_ref().filter(|_| !ended.is_empty()) else { return };
+        let node = member.name().to_owned();
+        tokio::task::spawn_blocking(move || store.end_remote(&node, &ended));
     }
 
     /// Asks the node at which an attempt goes on to stop it. What is not heard is said again with the next word.
@@ -177,20 +200,35 @@ impl Rim {
         tokio::task::spawn_blocking(move || store.stop_remote(&attempt));
     }
 
-    /// An attempt that this process did not begin, of a store that others use as well: what it brought back may have been
-    /// posted by whoever performed it. The inbox is looked at before anybody asks what became of it.
+    /// An attempt that the shard does not know to run here, of a store that others use as well: what it brought back may
+    /// have been posted by whoever performed it. The inbox is looked at before anybody asks what became of it. One that was
+    /// begun here before its partition was lost may not have ended yet; then its receipt follows.
     pub(super) fn adopt_behind_letters(&mut self, execution: ExecutionKey, instance: Instance, attempt: Attempt) {
+        let name = (execution, instance, attempt.number);
+        if self.running.contains_key(&name) {
+            let (execution, instance, attempt) = name;
+            let adopted = Event::Adopted { execution, instance, attempt, fate: Fate::RunsOn };
+            // After what is being carried out: it may give outputs of its own.
+            let _ = self.commands.send(Command::Event(adopted));
+            return;
+        }
+        let (execution, instance, _) = name;
         self.to_adopt.push((execution, instance, attempt));
         self.look_before_adopting();
     }
 
-    /// One look for all that has gathered while the last one was on its way.
+    /// One look for all that has gathered while the last one was on its way. What is still being posted from here, for an
+    /// execution that was lost and came back, comes first.
     fn look_before_adopting(&mut self) {
-        if self.is_looking_to_adopt || self.to_adopt.is_empty() {
+        if self.is_looking_to_adopt {
+            return;
+        }
+        let is_settled = |asked: &mut (ExecutionKey, _, _)| !self.passing_on.contains_key(&asked.0);
+        let asked: Vec<_> = self.to_adopt.extract_if(.., is_settled).collect();
+        if asked.is_empty() {
             return;
         }
         self.is_looking_to_adopt = true;
-        let asked = std::mem::take(&mut self.to_adopt);
         self.look_at_inbox(move |is_read| Command::Looked(asked, is_read));
     }
 

@@ -4,7 +4,7 @@
 //! effects bring back goes to the inbox, for whoever holds it now. One that is given up is let go of between two commits:
 //! what is performed of it goes on here, and the store says so to whoever takes it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_kernel::{decide::open_attempt, effect::Outcome, input::Input, instance::Instance, key::ExecutionKey};
 use mainspring_store::{RemoteAttempt, Table};
@@ -19,25 +19,57 @@ use crate::{
     },
 };
 
+/// An attempt that this process performs of an execution which it has given up.
+#[derive(Debug)]
+pub(super) struct Lent {
+    /// The name of its step.
+    step: String,
+    /// Whether it was asked to stop because the word is over under which others wait for it.
+    is_stopped: bool,
+}
+
 impl Shard {
     /// Time has passed on the clock that never goes back: what is held by a word whose time is over is lost now. Whoever
     /// drives a shard says so before every event and before every output.
     pub fn expire(&mut self, now: Tick) {
         if self.leases.is_over(now) {
-            self.lapsed();
+            self.lose_all();
+            self.stop_lent();
         }
     }
 
-    /// Nothing is this node's any more. What it performs for others is believed interrupted as well.
+    /// The store says so as well: nothing is this node's any more, and nobody waits for what it brings back under its name.
     pub(super) fn lapsed(&mut self) {
         self.lose_all();
-        let lent = std::mem::take(&mut self.lent);
-        let is_lent = |execution: &ExecutionKey| lent.keys().any(|(of, ..)| of == execution);
-        if !lent.is_empty() {
-            self.outputs.retain(|output| output.stays_without(&is_lent, false));
+        self.stop_lent();
+        self.lent.clear();
+    }
+
+    /// What goes on here for others is stopped. The store may still hear this node in time: then others wait for what runs,
+    /// and it is posted as theirs. What is not begun any more, nobody is told to wait for.
+    fn stop_lent(&mut self) {
+        if self.lent.values().all(|lent| lent.is_stopped) {
+            return;
         }
-        for (execution, instance, attempt) in lent.into_keys() {
-            self.outputs.push_back(Output::Stop { execution, instance, attempt });
+        let mut not_begun = Vec::new();
+        for output in &self.outputs {
+            if let Output::Perform { execution, instance, attempt } = output
+                && let Some(lent) = self.lent.remove(&(*execution, instance.clone(), attempt.number))
+            {
+                not_begun.push(RemoteAttempt { execution: *execution, step: lent.step, number: attempt.number });
+            }
+        }
+        for output in &mut self.outputs {
+            if let Output::GivenUp(given_up) = output {
+                given_up.running.retain(|attempt| !not_begun.contains(attempt));
+            }
+        }
+        self.outputs.retain(|output| output.stays_without(&|_| true, false));
+        for ((execution, instance, attempt), lent) in &mut self.lent {
+            if !std::mem::replace(&mut lent.is_stopped, true) {
+                let (execution, instance, attempt) = (*execution, instance.clone(), *attempt);
+                self.outputs.push_back(Output::Stop { execution, instance, attempt });
+            }
         }
     }
 
@@ -55,7 +87,7 @@ impl Shard {
     pub fn idle(&self) -> BTreeSet<u32> {
         let mut idle: BTreeSet<u32> = self.leases.held().collect();
         let busy = self.cells.iter().filter(|(_, cell)| !matches!(cell, Cell::Live(live) if live.is_idle()));
-        let performing = self.performing.iter().chain(&self.adopting).map(|(execution, ..)| execution);
+        let performing = self.performing.keys().chain(&self.adopting).map(|(execution, ..)| execution);
         for execution in busy.map(|(execution, _)| execution).chain(performing) {
             idle.remove(&self.leases.partition(*execution));
         }
@@ -113,8 +145,10 @@ impl Shard {
     /// What goes on here for others, and they want stopped.
     fn stop_for_others(&mut self, to_stop: &[RemoteAttempt]) {
         for RemoteAttempt { execution, step, number } in to_stop {
-            let named =
-                self.lent.iter().find(|((of, _, attempt), name)| (of, attempt, *name) == (execution, number, step));
+            let named = self
+                .lent
+                .iter()
+                .find(|((of, _, attempt), lent)| (of, attempt, &lent.step) == (execution, number, step));
             if let Some(((execution, instance, attempt), _)) = named {
                 let (execution, instance, attempt) = (*execution, instance.clone(), *attempt);
                 self.outputs.push_back(Output::Stop { execution, instance, attempt });
@@ -174,20 +208,21 @@ impl Shard {
             return;
         }
         let is_gone = |execution: &ExecutionKey| partitions.contains(&self.leases.partition(*execution));
-        let mut lent: BTreeSet<_> = self.performing.extract_if(.., |(execution, ..)| is_gone(execution)).collect();
+        let mut lent: BTreeMap<_, _> =
+            self.performing.extract_if(.., |(execution, ..), _| is_gone(execution)).collect();
         // What an attempt has brought back and no commit has taken yet is about to be posted: until then nobody is to
         // believe it interrupted.
         for (execution, cell) in self.cells.iter().filter(|(execution, _)| is_gone(execution)) {
+            let Some(plan) = cell.plan() else { continue };
             for (instance, attempt) in cell.queued().filter_map(brought) {
-                lent.insert((*execution, instance.clone(), attempt));
+                lent.insert((*execution, instance.clone(), attempt), instance.name(plan));
             }
         }
         let mut running = Vec::new();
-        for name in lent {
-            if let Some(remote) = self.remote_attempt(&name) {
-                self.lent.insert(name, remote.step.clone());
-                running.push(remote);
-            }
+        for (name, step) in lent {
+            let (execution, _, number) = name;
+            running.push(RemoteAttempt { execution, step: step.clone(), number });
+            self.lent.insert(name, Lent { step, is_stopped: false });
         }
         self.letting_go.extend(&fences);
         self.drop_cells(&partitions, true);
@@ -219,7 +254,8 @@ impl Shard {
         }
         let kept: Vec<_> = self.kept.extract_if(.., |execution, _| is_gone(execution)).collect();
         // What runs is asked to end: who has the partition now believes it interrupted. Its outcome is passed on.
-        for (execution, instance, attempt) in self.performing.extract_if(.., |(execution, ..)| is_gone(execution)) {
+        for (name, _) in self.performing.extract_if(.., |(execution, ..), _| is_gone(execution)) {
+            let (execution, instance, attempt) = name;
             self.outputs.push_back(Output::Stop { execution, instance, attempt });
         }
         for partition in partitions {
@@ -241,8 +277,8 @@ impl Shard {
             if let Some(ticket) = queued.ticket {
                 self.outputs.push_back(Output::Reply(ticket, Err(ShardError::NotHere)));
             } else if let Some((instance, number)) = brought(&queued) {
-                let step = self.lent.remove(&(execution, instance.clone(), number));
-                let remote = step.map(|step| RemoteAttempt { execution, step, number });
+                let lent = self.lent.remove(&(execution, instance.clone(), number));
+                let remote = lent.map(|lent| RemoteAttempt { execution, step: lent.step, number });
                 self.outputs.push_back(Output::PassOn(execution, queued.input, remote));
             }
         }
