@@ -171,7 +171,7 @@ impl Cluster {
                 if let Some(remote) = remote.filter(|_| !self.strikes(self.misfortune.read_fails)) {
                     self.store.end_remote(&name, &[remote]).map_err(|error| error.to_string())?;
                 }
-                self.answer(who, Inner::PassedOn);
+                self.answer(who, Inner::PassedOn(execution));
             }
             What::StopRemote(_) if fails => {}
             What::StopRemote(attempt) => self.store.stop_remote(&attempt).map_err(|error| error.to_string())?,

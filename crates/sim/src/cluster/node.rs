@@ -3,7 +3,11 @@
 //! A life is a process. It does with its shard what the engine's rim does, in the rim's order: what waits is taken in
 //! first, and what comes of it is carried out then. What it looks for is in `looking`, what it holds in `owning`.
 
-use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use mainspring_effects::Executors;
 use mainspring_engine::{
@@ -40,8 +44,8 @@ pub(super) struct Node {
     pub(super) letters_out: BTreeSet<u64>,
     pub(super) letters_seen: u64,
     pub(super) giving_up: GivenUp,
-    /// How much is being passed on.
-    pub(super) passing_on: usize,
+    /// How much is being passed on to which executions.
+    pub(super) passing_on: BTreeMap<ExecutionKey, usize>,
     /// Attempts of which it is to be found out what became of them, when the inbox has been looked at.
     pub(super) to_adopt: Vec<ToAdopt>,
     pub(super) is_looking_to_adopt: bool,
@@ -80,7 +84,7 @@ pub(super) enum Inner {
     Due(Vec<Due>),
     /// The inbox was looked at, or could not be.
     Looked(Vec<ToAdopt>, bool),
-    PassedOn,
+    PassedOn(ExecutionKey),
     Adopted(ExecutionKey, Instance, u32, Fate),
     Ended(ExecutionKey, Instance, u32, Outcome),
     Attend(ExecutionKey),
@@ -121,7 +125,7 @@ impl Node {
             letters_out: BTreeSet::new(),
             letters_seen: 0,
             giving_up: GivenUp::default(),
-            passing_on: 0,
+            passing_on: BTreeMap::new(),
             to_adopt: Vec::new(),
             is_looking_to_adopt: false,
             speaks_at: None,
@@ -249,7 +253,7 @@ impl Cluster {
     fn end_if_drained(&mut self, node: usize) {
         let place = &self.nodes[node];
         let Some((shard, member)) = place.shard.as_ref().zip(place.member.clone()) else { return };
-        let is_busy = place.passing_on > 0 || !place.is_over && (place.in_flight || shard.has_waiting());
+        let is_busy = !place.passing_on.is_empty() || !place.is_over && (place.in_flight || shard.has_waiting());
         if place.is_draining && !is_busy && self.calls.of(node, place.life).is_empty() {
             self.ask_store(node, What::Leave(member));
             self.vanish(node);
@@ -312,7 +316,7 @@ impl Cluster {
             Inner::Letters(letters, is_all) => self.take_letters(node, letters, is_all)?,
             Inner::Due(due) => self.handle(node, Event::Due(due)),
             Inner::Looked(asked, is_read) => self.looked(node, asked, is_read),
-            Inner::PassedOn => self.nodes[node].passing_on -= 1,
+            Inner::PassedOn(execution) => self.passed_on(node, execution),
             Inner::Adopted(execution, instance, attempt, fate) => {
                 self.handle(node, Event::Adopted { execution, instance, attempt, fate });
             }

@@ -68,8 +68,7 @@ impl Cluster {
             }
             Output::Stop { execution, instance, attempt } => self.stop(node, execution, &instance, attempt),
             Output::Adopt { execution, instance, attempt } => {
-                self.nodes[node].to_adopt.push((execution, instance, attempt));
-                self.look_before_adopting(node);
+                self.adopt_behind_letters(node, (execution, instance, attempt));
             }
             Output::Evaluate { execution, evaluation, suspended } => {
                 let finished = Box::new(suspended.finish(&InProcess));
@@ -88,7 +87,7 @@ impl Cluster {
             }
             Output::GivenUp(given_up) => self.given_up(node, given_up),
             Output::PassOn(execution, input, remote) => {
-                self.nodes[node].passing_on += 1;
+                *self.nodes[node].passing_on.entry(execution).or_default() += 1;
                 let name = self.nodes[node].name();
                 self.ask_store(node, What::PassOn(Passing { execution, input, remote, name, tries: 0 }));
             }

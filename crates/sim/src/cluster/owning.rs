@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mainspring_engine::{
     lease::{Terms, Tick},
     member::{Member, Word},
-    shard::{Event, GivenUp},
+    shard::{Event, Fate, GivenUp},
 };
 use mainspring_kernel::{effect::Attempt, instance::Instance, key::ExecutionKey};
 use mainspring_store::{Store, memory::MemoryStore};
@@ -114,22 +114,49 @@ impl Cluster {
         let tries = passing.tries + 1;
         if tries >= TRIES_TO_PASS_ON && !is_awaited {
             self.calls.let_go(passing.execution, &passing.input);
-            return self.at(0, Happening::Node(node, life, Inner::PassedOn));
+            return self.at(0, Happening::Node(node, life, Inner::PassedOn(passing.execution)));
         }
         let stands_still_ms = place.paused_until.saturating_sub(self.now);
         let what = What::PassOn(Passing { tries, ..passing });
         self.at(TRY_AGAIN_MS.max(stands_still_ms), Happening::Store(Asked { node, life, what }));
     }
 
-    /// What an attempt has brought back may wait in the inbox: that is looked at before it is called interrupted. One look
-    /// for all that has gathered while the last one was on its way.
-    pub(super) fn look_before_adopting(&mut self, node: usize) {
+    pub(super) fn passed_on(&mut self, node: usize, execution: ExecutionKey) {
+        let passing_on = &mut self.nodes[node].passing_on;
+        if let Some(left) = passing_on.get_mut(&execution) {
+            *left -= 1;
+        }
+        passing_on.retain(|_, left| *left > 0);
+        self.look_before_adopting(node);
+    }
+
+    /// What an attempt has brought back may wait in the inbox: that is looked at before it is called interrupted. One that
+    /// was begun here, before its partition was lost and came back, may not have ended yet.
+    pub(super) fn adopt_behind_letters(&mut self, node: usize, to_adopt: ToAdopt) {
+        let life = self.nodes[node].life;
+        let name = (to_adopt.0, to_adopt.1.clone(), to_adopt.2.number);
+        if self.calls.of(node, life).contains(&name) {
+            let inner = Inner::Adopted(name.0, name.1, name.2, Fate::RunsOn);
+            return self.at(0, Happening::Node(node, life, inner));
+        }
+        self.nodes[node].to_adopt.push(to_adopt);
+        self.look_before_adopting(node);
+    }
+
+    /// One look for all that has gathered while the last one was on its way. What is still being posted from here comes
+    /// first.
+    fn look_before_adopting(&mut self, node: usize) {
         let place = &mut self.nodes[node];
-        if place.is_looking_to_adopt || place.to_adopt.is_empty() {
+        if place.is_looking_to_adopt {
+            return;
+        }
+        let is_settled = |asked: &mut ToAdopt| !place.passing_on.contains_key(&asked.0);
+        let asked: Vec<ToAdopt> = place.to_adopt.extract_if(.., is_settled).collect();
+        if asked.is_empty() {
             return;
         }
         place.is_looking_to_adopt = true;
-        let (asked, partitions) = (std::mem::take(&mut place.to_adopt), place.holds());
+        let partitions = place.holds();
         self.ask_store(node, What::LookToAdopt(partitions, asked));
     }
 
