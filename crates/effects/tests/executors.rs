@@ -13,6 +13,7 @@ use mainspring_kernel::{
 async fn what_nobody_performs_here_may_have_been_begun_elsewhere() {
     let attempt = Attempt {
         execution: ExecutionKey([5; 16]),
+        root: ExecutionKey([5; 16]),
         execution_id: "nightly-42".into(),
         step: "build".into(),
         number: 1,
