@@ -120,7 +120,7 @@ impl Fleet {
         self.nodes += 1;
         let folder = self.ground.root().join(format!("node-{}", self.nodes));
         let mut command = self.ground.mainspring(&["node", "--json", "--lease-seconds", "2", "--dir"]);
-        command.arg(folder).env("MAINSPRING_STORE", self.server.address(""));
+        command.arg(folder).env("MAINSPRING_STORE", self.server.address("")).env("MAINSPRING_LOG", "error");
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let held: Arc<(Mutex<usize>, Condvar)> = Arc::default();
