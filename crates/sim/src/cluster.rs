@@ -264,7 +264,11 @@ impl Cluster {
             Happening::Ask(number) => self.ask(number),
             Happening::People => self.people_look(),
             Happening::Misfortune => self.think_up(),
-            Happening::Repartition(partitions) => self.ledger.spread_anew(&self.store, partitions),
+            Happening::Repartition(partitions) => {
+                // Whoever stands still now does not know it before it goes on, and lives by a later word all the same.
+                self.calls.lose_all();
+                self.ledger.spread_anew(&self.store, partitions)
+            }
         }
     }
 

@@ -146,6 +146,11 @@ impl Calls {
         its.for_each(|call| call.is_lost = true);
     }
 
+    /// The store is spread anew: everybody has lost everything.
+    pub(super) fn lose_all(&mut self) {
+        self.calls.values_mut().for_each(|call| call.is_lost = true);
+    }
+
     /// A receipt that is durable is what its call has brought. What goes on at a node, or is on its way from it, is not
     /// interrupted while the node lives under the name that it had, unless it has lost the execution or was asked to stop.
     pub(super) fn check_receipt(
