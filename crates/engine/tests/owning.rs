@@ -556,8 +556,8 @@ fn what_runs_of_an_execution_that_could_not_be_read_again_goes_on_where_it_is() 
     assert_eq!(first.seen(), "pass on for others");
 }
 
-#[test]
-fn what_no_commit_has_taken_yet_is_passed_on() {
+/// A node whose commit has just landed, and which then gives its only partition up to one that has joined.
+fn about_to_hand_over() -> (Bench, Bench) {
     let store = store();
     let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
     first.speak();
@@ -565,10 +565,16 @@ fn what_no_commit_has_taken_yet_is_passed_on() {
     second.speak();
     let heard = first.word();
     first.hear(heard);
-    let instance = Instance { step: 0, rounds: Vec::new() };
     let (flight, batch) = first.commits.pop_front().unwrap();
     let answer = first.store.commit(&batch);
     first.shard.handle(NOW, Event::Committed { flight, answer });
+    (first, second)
+}
+
+#[test]
+fn what_no_commit_has_taken_yet_is_passed_on() {
+    let (mut first, _) = about_to_hand_over();
+    let instance = Instance { step: 0, rounds: Vec::new() };
     // The receipt comes before the next commit is on its way.
     let input = Input::Receipt { instance, attempt: 1, outcome: Outcome::Done(Value::Null) };
     first.handle(Event::Take(KEY, Queued::silent(input)));
@@ -630,16 +636,7 @@ fn nobody_waits_for_what_ran_under_a_name_that_is_used_up() {
 
 #[test]
 fn what_was_not_begun_when_the_word_is_over_is_not_begun_for_others_either() {
-    let store = store();
-    let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
-    first.speak();
-    first.submit();
-    second.speak();
-    let heard = first.word();
-    first.hear(heard);
-    let (flight, batch) = first.commits.pop_front().unwrap();
-    let answer = first.store.commit(&batch);
-    first.shard.handle(NOW, Event::Committed { flight, answer });
+    let (mut first, mut second) = about_to_hand_over();
     first.shard.flush();
     first.seen();
     first.tick = Tick(9_000);
