@@ -4,6 +4,7 @@
 //! default, `postgres` (a feature) the one that several nodes share. One conformance suite and one randomised model test,
 //! in `suite`, run against all of them.
 
+mod catalogue;
 mod contract;
 pub mod memory;
 mod meter;
@@ -16,4 +17,5 @@ pub mod sqlite;
 mod suite;
 mod values;
 
+pub use catalogue::*;
 pub use contract::*;
