@@ -4,14 +4,17 @@
 //! outputs: the store, the executors, the sandbox, the clock.
 
 pub mod engine;
+pub mod envelope;
 mod error;
 pub mod evaluator;
+pub mod family;
 pub mod home;
 pub mod inbox;
 pub mod keys;
 pub mod lease;
 pub mod load;
 pub mod member;
+pub mod progress;
 pub mod request;
 mod rim;
 pub mod shard;

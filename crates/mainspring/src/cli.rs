@@ -159,7 +159,7 @@ fn tell(refusal: &Refusal, global: &Global, terminal: &Terminal) {
 }
 
 fn answer(refusal: &Refusal) {
-    say!("{}", mainspring_kernel::json::compact(&crate::envelope::of_refusal(None, &refusal.failure)));
+    say!("{}", mainspring_kernel::json::compact(&mainspring_engine::envelope::of_refusal(None, &refusal.failure)));
 }
 
 #[cfg(test)]

@@ -9,17 +9,20 @@ use mainspring_effects::{
 };
 use mainspring_engine::{
     Engine, EngineError, Options, Reach,
+    family::Family,
     home::{Held, Home},
     shard::Moment,
     span::Spans,
 };
 use mainspring_kernel::{
     frame::Frame,
+    json::compact,
     key::ExecutionKey,
     plan::Plan,
     record::Record,
     state::{ExecutionStatus, State},
     trace::Trace,
+    value::Value,
 };
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -29,7 +32,6 @@ use tokio::{
 use crate::{
     evaluating::evaluator,
     exit::Refusal,
-    family::Family,
     place::{HIDDEN_VARIABLES, HIDDEN_WITH_TRACES},
 };
 
@@ -178,4 +180,10 @@ impl Signals {
             _ = self.hangup.recv() => {}
         }
     }
+}
+
+/// One line of NDJSON, to standard error. A reader that has gone is no reason to stop working.
+pub(crate) fn print_event(event: &Value) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr().lock(), "{}", compact(event));
 }

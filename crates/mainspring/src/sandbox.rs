@@ -12,11 +12,10 @@ mod validate;
 
 use std::{ffi::OsString, io::Write, path::PathBuf};
 
-use mainspring_engine::home::Home;
+use mainspring_engine::{envelope, home::Home};
 use mainspring_kernel::{json::compact, value::Value};
 
 use crate::{
-    envelope,
     exit::{Exit, Refusal},
     place,
     text::shown,

@@ -20,11 +20,11 @@ use super::validate::{compiled, show, syntax_of};
 use crate::{
     bounded,
     cli::Global,
-    envelope,
     exit::{Exit, Refusal},
     terminal::{dim, say, tell},
     text::shown,
 };
+use mainspring_engine::envelope;
 
 /// Say a definition in another notation.
 ///

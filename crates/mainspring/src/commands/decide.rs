@@ -1,7 +1,10 @@
 //! `mainspring approve` and `deny`: a decision at a gate, after which the execution goes on.
 
 use clap::Args;
-use mainspring_engine::{EngineError, Reach};
+use mainspring_engine::{
+    EngineError, Reach,
+    family::{Family, OpenGate},
+};
 use mainspring_kernel::{frame::Frame, input::Input, plan::Decision, record::Record, state::State, value::Value};
 
 use super::{
@@ -12,7 +15,6 @@ use super::{
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
-    family::{Family, OpenGate},
     naming::{Looked, block_on, engine, find, look},
     place,
     runner::{self, Signals},

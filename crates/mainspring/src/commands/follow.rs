@@ -2,7 +2,13 @@
 
 use std::{io::Write, sync::OnceLock};
 
-use mainspring_engine::{Engine, engine::now_ms};
+use mainspring_engine::{
+    Engine,
+    engine::now_ms,
+    envelope,
+    family::{Family, OpenGate},
+    progress::Events,
+};
 use mainspring_kernel::{
     json::{compact, pretty},
     key::ExecutionKey,
@@ -15,11 +21,9 @@ use tokio::sync::{Mutex, mpsc::UnboundedReceiver};
 
 use crate::{
     cli::Global,
-    envelope,
-    events::{self, Events},
     exit::{self, Exit, Refusal},
-    family::{Family, OpenGate},
     place,
+    runner::print_event,
     runner::{self, Followed, Signals, Standing},
     terminal::{Progress, Terminal, bold, dim, duration, say, status},
     text::{lines_shown, paragraph, shown},
@@ -126,7 +130,7 @@ fn show(
     global: &Global,
 ) {
     if global.json {
-        events.of_record(record, now).iter().for_each(events::print);
+        events.of_record(record, now).iter().for_each(print_event);
     } else {
         progress.record(events.plan(), record, now);
     }
@@ -267,8 +271,8 @@ fn conclude(engine: &Engine, standing: &Standing, global: &Global) -> Result<Exi
     if global.json {
         let id = name(state);
         let events = Events::new(&id, &state.plan);
-        events.gates(&family.gates, state.now).iter().for_each(events::print);
-        events::print(&events.finished(state, state.now));
+        events.gates(&family.gates, state.now).iter().for_each(print_event);
+        print_event(&events.finished(state, state.now));
         say!("{}", compact(&envelope::of_execution(state, trace, &family.gates)));
     } else {
         summary(state, &family);

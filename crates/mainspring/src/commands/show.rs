@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use clap::Args;
-use mainspring_engine::EngineError;
+use mainspring_engine::{EngineError, envelope, family::Family};
 use mainspring_kernel::{
     json::compact,
     time::rfc3339,
@@ -14,9 +14,7 @@ use mainspring_kernel::{
 use super::follow::summary;
 use crate::{
     cli::Global,
-    envelope,
     exit::{Exit, Refusal},
-    family::Family,
     naming::{find, look},
     terminal::{Terminal, bold, dim, duration, say, sign},
     text::{one_line, paragraph, shown},

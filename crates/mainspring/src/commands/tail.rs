@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
-use mainspring_engine::EngineError;
+use mainspring_engine::{EngineError, family::Family, progress::Events};
 use mainspring_kernel::{frame::Frame, state::ExecutionStatus};
 
 use super::follow::summary;
 use crate::{
     cli::Global,
-    events::Events,
     exit::{self, Exit, Refusal},
-    family::Family,
     naming::{Looked, block_on, find, look},
     runner::Signals,
     terminal::{Progress, Terminal, say},

@@ -12,12 +12,12 @@ use mainspring_kernel::{
 use crate::{
     bounded,
     cli::Global,
-    envelope,
     evaluating::compile,
     exit::{Exit, Refusal},
     terminal::{Terminal, bold, dim, say, status, tell},
     text::shown,
 };
+use mainspring_engine::envelope;
 
 /// Check a definition.
 #[derive(Debug, Args)]

@@ -2,7 +2,9 @@
 
 use std::{path::Path, sync::Arc};
 
-use mainspring_engine::{Engine, EngineError, Reach, home::Home, request::Request};
+use mainspring_engine::{
+    Engine, EngineError, Reach, envelope, family::own_gates, home::Home, progress::Events, request::Request,
+};
 use mainspring_kernel::{
     diagnostic::{Diagnostic, Severity},
     failure::{Class, Failure},
@@ -14,13 +16,12 @@ use mainspring_kernel::{
 
 use super::{Answer, arguments::Run, block_on, home, payload, say};
 use crate::{
-    bounded, envelope,
+    bounded,
     evaluating::{compile, evaluator},
-    events::{self, Events},
     exit::{self, Exit, Refusal},
-    family::own_gates,
     place,
     repeat::{Asked, hash_mismatch},
+    runner::print_event,
     runner::{self, Followed, Signals, Standing},
 };
 
@@ -104,15 +105,15 @@ pub(super) async fn to_its_rest(
     let plan = from.state.plan.clone();
     let mut events = Events::new(&id, &plan);
     if beginning != Beginning::Shown {
-        events::print(&events.resumed(mainspring_engine::engine::now_ms()));
+        print_event(&events.resumed(mainspring_engine::engine::now_ms()));
     }
     for frame in told {
         let is_new = !matches!(beginning, Beginning::Resumed(from) if frame.sequence < from);
         let told = frame.records.iter().filter_map(|record| events.of_record(record, frame.now));
-        told.filter(|_| is_new).for_each(|event| events::print(&event));
+        told.filter(|_| is_new).for_each(|event| print_event(&event));
     }
     let followed = runner::follow(engine, &mut watch, &from, signals, |_, record, now| {
-        events.of_record(record, now).iter().for_each(events::print);
+        events.of_record(record, now).iter().for_each(print_event);
     });
     match followed.await? {
         Followed::Rests => Ok(rested(&runner::standing(engine, key, |_, _| ())?, &events, engine)),
@@ -135,8 +136,8 @@ fn rested(standing: &Standing, events: &Events<'_>, engine: &Engine) -> Answer {
     let Standing { state, trace, .. } = standing;
     let now = state.now;
     let gates: Vec<_> = own_gates(engine.key(), state).collect();
-    events.gates(&gates, now).iter().for_each(events::print);
-    events::print(&events.finished(state, now));
+    events.gates(&gates, now).iter().for_each(print_event);
+    print_event(&events.finished(state, now));
     (exit::of_execution(state), envelope::of_execution(state, trace, &gates))
 }
 

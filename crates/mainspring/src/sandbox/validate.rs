@@ -4,10 +4,11 @@ use std::io::Write;
 
 use super::{Answer, arguments::Validate, payload};
 use crate::{
-    bounded, envelope,
+    bounded,
     evaluating::compile,
     exit::{Exit, Refusal},
 };
+use mainspring_engine::envelope;
 
 /// Checks a definition.
 pub(super) fn validate(validate: &Validate) -> Result<Answer, Refusal> {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use mainspring_kernel::{
     instance::Instance,
-    json::compact,
     plan::{Decision, Plan},
     record::{Ending, Record},
     state::State,
@@ -115,10 +114,4 @@ impl<'a> Events<'a> {
         map.insert("ts".into(), rfc3339(now).into());
         Value::Map(map)
     }
-}
-
-/// One line of NDJSON, to standard error. A reader that has gone is no reason to stop working.
-pub fn print(event: &Value) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr().lock(), "{}", compact(event));
 }

@@ -1,17 +1,18 @@
 //! An execution together with those that it has started and waits for: the gates that are open in any of them.
 
-use mainspring_engine::{
-    EngineError,
-    engine::now_ms,
-    load::{LoadError, Loader},
-    token,
-};
 use mainspring_kernel::{
     decide::child_key,
     instance::Instance,
     key::ExecutionKey,
     plan::Work,
     state::{ExecutionStatus, GateState, State},
+};
+
+use crate::{
+    EngineError,
+    engine::now_ms,
+    load::{LoadError, Loader},
+    token,
 };
 
 /// What an execution and those below it wait for.
