@@ -20,8 +20,8 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_store::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node, RemoteAttempt,
-    Store, StoreError, StoredPlan, Table, memory::MemoryStore,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node,
+    RemoteAttempt, Store, StoreError, StoredPlan, Table, memory::MemoryStore,
 };
 use tokio::sync::Semaphore;
 
@@ -70,6 +70,10 @@ impl Store for Awkward {
             Ok(_) => Err(StoreError::Unavailable("the disk does not answer".into())),
             Err(_) => self.store.plan(hash),
         }
+    }
+
+    fn catalogue(&self) -> &dyn Catalogue {
+        self.store.catalogue()
     }
 
     fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {

@@ -8,6 +8,8 @@ use mainspring_kernel::{
     stored::{Head, StoredFrame},
 };
 
+use crate::Catalogue;
+
 /// A payload body above this size lies once in the blob table, by its hash, however many frames name it.
 pub const BLOB_BYTES_MIN: usize = 32 * 1024;
 
@@ -67,6 +69,9 @@ pub trait Store: Send + Sync {
     fn is_shared(&self) -> bool {
         false
     }
+
+    /// The things of a server and its audit log, in the same store.
+    fn catalogue(&self) -> &dyn Catalogue;
 
     /// Tells whoever listens that letters wait in these partitions, if the store has a way to tell: a hint that may be
     /// lost, come late or come for nothing.

@@ -2,6 +2,8 @@
 //!
 //! A handle is cheap to clone and all clones are one store, so that a simulated node can crash and come back to it.
 
+mod things;
+
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -10,8 +12,8 @@ use std::{
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 
 use crate::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Expected, Fence, Filter, HeadRow, Late, Letter, Node, Part,
-    Refusal, RemoteAttempt, Store, StoreError, StoredPlan, Table, partition_of,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, HeadRow, Late, Letter,
+    Node, Part, Refusal, RemoteAttempt, Store, StoreError, StoredPlan, Table, partition_of,
 };
 
 /// A store that lives as long as its last handle.
@@ -42,6 +44,7 @@ struct State {
     arrived: u64,
     plans: BTreeMap<Hash, Arc<[u8]>>,
     late: BTreeMap<ExecutionKey, Vec<Late>>,
+    things: things::Things,
 }
 
 impl Default for State {
@@ -65,6 +68,7 @@ impl Default for State {
             arrived: 0,
             plans: BTreeMap::new(),
             late: BTreeMap::new(),
+            things: things::Things::default(),
         }
     }
 }
@@ -307,6 +311,10 @@ impl Store for MemoryStore {
             *until = state.now.min(*until);
         }
         Ok(())
+    }
+
+    fn catalogue(&self) -> &dyn Catalogue {
+        self
     }
 
     fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {

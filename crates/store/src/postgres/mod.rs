@@ -12,6 +12,7 @@
 //! keep in its stead.
 
 mod address;
+mod audit;
 mod catalogue;
 mod commit;
 mod connections;
@@ -28,6 +29,7 @@ mod row;
 pub mod server;
 #[cfg(test)]
 mod tests;
+mod things;
 mod tls;
 mod writes;
 
@@ -42,8 +44,8 @@ use self::{
     hint::Hints,
 };
 use crate::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Letter, Node,
-    RemoteAttempt, Store, StoreError, StoredPlan, Table,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Letter,
+    Node, RemoteAttempt, Store, StoreError, StoredPlan, Table,
 };
 
 /// Over how many partitions a new store spreads: enough for some dozen nodes to share them evenly, few enough that each
@@ -186,6 +188,10 @@ impl Store for PostgresStore {
 
     fn listen(&self, heard: Heard) {
         hint::start_listening(&self.connections, heard);
+    }
+
+    fn catalogue(&self) -> &dyn Catalogue {
+        self
     }
 
     fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {

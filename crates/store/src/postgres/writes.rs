@@ -17,15 +17,19 @@ use crate::{
 };
 
 /// The values of a parameter: one for each row.
-type Column<'a> = Box<dyn ToSql + Sync + 'a>;
+pub(super) type Column<'a> = Box<dyn ToSql + Sync + 'a>;
+
+/// A statement with its parameters.
+pub(super) type Statement<'a> = (&'static str, Vec<Column<'a>>);
 
 /// The statements of a batch, in the order in which they lock.
-pub(super) struct Writes<'a>(Vec<(&'static str, Vec<Column<'a>>)>);
+#[derive(Default)]
+pub(super) struct Writes<'a>(Vec<Statement<'a>>);
 
 impl<'a> Writes<'a> {
     /// Everything that these parts contain. The caller has found that it may be written.
     pub(super) fn of(parts: &[&'a Part]) -> Self {
-        let mut writes = Self(Vec::new());
+        let mut writes = Self::default();
         let moved = parts.iter().copied().filter(|part| !part.frames.is_empty());
         let (new, older): (Vec<&Part>, Vec<&Part>) = moved.clone().partition(|part| part.expected.is_none());
         writes.heads(&new, &older);
@@ -49,10 +53,14 @@ impl<'a> Writes<'a> {
     }
 
     /// A statement over no rows is not sent.
-    fn push<R>(&mut self, rows: &[R], sql: &'static str, columns: Vec<Column<'a>>) {
+    pub(super) fn push<R>(&mut self, rows: &[R], sql: &'static str, columns: Vec<Column<'a>>) {
         if !rows.is_empty() {
             self.0.push((sql, columns));
         }
+    }
+
+    pub(super) fn extend(&mut self, statements: impl IntoIterator<Item = Statement<'a>>) {
+        self.0.extend(statements);
     }
 
     fn heads(&mut self, new: &[&'a Part], older: &[&'a Part]) {
@@ -176,7 +184,7 @@ impl<'a> Writes<'a> {
     }
 }
 
-fn column<'a, R: Copy, T: ToSql + Sync + 'a>(rows: &[R], of_row: impl FnMut(R) -> T) -> Column<'a> {
+pub(super) fn column<'a, R: Copy, T: ToSql + Sync + 'a>(rows: &[R], of_row: impl FnMut(R) -> T) -> Column<'a> {
     Box::new(rows.iter().copied().map(of_row).collect::<Vec<T>>())
 }
 

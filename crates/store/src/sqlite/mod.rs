@@ -5,6 +5,7 @@
 //!
 //! Times and numbers above 2^63-1 are kept as that, the largest that SQLite has: the year 292 million.
 
+mod audit;
 mod catalogue;
 mod commit;
 mod connection;
@@ -14,6 +15,7 @@ mod failure;
 mod faults;
 mod journal;
 mod nodes;
+mod things;
 
 use std::{
     path::{Path, PathBuf},
@@ -26,8 +28,8 @@ use metrics::Histogram;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node, RemoteAttempt,
-    Store, StoreError, StoredPlan, Table, meter::sync_time,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node,
+    RemoteAttempt, Store, StoreError, StoredPlan, Table, meter::sync_time,
 };
 
 /// How many reading connections are kept for the next reader. More readers at once open more, and close them again.
@@ -150,6 +152,10 @@ impl Store for SqliteStore {
 
     fn leave(&self, node: &str) -> Result<(), StoreError> {
         self.write(|connection| nodes::leave(connection, node))
+    }
+
+    fn catalogue(&self) -> &dyn Catalogue {
+        self
     }
 
     fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {

@@ -19,10 +19,8 @@ pub(super) type Case = (&'static str, Vec<(Verb, &'static str)>);
 
 /// All cases, for a store with what it declares.
 pub(super) fn cases<S: Subject>() -> Vec<Case> {
-    [journals(), ends(), refusals(), looking_again(), letters::<S>(), payloads(), catalogue(), super::nodes::cases()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let executions = [journals(), ends(), refusals(), looking_again(), letters::<S>(), payloads(), catalogue()];
+    executions.into_iter().chain([super::nodes::cases(), super::things::cases()]).flatten().collect()
 }
 
 fn journals() -> Vec<Case> {

@@ -2,7 +2,8 @@
 
 use super::{
     Memory, Sqlite, Subject,
-    verb::{EXECUTIONS, Turn, Verb, key, look, run},
+    things::{Deed, PLACES},
+    verb::{EXECUTIONS, Turn, Verb, Word, key, look, run},
 };
 use crate::{BLOB_BYTES_MIN, Store, memory::MemoryStore, partition_of};
 
@@ -43,10 +44,16 @@ const LEASES_MS: [u64; 3] = [1_000_000, 1_000_000, 0];
 
 fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
     let execution = random.below(usize::from(EXECUTIONS)) as u8;
-    match random.below(23) {
+    match random.below(27) {
         0 => {
             *epoch += 1;
             Verb::Repartition(random.below(2) as u32 + 1)
+        }
+        23..26 => Verb::Change(deed(random, reference)),
+        26 => {
+            let name = random.of(&[None, Some(("slug", "x")), Some(("by", "x"))]);
+            let after = random.of(&[None, Some("a"), Some("b"), Some("")]);
+            Verb::Items(("w o", name, after, random.one_in(2), random.below(4)))
         }
         20 => Verb::Beat(random.of(&NODES), random.of(&LEASES_MS)),
         // Of partitions that nothing is written to: the epochs of the others are all one.
@@ -115,6 +122,28 @@ fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
         consumed: random.some(2, |random| random.of(&LETTERS)),
         letters: random.some(2, |random| (random.below(usize::from(EXECUTIONS)) as u8, random.of(&LETTERS))),
         late: random.some(1, |random| random.below(9) as u64),
+    }
+}
+
+/// Mostly one that knows the versions.
+fn deed(random: &mut Random, reference: &dyn Store) -> Deed {
+    let version = |random: &mut Random, at: Word| {
+        let (noun, rest) = at.split_once(' ').unwrap();
+        let (organization, id) = rest.split_once(' ').unwrap();
+        let found = reference.catalogue().item(noun, organization, id).unwrap();
+        if random.one_in(8) { random.of(&[0, 1, 2]) } else { found.map_or(0, |item| item.version) }
+    };
+    let name = |random: &mut Random| (random.of(&["slug", "by"]), random.of(&["x", "y", "z\0"]), random.one_in(2));
+    Deed {
+        removals: random.some(1, |random| {
+            let at = random.of(&PLACES);
+            (at, Some(version(random, at)).filter(|_| !random.one_in(3)))
+        }),
+        puts: random.some(2, |random| {
+            let at = random.of(&PLACES);
+            (at, version(random, at), random.of(&["1", "2"]), random.some(2, name))
+        }),
+        audit: random.some(2, |random| (random.of(&["o", "p"]), random.of(&["did", "d\0"]))),
     }
 }
 

@@ -9,6 +9,7 @@ use mainspring_kernel::{
     stored::{Head, StoredFrame, StoredValue},
 };
 
+use super::things::{self, Asked, Deed};
 use crate::{
     Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, Late, Letter, Node, Part, Refusal,
     RemoteAttempt, RowChange, Store, StoreError, StoredPlan, Table, partition_of,
@@ -59,6 +60,13 @@ pub(crate) enum Verb {
     RowById(Word),
     RowByIdempotencyKey(Option<Word>, Word),
     Rows(Vec<Word>, Option<Word>, Option<u8>, usize),
+    Item(Word),
+    /// Of which noun and organisation, field and value.
+    ItemNamed(Word, Word, Word),
+    Items(Asked),
+    Change(Deed),
+    /// Whose, behind which number, limit.
+    Audit(Word, u64, usize),
 }
 
 /// A [`Part`] in few words: one frame after `after`, in partition 0, with a row if it is the first.
@@ -248,6 +256,11 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
             let rows = store.executions(&filter, before.map(key), *limit)?;
             join(rows.into_iter().map(|row| number(row.key).to_string()))
         }
+        Verb::Item(at) => things::item(store, at)?,
+        Verb::ItemNamed(of, field, value) => things::item_named(store, of, field, value)?,
+        Verb::Items(asked) => things::items(store, asked)?,
+        Verb::Change(deed) => things::change(store, deed)?,
+        Verb::Audit(organization, after, limit) => things::audit(store, organization, *after, *limit)?,
     })
 }
 
@@ -359,7 +372,7 @@ fn draw_row(row: ExecutionRow) -> String {
     format!("{}:{id}:{}:{}", number(row.key), row.status, row.outcome.unwrap_or_default())
 }
 
-fn join(pictures: impl Iterator<Item = String>) -> String {
+pub(super) fn join(pictures: impl Iterator<Item = String>) -> String {
     pictures.collect::<Vec<_>>().join(" ")
 }
 
@@ -384,5 +397,6 @@ pub(crate) fn look(store: &dyn Store) -> String {
     }
     all.extend([Verb::Partitions, Verb::Table, Verb::Pinned("p"), Verb::Pinned("q")]);
     all.extend([Verb::Plan(1), Verb::Plan(2), Verb::Rows(vec![], None, None, 99)]);
+    all.extend(things::look());
     all.iter().map(|verb| format!("{verb:?} -> {}\n", run(store, verb))).collect()
 }

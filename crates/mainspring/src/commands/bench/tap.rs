@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 use mainspring_store::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Letter, Node,
-    RemoteAttempt, Store, StoreError, StoredPlan, Table,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Letter,
+    Node, RemoteAttempt, Store, StoreError, StoredPlan, Table,
 };
 
 /// What is shown: a batch, and what became of each part.
@@ -28,6 +28,10 @@ impl Store for Tapped {
         let answers = self.store.commit(batch)?;
         (self.look)(batch, &answers);
         Ok(answers)
+    }
+
+    fn catalogue(&self) -> &dyn Catalogue {
+        self.store.catalogue()
     }
 
     fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {

@@ -4,6 +4,7 @@ mod edges;
 mod faults;
 mod meetings;
 mod silence;
+mod things;
 
 use super::{Options, PostgresStore, server::Beside};
 use crate::{

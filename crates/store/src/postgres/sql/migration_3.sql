@@ -1,0 +1,48 @@
+-- Format 3: the things of a server, and its audit log.
+
+-- Nouns, organisations and ids are short enough for an index.
+CREATE TABLE items (
+    noun         BYTEA NOT NULL,
+    organization BYTEA NOT NULL,
+    id           BYTEA NOT NULL,
+    version      BIGINT NOT NULL,
+    body         BYTEA NOT NULL,
+    PRIMARY KEY (noun, organization, id)
+);
+
+-- `name_key` is the hash of field and value.
+CREATE TABLE item_names (
+    noun         BYTEA NOT NULL,
+    organization BYTEA NOT NULL,
+    name_key     BYTEA NOT NULL,
+    id           BYTEA NOT NULL,
+    field        BYTEA NOT NULL,
+    value        BYTEA NOT NULL,
+    is_unique    BOOLEAN NOT NULL,
+    PRIMARY KEY (noun, organization, name_key, id)
+);
+
+CREATE UNIQUE INDEX item_names_unique ON item_names (noun, organization, name_key) WHERE is_unique;
+
+CREATE INDEX item_names_of_item ON item_names (noun, organization, id);
+
+CREATE TABLE audit (
+    organization_key BYTEA NOT NULL,
+    organization     BYTEA NOT NULL,
+    number           BIGINT NOT NULL,
+    at               BIGINT NOT NULL,
+    actor            BYTEA NOT NULL,
+    action           BYTEA NOT NULL,
+    target           BYTEA NOT NULL,
+    detail           BYTEA NOT NULL,
+    hash             BYTEA NOT NULL,
+    PRIMARY KEY (organization_key, number)
+);
+
+CREATE TABLE audit_heads (
+    organization_key BYTEA NOT NULL PRIMARY KEY,
+    organization     BYTEA NOT NULL,
+    number           BIGINT NOT NULL,
+    hash             BYTEA NOT NULL,
+    seal             BYTEA NOT NULL
+);
