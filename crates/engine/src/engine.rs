@@ -310,7 +310,7 @@ impl Engine {
             return Ok(Some(row.key));
         }
         let Some(key) = &request.idempotency_key else { return Ok(None) };
-        let row = self.store.execution_by_idempotency_key(request.plan.name.as_deref(), key)?;
+        let row = self.store.execution_by_idempotency_key(&request.origin(), key)?;
         Ok(row.map(|row| row.key))
     }
 

@@ -21,7 +21,7 @@ use mainspring_kernel::{
 };
 use mainspring_store::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node,
-    RemoteAttempt, Store, StoreError, StoredPlan, Table, memory::MemoryStore,
+    Origin, RemoteAttempt, Store, StoreError, StoredPlan, Table, memory::MemoryStore,
 };
 use tokio::sync::Semaphore;
 
@@ -180,12 +180,8 @@ impl Store for Awkward {
         self.store.execution_by_id(id)
     }
 
-    fn execution_by_idempotency_key(
-        &self,
-        workflow: Option<&str>,
-        key: &str,
-    ) -> Result<Option<ExecutionRow>, StoreError> {
-        self.store.execution_by_idempotency_key(workflow, key)
+    fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
+        self.store.execution_by_idempotency_key(of, key)
     }
 
     fn executions(

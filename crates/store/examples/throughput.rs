@@ -135,5 +135,8 @@ fn row(key: ExecutionKey) -> ExecutionRow {
         attempt_count: 1,
         started_at: BEGAN_AT_MS,
         completed_at: None,
+        organization: None,
+        workflow_id: None,
+        trigger_id: None,
     }
 }

@@ -135,12 +135,8 @@ pub trait Store: Send + Sync {
     /// The execution that carries a name from outside.
     fn execution_by_id(&self, id: &str) -> Result<Option<ExecutionRow>, StoreError>;
 
-    /// The execution that an idempotency key of a workflow (by name; unnamed ones share one space) started.
-    fn execution_by_idempotency_key(
-        &self,
-        workflow: Option<&str>,
-        key: &str,
-    ) -> Result<Option<ExecutionRow>, StoreError>;
+    /// The execution that an idempotency key started among those of one origin.
+    fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError>;
 
     /// Rows of the catalogue, the newest key first, at most `limit`, beginning below `before`.
     fn executions(
@@ -368,6 +364,12 @@ pub struct ExecutionRow {
     pub key: ExecutionKey,
     /// Its name outside, unique in the store; the key's own form if none was given.
     pub id: String,
+    /// Whose it is; `None` for one that a command line began.
+    pub organization: Option<String>,
+    /// The workflow's id in its organisation's catalogue.
+    pub workflow_id: Option<String>,
+    /// The trigger that began it, by its id there.
+    pub trigger_id: Option<String>,
     /// The workflow's name, if its definition has one.
     pub workflow: Option<String>,
     /// The definition's `version`.
@@ -388,7 +390,7 @@ pub struct ExecutionRow {
     pub initiator_type: String,
     /// Who started it.
     pub initiator_user_id: Option<String>,
-    /// Unique per workflow.
+    /// Unique among the executions of one [origin](ExecutionRow::origin).
     pub idempotency_key: Option<String>,
     /// The session it is bound to.
     pub session_id: Option<String>,
@@ -400,6 +402,37 @@ pub struct ExecutionRow {
     pub started_at: u64,
     /// Milliseconds since 1970; `None` until it has ended.
     pub completed_at: Option<u64>,
+}
+
+impl ExecutionRow {
+    /// Among which executions its idempotency key is unique.
+    pub fn origin(&self) -> Origin<'_> {
+        let Self { organization, workflow_id, workflow, .. } = self;
+        Origin {
+            organization: organization.as_deref(),
+            workflow_id: workflow_id.as_deref(),
+            workflow: workflow.as_deref(),
+        }
+    }
+}
+
+/// Where executions come from: of one organisation, or of none, the workflow of an id, or where there is none, of a name.
+/// Unnamed workflows without an id share one origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Origin<'a> {
+    /// See [`ExecutionRow::organization`].
+    pub organization: Option<&'a str>,
+    /// See [`ExecutionRow::workflow_id`].
+    pub workflow_id: Option<&'a str>,
+    /// See [`ExecutionRow::workflow`]. Not looked at where there is an id.
+    pub workflow: Option<&'a str>,
+}
+
+impl<'a> Origin<'a> {
+    /// The executions of a workflow's name that belong to no organisation.
+    pub fn named(workflow: Option<&'a str>) -> Self {
+        Self { workflow, ..Self::default() }
+    }
 }
 
 /// What a commit changes in a row of the catalogue.
@@ -420,8 +453,14 @@ pub struct RowChange {
 pub struct Filter {
     /// One of these statuses; empty for any.
     pub statuses: Vec<String>,
-    /// This workflow.
+    /// The workflow of this name.
     pub workflow: Option<String>,
+    /// Those of this organisation.
+    pub organization: Option<String>,
+    /// The workflow of this id.
+    pub workflow_id: Option<String>,
+    /// Those that this one started.
+    pub initiator: Option<String>,
 }
 
 /// Whether a status is one that nothing follows.

@@ -13,7 +13,7 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 
 use crate::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, HeadRow, Late, Letter,
-    Node, Part, Refusal, RemoteAttempt, Store, StoreError, StoredPlan, Table, partition_of,
+    Node, Origin, Part, Refusal, RemoteAttempt, Store, StoreError, StoredPlan, Table, partition_of,
 };
 
 /// A store that lives as long as its last handle.
@@ -38,7 +38,7 @@ struct State {
     frames: BTreeMap<ExecutionKey, Vec<StoredFrame>>,
     rows: BTreeMap<ExecutionKey, ExecutionRow>,
     ids: BTreeMap<String, ExecutionKey>,
-    idempotency_keys: BTreeMap<(Option<String>, String), ExecutionKey>,
+    idempotency_keys: BTreeMap<Start, ExecutionKey>,
     inbox: BTreeMap<u64, Letter>,
     waiting: BTreeMap<(ExecutionKey, String), u64>,
     arrived: u64,
@@ -71,6 +71,14 @@ impl Default for State {
             things: things::Things::default(),
         }
     }
+}
+
+/// Whose, the id or the name of a workflow, which of the two, and an idempotency key.
+type Start = (Option<String>, Option<String>, bool, String);
+
+fn start(of: &Origin<'_>, key: &str) -> Start {
+    let workflow = of.workflow_id.or(of.workflow).map(str::to_owned);
+    (of.organization.map(str::to_owned), workflow, of.workflow_id.is_some(), key.to_owned())
 }
 
 impl MemoryStore {
@@ -118,8 +126,8 @@ impl State {
         if let Some(other) = self.ids.get(&row.id) {
             return Some(Refusal::IdTaken(*other));
         }
-        let key = (row.workflow.clone(), row.idempotency_key.clone()?);
-        self.idempotency_keys.get(&key).map(|other| Refusal::IdempotencyKeyTaken(*other))
+        let start = start(&row.origin(), row.idempotency_key.as_deref()?);
+        self.idempotency_keys.get(&start).map(|other| Refusal::IdempotencyKeyTaken(*other))
     }
 
     fn take(&mut self, part: &Part) {
@@ -142,7 +150,7 @@ impl State {
         if let (None, Some(row)) = (part.expected, &part.row) {
             self.ids.insert(row.id.clone(), key);
             if let Some(idempotency_key) = &row.idempotency_key {
-                self.idempotency_keys.insert((row.workflow.clone(), idempotency_key.clone()), key);
+                self.idempotency_keys.insert(start(&row.origin(), idempotency_key), key);
             }
             self.rows.insert(key, ExecutionRow { key, ..row.clone() });
         }
@@ -417,14 +425,9 @@ impl Store for MemoryStore {
         Ok(state.ids.get(id).and_then(|key| state.rows.get(key)).cloned())
     }
 
-    fn execution_by_idempotency_key(
-        &self,
-        workflow: Option<&str>,
-        key: &str,
-    ) -> Result<Option<ExecutionRow>, StoreError> {
+    fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
         let state = self.state();
-        let place = (workflow.map(str::to_owned), key.to_owned());
-        Ok(state.idempotency_keys.get(&place).and_then(|key| state.rows.get(key)).cloned())
+        Ok(state.idempotency_keys.get(&start(of, key)).and_then(|key| state.rows.get(key)).cloned())
     }
 
     fn executions(
@@ -435,9 +438,13 @@ impl Store for MemoryStore {
     ) -> Result<Vec<ExecutionRow>, StoreError> {
         let state = self.state();
         let older = state.rows.values().rev().filter(|row| before.is_none_or(|before| row.key < before));
+        let is = |asked: &Option<String>, found: &Option<String>| asked.is_none() || asked == found;
         let matching = older.filter(|row| {
-            let of_workflow = filter.workflow.is_none() || filter.workflow == row.workflow;
-            of_workflow && (filter.statuses.is_empty() || filter.statuses.contains(&row.status))
+            is(&filter.workflow, &row.workflow)
+                && is(&filter.organization, &row.organization)
+                && is(&filter.workflow_id, &row.workflow_id)
+                && is(&filter.initiator, &row.initiator_user_id)
+                && (filter.statuses.is_empty() || filter.statuses.contains(&row.status))
         });
         Ok(matching.take(limit).cloned().collect())
     }

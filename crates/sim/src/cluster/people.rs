@@ -11,7 +11,7 @@ use mainspring_kernel::{
     state::Status,
     value::Value,
 };
-use mainspring_store::{Store, memory::MemoryStore, partition_of};
+use mainspring_store::{Origin, Store, memory::MemoryStore, partition_of};
 
 use super::{Cluster, Happening, node::Inner};
 
@@ -66,7 +66,8 @@ impl People {
 /// The execution that a request has begun.
 fn find(store: &MemoryStore, number: u32) -> Result<Option<ExecutionKey>, String> {
     let (workflow, key) = (super::workflows::name(number), format!("request {number}"));
-    let row = store.execution_by_idempotency_key(Some(workflow), &key).map_err(|error| error.to_string())?;
+    let row =
+        store.execution_by_idempotency_key(&Origin::named(Some(workflow)), &key).map_err(|error| error.to_string())?;
     Ok(row.map(|row| row.key))
 }
 

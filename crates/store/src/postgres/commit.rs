@@ -129,7 +129,7 @@ impl Ground {
         let executions: Vec<&[u8]> = batch.parts.iter().map(|part| &part.execution.0[..]).collect();
         let new = batch.parts.iter().filter(|part| part.expected.is_none()).filter_map(|part| part.row.as_ref());
         let ids: Vec<Vec<u8>> = new.clone().map(|row| word_key(&row.id).0.to_vec()).collect();
-        let starts = new.filter_map(|row| Some(start_key(row.workflow.as_deref(), row.idempotency_key.as_deref()?)));
+        let starts = new.filter_map(|row| Some(start_key(&row.origin(), row.idempotency_key.as_deref()?)));
         let starts: Vec<Vec<u8>> = starts.map(|hash| hash.0.to_vec()).collect();
         let mut requests = vec![
             ask("BEGIN", &[]),
@@ -172,7 +172,7 @@ impl Ground {
         if let (None, Some(row), false) = (part.expected, &part.row, part.frames.is_empty()) {
             self.ids.insert(word_key(&row.id), part.execution);
             let idempotency_key = row.idempotency_key.as_deref();
-            let start = idempotency_key.map(|key| start_key(row.workflow.as_deref(), key));
+            let start = idempotency_key.map(|key| start_key(&row.origin(), key));
             self.starts.extend(start.map(|start| (start, part.execution)));
         }
         Answer::Durable
@@ -201,7 +201,7 @@ impl Ground {
         if let Some(other) = self.ids.get(&word_key(&row.id)) {
             return Some(Refusal::IdTaken(*other));
         }
-        let start = start_key(row.workflow.as_deref(), row.idempotency_key.as_deref()?);
+        let start = start_key(&row.origin(), row.idempotency_key.as_deref()?);
         self.starts.get(&start).map(|other| Refusal::IdempotencyKeyTaken(*other))
     }
 }

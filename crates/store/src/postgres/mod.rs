@@ -45,7 +45,7 @@ use self::{
 };
 use crate::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Letter,
-    Node, RemoteAttempt, Store, StoreError, StoredPlan, Table,
+    Node, Origin, RemoteAttempt, Store, StoreError, StoredPlan, Table,
 };
 
 /// Over how many partitions a new store spreads: enough for some dozen nodes to share them evenly, few enough that each
@@ -249,12 +249,8 @@ impl Store for PostgresStore {
         self.lent(async |session| catalogue::by_id(session, id).await)
     }
 
-    fn execution_by_idempotency_key(
-        &self,
-        workflow: Option<&str>,
-        key: &str,
-    ) -> Result<Option<ExecutionRow>, StoreError> {
-        self.lent(async |session| catalogue::by_idempotency_key(session, workflow, key).await)
+    fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
+        self.lent(async |session| catalogue::by_idempotency_key(session, of, key).await)
     }
 
     fn executions(

@@ -88,13 +88,13 @@ impl<'a> Writes<'a> {
     fn catalogue(&mut self, rows: &[(ExecutionKey, &'a ExecutionRow)], changes: &[(ExecutionKey, &'a RowChange)]) {
         let start = |row: &ExecutionRow| {
             let key = row.idempotency_key.as_deref();
-            key.map(|key| start_key(row.workflow.as_deref(), key).0.to_vec())
+            key.map(|key| start_key(&row.origin(), key).0.to_vec())
         };
         let columns = vec![
             column(rows, |(key, _)| key.0.to_vec()),
             column(rows, |(_, row)| word_key(&row.id).0.to_vec()),
             column(rows, |(_, row)| row.id.as_bytes()),
-            column(rows, |(_, row)| row.workflow.as_ref().map(|name| word_key(name).0.to_vec())),
+            column(rows, |(_, row)| key_of(&row.workflow)),
             column(rows, |(_, row)| bytes(&row.workflow)),
             column(rows, |(_, row)| bytes(&row.workflow_version)),
             column(rows, |(_, row)| row.workflow_hash.as_bytes()),
@@ -112,6 +112,11 @@ impl<'a> Writes<'a> {
             column(rows, |(_, row)| i64::from(row.attempt_count)),
             column(rows, |(_, row)| integer(row.started_at)),
             column(rows, |(_, row)| row.completed_at.map(integer)),
+            column(rows, |(_, row)| key_of(&row.organization)),
+            column(rows, |(_, row)| bytes(&row.organization)),
+            column(rows, |(_, row)| key_of(&row.workflow_id)),
+            column(rows, |(_, row)| bytes(&row.workflow_id)),
+            column(rows, |(_, row)| bytes(&row.trigger_id)),
         ];
         self.push(rows, include_str!("sql/executions_insert.sql"), columns);
         let columns = vec![
@@ -186,6 +191,10 @@ impl<'a> Writes<'a> {
 
 pub(super) fn column<'a, R: Copy, T: ToSql + Sync + 'a>(rows: &[R], of_row: impl FnMut(R) -> T) -> Column<'a> {
     Box::new(rows.iter().copied().map(of_row).collect::<Vec<T>>())
+}
+
+fn key_of(word: &Option<String>) -> Option<Vec<u8>> {
+    word.as_ref().map(|word| word_key(word).0.to_vec())
 }
 
 fn bytes(word: &Option<String>) -> Option<&[u8]> {

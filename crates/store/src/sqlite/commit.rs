@@ -132,7 +132,7 @@ fn whose(connection: &Connection, row: &ExecutionRow) -> rusqlite::Result<Refusa
         return Ok(Refusal::IdTaken(other.key));
     }
     if let Some(key) = &row.idempotency_key
-        && let Some(other) = catalogue::by_idempotency_key(connection, row.workflow.as_deref(), key)?
+        && let Some(other) = catalogue::by_idempotency_key(connection, &row.origin(), key)?
     {
         return Ok(Refusal::IdempotencyKeyTaken(other.key));
     }

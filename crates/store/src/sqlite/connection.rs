@@ -156,7 +156,7 @@ fn create(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Store, sqlite::SqliteStore};
+    use crate::{Origin, Store, sqlite::SqliteStore};
 
     #[test]
     fn a_store_of_every_older_format_is_brought_to_the_newest_with_all_that_is_in_it() {
@@ -169,6 +169,15 @@ mod tests {
             old.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
             old.pragma_update(None, "user_version", format).unwrap();
             old.execute("INSERT INTO partitions VALUES (0, 41, 'process 7')", []).unwrap();
+            let words = "'id', 'flow', 'sha256:', x'', 'running', 'manual', 'manual', 'k', 0, 1, 0";
+            let columns = "execution, id, workflow, workflow_hash, plan_hash, status, trigger_type, initiator_type,
+                idempotency_key, partition, attempt_count, started_at";
+            let (key, plan) = ([7u8; 16], [8u8; 32]);
+            old.execute(
+                &format!("INSERT INTO executions ({columns}) VALUES (?1, {})", words.replace("x''", "?2")),
+                (key, plan),
+            )
+            .unwrap();
             drop(old);
             let refused = SqliteStore::open_read_only(&path).err().unwrap().to_string();
             assert!(refused.contains("open it for writing once"), "{refused}");
@@ -176,6 +185,8 @@ mod tests {
             assert_eq!(store.claim(0, "process 8"), Ok(42));
             assert_eq!(store.partitions(), Ok(1));
             assert_eq!(store.catalogue().audit_head("o"), Ok(None));
+            let found = store.execution_by_idempotency_key(&Origin::named(Some("flow")), "k").unwrap().unwrap();
+            assert_eq!((found.id.as_str(), found.organization), ("id", None));
             drop(store);
             assert!(SqliteStore::open_read_only(&path).is_ok());
         }

@@ -29,7 +29,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node,
-    RemoteAttempt, Store, StoreError, StoredPlan, Table, meter::sync_time,
+    Origin, RemoteAttempt, Store, StoreError, StoredPlan, Table, meter::sync_time,
 };
 
 /// How many reading connections are kept for the next reader. More readers at once open more, and close them again.
@@ -245,12 +245,8 @@ impl Store for SqliteStore {
         self.read(|connection| catalogue::by_id(connection, id))
     }
 
-    fn execution_by_idempotency_key(
-        &self,
-        workflow: Option<&str>,
-        key: &str,
-    ) -> Result<Option<ExecutionRow>, StoreError> {
-        self.read(|connection| catalogue::by_idempotency_key(connection, workflow, key))
+    fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
+        self.read(|connection| catalogue::by_idempotency_key(connection, of, key))
     }
 
     fn executions(

@@ -2,7 +2,7 @@
 
 use super::{
     Subject,
-    verb::{Turn, Verb, Verb::*, goes_on, opens},
+    verb::{Turn, Verb, Verb::*, Word, goes_on, opens},
 };
 use crate::BLOB_BYTES_MIN;
 
@@ -19,7 +19,8 @@ pub(super) type Case = (&'static str, Vec<(Verb, &'static str)>);
 
 /// All cases, for a store with what it declares.
 pub(super) fn cases<S: Subject>() -> Vec<Case> {
-    let executions = [journals(), ends(), refusals(), looking_again(), letters::<S>(), payloads(), catalogue()];
+    let executions =
+        [journals(), ends(), refusals(), looking_again(), letters::<S>(), payloads(), catalogue(), origins()];
     executions.into_iter().chain([super::nodes::cases(), super::things::cases()]).flatten().collect()
 }
 
@@ -378,6 +379,66 @@ fn catalogue() -> Vec<Case> {
                 (Rows(vec!["failed"], None, None, 9), ""),
                 (one(Turn { ends: true, ..goes_on(3, 0) }), "durable"),
                 (Rows(vec!["completed"], None, None, 9), "4 3 2"),
+            ],
+        ),
+    ]
+}
+
+fn origins() -> Vec<Case> {
+    let owned = |execution, organization, workflow_id| Turn {
+        organization: Some(organization),
+        workflow_id: Some(workflow_id),
+        ..opens(execution)
+    };
+    let of = |[organization, workflow_id, workflow]: [Option<Word>; 3], execution| {
+        one(Turn { organization, workflow_id, workflow, idempotency_key: Some("k"), ..opens(execution) })
+    };
+    vec![
+        (
+            "an idempotency key is unique among the executions of one origin",
+            vec![
+                (Claim(0), "1"),
+                (of([Some("o"), Some("f"), Some("flow")], 0), "durable"),
+                (of([Some("o"), Some("f"), Some("renamed")], 1), "key-of-0"),
+                (of([Some("o"), Some("f"), None], 1), "key-of-0"),
+                (of([Some("o"), None, Some("f")], 1), "durable"),
+                (of([Some("p"), Some("f"), Some("flow")], 2), "durable"),
+                (of([None, Some("f"), Some("flow")], 3), "durable"),
+                (of([None, None, Some("f")], 4), "durable"),
+                (of([None, None, Some("f")], 5), "key-of-4"),
+                (of([Some("o"), None, Some("f")], 5), "key-of-1"),
+                (of([Some(""), None, None], 5), "durable"),
+                (RowByStart([Some("o"), Some("f"), Some("other")], "k"), "0::running: o f"),
+                (RowByStart([Some("o"), None, Some("f")], "k"), "1::running: o"),
+                (RowByStart([None, Some("f"), None], "k"), "3::running: f"),
+                (RowByStart([None, None, None], "k"), ""),
+                (RowByIdempotencyKey(Some("f"), "k"), "4::running:"),
+            ],
+        ),
+        (
+            "lists are of an organisation, of a workflow's id, of whoever began it",
+            vec![
+                (Claim(0), "1"),
+                (
+                    Commit(1, vec![owned(0, "o", "f"), owned(1, "o", "g"), owned(2, "p", "f")]),
+                    "durable durable durable",
+                ),
+                (one(Turn { initiator: Some("u\0"), ends: true, ..owned(3, "o", "f") }), "durable"),
+                (one(Turn { initiator: Some("u\0"), workflow: Some("flow"), ..owned(4, "o", "f") }), "durable"),
+                (one(opens(5)), "durable"),
+                (RowsOf(vec![], [None, None, None, None], None, 9), "5 4 3 2 1 0"),
+                (RowsOf(vec![], [None, Some("o"), None, None], None, 9), "4 3 1 0"),
+                (RowsOf(vec![], [None, Some("o"), None, None], Some(4), 2), "3 1"),
+                (RowsOf(vec![], [None, Some("q"), None, None], None, 9), ""),
+                (RowsOf(vec!["running"], [None, Some("o"), None, None], None, 9), "4 1 0"),
+                (RowsOf(vec!["running", "completed"], [None, Some("o"), None, None], Some(4), 2), "3 1"),
+                (RowsOf(vec![], [None, Some("o"), Some("f"), None], None, 9), "4 3 0"),
+                (RowsOf(vec!["completed"], [None, Some("o"), Some("f"), None], None, 9), "3"),
+                (RowsOf(vec![], [None, None, Some("f"), None], None, 9), "4 3 2 0"),
+                (RowsOf(vec![], [None, None, None, Some("u\0")], None, 9), "4 3"),
+                (RowsOf(vec!["running"], [Some("flow"), Some("o"), Some("f"), Some("u\0")], None, 9), "4"),
+                (RowsOf(vec!["running"], [Some("flow"), Some("p"), Some("f"), Some("u\0")], None, 9), ""),
+                (Row(4), "4::running: o f"),
             ],
         ),
     ]

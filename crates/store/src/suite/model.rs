@@ -37,6 +37,8 @@ impl Random {
 
 const LETTERS: [&str; 3] = ["a", "b", "c"];
 
+const ORGANIZATIONS: [Option<Word>; 3] = [None, Some("o"), Some("p")];
+
 const NODES: [&str; 2] = ["n", "o"];
 
 /// Nodes live through a test, or die at once.
@@ -93,7 +95,12 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
         _ => {
             let statuses = random.some(2, |random| random.of(&["running", "completed"]));
             let (workflow, before) = (random.of(&[None, Some("flow")]), random.of(&[None, Some(execution)]));
-            Verb::Rows(statuses, workflow, before, random.below(5))
+            let words =
+                [workflow, random.of(&ORGANIZATIONS), random.of(&[None, Some("f")]), random.of(&[None, Some("u")])];
+            match random.one_in(3) {
+                true => Verb::RowByStart([words[1], words[2], words[0]], random.of(&["k", "l"])),
+                false => Verb::RowsOf(statuses, words, before, random.below(5)),
+            }
         }
     }
 }
@@ -115,6 +122,9 @@ fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
         ends: random.one_in(8),
         id: random.of(&[None, None, None, Some("x"), Some("y")]),
         workflow: random.of(&[None, Some("flow"), Some("other")]),
+        organization: random.of(&ORGANIZATIONS),
+        workflow_id: random.of(&[None, Some("f"), Some("flow")]),
+        initiator: random.of(&[None, Some("u")]),
         idempotency_key: random.of(&[None, None, Some("k"), Some("l")]),
         values: random
             .some(3, |random| random.of(&[None, Some(0), Some(9), Some(BLOB_BYTES_MIN), Some(BLOB_BYTES_MIN + 1)])),

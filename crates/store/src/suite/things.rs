@@ -10,12 +10,15 @@ use crate::{
     AuditEntry, AuditRow, Change as Request, Changed, Item as Thing, Name, Put, Query, Removal, Store, StoreError,
 };
 
+/// Field, value and whether it is unique.
+type Called = (Word, Word, bool);
+
 /// A [`Change`](crate::Change) in few words.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Deed {
     pub(crate) removals: Vec<(Word, Option<u64>)>,
-    /// What, the version that is expected, the word of its body, and names: field, value and whether they are unique.
-    pub(crate) puts: Vec<(Word, u64, Word, Vec<(Word, Word, bool)>)>,
+    /// What, the version that is expected, the word of its body, and names.
+    pub(crate) puts: Vec<(Word, u64, Word, Vec<Called>)>,
     /// In whose log, and what was done.
     pub(crate) audit: Vec<(Word, Word)>,
 }
@@ -47,7 +50,7 @@ impl Deed {
             let (noun, organization, id) = place(at);
             Removal { noun, organization, id, expected: *expected }
         };
-        let name = |(field, value, is_unique): &(Word, Word, bool)| Name {
+        let name = |(field, value, is_unique): &Called| Name {
             field: (*field).into(),
             value: (*value).into(),
             is_unique: *is_unique,
@@ -144,7 +147,7 @@ fn put(at: Word, expected: u64, word: Word) -> Deed {
     named(at, expected, word, vec![])
 }
 
-fn named(at: Word, expected: u64, word: Word, names: Vec<(Word, Word, bool)>) -> Deed {
+fn named(at: Word, expected: u64, word: Word, names: Vec<Called>) -> Deed {
     Deed { puts: vec![(at, expected, word, names)], ..Deed::default() }
 }
 

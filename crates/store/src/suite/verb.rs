@@ -11,7 +11,7 @@ use mainspring_kernel::{
 
 use super::things::{self, Asked, Deed};
 use crate::{
-    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, Late, Letter, Node, Part, Refusal,
+    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, Late, Letter, Node, Origin, Part, Refusal,
     RemoteAttempt, RowChange, Store, StoreError, StoredPlan, Table, partition_of,
 };
 
@@ -59,6 +59,10 @@ pub(crate) enum Verb {
     Row(u8),
     RowById(Word),
     RowByIdempotencyKey(Option<Word>, Word),
+    /// Organisation, workflow's id, workflow's name; key.
+    RowByStart([Option<Word>; 3], Word),
+    /// Statuses; workflow, organisation, workflow's id, initiator; before, limit.
+    RowsOf(Vec<Word>, [Option<Word>; 4], Option<u8>, usize),
     Rows(Vec<Word>, Option<Word>, Option<u8>, usize),
     Item(Word),
     /// Of which noun and organisation, field and value.
@@ -82,6 +86,10 @@ pub(crate) struct Turn {
     pub(crate) ends: bool,
     pub(crate) id: Option<Word>,
     pub(crate) workflow: Option<Word>,
+    pub(crate) organization: Option<Word>,
+    pub(crate) workflow_id: Option<Word>,
+    /// `user` if nobody is named.
+    pub(crate) initiator: Option<Word>,
     pub(crate) idempotency_key: Option<Word>,
     /// The lengths of the values beside each frame; `None` for one that is erased already.
     pub(crate) values: Vec<Option<usize>>,
@@ -179,13 +187,16 @@ impl Turn {
             error: None,
             trigger_type: "webhook".into(),
             initiator_type: "schedule".into(),
-            initiator_user_id: Some("user".into()),
+            initiator_user_id: Some(self.initiator.unwrap_or("user").into()),
             idempotency_key: self.idempotency_key.map(Into::into),
             session_id: Some("session".into()),
             partition: self.partition,
             attempt_count: 1,
             started_at: 88,
             completed_at,
+            organization: self.organization.map(Into::into),
+            workflow_id: self.workflow_id.map(Into::into),
+            trigger_id: self.organization.map(|organization| format!("trigger of {organization}")),
         }
     }
 }
@@ -248,20 +259,36 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         Verb::Row(execution) => join(store.execution(key(*execution))?.into_iter().map(draw_row)),
         Verb::RowById(id) => join(store.execution_by_id(id)?.into_iter().map(draw_row)),
         Verb::RowByIdempotencyKey(workflow, key) => {
-            join(store.execution_by_idempotency_key(*workflow, key)?.into_iter().map(draw_row))
+            join(store.execution_by_idempotency_key(&Origin::named(*workflow), key)?.into_iter().map(draw_row))
+        }
+        Verb::RowByStart([organization, workflow_id, workflow], key) => {
+            let of = Origin { organization: *organization, workflow_id: *workflow_id, workflow: *workflow };
+            join(store.execution_by_idempotency_key(&of, key)?.into_iter().map(draw_row))
         }
         Verb::Rows(statuses, workflow, before, limit) => {
-            let statuses = statuses.iter().map(|status| (*status).into()).collect();
-            let filter = Filter { statuses, workflow: workflow.map(Into::into) };
-            let rows = store.executions(&filter, before.map(key), *limit)?;
-            join(rows.into_iter().map(|row| number(row.key).to_string()))
+            rows(store, statuses, &[*workflow, None, None, None], *before, *limit)?
         }
+        Verb::RowsOf(statuses, words, before, limit) => rows(store, statuses, words, *before, *limit)?,
         Verb::Item(at) => things::item(store, at)?,
         Verb::ItemNamed(of, field, value) => things::item_named(store, of, field, value)?,
         Verb::Items(asked) => things::items(store, asked)?,
         Verb::Change(deed) => things::change(store, deed)?,
         Verb::Audit(organization, after, limit) => things::audit(store, organization, *after, *limit)?,
     })
+}
+
+fn rows(
+    store: &dyn Store,
+    statuses: &[Word],
+    words: &[Option<Word>; 4],
+    before: Option<u8>,
+    limit: usize,
+) -> Result<String, StoreError> {
+    let statuses = statuses.iter().map(|status| (*status).into()).collect();
+    let [workflow, organization, workflow_id, initiator] = words.map(|word| word.map(Into::into));
+    let filter = Filter { statuses, workflow, organization, workflow_id, initiator };
+    let rows = store.executions(&filter, before.map(key), limit)?;
+    Ok(join(rows.into_iter().map(|row| number(row.key).to_string())))
 }
 
 fn post(store: &dyn Store, execution: u8, id: Word, partitions: u32) -> Result<String, StoreError> {
@@ -367,9 +394,14 @@ fn draw_row(row: ExecutionRow) -> String {
     let mut model = turn.row(&row.status, row.completed_at);
     model.id = String::new();
     (model.workflow, model.idempotency_key, model.outcome) = (row.workflow, row.idempotency_key, row.outcome.clone());
+    model.initiator_user_id = row.initiator_user_id;
+    model.trigger_id = row.organization.as_ref().map(|organization| format!("trigger of {organization}"));
+    (model.organization, model.workflow_id) = (row.organization.clone(), row.workflow_id.clone());
     assert_eq!(named, model);
+    let of = [row.organization, row.workflow_id].into_iter().flatten().map(|word| format!(" {word}"));
+    let of: String = of.collect();
     let id = if id == row.key.to_string() { "" } else { &id };
-    format!("{}:{id}:{}:{}", number(row.key), row.status, row.outcome.unwrap_or_default())
+    format!("{}:{id}:{}:{}{of}", number(row.key), row.status, row.outcome.unwrap_or_default())
 }
 
 pub(super) fn join(pictures: impl Iterator<Item = String>) -> String {

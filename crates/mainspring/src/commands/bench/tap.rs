@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 use mainspring_store::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Letter,
-    Node, RemoteAttempt, Store, StoreError, StoredPlan, Table,
+    Node, Origin, RemoteAttempt, Store, StoreError, StoredPlan, Table,
 };
 
 /// What is shown: a batch, and what became of each part.
@@ -146,12 +146,8 @@ impl Store for Tapped {
         self.store.execution_by_id(id)
     }
 
-    fn execution_by_idempotency_key(
-        &self,
-        workflow: Option<&str>,
-        key: &str,
-    ) -> Result<Option<ExecutionRow>, StoreError> {
-        self.store.execution_by_idempotency_key(workflow, key)
+    fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
+        self.store.execution_by_idempotency_key(of, key)
     }
 
     fn executions(

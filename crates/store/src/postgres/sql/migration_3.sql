@@ -1,4 +1,4 @@
--- Format 3: the things of a server, and its audit log.
+-- Format 3: the things of a server, and its audit log; whose executions are.
 
 -- Nouns, organisations and ids are short enough for an index.
 CREATE TABLE items (
@@ -46,3 +46,19 @@ CREATE TABLE audit_heads (
     hash             BYTEA NOT NULL,
     seal             BYTEA NOT NULL
 );
+
+-- `start_key` of an execution that has an organisation or a workflow's id is the hash of those, and of the idempotency key.
+ALTER TABLE executions ADD COLUMN organization_key BYTEA;
+ALTER TABLE executions ADD COLUMN organization BYTEA;
+ALTER TABLE executions ADD COLUMN workflow_id_key BYTEA;
+ALTER TABLE executions ADD COLUMN workflow_id BYTEA;
+ALTER TABLE executions ADD COLUMN trigger_id BYTEA;
+
+CREATE INDEX executions_by_organization ON executions (organization_key, execution)
+    WHERE organization_key IS NOT NULL;
+
+CREATE INDEX executions_by_organization_and_status ON executions (organization_key, status, execution)
+    WHERE organization_key IS NOT NULL;
+
+CREATE INDEX executions_by_organization_and_workflow ON executions (organization_key, workflow_id_key, execution)
+    WHERE organization_key IS NOT NULL AND workflow_id_key IS NOT NULL;

@@ -205,14 +205,19 @@ fn words_are_kept_as_they_are() {
         for place in [&mut row.workflow, &mut row.workflow_version, &mut row.idempotency_key, &mut row.session_id] {
             *place = Some(word.to_owned());
         }
+        for place in [&mut row.organization, &mut row.workflow_id, &mut row.trigger_id] {
+            *place = Some(word.to_owned());
+        }
         (row.error, row.initiator_user_id, row.started_at) = (Some(word.into()), Some(word.into()), u64::MAX);
         let mut expected = part.row.clone().unwrap();
         expected.started_at = i64::MAX as u64;
         let batch = |parts: Vec<Part>| Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts };
         assert_eq!(store.commit(&batch(vec![part.clone()])), Ok(vec![Answer::Durable]), "{word:?}");
         assert_eq!(store.execution_by_id(&expected.id), Ok(Some(expected.clone())));
-        assert_eq!(store.execution_by_idempotency_key(Some(word), word), Ok(Some(expected.clone())));
-        let filter = Filter { statuses: vec!["running".into()], workflow: Some(word.into()) };
+        assert_eq!(store.execution_by_idempotency_key(&expected.origin(), word), Ok(Some(expected.clone())));
+        let word_of = || Some(word.to_owned());
+        let (workflow, workflow_id, organization, initiator) = (word_of(), word_of(), word_of(), word_of());
+        let filter = Filter { statuses: vec!["running".into()], workflow, organization, workflow_id, initiator };
         assert_eq!(store.executions(&filter, None, 9), Ok(vec![expected]));
         // The same words again are another's.
         let mut again = part;

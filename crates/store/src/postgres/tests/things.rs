@@ -2,9 +2,11 @@
 
 use std::{sync::Barrier, thread};
 
+use mainspring_kernel::hash::{Hash, hex};
+
 use super::open;
 use crate::{
-    AuditEntry, Catalogue, Change, Changed, Item, Name, Put, Removal, Store,
+    AuditEntry, Catalogue, Change, Changed, Item, Name, Origin, Put, Removal, Store,
     postgres::format::{FORMAT, MIGRATIONS},
     suite::postgres::server,
 };
@@ -121,7 +123,23 @@ fn a_store_of_every_older_format_is_brought_to_the_newest_with_all_that_is_in_it
         beside.execute(&format!("UPDATE mainspring_format SET format = {format}")).unwrap();
         beside.execute("INSERT INTO partitions VALUES (0, 41, 'process 7')").unwrap();
         beside.execute("INSERT INTO spread VALUES (1, 5, 0)").unwrap();
+        // The key of the start, as format 1 has it.
+        let start = hex(&Hash::of_parts(&[&4u64.to_be_bytes(), b"flow", b"k"]).0);
+        let (key, hash) = ("07".repeat(16), "08".repeat(32));
+        let bytes = |hex: &str| format!("decode('{hex}', 'hex')");
+        beside
+            .execute(&format!(
+                "INSERT INTO executions (execution, id_key, id, workflow, workflow_hash, plan_hash, status, \
+                 trigger_type, initiator_type, start_key, idempotency_key, partition, attempt_count, started_at) VALUES \
+                 ({}, 'id', 'id', 'flow', '', {}, 'running', 'manual', 'manual', {}, 'k', 0, 1, 0)",
+                bytes(&key),
+                bytes(&hash),
+                bytes(&start)
+            ))
+            .unwrap();
         let store = open(&scratch.address());
+        let found = store.execution_by_idempotency_key(&Origin::named(Some("flow")), "k").unwrap().unwrap();
+        assert_eq!((found.id.as_str(), found.organization), ("id", None));
         assert_eq!(store.claim(0, "process 8"), Ok(42));
         assert_eq!(store.partitions(), Ok(5));
         assert_eq!(store.catalogue().audit_head("o"), Ok(None));

@@ -1,4 +1,4 @@
--- Format 4: the things of a server, and its audit log.
+-- Format 4: the things of a server, and its audit log; whose executions are.
 
 CREATE TABLE items (
     noun         TEXT NOT NULL,
@@ -41,3 +41,22 @@ CREATE TABLE audit_heads (
     hash         BLOB NOT NULL,
     seal         BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+ALTER TABLE executions ADD COLUMN organization TEXT;
+ALTER TABLE executions ADD COLUMN workflow_id TEXT;
+ALTER TABLE executions ADD COLUMN trigger_id TEXT;
+
+CREATE INDEX executions_by_organization ON executions (organization) WHERE organization IS NOT NULL;
+
+CREATE INDEX executions_by_organization_and_status ON executions (organization, status) WHERE organization IS NOT NULL;
+
+CREATE INDEX executions_by_organization_and_workflow ON executions (organization, workflow_id)
+    WHERE organization IS NOT NULL AND workflow_id IS NOT NULL;
+
+-- No text is equal to the empty blob: what has no organisation, no id or no name shares one space with its like alone.
+DROP INDEX executions_by_idempotency_key;
+
+CREATE UNIQUE INDEX executions_by_idempotency_key ON executions (
+    ifnull(organization, x''), ifnull(workflow_id, x''), iif(workflow_id IS NULL, ifnull(workflow, x''), x''),
+    idempotency_key
+) WHERE idempotency_key IS NOT NULL;
