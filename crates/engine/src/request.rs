@@ -19,7 +19,7 @@ use mainspring_kernel::{
     plan::{Constraints, Plan, Work},
     value::{Map, Value},
 };
-use mainspring_store::{ExecutionRow, Origin, StoredPlan};
+use mainspring_store::{AuditEntry, ExecutionRow, Origin, StoredPlan};
 
 use crate::evaluator::{Evaluator, evaluate};
 
@@ -50,6 +50,8 @@ pub struct Request {
     pub by: String,
     /// The absolute path of the folder to work in.
     pub workspace: Option<String>,
+    /// What the audit log says of it, if it begins.
+    pub audit: Option<Box<AuditEntry>>,
 }
 
 /// The bounds of an execution: the request's, or else the definition's, or else the defaults.
@@ -113,6 +115,7 @@ impl Request {
             idempotency_key: None,
             by: by.into(),
             workspace: None,
+            audit: None,
         }
     }
 

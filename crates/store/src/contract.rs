@@ -8,7 +8,7 @@ use mainspring_kernel::{
     stored::{Head, StoredFrame},
 };
 
-use crate::Catalogue;
+use crate::{AuditEntry, Catalogue};
 
 /// A payload body above this size lies once in the blob table, by its hash, however many frames name it.
 pub const BLOB_BYTES_MIN: usize = 32 * 1024;
@@ -99,13 +99,10 @@ pub trait Store: Send + Sync {
     /// own or because they are in its memory, finds the others behind them nevertheless.
     fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError>;
 
-    /// Puts a letter into an execution's inbox, with the plans it needs, if any. Durable. A second letter of the same
-    /// execution and id is the same letter and changes nothing, also after the first was consumed if the store still
-    /// knows of it (it need not).
-    ///
-    /// `partitions` is the number over which the letter's partition was reckoned. False, and nothing is written, if the
-    /// store spreads over another one by now.
-    fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError>;
+    /// Puts a letter into an execution's inbox, with what belongs to it. Durable. A second letter of the same execution and
+    /// id is the same letter and changes nothing, also after the first was consumed if the store still knows of it (it
+    /// need not). False, and nothing is written, if the store spreads over another number of partitions by now.
+    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError>;
 
     /// Letters that wait in some partitions, in order of arrival, at most `limit`, beginning after `after` (an arrival
     /// number; 0 for the first).
@@ -166,6 +163,30 @@ pub struct Batch {
     pub fences: Vec<Fence>,
     /// One part for each execution.
     pub parts: Vec<Part>,
+    /// What the heads of audit logs are sealed with, where parts have entries.
+    pub sealing: [u8; 32],
+}
+
+/// What is put into an inbox together.
+#[derive(Debug, Clone, Copy)]
+pub struct Posting<'a> {
+    /// The letter.
+    pub letter: &'a Letter,
+    /// The plans that it needs, but for those that the store certainly has.
+    pub plans: &'a [StoredPlan],
+    /// Over how many partitions the letter's was reckoned.
+    pub partitions: u32,
+    /// What the audit log says of it.
+    pub audit: &'a [AuditEntry],
+    /// What the heads of audit logs are sealed with.
+    pub sealing: [u8; 32],
+}
+
+impl<'a> Posting<'a> {
+    /// A letter alone.
+    pub fn of(letter: &'a Letter, partitions: u32) -> Self {
+        Self { letter, plans: &[], partitions, audit: &[], sealing: [0; 32] }
+    }
 }
 
 /// The proof of a lease.
@@ -244,6 +265,8 @@ pub struct Part {
     pub letters: Vec<Letter>,
     /// What came too late for the journal.
     pub late: Vec<Late>,
+    /// What audit logs say of it, each behind what they say by then, in the order of the parts.
+    pub audit: Vec<AuditEntry>,
 }
 
 /// The head that a part was decided on.

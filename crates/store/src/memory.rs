@@ -13,7 +13,7 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 
 use crate::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, HeadRow, Late, Letter,
-    Node, Origin, Part, Refusal, RemoteAttempt, Store, StoreError, StoredPlan, Table, partition_of,
+    Node, Origin, Part, Posting, Refusal, RemoteAttempt, Store, StoreError, StoredPlan, Table, partition_of,
 };
 
 /// A store that lives as long as its last handle.
@@ -168,12 +168,13 @@ impl State {
         self.heads.insert(key, HeadRow { head: part.head, partition: part.partition, wake_at, ended, quarantined });
     }
 
-    fn post(&mut self, letter: &Letter) {
-        if let Entry::Vacant(place) = self.waiting.entry((letter.execution, letter.id.clone())) {
-            self.arrived += 1;
-            place.insert(self.arrived);
-            self.inbox.insert(self.arrived, letter.clone());
-        }
+    /// False if it is there already.
+    fn post(&mut self, letter: &Letter) -> bool {
+        let Entry::Vacant(place) = self.waiting.entry((letter.execution, letter.id.clone())) else { return false };
+        self.arrived += 1;
+        place.insert(self.arrived);
+        self.inbox.insert(self.arrived, letter.clone());
+        true
     }
 
     fn is_alive(&self, node: &str) -> bool {
@@ -338,7 +339,8 @@ impl Store for MemoryStore {
             });
         }
         let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == Answer::Durable);
-        written.flat_map(|(part, _)| &part.letters).for_each(|letter| state.post(letter));
+        written.clone().flat_map(|(part, _)| &part.letters).for_each(|letter| _ = state.post(letter));
+        state.things.note(&batch.sealing, written.flat_map(|(part, _)| &part.audit));
         Ok(answers)
     }
 
@@ -365,13 +367,15 @@ impl Store for MemoryStore {
         Ok(due)
     }
 
-    fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError> {
+    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError> {
         let mut state = self.state();
-        if state.partitions != partitions {
+        if state.partitions != posting.partitions {
             return Ok(false);
         }
-        state.put_plans(plans);
-        state.post(letter);
+        state.put_plans(posting.plans);
+        if state.post(posting.letter) {
+            state.things.note(&posting.sealing, posting.audit);
+        }
         Ok(true)
     }
 

@@ -15,7 +15,7 @@ use mainspring_kernel::{
     state::{ExecutionStatus, State},
     stored::{Head, StoredFrame},
 };
-use mainspring_store::{ExecutionRow, Expected, Late, Part, RowChange, StoredPlan};
+use mainspring_store::{AuditEntry, ExecutionRow, Expected, Late, Part, RowChange, StoredPlan};
 
 use crate::{
     load::Journal,
@@ -203,6 +203,9 @@ impl Live {
         if draft.frames.is_empty() && draft.late.is_empty() && (consumed.is_empty() || self.durable.is_none()) {
             return None;
         }
+        // Of what changed nothing there is nothing to say.
+        let changed = draft.queued.iter().filter(|(_, changed)| *changed);
+        let audit = changed.filter_map(|(queued, _)| queued.audit.as_deref().cloned()).collect();
         let summary = &self.summary;
         let change = (draft.row.is_none() && summary.status != self.status).then(|| change(summary));
         let row = draft.row.take().map(|row| ended_row(ExecutionRow { partition, ..row }, summary));
@@ -220,6 +223,7 @@ impl Live {
             consumed,
             letters: std::mem::take(&mut draft.letters),
             late: std::mem::take(&mut draft.late),
+            audit,
         })
     }
 
@@ -238,7 +242,7 @@ impl Draft {
         &mut self,
         stored: StoredFrame,
         (frame, spans): (Frame, Vec<Arc<Span>>),
-        (letter, ticket): (Option<String>, Option<Ticket>),
+        (letter, ticket, audit): (Option<String>, Option<Ticket>, Option<Box<AuditEntry>>),
         actions: Vec<Action>,
         state: &State,
         status: ExecutionStatus,
@@ -257,7 +261,7 @@ impl Draft {
         });
         self.frames.push(stored);
         self.actions.extend(actions);
-        self.queued.push((Queued { input: frame.input, letter, ticket }, true));
+        self.queued.push((Queued { input: frame.input, letter, ticket, audit }, true));
     }
 
     /// A receipt that counts for nothing is kept beside the journal; anything else that changes nothing is only answered.

@@ -260,7 +260,7 @@ fn posted(request: Request, asked: &Asked, global: &Global) -> Result<ExecutionR
     let row = match existing(&*store)? {
         Some(row) => Some(row),
         None => {
-            let key = inbox::post_start(&*store, ground.home(), request)?;
+            let key = inbox::post_start(&*store, ground.home(), request, &key)?;
             taken_in(&ground, global, || Ok(store.execution(key)?.or(existing(&*store)?)))?
         }
     };

@@ -44,8 +44,8 @@ use self::{
     hint::Hints,
 };
 use crate::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Letter,
-    Node, Origin, RemoteAttempt, Store, StoreError, StoredPlan, Table,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Node,
+    Origin, Posting, RemoteAttempt, Store, StoreError, Table,
 };
 
 /// Over how many partitions a new store spreads: enough for some dozen nodes to share them evenly, few enough that each
@@ -213,8 +213,8 @@ impl Store for PostgresStore {
         self.lent(async |session| journal::due(session, partitions, until_ms, after, limit).await)
     }
 
-    fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError> {
-        self.lent(async |session| journal::post(session, letter, plans, partitions).await)
+    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError> {
+        self.lent(async |session| journal::post(session, posting).await)
     }
 
     fn inbox(&self, partitions: &[u32], after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::{CachedStatement, Connection, Error, params, types::Type};
 
-use super::{catalogue, journal};
+use super::{audit, catalogue, journal};
 use crate::{
     Answer, Batch, ExecutionRow, Expected, Letter, Part, Refusal, StoredPlan,
     number::integer,
@@ -56,9 +56,10 @@ pub(super) fn write(connection: &Connection, batch: &Batch) -> rusqlite::Result<
     let answers = batch.parts.iter().map(|part| Ok(answer(part)?.map_or(Answer::Durable, Answer::Refused)));
     let answers: Vec<_> = answers.collect::<rusqlite::Result<_>>()?;
     let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == Answer::Durable);
-    for letter in written.flat_map(|(part, _)| &part.letters) {
+    for letter in written.clone().flat_map(|(part, _)| &part.letters) {
         post(connection, letter)?;
     }
+    audit::append(connection, &batch.sealing, &written.flat_map(|(part, _)| &part.audit).collect::<Vec<_>>())?;
     Ok(answers)
 }
 
@@ -186,9 +187,9 @@ pub(super) fn put_plans(connection: &Connection, plans: &[StoredPlan]) -> rusqli
     Ok(())
 }
 
-pub(super) fn post(connection: &Connection, letter: &Letter) -> rusqlite::Result<()> {
+/// False if it is there already.
+pub(super) fn post(connection: &Connection, letter: &Letter) -> rusqlite::Result<bool> {
     let Letter { execution, partition, id, body, posted_at } = letter;
     let values = params![execution.0, id, partition, body, integer(*posted_at)];
-    connection.prepare_cached(include_str!("sql/letter_post.sql"))?.execute(values)?;
-    Ok(())
+    Ok(connection.prepare_cached(include_str!("sql/letter_post.sql"))?.execute(values)? == 1)
 }

@@ -28,8 +28,8 @@ use metrics::Histogram;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node,
-    Origin, RemoteAttempt, Store, StoreError, StoredPlan, Table, meter::sync_time,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Node, Origin,
+    Posting, RemoteAttempt, Store, StoreError, Table, meter::sync_time,
 };
 
 /// How many reading connections are kept for the next reader. More readers at once open more, and close them again.
@@ -190,12 +190,14 @@ impl Store for SqliteStore {
         self.read(|connection| journal::due(connection, partitions, until_ms, after, limit))
     }
 
-    fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError> {
+    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError> {
         self.write(|connection| {
-            let is_so = nodes::partitions(connection)? == partitions;
+            let is_so = nodes::partitions(connection)? == posting.partitions;
             if is_so {
-                commit::put_plans(connection, plans)?;
-                commit::post(connection, letter)?;
+                commit::put_plans(connection, posting.plans)?;
+            }
+            if is_so && commit::post(connection, posting.letter)? {
+                audit::append(connection, &posting.sealing, &posting.audit.iter().collect::<Vec<_>>())?;
             }
             Ok(is_so)
         })

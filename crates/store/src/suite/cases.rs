@@ -110,6 +110,7 @@ fn refusals() -> Vec<Case> {
         late: vec![1],
         plan: Some(2),
         values: vec![Some(BLOB_BYTES_MIN + 1)],
+        audit: vec![("o", "never")],
         ..turn
     };
     // With the answers to it and to the sound part beside it.
@@ -151,6 +152,7 @@ fn refusals() -> Vec<Case> {
         (Late(0), ""),
         (Late(1), ""),
         (Plan(2), "None"),
+        (Audit("o", 0, 9), ""),
         (Rows(vec![], None, None, 9), "0"),
     ]);
     let old_epoch = vec![

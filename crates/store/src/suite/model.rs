@@ -81,7 +81,8 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
         12 | 13 => {
             let spread = reference.partitions().unwrap();
             let believed = if random.one_in(6) { random.of(&[1, 2]) } else { spread };
-            Verb::PostOf(believed, execution, random.of(&LETTERS))
+            let noted = random.some(1, |random| (random.of(&["o", "p"]), "posted"));
+            Verb::PostNoted(believed, execution, random.of(&LETTERS), noted)
         }
         14 => Verb::Quarantine(execution, random.of(&["why", "why not"])),
         15 => Verb::Release(execution),
@@ -132,6 +133,7 @@ fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
         consumed: random.some(2, |random| random.of(&LETTERS)),
         letters: random.some(2, |random| (random.below(usize::from(EXECUTIONS)) as u8, random.of(&LETTERS))),
         late: random.some(1, |random| random.below(9) as u64),
+        audit: random.some(1, |random| (random.of(&["o", "p"]), "went on")),
     }
 }
 

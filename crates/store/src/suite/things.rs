@@ -4,7 +4,11 @@
 
 use super::{
     cases::Case,
-    verb::{Verb::*, Word, join},
+    verb::{
+        Turn,
+        Verb::{self, *},
+        Word, goes_on, join, opens,
+    },
 };
 use crate::{
     AuditEntry, AuditRow, Change as Request, Changed, Item as Thing, Name, Put, Query, Removal, Store, StoreError,
@@ -26,7 +30,7 @@ pub(crate) struct Deed {
 /// A [`Query`] in few words: noun and organisation, a name, what it is behind, whether it goes down, and the limit.
 pub(crate) type Asked = (Word, Option<(Word, Word)>, Option<Word>, bool, usize);
 
-const SEALING: [u8; 32] = [7; 32];
+pub(crate) const SEALING: [u8; 32] = [7; 32];
 
 fn place(at: Word) -> (String, String, String) {
     let mut words = at.splitn(3, ' ').map(str::to_owned);
@@ -38,7 +42,11 @@ fn body(at: &str, word: &str) -> Vec<u8> {
     format!("{at}={word}").into_bytes()
 }
 
-pub(crate) fn entry(organization: &str, action: &str) -> AuditEntry {
+pub(crate) fn entries(noted: &[(Word, Word)]) -> Vec<AuditEntry> {
+    noted.iter().map(|(organization, action)| entry(organization, action)).collect()
+}
+
+fn entry(organization: &str, action: &str) -> AuditEntry {
     let (organization, action) = (organization.to_owned(), action.to_owned());
     let (actor, target) = ("act\0r".into(), format!("target of {action}"));
     AuditEntry { organization, at: u64::MAX, actor, action, target, detail: vec![0xf6] }
@@ -66,13 +74,25 @@ impl Deed {
         Request {
             removals: self.removals.iter().map(removal).collect(),
             puts: self.puts.iter().map(put).collect(),
-            audit: self.audit.iter().map(|(organization, action)| entry(organization, action)).collect(),
+            audit: entries(&self.audit),
             sealing: SEALING,
         }
     }
 }
 
-pub(crate) fn change(store: &dyn Store, deed: &Deed) -> Result<String, StoreError> {
+/// Does a verb of a catalogue, and draws the answer.
+pub(super) fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
+    match verb {
+        Item(at) => item(store, at),
+        ItemNamed(of, field, value) => item_named(store, of, field, value),
+        Items(asked) => items(store, asked),
+        Change(deed) => change(store, deed),
+        Audit(organization, after, limit) => audit(store, organization, *after, *limit),
+        other => panic!("no verb of a catalogue: {other:?}"),
+    }
+}
+
+fn change(store: &dyn Store, deed: &Deed) -> Result<String, StoreError> {
     Ok(match store.catalogue().change(&deed.change())? {
         Changed::Done => "done".into(),
         Changed::Conflict { id } => format!("conflict {id}"),
@@ -80,17 +100,17 @@ pub(crate) fn change(store: &dyn Store, deed: &Deed) -> Result<String, StoreErro
     })
 }
 
-pub(crate) fn item(store: &dyn Store, at: Word) -> Result<String, StoreError> {
+fn item(store: &dyn Store, at: Word) -> Result<String, StoreError> {
     let (noun, organization, id) = place(at);
     Ok(join(store.catalogue().item(&noun, &organization, &id)?.into_iter().map(draw)))
 }
 
-pub(crate) fn item_named(store: &dyn Store, of: Word, field: Word, value: Word) -> Result<String, StoreError> {
+fn item_named(store: &dyn Store, of: Word, field: Word, value: Word) -> Result<String, StoreError> {
     let (noun, organization, _) = place(of);
     Ok(join(store.catalogue().item_named(&noun, &organization, field, value)?.into_iter().map(draw)))
 }
 
-pub(crate) fn items(store: &dyn Store, asked: &Asked) -> Result<String, StoreError> {
+fn items(store: &dyn Store, asked: &Asked) -> Result<String, StoreError> {
     let (of, name, after, is_descending, limit) = *asked;
     let (noun, organization, _) = place(of);
     let name = name.map(|(field, value)| (field.into(), value.into()));
@@ -110,7 +130,7 @@ fn draw(item: Thing) -> String {
 }
 
 /// The actions, after the whole log was found to be one chain that ends where its head says.
-pub(crate) fn audit(store: &dyn Store, organization: Word, after: u64, limit: usize) -> Result<String, StoreError> {
+fn audit(store: &dyn Store, organization: Word, after: u64, limit: usize) -> Result<String, StoreError> {
     let catalogue = store.catalogue();
     let (mut before, mut number) = (Default::default(), 0);
     for row in catalogue.audit(organization, 0, usize::MAX)? {
@@ -130,7 +150,7 @@ pub(crate) fn audit(store: &dyn Store, organization: Word, after: u64, limit: us
 pub(crate) const PLACES: [Word; 4] = ["w o a", "w o a\0", "w o b", "t o a"];
 
 /// Everything about those.
-pub(crate) fn look() -> Vec<super::verb::Verb> {
+pub(crate) fn look() -> Vec<Verb> {
     vec![
         Items(("w o", None, None, false, 99)),
         Items(("t o", None, None, true, 99)),
@@ -282,21 +302,42 @@ fn lists() -> Vec<Case> {
 
 fn logs() -> Vec<Case> {
     let noted = |audit: Vec<(Word, Word)>| Deed { audit, ..Deed::default() };
-    vec![(
-        "an audit log is a chain for each organisation, without gaps",
-        vec![
-            (Audit("o", 0, 9), ""),
-            (Change(noted(vec![("o", "a"), ("p", "b"), ("o", "c")])), "done"),
-            (Change(Deed { audit: vec![("o", "never")], ..put("w o a", 5, "x") }), "conflict a"),
-            (Change(noted(vec![("p", "d\0"), ("", "e")])), "done"),
-            (Audit("o", 0, 9), "1:a 2:c"),
-            (Audit("p", 0, 9), "1:b 2:d\0"),
-            (Audit("p", 1, 9), "2:d\0"),
-            (Audit("", 0, 9), "1:e"),
-            (Audit("o", 0, 1), "1:a"),
-            (Audit("o", 2, 9), ""),
-        ],
-    )]
+    let acts = |turn: Turn, action| Turn { audit: vec![("o", action)], ..turn };
+    vec![
+        (
+            "an audit log is a chain for each organisation, without gaps",
+            vec![
+                (Audit("o", 0, 9), ""),
+                (Change(noted(vec![("o", "a"), ("p", "b"), ("o", "c")])), "done"),
+                (Change(Deed { audit: vec![("o", "never")], ..put("w o a", 5, "x") }), "conflict a"),
+                (Change(noted(vec![("p", "d\0"), ("", "e")])), "done"),
+                (Audit("o", 0, 9), "1:a 2:c"),
+                (Audit("p", 0, 9), "1:b 2:d\0"),
+                (Audit("p", 1, 9), "2:d\0"),
+                (Audit("", 0, 9), "1:e"),
+                (Audit("o", 0, 1), "1:a"),
+                (Audit("o", 2, 9), ""),
+            ],
+        ),
+        (
+            "what a part or a letter notes is in the log if it is durable, and once",
+            vec![
+                (Claim(0), "1"),
+                (
+                    Commit(1, vec![acts(opens(0), "a"), acts(goes_on(1, 3), "never"), acts(opens(2), "b")]),
+                    "durable sequence durable",
+                ),
+                (Commit(2, vec![acts(goes_on(0, 0), "never")]), "fence"),
+                (Commit(1, vec![acts(Turn { frames: 0, consumed: vec!["x"], ..goes_on(0, 0) }, "c")]), "durable"),
+                (PostNoted(1, 4, "letter", vec![("o", "d"), ("p", "e")]), "posted"),
+                (PostNoted(1, 4, "letter", vec![("o", "never")]), "posted"),
+                (PostNoted(2, 4, "other", vec![("o", "never")]), "not posted"),
+                (Change(noted(vec![("o", "f")])), "done"),
+                (Audit("o", 0, 9), "1:a 2:b 3:c 4:d 5:f"),
+                (Audit("p", 0, 9), "1:e"),
+            ],
+        ),
+    ]
 }
 
 #[test]

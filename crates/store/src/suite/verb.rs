@@ -11,8 +11,8 @@ use mainspring_kernel::{
 
 use super::things::{self, Asked, Deed};
 use crate::{
-    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, Late, Letter, Node, Origin, Part, Refusal,
-    RemoteAttempt, RowChange, Store, StoreError, StoredPlan, Table, partition_of,
+    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, Late, Letter, Node, Origin, Part, Posting,
+    Refusal, RemoteAttempt, RowChange, Store, StoreError, StoredPlan, Table, partition_of,
 };
 
 /// Executions of the tests are below this.
@@ -48,6 +48,8 @@ pub(crate) enum Verb {
     Post(u8, Word),
     /// Into a store that is believed to spread over so many partitions.
     PostOf(u32, u8, Word),
+    /// The same, with what is noted: in whose log, and what was done.
+    PostNoted(u32, u8, Word, Vec<(Word, Word)>),
     InboxOf(Vec<u32>, usize),
     /// Partition, how many of its letters to pass over, limit.
     Inbox(u32, usize, usize),
@@ -99,6 +101,8 @@ pub(crate) struct Turn {
     /// Over how many partitions the letters are spread; 0 is 1.
     pub(crate) partitions: u32,
     pub(crate) late: Vec<u64>,
+    /// In whose audit log, and what was done.
+    pub(crate) audit: Vec<(Word, Word)>,
 }
 
 pub(crate) fn opens(execution: u8) -> Turn {
@@ -171,6 +175,7 @@ impl Turn {
             consumed: self.consumed.iter().map(|id| (*id).into()).collect(),
             letters: self.letters.iter().map(|(to, id)| letter(*to, id, self.partitions.max(1))).collect(),
             late: self.late.iter().map(|at| Late { at: *at, body: at.to_be_bytes().to_vec() }).collect(),
+            audit: things::entries(&self.audit),
         }
     }
 
@@ -241,8 +246,9 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
             draw_due(store.due(&[*partition], *until_ms, after, *limit)?)
         }
         Verb::DueOf(partitions, limit) => draw_due(store.due(partitions, u64::MAX, None, *limit)?),
-        Verb::Post(execution, id) => post(store, *execution, id, 1)?,
-        Verb::PostOf(partitions, execution, id) => post(store, *execution, id, *partitions)?,
+        Verb::Post(execution, id) => post(store, *execution, id, 1, &[])?,
+        Verb::PostOf(partitions, execution, id) => post(store, *execution, id, *partitions, &[])?,
+        Verb::PostNoted(partitions, execution, id, noted) => post(store, *execution, id, *partitions, noted)?,
         Verb::InboxOf(partitions, limit) => join(store.inbox(partitions, 0, *limit)?.into_iter().map(draw_arrived)),
         Verb::Inbox(partition, skip, limit) => draw_inbox(store, *partition, *skip, *limit)?,
         Verb::Plan(number) => match store.plan(plan(*number).hash)? {
@@ -269,11 +275,7 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
             rows(store, statuses, &[*workflow, None, None, None], *before, *limit)?
         }
         Verb::RowsOf(statuses, words, before, limit) => rows(store, statuses, words, *before, *limit)?,
-        Verb::Item(at) => things::item(store, at)?,
-        Verb::ItemNamed(of, field, value) => things::item_named(store, of, field, value)?,
-        Verb::Items(asked) => things::items(store, asked)?,
-        Verb::Change(deed) => things::change(store, deed)?,
-        Verb::Audit(organization, after, limit) => things::audit(store, organization, *after, *limit)?,
+        of_catalogue => things::answer(store, of_catalogue)?,
     })
 }
 
@@ -291,8 +293,17 @@ fn rows(
     Ok(join(rows.into_iter().map(|row| number(row.key).to_string())))
 }
 
-fn post(store: &dyn Store, execution: u8, id: Word, partitions: u32) -> Result<String, StoreError> {
-    let posted = store.post(&letter(execution, id, partitions), &[plan(1)], partitions)?;
+fn post(
+    store: &dyn Store,
+    execution: u8,
+    id: Word,
+    partitions: u32,
+    noted: &[(Word, Word)],
+) -> Result<String, StoreError> {
+    let (letter, audit) = (letter(execution, id, partitions), things::entries(noted));
+    let posting =
+        Posting { plans: &[plan(1)], audit: &audit, sealing: things::SEALING, ..Posting::of(&letter, partitions) };
+    let posted = store.post(&posting)?;
     Ok(if posted { "posted" } else { "not posted" }.into())
 }
 
@@ -341,7 +352,7 @@ fn draw_table(table: Table) -> String {
 fn commit(store: &dyn Store, epoch: u64, turns: &[Turn]) -> String {
     // Partition 9 is one that no batch has a fence for.
     let fences = (0..9).map(|partition| Fence { partition, epoch }).collect();
-    match store.commit(&Batch { fences, parts: turns.iter().map(Turn::part).collect() }) {
+    match store.commit(&Batch { fences, parts: turns.iter().map(Turn::part).collect(), sealing: things::SEALING }) {
         Err(error) => error.to_string(),
         Ok(answers) => join(answers.into_iter().map(|answer| match answer {
             Answer::Durable => "durable".into(),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 use mainspring_store::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Letter,
-    Node, Origin, RemoteAttempt, Store, StoreError, StoredPlan, Table,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Node,
+    Origin, Posting, RemoteAttempt, Store, StoreError, Table,
 };
 
 /// What is shown: a batch, and what became of each part.
@@ -110,8 +110,8 @@ impl Store for Tapped {
         self.store.due(partitions, until_ms, after, limit)
     }
 
-    fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError> {
-        self.store.post(letter, plans, partitions)
+    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError> {
+        self.store.post(posting)
     }
 
     fn inbox(&self, partitions: &[u32], after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
