@@ -5,6 +5,7 @@
 
 mod cell;
 mod flight;
+mod gates;
 mod owning;
 mod resting;
 pub mod tally;
@@ -306,6 +307,7 @@ impl Shard {
             live.bytes += stored.byte_count();
             (live.head, live.next_sequence) = (hash, sequence + 1);
             live.summary = Summary::of(&live.state);
+            live.gates.follow(&live.state, &frame.records);
             let leases = &self.leases;
             live.draft.letters.extend(letters.into_iter().map(|letter| posted(letter, leases, now)));
             live.draft.take(stored, (frame, spans), (letter, ticket, audit), actions, &live.state, live.summary.status);

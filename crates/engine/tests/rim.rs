@@ -20,8 +20,8 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_store::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Node, Origin,
-    Posting, RemoteAttempt, Store, StoreError, Table, memory::MemoryStore,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Late, Node,
+    Origin, Posting, RemoteAttempt, Store, StoreError, Table, memory::MemoryStore,
 };
 use tokio::sync::Semaphore;
 
@@ -182,6 +182,15 @@ impl Store for Awkward {
 
     fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
         self.store.execution_by_idempotency_key(of, key)
+    }
+
+    fn pending_approvals(
+        &self,
+        organization: Option<&str>,
+        after: Option<(ExecutionKey, &str, u32)>,
+        limit: usize,
+    ) -> Result<Vec<GateRow>, StoreError> {
+        self.store.pending_approvals(organization, after, limit)
     }
 
     fn executions(

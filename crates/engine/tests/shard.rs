@@ -16,7 +16,7 @@ use mainspring_kernel::{
     input::Input,
     instance::Instance,
     key::ExecutionKey,
-    plan::Plan,
+    plan::{Decision, Plan},
     record::Record,
     state::{ExecutionStatus, State, Status},
     value::Value,
@@ -216,6 +216,57 @@ fn what_the_audit_log_says_of_an_input_is_there_once_if_the_input_changed_anythi
     assert_eq!(actions, ["written", "not written", "first"]);
     assert!(bench.store.audit_head("o").unwrap().unwrap().is_sealed(&[1; 32], "o"));
     assert_eq!(bench.replies.len(), 6);
+}
+
+/// What the store lists is what the state says, however the turns fall into commits and whatever is read back.
+#[test]
+fn the_store_lists_the_gates_that_wait() {
+    let two = r#"{"steps":[{"type":"approval","id":"a","count":1,"ttlMs":1000},{"type":"approval","id":"b"}]}"#;
+    for (room, at_once, ending) in
+        [(0, false, "b"), (1 << 20, false, "cancel"), (0, true, "b"), (1 << 20, true, "cancel")]
+    {
+        let mut bench = Bench::with_room(Arc::new(MemoryStore::default()), START, room);
+        let listed = |bench: &Bench| {
+            let rows = bench.store.pending_approvals(None, None, 9).unwrap();
+            rows.into_iter()
+                .map(|row| format!("{} {} {}", row.step, row.gate, row.opened_at - START))
+                .collect::<Vec<_>>()
+        };
+        let take = |bench: &mut Bench, input: Input| {
+            bench.take(input, None);
+            if bench.loads > 0 {
+                bench.load();
+            }
+            if !at_once {
+                bench.commit_all();
+            }
+        };
+        let approve = |step: u32| Input::Decide {
+            instance: Instance::of_step(step),
+            gate: 1,
+            decision: Decision::Approve,
+            by: "me".into(),
+            reason: Value::Null,
+        };
+        bench.submit(&plan(two));
+        if !at_once {
+            bench.commit_all();
+            assert_eq!(listed(&bench), ["a 1 0"]);
+        }
+        bench.now += 7;
+        take(&mut bench, signal());
+        bench.now += 7;
+        take(&mut bench, approve(0));
+        bench.commit_all();
+        assert_eq!(listed(&bench), ["b 1 14"], "{room} {at_once}");
+        let ending = match ending {
+            "b" => approve(1),
+            _ => Input::Cancel { reason: "no".into(), by: "me".into() },
+        };
+        take(&mut bench, ending);
+        bench.commit_all();
+        assert_eq!((listed(&bench).len(), bench.state().ended_at.is_some()), (0, true));
+    }
 }
 
 fn signal() -> Input {

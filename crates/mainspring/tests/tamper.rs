@@ -386,6 +386,8 @@ fn forge(stage: &Stage, in_input: bool, sealed: Sealed) -> u64 {
         letters: Vec::new(),
         late: Vec::new(),
         audit: Vec::new(),
+        gates_closed: Vec::new(),
+        gates_opened: Vec::new(),
     };
     let epoch = store.claim(0, "an intruder").unwrap();
     let batch = Batch { fences: vec![Fence { partition: 0, epoch }], parts: vec![part], ..Batch::default() };

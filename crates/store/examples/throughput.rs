@@ -113,6 +113,8 @@ fn part(number: u64, sequence: u64) -> Part {
         letters: Vec::new(),
         late: Vec::new(),
         audit: Vec::new(),
+        gates_closed: Vec::new(),
+        gates_opened: Vec::new(),
     }
 }
 

@@ -135,6 +135,15 @@ pub trait Store: Send + Sync {
     /// The execution that an idempotency key started among those of one origin.
     fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError>;
 
+    /// Gates that wait for people, of one organisation or of all executions: those of the newest execution first, of one by
+    /// their steps' names and their numbers, at most `limit`, beginning behind `after`.
+    fn pending_approvals(
+        &self,
+        organization: Option<&str>,
+        after: Option<(ExecutionKey, &str, u32)>,
+        limit: usize,
+    ) -> Result<Vec<GateRow>, StoreError>;
+
     /// Rows of the catalogue, the newest key first, at most `limit`, beginning below `before`.
     fn executions(
         &self,
@@ -267,6 +276,12 @@ pub struct Part {
     pub late: Vec<Late>,
     /// What audit logs say of it, each behind what they say by then, in the order of the parts.
     pub audit: Vec<AuditEntry>,
+    /// Gates that wait no more, by their steps' names and their numbers. With the end of an execution none waits any more.
+    /// Not looked at where there are no frames.
+    pub gates_closed: Vec<(String, u32)>,
+    /// Gates of this execution that wait from now on. One that is there already stays as it is. Not looked at where there
+    /// are no frames, or where the execution ends.
+    pub gates_opened: Vec<GateRow>,
 }
 
 /// The head that a part was decided on.
@@ -368,6 +383,25 @@ pub struct StoredPlan {
     pub hash: Hash,
     /// The bytes.
     pub bytes: Arc<[u8]>,
+}
+
+/// A gate that waits for people, as it is listed. What they are asked, and who may decide, is in the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateRow {
+    /// The execution.
+    pub execution: ExecutionKey,
+    /// The step instance, by name.
+    pub step: String,
+    /// Which gate of that, from 1.
+    pub gate: u32,
+    /// Whose the execution is.
+    pub organization: Option<String>,
+    /// In milliseconds since 1970.
+    pub opened_at: u64,
+    /// When it is decided by itself, in milliseconds since 1970.
+    pub expires_at: u64,
+    /// How, then: `approve`, `deny`, …
+    pub on_timeout: String,
 }
 
 /// A receipt that came too late to count.

@@ -5,6 +5,7 @@
 mod things;
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -12,8 +13,8 @@ use std::{
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 
 use crate::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, HeadRow, Late, Letter,
-    Node, Origin, Part, Posting, Refusal, RemoteAttempt, Store, StoreError, StoredPlan, Table, partition_of,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow, Late,
+    Letter, Node, Origin, Part, Posting, Refusal, RemoteAttempt, Store, StoreError, StoredPlan, Table, partition_of,
 };
 
 /// A store that lives as long as its last handle.
@@ -45,6 +46,7 @@ struct State {
     plans: BTreeMap<Hash, Arc<[u8]>>,
     late: BTreeMap<ExecutionKey, Vec<Late>>,
     things: things::Things,
+    gates: BTreeMap<(Reverse<ExecutionKey>, String, u32), GateRow>,
 }
 
 impl Default for State {
@@ -69,6 +71,7 @@ impl Default for State {
             plans: BTreeMap::new(),
             late: BTreeMap::new(),
             things: things::Things::default(),
+            gates: BTreeMap::new(),
         }
     }
 }
@@ -163,6 +166,16 @@ impl State {
         self.frames.entry(key).or_default().extend_from_slice(&part.frames);
         let opened_ended = part.expected.is_none() && part.row.as_ref().is_some_and(|row| row.completed_at.is_some());
         let ended = opened_ended || part.change.as_ref().is_some_and(|change| change.completed_at.is_some());
+        for (step, gate) in &part.gates_closed {
+            self.gates.remove(&(Reverse(key), step.clone(), *gate));
+        }
+        for row in &part.gates_opened {
+            let row = GateRow { execution: key, ..row.clone() };
+            self.gates.entry((Reverse(key), row.step.clone(), row.gate)).or_insert(row);
+        }
+        if ended {
+            self.gates.retain(|(Reverse(execution), ..), _| *execution != key);
+        }
         let wake_at = if ended { None } else { part.wake_at };
         let quarantined = self.heads.get(&key).and_then(|row| row.quarantined.clone());
         self.heads.insert(key, HeadRow { head: part.head, partition: part.partition, wake_at, ended, quarantined });
@@ -432,6 +445,19 @@ impl Store for MemoryStore {
     fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
         let state = self.state();
         Ok(state.idempotency_keys.get(&start(of, key)).and_then(|key| state.rows.get(key)).cloned())
+    }
+
+    fn pending_approvals(
+        &self,
+        organization: Option<&str>,
+        after: Option<(ExecutionKey, &str, u32)>,
+        limit: usize,
+    ) -> Result<Vec<GateRow>, StoreError> {
+        let state = self.state();
+        let after = after.map(|(execution, step, gate)| (Reverse(execution), step.to_owned(), gate));
+        let behind = state.gates.iter().filter(|(place, _)| after.as_ref().is_none_or(|after| *place > after));
+        let matching = behind.filter(|(_, row)| organization.is_none() || row.organization.as_deref() == organization);
+        Ok(matching.take(limit).map(|(_, row)| row.clone()).collect())
     }
 
     fn executions(

@@ -19,6 +19,7 @@ use mainspring_store::{AuditEntry, ExecutionRow, Expected, Late, Part, RowChange
 
 use crate::{
     load::Journal,
+    shard::gates::Gates,
     shard::words::{Fate, Moment, Queued, Ticket},
     span::Span,
 };
@@ -91,6 +92,7 @@ pub(super) struct Live {
     pub(super) summary: Summary,
     /// Bytes of its journal.
     pub(super) bytes: usize,
+    pub(super) gates: Gates,
     /// When the attempt was handed out whose receipt is being taken in.
     pub(super) handed_out_at: u64,
 }
@@ -132,6 +134,7 @@ impl Cell {
             in_flight: false,
             status: ExecutionStatus::Pending,
             bytes: 0,
+            gates: Gates::default(),
             handed_out_at: 0,
         }))
     }
@@ -143,6 +146,7 @@ impl Cell {
         Self::Live(Box::new(Live {
             status: summary.status,
             summary,
+            gates: Gates::of(&state),
             state,
             head: head.hash,
             next_sequence: head.sequence + 1,
@@ -206,6 +210,10 @@ impl Live {
         // Of what changed nothing there is nothing to say.
         let changed = draft.queued.iter().filter(|(_, changed)| *changed);
         let audit = changed.filter_map(|(queued, _)| queued.audit.as_deref().cloned()).collect();
+        let (gates_closed, gates_opened) = match draft.frames.is_empty() {
+            true => Default::default(),
+            false => self.gates.changes(),
+        };
         let summary = &self.summary;
         let change = (draft.row.is_none() && summary.status != self.status).then(|| change(summary));
         let row = draft.row.take().map(|row| ended_row(ExecutionRow { partition, ..row }, summary));
@@ -224,6 +232,8 @@ impl Live {
             letters: std::mem::take(&mut draft.letters),
             late: std::mem::take(&mut draft.late),
             audit,
+            gates_closed,
+            gates_opened,
         })
     }
 

@@ -257,6 +257,8 @@ fn burial(execution: ExecutionKey, partition: u32, letters: Vec<String>) -> Part
         letters: Vec::new(),
         late: Vec::new(),
         audit: Vec::new(),
+        gates_closed: Vec::new(),
+        gates_opened: Vec::new(),
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
 use crate::{ExecutionRow, Filter, Origin, conditions::only, number::integer};
 
 /// Above every key, for a list that begins at the newest.
-const ABOVE_ALL_KEYS: [u8; 17] = [0xff; 17];
+pub(super) const ABOVE_ALL_KEYS: [u8; 17] = [0xff; 17];
 
 pub(super) async fn by_key(session: &Session, key: ExecutionKey) -> Result<Option<ExecutionRow>, Fault> {
     one(&session.query(include_str!("sql/execution.sql"), &[&&key.0[..]]).await?)

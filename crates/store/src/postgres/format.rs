@@ -23,7 +23,7 @@ const PROGRAM: &str = "mainspring";
 const FORMAT_TABLE: &str = "mainspring_format";
 
 /// Whoever has tables of these names beside no row of ours has not let us make them.
-const TABLES: [&str; 17] = [
+const TABLES: [&str; 18] = [
     FORMAT_TABLE,
     "frames",
     "heads",
@@ -41,6 +41,7 @@ const TABLES: [&str; 17] = [
     "item_names",
     "audit",
     "audit_heads",
+    "pending_approvals",
 ];
 
 /// Brings the tables to [`FORMAT`]; makes them, over so many partitions, if there are none.

@@ -20,6 +20,7 @@ mod driver;
 mod erase;
 mod failure;
 mod format;
+mod gates;
 mod hint;
 mod journal;
 mod nodes;
@@ -44,8 +45,8 @@ use self::{
     hint::Hints,
 };
 use crate::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Node,
-    Origin, Posting, RemoteAttempt, Store, StoreError, Table,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Heard, Late,
+    Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table,
 };
 
 /// Over how many partitions a new store spreads: enough for some dozen nodes to share them evenly, few enough that each
@@ -251,6 +252,15 @@ impl Store for PostgresStore {
 
     fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
         self.lent(async |session| catalogue::by_idempotency_key(session, of, key).await)
+    }
+
+    fn pending_approvals(
+        &self,
+        organization: Option<&str>,
+        after: Option<(ExecutionKey, &str, u32)>,
+        limit: usize,
+    ) -> Result<Vec<GateRow>, StoreError> {
+        self.lent(async |session| gates::list(session, organization, after, limit).await)
     }
 
     fn executions(

@@ -39,6 +39,7 @@ impl<'a> Writes<'a> {
         writes.frames(parts);
         writes.plans(parts.iter().flat_map(|part| &part.plans));
         writes.letters(parts);
+        writes.gates(&[new, older].concat());
         writes
     }
 
@@ -193,10 +194,10 @@ pub(super) fn column<'a, R: Copy, T: ToSql + Sync + 'a>(rows: &[R], of_row: impl
     Box::new(rows.iter().copied().map(of_row).collect::<Vec<T>>())
 }
 
-fn key_of(word: &Option<String>) -> Option<Vec<u8>> {
+pub(super) fn key_of(word: &Option<String>) -> Option<Vec<u8>> {
     word.as_ref().map(|word| word_key(word).0.to_vec())
 }
 
-fn bytes(word: &Option<String>) -> Option<&[u8]> {
+pub(super) fn bytes(word: &Option<String>) -> Option<&[u8]> {
     word.as_ref().map(String::as_bytes)
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Above every key, for a list that begins at the newest.
-const ABOVE_ALL_KEYS: [u8; 17] = [0xff; 17];
+pub(super) const ABOVE_ALL_KEYS: [u8; 17] = [0xff; 17];
 
 /// The statement of [`insert`].
 pub(super) const INSERT: &str = include_str!("sql/execution_insert.sql");

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::{CachedStatement, Connection, Error, params, types::Type};
 
-use super::{audit, catalogue, journal};
+use super::{audit, catalogue, gates, journal};
 use crate::{
     Answer, Batch, ExecutionRow, Expected, Letter, Part, Refusal, StoredPlan,
     number::integer,
@@ -100,6 +100,9 @@ fn write_part(statements: &mut Statements<'_>, held: &BTreeSet<u32>, part: &Part
     }
     if let (Some(change), false) = (&part.change, part.frames.is_empty()) {
         catalogue::change(&mut statements.row_change, part.execution, change)?;
+    }
+    if !part.frames.is_empty() {
+        gates::write(connection, part)?;
     }
     for id in &part.consumed {
         connection.prepare_cached(include_str!("sql/letter_consume.sql"))?.execute(params![part.execution.0, id])?;

@@ -13,6 +13,7 @@ mod erase;
 mod failure;
 #[cfg(test)]
 mod faults;
+mod gates;
 mod journal;
 mod nodes;
 mod things;
@@ -28,8 +29,8 @@ use metrics::Histogram;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Node, Origin,
-    Posting, RemoteAttempt, Store, StoreError, Table, meter::sync_time,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Late, Node,
+    Origin, Posting, RemoteAttempt, Store, StoreError, Table, meter::sync_time,
 };
 
 /// How many reading connections are kept for the next reader. More readers at once open more, and close them again.
@@ -249,6 +250,15 @@ impl Store for SqliteStore {
 
     fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
         self.read(|connection| catalogue::by_idempotency_key(connection, of, key))
+    }
+
+    fn pending_approvals(
+        &self,
+        organization: Option<&str>,
+        after: Option<(ExecutionKey, &str, u32)>,
+        limit: usize,
+    ) -> Result<Vec<GateRow>, StoreError> {
+        self.read(|connection| gates::list(connection, organization, after, limit))
     }
 
     fn executions(

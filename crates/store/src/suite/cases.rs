@@ -21,7 +21,8 @@ pub(super) type Case = (&'static str, Vec<(Verb, &'static str)>);
 pub(super) fn cases<S: Subject>() -> Vec<Case> {
     let executions =
         [journals(), ends(), refusals(), looking_again(), letters::<S>(), payloads(), catalogue(), origins()];
-    executions.into_iter().chain([super::nodes::cases(), super::things::cases()]).flatten().collect()
+    let gates = gates();
+    executions.into_iter().chain([gates, super::nodes::cases(), super::things::cases()]).flatten().collect()
 }
 
 fn journals() -> Vec<Case> {
@@ -111,6 +112,8 @@ fn refusals() -> Vec<Case> {
         plan: Some(2),
         values: vec![Some(BLOB_BYTES_MIN + 1)],
         audit: vec![("o", "never")],
+        gates_closed: vec![("s", 1)],
+        gates_opened: vec![("s", 9)],
         ..turn
     };
     // With the answers to it and to the sound part beside it.
@@ -134,7 +137,7 @@ fn refusals() -> Vec<Case> {
         (Claim(0), "1"),
         (Claim(1), "1"),
         (Post(0, "a"), "posted"),
-        (one(Turn { frames: 2, id: Some("name"), ..opens(0) }), "durable"),
+        (one(Turn { frames: 2, id: Some("name"), gates_opened: vec![("s", 1)], ..opens(0) }), "durable"),
     ];
     for (pair, turn) in wrong {
         let alone = pair.split_once(' ').expect("two answers").0;
@@ -153,6 +156,7 @@ fn refusals() -> Vec<Case> {
         (Late(1), ""),
         (Plan(2), "None"),
         (Audit("o", 0, 9), ""),
+        (Gates(None, None, 9), "0:s#1"),
         (Rows(vec![], None, None, 9), "0"),
     ]);
     let old_epoch = vec![
@@ -444,4 +448,46 @@ fn origins() -> Vec<Case> {
             ],
         ),
     ]
+}
+
+fn gates() -> Vec<Case> {
+    let asks = |turn: Turn, gates_opened: Vec<(Word, u32)>| Turn { gates_opened, ..turn };
+    let of = |organization, turn: Turn| Turn { organization: Some(organization), ..turn };
+    let all = "4:s#1 of p 2:a#1 of o 1:s#1 of o 1:s\0#2 of o 1:s\0#10 of o 0:s#1";
+    vec![(
+        "gates are listed while they wait: the newest execution first, of one organisation, in pages",
+        vec![
+            (Claim(0), "1"),
+            (Gates(None, None, 9), ""),
+            (one(of("o", asks(opens(1), vec![("s\0", 10), ("s\0", 2), ("s", 1)]))), "durable"),
+            (one(asks(opens(0), vec![("s", 1)])), "durable"),
+            (
+                Commit(1, vec![of("o", asks(opens(2), vec![("a", 1)])), of("p", asks(opens(4), vec![("s", 1)]))]),
+                "durable durable",
+            ),
+            (Gates(None, None, 9), all),
+            (Gates(Some("o"), None, 9), "2:a#1 of o 1:s#1 of o 1:s\0#2 of o 1:s\0#10 of o"),
+            (Gates(Some("o"), None, 2), "2:a#1 of o 1:s#1 of o"),
+            (Gates(Some("o"), Some((1, "s", 1)), 2), "1:s\0#2 of o 1:s\0#10 of o"),
+            (Gates(None, Some((1, "s\0", 2)), 9), "1:s\0#10 of o 0:s#1"),
+            (Gates(None, Some((3, "s", 1)), 1), "2:a#1 of o"),
+            (Gates(Some("q"), None, 9), ""),
+            // What has no frames says nothing of gates, and what waits already stays as it is.
+            (one(Turn { frames: 0, gates_closed: vec![("s", 1)], ..asks(goes_on(0, 0), vec![("t", 1)]) }), "durable"),
+            (Quarantine(0, "why"), "done"),
+            (one(of("p", asks(goes_on(2, 0), vec![("a", 1)]))), "durable"),
+            (Gates(None, None, 9), all),
+            (
+                one(Turn {
+                    gates_closed: vec![("s\0", 2), ("s", 1), ("z", 1)],
+                    ..of("o", asks(goes_on(1, 0), vec![("s", 2)]))
+                }),
+                "durable",
+            ),
+            (Gates(Some("o"), None, 9), "2:a#1 of o 1:s#2 of o 1:s\0#10 of o"),
+            (one(Turn { ends: true, ..asks(goes_on(1, 1), vec![("t", 1)]) }), "durable"),
+            (Repartition(3), "done"),
+            (Gates(None, None, 9), "4:s#1 of p 2:a#1 of o 0:s#1"),
+        ],
+    )]
 }

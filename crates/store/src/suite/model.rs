@@ -37,6 +37,8 @@ impl Random {
 
 const LETTERS: [&str; 3] = ["a", "b", "c"];
 
+const STEPS_OF_GATES: [Word; 2] = ["s", "s\0"];
+
 const ORGANIZATIONS: [Option<Word>; 3] = [None, Some("o"), Some("p")];
 
 const NODES: [&str; 2] = ["n", "o"];
@@ -52,6 +54,10 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
             Verb::Repartition(random.below(2) as u32 + 1)
         }
         23..26 => Verb::Change(deed(random, reference)),
+        26 if random.one_in(2) => {
+            let after = (execution, random.of(&STEPS_OF_GATES), 1);
+            Verb::Gates(random.of(&ORGANIZATIONS), random.of(&[None, Some(after)]), random.below(5))
+        }
         26 => {
             let name = random.of(&[None, Some(("slug", "x")), Some(("by", "x"))]);
             let after = random.of(&[None, Some("a"), Some("b"), Some("")]);
@@ -111,6 +117,7 @@ fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
     let sound = reference.head(key(execution)).unwrap().map(|row| row.head.sequence);
     let after = if random.one_in(8) { random.of(&[None, Some(0), Some(3)]) } else { sound };
     let partitions = reference.partitions().unwrap();
+    let gate = |random: &mut Random| (random.of(&STEPS_OF_GATES), random.below(2) as u32 + 1);
     Turn {
         execution,
         partition: if random.one_in(20) { random.of(&[1, 9]) } else { partition_of(key(execution), partitions) },
@@ -133,6 +140,8 @@ fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
         consumed: random.some(2, |random| random.of(&LETTERS)),
         letters: random.some(2, |random| (random.below(usize::from(EXECUTIONS)) as u8, random.of(&LETTERS))),
         late: random.some(1, |random| random.below(9) as u64),
+        gates_closed: random.some(1, gate),
+        gates_opened: random.some(2, gate),
         audit: random.some(1, |random| (random.of(&["o", "p"]), "went on")),
     }
 }

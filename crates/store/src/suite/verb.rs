@@ -11,8 +11,8 @@ use mainspring_kernel::{
 
 use super::things::{self, Asked, Deed};
 use crate::{
-    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, Late, Letter, Node, Origin, Part, Posting,
-    Refusal, RemoteAttempt, RowChange, Store, StoreError, StoredPlan, Table, partition_of,
+    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, GateRow, Late, Letter, Node, Origin, Part,
+    Posting, Refusal, RemoteAttempt, RowChange, Store, StoreError, StoredPlan, Table, partition_of,
 };
 
 /// Executions of the tests are below this.
@@ -66,6 +66,8 @@ pub(crate) enum Verb {
     /// Statuses; workflow, organisation, workflow's id, initiator; before, limit.
     RowsOf(Vec<Word>, [Option<Word>; 4], Option<u8>, usize),
     Rows(Vec<Word>, Option<Word>, Option<u8>, usize),
+    /// Of whom, behind which gate of which step of which execution, limit.
+    Gates(Option<Word>, Option<(u8, Word, u32)>, usize),
     Item(Word),
     /// Of which noun and organisation, field and value.
     ItemNamed(Word, Word, Word),
@@ -103,6 +105,9 @@ pub(crate) struct Turn {
     pub(crate) late: Vec<u64>,
     /// In whose audit log, and what was done.
     pub(crate) audit: Vec<(Word, Word)>,
+    /// Steps and numbers of gates.
+    pub(crate) gates_closed: Vec<(Word, u32)>,
+    pub(crate) gates_opened: Vec<(Word, u32)>,
 }
 
 pub(crate) fn opens(execution: u8) -> Turn {
@@ -176,6 +181,20 @@ impl Turn {
             letters: self.letters.iter().map(|(to, id)| letter(*to, id, self.partitions.max(1))).collect(),
             late: self.late.iter().map(|at| Late { at: *at, body: at.to_be_bytes().to_vec() }).collect(),
             audit: things::entries(&self.audit),
+            gates_closed: self.gates_closed.iter().map(|(step, gate)| ((*step).into(), *gate)).collect(),
+            gates_opened: self.gates_opened.iter().map(|(step, gate)| self.gate(step, *gate)).collect(),
+        }
+    }
+
+    fn gate(&self, step: Word, gate: u32) -> GateRow {
+        GateRow {
+            execution: key(self.execution),
+            step: step.into(),
+            gate,
+            organization: self.organization.map(Into::into),
+            opened_at: 55,
+            expires_at: u64::MAX,
+            on_timeout: format!("{step} or else"),
         }
     }
 
@@ -275,6 +294,7 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
             rows(store, statuses, &[*workflow, None, None, None], *before, *limit)?
         }
         Verb::RowsOf(statuses, words, before, limit) => rows(store, statuses, words, *before, *limit)?,
+        Verb::Gates(organization, after, limit) => gates(store, *organization, *after, *limit)?,
         of_catalogue => things::answer(store, of_catalogue)?,
     })
 }
@@ -384,6 +404,23 @@ fn draw_frame(execution: u8, frame: StoredFrame) -> String {
     format!("{}[{}]", frame.sequence, values.collect::<Vec<_>>().join(" "))
 }
 
+fn gates(
+    store: &dyn Store,
+    organization: Option<Word>,
+    after: Option<(u8, Word, u32)>,
+    limit: usize,
+) -> Result<String, StoreError> {
+    let after = after.map(|(execution, step, gate)| (key(execution), step, gate));
+    Ok(join(store.pending_approvals(organization, after, limit)?.into_iter().map(draw_gate)))
+}
+
+fn draw_gate(row: GateRow) -> String {
+    let GateRow { execution, step, gate, organization, opened_at, expires_at, on_timeout } = row;
+    assert!(expires_at >= i64::MAX as u64 && opened_at == 55 && on_timeout == format!("{step} or else"));
+    let of = organization.map(|organization| format!(" of {organization}")).unwrap_or_default();
+    format!("{}:{step}#{gate}{of}", number(execution))
+}
+
 fn draw_inbox(store: &dyn Store, partition: u32, skip: usize, limit: usize) -> Result<String, StoreError> {
     let all = store.inbox(&[partition], 0, usize::MAX)?;
     assert!(all.is_sorted_by(|a, b| a.number < b.number));
@@ -439,6 +476,7 @@ pub(crate) fn look(store: &dyn Store) -> String {
         all.extend([Verb::Due(partition, u64::MAX, 99), Verb::Inbox(partition, 0, 99)]);
     }
     all.extend([Verb::Partitions, Verb::Table, Verb::Pinned("p"), Verb::Pinned("q")]);
+    all.extend([Verb::Gates(None, None, 99), Verb::Gates(Some("o"), None, 99)]);
     all.extend([Verb::Plan(1), Verb::Plan(2), Verb::Rows(vec![], None, None, 99)]);
     all.extend(things::look());
     all.iter().map(|verb| format!("{verb:?} -> {}\n", run(store, verb))).collect()

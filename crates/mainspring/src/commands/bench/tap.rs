@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 use mainspring_store::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Node,
-    Origin, Posting, RemoteAttempt, Store, StoreError, Table,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Heard, Late,
+    Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table,
 };
 
 /// What is shown: a batch, and what became of each part.
@@ -148,6 +148,15 @@ impl Store for Tapped {
 
     fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
         self.store.execution_by_idempotency_key(of, key)
+    }
+
+    fn pending_approvals(
+        &self,
+        organization: Option<&str>,
+        after: Option<(ExecutionKey, &str, u32)>,
+        limit: usize,
+    ) -> Result<Vec<GateRow>, StoreError> {
+        self.store.pending_approvals(organization, after, limit)
     }
 
     fn executions(

@@ -1,4 +1,4 @@
--- Format 3: the things of a server, and its audit log; whose executions are.
+-- Format 3: the things of a server, and its audit log; whose executions are; gates that wait.
 
 -- Nouns, organisations and ids are short enough for an index.
 CREATE TABLE items (
@@ -62,3 +62,20 @@ CREATE INDEX executions_by_organization_and_status ON executions (organization_k
 
 CREATE INDEX executions_by_organization_and_workflow ON executions (organization_key, workflow_id_key, execution)
     WHERE organization_key IS NOT NULL AND workflow_id_key IS NOT NULL;
+
+-- What is asked at a gate stands in the journal alone.
+CREATE TABLE pending_approvals (
+    execution        BYTEA NOT NULL,
+    step_key         BYTEA NOT NULL,
+    step             BYTEA NOT NULL,
+    gate             BIGINT NOT NULL,
+    organization_key BYTEA,
+    organization     BYTEA,
+    opened_at        BIGINT NOT NULL,
+    expires_at       BIGINT NOT NULL,
+    on_timeout       BYTEA NOT NULL,
+    PRIMARY KEY (execution, step_key, gate)
+);
+
+CREATE INDEX pending_approvals_by_organization ON pending_approvals (organization_key, execution)
+    WHERE organization_key IS NOT NULL;

@@ -1,4 +1,4 @@
--- Format 4: the things of a server, and its audit log; whose executions are.
+-- Format 4: the things of a server, and its audit log; whose executions are; gates that wait.
 
 CREATE TABLE items (
     noun         TEXT NOT NULL,
@@ -60,3 +60,18 @@ CREATE UNIQUE INDEX executions_by_idempotency_key ON executions (
     ifnull(organization, x''), ifnull(workflow_id, x''), iif(workflow_id IS NULL, ifnull(workflow, x''), x''),
     idempotency_key
 ) WHERE idempotency_key IS NOT NULL;
+
+-- What is asked at a gate stands in the journal alone.
+CREATE TABLE pending_approvals (
+    execution    BLOB NOT NULL,
+    step         TEXT NOT NULL,
+    gate         INTEGER NOT NULL,
+    organization TEXT,
+    opened_at    INTEGER NOT NULL,
+    expires_at   INTEGER NOT NULL,
+    on_timeout   TEXT NOT NULL,
+    PRIMARY KEY (execution, step, gate)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX pending_approvals_by_organization ON pending_approvals (organization, execution)
+    WHERE organization IS NOT NULL;
