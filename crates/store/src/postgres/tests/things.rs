@@ -1,14 +1,24 @@
 //! Many who change the same things at the same time, and tables of older formats.
 
-use std::{sync::Barrier, thread};
+use std::{
+    sync::{
+        Barrier,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
 
-use mainspring_kernel::hash::{Hash, hex};
+use mainspring_kernel::{
+    hash::{Hash, hex},
+    key::ExecutionKey,
+};
 
-use super::open;
+use super::{letter, open};
 use crate::{
-    AuditEntry, Catalogue, Change, Changed, Item, Name, Origin, Put, Removal, Store,
+    Answer, AuditEntry, Batch, Catalogue, Change, Changed, Fence, Item, Letter, Name, Origin, Part, Posting, Put,
+    Removal, Store, StoredPlan,
     postgres::format::{FORMAT, MIGRATIONS},
-    suite::postgres::server,
+    suite::{postgres::server, verb::opens},
 };
 
 const NODES: usize = 6;
@@ -34,12 +44,12 @@ fn noted(organizations: &[&str], puts: Vec<Put>, removals: Vec<Removal>) -> Chan
 }
 
 /// How often `work` was done, by all together: each has its own connection to one store.
-fn together(address: &str, work: impl Fn(&dyn Catalogue, usize) -> usize + Sync) -> usize {
+fn together(address: &str, work: impl Fn(&dyn Store, usize) -> usize + Sync) -> usize {
     let start = Barrier::new(NODES);
     let one = |node| {
         let store = open(address);
         start.wait();
-        (0..ROUNDS).map(|_| work(store.catalogue(), node)).sum::<usize>()
+        (0..ROUNDS).map(|_| work(&store, node)).sum::<usize>()
     };
     thread::scope(|scope| {
         let one = &one;
@@ -52,7 +62,8 @@ fn together(address: &str, work: impl Fn(&dyn Catalogue, usize) -> usize + Sync)
 fn of_many_who_change_one_thing_each_version_is_one_s_and_the_log_has_no_gaps() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
-    let done = together(&scratch.address(), |catalogue, node| {
+    let done = together(&scratch.address(), |store, node| {
+        let catalogue = store.catalogue();
         let version = catalogue.item("w", "o", "a").unwrap().map_or(0, |item| item.version);
         // Two logs, named in both orders.
         let logs = if node % 2 == 0 { ["o", "p"] } else { ["p", "o"] };
@@ -81,7 +92,8 @@ fn of_many_who_change_one_thing_each_version_is_one_s_and_the_log_has_no_gaps() 
 fn of_many_who_want_the_same_names_in_any_order_one_has_them() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
-    let done = together(&scratch.address(), |catalogue, node| {
+    let done = together(&scratch.address(), |store, node| {
+        let catalogue = store.catalogue();
         let (mine, names) = (format!("{node}"), if node % 2 == 0 { ["x", "y"] } else { ["y", "x"] });
         let other = format!("{node} too");
         let puts = vec![put(&mine, 0, &names[..1]), put(&other, 0, &names[1..])];
@@ -108,6 +120,36 @@ fn of_many_who_want_the_same_names_in_any_order_one_has_them() {
         store.items(&crate::Query { noun: "w".into(), organization: "o".into(), limit: 9, ..Default::default() }),
         Ok(vec![])
     );
+}
+
+#[test]
+fn commits_letters_and_changes_that_note_something_in_the_same_logs_wait_for_each_other() {
+    let scratch = server().scratch();
+    let store = open(&scratch.address());
+    let keys = AtomicU64::new(0);
+    let done = together(&scratch.address(), |store, node| {
+        let logs = if node % 2 == 0 { ["o", "p"] } else { ["p", "o"] };
+        let change = noted(&logs, vec![], vec![]);
+        let partition = node as u32;
+        let fences = vec![Fence { partition, epoch: store.claim(partition, "node").unwrap() }];
+        let mut part = Part { partition, audit: change.audit.clone(), ..opens(0).part() };
+        part.execution = ExecutionKey::new(keys.fetch_add(1, Ordering::Relaxed), [7; 10]);
+        part.row.as_mut().unwrap().id = part.execution.to_string();
+        // The same for all, so that they meet there too.
+        let plan = StoredPlan { hash: Hash::of(b"plan"), bytes: b"plan"[..].into() };
+        part.plans = vec![plan.clone()];
+        let letter = Letter { execution: part.execution, ..letter("a") };
+        let batch = Batch { fences, parts: vec![part], sealing: [3; 32] };
+        assert_eq!(store.commit(&batch), Ok(vec![Answer::Durable]));
+        let posting = Posting { plans: &[plan], audit: &change.audit, sealing: [3; 32], ..Posting::of(&letter, 1) };
+        assert_eq!(store.post(&posting), Ok(true));
+        assert_eq!(store.catalogue().change(&change), Ok(Changed::Done));
+        3
+    });
+    for organization in ["o", "p"] {
+        assert_eq!(store.audit(organization, 0, usize::MAX).unwrap().len(), done);
+        assert_eq!(store.audit_head(organization).unwrap().unwrap().number, done as u64);
+    }
 }
 
 #[test]
