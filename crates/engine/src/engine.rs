@@ -13,7 +13,7 @@ use mainspring_effects::Executors;
 use mainspring_kernel::{
     input::Input, instance::Instance, key::ExecutionKey, plan::Decision, state::State, value::Value,
 };
-use mainspring_store::{Fence, Store, StoreError, partition_of, sqlite::SqliteStore};
+use mainspring_store::{AuditEntry, Fence, Store, StoreError, partition_of, sqlite::SqliteStore};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
@@ -153,7 +153,7 @@ impl Engine {
                 answer => return answer,
             }
         }
-        let execution = inbox::post_start(&*self.store, None, request)?;
+        let execution = inbox::post_start(&*self.store, None, request, &self.key)?;
         Ok(Submitted { execution, existed: false })
     }
 
@@ -183,17 +183,17 @@ impl Engine {
 
     /// Starts an execution under a fresh key of [`new_key`](Self::new_key): a caller that watches the key before misses
     /// nothing.
-    pub async fn submit_as(&self, execution: ExecutionKey, request: Request) -> Result<Submitted, EngineError> {
+    pub async fn submit_as(&self, execution: ExecutionKey, mut request: Request) -> Result<Submitted, EngineError> {
         if let Some(existing) = self.existing(&request)? {
             return Ok(Submitted { execution: existing, existed: true });
         }
         let now = now_ms();
-        let (plan, stored_plans) = (request.plan.clone(), request.stored_plans());
+        let (plan, stored_plans, audit) = (request.plan.clone(), request.stored_plans(), request.audit.take());
         let start = request.start(execution);
         let row = row(execution, &start, &plan, now);
         let submission = |ticket| {
-            let (start, ticket) = (Box::new(start), Some(ticket));
-            Event::Submit(Box::new(Submission { execution, plan, stored_plans, start, row, letter: None, ticket }))
+            let (start, letter, ticket) = (Box::new(start), None, Some(ticket));
+            Event::Submit(Box::new(Submission { execution, plan, stored_plans, start, row, letter, ticket, audit }))
         };
         match self.ask(submission).await {
             Ok(_) => Ok(Submitted { execution, existed: false }),
@@ -225,7 +225,7 @@ impl Engine {
         reason: Value,
     ) -> Result<bool, EngineError> {
         let by = by.to_string();
-        self.take(execution, Input::Decide { instance, gate, decision, by, reason }).await
+        self.take(execution, Input::Decide { instance, gate, decision, by, reason }, None).await
     }
 
     /// Sends a named message. False if one of this identity has come before, or nobody can take it any more.
@@ -236,12 +236,38 @@ impl Engine {
         name: String,
         payload: Value,
     ) -> Result<bool, EngineError> {
-        self.take(execution, Input::Signal { id, name, payload }).await
+        self.take(execution, Input::Signal { id, name, payload }, None).await
     }
 
     /// Asks an execution to end. False if it is ending already.
     pub async fn cancel(&self, execution: ExecutionKey, reason: &str, by: &str) -> Result<bool, EngineError> {
-        self.take(execution, Input::Cancel { reason: reason.into(), by: by.into() }).await
+        self.take(execution, Input::Cancel { reason: reason.into(), by: by.into() }, None).await
+    }
+
+    /// An input as [`decide`](Self::decide), [`signal`](Self::signal) and [`cancel`](Self::cancel) make it, with what the
+    /// audit log says of it if it changes anything: that is durable with the change.
+    pub async fn take(
+        &self,
+        execution: ExecutionKey,
+        input: Input,
+        audit: Option<AuditEntry>,
+    ) -> Result<bool, EngineError> {
+        let (letter, audit) = (None, audit.map(Box::new));
+        self.ask(|ticket| Event::Take(execution, Queued { input, letter, ticket: Some(ticket), audit })).await
+    }
+
+    /// Puts an input into the inbox of an execution, for whoever holds it, with what the audit log says of that. The answer
+    /// is the letter's id.
+    pub fn post(
+        &self,
+        execution: ExecutionKey,
+        input: &Input,
+        audit: Option<&AuditEntry>,
+    ) -> Result<String, EngineError> {
+        match audit {
+            None => inbox::post(&*self.store, None, execution, input),
+            Some(entry) => inbox::post_noted(&*self.store, None, execution, input, (entry, &self.key)),
+        }
     }
 
     /// Every durable frame of an execution from now on. Read the journal after this to miss none.
@@ -310,14 +336,8 @@ impl Engine {
             return Ok(Some(row.key));
         }
         let Some(key) = &request.idempotency_key else { return Ok(None) };
-        let row = self.store.execution_by_idempotency_key(request.plan.name.as_deref(), key)?;
+        let row = self.store.execution_by_idempotency_key(&request.origin(), key)?;
         Ok(row.map(|row| row.key))
-    }
-
-    async fn take(&self, execution: ExecutionKey, input: Input) -> Result<bool, EngineError> {
-        let taken =
-            self.ask(|ticket| Event::Take(execution, Queued { input, letter: None, ticket: Some(ticket) })).await?;
-        Ok(taken)
     }
 
     async fn ask(&self, event: impl FnOnce(Ticket) -> Event) -> Result<bool, EngineError> {

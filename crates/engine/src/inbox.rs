@@ -3,7 +3,7 @@
 use std::{os::unix::net::UnixDatagram, sync::Arc};
 
 use mainspring_kernel::{hash::Hash, input::Input, key::ExecutionKey, plan::Plan};
-use mainspring_store::{Arrived, Letter, Store, StoreError, StoredPlan, partition_of};
+use mainspring_store::{Arrived, AuditEntry, Letter, Posting, Store, StoreError, StoredPlan, partition_of};
 
 use crate::{
     EngineError,
@@ -27,7 +27,18 @@ pub fn post(
     execution: ExecutionKey,
     input: &Input,
 ) -> Result<String, EngineError> {
-    put(store, home, execution, input, &[])
+    put(store, home, (execution, input), &[], None)
+}
+
+/// The same, with what the audit log says of it, and what the log is sealed with.
+pub fn post_noted(
+    store: &dyn Store,
+    home: Option<&Home>,
+    execution: ExecutionKey,
+    input: &Input,
+    noted: (&AuditEntry, &[u8; 32]),
+) -> Result<String, EngineError> {
+    put(store, home, (execution, input), &[], Some(noted))
 }
 
 /// All letters that wait in a store, as far as there are not more than `limit`.
@@ -40,14 +51,16 @@ pub fn waiting(store: &dyn Store, limit: usize) -> Result<Vec<Arrived>, StoreErr
 fn put(
     store: &dyn Store,
     home: Option<&Home>,
-    execution: ExecutionKey,
-    input: &Input,
+    (execution, input): (ExecutionKey, &Input),
     plans: &[StoredPlan],
+    noted: Option<(&AuditEntry, &[u8; 32])>,
 ) -> Result<String, EngineError> {
+    let audit = noted.map_or(&[][..], |(entry, _)| std::slice::from_ref(entry));
+    let sealing = noted.map_or([0; 32], |(_, sealing)| *sealing);
     loop {
         let partitions = store.partitions()?;
         let letter = letter(execution, input, partitions, now_ms());
-        if store.post(&letter, plans, partitions)? {
+        if store.post(&Posting { letter: &letter, plans, partitions, audit, sealing })? {
             store.hint(&[letter.partition]);
             home.into_iter().for_each(ring);
             return Ok(letter.id);
@@ -73,16 +86,22 @@ fn identity(input: &Input) -> String {
 }
 
 /// Posts the start of an execution; whoever runs the folder begins it. One of this name that is there already is the one.
-pub fn post_start(store: &dyn Store, home: Option<&Home>, request: Request) -> Result<ExecutionKey, EngineError> {
+/// `sealing` is what the audit log is sealed with, where the request is noted.
+pub fn post_start(
+    store: &dyn Store,
+    home: Option<&Home>,
+    mut request: Request,
+    sealing: &[u8; 32],
+) -> Result<ExecutionKey, EngineError> {
     if let Some(id) = &request.execution_id
         && let Some(row) = store.execution_by_id(id)?
     {
         return Ok(row.key);
     }
     let execution = new_key(now_ms())?;
-    let plans = request.stored_plans();
+    let (plans, audit) = (request.stored_plans(), request.audit.take());
     let input = Input::Start(Box::new(request.start(execution)));
-    put(store, home, execution, &input, &plans)?;
+    put(store, home, (execution, &input), &plans, audit.as_deref().map(|entry| (entry, sealing)))?;
     Ok(execution)
 }
 
@@ -107,7 +126,7 @@ pub fn event_of(store: &dyn Store, letter: Letter) -> Result<Event, Untaken> {
     let unreadable = |why: String| Untaken::Unreadable(format!("the letter `{}` cannot be read: {why}", letter.id));
     let input = Input::decode(&letter.body).map_err(|error| unreadable(error.to_string()))?;
     let Input::Start(start) = input else {
-        let queued = Queued { input, letter: Some(letter.id), ticket: None };
+        let queued = Queued { input, letter: Some(letter.id), ticket: None, audit: None };
         return Ok(Event::Take(letter.execution, queued));
     };
     let bytes = store.plan(start.plan_hash).map_err(|error| match LoadError::from(error) {
@@ -119,7 +138,8 @@ pub fn event_of(store: &dyn Store, letter: Letter) -> Result<Event, Untaken> {
     let row = row(letter.execution, &start, &plan, letter.posted_at);
     let stored_plans = vec![StoredPlan { hash: start.plan_hash, bytes }];
     let (execution, letter) = (letter.execution, Some(letter.id));
-    Ok(Event::Submit(Box::new(Submission { execution, plan, stored_plans, start, row, letter, ticket: None })))
+    let (ticket, audit) = (None, None);
+    Ok(Event::Submit(Box::new(Submission { execution, plan, stored_plans, start, row, letter, ticket, audit })))
 }
 
 #[cfg(test)]

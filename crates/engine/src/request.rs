@@ -10,13 +10,16 @@ use mainspring_kernel::{
     evaluation::{Check, Evaluation},
     failure::Failure,
     hash::Hash,
-    input::{Lineage, Pinned, Policy, Start},
+    input::{
+        INITIATOR_IN_TRIGGER, Lineage, ORGANIZATION_IN_TRIGGER, Pinned, Policy, Start, TRIGGER_IN_TRIGGER,
+        WORKFLOW_IN_TRIGGER,
+    },
     key::ExecutionKey,
     limits::{EXECUTION_STEPS_DEFAULT, LINEAGE_WORKFLOWS_MAX, PARALLEL_DEFAULT},
     plan::{Constraints, Plan, Work},
     value::{Map, Value},
 };
-use mainspring_store::{ExecutionRow, StoredPlan};
+use mainspring_store::{AuditEntry, ExecutionRow, Origin, StoredPlan};
 
 use crate::evaluator::{Evaluator, evaluate};
 
@@ -47,6 +50,8 @@ pub struct Request {
     pub by: String,
     /// The absolute path of the folder to work in.
     pub workspace: Option<String>,
+    /// What the audit log says of it, if it begins.
+    pub audit: Option<Box<AuditEntry>>,
 }
 
 /// The bounds of an execution: the request's, or else the definition's, or else the defaults.
@@ -110,6 +115,7 @@ impl Request {
             idempotency_key: None,
             by: by.into(),
             workspace: None,
+            audit: None,
         }
     }
 
@@ -127,6 +133,13 @@ impl Request {
     pub fn stored_plans(&self) -> Vec<StoredPlan> {
         let others = self.workflows.values().map(|plan| stored_plan(plan));
         [self.stored_plan.clone()].into_iter().chain(others).collect()
+    }
+
+    /// Among which executions its idempotency key is unique.
+    pub fn origin(&self) -> Origin<'_> {
+        let said = |key| self.trigger.get(key).and_then(Value::as_text);
+        let (organization, workflow_id) = (said(ORGANIZATION_IN_TRIGGER), said(WORKFLOW_IN_TRIGGER));
+        Origin { organization, workflow_id, workflow: self.plan.name.as_deref() }
     }
 
     /// What the execution begins with.
@@ -161,7 +174,8 @@ impl Request {
 
 /// The catalogue's row of an execution that begins. Its partition is the shard's to say.
 pub fn row(key: ExecutionKey, start: &Start, plan: &Plan, now: u64) -> ExecutionRow {
-    let trigger_type = start.trigger.get("type").and_then(Value::as_text).unwrap_or("manual");
+    let said = |key| start.trigger.get(key).and_then(Value::as_text);
+    let trigger_type = said("type").unwrap_or("manual");
     ExecutionRow {
         key,
         id: start.execution_id.clone(),
@@ -173,13 +187,16 @@ pub fn row(key: ExecutionKey, start: &Start, plan: &Plan, now: u64) -> Execution
         outcome: None,
         error: None,
         trigger_type: trigger_type.into(),
-        initiator_type: trigger_type.into(),
+        initiator_type: said(INITIATOR_IN_TRIGGER).unwrap_or(trigger_type).into(),
         initiator_user_id: Some(start.by.clone()),
-        idempotency_key: start.trigger.get("idempotencyKey").and_then(Value::as_text).map(Into::into),
+        idempotency_key: said("idempotencyKey").map(Into::into),
         session_id: None,
         partition: 0,
         attempt_count: start.attempt,
         started_at: now,
         completed_at: None,
+        organization: said(ORGANIZATION_IN_TRIGGER).map(Into::into),
+        workflow_id: said(WORKFLOW_IN_TRIGGER).map(Into::into),
+        trigger_id: said(TRIGGER_IN_TRIGGER).map(Into::into),
     }
 }

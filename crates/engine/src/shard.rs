@@ -5,6 +5,7 @@
 
 mod cell;
 mod flight;
+mod gates;
 mod owning;
 mod resting;
 pub mod tally;
@@ -183,19 +184,19 @@ impl Shard {
     }
 
     fn submit(&mut self, now: u64, submission: Submission) {
-        let Submission { execution, plan, stored_plans, start, row, ticket, letter } = submission;
+        let Submission { execution, plan, stored_plans, start, row, ticket, letter, audit } = submission;
         if !self.holds(execution) {
-            return self.pass_on(execution, vec![Queued { input: Input::Start(start), letter, ticket }]);
+            return self.pass_on(execution, vec![Queued { input: Input::Start(start), letter, ticket, audit }]);
         }
         if self.cells.contains_key(&execution) {
             // The same execution again: the kernel takes a second start for what it is.
-            let queued = Queued { input: Input::Start(start), letter, ticket };
+            let queued = Queued { input: Input::Start(start), letter, ticket, audit };
             return self.take(now, execution, queued);
         }
         let is_new = |plan: &StoredPlan| !self.plans_stored.contains(&plan.hash);
         let plans = stored_plans.into_iter().filter(is_new).collect();
         self.cells.insert(execution, Cell::fresh(execution, plan, plans, row, self.leases.decide_version()));
-        self.turn(now, execution, Queued { input: Input::Start(start), letter, ticket });
+        self.turn(now, execution, Queued { input: Input::Start(start), letter, ticket, audit });
         for queued in self.kept.remove(&execution).unwrap_or_default() {
             self.take(now, execution, queued);
         }
@@ -294,7 +295,7 @@ impl Shard {
             let sequence = live.next_sequence;
             let now = live.state.now;
             let Turn { results, records, actions, letters } = turn;
-            let Queued { input, letter, ticket } = queued;
+            let Queued { input, letter, ticket, audit } = queued;
             self.tally.turn(&input);
             let spans = match self.makes_spans {
                 true => span::ended(&live.state, &input, &records, live.handed_out_at),
@@ -306,9 +307,10 @@ impl Shard {
             live.bytes += stored.byte_count();
             (live.head, live.next_sequence) = (hash, sequence + 1);
             live.summary = Summary::of(&live.state);
+            live.gates.follow(&live.state, &frame.records);
             let leases = &self.leases;
             live.draft.letters.extend(letters.into_iter().map(|letter| posted(letter, leases, now)));
-            live.draft.take(stored, (frame, spans), (letter, ticket), actions, &live.state, live.summary.status);
+            live.draft.take(stored, (frame, spans), (letter, ticket, audit), actions, &live.state, live.summary.status);
         }
         self.dirty.insert(execution);
         self.reschedule(execution, before, after);

@@ -146,8 +146,16 @@ impl Bench {
         let request = Request::new(plan.clone(), "me");
         let (stored_plans, start) = (request.stored_plans(), Box::new(request.start(KEY)));
         let row = row(KEY, &start, &plan, NOW);
-        let submission =
-            Submission { execution: KEY, plan, stored_plans, start, row, letter: None, ticket: Some(Ticket(1)) };
+        let submission = Submission {
+            execution: KEY,
+            plan,
+            stored_plans,
+            start,
+            row,
+            letter: None,
+            ticket: Some(Ticket(1)),
+            audit: None,
+        };
         self.handle(Event::Submit(Box::new(submission)));
     }
 
@@ -201,7 +209,7 @@ fn nothing_is_taken_in_for_what_is_not_held() {
     assert_eq!(bench.replies, [(Ticket(1), Err(ShardError::NotHere))]);
     bench.receipt(0);
     assert_eq!(bench.passed_on.len(), 1, "of a receipt nobody else knows");
-    let letter = Queued { input: Input::Continue, letter: Some("a letter".into()), ticket: None };
+    let letter = Queued { input: Input::Continue, letter: Some("a letter".into()), ticket: None, audit: None };
     bench.handle(Event::Take(KEY, letter));
     assert_eq!(bench.seen(), "reply, pass on", "a letter is still in the inbox");
 }
@@ -261,7 +269,7 @@ fn another_owner_s_commits_are_its_own() {
     assert_eq!(*outcome, Outcome::Done(Value::Null));
     // What the first one has brought counts, if the second one has not called it interrupted yet.
     let input = first.passed_on.remove(0);
-    second.handle(Event::Take(KEY, Queued { input, letter: Some("letter".into()), ticket: None }));
+    second.handle(Event::Take(KEY, Queued { input, letter: Some("letter".into()), ticket: None, audit: None }));
     assert_eq!(second.write(), [Answer::Durable]);
     assert_eq!(second.seen(), "commit, perform b 1, tell 1");
 }
@@ -482,7 +490,7 @@ fn what_runs_goes_on_where_it_is_when_its_partition_is_given_up() {
     first.receipt(0);
     assert_eq!(first.seen(), "pass on for others");
     let input = first.passed_on.remove(0);
-    second.handle(Event::Take(KEY, Queued { input, letter: Some("letter".into()), ticket: None }));
+    second.handle(Event::Take(KEY, Queued { input, letter: Some("letter".into()), ticket: None, audit: None }));
     assert_eq!(second.write(), [Answer::Durable]);
     assert_eq!(second.seen(), "commit, perform b 1, tell 1");
     // Nobody looks for what has ended.
@@ -541,7 +549,7 @@ fn what_runs_of_an_execution_that_could_not_be_read_again_goes_on_where_it_is() 
     first.submit();
     first.write();
     let input = Input::Signal { id: "i".into(), name: "n".into(), payload: Value::Null };
-    first.handle(Event::Take(KEY, Queued { input, letter: None, ticket: Some(Ticket(2)) }));
+    first.handle(Event::Take(KEY, Queued { input, letter: None, ticket: Some(Ticket(2)), audit: None }));
     let (flight, _) = first.commits.pop_front().unwrap();
     first.handle(Event::Committed { flight, answer: Err(CommitError::Unknown("?".into())) });
     first.handle(Event::Loaded(KEY, Box::new(LoadAnswer::Unavailable("the server begins".into()))));

@@ -20,8 +20,8 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_store::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node, RemoteAttempt,
-    Store, StoreError, StoredPlan, Table, memory::MemoryStore,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Late, Node,
+    Origin, Posting, RemoteAttempt, Store, StoreError, Table, memory::MemoryStore,
 };
 use tokio::sync::Semaphore;
 
@@ -70,6 +70,10 @@ impl Store for Awkward {
             Ok(_) => Err(StoreError::Unavailable("the disk does not answer".into())),
             Err(_) => self.store.plan(hash),
         }
+    }
+
+    fn catalogue(&self) -> &dyn Catalogue {
+        self.store.catalogue()
     }
 
     fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
@@ -142,10 +146,10 @@ impl Store for Awkward {
         self.store.leave(node)
     }
 
-    fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError> {
+    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError> {
         self.doors.posts.fetch_add(1, Ordering::SeqCst);
         pass(&self.doors.post_is_shut)?;
-        self.store.post(letter, plans, partitions)
+        self.store.post(posting)
     }
 
     fn inbox(&self, partitions: &[u32], after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
@@ -176,12 +180,17 @@ impl Store for Awkward {
         self.store.execution_by_id(id)
     }
 
-    fn execution_by_idempotency_key(
+    fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
+        self.store.execution_by_idempotency_key(of, key)
+    }
+
+    fn pending_approvals(
         &self,
-        workflow: Option<&str>,
-        key: &str,
-    ) -> Result<Option<ExecutionRow>, StoreError> {
-        self.store.execution_by_idempotency_key(workflow, key)
+        organization: Option<&str>,
+        after: Option<(ExecutionKey, &str, u32)>,
+        limit: usize,
+    ) -> Result<Vec<GateRow>, StoreError> {
+        self.store.pending_approvals(organization, after, limit)
     }
 
     fn executions(
@@ -254,10 +263,10 @@ fn a_store_that_does_not_answer_sets_nothing_aside() {
     let store = MemoryStore::new();
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(folder.path());
-    let first = inbox::post_start(&store, Some(&home), request("a")).unwrap();
+    let first = inbox::post_start(&store, Some(&home), request("a"), &[0; 32]).unwrap();
     let signal = Input::Signal { id: "s".into(), name: "go".into(), payload: Value::Null };
     inbox::post(&store, Some(&home), first, &signal).unwrap();
-    inbox::post_start(&store, Some(&home), request("b")).unwrap();
+    inbox::post_start(&store, Some(&home), request("b"), &[0; 32]).unwrap();
     block_on(async {
         let awkward = Awkward { plans_fail: AtomicU32::new(3), ..Awkward::on(&store) };
         let engine = engine(awkward, Reach::named());

@@ -16,12 +16,12 @@ use mainspring_kernel::{
     input::Input,
     instance::Instance,
     key::ExecutionKey,
-    plan::Plan,
+    plan::{Decision, Plan},
     record::Record,
     state::{ExecutionStatus, State, Status},
     value::Value,
 };
-use mainspring_store::{Answer, Batch, CommitError, Fence, Refusal, Store, memory::MemoryStore};
+use mainspring_store::{Answer, AuditEntry, Batch, Catalogue, CommitError, Fence, Refusal, Store, memory::MemoryStore};
 
 const START: u64 = 1_767_225_600_000;
 const ONE: &str = r#"{"steps":[{"type":"bash","id":"a","command":"true"}]}"#;
@@ -73,12 +73,12 @@ impl Bench {
         let start = request.start(self.key);
         let row = row(self.key, &start, plan, self.now);
         let (execution, plan, start, ticket) = (self.key, plan.clone(), Box::new(start), Some(Ticket(1)));
-        let submission = Submission { execution, plan, stored_plans, start, row, letter: None, ticket };
+        let submission = Submission { execution, plan, stored_plans, start, row, letter: None, ticket, audit: None };
         self.handle(Event::Submit(Box::new(submission)));
     }
 
     fn take(&mut self, input: Input, ticket: Option<u64>) {
-        self.handle(Event::Take(self.key, Queued { input, letter: None, ticket: ticket.map(Ticket) }));
+        self.handle(Event::Take(self.key, Queued { input, letter: None, ticket: ticket.map(Ticket), audit: None }));
     }
 
     fn handle(&mut self, event: Event) {
@@ -177,6 +177,98 @@ fn what_rests_is_not_what_goes_on() {
     assert_eq!((bench.loads, bench.shard.pending().live), (0, vec![bench.key]));
     bench.commit_all();
     assert_eq!(bench.replies.len(), 2);
+}
+
+/// Also when nobody is told whether it was written.
+#[test]
+fn what_the_audit_log_says_of_an_input_is_there_once_if_the_input_changed_anything() {
+    let mut bench = Bench::new();
+    bench.submit(&plan(r#"{"steps":[{"type":"approval","id":"ask"}]}"#));
+    bench.commit_all();
+    let give = |bench: &mut Bench, id: &str, action: &str| {
+        let input = Input::Signal { id: id.into(), name: "n".into(), payload: Value::Null };
+        let audit = Some(Box::new(AuditEntry {
+            organization: "o".into(),
+            at: START,
+            actor: "me".into(),
+            action: action.into(),
+            target: "t".into(),
+            detail: vec![],
+        }));
+        let queued = Queued { input, letter: None, ticket: Some(Ticket(2)), audit };
+        bench.handle(Event::Take(bench.key, queued));
+        if bench.loads > 0 {
+            bench.load();
+        }
+    };
+    for (id, is_written) in [("written", true), ("not written", false)] {
+        give(&mut bench, id, id);
+        bench.commit_unknown(is_written);
+        bench.load();
+        bench.commit_all();
+    }
+    give(&mut bench, "written", "never");
+    // Those that come while the first is on its way are one part.
+    give(&mut bench, "first", "first");
+    give(&mut bench, "second", "second");
+    give(&mut bench, "second", "never");
+    bench.commit_all();
+    let log = bench.store.audit("o", 0, 9).unwrap();
+    let actions: Vec<&str> = log.iter().map(|row| row.entry.action.as_str()).collect();
+    assert_eq!(actions, ["written", "not written", "first", "second"]);
+    assert!(bench.store.audit_head("o").unwrap().unwrap().is_sealed(&[1; 32], "o"));
+    assert_eq!(bench.replies.len(), 7);
+}
+
+/// What the store lists is what the state says, however the turns fall into commits and whatever is read back.
+#[test]
+fn the_store_lists_the_gates_that_wait() {
+    let two = r#"{"steps":[{"type":"approval","id":"a","count":1,"ttlMs":1000},{"type":"approval","id":"b"}]}"#;
+    for (room, at_once, ending) in
+        [(0, false, "b"), (1 << 20, false, "cancel"), (0, true, "b"), (1 << 20, true, "cancel")]
+    {
+        let mut bench = Bench::with_room(Arc::new(MemoryStore::default()), START, room);
+        let listed = |bench: &Bench| {
+            let rows = bench.store.pending_approvals(None, None, 9).unwrap();
+            rows.into_iter()
+                .map(|row| format!("{} {} {}", row.step, row.gate, row.opened_at - START))
+                .collect::<Vec<_>>()
+        };
+        let take = |bench: &mut Bench, input: Input| {
+            bench.take(input, None);
+            if bench.loads > 0 {
+                bench.load();
+            }
+            if !at_once {
+                bench.commit_all();
+            }
+        };
+        let approve = |step: u32| Input::Decide {
+            instance: Instance::of_step(step),
+            gate: 1,
+            decision: Decision::Approve,
+            by: "me".into(),
+            reason: Value::Null,
+        };
+        bench.submit(&plan(two));
+        if !at_once {
+            bench.commit_all();
+            assert_eq!(listed(&bench), ["a 1 0"]);
+        }
+        bench.now += 7;
+        take(&mut bench, signal());
+        bench.now += 7;
+        take(&mut bench, approve(0));
+        bench.commit_all();
+        assert_eq!(listed(&bench), ["b 1 14"], "{room} {at_once}");
+        let ending = match ending {
+            "b" => approve(1),
+            _ => Input::Cancel { reason: "no".into(), by: "me".into() },
+        };
+        take(&mut bench, ending);
+        bench.commit_all();
+        assert_eq!((listed(&bench).len(), bench.state().ended_at.is_some()), (0, true));
+    }
 }
 
 fn signal() -> Input {

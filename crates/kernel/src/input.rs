@@ -62,6 +62,18 @@ pub enum Input {
     },
 }
 
+/// Where a trigger says to which organisation an execution belongs. A child belongs to that of its parent.
+pub const ORGANIZATION_IN_TRIGGER: &str = "organizationId";
+
+/// Where a trigger says who began it, by kind, if that is not its own type. A child has it of its parent.
+pub const INITIATOR_IN_TRIGGER: &str = "initiatorType";
+
+/// Where a trigger says which workflow runs, by its id in the organisation's catalogue.
+pub const WORKFLOW_IN_TRIGGER: &str = "workflowId";
+
+/// Where a trigger says which it is, by its id there.
+pub const TRIGGER_IN_TRIGGER: &str = "triggerId";
+
 /// How an execution begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Start {

@@ -11,7 +11,7 @@ use mainspring_kernel::{
     evaluation::{Evaluated, Evaluation},
     failure::{Class, Failure},
     hash::Hash,
-    input::{Input, Policy, Start, Timer},
+    input::{Input, Lineage, Pinned, Policy, Start, Timer},
     instance::Instance,
     key::ExecutionKey,
     limits::{LOOP_ITEMS_MAX, SIGNALS_KEPT_MAX, TURN_BYTES_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX, VALUE_BYTES_MAX},
@@ -457,4 +457,27 @@ fn in_a_turn_that_was_cut_by_a_failure_nothing_is_repeated() {
         assert_eq!(state.open_gates().count(), 0);
     }
     assert_eq!(seen, 1, "no turn was cut between the failure and what follows from it");
+}
+
+/// Whose an execution is, and who began it by kind, is said in the trigger of whatever it starts; nothing else is.
+#[test]
+fn a_child_belongs_to_whom_its_parent_belongs() {
+    let said = |trigger: Value| {
+        let mut state = fresh(KEY, "  - {id: sub, type: subworkflow, workflow: other}");
+        let Input::Start(mut began) = start(Value::Null) else { unreachable!() };
+        let pinned = Pinned { name: "other".into(), workflow_hash: Hash::default(), plan_hash: Hash::default() };
+        began.lineage = Some(Lineage { parent: None, depth: 0, workflows: vec![pinned] });
+        began.trigger = trigger;
+        let turn = take_in(&mut state, &Input::Start(began), 1);
+        let [letter] = &turn.letters[..] else { panic!("{:?}", turn.letters) };
+        let Input::Start(child) = &letter.input else { panic!("{letter:?}") };
+        let Value::Map(trigger) = &child.trigger else { panic!("{child:?}") };
+        let mut keys: Vec<String> = trigger.keys().cloned().collect();
+        keys.retain(|key| !["parentExecutionId", "parentStepId", "rootExecutionKey", "type"].contains(&key.as_str()));
+        keys.iter().map(|key| format!("{key} {}", trigger[key].as_text().unwrap_or("-"))).collect::<Vec<_>>()
+    };
+    assert!(said(Value::map([("type", "manual".into())])).is_empty());
+    let words = ["organizationId", "initiatorType", "workflowId", "triggerId", "idempotencyKey"];
+    let trigger = Value::map(words.map(|word| (word, word.to_uppercase().into())));
+    assert_eq!(said(trigger), ["initiatorType INITIATORTYPE", "organizationId ORGANIZATIONID"]);
 }

@@ -144,7 +144,7 @@ impl Fleet {
         let folder = self.marks().to_str().unwrap().to_owned();
         let variables = Map::from([("folder".into(), Value::from(folder))]);
         let request = Request { variables, ..Request::new(self.plan.clone(), "me") };
-        inbox::post_start(&*self.store, None, request)
+        inbox::post_start(&*self.store, None, request, &self.ground.key())
     }
 
     /// Waits until so many attempts have begun.

@@ -385,9 +385,12 @@ fn forge(stage: &Stage, in_input: bool, sealed: Sealed) -> u64 {
         consumed: Vec::new(),
         letters: Vec::new(),
         late: Vec::new(),
+        audit: Vec::new(),
+        gates_closed: Vec::new(),
+        gates_opened: Vec::new(),
     };
     let epoch = store.claim(0, "an intruder").unwrap();
-    let batch = Batch { fences: vec![Fence { partition: 0, epoch }], parts: vec![part] };
+    let batch = Batch { fences: vec![Fence { partition: 0, epoch }], parts: vec![part], ..Batch::default() };
     assert_eq!(store.commit(&batch).unwrap(), [mainspring_store::Answer::Durable]);
     at
 }

@@ -83,6 +83,7 @@ impl Setup {
             row: row(self.key, &self.start, &self.plan, START_MS),
             letter: None,
             ticket,
+            audit: None,
         }
     }
 

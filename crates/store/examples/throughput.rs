@@ -62,7 +62,7 @@ fn measure(store: &dyn Store, per_batch: u64, executions: u64) -> Result<(), Box
     for number in 0..batches {
         for sequence in 0..COMMITS_PER_EXECUTION {
             let parts = (0..per_batch).map(|index| part(number * per_batch + index, sequence)).collect();
-            let batch = Batch { fences: fences.clone(), parts };
+            let batch = Batch { fences: fences.clone(), parts, ..Batch::default() };
             let sent = Instant::now();
             let answers = store.commit(&batch)?;
             line_slowest = line_slowest.max(sent.elapsed().as_secs_f64());
@@ -112,6 +112,9 @@ fn part(number: u64, sequence: u64) -> Part {
         consumed: Vec::new(),
         letters: Vec::new(),
         late: Vec::new(),
+        audit: Vec::new(),
+        gates_closed: Vec::new(),
+        gates_opened: Vec::new(),
     }
 }
 
@@ -135,5 +138,8 @@ fn row(key: ExecutionKey) -> ExecutionRow {
         attempt_count: 1,
         started_at: BEGAN_AT_MS,
         completed_at: None,
+        organization: None,
+        workflow_id: None,
+        trigger_id: None,
     }
 }

@@ -1,9 +1,15 @@
 //! The catalogue of a server: what must be listed and searched beside executions, and the audit log. One handful of
 //! verbs for every noun; what a noun's body says is its owner's to know.
 
+use std::collections::BTreeMap;
+
 use mainspring_kernel::{cbor::Writer, hash::Hash};
 
 use crate::StoreError;
+
+/// The longest noun, organisation or id of a thing: three of them fit into a third of a page, which is what an index of
+/// PostgreSQL takes. Names may be as long as they like.
+pub const ID_BYTES_MAX: usize = 512;
 
 /// What keeps a server's things. Blocking, as [`Store`](crate::Store) is.
 pub trait Catalogue: Send + Sync {
@@ -16,7 +22,8 @@ pub trait Catalogue: Send + Sync {
     /// Things of one noun and one organisation, by their ids, at most [`Query::limit`].
     fn items(&self, query: &Query) -> Result<Vec<Item>, StoreError>;
 
-    /// Makes a change true, all of it or nothing. Durable when this returns [`Changed::Done`].
+    /// Makes a change true, all of it or nothing. Durable when this returns [`Changed::Done`]. Whatever it names with more
+    /// than [`ID_BYTES_MAX`] bytes is [`StoreError::Unavailable`].
     fn change(&self, change: &Change) -> Result<Changed, StoreError>;
 
     /// An organisation's audit log from behind a number on (0 for the first), in order, at most `limit`.
@@ -35,9 +42,10 @@ pub struct Item {
     pub organization: String,
     /// Its name among those.
     pub id: String,
-    /// How often it was put, from 1. What [`Put::item`] says here is not looked at.
+    /// How often it was put, from 1; also when it was removed and is put again. What [`Put::item`] says here is not looked
+    /// at.
     pub version: u64,
-    /// Other names by which it is found. No two of one field and value.
+    /// Other names by which it is found, read back by field and value. No two of one field and value.
     pub names: Vec<Name>,
     /// All else, in the form of its noun.
     pub body: Vec<u8>,
@@ -50,7 +58,7 @@ pub struct Name {
     pub field: String,
     /// The name.
     pub value: String,
-    /// Whether no other thing of its noun and organisation may carry it.
+    /// Whether no other thing of its noun and organisation may carry it as a unique one.
     pub is_unique: bool,
 }
 
@@ -71,7 +79,8 @@ pub struct Query {
     pub limit: usize,
 }
 
-/// What is made true together, in this order: things are removed first, then put.
+/// What is made true together, in this order: things are removed first, then put. All versions are looked at before any
+/// name; the names that a thing had and has no more are free for the others of the same change.
 #[derive(Debug, Clone, Default)]
 pub struct Change {
     /// Things that go, with their names. One that is not there any more is a conflict.
@@ -131,7 +140,7 @@ pub enum Changed {
 pub struct AuditEntry {
     /// In whose log.
     pub organization: String,
-    /// When, in milliseconds since 1970.
+    /// When, in milliseconds since 1970. A time above 2^63-1 is kept as that.
     pub at: u64,
     /// Who, by the credential.
     pub actor: String,
@@ -169,6 +178,8 @@ impl AuditRow {
     /// The entry that follows a head; the first, if there is none.
     pub fn following(before: Option<&AuditHead>, entry: AuditEntry) -> Self {
         let (number, hash) = before.map_or((1, Hash::default()), |head| (head.number + 1, head.hash));
+        // As it can be read back from every store: otherwise its hash would be of something else.
+        let entry = AuditEntry { at: entry.at.min(i64::MAX as u64), ..entry };
         let hash = chained(hash, number, &entry);
         Self { number, entry, hash }
     }
@@ -189,6 +200,41 @@ impl AuditHead {
     /// Whether it was sealed with a key for an organisation's log.
     pub fn is_sealed(&self, key: &[u8; 32], organization: &str) -> bool {
         seal(key, organization, self.number, self.hash).equals_in_constant_time(&self.seal)
+    }
+}
+
+/// Entries as the rows that follow the heads of their logs, each of which becomes that of its log's last row.
+pub(crate) fn chain<'a>(
+    heads: &mut BTreeMap<String, AuditHead>,
+    sealing: &[u8; 32],
+    entries: impl IntoIterator<Item = &'a AuditEntry>,
+) -> Vec<AuditRow> {
+    let mut follow = |entry: &AuditEntry| {
+        let row = AuditRow::following(heads.get(&entry.organization), entry.clone());
+        heads.insert(entry.organization.clone(), AuditHead::sealed(sealing, &row));
+        row
+    };
+    entries.into_iter().map(&mut follow).collect()
+}
+
+/// Names as they are read back.
+pub(crate) fn in_order(names: &[Name]) -> Vec<Name> {
+    let mut names = names.to_vec();
+    names.sort_by(|a, b| (&a.field, &a.value, b.is_unique).cmp(&(&b.field, &b.value, a.is_unique)));
+    names.dedup_by(|a, b| (&a.field, &a.value) == (&b.field, &b.value));
+    names
+}
+
+/// Refuses what no index takes.
+pub(crate) fn check_lengths(change: &Change) -> Result<(), StoreError> {
+    let removed = change.removals.iter().map(|removal| [&removal.noun, &removal.organization, &removal.id]);
+    let put = change.puts.iter().map(|put| [&put.item.noun, &put.item.organization, &put.item.id]);
+    match removed.chain(put).flatten().find(|word| word.len() > ID_BYTES_MAX) {
+        None => Ok(()),
+        Some(word) => Err(StoreError::Unavailable(format!(
+            "a noun, organisation or id of {} bytes is longer than {ID_BYTES_MAX}: choose a shorter one",
+            word.len()
+        ))),
     }
 }
 

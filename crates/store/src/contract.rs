@@ -8,6 +8,8 @@ use mainspring_kernel::{
     stored::{Head, StoredFrame},
 };
 
+use crate::{AuditEntry, Catalogue};
+
 /// A payload body above this size lies once in the blob table, by its hash, however many frames name it.
 pub const BLOB_BYTES_MIN: usize = 32 * 1024;
 
@@ -68,6 +70,9 @@ pub trait Store: Send + Sync {
         false
     }
 
+    /// The things of a server and its audit log, in the same store.
+    fn catalogue(&self) -> &dyn Catalogue;
+
     /// Tells whoever listens that letters wait in these partitions, if the store has a way to tell: a hint that may be
     /// lost, come late or come for nothing.
     fn hint(&self, _partitions: &[u32]) {}
@@ -94,13 +99,10 @@ pub trait Store: Send + Sync {
     /// own or because they are in its memory, finds the others behind them nevertheless.
     fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError>;
 
-    /// Puts a letter into an execution's inbox, with the plans it needs, if any. Durable. A second letter of the same
-    /// execution and id is the same letter and changes nothing, also after the first was consumed if the store still
-    /// knows of it (it need not).
-    ///
-    /// `partitions` is the number over which the letter's partition was reckoned. False, and nothing is written, if the
-    /// store spreads over another one by now.
-    fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError>;
+    /// Puts a letter into an execution's inbox, with what belongs to it. Durable. A second letter of the same execution and
+    /// id is the same letter and changes nothing, also after the first was consumed if the store still knows of it (it
+    /// need not). False, and nothing is written, if the store spreads over another number of partitions by now.
+    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError>;
 
     /// Letters that wait in some partitions, in order of arrival, at most `limit`, beginning after `after` (an arrival
     /// number; 0 for the first).
@@ -130,12 +132,17 @@ pub trait Store: Send + Sync {
     /// The execution that carries a name from outside.
     fn execution_by_id(&self, id: &str) -> Result<Option<ExecutionRow>, StoreError>;
 
-    /// The execution that an idempotency key of a workflow (by name; unnamed ones share one space) started.
-    fn execution_by_idempotency_key(
+    /// The execution that an idempotency key started among those of one origin.
+    fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError>;
+
+    /// Gates that wait for people, of one organisation or of all executions: those of the newest execution first, of one by
+    /// their steps' names and their numbers, at most `limit`, beginning behind `after`.
+    fn pending_approvals(
         &self,
-        workflow: Option<&str>,
-        key: &str,
-    ) -> Result<Option<ExecutionRow>, StoreError>;
+        organization: Option<&str>,
+        after: Option<(ExecutionKey, &str, u32)>,
+        limit: usize,
+    ) -> Result<Vec<GateRow>, StoreError>;
 
     /// Rows of the catalogue, the newest key first, at most `limit`, beginning below `before`.
     fn executions(
@@ -165,6 +172,30 @@ pub struct Batch {
     pub fences: Vec<Fence>,
     /// One part for each execution.
     pub parts: Vec<Part>,
+    /// What the heads of audit logs are sealed with, where parts have entries.
+    pub sealing: [u8; 32],
+}
+
+/// What is put into an inbox together.
+#[derive(Debug, Clone, Copy)]
+pub struct Posting<'a> {
+    /// The letter.
+    pub letter: &'a Letter,
+    /// The plans that it needs, but for those that the store certainly has.
+    pub plans: &'a [StoredPlan],
+    /// Over how many partitions the letter's was reckoned.
+    pub partitions: u32,
+    /// What the audit log says of it.
+    pub audit: &'a [AuditEntry],
+    /// What the heads of audit logs are sealed with.
+    pub sealing: [u8; 32],
+}
+
+impl<'a> Posting<'a> {
+    /// A letter alone.
+    pub fn of(letter: &'a Letter, partitions: u32) -> Self {
+        Self { letter, plans: &[], partitions, audit: &[], sealing: [0; 32] }
+    }
 }
 
 /// The proof of a lease.
@@ -243,6 +274,14 @@ pub struct Part {
     pub letters: Vec<Letter>,
     /// What came too late for the journal.
     pub late: Vec<Late>,
+    /// What audit logs say of it, each behind what they say by then, in the order of the parts.
+    pub audit: Vec<AuditEntry>,
+    /// Gates that wait no more, by their steps' names and their numbers. With the end of an execution none waits any more.
+    /// Not looked at where there are no frames.
+    pub gates_closed: Vec<(String, u32)>,
+    /// Gates of this execution that wait from now on. One that is there already stays as it is. Not looked at where there
+    /// are no frames, or where the execution ends.
+    pub gates_opened: Vec<GateRow>,
 }
 
 /// The head that a part was decided on.
@@ -346,6 +385,25 @@ pub struct StoredPlan {
     pub bytes: Arc<[u8]>,
 }
 
+/// A gate that waits for people, as it is listed. What they are asked, and who may decide, is in the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateRow {
+    /// The execution.
+    pub execution: ExecutionKey,
+    /// The step instance, by name.
+    pub step: String,
+    /// Which gate of that, from 1.
+    pub gate: u32,
+    /// Whose the execution is.
+    pub organization: Option<String>,
+    /// In milliseconds since 1970.
+    pub opened_at: u64,
+    /// When it is decided by itself, in milliseconds since 1970.
+    pub expires_at: u64,
+    /// How, then: `approve`, `deny`, …
+    pub on_timeout: String,
+}
+
 /// A receipt that came too late to count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Late {
@@ -363,6 +421,12 @@ pub struct ExecutionRow {
     pub key: ExecutionKey,
     /// Its name outside, unique in the store; the key's own form if none was given.
     pub id: String,
+    /// Whose it is; `None` for one that a command line began.
+    pub organization: Option<String>,
+    /// The workflow's id in its organisation's catalogue.
+    pub workflow_id: Option<String>,
+    /// The trigger that began it, by its id there.
+    pub trigger_id: Option<String>,
     /// The workflow's name, if its definition has one.
     pub workflow: Option<String>,
     /// The definition's `version`.
@@ -383,7 +447,7 @@ pub struct ExecutionRow {
     pub initiator_type: String,
     /// Who started it.
     pub initiator_user_id: Option<String>,
-    /// Unique per workflow.
+    /// Unique among the executions of one [origin](ExecutionRow::origin).
     pub idempotency_key: Option<String>,
     /// The session it is bound to.
     pub session_id: Option<String>,
@@ -395,6 +459,37 @@ pub struct ExecutionRow {
     pub started_at: u64,
     /// Milliseconds since 1970; `None` until it has ended.
     pub completed_at: Option<u64>,
+}
+
+impl ExecutionRow {
+    /// Among which executions its idempotency key is unique.
+    pub fn origin(&self) -> Origin<'_> {
+        let Self { organization, workflow_id, workflow, .. } = self;
+        Origin {
+            organization: organization.as_deref(),
+            workflow_id: workflow_id.as_deref(),
+            workflow: workflow.as_deref(),
+        }
+    }
+}
+
+/// Where executions come from: of one organisation, or of none, the workflow of an id, or where there is none, of a name.
+/// Unnamed workflows without an id share one origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Origin<'a> {
+    /// See [`ExecutionRow::organization`].
+    pub organization: Option<&'a str>,
+    /// See [`ExecutionRow::workflow_id`].
+    pub workflow_id: Option<&'a str>,
+    /// See [`ExecutionRow::workflow`]. Not looked at where there is an id.
+    pub workflow: Option<&'a str>,
+}
+
+impl<'a> Origin<'a> {
+    /// The executions of a workflow's name that belong to no organisation.
+    pub fn named(workflow: Option<&'a str>) -> Self {
+        Self { workflow, ..Self::default() }
+    }
 }
 
 /// What a commit changes in a row of the catalogue.
@@ -415,8 +510,14 @@ pub struct RowChange {
 pub struct Filter {
     /// One of these statuses; empty for any.
     pub statuses: Vec<String>,
-    /// This workflow.
+    /// The workflow of this name.
     pub workflow: Option<String>,
+    /// Those of this organisation.
+    pub organization: Option<String>,
+    /// The workflow of this id.
+    pub workflow_id: Option<String>,
+    /// Those that this one started.
+    pub initiator: Option<String>,
 }
 
 /// Whether a status is one that nothing follows.

@@ -5,6 +5,7 @@
 //! in `suite`, run against all of them.
 
 mod catalogue;
+mod conditions;
 mod contract;
 pub mod memory;
 mod meter;

@@ -2,7 +2,10 @@
 //!
 //! A handle is cheap to clone and all clones are one store, so that a simulated node can crash and come back to it.
 
+mod things;
+
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -10,8 +13,8 @@ use std::{
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 
 use crate::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Expected, Fence, Filter, HeadRow, Late, Letter, Node, Part,
-    Refusal, RemoteAttempt, Store, StoreError, StoredPlan, Table, partition_of,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow, Late,
+    Letter, Node, Origin, Part, Posting, Refusal, RemoteAttempt, Store, StoreError, StoredPlan, Table, partition_of,
 };
 
 /// A store that lives as long as its last handle.
@@ -36,12 +39,14 @@ struct State {
     frames: BTreeMap<ExecutionKey, Vec<StoredFrame>>,
     rows: BTreeMap<ExecutionKey, ExecutionRow>,
     ids: BTreeMap<String, ExecutionKey>,
-    idempotency_keys: BTreeMap<(Option<String>, String), ExecutionKey>,
+    idempotency_keys: BTreeMap<Start, ExecutionKey>,
     inbox: BTreeMap<u64, Letter>,
     waiting: BTreeMap<(ExecutionKey, String), u64>,
     arrived: u64,
     plans: BTreeMap<Hash, Arc<[u8]>>,
     late: BTreeMap<ExecutionKey, Vec<Late>>,
+    things: things::Things,
+    gates: BTreeMap<(Reverse<ExecutionKey>, String, u32), GateRow>,
 }
 
 impl Default for State {
@@ -65,8 +70,18 @@ impl Default for State {
             arrived: 0,
             plans: BTreeMap::new(),
             late: BTreeMap::new(),
+            things: things::Things::default(),
+            gates: BTreeMap::new(),
         }
     }
+}
+
+/// Whose, the id or the name of a workflow, which of the two, and an idempotency key.
+type Start = (Option<String>, Option<String>, bool, String);
+
+fn start(of: &Origin<'_>, key: &str) -> Start {
+    let workflow = of.workflow_id.or(of.workflow).map(str::to_owned);
+    (of.organization.map(str::to_owned), workflow, of.workflow_id.is_some(), key.to_owned())
 }
 
 impl MemoryStore {
@@ -114,8 +129,8 @@ impl State {
         if let Some(other) = self.ids.get(&row.id) {
             return Some(Refusal::IdTaken(*other));
         }
-        let key = (row.workflow.clone(), row.idempotency_key.clone()?);
-        self.idempotency_keys.get(&key).map(|other| Refusal::IdempotencyKeyTaken(*other))
+        let start = start(&row.origin(), row.idempotency_key.as_deref()?);
+        self.idempotency_keys.get(&start).map(|other| Refusal::IdempotencyKeyTaken(*other))
     }
 
     fn take(&mut self, part: &Part) {
@@ -138,7 +153,7 @@ impl State {
         if let (None, Some(row)) = (part.expected, &part.row) {
             self.ids.insert(row.id.clone(), key);
             if let Some(idempotency_key) = &row.idempotency_key {
-                self.idempotency_keys.insert((row.workflow.clone(), idempotency_key.clone()), key);
+                self.idempotency_keys.insert(start(&row.origin(), idempotency_key), key);
             }
             self.rows.insert(key, ExecutionRow { key, ..row.clone() });
         }
@@ -151,17 +166,28 @@ impl State {
         self.frames.entry(key).or_default().extend_from_slice(&part.frames);
         let opened_ended = part.expected.is_none() && part.row.as_ref().is_some_and(|row| row.completed_at.is_some());
         let ended = opened_ended || part.change.as_ref().is_some_and(|change| change.completed_at.is_some());
+        for (step, gate) in &part.gates_closed {
+            self.gates.remove(&(Reverse(key), step.clone(), *gate));
+        }
+        for row in &part.gates_opened {
+            let row = GateRow { execution: key, ..row.clone() };
+            self.gates.entry((Reverse(key), row.step.clone(), row.gate)).or_insert(row);
+        }
+        if ended {
+            self.gates.retain(|(Reverse(execution), ..), _| *execution != key);
+        }
         let wake_at = if ended { None } else { part.wake_at };
         let quarantined = self.heads.get(&key).and_then(|row| row.quarantined.clone());
         self.heads.insert(key, HeadRow { head: part.head, partition: part.partition, wake_at, ended, quarantined });
     }
 
-    fn post(&mut self, letter: &Letter) {
-        if let Entry::Vacant(place) = self.waiting.entry((letter.execution, letter.id.clone())) {
-            self.arrived += 1;
-            place.insert(self.arrived);
-            self.inbox.insert(self.arrived, letter.clone());
-        }
+    /// False if it is there already.
+    fn post(&mut self, letter: &Letter) -> bool {
+        let Entry::Vacant(place) = self.waiting.entry((letter.execution, letter.id.clone())) else { return false };
+        self.arrived += 1;
+        place.insert(self.arrived);
+        self.inbox.insert(self.arrived, letter.clone());
+        true
     }
 
     fn is_alive(&self, node: &str) -> bool {
@@ -309,6 +335,10 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn catalogue(&self) -> &dyn Catalogue {
+        self
+    }
+
     fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
         let mut state = self.state();
         let mut answers = Vec::new();
@@ -322,7 +352,8 @@ impl Store for MemoryStore {
             });
         }
         let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == Answer::Durable);
-        written.flat_map(|(part, _)| &part.letters).for_each(|letter| state.post(letter));
+        written.clone().flat_map(|(part, _)| &part.letters).for_each(|letter| _ = state.post(letter));
+        state.things.note(&batch.sealing, written.flat_map(|(part, _)| &part.audit));
         Ok(answers)
     }
 
@@ -349,13 +380,15 @@ impl Store for MemoryStore {
         Ok(due)
     }
 
-    fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError> {
+    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError> {
         let mut state = self.state();
-        if state.partitions != partitions {
+        if state.partitions != posting.partitions {
             return Ok(false);
         }
-        state.put_plans(plans);
-        state.post(letter);
+        state.put_plans(posting.plans);
+        if state.post(posting.letter) {
+            state.things.note(&posting.sealing, posting.audit);
+        }
         Ok(true)
     }
 
@@ -409,14 +442,22 @@ impl Store for MemoryStore {
         Ok(state.ids.get(id).and_then(|key| state.rows.get(key)).cloned())
     }
 
-    fn execution_by_idempotency_key(
-        &self,
-        workflow: Option<&str>,
-        key: &str,
-    ) -> Result<Option<ExecutionRow>, StoreError> {
+    fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
         let state = self.state();
-        let place = (workflow.map(str::to_owned), key.to_owned());
-        Ok(state.idempotency_keys.get(&place).and_then(|key| state.rows.get(key)).cloned())
+        Ok(state.idempotency_keys.get(&start(of, key)).and_then(|key| state.rows.get(key)).cloned())
+    }
+
+    fn pending_approvals(
+        &self,
+        organization: Option<&str>,
+        after: Option<(ExecutionKey, &str, u32)>,
+        limit: usize,
+    ) -> Result<Vec<GateRow>, StoreError> {
+        let state = self.state();
+        let after = after.map(|(execution, step, gate)| (Reverse(execution), step.to_owned(), gate));
+        let behind = state.gates.iter().filter(|(place, _)| after.as_ref().is_none_or(|after| *place > after));
+        let matching = behind.filter(|(_, row)| organization.is_none() || row.organization.as_deref() == organization);
+        Ok(matching.take(limit).map(|(_, row)| row.clone()).collect())
     }
 
     fn executions(
@@ -427,9 +468,13 @@ impl Store for MemoryStore {
     ) -> Result<Vec<ExecutionRow>, StoreError> {
         let state = self.state();
         let older = state.rows.values().rev().filter(|row| before.is_none_or(|before| row.key < before));
+        let is = |asked: &Option<String>, found: &Option<String>| asked.is_none() || asked == found;
         let matching = older.filter(|row| {
-            let of_workflow = filter.workflow.is_none() || filter.workflow == row.workflow;
-            of_workflow && (filter.statuses.is_empty() || filter.statuses.contains(&row.status))
+            is(&filter.workflow, &row.workflow)
+                && is(&filter.organization, &row.organization)
+                && is(&filter.workflow_id, &row.workflow_id)
+                && is(&filter.initiator, &row.initiator_user_id)
+                && (filter.statuses.is_empty() || filter.statuses.contains(&row.status))
         });
         Ok(matching.take(limit).cloned().collect())
     }

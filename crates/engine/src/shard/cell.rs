@@ -15,10 +15,11 @@ use mainspring_kernel::{
     state::{ExecutionStatus, State},
     stored::{Head, StoredFrame},
 };
-use mainspring_store::{ExecutionRow, Expected, Late, Part, RowChange, StoredPlan};
+use mainspring_store::{AuditEntry, ExecutionRow, Expected, Late, Part, RowChange, StoredPlan};
 
 use crate::{
     load::Journal,
+    shard::gates::Gates,
     shard::words::{Fate, Moment, Queued, Ticket},
     span::Span,
 };
@@ -91,6 +92,7 @@ pub(super) struct Live {
     pub(super) summary: Summary,
     /// Bytes of its journal.
     pub(super) bytes: usize,
+    pub(super) gates: Gates,
     /// When the attempt was handed out whose receipt is being taken in.
     pub(super) handed_out_at: u64,
 }
@@ -132,6 +134,7 @@ impl Cell {
             in_flight: false,
             status: ExecutionStatus::Pending,
             bytes: 0,
+            gates: Gates::default(),
             handed_out_at: 0,
         }))
     }
@@ -143,6 +146,7 @@ impl Cell {
         Self::Live(Box::new(Live {
             status: summary.status,
             summary,
+            gates: Gates::of(&state),
             state,
             head: head.hash,
             next_sequence: head.sequence + 1,
@@ -203,6 +207,13 @@ impl Live {
         if draft.frames.is_empty() && draft.late.is_empty() && (consumed.is_empty() || self.durable.is_none()) {
             return None;
         }
+        // Of what changed nothing there is nothing to say.
+        let changed = draft.queued.iter().filter(|(_, changed)| *changed);
+        let audit = changed.filter_map(|(queued, _)| queued.audit.as_deref().cloned()).collect();
+        let (gates_closed, gates_opened) = match draft.frames.is_empty() {
+            true => Default::default(),
+            false => self.gates.changes(),
+        };
         let summary = &self.summary;
         let change = (draft.row.is_none() && summary.status != self.status).then(|| change(summary));
         let row = draft.row.take().map(|row| ended_row(ExecutionRow { partition, ..row }, summary));
@@ -220,6 +231,9 @@ impl Live {
             consumed,
             letters: std::mem::take(&mut draft.letters),
             late: std::mem::take(&mut draft.late),
+            audit,
+            gates_closed,
+            gates_opened,
         })
     }
 
@@ -238,7 +252,7 @@ impl Draft {
         &mut self,
         stored: StoredFrame,
         (frame, spans): (Frame, Vec<Arc<Span>>),
-        (letter, ticket): (Option<String>, Option<Ticket>),
+        (letter, ticket, audit): (Option<String>, Option<Ticket>, Option<Box<AuditEntry>>),
         actions: Vec<Action>,
         state: &State,
         status: ExecutionStatus,
@@ -257,7 +271,7 @@ impl Draft {
         });
         self.frames.push(stored);
         self.actions.extend(actions);
-        self.queued.push((Queued { input: frame.input, letter, ticket }, true));
+        self.queued.push((Queued { input: frame.input, letter, ticket, audit }, true));
     }
 
     /// A receipt that counts for nothing is kept beside the journal; anything else that changes nothing is only answered.

@@ -82,7 +82,7 @@ impl Shard {
         self.flights += 1;
         let partitions: BTreeSet<u32> = parts.iter().map(|part| part.partition).collect();
         let fences = partitions.into_iter().filter_map(|partition| self.leases.fence(partition)).collect();
-        let batch = Arc::new(Batch { fences, parts });
+        let batch = Arc::new(Batch { fences, parts, sealing: self.keys.sealing });
         self.outputs.push_back(Output::Commit { flight: self.flights, batch: batch.clone() });
         self.flight = Some(Flight { id: self.flights, passengers, batch });
     }
@@ -256,6 +256,9 @@ fn burial(execution: ExecutionKey, partition: u32, letters: Vec<String>) -> Part
         consumed: letters,
         letters: Vec::new(),
         late: Vec::new(),
+        audit: Vec::new(),
+        gates_closed: Vec::new(),
+        gates_opened: Vec::new(),
     }
 }
 

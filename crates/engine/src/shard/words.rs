@@ -12,7 +12,7 @@ use mainspring_kernel::{
     record::Record,
     state::{ExecutionStatus, State},
 };
-use mainspring_store::{Answer, Batch, CommitError, Due, ExecutionRow, Fence, RemoteAttempt, StoredPlan};
+use mainspring_store::{Answer, AuditEntry, Batch, CommitError, Due, ExecutionRow, Fence, RemoteAttempt, StoredPlan};
 
 use crate::{evaluator::Suspended, load::Journal, member::Heard, span::Span};
 
@@ -104,6 +104,8 @@ pub struct Submission {
     pub letter: Option<String>,
     /// Who waits for the answer.
     pub ticket: Option<Ticket>,
+    /// What the audit log says of it if it changes anything. One that a letter brought was noted when that was posted.
+    pub audit: Option<Box<AuditEntry>>,
 }
 
 /// An input on its way into an execution.
@@ -115,12 +117,14 @@ pub struct Queued {
     pub letter: Option<String>,
     /// Who waits for the answer.
     pub ticket: Option<Ticket>,
+    /// What the audit log says of it if it changes anything. One that a letter brought was noted when that was posted.
+    pub audit: Option<Box<AuditEntry>>,
 }
 
 impl Queued {
     /// An input that nobody waits for.
     pub fn silent(input: Input) -> Self {
-        Self { input, letter: None, ticket: None }
+        Self { input, letter: None, ticket: None, audit: None }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
     effect::Outcome,
     failure::{Class, Failure},
     hash::Hash,
-    input::{Input, Lineage, Parent, Policy, Start},
+    input::{INITIATOR_IN_TRIGGER, Input, Lineage, ORGANIZATION_IN_TRIGGER, Parent, Policy, Start},
     instance::Instance,
     key::ExecutionKey,
     limits::LINEAGE_DEPTH_MAX,
@@ -16,7 +16,7 @@ use crate::{
     record::{Ending, Record},
     span::{ROOT_IN_TRIGGER, root_of},
     state::State,
-    value::Value,
+    value::{Map, Value},
 };
 
 impl Decider<'_> {
@@ -49,19 +49,23 @@ impl Decider<'_> {
             depth: self.state.lineage.depth + 1,
             workflows: self.state.lineage.workflows.clone(),
         };
-        let trigger = Value::map([
-            ("type", "subworkflow".into()),
-            ("parentExecutionId", began.execution_id.as_str().into()),
-            ("parentStepId", instance.name(&self.state.plan).into()),
-            (ROOT_IN_TRIGGER, root_of(self.state).to_string().into()),
+        let mut trigger = Map::from([
+            ("type".into(), "subworkflow".into()),
+            ("parentExecutionId".into(), began.execution_id.as_str().into()),
+            ("parentStepId".into(), instance.name(&self.state.plan).into()),
+            (ROOT_IN_TRIGGER.into(), root_of(self.state).to_string().into()),
         ]);
+        // Whose it is, and by whom: as the one that starts it.
+        for key in [ORGANIZATION_IN_TRIGGER, INITIATOR_IN_TRIGGER] {
+            trigger.extend(began.trigger.get(key).map(|said| (key.into(), said.clone())));
+        }
         let start = Start {
             execution_id: to.to_string(),
             workflow_hash: pinned.workflow_hash,
             plan_hash: pinned.plan_hash,
             input: input.get("input").cloned().unwrap_or_default(),
             variables: input.get("variables").cloned().unwrap_or_default(),
-            trigger,
+            trigger: Value::Map(trigger),
             policy: Policy { timeout_ms: None, ..began.policy },
             attempt: 1,
             by: began.by.clone(),

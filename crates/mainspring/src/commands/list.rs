@@ -29,7 +29,7 @@ pub(crate) struct List {
 
 /// Lists executions.
 pub(crate) fn list(list: &List, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
-    let filter = Filter { statuses: list.status.clone(), workflow: list.workflow.clone() };
+    let filter = Filter { statuses: list.status.clone(), workflow: list.workflow.clone(), ..Filter::default() };
     let looked = look(global)?;
     let rows = looked.store.executions(&filter, None, list.limit as usize).map_err(EngineError::from)?;
     if rows.is_empty() && filter == Filter::default() {
@@ -159,6 +159,9 @@ mod tests {
             attempt_count: 1,
             started_at: 0,
             completed_at: took,
+            organization: None,
+            workflow_id: None,
+            trigger_id: None,
         }
     }
 

@@ -14,7 +14,7 @@ use mainspring_kernel::{
     plan::{Constraints, Plan},
     value::{Map, Value},
 };
-use mainspring_store::{ExecutionRow, Store};
+use mainspring_store::{ExecutionRow, Origin, Store};
 
 use super::{
     follow::{From, Gates, follow},
@@ -255,12 +255,12 @@ fn posted(request: Request, asked: &Asked, global: &Global) -> Result<ExecutionR
             return Ok(Some(row));
         }
         let Some((workflow, key)) = &idempotency else { return Ok(None) };
-        Ok(store.execution_by_idempotency_key(workflow.as_deref(), key)?)
+        Ok(store.execution_by_idempotency_key(&Origin::named(workflow.as_deref()), key)?)
     };
     let row = match existing(&*store)? {
         Some(row) => Some(row),
         None => {
-            let key = inbox::post_start(&*store, ground.home(), request)?;
+            let key = inbox::post_start(&*store, ground.home(), request, &key)?;
             taken_in(&ground, global, || Ok(store.execution(key)?.or(existing(&*store)?)))?
         }
     };

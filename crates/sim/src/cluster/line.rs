@@ -9,7 +9,7 @@ use mainspring_engine::{
     shard::{GivenUp, LoadAnswer},
 };
 use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey, record::Record};
-use mainspring_store::{Answer, Batch, CommitError, Refusal, RemoteAttempt, Store, StoreError, partition_of};
+use mainspring_store::{Answer, Batch, CommitError, Posting, Refusal, RemoteAttempt, Store, StoreError, partition_of};
 
 use super::{Cluster, Happening, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS, node::Inner, owning::ToAdopt};
 
@@ -185,7 +185,7 @@ impl Cluster {
     pub(super) fn post(&mut self, execution: ExecutionKey, input: &Input) -> Result<(), String> {
         let partitions = self.store.partitions().map_err(|error| error.to_string())?;
         let letter = inbox::letter(execution, input, partitions, self.now);
-        self.store.post(&letter, &[], partitions).map_err(|error| error.to_string())?;
+        self.store.post(&Posting::of(&letter, partitions)).map_err(|error| error.to_string())?;
         self.hint(&[letter.partition]);
         Ok(())
     }

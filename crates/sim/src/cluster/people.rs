@@ -11,7 +11,7 @@ use mainspring_kernel::{
     state::Status,
     value::Value,
 };
-use mainspring_store::{Store, memory::MemoryStore, partition_of};
+use mainspring_store::{Origin, Posting, Store, memory::MemoryStore, partition_of};
 
 use super::{Cluster, Happening, node::Inner};
 
@@ -66,7 +66,8 @@ impl People {
 /// The execution that a request has begun.
 fn find(store: &MemoryStore, number: u32) -> Result<Option<ExecutionKey>, String> {
     let (workflow, key) = (super::workflows::name(number), format!("request {number}"));
-    let row = store.execution_by_idempotency_key(Some(workflow), &key).map_err(|error| error.to_string())?;
+    let row =
+        store.execution_by_idempotency_key(&Origin::named(Some(workflow)), &key).map_err(|error| error.to_string())?;
     Ok(row.map(|row| row.key))
 }
 
@@ -93,7 +94,8 @@ impl Cluster {
             let input = Input::Start(Box::new(request.start(execution)));
             let partitions = self.store.partitions().map_err(|error| error.to_string())?;
             let letter = mainspring_engine::inbox::letter(execution, &input, partitions, self.now);
-            self.store.post(&letter, &stored_plans, partitions).map_err(|error| error.to_string())?;
+            let posting = Posting { plans: &stored_plans, ..Posting::of(&letter, partitions) };
+            self.store.post(&posting).map_err(|error| error.to_string())?;
             self.hint(&[letter.partition]);
             return Ok(());
         }
@@ -105,7 +107,7 @@ impl Cluster {
         let start = Box::new(request.start(execution));
         let row = row(execution, &start, &plan, self.now);
         let ticket = Some(Ticket(u64::from(number) + 1));
-        let submission = Submission { execution, plan, stored_plans, start, row, letter: None, ticket };
+        let submission = Submission { execution, plan, stored_plans, start, row, letter: None, ticket, audit: None };
         let life = self.nodes[node].life;
         let event = Event::Submit(Box::new(submission));
         self.at(0, Happening::Node(node, life, Inner::Ask(event)));
@@ -163,7 +165,7 @@ impl Cluster {
         let node = self.dice.below(self.size.nodes as u64) as usize;
         if self.dice.chance(50) && self.nodes[node].is_alive() {
             let life = self.nodes[node].life;
-            let queued = Queued { input, letter: None, ticket: Some(Ticket(0)) };
+            let queued = Queued { input, letter: None, ticket: Some(Ticket(0)), audit: None };
             self.at(0, Happening::Node(node, life, Inner::Ask(Event::Take(execution, queued))));
             return Ok(());
         }

@@ -86,7 +86,7 @@ impl Run<'_> {
     fn hand_over(&mut self, execution: ExecutionKey, input: Input, ticket: Option<Ticket>) {
         let event = match input {
             Input::Start(_) if execution == self.setup.key => Event::Submit(Box::new(self.setup.submission(ticket))),
-            input => Event::Take(execution, Queued { input, letter: None, ticket }),
+            input => Event::Take(execution, Queued { input, letter: None, ticket, audit: None }),
         };
         self.node.handle(self.node_now, event);
     }

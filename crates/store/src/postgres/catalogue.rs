@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 
 use mainspring_kernel::key::ExecutionKey;
-use tokio_postgres::Row;
+use tokio_postgres::{Row, types::ToSql};
 
 use super::{
     connections::Session,
     failure::Fault,
     row::{self, start_key, word_key},
 };
-use crate::{ExecutionRow, Filter, number::integer};
+use crate::{ExecutionRow, Filter, Origin, conditions::only, number::integer};
 
 /// Above every key, for a list that begins at the newest.
-const ABOVE_ALL_KEYS: [u8; 17] = [0xff; 17];
+pub(super) const ABOVE_ALL_KEYS: [u8; 17] = [0xff; 17];
 
 pub(super) async fn by_key(session: &Session, key: ExecutionKey) -> Result<Option<ExecutionRow>, Fault> {
     one(&session.query(include_str!("sql/execution.sql"), &[&&key.0[..]]).await?)
@@ -25,10 +25,10 @@ pub(super) async fn by_id(session: &Session, id: &str) -> Result<Option<Executio
 
 pub(super) async fn by_idempotency_key(
     session: &Session,
-    workflow: Option<&str>,
+    of: &Origin<'_>,
     key: &str,
 ) -> Result<Option<ExecutionRow>, Fault> {
-    one(&session.query(include_str!("sql/execution_by_start.sql"), &[&&start_key(workflow, key).0[..]]).await?)
+    one(&session.query(include_str!("sql/execution_by_start.sql"), &[&&start_key(of, key).0[..]]).await?)
 }
 
 pub(super) async fn list(
@@ -41,21 +41,24 @@ pub(super) async fn list(
     let limit = integer(limit as u64);
     let statuses: BTreeSet<&[u8]> = filter.statuses.iter().map(String::as_bytes).collect();
     let statuses = Vec::from_iter(statuses);
-    let workflow = filter.workflow.as_deref().map(word_key);
-    let found = match (&workflow, statuses.is_empty()) {
-        (None, true) => session.query(include_str!("sql/executions.sql"), &[&before, &limit]).await?,
-        (None, false) => {
-            session.query(include_str!("sql/executions_of_status.sql"), &[&before, &limit, &statuses]).await?
-        }
-        (Some(name), true) => {
-            let values: [&(dyn tokio_postgres::types::ToSql + Sync); 3] = [&before, &limit, &&name.0[..]];
-            session.query(include_str!("sql/executions_of_workflow.sql"), &values).await?
-        }
-        (Some(name), false) => {
-            let sql = include_str!("sql/executions_of_workflow_and_status.sql");
-            session.query(sql, &[&before, &limit, &statuses, &&name.0[..]]).await?
-        }
-    };
+    let Filter { workflow, organization, workflow_id, initiator, .. } = filter;
+    let key = |word: &Option<String>| word.as_ref().map(|word| word_key(word).0.to_vec());
+    let wanted = [
+        ("workflow", key(workflow)),
+        ("organization", key(organization)),
+        ("workflow_id", key(workflow_id)),
+        ("initiator", initiator.clone().map(String::into_bytes)),
+    ];
+    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&before, &limit];
+    let mut sql = include_str!("sql/executions.sql");
+    if !statuses.is_empty() {
+        sql = include_str!("sql/executions_of_status.sql");
+        values.push(&statuses);
+    }
+    let fixed = values.len();
+    values.extend(wanted.iter().filter_map(|(_, value)| value.as_ref()).map(|value| value as &(dyn ToSql + Sync)));
+    let asked: Vec<&str> = wanted.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| *name).collect();
+    let found = session.query(&only(sql, '$', fixed, &asked), &values).await?;
     found.iter().map(of_row).collect()
 }
 
@@ -83,5 +86,8 @@ fn of_row(found: &Row) -> Result<ExecutionRow, Fault> {
         attempt_count: row::small_number(found, 15)?,
         started_at: row::number(found, 16)?,
         completed_at: row::optional_number(found, 17)?,
+        organization: row::optional_word(found, 18)?,
+        workflow_id: row::optional_word(found, 19)?,
+        trigger_id: row::optional_word(found, 20)?,
     })
 }

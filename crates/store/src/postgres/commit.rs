@@ -1,7 +1,7 @@
 //! A batch inside its transaction: two round trips, however many parts it has.
 //!
-//! 1. BEGIN; the rows of its fences are locked against change (`FOR SHARE`), then those of its heads (`FOR UPDATE`), each in
-//!    the order of their keys; the names that new executions ask for are looked up.
+//! 1. BEGIN; the rows of its fences are locked against change (`FOR SHARE`), then those of its heads and of the ends of
+//!    audit logs (`FOR UPDATE`), each in the order of their keys; the names that new executions ask for are looked up.
 //! 2. What may be written is decided here, by the table below; then one statement for each table that changes, and COMMIT.
 //!
 //! | a part that | is refused as |
@@ -18,12 +18,12 @@
 //! - Whoever takes a partition updates its row. That waits for a commit that has the row locked, and a commit that waited
 //!   for it reads the new epoch: a commit is before the new epoch or is refused.
 //! - A head is read after the fences were locked, by a statement of its own with a view of its own, and stays locked.
-//! - What is not there cannot be locked: a head of the same key, a name, an idempotency key. Should another transaction put
+//! - What is not there cannot be locked: a head of the same key, a name, an idempotency key, an empty log's end. Should another transaction put
 //!   one there in between, the insertion fails on the unique key, the transaction is rolled back and tried again, and then
 //!   finds it.
 //!
-//! Everybody locks the number of partitions, then partitions, then heads, then the catalogue, blobs, plans and letters, in
-//! the order of keys wherever there can be two who want the same. What still runs into each other is rolled back by the
+//! Everybody locks the number of partitions, then partitions, then heads, then the ends of audit logs, then the catalogue,
+//! blobs, plans and letters, in the order of keys wherever there can be two who want the same. What still runs into each other is rolled back by the
 //! server and tried again here.
 
 use std::{
@@ -35,12 +35,13 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 use metrics::Histogram;
 
 use super::{
+    audit,
     connections::{Connections, Session, Tries, Who, ask},
     failure::{self, Fault, Meaning},
     row::{self, start_key, word_key},
     writes::Writes,
 };
-use crate::{Answer, Batch, CommitError, Part, Refusal, number::integer, part::follows};
+use crate::{Answer, AuditHead, Batch, CommitError, Part, Refusal, number::integer, part::follows};
 
 /// Why a try came to nothing.
 enum Failed {
@@ -86,7 +87,9 @@ async fn write(session: &Session, batch: &Batch, sync_time: &Histogram) -> Resul
     let answers: Vec<Answer> = batch.parts.iter().map(|part| ground.answer(part)).collect();
     let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == Answer::Durable);
     let parts: Vec<&Part> = written.map(|(part, _)| part).collect();
-    let writes = Writes::of(&parts);
+    let mut writes = Writes::of(&parts);
+    let noted = parts.iter().flat_map(|part| &part.audit);
+    writes.extend(audit::statements(&mut ground.audit_heads, &batch.sealing, noted));
     let mut requests = writes.requests();
     let commit_at = requests.len();
     // Where nothing is written, there is nothing to wait for either.
@@ -105,6 +108,7 @@ async fn write(session: &Session, batch: &Batch, sync_time: &Histogram) -> Resul
 }
 
 /// What the parts of a batch are decided on, all of it as it will be until the transaction ends.
+#[derive(Default)]
 struct Ground {
     /// The partitions whose fences are valid.
     held: BTreeSet<u32>,
@@ -113,6 +117,8 @@ struct Ground {
     ids: BTreeMap<Hash, ExecutionKey>,
     /// Who was started with an idempotency key, by its hash.
     starts: BTreeMap<Hash, ExecutionKey>,
+    /// Where the logs end that parts have entries for.
+    audit_heads: BTreeMap<String, AuditHead>,
 }
 
 struct LockedHead {
@@ -129,19 +135,26 @@ impl Ground {
         let executions: Vec<&[u8]> = batch.parts.iter().map(|part| &part.execution.0[..]).collect();
         let new = batch.parts.iter().filter(|part| part.expected.is_none()).filter_map(|part| part.row.as_ref());
         let ids: Vec<Vec<u8>> = new.clone().map(|row| word_key(&row.id).0.to_vec()).collect();
-        let starts = new.filter_map(|row| Some(start_key(row.workflow.as_deref(), row.idempotency_key.as_deref()?)));
+        let starts = new.filter_map(|row| Some(start_key(&row.origin(), row.idempotency_key.as_deref()?)));
         let starts: Vec<Vec<u8>> = starts.map(|hash| hash.0.to_vec()).collect();
+        let logs = audit::logs(batch.parts.iter().flat_map(|part| &part.audit));
         let mut requests = vec![
             ask("BEGIN", &[]),
             ask(include_str!("sql/fences.sql"), &[&partitions]),
             ask(include_str!("sql/heads_lock.sql"), &[&executions]),
         ];
+        if !logs.is_empty() {
+            requests.push(ask(include_str!("sql/audit_heads_lock.sql"), &[&logs]));
+        }
+        let names_at = requests.len();
         if !ids.is_empty() {
             requests.push(ask(include_str!("sql/names.sql"), &[&ids, &starts]));
         }
         let answers = session.round(&requests).await?;
-        let mut ground =
-            Self { held: BTreeSet::new(), heads: BTreeMap::new(), ids: BTreeMap::new(), starts: BTreeMap::new() };
+        let mut ground = Self::default();
+        if !logs.is_empty() {
+            ground.audit_heads = audit::heads(&answers[3])?;
+        }
         for found in &answers[1] {
             let (partition, epoch): (_, i64) = (row::small_number(found, 0)?, row::column(found, 1)?);
             let is_valid = |fence: &crate::Fence| fence.partition == partition && integer(fence.epoch) == epoch;
@@ -156,7 +169,7 @@ impl Ground {
             };
             ground.heads.insert(row::key(found, 0)?, head);
         }
-        for found in answers.get(3).into_iter().flatten() {
+        for found in answers.get(names_at).into_iter().flatten() {
             let key = row::key(found, 0)?;
             ground.ids.insert(row::hash(found, 1)?, key);
             ground.starts.extend(row::optional_hash(found, 2)?.map(|start| (start, key)));
@@ -172,7 +185,7 @@ impl Ground {
         if let (None, Some(row), false) = (part.expected, &part.row, part.frames.is_empty()) {
             self.ids.insert(word_key(&row.id), part.execution);
             let idempotency_key = row.idempotency_key.as_deref();
-            let start = idempotency_key.map(|key| start_key(row.workflow.as_deref(), key));
+            let start = idempotency_key.map(|key| start_key(&row.origin(), key));
             self.starts.extend(start.map(|start| (start, part.execution)));
         }
         Answer::Durable
@@ -201,7 +214,7 @@ impl Ground {
         if let Some(other) = self.ids.get(&word_key(&row.id)) {
             return Some(Refusal::IdTaken(*other));
         }
-        let start = start_key(row.workflow.as_deref(), row.idempotency_key.as_deref()?);
+        let start = start_key(&row.origin(), row.idempotency_key.as_deref()?);
         self.starts.get(&start).map(|other| Refusal::IdempotencyKeyTaken(*other))
     }
 }

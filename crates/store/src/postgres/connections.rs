@@ -215,12 +215,12 @@ impl Tries {
 
 /// A statement with its values.
 pub(super) struct Request<'a> {
-    sql: &'static str,
+    sql: &'a str,
     values: Vec<&'a (dyn ToSql + Sync)>,
 }
 
 /// A statement with its values.
-pub(super) fn ask<'a>(sql: &'static str, values: &[&'a (dyn ToSql + Sync)]) -> Request<'a> {
+pub(super) fn ask<'a>(sql: &'a str, values: &[&'a (dyn ToSql + Sync)]) -> Request<'a> {
     Request { sql, values: values.to_vec() }
 }
 
@@ -262,7 +262,7 @@ impl Session {
     }
 
     /// One request.
-    pub(super) async fn query(&self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Fault> {
+    pub(super) async fn query(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Fault> {
         Ok(self.round(&[ask(sql, values)]).await?.pop().unwrap_or_default())
     }
 

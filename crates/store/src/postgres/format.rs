@@ -15,14 +15,15 @@ use crate::StoreError;
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
 /// From format n to n + 1. Entries are only ever appended.
-const MIGRATIONS: [&str; 2] = [include_str!("sql/migration_1.sql"), include_str!("sql/migration_2.sql")];
+pub(super) const MIGRATIONS: [&str; 3] =
+    [include_str!("sql/migration_1.sql"), include_str!("sql/migration_2.sql"), include_str!("sql/migration_3.sql")];
 
 const PROGRAM: &str = "mainspring";
 
 const FORMAT_TABLE: &str = "mainspring_format";
 
 /// Whoever has tables of these names beside no row of ours has not let us make them.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 18] = [
     FORMAT_TABLE,
     "frames",
     "heads",
@@ -36,6 +37,11 @@ const TABLES: [&str; 13] = [
     "pinned",
     "spread",
     "remote_attempts",
+    "items",
+    "item_names",
+    "audit",
+    "audit_heads",
+    "pending_approvals",
 ];
 
 /// Brings the tables to [`FORMAT`]; makes them, over so many partitions, if there are none.

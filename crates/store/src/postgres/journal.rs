@@ -13,12 +13,14 @@ use mainspring_kernel::{
 use tokio_postgres::Row;
 
 use super::{
+    audit,
     connections::{Session, ask},
     failure::Fault,
     row::{self, word_key},
+    writes::Writes,
 };
 use crate::{
-    Arrived, Due, HeadRow, Late, Letter, StoredPlan,
+    Arrived, Due, HeadRow, Late, Letter, Posting,
     number::integer,
     values::{Content, PackedValue, unpack},
 };
@@ -145,20 +147,21 @@ fn each_once(partitions: &[u32]) -> Vec<i64> {
     Vec::from_iter(partitions.iter().copied().map(i64::from).collect::<BTreeSet<_>>())
 }
 
-/// False, and nothing is written, if the store spreads over another number of partitions.
-pub(super) async fn post(
-    session: &Session,
-    letter: &Letter,
-    plans: &[StoredPlan],
-    partitions: u32,
-) -> Result<bool, Fault> {
+/// False, and nothing is written, if the store spreads over another number of partitions. Heads of audit logs are locked
+/// before plans and letters, as in a commit.
+pub(super) async fn post(session: &Session, posting: &Posting<'_>) -> Result<bool, Fault> {
+    let Posting { letter, plans, partitions, audit, sealing } = *posting;
     let plans: BTreeMap<Hash, &[u8]> = plans.iter().map(|plan| (plan.hash, &plan.bytes[..])).collect();
     let hashes: Vec<&[u8]> = plans.keys().map(|hash| &hash.0[..]).collect();
     let bytes: Vec<&[u8]> = plans.values().copied().collect();
     let (key, id_key, id) = (&letter.execution.0[..], word_key(&letter.id).0, letter.id.as_bytes());
     let (partition, posted_at) = (i64::from(letter.partition), integer(letter.posted_at));
     let (id_key, body, of_partitions) = (&id_key[..], &letter.body[..], i64::from(partitions));
+    let logs = audit::logs(audit);
     let mut requests = vec![ask("BEGIN", &[]), ask(include_str!("sql/spread_share.sql"), &[])];
+    if !logs.is_empty() {
+        requests.push(ask(include_str!("sql/audit_heads_lock.sql"), &[&logs]));
+    }
     if !plans.is_empty() {
         requests.push(ask(include_str!("sql/post_plans.sql"), &[&hashes, &bytes, &of_partitions]));
     }
@@ -166,9 +169,20 @@ pub(super) async fn post(
         include_str!("sql/post_letter.sql"),
         &[&key, &id_key, &id, &partition, &body, &posted_at, &of_partitions],
     ));
-    requests.push(ask("COMMIT", &[]));
+    if logs.is_empty() {
+        requests.push(ask("COMMIT", &[]));
+    }
     let answers = session.round(&requests).await?;
     let spread = answers[1].first().map(|found| row::small_number(found, 0)).transpose()?;
+    if !logs.is_empty() {
+        let mut writes = Writes::default();
+        if answers.last().is_some_and(|put| !put.is_empty()) {
+            writes.extend(audit::statements(&mut audit::heads(&answers[2])?, &sealing, audit));
+        }
+        let mut requests = writes.requests();
+        requests.push(ask("COMMIT", &[]));
+        session.round(&requests).await?;
+    }
     Ok(spread == Some(partitions))
 }
 

@@ -12,6 +12,7 @@
 //! keep in its stead.
 
 mod address;
+mod audit;
 mod catalogue;
 mod commit;
 mod connections;
@@ -19,6 +20,7 @@ mod driver;
 mod erase;
 mod failure;
 mod format;
+mod gates;
 mod hint;
 mod journal;
 mod nodes;
@@ -28,6 +30,7 @@ mod row;
 pub mod server;
 #[cfg(test)]
 mod tests;
+mod things;
 mod tls;
 mod writes;
 
@@ -42,8 +45,8 @@ use self::{
     hint::Hints,
 };
 use crate::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Letter, Node,
-    RemoteAttempt, Store, StoreError, StoredPlan, Table,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Heard, Late,
+    Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table,
 };
 
 /// Over how many partitions a new store spreads: enough for some dozen nodes to share them evenly, few enough that each
@@ -188,6 +191,10 @@ impl Store for PostgresStore {
         hint::start_listening(&self.connections, heard);
     }
 
+    fn catalogue(&self) -> &dyn Catalogue {
+        self
+    }
+
     fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
         if batch.parts.is_empty() {
             return Ok(Vec::new());
@@ -207,8 +214,8 @@ impl Store for PostgresStore {
         self.lent(async |session| journal::due(session, partitions, until_ms, after, limit).await)
     }
 
-    fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError> {
-        self.lent(async |session| journal::post(session, letter, plans, partitions).await)
+    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError> {
+        self.lent(async |session| journal::post(session, posting).await)
     }
 
     fn inbox(&self, partitions: &[u32], after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
@@ -243,12 +250,17 @@ impl Store for PostgresStore {
         self.lent(async |session| catalogue::by_id(session, id).await)
     }
 
-    fn execution_by_idempotency_key(
+    fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
+        self.lent(async |session| catalogue::by_idempotency_key(session, of, key).await)
+    }
+
+    fn pending_approvals(
         &self,
-        workflow: Option<&str>,
-        key: &str,
-    ) -> Result<Option<ExecutionRow>, StoreError> {
-        self.lent(async |session| catalogue::by_idempotency_key(session, workflow, key).await)
+        organization: Option<&str>,
+        after: Option<(ExecutionKey, &str, u32)>,
+        limit: usize,
+    ) -> Result<Vec<GateRow>, StoreError> {
+        self.lent(async |session| gates::list(session, organization, after, limit).await)
     }
 
     fn executions(

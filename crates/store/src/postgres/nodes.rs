@@ -160,7 +160,9 @@ pub(super) async fn give_up(
     fences: &[Fence],
     running: &[RemoteAttempt],
 ) -> Result<(), Fault> {
-    let remote::Columns { executions, step_keys, steps, numbers } = remote::columns(running);
+    // Each once: a statement may not change a row that it has just put.
+    let running = Vec::from_iter(running.iter().cloned().collect::<BTreeSet<_>>());
+    let remote::Columns { executions, step_keys, steps, numbers } = remote::columns(&running);
     let partitions: Vec<i64> = fences.iter().map(|fence| i64::from(fence.partition)).collect();
     let epochs: Vec<i64> = fences.iter().map(|fence| integer(fence.epoch)).collect();
     session

@@ -4,7 +4,7 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 use tokio_postgres::{Row, types::FromSql};
 
 use super::failure::Fault;
-use crate::number::natural;
+use crate::{Origin, number::natural};
 
 /// A column of any type. What is not of it was written by somebody else.
 pub(super) fn column<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Result<T, Fault> {
@@ -65,9 +65,19 @@ pub(super) fn word_key(word: &str) -> Hash {
     Hash::of(word.as_bytes())
 }
 
-/// By which the start of an execution is looked for. Unnamed workflows share one space with each other and with no named
-/// one, and no two pairs run together.
-pub(super) fn start_key(workflow: Option<&str>, idempotency_key: &str) -> Hash {
-    let length = workflow.map_or([0xff; 8], |name| (name.len() as u64).to_be_bytes());
-    Hash::of_parts(&[&length, workflow.unwrap_or_default().as_bytes(), idempotency_key.as_bytes()])
+/// By which the start of an execution is looked for. What is missing shares one space with its like and with nothing that
+/// is there, and no two origins run together.
+pub(super) fn start_key(of: &Origin<'_>, idempotency_key: &str) -> Hash {
+    let length = |word: Option<&str>| word.map_or([0xff; 8], |word| (word.len() as u64).to_be_bytes());
+    let bytes = |word: Option<&'_ str>| word.unwrap_or_default().as_bytes().to_vec();
+    let Origin { organization, workflow_id, workflow } = *of;
+    let named = workflow_id.or(workflow);
+    let by_name = [&length(named)[..], &bytes(named), idempotency_key.as_bytes()];
+    if organization.is_none() && workflow_id.is_none() {
+        // As format 1 has it. No word is so long that the others begin like this.
+        return Hash::of_parts(&by_name);
+    }
+    let kind = [0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, u8::from(workflow_id.is_some())];
+    let of_whom = [&kind[..], &length(organization), &bytes(organization)];
+    Hash::of_parts(&[&of_whom[..], &by_name[..]].concat())
 }

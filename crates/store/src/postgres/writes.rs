@@ -17,15 +17,19 @@ use crate::{
 };
 
 /// The values of a parameter: one for each row.
-type Column<'a> = Box<dyn ToSql + Sync + 'a>;
+pub(super) type Column<'a> = Box<dyn ToSql + Sync + 'a>;
+
+/// A statement with its parameters.
+pub(super) type Statement<'a> = (&'static str, Vec<Column<'a>>);
 
 /// The statements of a batch, in the order in which they lock.
-pub(super) struct Writes<'a>(Vec<(&'static str, Vec<Column<'a>>)>);
+#[derive(Default)]
+pub(super) struct Writes<'a>(Vec<Statement<'a>>);
 
 impl<'a> Writes<'a> {
     /// Everything that these parts contain. The caller has found that it may be written.
     pub(super) fn of(parts: &[&'a Part]) -> Self {
-        let mut writes = Self(Vec::new());
+        let mut writes = Self::default();
         let moved = parts.iter().copied().filter(|part| !part.frames.is_empty());
         let (new, older): (Vec<&Part>, Vec<&Part>) = moved.clone().partition(|part| part.expected.is_none());
         writes.heads(&new, &older);
@@ -35,6 +39,7 @@ impl<'a> Writes<'a> {
         writes.frames(parts);
         writes.plans(parts.iter().flat_map(|part| &part.plans));
         writes.letters(parts);
+        writes.gates(&[new, older].concat());
         writes
     }
 
@@ -49,10 +54,14 @@ impl<'a> Writes<'a> {
     }
 
     /// A statement over no rows is not sent.
-    fn push<R>(&mut self, rows: &[R], sql: &'static str, columns: Vec<Column<'a>>) {
+    pub(super) fn push<R>(&mut self, rows: &[R], sql: &'static str, columns: Vec<Column<'a>>) {
         if !rows.is_empty() {
             self.0.push((sql, columns));
         }
+    }
+
+    pub(super) fn extend(&mut self, statements: impl IntoIterator<Item = Statement<'a>>) {
+        self.0.extend(statements);
     }
 
     fn heads(&mut self, new: &[&'a Part], older: &[&'a Part]) {
@@ -80,13 +89,13 @@ impl<'a> Writes<'a> {
     fn catalogue(&mut self, rows: &[(ExecutionKey, &'a ExecutionRow)], changes: &[(ExecutionKey, &'a RowChange)]) {
         let start = |row: &ExecutionRow| {
             let key = row.idempotency_key.as_deref();
-            key.map(|key| start_key(row.workflow.as_deref(), key).0.to_vec())
+            key.map(|key| start_key(&row.origin(), key).0.to_vec())
         };
         let columns = vec![
             column(rows, |(key, _)| key.0.to_vec()),
             column(rows, |(_, row)| word_key(&row.id).0.to_vec()),
             column(rows, |(_, row)| row.id.as_bytes()),
-            column(rows, |(_, row)| row.workflow.as_ref().map(|name| word_key(name).0.to_vec())),
+            column(rows, |(_, row)| key_of(&row.workflow)),
             column(rows, |(_, row)| bytes(&row.workflow)),
             column(rows, |(_, row)| bytes(&row.workflow_version)),
             column(rows, |(_, row)| row.workflow_hash.as_bytes()),
@@ -104,6 +113,11 @@ impl<'a> Writes<'a> {
             column(rows, |(_, row)| i64::from(row.attempt_count)),
             column(rows, |(_, row)| integer(row.started_at)),
             column(rows, |(_, row)| row.completed_at.map(integer)),
+            column(rows, |(_, row)| key_of(&row.organization)),
+            column(rows, |(_, row)| bytes(&row.organization)),
+            column(rows, |(_, row)| key_of(&row.workflow_id)),
+            column(rows, |(_, row)| bytes(&row.workflow_id)),
+            column(rows, |(_, row)| bytes(&row.trigger_id)),
         ];
         self.push(rows, include_str!("sql/executions_insert.sql"), columns);
         let columns = vec![
@@ -176,10 +190,14 @@ impl<'a> Writes<'a> {
     }
 }
 
-fn column<'a, R: Copy, T: ToSql + Sync + 'a>(rows: &[R], of_row: impl FnMut(R) -> T) -> Column<'a> {
+pub(super) fn column<'a, R: Copy, T: ToSql + Sync + 'a>(rows: &[R], of_row: impl FnMut(R) -> T) -> Column<'a> {
     Box::new(rows.iter().copied().map(of_row).collect::<Vec<T>>())
 }
 
-fn bytes(word: &Option<String>) -> Option<&[u8]> {
+pub(super) fn key_of(word: &Option<String>) -> Option<Vec<u8>> {
+    word.as_ref().map(|word| word_key(word).0.to_vec())
+}
+
+pub(super) fn bytes(word: &Option<String>) -> Option<&[u8]> {
     word.as_ref().map(String::as_bytes)
 }

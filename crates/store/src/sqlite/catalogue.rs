@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey};
-use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
+use rusqlite::{Connection, OptionalExtension, Row, Statement, ToSql, params, params_from_iter};
 
 use crate::{
-    ExecutionRow, Filter, RowChange,
+    ExecutionRow, Filter, Origin, RowChange,
+    conditions::only,
     number::{integer, natural},
 };
 
 /// Above every key, for a list that begins at the newest.
-const ABOVE_ALL_KEYS: [u8; 17] = [0xff; 17];
+pub(super) const ABOVE_ALL_KEYS: [u8; 17] = [0xff; 17];
 
 /// The statement of [`insert`].
 pub(super) const INSERT: &str = include_str!("sql/execution_insert.sql");
@@ -40,6 +41,9 @@ pub(super) fn insert(statement: &mut Statement<'_>, key: ExecutionKey, row: &Exe
         row.attempt_count,
         integer(row.started_at),
         row.completed_at.map(integer),
+        row.organization,
+        row.workflow_id,
+        row.trigger_id,
     ];
     Ok(statement.execute(values)? == 1)
 }
@@ -59,11 +63,14 @@ pub(super) fn by_id(connection: &Connection, id: &str) -> rusqlite::Result<Optio
 
 pub(super) fn by_idempotency_key(
     connection: &Connection,
-    workflow: Option<&str>,
+    of: &Origin<'_>,
     key: &str,
 ) -> rusqlite::Result<Option<ExecutionRow>> {
     let sql = include_str!("sql/execution_by_idempotency_key.sql");
-    connection.prepare_cached(sql)?.query_row(params![workflow, key], of_row).optional()
+    connection
+        .prepare_cached(sql)?
+        .query_row(params![of.organization, of.workflow_id, of.workflow, key], of_row)
+        .optional()
 }
 
 /// Each status is an index range of its own, in the order asked for: the newest of all are among the newest of each.
@@ -75,32 +82,33 @@ pub(super) fn list(
 ) -> rusqlite::Result<Vec<ExecutionRow>> {
     let before = before.as_ref().map_or(&ABOVE_ALL_KEYS[..], |key| &key.0);
     let limit_sql = integer(limit as u64);
-    let Filter { statuses, workflow } = filter;
-    if statuses.is_empty() {
-        return match workflow {
-            None => rows(connection, include_str!("sql/executions.sql"), params![before, limit_sql]),
-            Some(name) => {
-                rows(connection, include_str!("sql/executions_of_workflow.sql"), params![before, limit_sql, name])
-            }
-        };
-    }
+    let Filter { statuses, workflow, organization, workflow_id, initiator } = filter;
+    let statuses: BTreeSet<Option<&String>> = match statuses.is_empty() {
+        true => BTreeSet::from([None]),
+        false => statuses.iter().map(Some).collect(),
+    };
     let mut found = Vec::new();
-    for status in statuses.iter().collect::<BTreeSet<_>>() {
-        found.extend(match workflow {
-            None => rows(connection, include_str!("sql/executions_of_status.sql"), params![before, limit_sql, status])?,
-            Some(name) => {
-                let sql = include_str!("sql/executions_of_workflow_and_status.sql");
-                rows(connection, sql, params![before, limit_sql, status, name])?
-            }
-        });
+    for status in statuses {
+        let (mut asked, mut values): (Vec<&str>, Vec<&dyn ToSql>) = (Vec::new(), vec![&before, &limit_sql]);
+        for (name, value) in [
+            ("status", status),
+            ("workflow", workflow.as_ref()),
+            ("organization", organization.as_ref()),
+            ("workflow_id", workflow_id.as_ref()),
+            ("initiator", initiator.as_ref()),
+        ] {
+            asked.extend(value.is_some().then_some(name));
+            values.extend(value.map(|value| value as &dyn ToSql));
+        }
+        let sql = only(include_str!("sql/executions.sql"), '?', 2, &asked);
+        let mut statement = connection.prepare_cached(&sql)?;
+        for row in statement.query_map(params_from_iter(values), of_row)? {
+            found.push(row?);
+        }
     }
     found.sort_by_key(|row| std::cmp::Reverse(row.key));
     found.truncate(limit);
     Ok(found)
-}
-
-fn rows(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> rusqlite::Result<Vec<ExecutionRow>> {
-    connection.prepare_cached(sql)?.query_map(values, of_row)?.collect()
 }
 
 fn of_row(row: &Row<'_>) -> rusqlite::Result<ExecutionRow> {
@@ -123,5 +131,8 @@ fn of_row(row: &Row<'_>) -> rusqlite::Result<ExecutionRow> {
         attempt_count: row.get("attempt_count")?,
         started_at: natural(row.get("started_at")?),
         completed_at: row.get::<_, Option<i64>>("completed_at")?.map(natural),
+        organization: row.get("organization")?,
+        workflow_id: row.get("workflow_id")?,
+        trigger_id: row.get("trigger_id")?,
     })
 }

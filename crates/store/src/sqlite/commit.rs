@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::{CachedStatement, Connection, Error, params, types::Type};
 
-use super::{catalogue, journal};
+use super::{audit, catalogue, gates, journal};
 use crate::{
     Answer, Batch, ExecutionRow, Expected, Letter, Part, Refusal, StoredPlan,
     number::integer,
@@ -56,9 +56,10 @@ pub(super) fn write(connection: &Connection, batch: &Batch) -> rusqlite::Result<
     let answers = batch.parts.iter().map(|part| Ok(answer(part)?.map_or(Answer::Durable, Answer::Refused)));
     let answers: Vec<_> = answers.collect::<rusqlite::Result<_>>()?;
     let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == Answer::Durable);
-    for letter in written.flat_map(|(part, _)| &part.letters) {
+    for letter in written.clone().flat_map(|(part, _)| &part.letters) {
         post(connection, letter)?;
     }
+    audit::append(connection, &batch.sealing, &written.flat_map(|(part, _)| &part.audit).collect::<Vec<_>>())?;
     Ok(answers)
 }
 
@@ -100,6 +101,9 @@ fn write_part(statements: &mut Statements<'_>, held: &BTreeSet<u32>, part: &Part
     if let (Some(change), false) = (&part.change, part.frames.is_empty()) {
         catalogue::change(&mut statements.row_change, part.execution, change)?;
     }
+    if !part.frames.is_empty() {
+        gates::write(connection, part)?;
+    }
     for id in &part.consumed {
         connection.prepare_cached(include_str!("sql/letter_consume.sql"))?.execute(params![part.execution.0, id])?;
     }
@@ -132,7 +136,7 @@ fn whose(connection: &Connection, row: &ExecutionRow) -> rusqlite::Result<Refusa
         return Ok(Refusal::IdTaken(other.key));
     }
     if let Some(key) = &row.idempotency_key
-        && let Some(other) = catalogue::by_idempotency_key(connection, row.workflow.as_deref(), key)?
+        && let Some(other) = catalogue::by_idempotency_key(connection, &row.origin(), key)?
     {
         return Ok(Refusal::IdempotencyKeyTaken(other.key));
     }
@@ -186,9 +190,9 @@ pub(super) fn put_plans(connection: &Connection, plans: &[StoredPlan]) -> rusqli
     Ok(())
 }
 
-pub(super) fn post(connection: &Connection, letter: &Letter) -> rusqlite::Result<()> {
+/// False if it is there already.
+pub(super) fn post(connection: &Connection, letter: &Letter) -> rusqlite::Result<bool> {
     let Letter { execution, partition, id, body, posted_at } = letter;
     let values = params![execution.0, id, partition, body, integer(*posted_at)];
-    connection.prepare_cached(include_str!("sql/letter_post.sql"))?.execute(values)?;
-    Ok(())
+    Ok(connection.prepare_cached(include_str!("sql/letter_post.sql"))?.execute(values)? == 1)
 }

@@ -19,8 +19,12 @@ pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 const APPLICATION_ID: i32 = 0x4d4e_5350;
 
 /// From format n to n + 1. Entries are only ever appended.
-const MIGRATIONS: [&str; 3] =
-    [include_str!("sql/migration_1.sql"), include_str!("sql/migration_2.sql"), include_str!("sql/migration_3.sql")];
+const MIGRATIONS: [&str; 4] = [
+    include_str!("sql/migration_1.sql"),
+    include_str!("sql/migration_2.sql"),
+    include_str!("sql/migration_3.sql"),
+    include_str!("sql/migration_4.sql"),
+];
 
 /// A leaf holds some twenty small frames. Of 4, 8 and 16 KiB this took the least time in all when measured.
 const PAGE_BYTES: u32 = 8192;
@@ -29,7 +33,7 @@ const PAGE_BYTES: u32 = 8192;
 const BUSY_MS: u64 = 10_000;
 
 /// More than the statements there are, so that each is compiled once per connection.
-const STATEMENTS_MAX: usize = 64;
+const STATEMENTS_MAX: usize = 128;
 
 /// Opens for writing; makes the file if there is none.
 pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
@@ -152,25 +156,39 @@ fn create(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Store, sqlite::SqliteStore};
+    use crate::{Origin, Store, sqlite::SqliteStore};
 
     #[test]
-    fn a_store_of_the_first_format_is_brought_to_the_newest_with_all_that_is_in_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store.db");
-        create(&path).unwrap();
-        let old = Connection::open(&path).unwrap();
-        old.execute_batch(MIGRATIONS[0]).unwrap();
-        old.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
-        old.pragma_update(None, "user_version", 1).unwrap();
-        old.execute("INSERT INTO partitions VALUES (0, 41, 'process 7')", []).unwrap();
-        drop(old);
-        let refused = SqliteStore::open_read_only(&path).err().unwrap().to_string();
-        assert!(refused.contains("open it for writing once"), "{refused}");
-        let store = SqliteStore::open(&path).unwrap();
-        assert_eq!(store.claim(0, "process 8"), Ok(42));
-        assert_eq!(store.partitions(), Ok(1));
-        drop(store);
-        assert!(SqliteStore::open_read_only(&path).is_ok());
+    fn a_store_of_every_older_format_is_brought_to_the_newest_with_all_that_is_in_it() {
+        for format in 1..FORMAT {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("store.db");
+            create(&path).unwrap();
+            let old = Connection::open(&path).unwrap();
+            old.execute_batch(&MIGRATIONS[..format as usize].concat()).unwrap();
+            old.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+            old.pragma_update(None, "user_version", format).unwrap();
+            old.execute("INSERT INTO partitions VALUES (0, 41, 'process 7')", []).unwrap();
+            let words = "'id', 'flow', 'sha256:', x'', 'running', 'manual', 'manual', 'k', 0, 1, 0";
+            let columns = "execution, id, workflow, workflow_hash, plan_hash, status, trigger_type, initiator_type,
+                idempotency_key, partition, attempt_count, started_at";
+            let (key, plan) = ([7u8; 16], [8u8; 32]);
+            old.execute(
+                &format!("INSERT INTO executions ({columns}) VALUES (?1, {})", words.replace("x''", "?2")),
+                (key, plan),
+            )
+            .unwrap();
+            drop(old);
+            let refused = SqliteStore::open_read_only(&path).err().unwrap().to_string();
+            assert!(refused.contains("open it for writing once"), "{refused}");
+            let store = SqliteStore::open(&path).unwrap();
+            assert_eq!(store.claim(0, "process 8"), Ok(42));
+            assert_eq!(store.partitions(), Ok(1));
+            assert_eq!(store.catalogue().audit_head("o"), Ok(None));
+            let found = store.execution_by_idempotency_key(&Origin::named(Some("flow")), "k").unwrap().unwrap();
+            assert_eq!((found.id.as_str(), found.organization), ("id", None));
+            drop(store);
+            assert!(SqliteStore::open_read_only(&path).is_ok());
+        }
     }
 }

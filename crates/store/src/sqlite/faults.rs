@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::{SqliteStore, lock};
 use crate::{
-    Answer, Batch, CommitError, Fence, Letter, Part, Store, StoreError,
+    Answer, Batch, CommitError, Fence, Letter, Part, Posting, Store, StoreError,
     suite::verb::{Turn, Verb, goes_on, key, look, opens, run},
 };
 
@@ -58,7 +58,7 @@ fn pragma(store: &SqliteStore, name: &str, value: u32) {
 }
 
 fn commit(store: &SqliteStore, parts: Vec<Part>) -> Result<Vec<Answer>, CommitError> {
-    store.commit(&Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts })
+    store.commit(&Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts, ..Batch::default() })
 }
 
 fn letter(id: String, body: &[u8]) -> Letter {
@@ -77,7 +77,7 @@ fn others_write_and_read_beside_the_engine() {
         let ends = Ends(&ended);
         let poster = scope.spawn(|| {
             for number in 0..ROUNDS {
-                other.post(&letter(number.to_string(), b"other"), &[], 1).unwrap();
+                other.post(&Posting::of(&letter(number.to_string(), b"other"), 1)).unwrap();
             }
         });
         let reader = scope.spawn(|| {
@@ -146,7 +146,7 @@ fn a_full_disk_loses_nothing_and_room_mends_it() {
     let other = place.open();
     pragma(&other, "busy_timeout", 0);
     assert_eq!(run(&other, &Verb::Claim(5)), "1", "what failed still holds the lock");
-    let failed = store.post(&letter("b".into(), &[0; 90_000]), &[], 1);
+    let failed = store.post(&Posting::of(&letter("b".into(), &[0; 90_000]), 1));
     assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
     assert_eq!(look(&store), before);
     pragma(&store, "max_page_count", 1_000_000);
@@ -299,7 +299,7 @@ fn erased_bytes_are_in_no_file() {
     let filled = |execution, after| Turn { values: vec![Some(60), Some(40_000)], ..goes_on(execution, after) };
     for number in 0..LETTERS {
         let body = if number % 2 == 0 { secret.repeat(3) } else { vec![b'-'; 114] };
-        store.post(&letter(number.to_string(), &body), &[], 1).unwrap();
+        store.post(&Posting::of(&letter(number.to_string(), &body), 1)).unwrap();
     }
     // All with the secret leave, and most others, in an order that makes SQLite move those that still wait.
     let shuffled = (0..LETTERS).map(|number| number * 389 % LETTERS);

@@ -5,6 +5,7 @@
 //!
 //! Times and numbers above 2^63-1 are kept as that, the largest that SQLite has: the year 292 million.
 
+mod audit;
 mod catalogue;
 mod commit;
 mod connection;
@@ -12,8 +13,10 @@ mod erase;
 mod failure;
 #[cfg(test)]
 mod faults;
+mod gates;
 mod journal;
 mod nodes;
+mod things;
 
 use std::{
     path::{Path, PathBuf},
@@ -26,8 +29,8 @@ use metrics::Histogram;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Late, Letter, Node, RemoteAttempt,
-    Store, StoreError, StoredPlan, Table, meter::sync_time,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Late, Node,
+    Origin, Posting, RemoteAttempt, Store, StoreError, Table, meter::sync_time,
 };
 
 /// How many reading connections are kept for the next reader. More readers at once open more, and close them again.
@@ -152,6 +155,10 @@ impl Store for SqliteStore {
         self.write(|connection| nodes::leave(connection, node))
     }
 
+    fn catalogue(&self) -> &dyn Catalogue {
+        self
+    }
+
     fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
         let connection = self.writer().map_err(|error| CommitError::NotWritten(error.to_string()))?;
         let work = || -> rusqlite::Result<Vec<Answer>> {
@@ -184,12 +191,14 @@ impl Store for SqliteStore {
         self.read(|connection| journal::due(connection, partitions, until_ms, after, limit))
     }
 
-    fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError> {
+    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError> {
         self.write(|connection| {
-            let is_so = nodes::partitions(connection)? == partitions;
+            let is_so = nodes::partitions(connection)? == posting.partitions;
             if is_so {
-                commit::put_plans(connection, plans)?;
-                commit::post(connection, letter)?;
+                commit::put_plans(connection, posting.plans)?;
+            }
+            if is_so && commit::post(connection, posting.letter)? {
+                audit::append(connection, &posting.sealing, &posting.audit.iter().collect::<Vec<_>>())?;
             }
             Ok(is_so)
         })
@@ -239,12 +248,17 @@ impl Store for SqliteStore {
         self.read(|connection| catalogue::by_id(connection, id))
     }
 
-    fn execution_by_idempotency_key(
+    fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
+        self.read(|connection| catalogue::by_idempotency_key(connection, of, key))
+    }
+
+    fn pending_approvals(
         &self,
-        workflow: Option<&str>,
-        key: &str,
-    ) -> Result<Option<ExecutionRow>, StoreError> {
-        self.read(|connection| catalogue::by_idempotency_key(connection, workflow, key))
+        organization: Option<&str>,
+        after: Option<(ExecutionKey, &str, u32)>,
+        limit: usize,
+    ) -> Result<Vec<GateRow>, StoreError> {
+        self.read(|connection| gates::list(connection, organization, after, limit))
     }
 
     fn executions(

@@ -2,7 +2,7 @@
 
 use super::{
     Subject,
-    verb::{Turn, Verb, Verb::*, goes_on, opens},
+    verb::{Turn, Verb, Verb::*, Word, goes_on, opens},
 };
 use crate::BLOB_BYTES_MIN;
 
@@ -19,10 +19,10 @@ pub(super) type Case = (&'static str, Vec<(Verb, &'static str)>);
 
 /// All cases, for a store with what it declares.
 pub(super) fn cases<S: Subject>() -> Vec<Case> {
-    [journals(), ends(), refusals(), looking_again(), letters::<S>(), payloads(), catalogue(), super::nodes::cases()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let executions =
+        [journals(), ends(), refusals(), looking_again(), letters::<S>(), payloads(), catalogue(), origins()];
+    let gates = gates();
+    executions.into_iter().chain([gates, super::nodes::cases(), super::things::cases()]).flatten().collect()
 }
 
 fn journals() -> Vec<Case> {
@@ -111,6 +111,9 @@ fn refusals() -> Vec<Case> {
         late: vec![1],
         plan: Some(2),
         values: vec![Some(BLOB_BYTES_MIN + 1)],
+        audit: vec![("o", "never")],
+        gates_closed: vec![("s", 1)],
+        gates_opened: vec![("s", 9)],
         ..turn
     };
     // With the answers to it and to the sound part beside it.
@@ -134,7 +137,7 @@ fn refusals() -> Vec<Case> {
         (Claim(0), "1"),
         (Claim(1), "1"),
         (Post(0, "a"), "posted"),
-        (one(Turn { frames: 2, id: Some("name"), ..opens(0) }), "durable"),
+        (one(Turn { frames: 2, id: Some("name"), gates_opened: vec![("s", 1)], ..opens(0) }), "durable"),
     ];
     for (pair, turn) in wrong {
         let alone = pair.split_once(' ').expect("two answers").0;
@@ -152,6 +155,8 @@ fn refusals() -> Vec<Case> {
         (Late(0), ""),
         (Late(1), ""),
         (Plan(2), "None"),
+        (Audit("o", 0, 9), ""),
+        (Gates(None, None, 9), "0:s#1"),
         (Rows(vec![], None, None, 9), "0"),
     ]);
     let old_epoch = vec![
@@ -383,4 +388,106 @@ fn catalogue() -> Vec<Case> {
             ],
         ),
     ]
+}
+
+fn origins() -> Vec<Case> {
+    let owned = |execution, organization, workflow_id| Turn {
+        organization: Some(organization),
+        workflow_id: Some(workflow_id),
+        ..opens(execution)
+    };
+    let of = |[organization, workflow_id, workflow]: [Option<Word>; 3], execution| {
+        one(Turn { organization, workflow_id, workflow, idempotency_key: Some("k"), ..opens(execution) })
+    };
+    vec![
+        (
+            "an idempotency key is unique among the executions of one origin",
+            vec![
+                (Claim(0), "1"),
+                (of([Some("o"), Some("f"), Some("flow")], 0), "durable"),
+                (of([Some("o"), Some("f"), Some("renamed")], 1), "key-of-0"),
+                (of([Some("o"), Some("f"), None], 1), "key-of-0"),
+                (of([Some("o"), None, Some("f")], 1), "durable"),
+                (of([Some("p"), Some("f"), Some("flow")], 2), "durable"),
+                (of([None, Some("f"), Some("flow")], 3), "durable"),
+                (of([None, None, Some("f")], 4), "durable"),
+                (of([None, None, Some("f")], 5), "key-of-4"),
+                (of([Some("o"), None, Some("f")], 5), "key-of-1"),
+                (of([Some(""), None, None], 5), "durable"),
+                (RowByStart([Some("o"), Some("f"), Some("other")], "k"), "0::running: o f"),
+                (RowByStart([Some("o"), None, Some("f")], "k"), "1::running: o"),
+                (RowByStart([None, Some("f"), None], "k"), "3::running: f"),
+                (RowByStart([None, None, None], "k"), ""),
+                (RowByIdempotencyKey(Some("f"), "k"), "4::running:"),
+            ],
+        ),
+        (
+            "lists are of an organisation, of a workflow's id, of whoever began it",
+            vec![
+                (Claim(0), "1"),
+                (
+                    Commit(1, vec![owned(0, "o", "f"), owned(1, "o", "g"), owned(2, "p", "f")]),
+                    "durable durable durable",
+                ),
+                (one(Turn { initiator: Some("u\0"), ends: true, ..owned(3, "o", "f") }), "durable"),
+                (one(Turn { initiator: Some("u\0"), workflow: Some("flow"), ..owned(4, "o", "f") }), "durable"),
+                (one(opens(5)), "durable"),
+                (RowsOf(vec![], [None, None, None, None], None, 9), "5 4 3 2 1 0"),
+                (RowsOf(vec![], [None, Some("o"), None, None], None, 9), "4 3 1 0"),
+                (RowsOf(vec![], [None, Some("o"), None, None], Some(4), 2), "3 1"),
+                (RowsOf(vec![], [None, Some("q"), None, None], None, 9), ""),
+                (RowsOf(vec!["running"], [None, Some("o"), None, None], None, 9), "4 1 0"),
+                (RowsOf(vec!["running", "completed"], [None, Some("o"), None, None], Some(4), 2), "3 1"),
+                (RowsOf(vec![], [None, Some("o"), Some("f"), None], None, 9), "4 3 0"),
+                (RowsOf(vec!["completed"], [None, Some("o"), Some("f"), None], None, 9), "3"),
+                (RowsOf(vec![], [None, None, Some("f"), None], None, 9), "4 3 2 0"),
+                (RowsOf(vec![], [None, None, None, Some("u\0")], None, 9), "4 3"),
+                (RowsOf(vec!["running"], [Some("flow"), Some("o"), Some("f"), Some("u\0")], None, 9), "4"),
+                (RowsOf(vec!["running"], [Some("flow"), Some("p"), Some("f"), Some("u\0")], None, 9), ""),
+                (Row(4), "4::running: o f"),
+            ],
+        ),
+    ]
+}
+
+fn gates() -> Vec<Case> {
+    let asks = |turn: Turn, gates_opened: Vec<(Word, u32)>| Turn { gates_opened, ..turn };
+    let of = |organization, turn: Turn| Turn { organization: Some(organization), ..turn };
+    let all = "4:s#1 of p 2:a#1 of o 1:s#1 of o 1:s\0#2 of o 1:s\0#10 of o 0:s#1";
+    vec![(
+        "gates are listed while they wait: the newest execution first, of one organisation, in pages",
+        vec![
+            (Claim(0), "1"),
+            (Gates(None, None, 9), ""),
+            (one(of("o", asks(opens(1), vec![("s\0", 10), ("s\0", 2), ("s", 1)]))), "durable"),
+            (one(asks(opens(0), vec![("s", 1)])), "durable"),
+            (
+                Commit(1, vec![of("o", asks(opens(2), vec![("a", 1)])), of("p", asks(opens(4), vec![("s", 1)]))]),
+                "durable durable",
+            ),
+            (Gates(None, None, 9), all),
+            (Gates(Some("o"), None, 9), "2:a#1 of o 1:s#1 of o 1:s\0#2 of o 1:s\0#10 of o"),
+            (Gates(Some("o"), None, 2), "2:a#1 of o 1:s#1 of o"),
+            (Gates(Some("o"), Some((1, "s", 1)), 2), "1:s\0#2 of o 1:s\0#10 of o"),
+            (Gates(None, Some((1, "s\0", 2)), 9), "1:s\0#10 of o 0:s#1"),
+            (Gates(None, Some((3, "s", 1)), 1), "2:a#1 of o"),
+            (Gates(Some("q"), None, 9), ""),
+            // What has no frames says nothing of gates, and what waits already stays as it is.
+            (one(Turn { frames: 0, gates_closed: vec![("s", 1)], ..asks(goes_on(0, 0), vec![("t", 1)]) }), "durable"),
+            (Quarantine(0, "why"), "done"),
+            (one(of("p", asks(goes_on(2, 0), vec![("a", 1)]))), "durable"),
+            (Gates(None, None, 9), all),
+            (
+                one(Turn {
+                    gates_closed: vec![("s\0", 2), ("s", 1), ("z", 1)],
+                    ..of("o", asks(goes_on(1, 0), vec![("s", 2)]))
+                }),
+                "durable",
+            ),
+            (Gates(Some("o"), None, 9), "2:a#1 of o 1:s#2 of o 1:s\0#10 of o"),
+            (one(Turn { ends: true, ..asks(goes_on(1, 1), vec![("t", 1)]) }), "durable"),
+            (Repartition(3), "done"),
+            (Gates(None, None, 9), "4:s#1 of p 2:a#1 of o 0:s#1"),
+        ],
+    )]
 }

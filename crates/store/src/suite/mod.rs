@@ -5,6 +5,7 @@ mod model;
 mod nodes;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
+mod things;
 pub(crate) mod verb;
 
 use crate::{Store, memory::MemoryStore, sqlite::SqliteStore};

@@ -2,7 +2,8 @@
 
 use super::{
     Memory, Sqlite, Subject,
-    verb::{EXECUTIONS, Turn, Verb, key, look, run},
+    things::{Deed, PLACES},
+    verb::{EXECUTIONS, Turn, Verb, Word, key, look, run},
 };
 use crate::{BLOB_BYTES_MIN, Store, memory::MemoryStore, partition_of};
 
@@ -36,6 +37,10 @@ impl Random {
 
 const LETTERS: [&str; 3] = ["a", "b", "c"];
 
+const STEPS_OF_GATES: [Word; 2] = ["s", "s\0"];
+
+const ORGANIZATIONS: [Option<Word>; 3] = [None, Some("o"), Some("p")];
+
 const NODES: [&str; 2] = ["n", "o"];
 
 /// Nodes live through a test, or die at once.
@@ -43,10 +48,20 @@ const LEASES_MS: [u64; 3] = [1_000_000, 1_000_000, 0];
 
 fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
     let execution = random.below(usize::from(EXECUTIONS)) as u8;
-    match random.below(23) {
+    match random.below(27) {
         0 => {
             *epoch += 1;
             Verb::Repartition(random.below(2) as u32 + 1)
+        }
+        23..26 => Verb::Change(deed(random, reference)),
+        26 if random.one_in(2) => {
+            let after = (execution, random.of(&STEPS_OF_GATES), 1);
+            Verb::Gates(random.of(&ORGANIZATIONS), random.of(&[None, Some(after)]), random.below(5))
+        }
+        26 => {
+            let name = random.of(&[None, Some(("slug", "x")), Some(("by", "x"))]);
+            let after = random.of(&[None, Some("a"), Some("b"), Some("")]);
+            Verb::Items(("w o", name, after, random.one_in(2), random.below(4)))
         }
         20 => Verb::Beat(random.of(&NODES), random.of(&LEASES_MS)),
         // Of partitions that nothing is written to: the epochs of the others are all one.
@@ -72,7 +87,8 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
         12 | 13 => {
             let spread = reference.partitions().unwrap();
             let believed = if random.one_in(6) { random.of(&[1, 2]) } else { spread };
-            Verb::PostOf(believed, execution, random.of(&LETTERS))
+            let noted = random.some(1, |random| (random.of(&["o", "p"]), "posted"));
+            Verb::PostNoted(believed, execution, random.of(&LETTERS), noted)
         }
         14 => Verb::Quarantine(execution, random.of(&["why", "why not"])),
         15 => Verb::Release(execution),
@@ -86,7 +102,12 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
         _ => {
             let statuses = random.some(2, |random| random.of(&["running", "completed"]));
             let (workflow, before) = (random.of(&[None, Some("flow")]), random.of(&[None, Some(execution)]));
-            Verb::Rows(statuses, workflow, before, random.below(5))
+            let words =
+                [workflow, random.of(&ORGANIZATIONS), random.of(&[None, Some("f")]), random.of(&[None, Some("u")])];
+            match random.one_in(3) {
+                true => Verb::RowByStart([words[1], words[2], words[0]], random.of(&["k", "l"])),
+                false => Verb::RowsOf(statuses, words, before, random.below(5)),
+            }
         }
     }
 }
@@ -96,6 +117,7 @@ fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
     let sound = reference.head(key(execution)).unwrap().map(|row| row.head.sequence);
     let after = if random.one_in(8) { random.of(&[None, Some(0), Some(3)]) } else { sound };
     let partitions = reference.partitions().unwrap();
+    let gate = |random: &mut Random| (random.of(&STEPS_OF_GATES), random.below(2) as u32 + 1);
     Turn {
         execution,
         partition: if random.one_in(20) { random.of(&[1, 9]) } else { partition_of(key(execution), partitions) },
@@ -108,6 +130,9 @@ fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
         ends: random.one_in(8),
         id: random.of(&[None, None, None, Some("x"), Some("y")]),
         workflow: random.of(&[None, Some("flow"), Some("other")]),
+        organization: random.of(&ORGANIZATIONS),
+        workflow_id: random.of(&[None, Some("f"), Some("flow")]),
+        initiator: random.of(&[None, Some("u")]),
         idempotency_key: random.of(&[None, None, Some("k"), Some("l")]),
         values: random
             .some(3, |random| random.of(&[None, Some(0), Some(9), Some(BLOB_BYTES_MIN), Some(BLOB_BYTES_MIN + 1)])),
@@ -115,6 +140,31 @@ fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
         consumed: random.some(2, |random| random.of(&LETTERS)),
         letters: random.some(2, |random| (random.below(usize::from(EXECUTIONS)) as u8, random.of(&LETTERS))),
         late: random.some(1, |random| random.below(9) as u64),
+        gates_closed: random.some(1, gate),
+        gates_opened: random.some(2, gate),
+        audit: random.some(1, |random| (random.of(&["o", "p"]), "went on")),
+    }
+}
+
+/// Mostly one that knows the versions.
+fn deed(random: &mut Random, reference: &dyn Store) -> Deed {
+    let version = |random: &mut Random, at: Word| {
+        let (noun, rest) = at.split_once(' ').unwrap();
+        let (organization, id) = rest.split_once(' ').unwrap();
+        let found = reference.catalogue().item(noun, organization, id).unwrap();
+        if random.one_in(8) { random.of(&[0, 1, 2]) } else { found.map_or(0, |item| item.version) }
+    };
+    let name = |random: &mut Random| (random.of(&["slug", "by"]), random.of(&["x", "y", "z\0"]), random.one_in(2));
+    Deed {
+        removals: random.some(1, |random| {
+            let at = random.of(&PLACES);
+            (at, Some(version(random, at)).filter(|_| !random.one_in(3)))
+        }),
+        puts: random.some(2, |random| {
+            let at = random.of(&PLACES);
+            (at, version(random, at), random.of(&["1", "2"]), random.some(2, name))
+        }),
+        audit: random.some(2, |random| (random.of(&["o", "p"]), random.of(&["did", "d\0"]))),
     }
 }
 

@@ -9,9 +9,10 @@ use mainspring_kernel::{
     stored::{Head, StoredFrame, StoredValue},
 };
 
+use super::things::{self, Asked, Deed};
 use crate::{
-    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, Late, Letter, Node, Part, Refusal,
-    RemoteAttempt, RowChange, Store, StoreError, StoredPlan, Table, partition_of,
+    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, GateRow, Late, Letter, Node, Origin, Part,
+    Posting, Refusal, RemoteAttempt, RowChange, Store, StoreError, StoredPlan, Table, partition_of,
 };
 
 /// Executions of the tests are below this.
@@ -47,6 +48,8 @@ pub(crate) enum Verb {
     Post(u8, Word),
     /// Into a store that is believed to spread over so many partitions.
     PostOf(u32, u8, Word),
+    /// The same, with what is noted: in whose log, and what was done.
+    PostNoted(u32, u8, Word, Vec<(Word, Word)>),
     InboxOf(Vec<u32>, usize),
     /// Partition, how many of its letters to pass over, limit.
     Inbox(u32, usize, usize),
@@ -58,7 +61,20 @@ pub(crate) enum Verb {
     Row(u8),
     RowById(Word),
     RowByIdempotencyKey(Option<Word>, Word),
+    /// Organisation, workflow's id, workflow's name; key.
+    RowByStart([Option<Word>; 3], Word),
+    /// Statuses; workflow, organisation, workflow's id, initiator; before, limit.
+    RowsOf(Vec<Word>, [Option<Word>; 4], Option<u8>, usize),
     Rows(Vec<Word>, Option<Word>, Option<u8>, usize),
+    /// Of whom, behind which gate of which step of which execution, limit.
+    Gates(Option<Word>, Option<(u8, Word, u32)>, usize),
+    Item(Word),
+    /// Of which noun and organisation, field and value.
+    ItemNamed(Word, Word, Word),
+    Items(Asked),
+    Change(Deed),
+    /// Whose, behind which number, limit.
+    Audit(Word, u64, usize),
 }
 
 /// A [`Part`] in few words: one frame after `after`, in partition 0, with a row if it is the first.
@@ -74,6 +90,10 @@ pub(crate) struct Turn {
     pub(crate) ends: bool,
     pub(crate) id: Option<Word>,
     pub(crate) workflow: Option<Word>,
+    pub(crate) organization: Option<Word>,
+    pub(crate) workflow_id: Option<Word>,
+    /// `user` if nobody is named.
+    pub(crate) initiator: Option<Word>,
     pub(crate) idempotency_key: Option<Word>,
     /// The lengths of the values beside each frame; `None` for one that is erased already.
     pub(crate) values: Vec<Option<usize>>,
@@ -83,6 +103,11 @@ pub(crate) struct Turn {
     /// Over how many partitions the letters are spread; 0 is 1.
     pub(crate) partitions: u32,
     pub(crate) late: Vec<u64>,
+    /// In whose audit log, and what was done.
+    pub(crate) audit: Vec<(Word, Word)>,
+    /// Steps and numbers of gates.
+    pub(crate) gates_closed: Vec<(Word, u32)>,
+    pub(crate) gates_opened: Vec<(Word, u32)>,
 }
 
 pub(crate) fn opens(execution: u8) -> Turn {
@@ -155,6 +180,21 @@ impl Turn {
             consumed: self.consumed.iter().map(|id| (*id).into()).collect(),
             letters: self.letters.iter().map(|(to, id)| letter(*to, id, self.partitions.max(1))).collect(),
             late: self.late.iter().map(|at| Late { at: *at, body: at.to_be_bytes().to_vec() }).collect(),
+            audit: things::entries(&self.audit),
+            gates_closed: self.gates_closed.iter().map(|(step, gate)| ((*step).into(), *gate)).collect(),
+            gates_opened: self.gates_opened.iter().map(|(step, gate)| self.gate(step, *gate)).collect(),
+        }
+    }
+
+    fn gate(&self, step: Word, gate: u32) -> GateRow {
+        GateRow {
+            execution: key(self.execution),
+            step: step.into(),
+            gate,
+            organization: self.organization.map(Into::into),
+            opened_at: 55,
+            expires_at: u64::MAX,
+            on_timeout: format!("{step} or else"),
         }
     }
 
@@ -171,13 +211,16 @@ impl Turn {
             error: None,
             trigger_type: "webhook".into(),
             initiator_type: "schedule".into(),
-            initiator_user_id: Some("user".into()),
+            initiator_user_id: Some(self.initiator.unwrap_or("user").into()),
             idempotency_key: self.idempotency_key.map(Into::into),
             session_id: Some("session".into()),
             partition: self.partition,
             attempt_count: 1,
             started_at: 88,
             completed_at,
+            organization: self.organization.map(Into::into),
+            workflow_id: self.workflow_id.map(Into::into),
+            trigger_id: self.organization.map(|organization| format!("trigger of {organization}")),
         }
     }
 }
@@ -222,8 +265,9 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
             draw_due(store.due(&[*partition], *until_ms, after, *limit)?)
         }
         Verb::DueOf(partitions, limit) => draw_due(store.due(partitions, u64::MAX, None, *limit)?),
-        Verb::Post(execution, id) => post(store, *execution, id, 1)?,
-        Verb::PostOf(partitions, execution, id) => post(store, *execution, id, *partitions)?,
+        Verb::Post(execution, id) => post(store, *execution, id, 1, &[])?,
+        Verb::PostOf(partitions, execution, id) => post(store, *execution, id, *partitions, &[])?,
+        Verb::PostNoted(partitions, execution, id, noted) => post(store, *execution, id, *partitions, noted)?,
         Verb::InboxOf(partitions, limit) => join(store.inbox(partitions, 0, *limit)?.into_iter().map(draw_arrived)),
         Verb::Inbox(partition, skip, limit) => draw_inbox(store, *partition, *skip, *limit)?,
         Verb::Plan(number) => match store.plan(plan(*number).hash)? {
@@ -240,19 +284,46 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         Verb::Row(execution) => join(store.execution(key(*execution))?.into_iter().map(draw_row)),
         Verb::RowById(id) => join(store.execution_by_id(id)?.into_iter().map(draw_row)),
         Verb::RowByIdempotencyKey(workflow, key) => {
-            join(store.execution_by_idempotency_key(*workflow, key)?.into_iter().map(draw_row))
+            join(store.execution_by_idempotency_key(&Origin::named(*workflow), key)?.into_iter().map(draw_row))
+        }
+        Verb::RowByStart([organization, workflow_id, workflow], key) => {
+            let of = Origin { organization: *organization, workflow_id: *workflow_id, workflow: *workflow };
+            join(store.execution_by_idempotency_key(&of, key)?.into_iter().map(draw_row))
         }
         Verb::Rows(statuses, workflow, before, limit) => {
-            let statuses = statuses.iter().map(|status| (*status).into()).collect();
-            let filter = Filter { statuses, workflow: workflow.map(Into::into) };
-            let rows = store.executions(&filter, before.map(key), *limit)?;
-            join(rows.into_iter().map(|row| number(row.key).to_string()))
+            rows(store, statuses, &[*workflow, None, None, None], *before, *limit)?
         }
+        Verb::RowsOf(statuses, words, before, limit) => rows(store, statuses, words, *before, *limit)?,
+        Verb::Gates(organization, after, limit) => gates(store, *organization, *after, *limit)?,
+        of_catalogue => things::answer(store, of_catalogue)?,
     })
 }
 
-fn post(store: &dyn Store, execution: u8, id: Word, partitions: u32) -> Result<String, StoreError> {
-    let posted = store.post(&letter(execution, id, partitions), &[plan(1)], partitions)?;
+fn rows(
+    store: &dyn Store,
+    statuses: &[Word],
+    words: &[Option<Word>; 4],
+    before: Option<u8>,
+    limit: usize,
+) -> Result<String, StoreError> {
+    let statuses = statuses.iter().map(|status| (*status).into()).collect();
+    let [workflow, organization, workflow_id, initiator] = words.map(|word| word.map(Into::into));
+    let filter = Filter { statuses, workflow, organization, workflow_id, initiator };
+    let rows = store.executions(&filter, before.map(key), limit)?;
+    Ok(join(rows.into_iter().map(|row| number(row.key).to_string())))
+}
+
+fn post(
+    store: &dyn Store,
+    execution: u8,
+    id: Word,
+    partitions: u32,
+    noted: &[(Word, Word)],
+) -> Result<String, StoreError> {
+    let (letter, audit) = (letter(execution, id, partitions), things::entries(noted));
+    let posting =
+        Posting { plans: &[plan(1)], audit: &audit, sealing: things::SEALING, ..Posting::of(&letter, partitions) };
+    let posted = store.post(&posting)?;
     Ok(if posted { "posted" } else { "not posted" }.into())
 }
 
@@ -301,7 +372,7 @@ fn draw_table(table: Table) -> String {
 fn commit(store: &dyn Store, epoch: u64, turns: &[Turn]) -> String {
     // Partition 9 is one that no batch has a fence for.
     let fences = (0..9).map(|partition| Fence { partition, epoch }).collect();
-    match store.commit(&Batch { fences, parts: turns.iter().map(Turn::part).collect() }) {
+    match store.commit(&Batch { fences, parts: turns.iter().map(Turn::part).collect(), sealing: things::SEALING }) {
         Err(error) => error.to_string(),
         Ok(answers) => join(answers.into_iter().map(|answer| match answer {
             Answer::Durable => "durable".into(),
@@ -333,6 +404,23 @@ fn draw_frame(execution: u8, frame: StoredFrame) -> String {
     format!("{}[{}]", frame.sequence, values.collect::<Vec<_>>().join(" "))
 }
 
+fn gates(
+    store: &dyn Store,
+    organization: Option<Word>,
+    after: Option<(u8, Word, u32)>,
+    limit: usize,
+) -> Result<String, StoreError> {
+    let after = after.map(|(execution, step, gate)| (key(execution), step, gate));
+    Ok(join(store.pending_approvals(organization, after, limit)?.into_iter().map(draw_gate)))
+}
+
+fn draw_gate(row: GateRow) -> String {
+    let GateRow { execution, step, gate, organization, opened_at, expires_at, on_timeout } = row;
+    assert!(expires_at >= i64::MAX as u64 && opened_at == 55 && on_timeout == format!("{step} or else"));
+    let of = organization.map(|organization| format!(" of {organization}")).unwrap_or_default();
+    format!("{}:{step}#{gate}{of}", number(execution))
+}
+
 fn draw_inbox(store: &dyn Store, partition: u32, skip: usize, limit: usize) -> Result<String, StoreError> {
     let all = store.inbox(&[partition], 0, usize::MAX)?;
     assert!(all.is_sorted_by(|a, b| a.number < b.number));
@@ -354,12 +442,17 @@ fn draw_row(row: ExecutionRow) -> String {
     let mut model = turn.row(&row.status, row.completed_at);
     model.id = String::new();
     (model.workflow, model.idempotency_key, model.outcome) = (row.workflow, row.idempotency_key, row.outcome.clone());
+    model.initiator_user_id = row.initiator_user_id;
+    model.trigger_id = row.organization.as_ref().map(|organization| format!("trigger of {organization}"));
+    (model.organization, model.workflow_id) = (row.organization.clone(), row.workflow_id.clone());
     assert_eq!(named, model);
+    let of = [row.organization, row.workflow_id].into_iter().flatten().map(|word| format!(" {word}"));
+    let of: String = of.collect();
     let id = if id == row.key.to_string() { "" } else { &id };
-    format!("{}:{id}:{}:{}", number(row.key), row.status, row.outcome.unwrap_or_default())
+    format!("{}:{id}:{}:{}{of}", number(row.key), row.status, row.outcome.unwrap_or_default())
 }
 
-fn join(pictures: impl Iterator<Item = String>) -> String {
+pub(super) fn join(pictures: impl Iterator<Item = String>) -> String {
     pictures.collect::<Vec<_>>().join(" ")
 }
 
@@ -383,6 +476,8 @@ pub(crate) fn look(store: &dyn Store) -> String {
         all.extend([Verb::Due(partition, u64::MAX, 99), Verb::Inbox(partition, 0, 99)]);
     }
     all.extend([Verb::Partitions, Verb::Table, Verb::Pinned("p"), Verb::Pinned("q")]);
+    all.extend([Verb::Gates(None, None, 99), Verb::Gates(Some("o"), None, 99)]);
     all.extend([Verb::Plan(1), Verb::Plan(2), Verb::Rows(vec![], None, None, 99)]);
+    all.extend(things::look());
     all.iter().map(|verb| format!("{verb:?} -> {}\n", run(store, verb))).collect()
 }

@@ -44,7 +44,7 @@ impl Recording {
         }
         self.frames += frames;
         let parts = durable().map(|(part, _)| part.clone()).collect();
-        self.batches.push(Batch { fences: batch.fences.clone(), parts });
+        self.batches.push(Batch { fences: batch.fences.clone(), parts, sealing: batch.sealing });
     }
 
     /// How many executions end in it.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 use mainspring_store::{
-    Answer, Arrived, Batch, CommitError, Due, ExecutionRow, Fence, Filter, HeadRow, Heard, Late, Letter, Node,
-    RemoteAttempt, Store, StoreError, StoredPlan, Table,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Heard, Late,
+    Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table,
 };
 
 /// What is shown: a batch, and what became of each part.
@@ -28,6 +28,10 @@ impl Store for Tapped {
         let answers = self.store.commit(batch)?;
         (self.look)(batch, &answers);
         Ok(answers)
+    }
+
+    fn catalogue(&self) -> &dyn Catalogue {
+        self.store.catalogue()
     }
 
     fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
@@ -106,8 +110,8 @@ impl Store for Tapped {
         self.store.due(partitions, until_ms, after, limit)
     }
 
-    fn post(&self, letter: &Letter, plans: &[StoredPlan], partitions: u32) -> Result<bool, StoreError> {
-        self.store.post(letter, plans, partitions)
+    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError> {
+        self.store.post(posting)
     }
 
     fn inbox(&self, partitions: &[u32], after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
@@ -142,12 +146,17 @@ impl Store for Tapped {
         self.store.execution_by_id(id)
     }
 
-    fn execution_by_idempotency_key(
+    fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
+        self.store.execution_by_idempotency_key(of, key)
+    }
+
+    fn pending_approvals(
         &self,
-        workflow: Option<&str>,
-        key: &str,
-    ) -> Result<Option<ExecutionRow>, StoreError> {
-        self.store.execution_by_idempotency_key(workflow, key)
+        organization: Option<&str>,
+        after: Option<(ExecutionKey, &str, u32)>,
+        limit: usize,
+    ) -> Result<Vec<GateRow>, StoreError> {
+        self.store.pending_approvals(organization, after, limit)
     }
 
     fn executions(

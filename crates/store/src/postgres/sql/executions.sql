@@ -1,3 +1,10 @@
 SELECT execution, id, workflow, workflow_version, workflow_hash, plan_hash, status, outcome, error, trigger_type,
-    initiator_type, initiator_user_id, idempotency_key, session_id, partition, attempt_count, started_at, completed_at
-FROM executions WHERE execution < $1 ORDER BY execution DESC LIMIT $2
+    initiator_type, initiator_user_id, idempotency_key, session_id, partition, attempt_count, started_at, completed_at,
+    organization, workflow_id, trigger_id
+FROM executions
+WHERE execution < $1
+    AND workflow_key = {workflow}
+    AND organization_key = {organization}
+    AND workflow_id_key = {workflow_id}
+    AND initiator_user_id = {initiator}
+ORDER BY execution DESC LIMIT $2

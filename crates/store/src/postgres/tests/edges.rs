@@ -4,7 +4,7 @@ use std::{sync::Barrier, thread};
 
 use super::{commit, letter, open};
 use crate::{
-    Answer, Batch, Fence, Filter, Letter, Node, Part, Refusal, Store, StoreError, StoredPlan,
+    Answer, Batch, Fence, Filter, Letter, Node, Part, Posting, Refusal, Store, StoreError, StoredPlan,
     postgres::{
         Options, PostgresStore, format,
         row::column,
@@ -205,14 +205,20 @@ fn words_are_kept_as_they_are() {
         for place in [&mut row.workflow, &mut row.workflow_version, &mut row.idempotency_key, &mut row.session_id] {
             *place = Some(word.to_owned());
         }
+        for place in [&mut row.organization, &mut row.workflow_id, &mut row.trigger_id] {
+            *place = Some(word.to_owned());
+        }
         (row.error, row.initiator_user_id, row.started_at) = (Some(word.into()), Some(word.into()), u64::MAX);
         let mut expected = part.row.clone().unwrap();
         expected.started_at = i64::MAX as u64;
-        let batch = |parts: Vec<Part>| Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts };
+        let batch =
+            |parts: Vec<Part>| Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts, ..Batch::default() };
         assert_eq!(store.commit(&batch(vec![part.clone()])), Ok(vec![Answer::Durable]), "{word:?}");
         assert_eq!(store.execution_by_id(&expected.id), Ok(Some(expected.clone())));
-        assert_eq!(store.execution_by_idempotency_key(Some(word), word), Ok(Some(expected.clone())));
-        let filter = Filter { statuses: vec!["running".into()], workflow: Some(word.into()) };
+        assert_eq!(store.execution_by_idempotency_key(&expected.origin(), word), Ok(Some(expected.clone())));
+        let word_of = || Some(word.to_owned());
+        let (workflow, workflow_id, organization, initiator) = (word_of(), word_of(), word_of(), word_of());
+        let filter = Filter { statuses: vec!["running".into()], workflow, organization, workflow_id, initiator };
         assert_eq!(store.executions(&filter, None, 9), Ok(vec![expected]));
         // The same words again are another's.
         let mut again = part;
@@ -227,7 +233,7 @@ fn words_are_kept_as_they_are() {
         assert_eq!(store.head(key(execution)).unwrap().unwrap().quarantined.as_deref(), Some(word));
         assert_eq!(store.pin(&format!("pin {number}"), word).as_deref(), Ok(word));
         let sent = Letter { id: word.into(), ..letter("") };
-        assert_eq!((store.post(&sent, &[], 1), store.post(&sent, &[], 1)), (Ok(true), Ok(true)));
+        assert_eq!((store.post(&Posting::of(&sent, 1)), store.post(&Posting::of(&sent, 1))), (Ok(true), Ok(true)));
         assert_eq!(store.inbox(&[0], 0, 9).unwrap().pop().unwrap().letter, sent);
         let node =
             Node { name: format!("{number}\0"), place: word.into(), release: word.into(), decide_version: u32::MAX };
@@ -240,7 +246,9 @@ fn words_are_kept_as_they_are() {
     let part = Part { execution: key(5), consumed, ..Turn { frames: 0, ..goes_on(5, 0) }.part() };
     store.release(key(5)).unwrap();
     assert_eq!(
-        store.commit(&Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts: vec![part] }).unwrap(),
+        store
+            .commit(&Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts: vec![part], ..Batch::default() })
+            .unwrap(),
         [Answer::Durable]
     );
     assert_eq!(store.inbox(&[0], 0, 99).unwrap().len(), 5);
@@ -251,9 +259,11 @@ fn plans_go_with_letters_that_are_posted_and_not_with_others() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
     let plan = StoredPlan { hash: mainspring_kernel::hash::Hash::of(b"plan"), bytes: b"plan"[..].into() };
-    assert_eq!(store.post(&letter("a"), std::slice::from_ref(&plan), 2), Ok(false));
+    let sent = letter("a");
+    let posting = |partitions| Posting { plans: std::slice::from_ref(&plan), ..Posting::of(&sent, partitions) };
+    assert_eq!(store.post(&posting(2)), Ok(false));
     assert_eq!((store.plan(plan.hash), store.inbox(&[0], 0, 9)), (Ok(None), Ok(vec![])));
-    assert_eq!(store.post(&letter("a"), std::slice::from_ref(&plan), 1), Ok(true));
+    assert_eq!(store.post(&posting(1)), Ok(true));
     assert_eq!(store.plan(plan.hash).unwrap().as_deref(), Some(&b"plan"[..]));
 }
 

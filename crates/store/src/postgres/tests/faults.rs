@@ -19,7 +19,7 @@ use crate::{
 fn posting(number: usize) -> Batch {
     let letters = vec![Letter { execution: key(5), ..letter(&number.to_string()) }];
     let part = Part { letters, ..Turn { frames: 0, ..goes_on(0, 0) }.part() };
-    Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts: vec![part] }
+    Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts: vec![part], ..Batch::default() }
 }
 
 /// Commits one letter after the other while `disturb` does its work, and gives the answers in order. `disturb` is told of

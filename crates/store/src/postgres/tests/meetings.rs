@@ -8,7 +8,7 @@ use std::{
 
 use super::{LOOKS_MAX, commit, letter, open, wait_until, wait_until_blocked};
 use crate::{
-    Answer, Fence, Node, Refusal, Store,
+    Answer, Fence, Node, Posting, Refusal, Store,
     suite::{
         postgres::server,
         verb::{Turn, goes_on, key, opens},
@@ -185,12 +185,12 @@ fn a_letter_is_in_the_partition_of_its_time() {
     let scratch = server().scratch();
     let (store, other) = (open(&scratch.address()), open(&scratch.address()));
     let (blocker, looker) = (scratch.beside().unwrap(), scratch.beside().unwrap());
-    store.post(&letter("before"), &[], 1).unwrap();
+    store.post(&Posting::of(&letter("before"), 1)).unwrap();
     blocker.execute("BEGIN; SELECT 1 FROM inbox FOR UPDATE").unwrap();
     thread::scope(|scope| {
         let spreading = scope.spawn(|| store.repartition(2));
         wait_until_blocked(&looker, scratch.schema());
-        let posting = scope.spawn(|| other.post(&letter("meanwhile"), &[], 1));
+        let posting = scope.spawn(|| other.post(&Posting::of(&letter("meanwhile"), 1)));
         let both_wait = waiting(scratch.schema(), 2);
         let has_come = || posting.is_finished() || looker.ask(&format!("SELECT {both_wait}")).unwrap() == "t";
         assert!((0..LOOKS_MAX).any(|_| has_come()), "the letter is neither put nor waits");

@@ -4,6 +4,7 @@ mod edges;
 mod faults;
 mod meetings;
 mod silence;
+mod things;
 
 use super::{Options, PostgresStore, server::Beside};
 use crate::{
@@ -20,7 +21,7 @@ fn open(address: &str) -> PostgresStore {
 
 fn commit(store: &dyn Store, epoch: u64, turns: &[Turn]) -> Result<Vec<Answer>, CommitError> {
     let parts: Vec<Part> = turns.iter().map(Turn::part).collect();
-    store.commit(&Batch { fences: vec![Fence { partition: 0, epoch }], parts })
+    store.commit(&Batch { fences: vec![Fence { partition: 0, epoch }], parts, ..Batch::default() })
 }
 
 fn letter(id: &str) -> Letter {

@@ -89,7 +89,7 @@ fn a_commit_without_an_answer_is_unknown() {
     commit(&direct, 1, &[opens(0)]).unwrap();
     let store = open(&between.address(&scratch.address()));
     let part = Part { letters: vec![letter("the letter's name")], ..Turn { frames: 0, ..goes_on(0, 0) }.part() };
-    let batch = Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts: vec![part] };
+    let batch = Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts: vec![part], ..Batch::default() };
     thread::scope(|scope| {
         let committing = scope.spawn(|| store.commit(&batch));
         wait_until(&scratch.beside().unwrap(), "it is not committed", "EXISTS (SELECT 1 FROM inbox)");

@@ -1,0 +1,92 @@
+//! The audit log. Whoever appends to it holds its head locked until the end of the transaction; where two begin the same
+//! log at once, the first entry of the second is refused as not unique, and the second tries again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio_postgres::Row;
+
+use super::{
+    connections::Session,
+    failure::Fault,
+    row::{self, word_key},
+    writes::{Statement, column},
+};
+use crate::{AuditEntry, AuditHead, AuditRow, catalogue::chain, number::integer};
+
+/// The logs that entries go to, as `audit_heads_lock.sql` takes them.
+pub(super) fn logs<'a>(entries: impl IntoIterator<Item = &'a AuditEntry>) -> Vec<Vec<u8>> {
+    let organizations: BTreeSet<&str> = entries.into_iter().map(|entry| entry.organization.as_str()).collect();
+    organizations.into_iter().map(|organization| word_key(organization).0.to_vec()).collect()
+}
+
+/// The heads of logs, as that statement gives them.
+pub(super) fn heads(rows: &[Row]) -> Result<BTreeMap<String, AuditHead>, Fault> {
+    rows.iter().map(|found| Ok((row::word(found, 0)?, head_of_row(found)?))).collect()
+}
+
+fn head_of_row(found: &Row) -> Result<AuditHead, Fault> {
+    Ok(AuditHead { number: row::number(found, 1)?, hash: row::hash(found, 2)?, seal: row::hash(found, 3)? })
+}
+
+/// What is written for entries behind these heads, which are locked. Nothing for none.
+pub(super) fn statements<'a>(
+    heads: &mut BTreeMap<String, AuditHead>,
+    sealing: &[u8; 32],
+    entries: impl IntoIterator<Item = &'a AuditEntry>,
+) -> Vec<Statement<'static>> {
+    let rows = chain(heads, sealing, entries);
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let appended: BTreeSet<&str> = rows.iter().map(|row| row.entry.organization.as_str()).collect();
+    let ends: Vec<(&str, &AuditHead)> = appended.into_iter().map(|of| (of, &heads[of])).collect();
+    let owned = |word: &str| word.as_bytes().to_vec();
+    let rows: Vec<&AuditRow> = rows.iter().collect();
+    let columns = vec![
+        column(&rows, |row| word_key(&row.entry.organization).0.to_vec()),
+        column(&rows, |row| owned(&row.entry.organization)),
+        column(&rows, |row| integer(row.number)),
+        column(&rows, |row| integer(row.entry.at)),
+        column(&rows, |row| owned(&row.entry.actor)),
+        column(&rows, |row| owned(&row.entry.action)),
+        column(&rows, |row| owned(&row.entry.target)),
+        column(&rows, |row| row.entry.detail.clone()),
+        column(&rows, |row| row.hash.0.to_vec()),
+    ];
+    let end_columns = vec![
+        column(&ends, |(of, _)| word_key(of).0.to_vec()),
+        column(&ends, |(of, _)| owned(of)),
+        column(&ends, |(_, head)| integer(head.number)),
+        column(&ends, |(_, head)| head.hash.0.to_vec()),
+        column(&ends, |(_, head)| head.seal.0.to_vec()),
+    ];
+    vec![(include_str!("sql/audit_insert.sql"), columns), (include_str!("sql/audit_heads_put.sql"), end_columns)]
+}
+
+pub(super) async fn head(session: &Session, organization: &str) -> Result<Option<AuditHead>, Fault> {
+    let key = word_key(organization).0;
+    let found = session.query(include_str!("sql/audit_head.sql"), &[&&key[..]]).await?;
+    found.first().map(head_of_row).transpose()
+}
+
+pub(super) async fn rows(
+    session: &Session,
+    organization: &str,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<AuditRow>, Fault> {
+    let (key, after, limit) = (word_key(organization).0, integer(after), integer(limit as u64));
+    let found = session.query(include_str!("sql/audit.sql"), &[&&key[..], &after, &limit]).await?;
+    let row = |found| {
+        let entry = AuditEntry {
+            organization: row::word(found, 1)?,
+            at: row::number(found, 2)?,
+            actor: row::word(found, 3)?,
+            action: row::word(found, 4)?,
+            target: row::word(found, 5)?,
+            detail: row::column(found, 6)?,
+        };
+        Ok(AuditRow { number: row::number(found, 0)?, entry, hash: row::hash(found, 7)? })
+    };
+    found.iter().map(row).collect()
+}

@@ -1,0 +1,189 @@
+//! Many who change the same things at the same time, and tables of older formats.
+
+use std::{
+    sync::{
+        Barrier,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use mainspring_kernel::{
+    hash::{Hash, hex},
+    key::ExecutionKey,
+};
+
+use super::{letter, open};
+use crate::{
+    Answer, AuditEntry, Batch, Catalogue, Change, Changed, Fence, Item, Letter, Name, Origin, Part, Posting, Put,
+    Removal, Store, StoredPlan,
+    postgres::format::{FORMAT, MIGRATIONS},
+    suite::{postgres::server, verb::opens},
+};
+
+const NODES: usize = 6;
+const ROUNDS: usize = 12;
+
+fn put(id: &str, expected: u64, names: &[&str]) -> Put {
+    let name = |value: &&str| Name { field: "slug".into(), value: (*value).into(), is_unique: true };
+    let names = names.iter().map(name).collect();
+    let item = Item { noun: "w".into(), organization: "o".into(), id: id.into(), version: 0, names, body: id.into() };
+    Put { item, expected }
+}
+
+fn noted(organizations: &[&str], puts: Vec<Put>, removals: Vec<Removal>) -> Change {
+    let entry = |organization: &&str| AuditEntry {
+        organization: (*organization).into(),
+        at: 1,
+        actor: "a".into(),
+        action: "put".into(),
+        target: "t".into(),
+        detail: vec![],
+    };
+    Change { removals, puts, audit: organizations.iter().map(entry).collect(), sealing: [3; 32] }
+}
+
+/// How often `work` was done, by all together: each has its own connection to one store.
+fn together(address: &str, work: impl Fn(&dyn Store, usize) -> usize + Sync) -> usize {
+    let start = Barrier::new(NODES);
+    let one = |node| {
+        let store = open(address);
+        start.wait();
+        (0..ROUNDS).map(|_| work(&store, node)).sum::<usize>()
+    };
+    thread::scope(|scope| {
+        let one = &one;
+        let workers: Vec<_> = (0..NODES).map(|node| scope.spawn(move || one(node))).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).sum()
+    })
+}
+
+#[test]
+fn of_many_who_change_one_thing_each_version_is_one_s_and_the_log_has_no_gaps() {
+    let scratch = server().scratch();
+    let store = open(&scratch.address());
+    let done = together(&scratch.address(), |store, node| {
+        let catalogue = store.catalogue();
+        let version = catalogue.item("w", "o", "a").unwrap().map_or(0, |item| item.version);
+        // Two logs, named in both orders.
+        let logs = if node % 2 == 0 { ["o", "p"] } else { ["p", "o"] };
+        match catalogue.change(&noted(&logs, vec![put("a", version, &["n"])], vec![])).unwrap() {
+            Changed::Done => 1,
+            changed => {
+                assert_eq!(changed, Changed::Conflict { id: "a".into() });
+                0
+            }
+        }
+    });
+    assert_eq!(store.item("w", "o", "a").unwrap().unwrap().version, done as u64);
+    for organization in ["o", "p"] {
+        let rows = store.audit(organization, 0, usize::MAX).unwrap();
+        assert_eq!(rows.len(), done);
+        let mut before = Default::default();
+        for row in &rows {
+            assert!(row.follows(before), "{row:?}");
+            before = row.hash;
+        }
+        assert_eq!(store.audit_head(organization).unwrap().unwrap().hash, before);
+    }
+}
+
+#[test]
+fn of_many_who_want_the_same_names_in_any_order_one_has_them() {
+    let scratch = server().scratch();
+    let store = open(&scratch.address());
+    let done = together(&scratch.address(), |store, node| {
+        let catalogue = store.catalogue();
+        let (mine, names) = (format!("{node}"), if node % 2 == 0 { ["x", "y"] } else { ["y", "x"] });
+        let other = format!("{node} too");
+        let puts = vec![put(&mine, 0, &names[..1]), put(&other, 0, &names[1..])];
+        match catalogue.change(&noted(&["o"], puts, vec![])).unwrap() {
+            Changed::Done => {
+                let removal =
+                    |id: &str| Removal { noun: "w".into(), organization: "o".into(), id: id.into(), expected: Some(1) };
+                let gone = noted(&["o"], vec![], vec![removal(&other), removal(&mine)]);
+                assert_eq!(catalogue.change(&gone).unwrap(), Changed::Done);
+                2
+            }
+            changed => {
+                assert!(
+                    matches!(&changed, Changed::NameTaken { id, .. } if *id == mine || *id == other),
+                    "{changed:?}"
+                );
+                0
+            }
+        }
+    });
+    assert!(done > 0);
+    assert_eq!(store.audit_head("o").unwrap().unwrap().number, done as u64);
+    assert_eq!(
+        store.items(&crate::Query { noun: "w".into(), organization: "o".into(), limit: 9, ..Default::default() }),
+        Ok(vec![])
+    );
+}
+
+#[test]
+fn commits_letters_and_changes_that_note_something_in_the_same_logs_wait_for_each_other() {
+    let scratch = server().scratch();
+    let store = open(&scratch.address());
+    let keys = AtomicU64::new(0);
+    let done = together(&scratch.address(), |store, node| {
+        let logs = if node % 2 == 0 { ["o", "p"] } else { ["p", "o"] };
+        let change = noted(&logs, vec![], vec![]);
+        let partition = node as u32;
+        let fences = vec![Fence { partition, epoch: store.claim(partition, "node").unwrap() }];
+        let mut part = Part { partition, audit: change.audit.clone(), ..opens(0).part() };
+        part.execution = ExecutionKey::new(keys.fetch_add(1, Ordering::Relaxed), [7; 10]);
+        part.row.as_mut().unwrap().id = part.execution.to_string();
+        // The same for all, so that they meet there too.
+        let plan = StoredPlan { hash: Hash::of(b"plan"), bytes: b"plan"[..].into() };
+        part.plans = vec![plan.clone()];
+        let letter = Letter { execution: part.execution, ..letter("a") };
+        let batch = Batch { fences, parts: vec![part], sealing: [3; 32] };
+        assert_eq!(store.commit(&batch), Ok(vec![Answer::Durable]));
+        let posting = Posting { plans: &[plan], audit: &change.audit, sealing: [3; 32], ..Posting::of(&letter, 1) };
+        assert_eq!(store.post(&posting), Ok(true));
+        assert_eq!(store.catalogue().change(&change), Ok(Changed::Done));
+        3
+    });
+    for organization in ["o", "p"] {
+        assert_eq!(store.audit(organization, 0, usize::MAX).unwrap().len(), done);
+        assert_eq!(store.audit_head(organization).unwrap().unwrap().number, done as u64);
+    }
+}
+
+#[test]
+fn a_store_of_every_older_format_is_brought_to_the_newest_with_all_that_is_in_it() {
+    for format in 1..FORMAT {
+        let scratch = server().scratch();
+        let beside = scratch.beside().unwrap();
+        beside.execute(&format!("CREATE SCHEMA {}", scratch.schema())).unwrap();
+        beside.execute(include_str!("../sql/format_create.sql")).unwrap();
+        for migration in &MIGRATIONS[..format as usize] {
+            beside.execute(migration).unwrap();
+        }
+        beside.execute(&format!("UPDATE mainspring_format SET format = {format}")).unwrap();
+        beside.execute("INSERT INTO partitions VALUES (0, 41, 'process 7')").unwrap();
+        beside.execute("INSERT INTO spread VALUES (1, 5, 0)").unwrap();
+        // The key of the start, as format 1 has it.
+        let start = hex(&Hash::of_parts(&[&4u64.to_be_bytes(), b"flow", b"k"]).0);
+        let (key, hash) = ("07".repeat(16), "08".repeat(32));
+        let bytes = |hex: &str| format!("decode('{hex}', 'hex')");
+        beside
+            .execute(&format!(
+                "INSERT INTO executions (execution, id_key, id, workflow, workflow_hash, plan_hash, status, \
+                 trigger_type, initiator_type, start_key, idempotency_key, partition, attempt_count, started_at) VALUES \
+                 ({}, 'id', 'id', 'flow', '', {}, 'running', 'manual', 'manual', {}, 'k', 0, 1, 0)",
+                bytes(&key),
+                bytes(&hash),
+                bytes(&start)
+            ))
+            .unwrap();
+        let store = open(&scratch.address());
+        let found = store.execution_by_idempotency_key(&Origin::named(Some("flow")), "k").unwrap().unwrap();
+        assert_eq!((found.id.as_str(), found.organization), ("id", None));
+        assert_eq!(store.claim(0, "process 8"), Ok(42));
+        assert_eq!(store.partitions(), Ok(5));
+        assert_eq!(store.catalogue().audit_head("o"), Ok(None));
+    }
+}

@@ -1,0 +1,288 @@
+//! The things of a server. A change is two round trips: what it names is locked and looked up, things before the heads of
+//! audit logs, each in the order of their keys; here it is decided; then one statement for each table, and COMMIT.
+//!
+//! What is not there cannot be locked: a thing, a unique name, the head of a log. Should another put one there in between,
+//! the insertion fails on the unique key, and the second try finds it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mainspring_kernel::hash::Hash;
+use tokio_postgres::{Row, types::ToSql};
+
+use super::{
+    PostgresStore, audit,
+    connections::{Session, Who, ask},
+    failure::Fault,
+    row,
+    writes::{Column, Statement, Writes, column},
+};
+use crate::{
+    AuditHead, AuditRow, Catalogue, Change, Changed, Item, Name, Query, StoreError,
+    catalogue::{check_lengths, in_order},
+    number::integer,
+};
+
+/// Above every id: no UTF-8 has this byte.
+const ABOVE_ALL_IDS: [u8; 1] = [0xff];
+
+impl Catalogue for PostgresStore {
+    fn item(&self, noun: &str, organization: &str, id: &str) -> Result<Option<Item>, StoreError> {
+        let sql = include_str!("sql/item.sql");
+        self.lent(async |session| {
+            let values: [&(dyn ToSql + Sync); 3] = [&noun.as_bytes(), &organization.as_bytes(), &id.as_bytes()];
+            Ok(items(noun, organization, &session.query(sql, &values).await?)?.pop())
+        })
+    }
+
+    fn item_named(&self, noun: &str, organization: &str, field: &str, value: &str) -> Result<Option<Item>, StoreError> {
+        let (sql, key) = (include_str!("sql/item_named.sql"), name_key(field, value).0);
+        self.lent(async |session| {
+            let values: [&(dyn ToSql + Sync); 3] = [&noun.as_bytes(), &organization.as_bytes(), &&key[..]];
+            Ok(items(noun, organization, &session.query(sql, &values).await?)?.pop())
+        })
+    }
+
+    fn items(&self, query: &Query) -> Result<Vec<Item>, StoreError> {
+        self.lent(async |session| list(session, query).await)
+    }
+
+    fn change(&self, change: &Change) -> Result<Changed, StoreError> {
+        check_lengths(change)?;
+        self.once(Who::Others, async |session| write(session, change).await)
+    }
+
+    fn audit(&self, organization: &str, after: u64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
+        self.lent(async |session| audit::rows(session, organization, after, limit).await)
+    }
+
+    fn audit_head(&self, organization: &str) -> Result<Option<AuditHead>, StoreError> {
+        self.lent(async |session| audit::head(session, organization).await)
+    }
+}
+
+/// By which a name is looked for; no two pairs run together.
+fn name_key(field: &str, value: &str) -> Hash {
+    Hash::of_parts(&[&(field.len() as u64).to_be_bytes(), field.as_bytes(), value.as_bytes()])
+}
+
+/// Noun, organisation and id.
+type Place = (Vec<u8>, Vec<u8>, Vec<u8>);
+
+fn place(noun: &str, organization: &str, id: &str) -> Place {
+    (noun.into(), organization.into(), id.into())
+}
+
+fn place_of(item: &Item) -> Place {
+    place(&item.noun, &item.organization, &item.id)
+}
+
+/// A thing that is put, with its version.
+type Coming<'p, 'a> = (&'p Place, u64, &'a Item);
+
+/// What a change is decided on, and what it makes of that.
+struct Ground<'a> {
+    /// The versions that there were.
+    before: BTreeMap<Place, u64>,
+    /// Who has a unique name: noun, organisation, the name's key.
+    holders: BTreeMap<Place, Vec<u8>>,
+    heads: BTreeMap<String, AuditHead>,
+    /// What is there afterwards of the things that are named, with the version.
+    after: BTreeMap<Place, Option<(u64, &'a Item)>>,
+}
+
+async fn write(session: &Session, change: &Change) -> Result<Changed, Fault> {
+    let mut ground = Ground::lock(session, change).await?;
+    if let Some(changed) = ground.refusal(change) {
+        session.query("ROLLBACK", &[]).await?;
+        return Ok(changed);
+    }
+    let writes = ground.writes(change);
+    let mut requests = writes.requests();
+    requests.push(ask("COMMIT", &[]));
+    session.round(&requests).await?;
+    Ok(Changed::Done)
+}
+
+impl<'a> Ground<'a> {
+    async fn lock(session: &Session, change: &Change) -> Result<Self, Fault> {
+        let removed = change.removals.iter().map(|removal| place(&removal.noun, &removal.organization, &removal.id));
+        let named = removed.chain(change.puts.iter().map(|put| place_of(&put.item))).collect::<BTreeSet<_>>();
+        let named = three(named.iter());
+        let mut wanted = BTreeSet::new();
+        for item in change.puts.iter().map(|put| &put.item) {
+            let unique = item.names.iter().filter(|name| name.is_unique);
+            wanted.extend(unique.map(|name| held(item, name)));
+        }
+        let wanted = three(wanted.iter());
+        let logs = audit::logs(&change.audit);
+        let answers = session
+            .round(&[
+                ask("BEGIN", &[]),
+                ask(include_str!("sql/items_lock.sql"), &[&named[0], &named[1], &named[2]]),
+                ask(include_str!("sql/item_holders.sql"), &[&wanted[0], &wanted[1], &wanted[2]]),
+                ask(include_str!("sql/audit_heads_lock.sql"), &[&logs]),
+            ])
+            .await?;
+        let first_three = |found: &Row| -> Result<Place, Fault> {
+            Ok((row::column(found, 0)?, row::column(found, 1)?, row::column(found, 2)?))
+        };
+        let before = answers[1].iter().map(|found| Ok((first_three(found)?, row::number(found, 3)?)));
+        let holders = answers[2].iter().map(|found| Ok((first_three(found)?, row::column(found, 3)?)));
+        let heads = audit::heads(&answers[3])?;
+        let (before, holders) = (before.collect::<Result<_, Fault>>()?, holders.collect::<Result<_, Fault>>()?);
+        Ok(Self { before, holders, heads, after: BTreeMap::new() })
+    }
+
+    fn version(&self, place: &Place) -> Option<u64> {
+        let before = || self.before.get(place).copied();
+        self.after.get(place).map_or_else(before, |after| after.map(|(version, _)| version))
+    }
+
+    fn refusal(&mut self, change: &'a Change) -> Option<Changed> {
+        for removal in &change.removals {
+            let place = place(&removal.noun, &removal.organization, &removal.id);
+            let is_so = self.version(&place).is_some_and(|found| removal.expected.is_none_or(|asked| asked == found));
+            if !is_so {
+                return Some(Changed::Conflict { id: removal.id.clone() });
+            }
+            self.after.insert(place, None);
+        }
+        for put in &change.puts {
+            let place = place_of(&put.item);
+            if self.version(&place).unwrap_or(0) != put.expected {
+                return Some(Changed::Conflict { id: put.item.id.clone() });
+            }
+            self.after.insert(place, Some((put.expected + 1, &put.item)));
+        }
+        let after = &self.after;
+        let is_named = |(noun, organization, _): &Place, id: &Vec<u8>| {
+            after.contains_key(&(noun.clone(), organization.clone(), id.clone()))
+        };
+        self.holders.retain(|name, id| !is_named(name, id));
+        change.puts.iter().find_map(|put| self.name(&put.item))
+    }
+
+    /// Gives a thing its names, unless one of them is another's.
+    fn name(&mut self, item: &Item) -> Option<Changed> {
+        let own = place_of(item);
+        // Of one that is put twice, the names of the second time count.
+        self.holders.retain(|name, id| (&name.0, &name.1, &*id) != (&own.0, &own.1, &own.2));
+        for name in in_order(&item.names).iter().filter(|name| name.is_unique) {
+            if self.holders.insert(held(item, name), own.2.clone()).is_some() {
+                return Some(Changed::NameTaken { id: item.id.clone(), field: name.field.clone() });
+            }
+        }
+        None
+    }
+
+    /// What was there before and is not there afterwards goes; what is there before and afterwards is overwritten, so that
+    /// whoever waits for the row finds the new one.
+    fn writes(&mut self, change: &'a Change) -> Writes<'a> {
+        let is_old = |place: &Place| self.before.contains_key(place);
+        let old: Vec<&Place> = self.after.keys().filter(|place| is_old(place)).collect();
+        let gone = self.after.iter().filter(|(place, after)| after.is_none() && is_old(place)).map(|(place, _)| place);
+        let put: Vec<Coming<'_, 'a>> = self
+            .after
+            .iter()
+            .filter_map(|(place, after)| after.map(|(version, item)| (place, version, item)))
+            .collect();
+        let (older, new): (Vec<Coming<'_, 'a>>, Vec<_>) = put.iter().copied().partition(|(place, ..)| is_old(place));
+        let mut writes = Writes::default();
+        let mut at_places = |sql, places: &[&Place]| writes.push(places, sql, columns(places));
+        at_places(include_str!("sql/items_remove.sql"), &gone.collect::<Vec<_>>());
+        at_places(include_str!("sql/item_names_remove.sql"), &old);
+        for (sql, rows) in [(include_str!("sql/items_update.sql"), older), (include_str!("sql/items_insert.sql"), new)]
+        {
+            let places: Vec<&Place> = rows.iter().map(|(place, ..)| *place).collect();
+            let mut values = columns(&places);
+            values.push(column(&rows, |(_, version, _)| integer(version)));
+            values.push(column(&rows, |(_, _, item)| &item.body[..]));
+            writes.push(&rows, sql, values);
+        }
+        writes.extend(names(&put));
+        writes.extend(audit::statements(&mut self.heads, &change.sealing, &change.audit));
+        writes
+    }
+}
+
+/// Where a unique name is held.
+fn held(item: &Item, name: &Name) -> Place {
+    (item.noun.clone().into(), item.organization.clone().into(), name_key(&name.field, &name.value).0.to_vec())
+}
+
+/// The names of things, in the order of their keys: no two who insert the same wait for each other.
+fn names<'a>(put: &[Coming<'_, 'a>]) -> Option<Statement<'a>> {
+    let mut rows = Vec::new();
+    for (place, _, item) in put {
+        rows.extend(in_order(&item.names).into_iter().map(|name| (held(item, &name), place.2.clone(), name)));
+    }
+    rows.sort();
+    let rows: Vec<&(Place, Vec<u8>, Name)> = rows.iter().collect();
+    let columns = vec![
+        column(&rows, |(name, ..)| name.0.clone()),
+        column(&rows, |(name, ..)| name.1.clone()),
+        column(&rows, |(name, ..)| name.2.clone()),
+        column(&rows, |(_, id, _)| id.clone()),
+        column(&rows, |(.., name)| name.field.clone().into_bytes()),
+        column(&rows, |(.., name)| name.value.clone().into_bytes()),
+        column(&rows, |(.., name)| name.is_unique),
+    ];
+    (!rows.is_empty()).then_some((include_str!("sql/item_names_insert.sql"), columns))
+}
+
+/// Places as a statement takes them: an array for each column.
+fn three<'a>(places: impl Iterator<Item = &'a Place> + Clone) -> [Vec<&'a [u8]>; 3] {
+    [
+        places.clone().map(|place| &place.0[..]).collect(),
+        places.clone().map(|place| &place.1[..]).collect(),
+        places.map(|place| &place.2[..]).collect(),
+    ]
+}
+
+fn columns<'a>(places: &[&Place]) -> Vec<Column<'a>> {
+    vec![
+        column(places, |place| place.0.clone()),
+        column(places, |place| place.1.clone()),
+        column(places, |place| place.2.clone()),
+    ]
+}
+
+/// Ids are looked for from a bound on, or below one: behind an id comes the same id with a zero.
+async fn list(session: &Session, query: &Query) -> Result<Vec<Item>, Fault> {
+    let Query { noun, organization, name, after, is_descending, limit } = query;
+    let bound = match (after, is_descending) {
+        (None, false) => Vec::new(),
+        (Some(after), false) => [after.as_bytes(), &[0]].concat(),
+        (None, true) => ABOVE_ALL_IDS.to_vec(),
+        (Some(after), true) => after.as_bytes().to_vec(),
+    };
+    let limit = integer(*limit as u64);
+    let key = name.as_ref().map(|(field, value)| name_key(field, value).0.to_vec());
+    let (of_noun, of_organization) = (noun.as_bytes(), organization.as_bytes());
+    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&of_noun, &of_organization, &bound, &limit];
+    values.extend(key.as_ref().map(|key| key as &(dyn ToSql + Sync)));
+    let sql = match (&key, is_descending) {
+        (None, false) => include_str!("sql/items_up.sql"),
+        (None, true) => include_str!("sql/items_down.sql"),
+        (Some(_), false) => include_str!("sql/items_named_up.sql"),
+        (Some(_), true) => include_str!("sql/items_named_down.sql"),
+    };
+    items(noun, organization, &session.query(sql, &values).await?)
+}
+
+/// The things that a statement gives with a row for each of their names, or with one row if they have none.
+fn items(noun: &str, organization: &str, rows: &[Row]) -> Result<Vec<Item>, Fault> {
+    let mut items: Vec<Item> = Vec::new();
+    for found in rows {
+        let id = row::word(found, 0)?;
+        if items.last().is_none_or(|item| item.id != id) {
+            let (noun, organization) = (noun.to_owned(), organization.to_owned());
+            let (version, body) = (row::number(found, 1)?, row::column(found, 2)?);
+            items.push(Item { noun, organization, id, version, names: vec![], body });
+        }
+        if let (Some(item), Some(field)) = (items.last_mut(), row::optional_word(found, 3)?) {
+            item.names.push(Name { field, value: row::word(found, 4)?, is_unique: row::column(found, 5)? });
+        }
+    }
+    Ok(items)
+}

@@ -1,0 +1,57 @@
+//! Gates that wait for people.
+
+use mainspring_kernel::key::ExecutionKey;
+use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
+
+use super::catalogue::ABOVE_ALL_KEYS;
+use crate::{
+    GateRow, Part,
+    conditions::only,
+    number::{integer, natural},
+    part::is_end,
+};
+
+/// Writes what a part with frames says of gates.
+pub(super) fn write(connection: &Connection, part: &Part) -> rusqlite::Result<()> {
+    let execution = part.execution.0;
+    if is_end(part) {
+        return connection.prepare_cached(include_str!("sql/gates_close.sql"))?.execute([execution]).map(drop);
+    }
+    for (step, gate) in &part.gates_closed {
+        connection.prepare_cached(include_str!("sql/gate_close.sql"))?.execute(params![execution, step, gate])?;
+    }
+    for GateRow { step, gate, organization, opened_at, expires_at, on_timeout, .. } in &part.gates_opened {
+        let (opened_at, expires_at) = (integer(*opened_at), integer(*expires_at));
+        let values = params![execution, step, gate, organization, opened_at, expires_at, on_timeout];
+        connection.prepare_cached(include_str!("sql/gate_open.sql"))?.execute(values)?;
+    }
+    Ok(())
+}
+
+pub(super) fn list(
+    connection: &Connection,
+    organization: Option<&str>,
+    after: Option<(ExecutionKey, &str, u32)>,
+    limit: usize,
+) -> rusqlite::Result<Vec<GateRow>> {
+    let execution = after.as_ref().map_or(&ABOVE_ALL_KEYS[..], |(execution, ..)| &execution.0);
+    let (step, gate) = after.as_ref().map_or(("", 0), |(_, step, gate)| (*step, *gate));
+    let limit = integer(limit as u64);
+    let mut values: Vec<&dyn ToSql> = vec![&execution, &step, &gate, &limit];
+    values.extend(organization.as_ref().map(|organization| organization as &dyn ToSql));
+    let asked = organization.map(|_| "organization");
+    let sql = only(include_str!("sql/pending_approvals.sql"), '?', 4, asked.as_slice());
+    connection.prepare_cached(&sql)?.query_map(params_from_iter(values), of_row)?.collect()
+}
+
+fn of_row(row: &Row<'_>) -> rusqlite::Result<GateRow> {
+    Ok(GateRow {
+        execution: ExecutionKey(row.get(0)?),
+        step: row.get(1)?,
+        gate: row.get(2)?,
+        organization: row.get(3)?,
+        opened_at: natural(row.get(4)?),
+        expires_at: natural(row.get(5)?),
+        on_timeout: row.get(6)?,
+    })
+}

@@ -1,0 +1,1 @@
+SELECT number, hash, seal FROM audit_heads WHERE organization = ?1

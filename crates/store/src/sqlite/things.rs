@@ -1,0 +1,160 @@
+//! The things of a server.
+
+use rusqlite::{Connection, Params, Row, ToSql, params};
+
+use super::{SqliteStore, audit};
+use crate::{
+    AuditHead, AuditRow, Catalogue, Change, Changed, Item, Name, Query, Removal, StoreError,
+    catalogue::{check_lengths, in_order},
+    number::{integer, natural},
+};
+
+impl Catalogue for SqliteStore {
+    fn item(&self, noun: &str, organization: &str, id: &str) -> Result<Option<Item>, StoreError> {
+        let sql = include_str!("sql/item.sql");
+        self.read(|connection| Ok(items(connection, noun, organization, sql, params![noun, organization, id])?.pop()))
+    }
+
+    fn item_named(&self, noun: &str, organization: &str, field: &str, value: &str) -> Result<Option<Item>, StoreError> {
+        let (sql, values) = (include_str!("sql/item_named.sql"), params![noun, organization, field, value]);
+        self.read(|connection| Ok(items(connection, noun, organization, sql, values)?.pop()))
+    }
+
+    fn items(&self, query: &Query) -> Result<Vec<Item>, StoreError> {
+        self.read(|connection| list(connection, query))
+    }
+
+    fn change(&self, change: &Change) -> Result<Changed, StoreError> {
+        check_lengths(change)?;
+        self.write(|connection| {
+            connection.execute_batch("SAVEPOINT change")?;
+            let changed = write(connection, change)?;
+            if changed != Changed::Done {
+                connection.execute_batch("ROLLBACK TO change")?;
+            }
+            connection.execute_batch("RELEASE change")?;
+            Ok(changed)
+        })
+    }
+
+    fn audit(&self, organization: &str, after: u64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
+        self.read(|connection| audit::rows(connection, organization, after, limit))
+    }
+
+    fn audit_head(&self, organization: &str) -> Result<Option<AuditHead>, StoreError> {
+        self.read(|connection| audit::head(connection, organization))
+    }
+}
+
+/// Writes until something is in the way.
+fn write(connection: &Connection, change: &Change) -> rusqlite::Result<Changed> {
+    for Removal { noun, organization, id, expected } in &change.removals {
+        let values = params![noun, organization, id, expected.map(integer)];
+        if connection.prepare_cached(include_str!("sql/item_remove.sql"))?.execute(values)? == 0 {
+            return Ok(Changed::Conflict { id: id.clone() });
+        }
+        remove_names(connection, noun, organization, id)?;
+    }
+    for put in &change.puts {
+        let Item { noun, organization, id, body, .. } = &put.item;
+        let is_written = match put.expected {
+            0 => {
+                let values = params![noun, organization, id, body];
+                connection.prepare_cached(include_str!("sql/item_insert.sql"))?.execute(values)?
+            }
+            expected => {
+                let values = params![noun, organization, id, body, integer(expected)];
+                connection.prepare_cached(include_str!("sql/item_update.sql"))?.execute(values)?
+            }
+        };
+        if is_written == 0 {
+            return Ok(Changed::Conflict { id: id.clone() });
+        }
+        remove_names(connection, noun, organization, id)?;
+    }
+    for put in &change.puts {
+        if let Some(field) = name(connection, &put.item)? {
+            return Ok(Changed::NameTaken { id: put.item.id.clone(), field });
+        }
+    }
+    audit::append(connection, &change.sealing, &change.audit.iter().collect::<Vec<_>>())?;
+    Ok(Changed::Done)
+}
+
+/// Gives a thing its names; the field of the first that is another's.
+fn name(connection: &Connection, item: &Item) -> rusqlite::Result<Option<String>> {
+    let Item { noun, organization, id, names, .. } = item;
+    // Of one that is put twice, the names of the second time count.
+    remove_names(connection, noun, organization, id)?;
+    for Name { field, value, is_unique } in in_order(names) {
+        let values = params![noun, organization, field, value, id, is_unique];
+        if connection.prepare_cached(include_str!("sql/item_name_insert.sql"))?.execute(values)? == 0 {
+            return Ok(Some(field));
+        }
+    }
+    Ok(None)
+}
+
+fn remove_names(connection: &Connection, noun: &str, organization: &str, id: &str) -> rusqlite::Result<()> {
+    let values = params![noun, organization, id];
+    connection.prepare_cached(include_str!("sql/item_names_remove.sql"))?.execute(values).map(drop)
+}
+
+/// Ids are looked for from a bound on, or below one: behind an id comes the same id with U+0000; above all texts are
+/// blobs.
+fn list(connection: &Connection, query: &Query) -> rusqlite::Result<Vec<Item>> {
+    let Query { noun, organization, name, after, is_descending, limit } = query;
+    let bound: Box<dyn ToSql> = match (after, is_descending) {
+        (None, false) => Box::new(""),
+        (Some(after), false) => Box::new(format!("{after}\0")),
+        (None, true) => Box::new(Vec::new()),
+        (Some(after), true) => Box::new(after.as_str()),
+    };
+    let limit = integer(*limit as u64);
+    match name {
+        None => {
+            let sql = match is_descending {
+                false => include_str!("sql/items_up.sql"),
+                true => include_str!("sql/items_down.sql"),
+            };
+            items(connection, noun, organization, sql, params![noun, organization, bound, limit])
+        }
+        Some((field, value)) => {
+            let sql = match is_descending {
+                false => include_str!("sql/items_named_up.sql"),
+                true => include_str!("sql/items_named_down.sql"),
+            };
+            items(connection, noun, organization, sql, params![noun, organization, bound, limit, field, value])
+        }
+    }
+}
+
+/// The things that a statement gives with a row for each of their names, or with one row if they have none.
+fn items(
+    connection: &Connection,
+    noun: &str,
+    organization: &str,
+    sql: &str,
+    values: impl Params,
+) -> rusqlite::Result<Vec<Item>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(values)?;
+    let mut items: Vec<Item> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        if items.last().is_none_or(|item| item.id != id) {
+            let (noun, organization) = (noun.to_owned(), organization.to_owned());
+            let (version, body) = (natural(row.get(1)?), row.get(2)?);
+            items.push(Item { noun, organization, id, version, names: vec![], body });
+        }
+        if let (Some(item), Some(name)) = (items.last_mut(), name_of_row(row)?) {
+            item.names.push(name);
+        }
+    }
+    Ok(items)
+}
+
+fn name_of_row(row: &Row<'_>) -> rusqlite::Result<Option<Name>> {
+    let Some(field) = row.get(3)? else { return Ok(None) };
+    Ok(Some(Name { field, value: row.get(4)?, is_unique: row.get(5)? }))
+}
