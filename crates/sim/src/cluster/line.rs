@@ -53,8 +53,8 @@ pub(super) struct Passing {
     /// Of an attempt that others know to go on under this name of the node.
     pub(super) remote: Option<RemoteAttempt>,
     pub(super) name: String,
-    /// How often it was tried before.
-    pub(super) tries: u32,
+    /// When it was tried first.
+    pub(super) since: u64,
 }
 
 /// What is to become of a commit.

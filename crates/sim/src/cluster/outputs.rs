@@ -88,8 +88,8 @@ impl Cluster {
             Output::GivenUp(given_up) => self.given_up(node, given_up),
             Output::PassOn(execution, input, remote) => {
                 *self.nodes[node].passing_on.entry(execution).or_default() += 1;
-                let name = self.nodes[node].name();
-                self.ask_store(node, What::PassOn(Passing { execution, input, remote, name, tries: 0 }));
+                let (name, since) = (self.nodes[node].name(), self.now);
+                self.ask_store(node, What::PassOn(Passing { execution, input, remote, name, since }));
             }
             Output::StopRemote(attempt) => self.ask_store(node, What::StopRemote(attempt)),
             Output::Reply(ticket, reply) => self.people.hear(ticket, &reply),

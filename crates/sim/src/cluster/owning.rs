@@ -18,8 +18,8 @@ use super::{
     node::Inner,
 };
 
-/// Tries to pass on what a call has brought, and the time between them: those of the rim.
-const TRIES_TO_PASS_ON: u32 = 120;
+/// For how long it is tried to pass on what a call has brought, and the time between two tries: those of the rim.
+const TRIES_LAST_MS: u64 = 60_000;
 const TRY_AGAIN_MS: u64 = 500;
 
 /// An attempt of which it is to be found out what became of it.
@@ -111,13 +111,12 @@ impl Cluster {
             return;
         }
         let is_awaited = passing.remote.is_some() && place.name() == passing.name && !place.is_draining;
-        let tries = passing.tries + 1;
-        if tries >= TRIES_TO_PASS_ON && !is_awaited {
+        if self.now >= passing.since + TRIES_LAST_MS && !is_awaited {
             self.calls.let_go(passing.execution, &passing.input);
             return self.at(0, Happening::Node(node, life, Inner::PassedOn(passing.execution)));
         }
         let stands_still_ms = place.paused_until.saturating_sub(self.now);
-        let what = What::PassOn(Passing { tries, ..passing });
+        let what = What::PassOn(passing);
         self.at(TRY_AGAIN_MS.max(stands_still_ms), Happening::Store(Asked { node, life, what }));
     }
 
