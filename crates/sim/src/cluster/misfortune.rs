@@ -27,6 +27,8 @@ pub(super) struct Misfortune {
     pub(super) held_up: u64,
     /// Percent of words that the store hears and answers late.
     pub(super) late_words: u64,
+    /// Percent of receipts whose way into another's inbox takes longer than it takes another to look there.
+    pub(super) slow_posts: u64,
     /// Percent of calls that take very long.
     pub(super) long_calls: u64,
     /// Percent of the lives of nodes that cannot make calls.
