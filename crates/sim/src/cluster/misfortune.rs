@@ -65,6 +65,7 @@ impl Misfortune {
             read_fails: often(dice),
             held_up: *dice.pick(&[0, 2, 10, 30]),
             late_words: often(dice),
+            slow_posts: *dice.pick(&[0, 2, 10, 40]),
             long_calls: often(dice),
             unable: *dice.pick(&[0, 0, 0, 20]),
             every_ms: *dice.pick(&[1_000, 4_000, 15_000]),

@@ -18,6 +18,9 @@ use super::{
 const PAUSE_MIN_MS: u64 = 20;
 const PAUSE_MAX_MS: u64 = 1_000;
 
+/// How many times as likely a pause is after a rare record.
+const RARE_TIMES: u64 = 15;
+
 impl Cluster {
     /// Carries out what a node has decided, unless it stands still in the midst of it.
     pub(super) fn carry(&mut self, node: usize) -> Result<(), String> {
@@ -30,8 +33,9 @@ impl Cluster {
             shard.expire(tick);
             shard.flush();
         }
+        let mut percent = self.pause_before_first(node);
         loop {
-            if self.nodes[node].is_alive() && self.strikes(self.misfortune.pause_before_output) {
+            if self.nodes[node].is_alive() && self.strikes(percent) {
                 let for_ms = self.dice.below(3 * LEASE_MS) + 1;
                 self.nodes[node].paused_until = self.now + for_ms;
                 let landed = std::mem::take(&mut self.nodes[node].landed);
@@ -39,6 +43,7 @@ impl Cluster {
                 self.at(for_ms, Happening::Node(node, life, Inner::Resume));
                 return Ok(());
             }
+            percent = self.misfortune.pause_before_output;
             let Some(shard) = &mut self.nodes[node].shard else { return Ok(()) };
             shard.expire(tick);
             let (believed, held) = (shard.partitions(), shard.held().collect::<Vec<_>>());
@@ -52,6 +57,14 @@ impl Cluster {
         }
         self.set_alarm(node);
         Ok(())
+    }
+
+    /// Percent of pauses before all that is carried out now. What a seed hardly ever writes would hardly ever be followed by
+    /// one.
+    fn pause_before_first(&self, node: usize) -> u64 {
+        let percent = self.misfortune.pause_before_output;
+        let is_rare = percent > 0 && self.table.has_rare(&self.nodes[node].landed);
+        if is_rare { RARE_TIMES * percent } else { percent }
     }
 
     fn put_out(&mut self, node: usize, output: Output) -> Result<(), String> {

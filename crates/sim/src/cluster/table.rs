@@ -19,6 +19,9 @@ pub(super) const FATES: [&str; 9] = [
     "paused before its actions",
 ];
 
+/// Of how many records of a kind at the most it is rare.
+const RARE: u64 = 3;
+
 /// Counts, by kind of record and kind of misfortune.
 #[derive(Debug, Clone, Default)]
 pub struct Table(BTreeMap<(String, &'static str), u64>);
@@ -28,6 +31,12 @@ impl Table {
         for record in records {
             *self.0.entry((kind(record), fate)).or_default() += 1;
         }
+    }
+
+    /// Whether there is a record among these of a kind of which hardly any has been on its way to the store.
+    pub(super) fn has_rare(&self, records: &[Record]) -> bool {
+        let met = |kind: &str| self.0.iter().filter(|((of, _), _)| of == kind).map(|(_, count)| count).sum::<u64>();
+        records.iter().any(|record| met(&kind(record)) <= RARE)
     }
 
     /// Adds another table to this one.
