@@ -9,7 +9,7 @@ use mainspring_store::Store;
 
 use super::{
     Cluster, Happening,
-    line::{Passing, What},
+    line::{CommitFate, Passing, What},
     misfortune::LEASE_MS,
     node::Inner,
 };
@@ -73,6 +73,7 @@ impl Cluster {
             Output::Commit { flight, batch } => {
                 self.nodes[node].in_flight = true;
                 let fate = self.fate_of_commit(node);
+                self.nodes[node].is_commit_slow = fate == CommitFate::Slow;
                 self.ask_store(node, What::Commit { flight, batch, fate });
             }
             Output::Load(execution) => self.ask_store(node, What::Load(execution)),

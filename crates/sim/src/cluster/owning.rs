@@ -22,6 +22,9 @@ use super::{
 const TRIES_LAST_MS: u64 = 60_000;
 const TRY_AGAIN_MS: u64 = 500;
 
+/// Percent of words that are late when something else just was.
+const LATE_AGAIN: u64 = 50;
+
 /// An attempt of which it is to be found out what became of it.
 pub(super) type ToAdopt = (ExecutionKey, Instance, Attempt);
 
@@ -85,7 +88,7 @@ impl Cluster {
         (given_up, is_leaving): (GivenUp, bool),
         sent_at: Tick,
     ) -> Result<(), String> {
-        let is_late = self.strikes(self.misfortune.late_words);
+        let is_late = self.is_word_late(node);
         let delay = match self.holds_word_up() {
             true => self.hold_up(node),
             false if is_late => self.dice.below(LEASE_MS),
@@ -102,6 +105,15 @@ impl Cluster {
         }
         self.at(delay, Happening::Node(node, life, Inner::Spoken(given_up, word)));
         Ok(())
+    }
+
+    /// Where words are ever late, those are that follow a late one or a slow commit: what is slow stays so for a while. What
+    /// is given up when such a commit lands is given up amid a word, and the next one tells of it.
+    fn is_word_late(&mut self, node: usize) -> bool {
+        let is_slow = self.nodes[node].was_late || self.nodes[node].is_commit_slow;
+        let percent = if is_slow && self.misfortune.late_words > 0 { LATE_AGAIN } else { self.misfortune.late_words };
+        self.nodes[node].was_late = self.strikes(percent);
+        self.nodes[node].was_late
     }
 
     /// What could not be passed on is tried again: for as long as others believe that it goes on here, if they do.
