@@ -19,6 +19,8 @@ pub(super) struct Misfortune {
     pub(super) crash_around_commit: u64,
     /// Percent of outputs before which a node stands still.
     pub(super) pause_before_output: u64,
+    /// Percent of commits after which a node stands still, if there is a kind of record in them that no pause has followed.
+    pub(super) pause_after_new: u64,
     /// Percent of receipts and letters that come twice.
     pub(super) twice: u64,
     /// Percent of reads and words that fail.
@@ -61,6 +63,7 @@ impl Misfortune {
             unknown_not_written: often(dice),
             crash_around_commit: *dice.pick(&[0, 0, 1, 2]),
             pause_before_output: *dice.pick(&[0, 0, 1]),
+            pause_after_new: *dice.pick(&[0, 10]),
             twice: often(dice),
             read_fails: often(dice),
             held_up: *dice.pick(&[0, 2, 10, 30]),

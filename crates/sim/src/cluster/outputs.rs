@@ -10,16 +10,14 @@ use mainspring_store::Store;
 use super::{
     Cluster, Happening,
     line::{CommitFate, Passing, What},
-    misfortune::LEASE_MS,
+    misfortune::{LEASE_MS, Misfortune},
     node::Inner,
+    table::PAUSED,
 };
 
 /// How long a store that does not write is left alone before the next try: what the rim does.
 const PAUSE_MIN_MS: u64 = 20;
 const PAUSE_MAX_MS: u64 = 1_000;
-
-/// How many times as likely a pause is after a rare record.
-const RARE_TIMES: u64 = 15;
 
 impl Cluster {
     /// Carries out what a node has decided, unless it stands still in the midst of it.
@@ -39,7 +37,7 @@ impl Cluster {
                 let for_ms = self.dice.below(3 * LEASE_MS) + 1;
                 self.nodes[node].paused_until = self.now + for_ms;
                 let landed = std::mem::take(&mut self.nodes[node].landed);
-                self.table.met(&landed, "paused before its actions");
+                self.table.met(&landed, PAUSED);
                 self.at(for_ms, Happening::Node(node, life, Inner::Resume));
                 return Ok(());
             }
@@ -59,12 +57,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// Percent of pauses before all that is carried out now. What a seed hardly ever writes would hardly ever be followed by
-    /// one.
+    /// Percent of pauses before all that is carried out now. After a kind of record that no pause of this seed has followed
+    /// there are more: where nodes often stand still, hardly anything rare is written.
     fn pause_before_first(&self, node: usize) -> u64 {
-        let percent = self.misfortune.pause_before_output;
-        let is_rare = percent > 0 && self.table.has_rare(&self.nodes[node].landed);
-        if is_rare { RARE_TIMES * percent } else { percent }
+        let Misfortune { pause_before_output, pause_after_new, .. } = self.misfortune;
+        let has_new = || self.table.has_new(&self.nodes[node].landed, PAUSED);
+        if pause_after_new > 0 && has_new() { pause_after_new } else { pause_before_output }
     }
 
     fn put_out(&mut self, node: usize, output: Output) -> Result<(), String> {

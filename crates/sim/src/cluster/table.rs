@@ -16,11 +16,10 @@ pub(super) const FATES: [&str; 9] = [
     "crash before",
     "crash after",
     "lease lost on the way",
-    "paused before its actions",
+    PAUSED,
 ];
 
-/// Of how many records of a kind at the most it is rare.
-const RARE: u64 = 3;
+pub(super) const PAUSED: &str = "paused before its actions";
 
 /// Counts, by kind of record and kind of misfortune.
 #[derive(Debug, Clone, Default)]
@@ -33,10 +32,9 @@ impl Table {
         }
     }
 
-    /// Whether there is a record among these of a kind of which hardly any has been on its way to the store.
-    pub(super) fn has_rare(&self, records: &[Record]) -> bool {
-        let met = |kind: &str| self.0.iter().filter(|((of, _), _)| of == kind).map(|(_, count)| count).sum::<u64>();
-        records.iter().any(|record| met(&kind(record)) <= RARE)
+    /// Whether there is a record among these of a kind that has not met a fate yet.
+    pub(super) fn has_new(&self, records: &[Record], fate: &'static str) -> bool {
+        records.iter().any(|record| !self.0.contains_key(&(kind(record), fate)))
     }
 
     /// Adds another table to this one.
