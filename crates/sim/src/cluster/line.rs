@@ -53,8 +53,8 @@ pub(super) struct Passing {
     /// Of an attempt that others know to go on under this name of the node.
     pub(super) remote: Option<RemoteAttempt>,
     pub(super) name: String,
-    /// How often it was tried before.
-    pub(super) tries: u32,
+    /// When it was tried first.
+    pub(super) since: u64,
 }
 
 /// What is to become of a commit.
@@ -88,9 +88,13 @@ impl CommitFate {
 }
 
 impl Cluster {
-    /// A node asks: it takes a few milliseconds until the store hears it.
+    /// A node asks: it takes a few milliseconds until the store hears it, unless it is slow.
     pub(super) fn ask_store(&mut self, node: usize, what: What) {
-        let slow = matches!(&what, What::Commit { fate: CommitFate::Slow, .. });
+        let slow = match &what {
+            What::Commit { fate, .. } => *fate == CommitFate::Slow,
+            What::PassOn(_) => self.strikes(self.misfortune.slow_posts),
+            _ => false,
+        };
         let mut delay = if slow { self.dice.below(2 * LEASE_MS) } else { self.dice.below(4) };
         if matches!(&what, What::Commit { .. }) {
             delay += self.nodes[node].pause_ms;

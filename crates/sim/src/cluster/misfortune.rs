@@ -19,6 +19,8 @@ pub(super) struct Misfortune {
     pub(super) crash_around_commit: u64,
     /// Percent of outputs before which a node stands still.
     pub(super) pause_before_output: u64,
+    /// Percent of commits after which a node stands still, if there is a kind of record in them that no pause has followed.
+    pub(super) pause_after_new: u64,
     /// Percent of receipts and letters that come twice.
     pub(super) twice: u64,
     /// Percent of reads and words that fail.
@@ -27,6 +29,8 @@ pub(super) struct Misfortune {
     pub(super) held_up: u64,
     /// Percent of words that the store hears and answers late.
     pub(super) late_words: u64,
+    /// Percent of receipts whose way into another's inbox takes longer than it takes another to look there.
+    pub(super) slow_posts: u64,
     /// Percent of calls that take very long.
     pub(super) long_calls: u64,
     /// Percent of the lives of nodes that cannot make calls.
@@ -59,10 +63,12 @@ impl Misfortune {
             unknown_not_written: often(dice),
             crash_around_commit: *dice.pick(&[0, 0, 1, 2]),
             pause_before_output: *dice.pick(&[0, 0, 1]),
+            pause_after_new: *dice.pick(&[0, 10]),
             twice: often(dice),
             read_fails: often(dice),
             held_up: *dice.pick(&[0, 2, 10, 30]),
             late_words: often(dice),
+            slow_posts: *dice.pick(&[0, 2, 10, 40]),
             long_calls: often(dice),
             unable: *dice.pick(&[0, 0, 0, 20]),
             every_ms: *dice.pick(&[1_000, 4_000, 15_000]),

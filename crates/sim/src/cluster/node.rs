@@ -51,8 +51,11 @@ pub(super) struct Node {
     pub(super) is_looking_to_adopt: bool,
     /// When it says its next word; `None` while one is on its way.
     pub(super) speaks_at: Option<u64>,
+    /// Whether its last word was heard and answered late.
+    pub(super) was_late: bool,
     /// Whether a commit is on its way, and how long the next one waits because the last was not written.
     pub(super) in_flight: bool,
+    pub(super) is_commit_slow: bool,
     pub(super) pause_ms: u64,
     /// It ends what it performs, begins nothing and is about to leave.
     pub(super) is_draining: bool,
@@ -129,7 +132,9 @@ impl Node {
             to_adopt: Vec::new(),
             is_looking_to_adopt: false,
             speaks_at: None,
+            was_late: false,
             in_flight: false,
+            is_commit_slow: false,
             pause_ms: 0,
             is_draining: false,
             is_over: false,
@@ -335,7 +340,7 @@ impl Cluster {
         let is_it = |(by, written, _): &(u32, u64, Vec<Record>)| (*by, *written) == (place.life, flight);
         let landed = place.written.iter().position(is_it);
         place.landed.extend(landed.into_iter().flat_map(|at| place.written.swap_remove(at).2));
-        place.in_flight = false;
+        (place.in_flight, place.is_commit_slow) = (false, false);
         if !matches!(answer, Err(CommitError::NotWritten(_))) {
             place.pause_ms = 0;
         }

@@ -9,9 +9,10 @@ use mainspring_store::Store;
 
 use super::{
     Cluster, Happening,
-    line::{Passing, What},
-    misfortune::LEASE_MS,
+    line::{CommitFate, Passing, What},
+    misfortune::{LEASE_MS, Misfortune},
     node::Inner,
+    table::PAUSED,
 };
 
 /// How long a store that does not write is left alone before the next try: what the rim does.
@@ -30,15 +31,17 @@ impl Cluster {
             shard.expire(tick);
             shard.flush();
         }
+        let mut percent = self.pause_before_first(node);
         loop {
-            if self.nodes[node].is_alive() && self.strikes(self.misfortune.pause_before_output) {
+            if self.nodes[node].is_alive() && self.strikes(percent) {
                 let for_ms = self.dice.below(3 * LEASE_MS) + 1;
                 self.nodes[node].paused_until = self.now + for_ms;
                 let landed = std::mem::take(&mut self.nodes[node].landed);
-                self.table.met(&landed, "paused before its actions");
+                self.table.met(&landed, PAUSED);
                 self.at(for_ms, Happening::Node(node, life, Inner::Resume));
                 return Ok(());
             }
+            percent = self.misfortune.pause_before_output;
             let Some(shard) = &mut self.nodes[node].shard else { return Ok(()) };
             shard.expire(tick);
             let (believed, held) = (shard.partitions(), shard.held().collect::<Vec<_>>());
@@ -54,12 +57,21 @@ impl Cluster {
         Ok(())
     }
 
+    /// Percent of pauses before all that is carried out now. After a kind of record that no pause of this seed has followed
+    /// there are more: where nodes often stand still, hardly anything rare is written.
+    fn pause_before_first(&self, node: usize) -> u64 {
+        let Misfortune { pause_before_output, pause_after_new, .. } = self.misfortune;
+        let has_new = || self.table.has_new(&self.nodes[node].landed, PAUSED);
+        if pause_after_new > 0 && has_new() { pause_after_new } else { pause_before_output }
+    }
+
     fn put_out(&mut self, node: usize, output: Output) -> Result<(), String> {
         let life = self.nodes[node].life;
         match output {
             Output::Commit { flight, batch } => {
                 self.nodes[node].in_flight = true;
                 let fate = self.fate_of_commit(node);
+                self.nodes[node].is_commit_slow = fate == CommitFate::Slow;
                 self.ask_store(node, What::Commit { flight, batch, fate });
             }
             Output::Load(execution) => self.ask_store(node, What::Load(execution)),
@@ -88,8 +100,8 @@ impl Cluster {
             Output::GivenUp(given_up) => self.given_up(node, given_up),
             Output::PassOn(execution, input, remote) => {
                 *self.nodes[node].passing_on.entry(execution).or_default() += 1;
-                let name = self.nodes[node].name();
-                self.ask_store(node, What::PassOn(Passing { execution, input, remote, name, tries: 0 }));
+                let (name, since) = (self.nodes[node].name(), self.now);
+                self.ask_store(node, What::PassOn(Passing { execution, input, remote, name, since }));
             }
             Output::StopRemote(attempt) => self.ask_store(node, What::StopRemote(attempt)),
             Output::Reply(ticket, reply) => self.people.hear(ticket, &reply),

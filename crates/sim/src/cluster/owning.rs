@@ -18,9 +18,12 @@ use super::{
     node::Inner,
 };
 
-/// Tries to pass on what a call has brought, and the time between them: those of the rim.
-const TRIES_TO_PASS_ON: u32 = 120;
+/// For how long it is tried to pass on what a call has brought, and the time between two tries: those of the rim.
+const TRIES_LAST_MS: u64 = 60_000;
 const TRY_AGAIN_MS: u64 = 500;
+
+/// Percent of words that are late when something else just was.
+const LATE_AGAIN: u64 = 50;
 
 /// An attempt of which it is to be found out what became of it.
 pub(super) type ToAdopt = (ExecutionKey, Instance, Attempt);
@@ -85,7 +88,7 @@ impl Cluster {
         (given_up, is_leaving): (GivenUp, bool),
         sent_at: Tick,
     ) -> Result<(), String> {
-        let is_late = self.strikes(self.misfortune.late_words);
+        let is_late = self.is_word_late(node);
         let delay = match self.holds_word_up() {
             true => self.hold_up(node),
             false if is_late => self.dice.below(LEASE_MS),
@@ -104,6 +107,15 @@ impl Cluster {
         Ok(())
     }
 
+    /// Where words are ever late, those are that follow a late one or a slow commit: what is slow stays so for a while. What
+    /// is given up when such a commit lands is given up amid a word, and the next one tells of it.
+    fn is_word_late(&mut self, node: usize) -> bool {
+        let is_slow = self.nodes[node].was_late || self.nodes[node].is_commit_slow;
+        let percent = if is_slow && self.misfortune.late_words > 0 { LATE_AGAIN } else { self.misfortune.late_words };
+        self.nodes[node].was_late = self.strikes(percent);
+        self.nodes[node].was_late
+    }
+
     /// What could not be passed on is tried again: for as long as others believe that it goes on here, if they do.
     pub(super) fn pass_on_again(&mut self, (node, life): (usize, u32), passing: Passing) {
         let place = &self.nodes[node];
@@ -111,13 +123,12 @@ impl Cluster {
             return;
         }
         let is_awaited = passing.remote.is_some() && place.name() == passing.name && !place.is_draining;
-        let tries = passing.tries + 1;
-        if tries >= TRIES_TO_PASS_ON && !is_awaited {
+        if self.now >= passing.since + TRIES_LAST_MS && !is_awaited {
             self.calls.let_go(passing.execution, &passing.input);
             return self.at(0, Happening::Node(node, life, Inner::PassedOn(passing.execution)));
         }
         let stands_still_ms = place.paused_until.saturating_sub(self.now);
-        let what = What::PassOn(Passing { tries, ..passing });
+        let what = What::PassOn(passing);
         self.at(TRY_AGAIN_MS.max(stands_still_ms), Happening::Store(Asked { node, life, what }));
     }
 

@@ -16,8 +16,10 @@ pub(super) const FATES: [&str; 9] = [
     "crash before",
     "crash after",
     "lease lost on the way",
-    "paused before its actions",
+    PAUSED,
 ];
+
+pub(super) const PAUSED: &str = "paused before its actions";
 
 /// Counts, by kind of record and kind of misfortune.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +30,11 @@ impl Table {
         for record in records {
             *self.0.entry((kind(record), fate)).or_default() += 1;
         }
+    }
+
+    /// Whether there is a record among these of a kind that has not met a fate yet.
+    pub(super) fn has_new(&self, records: &[Record], fate: &'static str) -> bool {
+        records.iter().any(|record| !self.0.contains_key(&(kind(record), fate)))
     }
 
     /// Adds another table to this one.
