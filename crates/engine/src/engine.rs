@@ -92,6 +92,9 @@ pub struct Submitted {
     pub execution: ExecutionKey,
     /// Whether it was there already, by its name or its idempotency key.
     pub existed: bool,
+    /// Whether it is not begun yet: its start is durable in the inbox of whoever comes to hold it, who finds out whether
+    /// its name or its idempotency key is another's by then.
+    pub is_posted: bool,
 }
 
 impl Engine {
@@ -153,8 +156,11 @@ impl Engine {
                 answer => return answer,
             }
         }
+        let mut request = request;
+        // Whether it begins is found out by whoever takes it: another may have begun under its key by then.
+        request.audit.iter_mut().for_each(|entry| entry.action.push_str(".posted"));
         let execution = inbox::post_start(&*self.store, None, request, &self.key)?;
-        Ok(Submitted { execution, existed: false })
+        Ok(Submitted { execution, existed: false, is_posted: true })
     }
 
     /// A fresh key of an execution that will be this node's; [`EngineError::NotHere`] while it holds nothing.
@@ -185,7 +191,7 @@ impl Engine {
     /// nothing.
     pub async fn submit_as(&self, execution: ExecutionKey, mut request: Request) -> Result<Submitted, EngineError> {
         if let Some(existing) = self.existing(&request)? {
-            return Ok(Submitted { execution: existing, existed: true });
+            return Ok(Submitted { execution: existing, existed: true, is_posted: false });
         }
         let now = now_ms();
         let (plan, stored_plans, audit) = (request.plan.clone(), request.stored_plans(), request.audit.take());
@@ -196,8 +202,8 @@ impl Engine {
             Event::Submit(Box::new(Submission { execution, plan, stored_plans, start, row, letter, ticket, audit }))
         };
         match self.ask(submission).await {
-            Ok(_) => Ok(Submitted { execution, existed: false }),
-            Err(EngineError::Exists(execution)) => Ok(Submitted { execution, existed: true }),
+            Ok(_) => Ok(Submitted { execution, existed: false, is_posted: false }),
+            Err(EngineError::Exists(execution)) => Ok(Submitted { execution, existed: true, is_posted: false }),
             Err(error) => Err(error),
         }
     }

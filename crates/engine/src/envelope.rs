@@ -89,7 +89,7 @@ pub fn status(state: &State) -> &'static str {
 }
 
 /// A gate of a child has the child's name and the way to it beside what every gate has.
-fn gate_value(open: &OpenGate) -> Value {
+pub fn gate_value(open: &OpenGate) -> Value {
     let gate = &open.gate;
     let texts = |texts: &[String]| texts.iter().map(|text| Value::from(text.as_str())).collect::<Vec<_>>();
     let mut value = Value::map([

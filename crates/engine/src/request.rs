@@ -12,7 +12,7 @@ use mainspring_kernel::{
     hash::Hash,
     input::{
         INITIATOR_IN_TRIGGER, Lineage, ORGANIZATION_IN_TRIGGER, Pinned, Policy, Start, TRIGGER_IN_TRIGGER,
-        WORKFLOW_IN_TRIGGER,
+        VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER,
     },
     key::ExecutionKey,
     limits::{EXECUTION_STEPS_DEFAULT, LINEAGE_WORKFLOWS_MAX, PARALLEL_DEFAULT},
@@ -180,7 +180,7 @@ pub fn row(key: ExecutionKey, start: &Start, plan: &Plan, now: u64) -> Execution
         key,
         id: start.execution_id.clone(),
         workflow: plan.name.clone(),
-        workflow_version: plan.version.clone(),
+        workflow_version: said(VERSION_IN_TRIGGER).map(Into::into).or_else(|| plan.version.clone()),
         workflow_hash: start.workflow_hash.prefixed(),
         plan_hash: start.plan_hash,
         status: "pending".into(),

@@ -74,6 +74,9 @@ pub const WORKFLOW_IN_TRIGGER: &str = "workflowId";
 /// Where a trigger says which it is, by its id there.
 pub const TRIGGER_IN_TRIGGER: &str = "triggerId";
 
+/// Where a trigger says which version of the workflow it is, by the catalogue.
+pub const VERSION_IN_TRIGGER: &str = "workflowVersion";
+
 /// How an execution begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Start {

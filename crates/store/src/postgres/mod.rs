@@ -102,6 +102,11 @@ impl PostgresStore {
         Address::parse(address).map(drop)
     }
 
+    /// An address as it may be shown: without what lets in. `None` for one that cannot be read.
+    pub fn shown_address(address: &str) -> Option<String> {
+        Address::parse(address).ok().map(|address| address.to_string())
+    }
+
     /// Removes the store with all that is in it: its schema, and whatever else lies there.
     pub fn remove(self) -> Result<(), StoreError> {
         let schema = &self.connections.address.schema;
