@@ -1,0 +1,82 @@
+//! What all requests share.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+
+use mainspring_engine::{Engine, evaluator::Evaluator};
+use mainspring_store::Catalogue;
+
+use crate::{
+    bus::Bus,
+    compiling::Plans,
+    door::Rights,
+    feed::Feeds,
+    problem::{Answer, Code, Problem},
+};
+
+/// What the server is told when it starts.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where people reach it, as `http://127.0.0.1:7300`: what links begin with.
+    pub base: String,
+    /// The folder of the workspaces of executions that it starts.
+    pub workspaces: PathBuf,
+    /// The release, as `doctor` and `/api/health` say it.
+    pub release: &'static str,
+}
+
+/// The server: cheap to clone, all clones are one.
+#[derive(Clone)]
+pub struct App(Arc<Shared>);
+
+/// What is behind an [`App`].
+pub struct Shared {
+    /// Who runs executions.
+    pub engine: Arc<Engine>,
+    /// Who looks into functions and schemas.
+    pub evaluator: Arc<dyn Evaluator>,
+    /// What it was told.
+    pub settings: Settings,
+    pub(crate) plans: Plans,
+    pub(crate) feeds: Feeds,
+    pub(crate) bus: Bus,
+    pub(crate) rights: OnceLock<Rights>,
+}
+
+impl App {
+    /// A server on an engine that runs.
+    pub fn new(engine: Arc<Engine>, evaluator: Arc<dyn Evaluator>, settings: Settings) -> Self {
+        let (plans, feeds, bus) = (Plans::default(), Feeds::default(), Bus::default());
+        Self(Arc::new(Shared { engine, evaluator, settings, plans, feeds, bus, rights: OnceLock::new() }))
+    }
+
+    /// What is listed and searched.
+    pub fn catalogue(&self) -> &dyn Catalogue {
+        self.engine.store().catalogue()
+    }
+
+    /// Does what waits for the store or the sandbox where it holds up nobody else.
+    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Answer<T> + Send + 'static) -> Answer<T> {
+        let app = self.clone();
+        let done = tokio::task::spawn_blocking(move || work(&app)).await;
+        done.map_err(|error| {
+            Problem::new(Code::InternalError, format!("The work on this request broke off: {error}."))
+        })?
+    }
+
+    /// Features that a new organisation has.
+    pub fn usual_features() -> BTreeMap<String, bool> {
+        BTreeMap::from([(crate::nouns::RUNTIME_FEATURE.to_string(), true)])
+    }
+}
+
+impl std::ops::Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}

@@ -1,0 +1,97 @@
+//! Bodies: JSON that is refused where it is not what the route takes, and values on their way in and out.
+
+use axum::{
+    body::Bytes,
+    extract::{FromRequest, Request},
+    http::{HeaderMap, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+};
+use mainspring_kernel::{json, value::Value};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned, de::Error as _, ser::Error as _};
+use serde_json::value::RawValue;
+
+use crate::problem::{Code, Problem};
+
+/// A JSON body. Fields that the type does not know are refused by the type.
+#[derive(Debug, Clone)]
+pub struct Body<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let headers = request.headers().clone();
+        let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
+            let code = if rejection.status().as_u16() == 413 { Code::PayloadTooLarge } else { Code::ValidationError };
+            Problem::new(code, rejection.body_text())
+        })?;
+        read(&headers, &bytes).map(Self)
+    }
+}
+
+/// Reads a body; one that is empty is read as an empty object.
+fn read<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8]) -> Result<T, Problem> {
+    if bytes.is_empty() {
+        return parse(b"{}");
+    }
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if essence != "application/json" && !essence.ends_with("+json") {
+        let message = "The body must be JSON: send it with `Content-Type: application/json`.";
+        return Err(Problem::new(Code::UnsupportedMediaType, message));
+    }
+    parse(bytes)
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let place = serde_json::json!({ "line": error.line(), "column": error.column() });
+        Problem::new(Code::ValidationError, format!("The body cannot be read: {error}.")).with(place)
+    })
+}
+
+/// A value of the kernel inside of JSON. It is read and written by the kernel's own hand, so that its limits hold and its
+/// numbers stay what they are.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Data(pub Value);
+
+impl Serialize for Data {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        RawValue::from_string(json::compact(&self.0)).map_err(S::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Data {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        let document = json::read(raw.get().as_bytes()).map_err(|found| D::Error::custom(found.message))?;
+        Ok(Self(document.value))
+    }
+}
+
+/// A thing with the version that `If-Match` takes.
+#[derive(Debug, Clone)]
+pub struct Tagged<T> {
+    /// The thing.
+    pub body: T,
+    /// Its version.
+    pub version: u64,
+}
+
+impl<T: Serialize> IntoResponse for Tagged<T> {
+    fn into_response(self) -> Response {
+        ([("etag", format!("\"{}\"", self.version))], axum::Json(self.body)).into_response()
+    }
+}
+
+/// The version that the caller has seen, if it says so: one strong tag. `*` is whichever there is.
+pub fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(given) = headers.get("if-match") else { return Ok(None) };
+    let text = given.to_str().unwrap_or_default().trim();
+    if text == "*" {
+        return Ok(None);
+    }
+    let version = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).and_then(|tag| tag.parse().ok());
+    let unknown = || Problem::new(Code::PreconditionFailed, "If-Match must be the ETag of an earlier answer.");
+    version.map(Some).ok_or_else(unknown)
+}

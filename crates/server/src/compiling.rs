@@ -1,0 +1,137 @@
+//! Definitions to plans, once for each.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use mainspring_engine::{
+    evaluator::Looking,
+    request::{Request, family, stored_plan},
+};
+use mainspring_kernel::{
+    definition::{Compiled, compile_with},
+    diagnostic::{Diagnostic, Severity},
+    document::Document,
+    plan::Plan,
+    value::Value,
+};
+use mainspring_store::StoredPlan;
+
+use crate::{
+    app::App,
+    body::Data,
+    nouns::Workflow,
+    problem::{Answer, Code, Problem},
+    shelf::{Held, Listing, Shelf},
+};
+
+/// Plans kept; with more the table begins anew, which costs time and nothing else.
+const PLANS_MAX: usize = 1024;
+
+/// Plans by the hash of their definitions.
+#[derive(Default)]
+pub(crate) struct Plans(Mutex<BTreeMap<String, (Arc<Plan>, StoredPlan)>>);
+
+/// Compiles a definition, with its functions and schemas looked into.
+pub(crate) fn compile(app: &App, document: &Document) -> Result<Compiled, Vec<Diagnostic>> {
+    compile_with(document, &Looking(&*app.evaluator))
+}
+
+/// The answer to a definition that does not compile: every diagnostic.
+pub(crate) fn invalid(diagnostics: &[Diagnostic]) -> Problem {
+    let mut errors = diagnostics.iter().filter(|found| found.severity == Severity::Error);
+    let count = errors.clone().count();
+    let first = errors.next().map(|found| format!("{}: {}", found.path, found.message)).unwrap_or_default();
+    let more = if count > 1 { format!(" ({} more)", count - 1) } else { String::new() };
+    let list: Vec<Value> = diagnostics.iter().map(Diagnostic::to_value).collect();
+    let details = serde_json::to_value(Data(Value::map([("diagnostics", Value::List(list))]))).unwrap_or_default();
+    Problem::new(Code::InvalidDefinition, format!("The definition is invalid: {first}{more}.")).with(details)
+}
+
+/// The plan of a stored workflow.
+pub(crate) fn plan_of(app: &App, workflow: &Workflow) -> Answer<(Arc<Plan>, StoredPlan)> {
+    if let Some(known) = app.plans.0.lock().unwrap_or_else(PoisonError::into_inner).get(&workflow.hash) {
+        return Ok(known.clone());
+    }
+    let document = Document::placeless(workflow.data.0.clone());
+    let plan = Arc::new(compile(app, &document).map_err(|found| invalid(&found))?.plan);
+    let made = (plan.clone(), stored_plan(&plan));
+    let mut plans = app.plans.0.lock().unwrap_or_else(PoisonError::into_inner);
+    if plans.len() >= PLANS_MAX {
+        plans.clear();
+    }
+    plans.insert(workflow.hash.clone(), made.clone());
+    Ok(made)
+}
+
+/// What starts a workflow, with all that it may start itself.
+pub(crate) fn request_of(app: &App, shelf: Shelf<'_>, workflow: &Workflow, by: &str) -> Answer<Request> {
+    let (plan, stored) = plan_of(app, workflow)?;
+    let workflows = family(&plan, |name| -> Result<Arc<Plan>, Unfound> {
+        let child = started(shelf, &workflow.user, name)?.ok_or_else(|| {
+            Unfound(Problem::field("workflow", format!("it starts `{name}`, and there is no such workflow here")))
+        })?;
+        if !child.body.enabled {
+            let message = format!("it starts `{name}`, which is disabled");
+            return Err(Unfound(Problem::new(Code::WorkflowDisabled, message)));
+        }
+        Ok(plan_of(app, &child.body)?.0)
+    });
+    let workflows = workflows.map_err(|Unfound(problem)| problem)?;
+    Ok(Request { stored_plan: stored, workflows, ..Request::new(plan, by) })
+}
+
+/// The workflow that a name means to a member: a slug of their own, an id, or somebody's slug, if only one has it. What
+/// others name theirs never changes what a member's own slugs mean.
+pub(crate) fn named(shelf: Shelf<'_>, user: &str, name: &str) -> Answer<Option<Held<Workflow>>> {
+    if let Some(found) = own(shelf, user, name)? {
+        return Ok(Some(found));
+    }
+    let listing = Listing { name: Some(("slug", name.to_string())), limit: 2, ..Listing::default() };
+    let mut found = shelf.list::<Workflow>(listing)?;
+    if found.len() > 1 {
+        let message = format!("`{name}` is the slug of several workflows: name one by its id");
+        return Err(Problem::new(Code::Conflict, message));
+    }
+    Ok(found.pop())
+}
+
+/// The same, without what only others call so.
+fn own(shelf: Shelf<'_>, user: &str, name: &str) -> Answer<Option<Held<Workflow>>> {
+    match shelf.named::<Workflow>("own slug", &Workflow::own_slug(user, name))? {
+        Some(found) => Ok(Some(found)),
+        None => shelf.get::<Workflow>(name),
+    }
+}
+
+/// The workflow that a step means which starts one: as its owner names it, also by what the owner calls it.
+fn started(shelf: Shelf<'_>, owner: &str, name: &str) -> Answer<Option<Held<Workflow>>> {
+    if let Some(found) = own(shelf, owner, name)? {
+        return Ok(Some(found));
+    }
+    let called = shelf.all::<Workflow>(Some(("name", name.to_string())))?;
+    let mut theirs = called.into_iter().filter(|held| held.body.user == owner);
+    match (theirs.next(), theirs.next()) {
+        (Some(_), Some(_)) => {
+            let message = format!("`{name}` is what several workflows are called: name one by its id");
+            Err(Problem::new(Code::Conflict, message))
+        }
+        (found, _) => Ok(found),
+    }
+}
+
+/// Why a workflow's family is not whole.
+struct Unfound(Problem);
+
+impl From<String> for Unfound {
+    fn from(why: String) -> Self {
+        Self(Problem::field("workflow", why))
+    }
+}
+
+impl From<Problem> for Unfound {
+    fn from(problem: Problem) -> Self {
+        Self(problem)
+    }
+}

@@ -1,0 +1,224 @@
+//! Who fills a feed: from the journal what has happened, from the engine what happens, and from the store what happens at
+//! other nodes.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use mainspring_engine::{EngineError, engine::now_ms, progress::Events, shard::Moment};
+use mainspring_kernel::{
+    json::compact,
+    key::ExecutionKey,
+    plan::Plan,
+    record::Record,
+    state::State,
+    time::rfc3339,
+    value::{Map, Value},
+};
+use mainspring_store::is_final;
+use tokio::time;
+
+use super::{Feed, Place, RING, Told};
+use crate::{app::App, problem::Answer};
+
+/// How often it is looked whether anybody still reads, and whether the execution goes on at another node.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What happened in one frame.
+struct Happened {
+    sequence: u64,
+    now: u64,
+    records: Vec<Record>,
+}
+
+/// An execution's journal from a frame on.
+struct Journal {
+    state: State,
+    frames: Vec<Happened>,
+    next: u64,
+}
+
+/// Fills a feed until the execution has ended or nobody reads any more.
+pub(super) async fn run(app: App, key: ExecutionKey, feed: Weak<Feed>) {
+    let Some(begun) = begun(&app, key, &feed).await else { return };
+    let (id, plan) = (name(&begun.state), begun.state.plan.clone());
+    let mut teller = Teller::new(&id, &plan);
+    let mut next = begun.next;
+    if !tell(&feed, &mut teller, &begun) {
+        return;
+    }
+    // What happens before it is watched is found by the first look, which comes at once.
+    let mut moments = app.engine.watch(key);
+    let mut is_watched = true;
+    let mut look = time::interval(LOOK);
+    look.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
+    loop {
+        let moment = tokio::select! {
+            moment = moments.recv(), if is_watched => {
+                // An engine that has set the execution aside, or has stopped, tells nothing more.
+                is_watched = moment.is_some();
+                moment
+            }
+            _ = look.tick() => None,
+        };
+        match moment {
+            Some(moment) if moment.sequence < next => {}
+            Some(moment) if moment.sequence == next && !is_final(moment.status.name()) => {
+                next += 1;
+                if !push(&feed, of_moment(&mut teller, &moment), false) {
+                    return;
+                }
+            }
+            other => {
+                if feed.strong_count() == 0 {
+                    return;
+                }
+                if other.is_none() && !has_grown(&app, key, next).await {
+                    continue;
+                }
+                let Some(more) = read(&app, key, next).await else { continue };
+                next = more.next;
+                if !tell(&feed, &mut teller, &more) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The journal as soon as there is one: an execution that another node has yet to begin has none.
+async fn begun(app: &App, key: ExecutionKey, feed: &Weak<Feed>) -> Option<Journal> {
+    let mut look = time::interval(LOOK);
+    loop {
+        look.tick().await;
+        if feed.strong_count() == 0 {
+            return None;
+        }
+        if let Some(found) = read(app, key, 0).await {
+            return Some(found);
+        }
+    }
+}
+
+async fn has_grown(app: &App, key: ExecutionKey, next: u64) -> bool {
+    let head = app.run(move |app| Ok(app.engine.store().head(key)?)).await;
+    head.ok().flatten().is_some_and(|row| row.head.sequence >= next)
+}
+
+async fn read(app: &App, key: ExecutionKey, from: u64) -> Option<Journal> {
+    app.run(move |app| journal(app, key, from)).await.ok().flatten()
+}
+
+fn journal(app: &App, key: ExecutionKey, from: u64) -> Answer<Option<Journal>> {
+    let mut frames = Vec::new();
+    let read = app.engine.loader().frames(key, |_, frame| {
+        if frame.sequence >= from {
+            frames.push(Happened { sequence: frame.sequence, now: frame.now, records: frame.records.clone() });
+        }
+    });
+    let read = read.map_err(EngineError::from)?;
+    Ok(read.map(|read| Journal { next: read.journal.head.sequence + 1, state: read.journal.state, frames }))
+}
+
+fn name(state: &State) -> String {
+    state.start.as_ref().map_or_else(|| state.key.to_string(), |start| start.execution_id.clone())
+}
+
+/// False if nobody reads any more, or nothing more will come.
+fn push(feed: &Weak<Feed>, told: Vec<Told>, is_over: bool) -> bool {
+    let Some(feed) = feed.upgrade() else { return false };
+    // Also where there is nothing to tell: who waits for a status looks at it again.
+    feed.push(told, is_over);
+    !is_over
+}
+
+fn tell(feed: &Weak<Feed>, teller: &mut Teller<'_>, journal: &Journal) -> bool {
+    let mut told: Vec<Told> = journal.frames.iter().flat_map(|frame| teller.of_frame(frame)).collect();
+    let is_over = journal.state.ended_at.is_some();
+    if is_over {
+        told.extend(teller.finished(&journal.state, journal.next.saturating_sub(1)));
+    }
+    push(feed, told, is_over)
+}
+
+fn of_moment(teller: &mut Teller<'_>, moment: &Moment) -> Vec<Told> {
+    let Moment { sequence, now, records, .. } = moment;
+    teller.of_frame(&Happened { sequence: *sequence, now: *now, records: records.clone() })
+}
+
+/// A page of the events of the journal behind a place: what fits into a ring.
+pub(crate) fn catch_up(app: &App, key: ExecutionKey, after: Option<Place>) -> Answer<Vec<Told>> {
+    let Some(found) = journal(app, key, 0)? else { return Ok(Vec::new()) };
+    let (id, plan) = (name(&found.state), found.state.plan.clone());
+    let mut teller = Teller::new(&id, &plan);
+    let mut page = Vec::new();
+    for frame in &found.frames {
+        page.extend(teller.of_frame(frame).into_iter().filter(|told| after.is_none_or(|after| told.place > after)));
+        if page.len() >= RING {
+            page.truncate(RING);
+            return Ok(page);
+        }
+    }
+    if found.state.ended_at.is_some() {
+        let last = teller.finished(&found.state, found.next.saturating_sub(1));
+        page.extend(last.into_iter().filter(|told| after.is_none_or(|after| told.place > after)));
+    }
+    Ok(page)
+}
+
+/// Puts records into the words of events, with their places.
+struct Teller<'a> {
+    events: Events<'a>,
+    id: &'a str,
+    /// How many events a frame has had so far, for the frame that was told last.
+    last: (u64, u32),
+}
+
+impl<'a> Teller<'a> {
+    fn new(id: &'a str, plan: &'a Arc<Plan>) -> Self {
+        Self { events: Events::new(id, plan), id, last: (0, 0) }
+    }
+
+    fn of_frame(&mut self, frame: &Happened) -> Vec<Told> {
+        let events: Vec<Value> = frame
+            .records
+            .iter()
+            .filter_map(|record| match record {
+                Record::GateOpened { .. } => Some(self.gate(record, frame.now)),
+                record => self.events.of_record(record, frame.now),
+            })
+            .collect();
+        events.iter().map(|event| self.placed(frame.sequence, event)).collect()
+    }
+
+    /// A gate, without what opens it: that is for those who may decide.
+    fn gate(&self, record: &Record, now: u64) -> Value {
+        let step = record.instance().map(|instance| instance.name(self.events.plan())).unwrap_or_default();
+        let mut map = Map::from([
+            ("type".to_string(), Value::from("approval.required")),
+            ("executionId".into(), self.id.into()),
+            ("stepId".into(), step.as_str().into()),
+            ("ts".into(), rfc3339(now).into()),
+        ]);
+        if let Record::GateOpened { question, expires_at, count, .. } = record {
+            map.insert("prompt".into(), question.value().get("prompt").cloned().unwrap_or_default());
+            map.insert("expiresAt".into(), rfc3339(*expires_at).into());
+            map.insert("count".into(), (*count).into());
+        }
+        Value::Map(map)
+    }
+
+    fn finished(&mut self, state: &State, sequence: u64) -> Vec<Told> {
+        let at = state.ended_at.unwrap_or_else(now_ms);
+        let event = self.events.finished(state, at);
+        vec![self.placed(sequence, &event)]
+    }
+
+    fn placed(&mut self, sequence: u64, event: &Value) -> Told {
+        let index = if self.last.0 == sequence { self.last.1 } else { 0 };
+        self.last = (sequence, index + 1);
+        let kind = event.get("type").and_then(Value::as_text).unwrap_or_default().to_string();
+        Told { place: Place { sequence, index }, kind, data: compact(event) }
+    }
+}

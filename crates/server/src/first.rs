@@ -1,0 +1,95 @@
+//! The first start: an organisation, its owner and a token, in one change.
+
+use mainspring_engine::engine::now_ms;
+use mainspring_kernel::value::Value;
+use mainspring_store::{AuditEntry, Catalogue, Change, Changed};
+
+use crate::{
+    App,
+    identity::{Role, TokenText},
+    nouns::{Limits, Member, Organization, Token},
+    problem::{Answer, Problem},
+    shelf::{Listing, Shelf},
+};
+
+/// The id of the organisation that a server begins with.
+pub const ORGANIZATION: &str = "default";
+
+/// The member that a server begins with.
+pub const OWNER: &str = "owner";
+
+/// Makes the first organisation, if there is none: its owner's token, which is shown once.
+pub fn begin(catalogue: &dyn Catalogue, sealing: &[u8; 32]) -> Answer<Option<String>> {
+    if !Shelf::of(catalogue, "").list::<Organization>(Listing { limit: 1, ..Listing::default() })?.is_empty() {
+        return Ok(None);
+    }
+    let token = TokenText::new()?;
+    let (change, _) = organization(catalogue, ORGANIZATION, "My organization", OWNER, &token, sealing)?;
+    match catalogue.change(&change)? {
+        Changed::Done => Ok(Some(token.reveal())),
+        // Another node of the same store was quicker, and has shown its token.
+        Changed::Conflict { .. } | Changed::NameTaken { .. } => Ok(None),
+    }
+}
+
+/// The change that makes an organisation with its owner and a token of theirs.
+pub(crate) fn organization(
+    catalogue: &dyn Catalogue,
+    id: &str,
+    name: &str,
+    owner: &str,
+    token: &TokenText,
+    sealing: &[u8; 32],
+) -> Answer<(Change, Organization)> {
+    let now = now_ms();
+    let organization =
+        Organization { name: name.into(), created_at: now, features: App::usual_features(), limits: Limits::default() };
+    let member = Member { role: Role::Owner, name: None, is_operator: id == ORGANIZATION, created_at: now };
+    let body = Token {
+        organization: id.into(),
+        user: owner.into(),
+        name: "first".into(),
+        hash: token.hash().hex(),
+        made_by: owner.into(),
+        scopes: Vec::new(),
+        session_of: None,
+        created_at: now,
+        expires_at: None,
+        last_used_at: None,
+    };
+    let (installation, own) = (Shelf::of(catalogue, ""), Shelf::of(catalogue, id));
+    let puts = vec![
+        installation.put(id, &organization, 0)?,
+        own.put(owner, &member, 0)?,
+        installation.put(&token.id, &body, 0)?,
+    ];
+    let detail = Value::map([("owner", owner.into()), ("token", token.id.as_str().into())]);
+    let audit = vec![AuditEntry {
+        organization: id.into(),
+        at: now,
+        actor: owner.into(),
+        action: "organization.create".into(),
+        target: id.into(),
+        detail: mainspring_kernel::cbor::encode(&detail),
+    }];
+    Ok((Change { puts, audit, sealing: *sealing, ..Change::default() }, organization))
+}
+
+/// Whether a text can be the id of a member: as [`check_id`], without colons, which stand between ids in keys.
+pub(crate) fn check_member_id(field: &str, id: &str) -> Answer<()> {
+    if id.contains(':') {
+        return Err(Problem::field(field, "it must have no colon"));
+    }
+    check_id(field, id)
+}
+
+/// Whether a text can be an id of what people name themselves: a letter or digit, then up to 127 letters, digits and
+/// `. _ : @ + -`.
+pub(crate) fn check_id(field: &str, id: &str) -> Answer<()> {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || "._:@+-".contains(letter);
+    let begins = id.chars().next().is_some_and(|first| first.is_ascii_alphanumeric());
+    if begins && id.len() <= 128 && id.chars().all(fits) {
+        return Ok(());
+    }
+    Err(Problem::field(field, "it must be a letter or digit, then up to 127 letters, digits and . _ : @ + -"))
+}

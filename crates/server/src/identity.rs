@@ -1,0 +1,10 @@
+//! Who asks, and what they may: roles, permissions, credentials.
+
+mod credential;
+mod permission;
+mod token;
+
+pub use credential::{Caller, Kind};
+pub use permission::{PERMISSIONS, Permission, Role};
+pub(crate) use token::random;
+pub use token::{TOKEN_PREFIX, TokenText};

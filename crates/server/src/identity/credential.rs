@@ -1,0 +1,83 @@
+//! Whoever stands behind a request.
+
+use crate::{
+    identity::{Permission, Role},
+    problem::{Code, Problem},
+};
+
+/// Whoever stands behind a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The organisation that the credential is for. Nothing of another one is there for this caller.
+    pub organization: String,
+    /// The member: what journals and audit logs call them.
+    pub user: String,
+    /// What the member is there.
+    pub role: Role,
+    /// What the credential is.
+    pub kind: Kind,
+    /// The credential's id.
+    pub token: String,
+    /// The only permissions that the credential carries; empty for all of the role's.
+    pub scopes: Vec<Permission>,
+    /// Whether the member runs the installation.
+    pub is_operator: bool,
+    /// When the credential ends, in milliseconds since 1970; `None` for never.
+    pub expires_at: Option<u64>,
+}
+
+/// What a credential is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// A member's own.
+    Person,
+    /// That of the session of one execution: it has its owner's rights and is no person.
+    Session {
+        /// The execution's name.
+        execution: String,
+    },
+}
+
+impl Caller {
+    /// Whether a request that asks for a permission may go on.
+    pub fn has(&self, permission: Permission) -> bool {
+        let by_role = match self.kind {
+            Kind::Person => permission.is_of(self.role),
+            Kind::Session { .. } => self.is_of_session(permission),
+        };
+        let runs_it = self.is_operator && self.role == Role::Owner && self.is_person();
+        let by_office = permission == Permission::InstallationWrite && runs_it;
+        (by_role || by_office) && (self.scopes.is_empty() || self.scopes.contains(&permission))
+    }
+
+    /// The same, as an answer.
+    pub fn require(&self, permission: Permission) -> Result<(), Problem> {
+        if self.has(permission) {
+            return Ok(());
+        }
+        let message = format!("This credential may not do that: it lacks `{}`.", permission.name());
+        Err(Problem::new(Code::Forbidden, message).with(serde_json::json!({ "permission": permission.name() })))
+    }
+
+    /// Whether a person asks, who can answer for a decision.
+    pub fn is_person(&self) -> bool {
+        self.kind == Kind::Person && self.role != Role::Agent
+    }
+
+    /// Whether it may act on what belongs to a member.
+    pub fn may_act_for(&self, user: &str) -> bool {
+        self.user == user || self.effective_role().is_admin()
+    }
+
+    /// A session reports on its execution, and has what both its member and a program have; but what an execution is
+    /// made of is not for the execution to change.
+    fn is_of_session(&self, permission: Permission) -> bool {
+        let both = permission.is_of(self.role) && permission.is_of(Role::Agent);
+        permission == Permission::ExecutionsReport || both && permission != Permission::WorkflowsWrite
+    }
+
+    /// A session is a program, whoever it works for.
+    fn effective_role(&self) -> Role {
+        if self.is_person() { self.role } else { Role::Agent }
+    }
+}

@@ -1,0 +1,135 @@
+//! What a route asks for, and which roles have it. A route that asks for nothing known is closed to everybody.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What a member is to an organisation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Everything, members and their roles included.
+    Owner,
+    /// Everything but other owners.
+    Admin,
+    /// Workflows and executions of one's own, and looking at all others.
+    Member,
+    /// Looking.
+    Viewer,
+    /// A program: what a member may, but no decision at a gate and nobody's rights.
+    Agent,
+}
+
+/// What a route asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+pub enum Permission {
+    /// See workflows and their versions, check definitions.
+    #[serde(rename = "workflows:read")]
+    WorkflowsRead,
+    /// Make, change and delete workflows.
+    #[serde(rename = "workflows:write")]
+    WorkflowsWrite,
+    /// See executions with all they did.
+    #[serde(rename = "executions:read")]
+    ExecutionsRead,
+    /// Start executions.
+    #[serde(rename = "executions:start")]
+    ExecutionsStart,
+    /// Cancel executions, send them signals.
+    #[serde(rename = "executions:control")]
+    ExecutionsControl,
+    /// Report on an execution from the session that carries it out.
+    #[serde(rename = "executions:report")]
+    ExecutionsReport,
+    /// Decide at gates.
+    #[serde(rename = "approvals:decide")]
+    ApprovalsDecide,
+    /// See who belongs to the organisation.
+    #[serde(rename = "members:read")]
+    MembersRead,
+    /// Say who belongs to the organisation.
+    #[serde(rename = "members:write")]
+    MembersWrite,
+    /// Make, see and revoke credentials of one's own.
+    #[serde(rename = "tokens:own")]
+    TokensOwn,
+    /// Read the audit log.
+    #[serde(rename = "audit:read")]
+    AuditRead,
+    /// See the organisation's settings.
+    #[serde(rename = "organization:read")]
+    OrganizationRead,
+    /// Change the organisation's settings.
+    #[serde(rename = "organization:write")]
+    OrganizationWrite,
+    /// Make organisations.
+    #[serde(rename = "installation:write")]
+    InstallationWrite,
+}
+
+use Permission::*;
+use Role::*;
+
+/// Every permission with the roles that have it. The operators of an installation have `installation:write` beside what
+/// their role gives them.
+pub const PERMISSIONS: [(Permission, &str, &[Role]); 14] = [
+    (WorkflowsRead, "workflows:read", &[Owner, Admin, Member, Viewer, Agent]),
+    (WorkflowsWrite, "workflows:write", &[Owner, Admin, Member, Agent]),
+    (ExecutionsRead, "executions:read", &[Owner, Admin, Member, Viewer, Agent]),
+    (ExecutionsStart, "executions:start", &[Owner, Admin, Member, Agent]),
+    (ExecutionsControl, "executions:control", &[Owner, Admin, Member, Agent]),
+    (ExecutionsReport, "executions:report", &[Agent]),
+    (ApprovalsDecide, "approvals:decide", &[Owner, Admin, Member]),
+    (MembersRead, "members:read", &[Owner, Admin, Member, Viewer]),
+    (MembersWrite, "members:write", &[Owner, Admin]),
+    (TokensOwn, "tokens:own", &[Owner, Admin, Member, Viewer]),
+    (AuditRead, "audit:read", &[Owner, Admin]),
+    (OrganizationRead, "organization:read", &[Owner, Admin, Member, Viewer, Agent]),
+    (OrganizationWrite, "organization:write", &[Owner, Admin]),
+    (InstallationWrite, "installation:write", &[]),
+];
+
+impl Permission {
+    /// The permission of a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        PERMISSIONS.iter().find(|(_, known, _)| *known == name).map(|(permission, _, _)| *permission)
+    }
+
+    /// Its name, as `workflows:read`.
+    pub fn name(self) -> &'static str {
+        PERMISSIONS.iter().find(|(permission, _, _)| *permission == self).map_or("", |(_, name, _)| name)
+    }
+
+    /// Whether a role has it.
+    pub fn is_of(self, role: Role) -> bool {
+        PERMISSIONS.iter().any(|(permission, _, roles)| *permission == self && roles.contains(&role))
+    }
+}
+
+impl Role {
+    /// Whether it may act on what is another member's.
+    pub fn is_admin(self) -> bool {
+        matches!(self, Owner | Admin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_the_table_are_those_in_json() {
+        for (permission, name, _) in PERMISSIONS {
+            assert_eq!(serde_json::to_value(permission).unwrap(), name);
+            assert_eq!(Permission::parse(name), Some(permission));
+        }
+    }
+
+    #[test]
+    fn programs_decide_nothing_and_viewers_change_nothing() {
+        assert!(!ApprovalsDecide.is_of(Agent) && !MembersWrite.is_of(Agent) && !TokensOwn.is_of(Agent));
+        let viewer: Vec<&str> =
+            PERMISSIONS.iter().filter(|(_, _, roles)| roles.contains(&Viewer)).map(|(_, name, _)| *name).collect();
+        let looks = |name: &&str| name.ends_with(":read") || *name == "tokens:own";
+        assert!(viewer.iter().all(looks), "{viewer:?}");
+    }
+}

@@ -1,0 +1,29 @@
+//! Who asks: the routes of `mainspring up`, what they take and answer, and who may call them.
+//!
+//! Every route is described where it is answered, with the permission that it asks for. The description is the OpenAPI
+//! file, and it is also what the door reads: a route that says nothing is closed.
+
+pub mod app;
+pub mod body;
+mod bus;
+mod clock;
+mod compiling;
+mod door;
+mod extract;
+mod feed;
+pub mod first;
+pub mod identity;
+pub mod nouns;
+mod page;
+pub mod problem;
+mod routes;
+mod saving;
+mod serving;
+pub mod shelf;
+mod starting;
+pub mod tokens;
+mod view;
+
+pub use app::{App, Settings};
+pub use routes::{description, router};
+pub use serving::serve;

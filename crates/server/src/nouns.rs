@@ -1,0 +1,13 @@
+//! What the server keeps beside executions, a file for each noun: its stored form and its other names.
+
+mod member;
+mod organization;
+mod token;
+mod version;
+mod workflow;
+
+pub use member::Member;
+pub use organization::{Limits, Organization, RUNTIME_FEATURE};
+pub use token::Token;
+pub use version::{Source, Version, version_id};
+pub use workflow::Workflow;

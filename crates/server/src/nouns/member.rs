@@ -1,0 +1,32 @@
+//! A member of an organisation. Its id is what journals and audit logs call them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{identity::Role, shelf::Noun};
+
+/// A member as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Member {
+    /// What they are there.
+    pub role: Role,
+    /// What people call them.
+    pub name: Option<String>,
+    /// Whether they run the installation.
+    pub is_operator: bool,
+    /// Milliseconds since 1970.
+    pub created_at: u64,
+}
+
+impl Noun for Member {
+    const NOUN: &'static str = "member";
+    const WORD: &'static str = "member";
+
+    fn names(&self) -> Vec<(&'static str, String, bool)> {
+        vec![(
+            "role",
+            serde_json::to_value(self.role).ok().and_then(|role| Some(role.as_str()?.to_string())).unwrap_or_default(),
+            false,
+        )]
+    }
+}

@@ -1,0 +1,57 @@
+//! An organisation: whose everything is. Two of them share nothing but the machine.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::shelf::Noun;
+
+/// The feature without which nothing starts (first specification, 12.1).
+pub const RUNTIME_FEATURE: &str = "workflow_runtime_v1";
+
+/// An organisation as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Organization {
+    /// What people call it.
+    pub name: String,
+    /// Milliseconds since 1970.
+    pub created_at: u64,
+    /// Features by name; one that is not here is off.
+    pub features: BTreeMap<String, bool>,
+    /// How much may run at a time.
+    pub limits: Limits,
+}
+
+/// How many executions may be under way at a time. What is beyond waits in line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Limits {
+    /// Of one member.
+    pub per_user: u32,
+    /// Of the organisation.
+    pub per_organization: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { per_user: 5, per_organization: 50 }
+    }
+}
+
+impl Organization {
+    /// Whether a feature is on.
+    pub fn has(&self, feature: &str) -> bool {
+        self.features.get(feature).copied().unwrap_or(false)
+    }
+}
+
+impl Noun for Organization {
+    const NOUN: &'static str = "organization";
+    const WORD: &'static str = "organization";
+
+    fn names(&self) -> Vec<(&'static str, String, bool)> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,188 @@
+//! What goes wrong, as the caller reads it: `{error, code, details}`, with one table from codes to statuses.
+
+use std::fmt;
+
+use axum::{
+    Json,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use mainspring_engine::EngineError;
+use mainspring_store::StoreError;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json_;
+use utoipa::ToSchema;
+
+/// What a caller can branch on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Code {
+    /// The request is not what the route takes; `details` says where.
+    ValidationError,
+    /// The definition does not compile; `details` has every diagnostic.
+    InvalidDefinition,
+    /// No credential, or none that is known, or one that has expired.
+    Unauthorized,
+    /// The credential may not do this.
+    Forbidden,
+    /// There is no such thing, or it is another organisation's.
+    NotFound,
+    /// The route does not take this method.
+    MethodNotAllowed,
+    /// What is asked for does not go with how things stand.
+    Conflict,
+    /// The organisation has the runtime of workflows turned off.
+    WorkflowRuntimeDisabled,
+    /// The workflow is disabled: nothing starts it.
+    WorkflowDisabled,
+    /// The resume token opens no gate that waits: it is wrong, used or expired.
+    InvalidResumeToken,
+    /// The thing has changed since the version that `If-Match` names.
+    PreconditionFailed,
+    /// The body is larger than the route takes.
+    PayloadTooLarge,
+    /// The body is not JSON by its `Content-Type`.
+    UnsupportedMediaType,
+    /// Too many requests; `Retry-After` says when there is room again.
+    RateLimited,
+    /// This build cannot do it yet.
+    NotAvailable,
+    /// A mistake of the server.
+    InternalError,
+    /// The store or the engine does not answer at the moment.
+    Unavailable,
+}
+
+/// Every code with its status: the one table.
+const STATUSES: [(Code, StatusCode); 17] = [
+    (Code::ValidationError, StatusCode::BAD_REQUEST),
+    (Code::InvalidDefinition, StatusCode::BAD_REQUEST),
+    (Code::Unauthorized, StatusCode::UNAUTHORIZED),
+    (Code::Forbidden, StatusCode::FORBIDDEN),
+    (Code::NotFound, StatusCode::NOT_FOUND),
+    (Code::MethodNotAllowed, StatusCode::METHOD_NOT_ALLOWED),
+    (Code::Conflict, StatusCode::CONFLICT),
+    (Code::WorkflowRuntimeDisabled, StatusCode::CONFLICT),
+    (Code::WorkflowDisabled, StatusCode::CONFLICT),
+    (Code::InvalidResumeToken, StatusCode::CONFLICT),
+    (Code::PreconditionFailed, StatusCode::PRECONDITION_FAILED),
+    (Code::PayloadTooLarge, StatusCode::PAYLOAD_TOO_LARGE),
+    (Code::UnsupportedMediaType, StatusCode::UNSUPPORTED_MEDIA_TYPE),
+    (Code::RateLimited, StatusCode::TOO_MANY_REQUESTS),
+    (Code::NotAvailable, StatusCode::NOT_IMPLEMENTED),
+    (Code::InternalError, StatusCode::INTERNAL_SERVER_ERROR),
+    (Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
+];
+
+impl Code {
+    /// The status that it is answered with.
+    pub fn status(self) -> StatusCode {
+        let found = STATUSES.iter().find(|(code, _)| *code == self);
+        found.map_or(StatusCode::INTERNAL_SERVER_ERROR, |(_, status)| *status)
+    }
+}
+
+/// An answer that says what is wrong.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    /// What to branch on.
+    pub code: Code,
+    /// A sentence: what happened, and what to do.
+    pub message: String,
+    /// Places and data, if there are any.
+    pub details: Json_,
+}
+
+/// The form of a [`Problem`].
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ProblemBody {
+    /// A sentence: what happened, and what to do.
+    pub error: String,
+    /// What to branch on.
+    pub code: Code,
+    /// Places and data; null if there are none.
+    #[schema(value_type = Option<Object>)]
+    pub details: Json_,
+}
+
+/// What a handler answers.
+pub type Answer<T> = Result<T, Problem>;
+
+impl Problem {
+    /// A problem without details.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), details: Json_::Null }
+    }
+
+    /// With details.
+    pub fn with(mut self, details: Json_) -> Self {
+        self.details = details;
+        self
+    }
+
+    /// A field of the request that is not what it must be.
+    pub fn field(field: &str, message: impl fmt::Display) -> Self {
+        Self::new(Code::ValidationError, format!("{field}: {message}")).with(serde_json::json!({ "field": field }))
+    }
+
+    /// There is no such thing; the same words whether it is another's or nobody's.
+    pub fn not_found(noun: &str) -> Self {
+        Self::new(Code::NotFound, format!("There is no such {noun}."))
+    }
+
+    /// Another request has changed the same thing at the same moment.
+    pub fn raced() -> Self {
+        Self::new(Code::Conflict, "Something else has changed this at the same moment. Read it again and repeat.")
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = self.code.status();
+        if matches!(self.code, Code::InternalError | Code::Unavailable) {
+            tracing::warn!(code = ?self.code, message = self.message, "a request failed");
+        }
+        (status, Json(ProblemBody { error: self.message, code: self.code, details: self.details })).into_response()
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let code = match error {
+            StoreError::Damaged(_) => Code::InternalError,
+            StoreError::Newer { .. } | StoreError::Unavailable(_) => Code::Unavailable,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Self {
+        let message = error.to_string();
+        match error {
+            EngineError::Store(error) => error.into(),
+            EngineError::NoSuchExecution => Self::not_found("execution"),
+            EngineError::NoOpenGate(_) => Self::new(Code::InvalidResumeToken, message),
+            EngineError::Quarantined(_) | EngineError::Exists(_) => Self::new(Code::Conflict, message),
+            EngineError::Load(_) => Self::new(Code::InternalError, message),
+            EngineError::Stopped(_) | EngineError::NotHere => Self::new(Code::Unavailable, message),
+            EngineError::Folder { .. }
+            | EngineError::Held { .. }
+            | EngineError::Key { .. }
+            | EngineError::OtherKey { .. } => Self::new(Code::Unavailable, message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_code_has_one_status_and_a_name_of_its_own() {
+        let names: BTreeSet<String> = STATUSES.iter().map(|(code, _)| serde_json::to_string(code).unwrap()).collect();
+        assert_eq!(names.len(), STATUSES.len());
+        assert_eq!(serde_json::to_string(&Code::WorkflowRuntimeDisabled).unwrap(), "\"WORKFLOW_RUNTIME_DISABLED\"");
+    }
+}

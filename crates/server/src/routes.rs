@@ -1,0 +1,105 @@
+//! The routes, a file for each noun, and their description.
+
+mod approvals;
+mod audit;
+mod definitions;
+mod executions;
+mod health;
+mod later;
+mod members;
+mod organizations;
+mod starts;
+mod stream;
+mod tokens;
+mod workflows;
+
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, State},
+    http::header::CONTENT_TYPE,
+    middleware,
+    response::IntoResponse,
+    routing::get,
+};
+use utoipa::{
+    OpenApi,
+    openapi::{
+        OpenApi as Description,
+        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
+};
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::{
+    app::App,
+    door::{Rights, guard},
+    problem::{Code, Problem, ProblemBody},
+};
+
+/// Bytes of a body: a definition of the largest size with room for what is around it.
+const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The head of the description.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Mainspring",
+        description = "Durable, governed workflows. Every route says in `x-permission` which permission it asks for; \
+            a credential is sent as `Authorization: Bearer msp_…`. Errors are `{error, code, details}`.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0"),
+    ),
+    components(schemas(ProblemBody)),
+    security(("token" = [])),
+)]
+struct Head;
+
+fn open_api() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(Head::openapi())
+        .merge(health::routes())
+        .merge(workflows::routes())
+        .merge(later::routes())
+        .merge(definitions::routes())
+        .merge(starts::routes())
+        .merge(executions::routes())
+        .merge(stream::routes())
+        .merge(approvals::routes())
+        .merge(members::routes())
+        .merge(tokens::routes())
+        .merge(organizations::routes())
+        .merge(audit::routes())
+}
+
+/// The description of all routes: OpenAPI 3.1.
+pub fn description() -> Description {
+    let mut description = open_api().split_for_parts().1;
+    let components = description.components.get_or_insert_default();
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("msp_…").build();
+    components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    description
+}
+
+/// The routes of a server, ready to be served.
+pub fn router(app: App) -> Router {
+    let description = description();
+    let text = description.to_pretty_json().unwrap_or_default();
+    let _ = app.rights.set(Rights::of(&description));
+    let described =
+        Router::new().route("/openapi.json", get(|| async { ([(CONTENT_TYPE, "application/json")], text) }));
+    open_api()
+        .split_for_parts()
+        .0
+        .route_layer(middleware::from_fn_with_state(app.clone(), guard))
+        .merge(described)
+        .fallback(unknown)
+        .method_not_allowed_fallback(other_method)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(app)
+}
+
+async fn unknown(State(_): State<App>) -> impl IntoResponse {
+    Problem::new(Code::NotFound, "There is no such route; /openapi.json has all there are.")
+}
+
+async fn other_method() -> impl IntoResponse {
+    Problem::new(Code::MethodNotAllowed, "This route does not take this method; /openapi.json says which it takes.")
+}

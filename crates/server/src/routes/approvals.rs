@@ -1,0 +1,176 @@
+//! What waits for people.
+
+use axum::{Json, extract::State};
+use mainspring_engine::family::OpenGate;
+use mainspring_kernel::key::ExecutionKey;
+use mainspring_store::ExecutionRow;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::executions::{Done, decide as decide_at};
+use crate::{
+    app::App,
+    body::{Body, Data},
+    clock,
+    extract::{Asked, Named},
+    identity::Caller,
+    page::{PageQuery, limit},
+    problem::{Answer, Problem, ProblemBody},
+    starting::visible,
+    view::{gate, look, may_decide},
+};
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get)).routes(routes!(decide))
+}
+
+/// A gate that waits.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Approval {
+    /// Names it: `EXECUTION:STEP:GATE`.
+    id: String,
+    /// The execution.
+    execution_id: String,
+    /// The workflow.
+    workflow_id: Option<String>,
+    /// The step that waits.
+    step_id: String,
+    /// What is asked.
+    message: String,
+    /// What is approved: `{stepId, prompt, items, approvers, count, approvedBy, expiresAt}`, with `resumeToken` for those
+    /// who may decide.
+    #[schema(value_type = Object)]
+    gate: Data,
+    /// When it is decided by itself.
+    timeout_at: String,
+    /// How, then: `approve` or `deny`.
+    default_action: &'static str,
+    /// `pending`.
+    status: &'static str,
+    /// Whether the caller may decide.
+    may_decide: bool,
+}
+
+/// A page of gates.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Approvals {
+    /// Those of the newest executions first.
+    approvals: Vec<Approval>,
+    /// What the next page is asked for with; null if there is none.
+    next_cursor: Option<String>,
+}
+
+fn name(execution: &str, open: &OpenGate) -> String {
+    format!("{execution}:{}:{}", open.step, open.gate.number)
+}
+
+fn approval(caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> Approval {
+    let may_decide = may_decide(caller, row, open);
+    Approval {
+        id: name(&row.id, open),
+        execution_id: row.id.clone(),
+        workflow_id: row.workflow_id.clone(),
+        step_id: open.step.clone(),
+        message: open.gate.prompt.clone(),
+        gate: Data(gate(open, may_decide)),
+        timeout_at: clock::text(open.gate.expires_at),
+        default_action: open.gate.on_timeout.name(),
+        status: "pending",
+        may_decide,
+    }
+}
+
+/// The gates of an execution itself; those of what it has started are listed with that.
+fn own<'a>(row: &'a ExecutionRow, looked: &'a crate::view::Looked) -> impl Iterator<Item = &'a OpenGate> {
+    looked.family.gates.iter().filter(|open| open.execution == row.key)
+}
+
+/// What waits for people in the organisation.
+#[utoipa::path(get, path = "/api/approvals", tag = "approvals", params(PageQuery),
+    extensions(("x-permission" = json!("executions:read"))),
+    responses((status = 200, body = Approvals), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
+        (status = 403, body = ProblemBody)))]
+async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQuery>) -> Answer<Json<Approvals>> {
+    let limit = limit(page.limit)?;
+    let after = page.cursor.as_deref().map(cursor).transpose()?;
+    app.run(move |app| {
+        let store = app.engine.store();
+        let after = after.as_ref().map(|(execution, step, gate)| (*execution, step.as_str(), *gate));
+        let pending = store.pending_approvals(Some(&caller.organization), after, limit)?;
+        let next_cursor = pending
+            .last()
+            .filter(|_| pending.len() >= limit)
+            .map(|last| format!("{}:{}:{}", last.execution, last.step, last.gate));
+        let mut approvals = Vec::new();
+        for waiting in pending {
+            let Some(row) = store.execution(waiting.execution)? else { continue };
+            // One that was decided since is not there any more, and one that cannot be read is told by its execution.
+            let Ok(looked) = look(app, &row) else { continue };
+            let is_it = |open: &&OpenGate| open.step == waiting.step && open.gate.number == waiting.gate;
+            approvals.extend(own(&row, &looked).find(is_it).map(|open| approval(&caller, &row, open)));
+        }
+        Ok(Json(Approvals { approvals, next_cursor }))
+    })
+    .await
+}
+
+fn cursor(text: &str) -> Answer<(ExecutionKey, String, u32)> {
+    let unknown = || Problem::field("cursor", "it is not the `nextCursor` of an answer");
+    let (execution, rest) = text.split_once(':').ok_or_else(unknown)?;
+    let (step, number) = rest.rsplit_once(':').ok_or_else(unknown)?;
+    let key = ExecutionKey::parse(execution).ok_or_else(unknown)?;
+    Ok((key, step.to_string(), number.parse().map_err(|_| unknown())?))
+}
+
+/// The gate of a name, if it waits and the caller may see it.
+fn found(app: &App, caller: &Caller, id: &str) -> Answer<(ExecutionRow, OpenGate)> {
+    let unknown = || Problem::not_found("approval that waits");
+    let (execution, _) = id.split_once(':').ok_or_else(unknown)?;
+    let row = visible(app, caller, execution).map_err(|_| unknown())?;
+    let looked = look(app, &row)?;
+    let open = own(&row, &looked).find(|open| name(&row.id, open) == id).cloned().ok_or_else(unknown)?;
+    Ok((row, open))
+}
+
+/// A gate that waits, with what is approved.
+#[utoipa::path(get, path = "/api/approvals/{id}", tag = "approvals", params(("id" = String, Path)),
+    extensions(("x-permission" = json!("executions:read"))),
+    responses((status = 200, body = Approval), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody),
+        (status = 404, body = ProblemBody)))]
+async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Json<Approval>> {
+    app.run(move |app| {
+        let (row, open) = found(app, &caller, &id)?;
+        Ok(Json(approval(&caller, &row, &open)))
+    })
+    .await
+}
+
+/// A decision.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Decision {
+    /// Whether it may go on.
+    approve: bool,
+    /// Why, for the journal.
+    reason: Option<String>,
+}
+
+/// Decide at a gate.
+#[utoipa::path(post, path = "/api/approvals/{id}/decide", tag = "approvals", params(("id" = String, Path)), request_body = Decision,
+    extensions(("x-permission" = json!("approvals:decide"))),
+    responses((status = 200, body = Done), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
+        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody),
+        (status = 413, body = ProblemBody), (status = 415, body = ProblemBody), (status = 503, body = ProblemBody)))]
+async fn decide(
+    State(app): State<App>,
+    caller: Caller,
+    Named(id): Named<String>,
+    Body(body): Body<Decision>,
+) -> Answer<Json<Done>> {
+    let asker = caller.clone();
+    let (row, open) = app.run(move |app| found(app, &asker, &id)).await?;
+    decide_at(&app, &caller, row, open.token, body.approve, body.reason).await.map(Json)
+}

@@ -1,0 +1,61 @@
+//! Routes that are specified and not built yet. They say so.
+
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    app::App,
+    extract::Named,
+    problem::{Answer, Code, Problem, ProblemBody},
+};
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(proposals, propose))
+        .routes(routes!(review))
+        .routes(routes!(apply))
+        .routes(routes!(rollback))
+}
+
+fn not_yet(what: &str) -> Problem {
+    Problem::new(Code::NotAvailable, format!("{what} is not in this build yet."))
+}
+
+/// Proposed changes of a workflow: not in this build yet.
+#[utoipa::path(get, path = "/api/workflows/{id}/proposals", tag = "proposals",
+    extensions(("x-permission" = json!("workflows:read"))), params(("id" = String, Path)),
+    responses((status = 501, body = ProblemBody), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody)))]
+async fn proposals(_: Named<String>) -> Answer<()> {
+    Err(not_yet("Listing proposals"))
+}
+
+/// Propose a change of a workflow: not in this build yet.
+#[utoipa::path(post, path = "/api/workflows/{id}/proposals", tag = "proposals",
+    extensions(("x-permission" = json!("workflows:write"))), params(("id" = String, Path)),
+    responses((status = 501, body = ProblemBody), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody)))]
+async fn propose(_: Named<String>) -> Answer<()> {
+    Err(not_yet("Proposing a change"))
+}
+
+/// Approve or reject a proposal: not in this build yet.
+#[utoipa::path(post, path = "/api/workflows/{id}/proposals/{proposalId}/review", tag = "proposals",
+    extensions(("x-permission" = json!("approvals:decide"))), params(("id" = String, Path), ("proposalId" = String, Path)),
+    responses((status = 501, body = ProblemBody), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody)))]
+async fn review(_: Named<(String, String)>) -> Answer<()> {
+    Err(not_yet("Reviewing a proposal"))
+}
+
+/// Apply an approved proposal: not in this build yet.
+#[utoipa::path(post, path = "/api/workflows/{id}/proposals/{proposalId}/apply", tag = "proposals",
+    extensions(("x-permission" = json!("approvals:decide"))), params(("id" = String, Path), ("proposalId" = String, Path)),
+    responses((status = 501, body = ProblemBody), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody)))]
+async fn apply(_: Named<(String, String)>) -> Answer<()> {
+    Err(not_yet("Applying a proposal"))
+}
+
+/// Take up an older version of a workflow again: not in this build yet.
+#[utoipa::path(post, path = "/api/workflows/{id}/rollback", tag = "proposals",
+    extensions(("x-permission" = json!("workflows:write"))), params(("id" = String, Path)),
+    responses((status = 501, body = ProblemBody), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody)))]
+async fn rollback(_: Named<String>) -> Answer<()> {
+    Err(not_yet("Rolling back"))
+}

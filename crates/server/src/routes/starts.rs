@@ -1,0 +1,157 @@
+//! Starting a workflow by hand.
+
+use axum::{Json, extract::State, http::StatusCode};
+use mainspring_kernel::value::{Map, Value};
+use mainspring_store::ExecutionRow;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    app::App,
+    body::{Body, Data},
+    compiling::named,
+    identity::Caller,
+    problem::{Answer, Problem, ProblemBody},
+    shelf::Shelf,
+    starting::{Starting, earlier, manual_key, prepare, submit},
+};
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(run))
+}
+
+/// Which workflow to start, and with what.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Run {
+    /// The workflow, by its id or its slug.
+    workflow_id: String,
+    /// The request's own name: a second request of the same name by the same member is the same request.
+    #[schema(min_length = 1, max_length = 200)]
+    client_request_id: String,
+    /// `@vars`.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    variables: Data,
+    /// `@input`.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    input: Data,
+    /// Whatever else is worth keeping with the execution.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    metadata: Data,
+}
+
+/// What was started.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Started {
+    /// True.
+    ok: bool,
+    /// The execution's status.
+    status: String,
+    /// The execution.
+    execution_id: String,
+    /// The workflow.
+    workflow_id: Option<String>,
+    /// `sha256:…` of the definition that it began with.
+    workflow_hash: String,
+    /// What it began with: those of the first request, if this one is a repeat.
+    #[schema(value_type = Object)]
+    variables: Data,
+    /// Whether an earlier request of the same name has started it.
+    existed: bool,
+}
+
+fn object(field: &str, data: Data) -> Answer<Map> {
+    match data.0 {
+        Value::Null => Ok(Map::new()),
+        Value::Map(map) => Ok(map),
+        other => Err(Problem::field(field, format!("it must be an object, not {}", other.kind()))),
+    }
+}
+
+/// Start a workflow. Durable when it is answered.
+#[utoipa::path(post, path = "/api/triggers/manual/run", tag = "triggers", request_body = Run,
+    extensions(("x-permission" = json!("executions:start"))),
+    responses((status = 200, body = Started, description = "An earlier request of the same name has started it"),
+        (status = 202, body = Started), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
+        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody),
+        (status = 413, body = ProblemBody), (status = 415, body = ProblemBody), (status = 503, body = ProblemBody)))]
+async fn run(State(app): State<App>, caller: Caller, Body(run): Body<Run>) -> Answer<(StatusCode, Json<Started>)> {
+    let name_length = run.client_request_id.chars().count();
+    if !(1..=200).contains(&name_length) {
+        return Err(Problem::field("clientRequestId", "it must have 1 to 200 characters"));
+    }
+    let (variables, metadata) = (object("variables", run.variables)?, object("metadata", run.metadata)?);
+    let (id, client_request, input, asker) = (run.workflow_id, run.client_request_id, run.input.0, caller.clone());
+    let prepared = app
+        .run(move |app| {
+            let workflow = named(Shelf::of(app.catalogue(), &asker.organization), &asker.user, &id)?;
+            let Some(workflow) = workflow else {
+                // What was accepted once is accepted, also when the workflow is gone.
+                let row = earlier(app, &asker, &id, &manual_key(&id, &asker.user, &client_request))?;
+                let row = row.ok_or_else(|| Problem::not_found("workflow"))?;
+                return repeated(app, &row).map(Prepared::Earlier);
+            };
+            let idempotency_key = manual_key(&workflow.id, &asker.user, &client_request);
+            // A request that was accepted once is accepted, whatever has changed since.
+            if let Some(row) = earlier(app, &asker, &workflow.id, &idempotency_key)? {
+                return repeated(app, &row).map(Prepared::Earlier);
+            }
+            let mut metadata = metadata;
+            metadata.insert("clientRequestId".into(), client_request.as_str().into());
+            let starting = Starting { trigger: "manual", metadata, idempotency_key, variables, input };
+            let request = prepare(app, &asker, &workflow, starting)?;
+            Ok(Prepared::Fresh(Box::new(request), workflow.id))
+        })
+        .await?;
+    let (request, workflow) = match prepared {
+        Prepared::Earlier(started) => return Ok((StatusCode::OK, Json(started))),
+        Prepared::Fresh(request, workflow) => (request, workflow),
+    };
+    let (variables, hash) = (Value::Map(request.variables.clone()), request.plan.workflow_hash.prefixed());
+    let submitted = submit(&app, &caller, *request, &workflow).await?;
+    if submitted.existed {
+        let started = app
+            .run(move |app| {
+                let row = app.engine.store().execution(submitted.execution)?;
+                repeated(app, &row.ok_or_else(Problem::raced)?)
+            })
+            .await?;
+        return Ok((StatusCode::OK, Json(started)));
+    }
+    let started = Started {
+        ok: true,
+        status: "pending".into(),
+        execution_id: submitted.execution.to_string(),
+        workflow_id: Some(workflow),
+        workflow_hash: hash,
+        variables: Data(variables),
+        existed: false,
+    };
+    Ok((StatusCode::ACCEPTED, Json(started)))
+}
+
+/// What a request comes to before the engine is asked.
+enum Prepared {
+    Earlier(Started),
+    Fresh(Box<mainspring_engine::request::Request>, String),
+}
+
+/// What the first request of a name has started.
+fn repeated(app: &App, row: &ExecutionRow) -> Answer<Started> {
+    let state = app.engine.state(row.key)?;
+    let variables = state.start.map(|start| start.variables).unwrap_or_default();
+    Ok(Started {
+        ok: true,
+        status: row.status.clone(),
+        execution_id: row.id.clone(),
+        workflow_id: row.workflow_id.clone(),
+        workflow_hash: row.workflow_hash.clone(),
+        variables: Data(variables),
+        existed: true,
+    })
+}

@@ -1,0 +1,122 @@
+//! Executions as they happen: server-sent events.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{
+    extract::State,
+    http::HeaderMap,
+    response::sse::{Event, KeepAlive, Sse},
+};
+use mainspring_kernel::key::ExecutionKey;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+use tokio_stream::{Stream, StreamExt, wrappers::ReceiverStream};
+use utoipa::IntoParams;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    app::App,
+    door::is_still_in,
+    extract::{Asked, Named},
+    feed::{Next, Place, Told, catch_up},
+    identity::Caller,
+    problem::{Answer, Problem, ProblemBody},
+    starting::visible,
+};
+
+/// Events on their way to one watcher.
+const ON_THE_WAY: usize = 16;
+
+/// How long a watcher may take for those. Then it is cut off, and comes back with the last one that it has seen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often it is asked whether a watcher's credential lets in still.
+const CREDENTIAL_LOOK: Duration = Duration::from_secs(60);
+
+/// How often a line is sent while nothing happens, so that nobody between takes the connection for dead.
+const BREATH: Duration = Duration::from_secs(15);
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(events))
+}
+
+/// Where to go on.
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct EventsQuery {
+    /// As the header `Last-Event-ID`, for those who cannot send one.
+    last_event_id: Option<String>,
+}
+
+/// Watch an execution: its events from the beginning, or from behind `Last-Event-ID`, until it has ended. Each has the id
+/// `FRAME.INDEX`, its place in the journal. A watcher that is too slow is cut off and goes on with the last id it has seen.
+#[utoipa::path(get, path = "/api/executions/{id}/events", tag = "executions", params(("id" = String, Path), EventsQuery,
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen")),
+    extensions(("x-permission" = json!("executions:read"))),
+    responses((status = 200, content_type = "text/event-stream", body = String), (status = 400, body = ProblemBody),
+        (status = 401, body = ProblemBody), (status = 403, body = ProblemBody), (status = 404, body = ProblemBody)))]
+async fn events(
+    State(app): State<App>,
+    caller: Caller,
+    Named(id): Named<String>,
+    Asked(query): Asked<EventsQuery>,
+    headers: HeaderMap,
+) -> Answer<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
+    let header = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?").to_string());
+    let unknown = || Problem::field("Last-Event-ID", "it must be the id of an event, as 12.0");
+    let after = header.or(query.last_event_id).map(|text| text.parse::<Place>().map_err(|()| unknown())).transpose()?;
+    let asker = caller.clone();
+    let row = app.run(move |app| visible(app, &asker, &id)).await?;
+    let (to, from) = mpsc::channel(ON_THE_WAY);
+    tokio::spawn(carry(app, caller, row.key, after, to));
+    let event = |told: Arc<Told>| Ok(Event::default().id(told.place.to_string()).event(&told.kind).data(&told.data));
+    Ok(Sse::new(ReceiverStream::new(from).map(event)).keep_alive(KeepAlive::new().interval(BREATH)))
+}
+
+/// Brings one watcher all events behind a place, until the last or until it does not take them any more.
+async fn carry(app: App, caller: Caller, key: ExecutionKey, mut after: Option<Place>, to: mpsc::Sender<Arc<Told>>) {
+    let feed = app.feeds.of(&app, key);
+    let mut reader = feed.reader();
+    // One that falls behind while it reads along is cut off; one that comes is brought up first.
+    let mut may_catch_up = true;
+    let mut look = tokio::time::interval(CREDENTIAL_LOOK);
+    loop {
+        match feed.next(after) {
+            Next::Told(told) => {
+                after = Some(told.place);
+                may_catch_up = false;
+                if to.send_timeout(told, PATIENCE).await.is_err() {
+                    return;
+                }
+            }
+            Next::Behind if may_catch_up => {
+                let Some(page) = page(&app, key, after).await else { return };
+                for told in page {
+                    after = Some(told.place);
+                    if to.send_timeout(Arc::new(told), PATIENCE).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            Next::Behind | Next::Over => return,
+            Next::None => tokio::select! {
+                () = to.closed() => return,
+                more = reader.changed() => if !more { return },
+                _ = look.tick() => {
+                    let asker = caller.clone();
+                    if !matches!(app.run(move |app| is_still_in(app, &asker)).await, Ok(true)) {
+                        return;
+                    }
+                }
+            },
+        }
+    }
+}
+
+/// The next events of the journal; `None` if there are none, or they cannot be read.
+async fn page(app: &App, key: ExecutionKey, after: Option<Place>) -> Option<Vec<Told>> {
+    let _reader = app.feeds.readers.acquire().await.ok()?;
+    let page = app.run(move |app| catch_up(app, key, after)).await.ok()?;
+    (!page.is_empty()).then_some(page)
+}

@@ -1,0 +1,241 @@
+//! Credentials.
+
+use axum::{Json, extract::State, http::StatusCode};
+use mainspring_engine::engine::now_ms;
+use mainspring_kernel::value::Value;
+use mainspring_store::Change;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    app::App,
+    body::Body,
+    clock,
+    extract::{Asked, Named},
+    identity::{Caller, Permission, TokenText},
+    nouns::{Member, Token},
+    page::{PageQuery, cursor, limit},
+    problem::{Answer, Code, Problem, ProblemBody},
+    shelf::{Held, Listing, Shelf, entry, make},
+};
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(revoke))
+}
+
+/// A credential, without what lets in.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct TokenBody {
+    /// Names it.
+    id: String,
+    /// Whose it is.
+    user_id: String,
+    /// What its owner calls it.
+    name: String,
+    /// The only permissions that it carries; empty for all of the member's.
+    scopes: Vec<Permission>,
+    /// The execution whose session it is for, if it is a session's.
+    session_of: Option<String>,
+    /// When it was made.
+    created_at: String,
+    /// When it ends; null for never.
+    expires_at: Option<String>,
+    /// When it was used last, at most a minute behind.
+    last_used_at: Option<String>,
+}
+
+impl From<&Held<Token>> for TokenBody {
+    fn from(held: &Held<Token>) -> Self {
+        let Token { user, name, scopes, session_of, created_at, expires_at, last_used_at, .. } = held.body.clone();
+        Self {
+            id: held.id.clone(),
+            user_id: user,
+            name,
+            scopes,
+            session_of,
+            created_at: clock::text(created_at),
+            expires_at: expires_at.map(clock::text),
+            last_used_at: last_used_at.map(clock::text),
+        }
+    }
+}
+
+/// A page of credentials.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Tokens {
+    /// By id.
+    tokens: Vec<TokenBody>,
+    /// What the next page is asked for with; null if there is none.
+    next_cursor: Option<String>,
+}
+
+/// A credential to make.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Create {
+    /// What its owner calls it.
+    #[schema(min_length = 1, max_length = 200)]
+    name: String,
+    /// Whose it is to be: another member's only if an admin asks. The caller's if nothing is said.
+    user_id: Option<String>,
+    /// The only permissions that it is to carry; all of the member's if none is named.
+    #[serde(default)]
+    scopes: Vec<Permission>,
+    /// The execution whose session it is for: then it is no person's.
+    session_of: Option<String>,
+    /// When it ends, as 2026-02-07T12:00:00Z; never if nothing is said.
+    expires_at: Option<String>,
+}
+
+/// A credential that was made. This is the only answer that shows it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Created {
+    /// What is sent as `Authorization: Bearer …`.
+    token: String,
+    /// Its id.
+    id: String,
+    /// Whose it is.
+    user_id: String,
+    /// When it ends; null for never.
+    expires_at: Option<String>,
+}
+
+/// The caller's credentials; all of the organisation's for an admin.
+#[utoipa::path(get, path = "/api/tokens", tag = "tokens", params(PageQuery),
+    extensions(("x-permission" = json!("tokens:own"))),
+    responses((status = 200, body = Tokens), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
+        (status = 403, body = ProblemBody)))]
+async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQuery>) -> Answer<Json<Tokens>> {
+    let limit = limit(page.limit)?;
+    app.run(move |app| {
+        let name = if caller.role.is_admin() {
+            ("organization", caller.organization.clone())
+        } else {
+            ("member", Token::of_member(&caller.organization, &caller.user))
+        };
+        let listing = Listing { name: Some(name), after: page.cursor, limit, ..Listing::default() };
+        let found = Shelf::of(app.catalogue(), "").list::<Token>(listing)?;
+        let next_cursor = cursor(&found, limit, |last| last.id.clone());
+        Ok(Json(Tokens { tokens: found.iter().map(TokenBody::from).collect(), next_cursor }))
+    })
+    .await
+}
+
+/// Make a credential. A credential with scopes makes none that has more.
+#[utoipa::path(post, path = "/api/tokens", tag = "tokens", request_body = Create,
+    extensions(("x-permission" = json!("tokens:own"))),
+    responses((status = 201, body = Created), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
+        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody),
+        (status = 413, body = ProblemBody), (status = 415, body = ProblemBody)))]
+async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Body(body): Body<Create>,
+) -> Answer<(StatusCode, Json<Created>)> {
+    if !(1..=200).contains(&body.name.chars().count()) {
+        return Err(Problem::field("name", "it must have 1 to 200 characters"));
+    }
+    let expires_at = body.expires_at.as_deref().map(|text| clock::read("expiresAt", text)).transpose()?;
+    if expires_at.is_some_and(|at| at <= now_ms()) {
+        return Err(Problem::field("expiresAt", "it has passed already"));
+    }
+    app.run(move |app| {
+        let user = body.user_id.unwrap_or_else(|| caller.user.clone());
+        let members = Shelf::of(app.catalogue(), &caller.organization);
+        let member = members.get::<Member>(&user)?;
+        check_owner(&caller, &user, member.as_ref())?;
+        check_scopes(&caller, &body.scopes)?;
+        let member = member.ok_or_else(|| Problem::not_found("member"))?;
+        // What a credential makes ends no later than itself.
+        let expires_at = [expires_at, caller.expires_at].into_iter().flatten().min();
+        let mut session_of = None;
+        if let Some(execution) = &body.session_of {
+            let row = crate::starting::visible(app, &caller, execution)?;
+            crate::starting::check_control(&caller, &row)?;
+            session_of = Some(row.id);
+        }
+        let text = TokenText::new()?;
+        let token = Token {
+            organization: caller.organization.clone(),
+            user: user.clone(),
+            name: body.name,
+            made_by: caller.user.clone(),
+            hash: text.hash().hex(),
+            scopes: body.scopes,
+            session_of,
+            created_at: now_ms(),
+            expires_at,
+            last_used_at: None,
+        };
+        // The member is put as they are, so that nobody gets a credential at the moment when they are removed or promoted.
+        let puts = vec![
+            Shelf::of(app.catalogue(), "").put(&text.id, &token, 0)?,
+            members.put(&user, &member.body, member.version)?,
+        ];
+        let audit = vec![entry(&caller, "token.create", &text.id, Value::map([("user", user.as_str().into())]))];
+        let change = Change { puts, audit, sealing: *app.engine.key(), ..Change::default() };
+        make(app.catalogue(), &change)?.map_err(|_| Problem::raced())?;
+        let created =
+            Created { token: text.reveal(), id: text.id, user_id: user, expires_at: expires_at.map(clock::text) };
+        Ok((StatusCode::CREATED, Json(created)))
+    })
+    .await
+}
+
+/// Whose credential it may be: one's own; for an admin any member's but an owner's.
+fn check_owner(caller: &Caller, user: &str, member: Option<&Held<Member>>) -> Answer<()> {
+    if user == caller.user {
+        return Ok(());
+    }
+    if !caller.role.is_admin() {
+        return Err(Problem::new(Code::Forbidden, "Only an admin makes or revokes credentials of others."));
+    }
+    let member = member.ok_or_else(|| Problem::not_found("member"))?;
+    if member.body.role == crate::identity::Role::Owner && caller.role != crate::identity::Role::Owner {
+        return Err(Problem::new(Code::Forbidden, "Only an owner makes or revokes credentials of an owner."));
+    }
+    Ok(())
+}
+
+fn check_scopes(caller: &Caller, scopes: &[Permission]) -> Answer<()> {
+    let is_more = |scope: &&Permission| !caller.scopes.contains(scope);
+    if caller.scopes.is_empty() {
+        return Ok(());
+    }
+    if scopes.is_empty() || scopes.iter().any(|scope| is_more(&scope)) {
+        let message = "This credential has scopes: what it makes must name some of them, and no others.";
+        return Err(Problem::new(Code::Forbidden, message));
+    }
+    Ok(())
+}
+
+/// Revoke a credential: it lets nobody in from now on.
+#[utoipa::path(delete, path = "/api/tokens/{id}", tag = "tokens", params(("id" = String, Path)),
+    extensions(("x-permission" = json!("tokens:own"))),
+    responses((status = 204), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody),
+        (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
+async fn revoke(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<StatusCode> {
+    app.run(move |app| {
+        let installation = Shelf::of(app.catalogue(), "");
+        let held = installation.get::<Token>(&id)?;
+        let is_theirs =
+            |held: &Held<Token>| held.body.organization == caller.organization && caller.may_act_for(&held.body.user);
+        let held = held.filter(is_theirs).ok_or_else(|| Problem::not_found("token"))?;
+        let member = Shelf::of(app.catalogue(), &caller.organization).get::<Member>(&held.body.user)?;
+        if member.is_some() {
+            check_owner(&caller, &held.body.user, member.as_ref())?;
+        }
+        let removals = vec![installation.removal(&held)];
+        let audit = vec![entry(&caller, "token.revoke", &id, Value::Null)];
+        // Its last use may be written down at this very moment.
+        let removals = removals.into_iter().map(|removal| mainspring_store::Removal { expected: None, ..removal });
+        let change = Change { removals: removals.collect(), audit, sealing: *app.engine.key(), ..Change::default() };
+        make(app.catalogue(), &change)?.map_err(|_| Problem::not_found("token"))?;
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
+}

@@ -1,0 +1,337 @@
+//! Workflows and their versions.
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    app::App,
+    body::{Body, Data, Tagged, if_match},
+    clock,
+    compiling::named,
+    extract::{Asked, Named},
+    identity::Caller,
+    nouns::{Source, Version, Workflow},
+    page::{PageQuery, cursor, limit},
+    problem::{Answer, Problem, ProblemBody},
+    saving::{self, Draft, Whole},
+    shelf::{Held, Listing, Shelf},
+    view::ExecutionSummary,
+};
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(get, update, delete))
+        .routes(routes!(sync))
+        .routes(routes!(sync_all))
+        .routes(routes!(history))
+        .routes(routes!(executions))
+}
+
+/// A workflow.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WorkflowBody {
+    /// Its id: unique in the organisation.
+    id: String,
+    /// The member whose it is.
+    user_id: String,
+    /// Another id, for people: unique among the member's.
+    slug: Option<String>,
+    /// What people call it.
+    name: String,
+    /// What it is for.
+    description: Option<String>,
+    /// Its semantic version.
+    version: String,
+    /// The definition.
+    #[schema(value_type = Object)]
+    data: Data,
+    /// `sha256:…` of the normalised definition.
+    workflow_hash: String,
+    /// Whether it can be started.
+    enabled: bool,
+    /// Words to find it by.
+    tags: Vec<String>,
+    /// When it was made.
+    created_at: String,
+    /// When it was changed.
+    updated_at: String,
+}
+
+impl From<&Held<Workflow>> for WorkflowBody {
+    fn from(held: &Held<Workflow>) -> Self {
+        let Workflow { user, slug, name, description, version, data, hash, enabled, tags, .. } = held.body.clone();
+        Self {
+            id: held.id.clone(),
+            user_id: user,
+            slug,
+            name,
+            description,
+            version,
+            data,
+            workflow_hash: hash,
+            enabled,
+            tags,
+            created_at: clock::text(held.body.created_at),
+            updated_at: clock::text(held.body.updated_at),
+        }
+    }
+}
+
+/// A page of workflows.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Workflows {
+    /// By id.
+    workflows: Vec<WorkflowBody>,
+    /// What the next page is asked for with; null if there is none.
+    next_cursor: Option<String>,
+}
+
+/// All workflows of a member.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct SyncAll {
+    /// All there are to be: the member's others are deleted.
+    workflows: Vec<Whole>,
+}
+
+/// What became of a whole set.
+#[derive(Debug, Serialize, ToSchema)]
+struct Synced {
+    /// As they are now.
+    workflows: Vec<WorkflowBody>,
+    /// The ids of those that were deleted.
+    deleted: Vec<String>,
+}
+
+/// A former state of a workflow.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct VersionBody {
+    /// Its id.
+    id: String,
+    /// The workflow.
+    workflow_id: String,
+    /// The semantic version.
+    workflow_version: String,
+    /// `sha256:…` of the normalised definition.
+    workflow_hash: String,
+    /// The definition.
+    #[schema(value_type = Object)]
+    workflow_data: Data,
+    /// What made it.
+    source: Source,
+    /// The proposal that made it.
+    source_proposal_id: Option<String>,
+    /// What its author says of it.
+    notes: Option<String>,
+    /// Who made it.
+    created_by: String,
+    /// When.
+    created_at: String,
+}
+
+/// A page of versions.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct History {
+    /// The newest first.
+    history: Vec<VersionBody>,
+    /// What the next page is asked for with; null if there is none.
+    next_cursor: Option<String>,
+}
+
+/// A page of executions.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Executions {
+    /// The newest first.
+    pub executions: Vec<ExecutionSummary>,
+    /// What the next page is asked for with; null if there is none.
+    pub next_cursor: Option<String>,
+}
+
+/// The workflow that a path names, in the caller's organisation.
+fn found(app: &App, caller: &Caller, name: &str) -> Answer<Held<Workflow>> {
+    let shelf = Shelf::of(app.catalogue(), &caller.organization);
+    named(shelf, &caller.user, name)?.ok_or_else(|| Problem::not_found("workflow"))
+}
+
+/// The organisation's workflows.
+#[utoipa::path(get, path = "/api/workflows", tag = "workflows", params(PageQuery),
+    extensions(("x-permission" = json!("workflows:read"))),
+    responses((status = 200, body = Workflows), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
+        (status = 403, body = ProblemBody)))]
+async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQuery>) -> Answer<Json<Workflows>> {
+    let limit = limit(page.limit)?;
+    app.run(move |app| {
+        let listing = Listing { after: page.cursor, limit, ..Listing::default() };
+        let found = Shelf::of(app.catalogue(), &caller.organization).list::<Workflow>(listing)?;
+        let next_cursor = cursor(&found, limit, |last| last.id.clone());
+        Ok(Json(Workflows { workflows: found.iter().map(WorkflowBody::from).collect(), next_cursor }))
+    })
+    .await
+}
+
+/// A workflow, by its id or its slug.
+#[utoipa::path(get, path = "/api/workflows/{id}", tag = "workflows", params(("id" = String, Path)),
+    extensions(("x-permission" = json!("workflows:read"))),
+    responses((status = 200, body = WorkflowBody), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody),
+        (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
+async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Tagged<WorkflowBody>> {
+    app.run(move |app| found(app, &caller, &id).map(|held| tagged(&held))).await
+}
+
+fn tagged(held: &Held<Workflow>) -> Tagged<WorkflowBody> {
+    Tagged { version: held.version, body: WorkflowBody::from(held) }
+}
+
+/// Save a workflow as a whole: make it, or change the one of this id or slug.
+#[utoipa::path(post, path = "/api/workflows/sync", tag = "workflows", request_body = Whole,
+    extensions(("x-permission" = json!("workflows:write"))),
+    responses((status = 200, body = WorkflowBody), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
+        (status = 403, body = ProblemBody), (status = 409, body = ProblemBody), (status = 412, body = ProblemBody),
+        (status = 413, body = ProblemBody), (status = 415, body = ProblemBody)))]
+async fn sync(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    Body(body): Body<Whole>,
+) -> Answer<Tagged<WorkflowBody>> {
+    let seen = if_match(&headers)?;
+    app.run(move |app| {
+        let saved = saving::sync(app, &caller, &body, seen)?;
+        Ok(tagged(&saved))
+    })
+    .await
+}
+
+/// Save all workflows of the caller, and delete the caller's others. All of it or nothing.
+#[utoipa::path(post, path = "/api/workflows/sync-all", tag = "workflows", request_body = SyncAll,
+    extensions(("x-permission" = json!("workflows:write"))),
+    responses((status = 200, body = Synced), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
+        (status = 403, body = ProblemBody), (status = 409, body = ProblemBody), (status = 413, body = ProblemBody),
+        (status = 415, body = ProblemBody)))]
+async fn sync_all(State(app): State<App>, caller: Caller, Body(body): Body<SyncAll>) -> Answer<Json<Synced>> {
+    app.run(move |app| {
+        let (saved, deleted) = saving::sync_all(app, &caller, &body.workflows)?;
+        Ok(Json(Synced { workflows: saved.iter().map(WorkflowBody::from).collect(), deleted }))
+    })
+    .await
+}
+
+/// Change fields of a workflow; what is not named stays. With `If-Match` only if it is still the version of that `ETag`.
+#[utoipa::path(put, path = "/api/workflows/{id}", tag = "workflows", params(("id" = String, Path)), request_body = Draft,
+    extensions(("x-permission" = json!("workflows:write"))),
+    responses((status = 200, body = WorkflowBody), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
+        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody),
+        (status = 412, body = ProblemBody), (status = 413, body = ProblemBody), (status = 415, body = ProblemBody)))]
+async fn update(
+    State(app): State<App>,
+    caller: Caller,
+    Named(id): Named<String>,
+    headers: HeaderMap,
+    Body(draft): Body<Draft>,
+) -> Answer<Tagged<WorkflowBody>> {
+    let seen = if_match(&headers)?;
+    app.run(move |app| {
+        let held = saving::update(app, &caller, &draft, seen, || found(app, &caller, &id))?;
+        Ok(tagged(&held))
+    })
+    .await
+}
+
+/// Delete a workflow and its triggers. Its executions and its history stay.
+#[utoipa::path(delete, path = "/api/workflows/{id}", tag = "workflows", params(("id" = String, Path)),
+    extensions(("x-permission" = json!("workflows:write"))),
+    responses((status = 204), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody),
+        (status = 404, body = ProblemBody), (status = 409, body = ProblemBody), (status = 412, body = ProblemBody)))]
+async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Named(id): Named<String>,
+    headers: HeaderMap,
+) -> Answer<StatusCode> {
+    let seen = if_match(&headers)?;
+    app.run(move |app| {
+        saving::delete(app, &caller, seen, || found(app, &caller, &id))?;
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
+}
+
+/// Former states of a workflow, the newest first; also of one that was deleted.
+#[utoipa::path(get, path = "/api/workflows/{id}/history", tag = "workflows", params(("id" = String, Path), PageQuery),
+    extensions(("x-permission" = json!("workflows:read"))),
+    responses((status = 200, body = History), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
+        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
+async fn history(
+    State(app): State<App>,
+    caller: Caller,
+    Named(id): Named<String>,
+    Asked(page): Asked<PageQuery>,
+) -> Answer<Json<History>> {
+    let limit = limit(page.limit)?;
+    app.run(move |app| {
+        let shelf = Shelf::of(app.catalogue(), &caller.organization);
+        let workflow = named(shelf, &caller.user, &id)?.map_or(id, |held| held.id);
+        let name = Some(("workflow", workflow));
+        let found = shelf.list::<Version>(Listing { name, after: page.cursor, is_descending: true, limit })?;
+        if found.is_empty() {
+            return Err(Problem::not_found("workflow"));
+        }
+        let next_cursor = cursor(&found, limit, |last| last.id.clone());
+        Ok(Json(History { history: found.iter().map(version).collect(), next_cursor }))
+    })
+    .await
+}
+
+fn version(held: &Held<Version>) -> VersionBody {
+    let body = held.body.clone();
+    VersionBody {
+        id: held.id.clone(),
+        workflow_id: body.workflow,
+        workflow_version: body.version,
+        workflow_hash: body.hash,
+        workflow_data: body.data,
+        source: body.source,
+        source_proposal_id: body.source_proposal_id,
+        notes: body.notes,
+        created_by: body.created_by,
+        created_at: clock::text(body.created_at),
+    }
+}
+
+/// What a workflow has started, the newest first.
+#[utoipa::path(get, path = "/api/workflows/{id}/executions", tag = "workflows", params(("id" = String, Path), PageQuery),
+    extensions(("x-permission" = json!("executions:read"))),
+    responses((status = 200, body = Executions), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
+        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
+async fn executions(
+    State(app): State<App>,
+    caller: Caller,
+    Named(id): Named<String>,
+    Asked(page): Asked<PageQuery>,
+) -> Answer<Json<Executions>> {
+    app.run(move |app| {
+        // What a workflow that is gone has started is still there.
+        let shelf = Shelf::of(app.catalogue(), &caller.organization);
+        let held = named(shelf, &caller.user, &id)?;
+        let (is_there, workflow) = (held.is_some() || page.cursor.is_some(), held.map_or(id, |held| held.id));
+        let found =
+            super::executions::page(app, &caller, Vec::new(), Some(workflow), page.limit, page.cursor.as_deref())?;
+        if !is_there && found.executions.is_empty() {
+            return Err(Problem::not_found("workflow"));
+        }
+        Ok(found)
+    })
+    .await
+}

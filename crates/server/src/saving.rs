@@ -1,0 +1,387 @@
+//! How workflows are saved: checked, versioned, audited, in one change.
+
+use mainspring_engine::engine::now_ms;
+use mainspring_kernel::{document::Document, value::Value};
+use mainspring_store::{AuditEntry, Change, Changed, Put};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::{
+    app::App,
+    body::Data,
+    compiling::{compile, invalid},
+    first::check_id,
+    identity::{Caller, random},
+    nouns::{Source, Version, Workflow, version_id},
+    problem::{Answer, Code, Problem},
+    shelf::{Held, Listing, Shelf, entry, make},
+};
+
+/// How often a change is made anew when something else has changed the same thing.
+const TRIES: u32 = 5;
+
+/// Letters of what people call a workflow, of a description, of a tag; tags of a workflow.
+const NAME_MAX: usize = 200;
+const DESCRIPTION_MAX: usize = 10_000;
+const TAG_MAX: usize = 100;
+const TAGS_MAX: usize = 50;
+
+/// Fields of a workflow that are to change. What is not named stays.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Draft {
+    /// Another id, for people: unique among the member's.
+    pub slug: Option<String>,
+    /// What people call it.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Its semantic version. A definition that changes without one counts the last part up.
+    pub version: Option<String>,
+    /// The definition.
+    #[schema(value_type = Option<Object>)]
+    pub data: Option<Data>,
+    /// Whether it can be started.
+    pub enabled: Option<bool>,
+    /// Words to find it by.
+    pub tags: Option<Vec<String>>,
+}
+
+/// A workflow to save as a whole.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Whole {
+    /// Its id; the workflow of this slug, or a new one, if none is given.
+    pub id: Option<String>,
+    /// Another id, for people: unique among the member's.
+    pub slug: Option<String>,
+    /// What people call it; its slug or its id if nothing is said.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Its semantic version; 1.0.0 for a new one.
+    pub version: Option<String>,
+    /// The definition.
+    #[schema(value_type = Object)]
+    pub data: Data,
+    /// Whether it can be started; yes for a new one.
+    pub enabled: Option<bool>,
+    /// Words to find it by.
+    pub tags: Option<Vec<String>>,
+}
+
+impl Whole {
+    fn draft(&self) -> Draft {
+        let Self { slug, name, description, version, data, enabled, tags, .. } = self.clone();
+        Draft { slug, name, description, version, data: Some(data), enabled, tags }
+    }
+}
+
+/// Saves a workflow as a whole.
+pub(crate) fn sync(app: &App, caller: &Caller, whole: &Whole, seen: Option<u64>) -> Answer<Held<Workflow>> {
+    retried(app, seen, || {
+        let (id, held) = target(app, caller, whole)?;
+        let prepared = prepare(app, caller, &id, held, &whole.draft(), Source::Sync, seen)?;
+        Ok((changes(app, [&prepared]), prepared.held))
+    })
+}
+
+/// Saves all workflows of the caller, and deletes the caller's others.
+pub(crate) fn sync_all(app: &App, caller: &Caller, wholes: &[Whole]) -> Answer<(Vec<Held<Workflow>>, Vec<String>)> {
+    retried(app, None, || {
+        let shelf = Shelf::of(app.catalogue(), &caller.organization);
+        let mut prepared: Vec<Prepared> = Vec::new();
+        for whole in wholes {
+            let (id, held) = target(app, caller, whole)?;
+            if prepared.iter().any(|other| other.held.id == id) {
+                return Err(Problem::field("workflows", format!("two of them are `{id}`")));
+            }
+            prepared.push(prepare(app, caller, &id, held, &whole.draft(), Source::Sync, None)?);
+        }
+        let mut change = changes(app, &prepared);
+        let mut deleted = Vec::new();
+        for other in shelf.all::<Workflow>(Some(("user", caller.user.clone())))? {
+            if prepared.iter().all(|kept| kept.held.id != other.id) {
+                change.removals.push(shelf.removal(&other));
+                change.audit.push(entry(caller, "workflow.delete", &other.id, Value::Null));
+                deleted.push(other.id);
+            }
+        }
+        Ok((change, (prepared.into_iter().map(|prepared| prepared.held).collect(), deleted)))
+    })
+}
+
+/// Changes fields of a workflow.
+pub(crate) fn update(
+    app: &App,
+    caller: &Caller,
+    draft: &Draft,
+    seen: Option<u64>,
+    find: impl Fn() -> Answer<Held<Workflow>>,
+) -> Answer<Held<Workflow>> {
+    retried(app, seen, || {
+        let held = find()?;
+        let id = held.id.clone();
+        let prepared = prepare(app, caller, &id, Some(held), draft, Source::Update, seen)?;
+        Ok((changes(app, [&prepared]), prepared.held))
+    })
+}
+
+/// Deletes a workflow. Its history stays.
+pub(crate) fn delete(
+    app: &App,
+    caller: &Caller,
+    seen: Option<u64>,
+    find: impl Fn() -> Answer<Held<Workflow>>,
+) -> Answer<()> {
+    retried(app, seen, || {
+        let held = find()?;
+        check_owner(caller, &held)?;
+        check_seen(seen, held.version)?;
+        let removals = vec![Shelf::of(app.catalogue(), &caller.organization).removal(&held)];
+        let audit = vec![entry(caller, "workflow.delete", &held.id, Value::Null)];
+        Ok((Change { removals, audit, sealing: *app.engine.key(), ..Change::default() }, ()))
+    })
+}
+
+/// A workflow as it is going to be, with what puts it there.
+struct Prepared {
+    held: Held<Workflow>,
+    puts: Vec<Put>,
+    audit: AuditEntry,
+}
+
+fn changes<'a>(app: &App, prepared: impl IntoIterator<Item = &'a Prepared>) -> Change {
+    let mut change = Change { sealing: *app.engine.key(), ..Change::default() };
+    for Prepared { puts, audit, .. } in prepared {
+        change.puts.extend(puts.iter().cloned());
+        change.audit.push(audit.clone());
+    }
+    change
+}
+
+/// Makes a change, again if something else has changed the same thing meanwhile and the caller has not said which version
+/// it means.
+fn retried<T>(app: &App, seen: Option<u64>, mut prepare: impl FnMut() -> Answer<(Change, T)>) -> Answer<T> {
+    for _ in 0..TRIES {
+        let (change, done) = prepare()?;
+        match make(app.catalogue(), &change)? {
+            Ok(()) => return Ok(done),
+            Err(Changed::NameTaken { .. }) => {
+                return Err(Problem::new(Code::Conflict, "Another workflow of this member has this slug."));
+            }
+            Err(_) if seen.is_some() => return Err(stale()),
+            Err(_) => {}
+        }
+    }
+    Err(Problem::raced())
+}
+
+fn stale() -> Problem {
+    Problem::new(Code::PreconditionFailed, "It has changed since: read it again for its new ETag.")
+}
+
+fn check_seen(seen: Option<u64>, version: u64) -> Answer<()> {
+    if seen.is_none_or(|seen| seen == version) { Ok(()) } else { Err(stale()) }
+}
+
+fn check_owner(caller: &Caller, held: &Held<Workflow>) -> Answer<()> {
+    if caller.may_act_for(&held.body.user) {
+        return Ok(());
+    }
+    let message = format!("The workflow `{}` is another member's; its owner or an admin may change it.", held.id);
+    Err(Problem::new(Code::Forbidden, message))
+}
+
+/// Which workflow is to be saved, and what it is until now.
+fn target(app: &App, caller: &Caller, whole: &Whole) -> Answer<(String, Option<Held<Workflow>>)> {
+    let shelf = Shelf::of(app.catalogue(), &caller.organization);
+    if let Some(id) = &whole.id {
+        check_id("id", id)?;
+        return Ok((id.clone(), shelf.get(id)?));
+    }
+    let by_slug = match &whole.slug {
+        Some(slug) => shelf.named::<Workflow>("own slug", &Workflow::own_slug(&caller.user, slug))?,
+        None => None,
+    };
+    match by_slug {
+        Some(held) => Ok((held.id.clone(), Some(held))),
+        None => Ok((format!("wf-{}", random(8)?), None)),
+    }
+}
+
+/// What saving a draft over what there is comes to.
+fn prepare(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    held: Option<Held<Workflow>>,
+    draft: &Draft,
+    source: Source,
+    seen: Option<u64>,
+) -> Answer<Prepared> {
+    check(draft)?;
+    let shelf = Shelf::of(app.catalogue(), &caller.organization);
+    if let Some(held) = &held {
+        check_owner(caller, held)?;
+    }
+    let version = held.as_ref().map_or(0, |held| held.version);
+    check_seen(seen, version)?;
+    check_names(shelf, id, held.is_none(), draft)?;
+    let now = now_ms();
+    let before = held.map(|held| held.body);
+    let mut workflow = match &before {
+        Some(before) => before.clone(),
+        None => fresh(shelf, caller, id, draft, now)?,
+    };
+    fill(&mut workflow, draft);
+    if let Some(data) = &draft.data {
+        let document = Document::placeless(data.0.clone());
+        workflow.hash = compile(app, &document).map_err(|found| invalid(&found))?.workflow_hash.prefixed();
+        workflow.data = data.clone();
+    }
+    workflow.updated_at = now;
+    let is_new =
+        before.as_ref().is_none_or(|before| before.hash != workflow.hash || before.version != workflow.version);
+    let mut puts = Vec::new();
+    if is_new {
+        let has_changed = before.as_ref().is_some_and(|before| before.hash != workflow.hash);
+        if has_changed && draft.version.is_none() {
+            workflow.version = counted_up(&workflow.version);
+        }
+        workflow.revision += 1;
+        let version = history(&workflow, id, caller, source, now);
+        puts.push(shelf.put(&version_id(id, workflow.revision), &version, 0)?);
+    }
+    puts.insert(0, shelf.put(id, &workflow, version)?);
+    let action = if before.is_some() { "workflow.update" } else { "workflow.create" };
+    let detail = Value::map([
+        ("hash", workflow.hash.as_str().into()),
+        ("version", workflow.version.as_str().into()),
+        ("enabled", workflow.enabled.into()),
+    ]);
+    let audit = entry(caller, action, id, detail);
+    Ok(Prepared { held: Held { id: id.into(), version: version + 1, body: workflow }, puts, audit })
+}
+
+/// An id is nobody's slug and a slug is no other workflow's id, so that what is called by one name stays what it is.
+fn check_names(shelf: Shelf<'_>, id: &str, is_new: bool, draft: &Draft) -> Answer<()> {
+    let taken = |what: &str, name: &str, other: &str| {
+        Problem::new(Code::Conflict, format!("{what} `{name}` is taken: another workflow has it as its {other}."))
+    };
+    let listing = Listing { name: Some(("slug", id.to_string())), limit: 2, ..Listing::default() };
+    let slugs = if is_new { shelf.list::<Workflow>(listing)? } else { Vec::new() };
+    if slugs.iter().any(|other| other.id != id) {
+        return Err(taken("The id", id, "slug"));
+    }
+    match &draft.slug {
+        Some(slug) if slug != id && shelf.get::<Workflow>(slug)?.is_some() => Err(taken("The slug", slug, "id")),
+        _ => Ok(()),
+    }
+}
+
+/// A new workflow, before its draft is filled in. Where one of this id was deleted, its history goes on.
+fn fresh(shelf: Shelf<'_>, caller: &Caller, id: &str, draft: &Draft, now: u64) -> Answer<Workflow> {
+    let name = Some(("workflow", id.to_string()));
+    let listing = Listing { name, is_descending: true, limit: 1, ..Listing::default() };
+    let last = shelf.list::<Version>(listing)?;
+    Ok(Workflow {
+        user: caller.user.clone(),
+        slug: None,
+        name: draft.slug.clone().unwrap_or_else(|| id.to_string()),
+        description: None,
+        version: "1.0.0".into(),
+        data: Data::default(),
+        hash: String::new(),
+        enabled: true,
+        tags: Vec::new(),
+        created_at: now,
+        updated_at: now,
+        revision: last.first().map_or(0, |last| last.body.revision),
+    })
+}
+
+fn fill(workflow: &mut Workflow, draft: &Draft) {
+    let Draft { slug, name, description, version, enabled, tags, .. } = draft.clone();
+    workflow.slug = slug.or(workflow.slug.take());
+    workflow.description = description.or(workflow.description.take());
+    if let Some(name) = name {
+        workflow.name = name;
+    }
+    if let Some(version) = version {
+        workflow.version = version;
+    }
+    if let Some(enabled) = enabled {
+        workflow.enabled = enabled;
+    }
+    if let Some(tags) = tags {
+        workflow.tags = tags;
+    }
+}
+
+fn history(workflow: &Workflow, id: &str, caller: &Caller, source: Source, now: u64) -> Version {
+    Version {
+        workflow: id.into(),
+        revision: workflow.revision,
+        version: workflow.version.clone(),
+        hash: workflow.hash.clone(),
+        data: workflow.data.clone(),
+        source,
+        source_proposal_id: None,
+        notes: None,
+        created_by: caller.user.clone(),
+        created_at: now,
+    }
+}
+
+fn check(draft: &Draft) -> Answer<()> {
+    let bound = |field: &str, text: &Option<String>, most: usize| match text {
+        Some(text) if text.chars().count() > most => {
+            Err(Problem::field(field, format!("it has more than {most} characters")))
+        }
+        Some(text) if text.is_empty() && field != "description" => Err(Problem::field(field, "it is empty")),
+        _ => Ok(()),
+    };
+    bound("name", &draft.name, NAME_MAX)?;
+    bound("description", &draft.description, DESCRIPTION_MAX)?;
+    if let Some(slug) = &draft.slug {
+        check_id("slug", slug)?;
+    }
+    if let Some(version) = &draft.version
+        && parts(version).is_none()
+    {
+        return Err(Problem::field("version", "it must be a semantic version like 1.4.0"));
+    }
+    let tags = draft.tags.as_deref().unwrap_or_default();
+    if tags.len() > TAGS_MAX || tags.iter().any(|tag| tag.is_empty() || tag.chars().count() > TAG_MAX) {
+        return Err(Problem::field("tags", format!("at most {TAGS_MAX}, each of 1 to {TAG_MAX} characters")));
+    }
+    Ok(())
+}
+
+/// The three numbers of a semantic version, whatever stands behind them.
+fn parts(version: &str) -> Option<[u64; 3]> {
+    let core = version.split(['-', '+']).next()?;
+    let mut numbers = core.split('.').map(|part| part.parse::<u64>().ok());
+    let found = [numbers.next()??, numbers.next()??, numbers.next()??];
+    (numbers.next().is_none() && version.len() <= 100).then_some(found)
+}
+
+fn counted_up(version: &str) -> String {
+    let [major, minor, patch] = parts(version).unwrap_or([1, 0, 0]);
+    format!("{major}.{minor}.{}", patch.saturating_add(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_count_up_at_their_end() {
+        assert_eq!(counted_up("1.2.3"), "1.2.4");
+        assert_eq!(counted_up("1.2.3-rc.1"), "1.2.4");
+        for wrong in ["1.2", "1.2.3.4", "v1.2.3", "1.2.x", ""] {
+            assert!(parts(wrong).is_none(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! How an execution starts: checked at the door, accepted once, durable before it is answered.
+
+use std::time::Duration;
+
+use mainspring_engine::{EngineError, Submitted, request::Request};
+use mainspring_kernel::{
+    key::ExecutionKey,
+    plan::{Step, Work},
+    value::{Map, Value},
+};
+use mainspring_store::{ExecutionRow, Origin};
+
+use crate::{
+    app::App,
+    compiling::request_of,
+    first::ORGANIZATION,
+    identity::{Caller, Kind, Permission, random},
+    nouns::{Organization, RUNTIME_FEATURE, Workflow},
+    problem::{Answer, Code, Problem},
+    shelf::{Held, Shelf, entry},
+};
+
+/// What starts an execution.
+#[derive(Debug, Clone)]
+pub(crate) struct Starting {
+    /// `manual`, `webhook`, `schedule`.
+    pub trigger: &'static str,
+    /// More about it.
+    pub metadata: Map,
+    /// Under this key the workflow is started once.
+    pub idempotency_key: String,
+    /// `@vars`.
+    pub variables: Map,
+    /// `@input`.
+    pub input: Value,
+}
+
+/// The organisation of a caller, in which something is to start.
+pub(crate) fn running(app: &App, organization: &str) -> Answer<Organization> {
+    let held = Shelf::of(app.catalogue(), "").must::<Organization>(organization)?;
+    if held.body.has(RUNTIME_FEATURE) {
+        return Ok(held.body);
+    }
+    let message = "The runtime of workflows is turned off for this organization (feature `workflow_runtime_v1`).";
+    Err(Problem::new(Code::WorkflowRuntimeDisabled, message))
+}
+
+/// The key of a request that a person makes (first specification, 12.1).
+pub(crate) fn manual_key(workflow: &str, user: &str, client_request: &str) -> String {
+    format!("manual:{workflow}:{user}:{client_request}")
+}
+
+/// The execution that an idempotency key has started, if it has.
+pub(crate) fn earlier(app: &App, caller: &Caller, workflow: &str, key: &str) -> Answer<Option<ExecutionRow>> {
+    let origin = Origin { organization: Some(&caller.organization), workflow_id: Some(workflow), workflow: None };
+    Ok(app.engine.store().execution_by_idempotency_key(&origin, key)?)
+}
+
+/// What the engine is asked for, once everything about it is known to be right.
+pub(crate) fn prepare(app: &App, caller: &Caller, workflow: &Held<Workflow>, starting: Starting) -> Answer<Request> {
+    caller.require(Permission::ExecutionsStart)?;
+    running(app, &caller.organization)?;
+    if !workflow.body.enabled {
+        let message = format!("The workflow `{}` is disabled: enable it to start it.", workflow.id);
+        return Err(Problem::new(Code::WorkflowDisabled, message));
+    }
+    let shelf = Shelf::of(app.catalogue(), &caller.organization);
+    let Starting { trigger, metadata, idempotency_key, variables, input } = starting;
+    let request = request_of(app, shelf, &workflow.body, &caller.user)?;
+    let trigger = Value::map([
+        ("type", trigger.into()),
+        ("metadata", metadata.into()),
+        ("organizationId", caller.organization.as_str().into()),
+        ("workflowId", workflow.id.as_str().into()),
+        ("workflowName", workflow.body.name.as_str().into()),
+        ("workflowVersion", workflow.body.version.as_str().into()),
+    ]);
+    let request = Request { variables, input, trigger, idempotency_key: Some(idempotency_key), ..request };
+    let unfit = |failure: mainspring_kernel::failure::Failure| {
+        let details = serde_json::to_value(crate::body::Data(failure.to_value())).unwrap_or_default();
+        Problem::new(Code::ValidationError, failure.message).with(details)
+    };
+    request.admit(&*app.evaluator).map_err(unfit)?;
+    let workspace = workspace(app, caller, &request)?;
+    Ok(Request { workspace, ..request })
+}
+
+/// How long a start may lie in an inbox before the caller is told to ask again, and how often it is looked for.
+const BEGUN_WITHIN: Duration = Duration::from_secs(15);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Starts it. When this returns, it has begun, durably.
+pub(crate) async fn submit(app: &App, caller: &Caller, request: Request, workflow: &str) -> Answer<Submitted> {
+    let audit = entry(caller, "execution.start", workflow, Value::Null);
+    let idempotency_key = request.idempotency_key.clone().unwrap_or_default();
+    let workspace = request.workspace.clone();
+    let submitted = app.engine.submit(Request { audit: Some(Box::new(audit)), ..request }).await;
+    if submitted.as_ref().map_or(true, |submitted| submitted.existed) {
+        // Nothing is going to work in it, and it is empty.
+        workspace.iter().for_each(|path| drop(std::fs::remove_dir(path)));
+    }
+    let submitted = submitted?;
+    let submitted = if submitted.is_posted {
+        let begun = tokio::time::timeout(BEGUN_WITHIN, begun(app, caller, workflow, &idempotency_key));
+        let late = |_| {
+            Problem::new(
+                Code::Unavailable,
+                "No node has begun it yet. Ask again under the same name: it is started once.",
+            )
+        };
+        let row = begun.await.map_err(late)??;
+        Submitted { execution: row.key, existed: row.key != submitted.execution, is_posted: false }
+    } else {
+        submitted
+    };
+    if !submitted.existed {
+        let key = submitted.execution.to_string();
+        app.bus.publish("workflow.execution.enqueued", &caller.organization, &key);
+    }
+    Ok(submitted)
+}
+
+/// The execution that an idempotency key has started, as soon as there is one: whichever node takes the first of several
+/// letters begins it.
+async fn begun(app: &App, caller: &Caller, workflow: &str, key: &str) -> Answer<ExecutionRow> {
+    let mut look = tokio::time::interval(LOOK);
+    loop {
+        look.tick().await;
+        let (asker, workflow, key) = (caller.clone(), workflow.to_string(), key.to_string());
+        if let Some(row) = app.run(move |app| earlier(app, &asker, &workflow, &key)).await? {
+            return Ok(row);
+        }
+    }
+}
+
+/// The row of an execution that the caller may see, by its id.
+pub(crate) fn visible(app: &App, caller: &Caller, id: &str) -> Answer<ExecutionRow> {
+    let unknown = || Problem::not_found("execution");
+    let row = match ExecutionKey::parse(id) {
+        Some(key) => app.engine.store().execution(key)?,
+        None => app.engine.store().execution_by_id(id)?,
+    };
+    let row = row.ok_or_else(unknown)?;
+    if row.organization.as_deref() == Some(&caller.organization) { Ok(row) } else { Err(unknown()) }
+}
+
+/// Whether the caller may say what becomes of an execution: their own, or as an admin anybody's. A session has its own
+/// execution alone.
+pub(crate) fn check_control(caller: &Caller, row: &ExecutionRow) -> Answer<()> {
+    let is_theirs = row.initiator_user_id.as_deref().is_some_and(|user| caller.may_act_for(user));
+    let is_its_own = match &caller.kind {
+        Kind::Person => true,
+        Kind::Session { execution } => *execution == row.id,
+    };
+    if is_theirs && is_its_own {
+        return Ok(());
+    }
+    Err(Problem::new(Code::Forbidden, "This execution is another member's; its owner or an admin may do that."))
+}
+
+/// A folder of its own for an execution whose steps work in one. Scripts run on this very machine as whoever runs the
+/// server, who can read everybody's things: only the organisation that runs the installation starts some.
+fn workspace(app: &App, caller: &Caller, request: &Request) -> Answer<Option<String>> {
+    let plans = [&request.plan].into_iter().chain(request.workflows.values());
+    let is_script = |step: &Step| matches!(&step.work, Work::Effect { effect, .. } if effect == "bash");
+    if !plans.flat_map(|plan| &plan.steps).any(is_script) {
+        return Ok(None);
+    }
+    if caller.organization != ORGANIZATION {
+        let message = "A `bash` step runs on the server's own machine in this build, which only the organization that runs \
+            the installation may do.";
+        return Err(Problem::new(Code::Forbidden, message));
+    }
+    let path = app.settings.workspaces.join(random(16)?);
+    let failed = |why: String| {
+        Problem::new(Code::Unavailable, format!("The workspace {} cannot be made: {why}.", path.display()))
+    };
+    std::fs::create_dir_all(&path).map_err(|error| failed(error.to_string()))?;
+    path.to_str().map(|text| Some(text.to_string())).ok_or_else(|| failed("its path is not UTF-8".into()))
+}
+
+/// What an input came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delivered {
+    /// It was taken in, and has changed something.
+    Taken,
+    /// It was taken in, and changed nothing: it is late, or has come before.
+    Stale,
+    /// It is durable in the inbox of the execution, which runs at another node.
+    Posted,
+}
+
+/// What the engine answered, or what comes of posting it.
+pub(crate) fn delivered(
+    answer: Result<bool, EngineError>,
+    post: impl FnOnce() -> Result<(), EngineError>,
+) -> Answer<Delivered> {
+    match answer {
+        Ok(true) => Ok(Delivered::Taken),
+        Ok(false) => Ok(Delivered::Stale),
+        Err(EngineError::NotHere) => {
+            post()?;
+            Ok(Delivered::Posted)
+        }
+        Err(error) => Err(error.into()),
+    }
+}

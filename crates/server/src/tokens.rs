@@ -1,0 +1,50 @@
+//! Credentials made by whoever has the store in hand, where nobody can sign in.
+
+use mainspring_engine::engine::now_ms;
+use mainspring_kernel::{cbor, value::Value};
+use mainspring_store::{AuditEntry, Catalogue, Change, Changed};
+
+use crate::{
+    identity::TokenText,
+    nouns::{Member, Token},
+    problem::{Answer, Problem},
+    shelf::Shelf,
+};
+
+/// Makes a credential of a member, and says in the audit log who it was made by.
+pub fn issue(
+    catalogue: &dyn Catalogue,
+    sealing: &[u8; 32],
+    (organization, user): (&str, &str),
+    name: &str,
+    by: &str,
+) -> Answer<String> {
+    Shelf::of(catalogue, organization).must::<Member>(user)?;
+    let (text, now) = (TokenText::new()?, now_ms());
+    let token = Token {
+        organization: organization.into(),
+        user: user.into(),
+        name: name.into(),
+        hash: text.hash().hex(),
+        made_by: by.into(),
+        scopes: Vec::new(),
+        session_of: None,
+        created_at: now,
+        expires_at: None,
+        last_used_at: None,
+    };
+    let detail = Value::map([("user", Value::from(user))]);
+    let audit = vec![AuditEntry {
+        organization: organization.into(),
+        at: now,
+        actor: by.into(),
+        action: "token.create".into(),
+        target: text.id.clone(),
+        detail: cbor::encode(&detail),
+    }];
+    let puts = vec![Shelf::of(catalogue, "").put(&text.id, &token, 0)?];
+    match catalogue.change(&Change { puts, audit, sealing: *sealing, ..Change::default() })? {
+        Changed::Done => Ok(text.reveal()),
+        Changed::Conflict { .. } | Changed::NameTaken { .. } => Err(Problem::raced()),
+    }
+}

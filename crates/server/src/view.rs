@@ -1,0 +1,185 @@
+//! Executions as the API shows them.
+
+use mainspring_engine::{
+    EngineError, envelope,
+    family::{Family, OpenGate},
+    load::Loader,
+};
+use mainspring_kernel::{
+    state::State,
+    trace::{AttemptTrace, Trace},
+    value::Value,
+};
+use mainspring_store::ExecutionRow;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    app::App,
+    body::Data,
+    clock,
+    identity::{Caller, Permission},
+    problem::{Answer, Problem},
+};
+
+/// An execution in a list: what its row says.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExecutionSummary {
+    /// Its id.
+    pub id: String,
+    /// The workflow; null for one that an execution has started.
+    pub workflow_id: Option<String>,
+    /// The trigger, if one has started it.
+    pub trigger_id: Option<String>,
+    /// `pending`, `running`, `waiting_approval`, `completed`, `failed` or `cancelled`.
+    pub status: String,
+    /// `with_failures` for a completed one in which a failure was let through.
+    pub outcome: Option<String>,
+    /// The code of the error, or the reason of the end.
+    pub error_code: Option<String>,
+    /// `manual`, `webhook`, `schedule`, `subworkflow`.
+    pub trigger_type: String,
+    /// Who started it, by kind.
+    pub initiator_type: String,
+    /// Who started it.
+    pub initiator_user_id: Option<String>,
+    /// The workflow's version.
+    pub workflow_version: Option<String>,
+    /// `sha256:…` of the definition that it began with.
+    pub workflow_hash: String,
+    /// Unique for the workflow.
+    pub idempotency_key: Option<String>,
+    /// The session that it is bound to.
+    pub session_id: Option<String>,
+    /// How often it was dispatched, from 1.
+    pub attempt_count: u32,
+    /// When it was accepted.
+    pub started_at: String,
+    /// When it ended.
+    pub completed_at: Option<String>,
+}
+
+impl From<&ExecutionRow> for ExecutionSummary {
+    fn from(row: &ExecutionRow) -> Self {
+        Self {
+            id: row.id.clone(),
+            workflow_id: row.workflow_id.clone(),
+            trigger_id: row.trigger_id.clone(),
+            status: row.status.clone(),
+            outcome: row.outcome.clone(),
+            error_code: row.error.clone(),
+            trigger_type: row.trigger_type.clone(),
+            initiator_type: row.initiator_type.clone(),
+            initiator_user_id: row.initiator_user_id.clone(),
+            workflow_version: row.workflow_version.clone(),
+            workflow_hash: row.workflow_hash.clone(),
+            idempotency_key: row.idempotency_key.clone(),
+            session_id: row.session_id.clone(),
+            attempt_count: row.attempt_count,
+            started_at: clock::text(row.started_at),
+            completed_at: row.completed_at.map(clock::text),
+        }
+    }
+}
+
+/// An execution, whole.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExecutionBody {
+    #[serde(flatten)]
+    pub summary: ExecutionSummary,
+    /// What people call the workflow.
+    pub workflow_name: Option<String>,
+    /// More about what started it.
+    #[schema(value_type = Object)]
+    pub trigger_metadata: Data,
+    /// What it began with: `@vars`.
+    #[schema(value_type = Object)]
+    pub variables: Data,
+    /// What it began with: `@input`.
+    #[schema(value_type = Option<Object>)]
+    pub input: Data,
+    /// The output; what there is of it while it runs.
+    #[schema(value_type = Option<Object>)]
+    pub outputs: Data,
+    /// Why it ended as it did: `{code, class, message, details, stepId}`; null if nothing failed.
+    #[schema(value_type = Option<Object>)]
+    pub error: Data,
+    /// What opens the first open gate, for those who may decide there; null for all others.
+    pub resume_token: Option<String>,
+    /// The first open gate; null if none is open.
+    #[schema(value_type = Option<Object>)]
+    pub requires_approval: Data,
+    /// All open gates, of what it has started too.
+    #[schema(value_type = Vec<Object>)]
+    pub approvals: Vec<Data>,
+    /// Why it was set aside, if it was: its journal cannot be gone on with.
+    pub quarantined: Option<String>,
+}
+
+/// An execution's state, trace and gates, read from its journal.
+pub(crate) struct Looked {
+    pub state: State,
+    pub trace: Trace,
+    pub family: Family,
+    pub quarantined: Option<String>,
+}
+
+/// Reads an execution's journal.
+pub(crate) fn look(app: &App, row: &ExecutionRow) -> Answer<Looked> {
+    let loader: &Loader = app.engine.loader();
+    let mut trace = Trace::default();
+    let read = loader.frames(row.key, |state, frame| trace.add(&state.plan, frame)).map_err(EngineError::from)?;
+    let read = read.ok_or_else(|| Problem::not_found("execution"))?;
+    let state = read.journal.state;
+    let family = Family::of(loader, app.engine.key(), &state)?;
+    Ok(Looked { state, trace, family, quarantined: read.quarantined })
+}
+
+/// Whether the caller may decide at a gate: a person whom it names, or else the execution's owner or an admin.
+pub(crate) fn may_decide(caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> bool {
+    let named = &open.gate.approvers;
+    let is_named = named.contains(&caller.user);
+    let is_owner = row.initiator_user_id.as_deref().is_some_and(|user| caller.may_act_for(user));
+    let may = if named.is_empty() { is_owner } else { is_named };
+    may && caller.is_person() && caller.has(Permission::ApprovalsDecide)
+}
+
+/// An execution as a caller may see it.
+pub(crate) fn body(caller: &Caller, row: &ExecutionRow, looked: &Looked) -> ExecutionBody {
+    let state = &looked.state;
+    let start = state.start.as_ref();
+    let trigger = start.map(|start| start.trigger.clone()).unwrap_or_default();
+    let of_trigger = |key: &str| trigger.get(key).cloned().unwrap_or_default();
+    let approvals: Vec<Data> =
+        looked.family.gates.iter().map(|open| Data(gate(open, may_decide(caller, row, open)))).collect();
+    let first = looked.family.gates.first().filter(|open| may_decide(caller, row, open));
+    ExecutionBody {
+        summary: ExecutionSummary::from(row),
+        workflow_name: of_trigger("workflowName").as_text().map(Into::into).or_else(|| row.workflow.clone()),
+        trigger_metadata: Data(of_trigger("metadata")),
+        variables: Data(start.map(|start| start.variables.clone()).unwrap_or_default()),
+        input: Data(start.map(|start| start.input.clone()).unwrap_or_default()),
+        outputs: Data(state.output().cloned().unwrap_or_else(|| Value::Map(state.outputs.clone()))),
+        error: Data(envelope::error(state)),
+        resume_token: first.map(|open| open.token.clone()),
+        requires_approval: approvals.first().cloned().unwrap_or_default(),
+        approvals,
+        quarantined: looked.quarantined.clone(),
+    }
+}
+
+/// A gate; its token only for those who may use it.
+pub(crate) fn gate(open: &OpenGate, with_token: bool) -> Value {
+    let mut value = envelope::gate_value(open);
+    if let (Value::Map(map), false) = (&mut value, with_token) {
+        map.remove("resumeToken");
+    }
+    value
+}
+
+/// The attempts of an execution.
+pub(crate) fn steps(trace: &Trace) -> Vec<Data> {
+    trace.attempts.iter().map(|attempt| Data(AttemptTrace::to_value(attempt))).collect()
+}
