@@ -26,7 +26,7 @@ pub(crate) struct CommandLine {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
     /// The folder of executions [default: $XDG_STATE_HOME/mainspring]
-    #[arg(long, global = true, value_name = "DIR", env = "MAINSPRING_DIR", value_hint = ValueHint::DirPath)]
+    #[arg(long, visible_alias = "data-dir", global = true, value_name = "DIR", env = "MAINSPRING_DIR", value_hint = ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
     /// The store that several machines share, instead of a folder: postgres://user:password@host/database
     #[arg(long, global = true, value_name = "URL", env = "MAINSPRING_STORE", hide_env_values = true)]
@@ -40,12 +40,18 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Start the server
+    Up(commands::up::Up),
     /// Run a workflow and show what it does
     Run(commands::run::Run),
     /// Go on with executions that were left unfinished
     Resume(commands::resume::Resume),
     /// Work on executions until asked to stop
     Node(commands::node::Node),
+    /// Make a token that lets a member in at the server
+    Token(commands::token::Token),
+    /// Show the server's settings, and where each came from
+    Config(commands::config::Config),
     /// List executions, the newest first
     List(commands::list::List),
     /// Show an execution: its steps, its attempts, what it waits for
@@ -88,7 +94,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Err(error) => return refused_arguments(&error, &arguments),
     };
     let terminal = Terminal::of_process();
-    let usual_log = if matches!(line.command, Command::Node(_)) { "info" } else { "off" };
+    let usual_log = if matches!(line.command, Command::Node(_) | Command::Up(_)) { "info" } else { "off" };
     let begun = line.global.seeing.begin(usual_log);
     let obeyed = begun.and_then(|()| obey(line.command, &line.global, &terminal));
     line.global.seeing.end(&terminal);
@@ -103,6 +109,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
 
 fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     match command {
+        Command::Up(up) => commands::up::up(&up, global, terminal),
+        Command::Token(token) => commands::token::token(&token, global, terminal),
+        Command::Config(config) => commands::config::config(&config, global, terminal),
         Command::Run(run) => commands::run::run(&run, global, terminal),
         Command::Resume(resume) => commands::resume::resume(&resume, global, terminal),
         Command::Node(node) => commands::node::node(&node, global, terminal),

@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod cancel;
+pub(crate) mod config;
 pub(crate) mod convert;
 pub(crate) mod decide;
 pub(crate) mod follow;
@@ -15,5 +16,7 @@ pub(crate) mod show;
 pub(crate) mod signal;
 pub(crate) mod tail;
 pub(crate) mod test;
+pub(crate) mod token;
+pub(crate) mod up;
 pub(crate) mod validate;
 pub(crate) mod verify;

@@ -17,6 +17,7 @@ mod seeing;
 #[cfg(not(feature = "seeing"))]
 #[path = "seeing/absent.rs"]
 mod seeing;
+mod settings;
 mod terminal;
 mod text;
 mod workflows;

@@ -26,6 +26,11 @@ pub fn state_home() -> Result<PathBuf, Refusal> {
     })
 }
 
+/// The user's folder for settings: `$XDG_CONFIG_HOME`, or `~/.config`.
+pub fn config_home() -> Option<PathBuf> {
+    absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))
+}
+
 /// The file of the installation's key, outside of the folders that are to be avoided.
 pub fn key_file(avoid: &[&Path]) -> PathBuf {
     let given = env::var_os("MAINSPRING_KEY_FILE").map(PathBuf::from);

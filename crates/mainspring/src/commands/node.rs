@@ -15,6 +15,7 @@ use crate::{
     naming::{block_on, engine},
     runner::{self, Signals, executors_with},
     seeing::Metrics,
+    settings::LEASE_SECONDS,
     terminal::{Terminal, say},
 };
 
@@ -28,12 +29,8 @@ pub(crate) struct Node {
     metrics: Metrics,
 }
 
-/// The shortest and the longest lease in seconds. Below the first, a pause of the machine that is quite ordinary costs a
-/// node all that it holds; above the second, nobody waits for a dead node's executions that long.
-const LEASE_SECONDS: std::ops::RangeInclusive<u64> = 1..=600;
-
 /// How often it is looked whether anything has changed that is worth telling.
-const LOOK: Duration = Duration::from_millis(250);
+pub(super) const LOOK: Duration = Duration::from_millis(250);
 
 /// Works until a signal asks it to stop, or the store cannot be used any more.
 pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
@@ -42,7 +39,7 @@ pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<
         let mut signals = Signals::new()?;
         let engine = match Ground::of(global)? {
             Ground::Folder(_) => engine(global, Reach::All).await?,
-            ground => join(node, &ground, global).await?,
+            ground => join(node.lease_seconds, &ground, global).await?,
         };
         let told = until_stopped(&engine, global, terminal, &mut signals).await;
         engine.drain().await;
@@ -51,7 +48,7 @@ pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<
 }
 
 /// A node of a shared store. Its folder is its own: there it writes down what it performs on this machine.
-async fn join(node: &Node, ground: &Ground, global: &Global) -> Result<Engine, Refusal> {
+pub(super) async fn join(lease_seconds: u64, ground: &Ground, global: &Global) -> Result<Engine, Refusal> {
     let store = ground.store()?;
     let key = ground.key(&*store)?;
     let home = Home::new(global.home()?.folder().join("node"));
@@ -62,7 +59,7 @@ async fn join(node: &Node, ground: &Ground, global: &Global) -> Result<Engine, R
     end_leftovers(&home.processes(), GRACE_DEFAULT).await;
     let spans = global.seeing.spans()?;
     let workers = (executors_with(runner::http_allow()?, spans.is_some(), &home, &held), evaluator());
-    let sharing = Some(Sharing { terms: Terms { lease_ms: node.lease_seconds * 1_000 }, place: this_place() });
+    let sharing = Some(Sharing { terms: Terms { lease_ms: lease_seconds * 1_000 }, place: this_place() });
     Ok(Engine::run(store, key, workers, EngineGround { home: Some((home, held)), sharing, spans }, Reach::All)?)
 }
 

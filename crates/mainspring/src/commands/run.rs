@@ -120,7 +120,7 @@ async fn attached(
     signals: &mut Signals,
 ) -> Result<Exit, Refusal> {
     let title = title(&request);
-    let Submitted { execution, existed } = engine.submit(request).await?;
+    let Submitted { execution, existed, .. } = engine.submit(request).await?;
     let state = engine.state(execution)?;
     if existed {
         asked.check(&state, OTHERWISE)?;

@@ -1,0 +1,61 @@
+//! `mainspring config`: which settings are in force, and where each came from.
+
+use clap::Args;
+use mainspring_kernel::{json::compact, value::Value};
+use mainspring_store::postgres::PostgresStore;
+
+use crate::{
+    cli::Global,
+    exit::{Exit, Refusal},
+    settings::{ServerFlags, Settings},
+    terminal::{Terminal, dim, say},
+    text::shown,
+};
+
+/// Show the server's settings, and where each came from
+#[derive(Debug, Args)]
+pub(crate) struct Config {
+    #[command(flatten)]
+    flags: ServerFlags,
+}
+
+/// Shows the settings.
+pub(crate) fn config(config: &Config, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+    let settings = Settings::of(&config.flags, global)?;
+    let shown_value =
+        |name: &str, value: &str| if name == "store" { without_password(value) } else { value.to_string() };
+    if global.json {
+        let one = |setting: &crate::settings::Setting| {
+            let value = setting.value.as_deref().map(|value| shown_value(setting.name, value));
+            let value = value.as_deref().map_or(Value::Null, Value::from);
+            (setting.name, Value::map([("value", value), ("origin", setting.origin.as_str().into())]))
+        };
+        say!("{}", compact(&Value::map(settings.all.iter().map(one))));
+        return Ok(Exit::Fine);
+    }
+    for setting in &settings.all {
+        let value = setting.value.as_deref().map_or("-".to_string(), |value| shown_value(setting.name, value));
+        say!("{:<13} {:<40} {}", setting.name, shown(&value), dim(&shown(&setting.origin)));
+    }
+    Ok(Exit::Fine)
+}
+
+/// An address without what lets in: as the store itself shows it, or nothing of one that cannot be read.
+fn without_password(address: &str) -> String {
+    PostgresStore::shown_address(address).unwrap_or_else(|| "an address that cannot be read".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_password_is_shown() {
+        for address in
+            ["postgres://ada:s3cret@host/db", "postgres://ada@host/db?password=s3cret", "postgres://ada:s3cret@"]
+        {
+            assert!(!without_password(address).contains("s3cret"), "{}", without_password(address));
+        }
+        assert!(without_password("postgres://ada:s3cret@host/db").contains("host"));
+    }
+}

@@ -1,0 +1,51 @@
+//! `mainspring token`: a credential of a member, for whoever has the store in hand.
+
+use clap::Args;
+use mainspring_kernel::{json::compact, value::Value};
+use mainspring_server::{first, tokens::issue};
+
+use crate::{
+    cli::Global,
+    exit::{Exit, Refusal},
+    ground::Ground,
+    place,
+    settings::{ServerFlags, Settings},
+    terminal::{Terminal, say},
+};
+
+/// Make a token that lets a member in at the server
+#[derive(Debug, Args)]
+pub(crate) struct Token {
+    /// Whose it is to be
+    #[arg(default_value = first::OWNER)]
+    member: String,
+    /// The organisation
+    #[arg(long, value_name = "ID", default_value = first::ORGANIZATION)]
+    organization: String,
+    /// What to call it
+    #[arg(long, default_value = "made on the command line")]
+    name: String,
+    #[command(flatten)]
+    flags: ServerFlags,
+}
+
+/// Makes a token.
+pub(crate) fn token(token: &Token, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+    let settings = Settings::of(&token.flags, global)?;
+    let ground = Ground::of(&settings.global)?;
+    if ground.home().is_some_and(|home| !home.journal().exists()) {
+        let message = "there is no server's store here yet; `mainspring up` makes one, with a token";
+        return Err(Refusal::bad_input("no_store", message));
+    }
+    let store = ground.store()?;
+    let key = ground.key(&*store)?;
+    let of = (token.organization.as_str(), token.member.as_str());
+    let made = issue(store.catalogue(), &key, of, &token.name, &place::user());
+    let text = made.map_err(|problem| Refusal::bad_input("no_token", problem.message))?;
+    if global.json {
+        say!("{}", compact(&Value::map([("token", text.as_str())].map(|(key, value)| (key, Value::from(value))))));
+    } else {
+        say!("{text}");
+    }
+    Ok(Exit::Fine)
+}

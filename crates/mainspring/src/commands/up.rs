@@ -1,0 +1,109 @@
+//! `mainspring up`: the server, on this machine's folder or as one of many on a shared store.
+
+use std::sync::Arc;
+
+use clap::Args;
+use mainspring_engine::{Engine, Reach};
+use mainspring_kernel::{json::compact, value::Value};
+use mainspring_server::{App, Settings as Served, first, serve};
+use tokio::net::TcpListener;
+
+use super::node;
+use crate::{
+    cli::Global,
+    evaluating::evaluator,
+    exit::{Exit, Refusal},
+    ground::Ground,
+    naming::engine,
+    runner::Signals,
+    seeing::Metrics,
+    settings::{ServerFlags, Settings},
+    terminal::{Terminal, bold, dim, say},
+};
+
+/// Start the server
+#[derive(Debug, Args)]
+pub(crate) struct Up {
+    #[command(flatten)]
+    flags: ServerFlags,
+    #[command(flatten)]
+    metrics: Metrics,
+}
+
+/// Serves until a signal asks it to stop, or the store cannot be used any more.
+pub(crate) fn up(up: &Up, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    let settings = Settings::of(&up.flags, global)?;
+    up.metrics.begin(&settings.global, terminal)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Refusal::internal("no_runtime", error.to_string()))?;
+    let done = runtime.block_on(run(&settings, terminal));
+    // What still waits for a store that does not answer holds nobody up.
+    runtime.shutdown_background();
+    done
+}
+
+async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> {
+    let mut signals = Signals::new()?;
+    let cannot = |error: std::io::Error| {
+        let message = format!("{} cannot be listened on: {error}; name another with --listen", settings.listen);
+        Refusal::bad_input("listen", message)
+    };
+    let listener = TcpListener::bind(settings.listen).await.map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    let base = settings.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    let global = &settings.global;
+    let engine = match Ground::of(global)? {
+        Ground::Folder(_) => engine(global, Reach::All).await?,
+        ground => node::join(settings.lease_seconds, &ground, global).await?,
+    };
+    let engine = Arc::new(engine);
+    let workspaces = global.home()?.folder().join("workspaces");
+    let served = Served { base: base.clone(), workspaces, release: env!("CARGO_PKG_VERSION") };
+    let app = App::new(engine.clone(), evaluator(), served);
+    let token = first::begin(app.catalogue(), engine.key())
+        .map_err(|problem| Refusal::internal("first_start", problem.message))?;
+    greet(&base, token.as_deref(), settings, terminal);
+    let stopped = stopped(engine.clone());
+    let served = serve(listener, app, async move {
+        tokio::select! {
+            () = signals.any() => {}
+            () = stopped => {}
+        }
+    });
+    let served = served.await;
+    engine.drain().await;
+    served.map_err(|error| Refusal::internal("serving", error.to_string()))?;
+    match engine.why_stopped() {
+        Some(why) => Err(mainspring_engine::EngineError::Stopped(why).into()),
+        None => Ok(Exit::Fine),
+    }
+}
+
+/// Returns when the engine has stopped by itself.
+async fn stopped(engine: Arc<Engine>) {
+    let mut look = tokio::time::interval(node::LOOK);
+    while engine.why_stopped().is_none() {
+        look.tick().await;
+    }
+}
+
+/// Where it is, and how to sign in.
+fn greet(base: &str, token: Option<&str>, settings: &Settings, terminal: &Terminal) {
+    if settings.global.json {
+        say!("{}", compact(&Value::map([("listening", Value::from(base)), ("token", token.into())])));
+        return;
+    }
+    say!("{} is up at {}", bold("mainspring"), bold(base));
+    say!("  {}  {base}/openapi.json", dim("routes"));
+    match token {
+        Some(token) => {
+            say!("  {}   you are `{}`, and this token lets you in. It is shown only now:", dim("owner"), first::OWNER);
+            say!("          {token}");
+            say!("          curl -H 'Authorization: Bearer {token}' {base}/api/me");
+        }
+        None => say!("  {}   sign in with your token; `mainspring token` makes a new one", dim("owner")),
+    }
+    if !settings.listen.ip().is_loopback() {
+        terminal.remark("It is reached from other machines, and speaks no TLS: put a proxy before it that does.");
+    }
+}

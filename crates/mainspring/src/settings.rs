@@ -1,0 +1,182 @@
+//! What a server is told: by flag, else by the environment, else by a file, else nothing but its defaults. The origin of
+//! each setting is kept, so that it can be shown.
+
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, ValueHint};
+use mainspring_kernel::{
+    definition::{Syntax, read},
+    value::Value,
+};
+
+use crate::{cli::Global, exit::Refusal, place};
+
+/// Where a server listens if nobody says otherwise: on this machine alone.
+const LISTEN_DEFAULT: &str = "127.0.0.1:7300";
+
+/// After how many seconds of silence others take over what a node holds.
+const LEASE_DEFAULT: u64 = 10;
+
+/// The shortest and the longest lease in seconds. Below the first, a pause of the machine that is quite ordinary costs a
+/// node all that it holds; above the second, nobody waits for a dead node's executions that long.
+pub(crate) const LEASE_SECONDS: std::ops::RangeInclusive<u64> = 1..=600;
+
+/// The keys of the file, with the variables of the environment that say the same.
+const KEYS: [(&str, &str); 5] = [
+    ("listen", "MAINSPRING_LISTEN"),
+    ("baseUrl", "MAINSPRING_BASE_URL"),
+    ("dataDir", "MAINSPRING_DIR"),
+    ("store", "MAINSPRING_STORE"),
+    ("leaseSeconds", "MAINSPRING_LEASE_SECONDS"),
+];
+
+/// The flags of whatever runs a server, or looks at how one would run.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ServerFlags {
+    /// Where to listen [default: 127.0.0.1:7300, env: MAINSPRING_LISTEN]
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<String>,
+    /// Where people reach it, if that is elsewhere: https://mainspring.example.com [env: MAINSPRING_BASE_URL]
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    base_url: Option<String>,
+    /// With --store: after how many seconds of silence others take over [default: 10, env: MAINSPRING_LEASE_SECONDS]
+    #[arg(long, value_name = "S")]
+    lease_seconds: Option<String>,
+    /// The file of settings [default: $XDG_CONFIG_HOME/mainspring/config.yaml, env: MAINSPRING_CONFIG]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    config: Option<PathBuf>,
+}
+
+/// A setting and where it came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Setting {
+    /// Its name, as in the file.
+    pub(crate) name: &'static str,
+    /// What is in force; `None` for nothing.
+    pub(crate) value: Option<String>,
+    /// Where that came from.
+    pub(crate) origin: String,
+}
+
+/// What is in force.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// Each setting with its origin.
+    pub(crate) all: Vec<Setting>,
+    /// Where to listen.
+    pub(crate) listen: SocketAddr,
+    /// Where people reach it, if that is elsewhere.
+    pub(crate) base_url: Option<String>,
+    /// After how many seconds of silence others take over.
+    pub(crate) lease_seconds: u64,
+    /// The flags of every command, with what is in force of them.
+    pub(crate) global: Global,
+}
+
+impl Settings {
+    /// What flags, environment and file say together.
+    pub(crate) fn of(flags: &ServerFlags, global: &Global) -> Result<Self, Refusal> {
+        let file = File::of(flags)?;
+        // What clap takes of the environment for these two cannot be told from a flag: a flag that says the same is one.
+        let path = |path: &PathBuf| path.display().to_string();
+        let given = [
+            flags.listen.clone(),
+            flags.base_url.clone(),
+            global.dir.as_ref().map(path),
+            global.store.clone(),
+            flags.lease_seconds.clone(),
+        ];
+        let mut all = Vec::new();
+        for ((name, variable), flag) in KEYS.into_iter().zip(given) {
+            let environment = std::env::var(variable).ok().filter(|value| !value.is_empty());
+            let (value, origin) = if flag.is_some() && flag != environment {
+                (flag, "flag".to_string())
+            } else if environment.is_some() {
+                (environment, variable.to_string())
+            } else if let Some(value) = file.get(name)? {
+                (Some(value), file.path.display().to_string())
+            } else {
+                (usual(name), "default".to_string())
+            };
+            all.push(Setting { name, value, origin });
+        }
+        let value = |wanted: &str| all.iter().find(|one| one.name == wanted).and_then(|one| one.value.clone());
+        let bad = |name: &str, why: String| Refusal::bad_input("bad_setting", format!("{name}: {why}"));
+        let listen = value("listen").unwrap_or_default();
+        let listen =
+            listen.parse().map_err(|_| bad("listen", format!("`{listen}` is no address like {LISTEN_DEFAULT}")))?;
+        let lease = value("leaseSeconds").unwrap_or_default();
+        let fits = |seconds: &u64| LEASE_SECONDS.contains(seconds);
+        let lease_seconds = lease.parse().ok().filter(fits).ok_or_else(|| {
+            let (shortest, longest) = (LEASE_SECONDS.start(), LEASE_SECONDS.end());
+            bad("leaseSeconds", format!("`{lease}` is no number of seconds from {shortest} to {longest}"))
+        })?;
+        let global = Global { dir: value("dataDir").map(Into::into), store: value("store"), ..global.clone() };
+        let base_url = value("baseUrl").map(|url| url.trim_end_matches('/').to_string());
+        Ok(Self { base_url, listen, lease_seconds, global, all })
+    }
+}
+
+fn usual(name: &str) -> Option<String> {
+    match name {
+        "listen" => Some(LISTEN_DEFAULT.into()),
+        "leaseSeconds" => Some(LEASE_DEFAULT.to_string()),
+        "dataDir" => place::state_home().ok().map(|home| home.join("mainspring").display().to_string()),
+        _ => None,
+    }
+}
+
+/// The file of settings, read.
+struct File {
+    path: PathBuf,
+    value: Value,
+}
+
+impl File {
+    /// The file that is named, which must be there, or the usual one, which may.
+    fn of(flags: &ServerFlags) -> Result<Self, Refusal> {
+        let named = flags.config.clone().or_else(|| std::env::var_os("MAINSPRING_CONFIG").map(PathBuf::from));
+        let path = match (&named, place::config_home()) {
+            (Some(path), _) => path.clone(),
+            (None, Some(home)) => home.join("mainspring/config.yaml"),
+            (None, None) => return Ok(Self { path: PathBuf::new(), value: Value::Map(Default::default()) }),
+        };
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => Vec::new(),
+            Err(error) => return Err(refused(&path, &error.to_string())),
+        };
+        let value = if bytes.trim_ascii().is_empty() {
+            Value::Map(Default::default())
+        } else {
+            let document = read(&bytes, Syntax::Guess);
+            document.map_err(|found| refused(&path, &format!("{}: {}", found.path, found.message)))?.value
+        };
+        let Value::Map(map) = &value else { return Err(refused(&path, "it must be an object of settings")) };
+        let known = |key: &&String| !KEYS.iter().any(|(name, _)| name == *key);
+        if let Some(other) = map.keys().find(known) {
+            let names: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
+            return Err(refused(&path, &format!("`{other}` is no setting; there are {}", names.join(", "))));
+        }
+        Ok(Self { path, value })
+    }
+
+    fn get(&self, name: &str) -> Result<Option<String>, Refusal> {
+        match self.value.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Text(text)) => Ok(Some(text.clone())),
+            Some(number @ Value::Number(_)) => Ok(Some(mainspring_kernel::json::compact(number))),
+            Some(other) => {
+                Err(refused(&self.path, &format!("`{name}` must be a text or a number, not {}", other.kind())))
+            }
+        }
+    }
+}
+
+fn refused(path: &Path, why: &str) -> Refusal {
+    Refusal::bad_input("bad_settings", format!("the settings in {}: {why}", path.display()))
+}
