@@ -1,0 +1,119 @@
+//! Ways up that must not lead there: sessions, scopes, names of others, roles that have been.
+
+use mainspring_kernel::{
+    json::compact,
+    value::{Map, Value},
+};
+
+use super::{
+    client::Client,
+    process::{Organization, Server},
+    starts::{echo, save, start},
+};
+
+fn gate() -> Value {
+    Value::List(vec![Value::map([("id", Value::from("gate")), ("type", "approval".into())])])
+}
+
+fn token(client: &Client, fields: &[(&str, Value)]) -> super::client::Reply {
+    let named = [("name", Value::from("t"))].into_iter().chain(fields.iter().cloned());
+    client.post("/api/tokens", &Value::map(named))
+}
+
+fn role(ours: &Organization, member: &str, role: &str) {
+    ours.owner.put(&format!("/api/members/{member}"), &Value::map([("role", Value::from(role))])).expect(200);
+}
+
+#[test]
+fn a_session_has_no_more_than_its_member_and_its_own_execution_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let ours = Organization::new(&server, "acme");
+    let bob = ours.member("bob", "member");
+    save(&bob, "gated", gate());
+    let mine = start(&bob, "gated", "r1", Map::new()).expect(202).text_at("executionId");
+    let other = start(&bob, "gated", "r2", Map::new()).expect(202).text_at("executionId");
+    let made = token(&bob, &[("sessionOf", mine.as_str().into())]).expect(201);
+    let session = server.client(&made.text_at("token"));
+    let cancel =
+        |id: &str| session.post(&format!("/api/executions/{id}/cancel"), &Value::map([("reason", Value::from("x"))]));
+    cancel(&other).expect(403);
+    // What an execution is made of is not for it to change.
+    let body = Value::map([("id", Value::from("gated")), ("data", Value::map([("steps", echo())]))]);
+    session.post("/api/workflows/sync", &body).expect(403);
+    token(&session, &[]).expect(403);
+    role(&ours, "bob", "viewer");
+    start(&session, "gated", "r3", Map::new()).expect(403);
+    cancel(&mine).expect(403);
+    role(&ours, "bob", "member");
+    cancel(&mine).expect(200);
+}
+
+#[test]
+fn nobody_changes_what_anothers_names_mean() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let ours = Organization::new(&server, "acme");
+    let agent = ours.member("robot", "agent");
+    let sync = |client: &Client, id: &str, slug: Option<&str>, steps: Value| {
+        let body = [("id", Value::from(id)), ("slug", slug.into()), ("data", Value::map([("steps", steps)]))];
+        client.post("/api/workflows/sync", &Value::map(body))
+    };
+    sync(&ours.owner, "w-guard", Some("guard"), gate()).expect(200);
+    let child = Value::map([("type", Value::from("subworkflow")), ("workflow", "guard".into())]);
+    save(&ours.owner, "parent", Value::List(vec![child]));
+    sync(&agent, "guard", None, echo()).expect(409);
+    sync(&agent, "w-other", Some("parent"), echo()).expect(409);
+    // The same slug of another member is another workflow, and the owner's steps go on meaning the owner's.
+    sync(&agent, "w-robot", Some("guard"), echo()).expect(200);
+    let id = start(&ours.owner, "parent", "r1", Map::new()).expect(202).text_at("executionId");
+    let seen = ours.owner.get(&format!("/api/executions/{id}/wait")).expect(200);
+    assert_eq!(seen.text_at("status"), "waiting_approval", "{seen:?}");
+    assert_eq!(ours.owner.get("/api/workflows/guard").expect(200).text_at("id"), "w-guard");
+    ours.owner.put("/api/members/bob:x", &Value::map([("role", Value::from("member"))])).expect(400);
+}
+
+#[test]
+fn what_a_role_gave_goes_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    let put = |client: &Client, member: &str, role: &str| {
+        client.put(&format!("/api/members/{member}"), &Value::map([("role", Value::from(role))]))
+    };
+    put(&owner, "eve", "owner").expect(200);
+    put(&owner, "adm", "admin").expect(200);
+    let of = |member: &str| server.client(&token(&owner, &[("userId", member.into())]).expect(201).text_at("token"));
+    let (eve, admin) = (of("eve"), of("adm"));
+    // An admin touches no owner: neither what they are, nor what lets them in.
+    put(&admin, "eve", "viewer").expect(403);
+    token(&admin, &[("userId", "eve".into())]).expect(403);
+    let tokens = owner.get("/api/tokens").expect(200).json();
+    let of_owner = tokens.get("tokens").and_then(Value::as_list).unwrap().iter();
+    let of_owner =
+        of_owner.filter(|one| one.get("userId") == Some(&"owner".into())).find_map(|one| one.get("id")?.as_text());
+    admin.send("DELETE", &format!("/api/tokens/{}", of_owner.unwrap()), &[], None).expect(403);
+    // Who was made an owner keeps nothing that an admin has made for them before.
+    put(&owner, "bob", "member").expect(200);
+    let planted = server.client(&token(&admin, &[("userId", "bob".into())]).expect(201).text_at("token"));
+    planted.get("/api/me").expect(200);
+    put(&owner, "bob", "owner").expect(200);
+    planted.get("/api/me").expect(401);
+    // Who runs the installation does so as an owner.
+    let acme = Value::map([("id", Value::from("acme")), ("owner", "ada".into())]);
+    put(&eve, "owner", "viewer").expect(200);
+    owner.post("/api/organizations", &acme).expect(403);
+    put(&eve, "owner", "owner").expect(200);
+    owner.post("/api/organizations", &acme).expect(403);
+}
+
+#[test]
+fn a_credential_makes_none_that_outlives_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    let until = "2999-01-01T00:00:00.000Z";
+    let short = token(&owner, &[("expiresAt", until.into())]).expect(201);
+    let made = token(&server.client(&short.text_at("token")), &[]).expect(201);
+    assert_eq!(made.text_at("expiresAt"), until, "{}", compact(&made.json()));
+}

@@ -1,0 +1,129 @@
+//! Executions as they happen: server-sent events, gone on with where they broke off.
+
+use std::{io::BufReader, net::TcpStream};
+
+use mainspring_kernel::{
+    json,
+    value::{Map, Value},
+};
+
+use super::{
+    client::{Client, chunk, head},
+    process::{Server, everywhere},
+    starts::{save, start},
+};
+
+/// A watcher of an execution.
+struct Watcher {
+    reader: BufReader<TcpStream>,
+    rest: String,
+}
+
+/// An event as it came.
+#[derive(Debug, Clone, PartialEq)]
+struct Event {
+    id: String,
+    kind: String,
+    data: Value,
+}
+
+impl Watcher {
+    fn new(client: &Client, execution: &str, after: Option<&str>) -> Self {
+        let headers: Vec<_> = after.into_iter().map(|id| ("last-event-id", id)).collect();
+        let mut reader = client.open("GET", &format!("/api/executions/{execution}/events"), &headers, None);
+        let (status, headers) = head(&mut reader);
+        assert_eq!(status, 200);
+        assert!(headers.iter().any(|(name, value)| name == "content-type" && value == "text/event-stream"));
+        Self { reader, rest: String::new() }
+    }
+
+    /// The next event; `None` when the stream has ended.
+    fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some((one, rest)) = self.rest.split_once("\n\n") {
+                let field = |name: &str| one.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+                let event = field("id:").map(|id| Event {
+                    id: id.to_string(),
+                    kind: field("event:").unwrap().to_string(),
+                    data: json::read(field("data:").unwrap().as_bytes()).unwrap().value,
+                });
+                self.rest = rest.to_string();
+                if event.is_some() {
+                    return event;
+                }
+                continue;
+            }
+            self.rest += &String::from_utf8(chunk(&mut self.reader)?).unwrap();
+        }
+    }
+
+    fn all(mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.next()).collect()
+    }
+}
+
+fn steps() -> Value {
+    let code = "export default function () { return 1; }";
+    let step = |id: &str| Value::map([("id", Value::from(id)), ("type", "code".into()), ("code", code.into())]);
+    let gate = Value::map([("id", Value::from("gate")), ("type", "approval".into())]);
+    Value::List(vec![step("first"), gate, step("last")])
+}
+
+#[test]
+fn a_watcher_sees_all_of_it_live_and_goes_on_where_it_broke_off() {
+    everywhere(|place| {
+        let server = place.start();
+        let owner = server.owner();
+        save(&owner, "flow", steps());
+        let id = start(&owner, "flow", "r1", Map::new()).expect(202).text_at("executionId");
+        let mut live = Watcher::new(&owner, &id, None);
+        let mut seen = Vec::new();
+        while seen.last().is_none_or(|event: &Event| event.kind != "approval.required") {
+            seen.push(live.next().unwrap());
+        }
+        let kinds: Vec<&str> = seen.iter().map(|event| event.kind.as_str()).collect();
+        assert_eq!(kinds, ["execution.started", "step.started", "step.completed", "step.started", "approval.required"]);
+        assert!(!format!("{seen:?}").contains("wrf_rt_"), "what opens a gate is for those who may decide");
+        let token = owner.get(&format!("/api/executions/{id}")).text_at("resumeToken");
+        let body = [("approve", Value::Bool(true)), ("resumeToken", token.as_str().into())];
+        owner.post(&format!("/api/executions/{id}/approve"), &Value::map(body)).expect(200);
+        let last_seen = seen.last().unwrap().id.clone();
+        seen.extend(live.all());
+        assert_eq!(seen.last().unwrap().kind, "execution.finished");
+        assert_eq!(seen.last().unwrap().data.get("status"), Some(&"ok".into()));
+        // From the beginning and from the middle, after its end: the same events under the same ids.
+        assert_eq!(Watcher::new(&owner, &id, None).all(), seen);
+        let place = seen.iter().position(|event| event.id == last_seen).unwrap();
+        assert_eq!(Watcher::new(&owner, &id, Some(&last_seen)).all(), seen[place + 1..]);
+        let wrong = owner.send("GET", &format!("/api/executions/{id}/events"), &[("last-event-id", "x")], None);
+        assert_eq!((wrong.status, wrong.text_at("code")), (400, "VALIDATION_ERROR".into()));
+    });
+}
+
+#[test]
+fn more_events_than_are_kept_at_hand_come_to_a_late_watcher_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    let code = "export default function (i) { return i; }";
+    let action = Value::map([("code", Value::from(code))]);
+    let each = Value::map([("ref", Value::from("@vars.items"))]);
+    let step = [("name", "each".into()), ("action", action), ("input", "@item".into()), ("forEach", each)];
+    save(&owner, "many", Value::List(vec![Value::map(step)]));
+    let items: Vec<Value> = (0..700u64).map(Value::from).collect();
+    let body = Value::map([
+        ("workflowId", Value::from("many")),
+        ("clientRequestId", "r1".into()),
+        ("variables", Value::map([("items", Value::List(items))])),
+    ]);
+    owner.put("/api/workflows/many", &Value::map([("description", Value::from("d"))])).expect(200);
+    let id = owner.post("/api/triggers/manual/run", &body).expect(202).text_at("executionId");
+    let mut watcher = Watcher::new(&owner, &id, None);
+    assert_eq!(watcher.next().unwrap().kind, "execution.started");
+    let ended = owner.get(&format!("/api/executions/{id}/wait?timeoutMs=60000")).expect(200);
+    let all = Watcher::new(&owner, &id, None).all();
+    let finished = all.last().unwrap();
+    assert_eq!(finished.kind, "execution.finished", "{ended:?}");
+    let ids: std::collections::BTreeSet<&str> = all.iter().map(|event| event.id.as_str()).collect();
+    assert_eq!(ids.len(), all.len(), "every event has an id of its own");
+}

@@ -1,0 +1,15 @@
+//! The server as a process, from outside: its routes over real connections.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod client;
+mod process;
+
+mod approvals;
+mod escalation;
+mod events;
+mod rights;
+mod starts;
+mod up;
+mod vectors;

@@ -1,0 +1,136 @@
+//! `mainspring up` as a process, in a folder of its own.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::OnceLock,
+};
+
+use mainspring_kernel::{json, value::Value};
+use mainspring_store::postgres::server as postgres;
+use tempfile::TempDir;
+
+use super::{client::Client, support::MAINSPRING};
+
+/// A server that runs. It is killed when this is dropped.
+pub(crate) struct Server {
+    child: Child,
+    /// Where it listens, as `127.0.0.1:40000`.
+    pub(crate) address: String,
+    /// The owner's token, if the store was empty.
+    pub(crate) token: Option<String>,
+}
+
+impl Server {
+    /// Starts one on a folder, on a port that is free.
+    pub(crate) fn start(folder: &Path) -> Self {
+        Self::start_with(folder, &[])
+    }
+
+    /// The same, with more on its command line.
+    pub(crate) fn start_with(folder: &Path, arguments: &[&str]) -> Self {
+        let mut command = Command::new(MAINSPRING);
+        command.args(["up", "--json", "--listen", "127.0.0.1:0", "--dir"]).arg(folder.join("data")).args(arguments);
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", folder);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut first = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+        let told = json::read(first.as_bytes()).unwrap_or_else(|_| panic!("it said {first:?}")).value;
+        let text = |key: &str| told.get(key).and_then(Value::as_text).map(ToString::to_string);
+        let address = text("listening").unwrap().trim_start_matches("http://").to_string();
+        Self { child, address, token: text("token") }
+    }
+
+    /// Whoever has a token.
+    pub(crate) fn client(&self, token: &str) -> Client {
+        Client::new(&self.address, Some(token))
+    }
+
+    /// The owner of the organisation that it began with.
+    pub(crate) fn owner(&self) -> Client {
+        self.client(self.token.as_deref().unwrap())
+    }
+
+    /// Whoever has none.
+    pub(crate) fn nobody(&self) -> Client {
+        Client::new(&self.address, None)
+    }
+
+    /// Ends it as a power cut does.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks it to stop, and waits until it has: its exit code.
+    pub(crate) fn stop(&mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An organisation of its own on a server, with somebody in each role.
+pub(crate) struct Organization {
+    pub(crate) owner: Client,
+    server: String,
+}
+
+impl Organization {
+    /// Makes one.
+    pub(crate) fn new(server: &Server, id: &str) -> Self {
+        let body = Value::map([("id", Value::from(id)), ("owner", "ada".into())]);
+        let made = server.owner().post("/api/organizations", &body).expect(201);
+        Self { owner: server.client(&made.text_at("token")), server: server.address.clone() }
+    }
+
+    /// A new member in a role.
+    pub(crate) fn member(&self, id: &str, role: &str) -> Client {
+        self.owner.put(&format!("/api/members/{id}"), &Value::map([("role", Value::from(role))])).expect(200);
+        self.token(&[("name", "test".into()), ("userId", id.into())])
+    }
+
+    /// The session of an execution: the owner's rights, and no person.
+    pub(crate) fn session_of(&self, execution: &str) -> Client {
+        self.token(&[("name", "session".into()), ("sessionOf", execution.into())])
+    }
+
+    fn token(&self, fields: &[(&str, Value)]) -> Client {
+        let body = Value::map(fields.iter().cloned().map(|(key, value)| (key.to_string(), value)));
+        let made = self.owner.post("/api/tokens", &body).expect(201);
+        Client::new(&self.server, Some(&made.text_at("token")))
+    }
+}
+
+/// A folder, and a store: one that is embedded, or one that is shared.
+pub(crate) struct Place {
+    folder: TempDir,
+    address: Option<String>,
+}
+
+/// Does the same on an embedded store and on a PostgreSQL.
+pub(crate) fn everywhere(test: impl Fn(&Place)) {
+    test(&Place { folder: tempfile::tempdir().unwrap(), address: None });
+    static SERVER: OnceLock<postgres::Server> = OnceLock::new();
+    let server = SERVER.get_or_init(|| {
+        postgres::Server::start(postgres::Options { fsync: false, ..postgres::Options::default() }).unwrap()
+    });
+    let address = server.scratch().address();
+    test(&Place { folder: tempfile::tempdir().unwrap(), address: Some(address) });
+}
+
+impl Place {
+    /// Starts a server here.
+    pub(crate) fn start(&self) -> Server {
+        let shared = self.address.iter().flat_map(|address| ["--store", address, "--lease-seconds", "2"]);
+        Server::start_with(self.folder.path(), &shared.collect::<Vec<_>>())
+    }
+}

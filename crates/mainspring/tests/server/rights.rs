@@ -1,0 +1,194 @@
+//! Every route times every role times whose things they are: the table is made from the server's own description.
+
+use std::collections::BTreeMap;
+
+use mainspring_kernel::value::{Map, Value};
+
+use super::{
+    client::Client,
+    process::{Organization, Server},
+    starts::{echo, save, start},
+};
+
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+const ROLES: [&str; 5] = ["owner", "admin", "member", "viewer", "agent"];
+
+/// Which roles may, as people would say it: written down a second time, so that a change of one is noticed by the other.
+const MAY: [(&str, &str); 14] = [
+    ("workflows:read", "owner admin member viewer agent"),
+    ("workflows:write", "owner admin member agent"),
+    ("executions:read", "owner admin member viewer agent"),
+    ("executions:start", "owner admin member agent"),
+    ("executions:control", "owner admin member agent"),
+    ("executions:report", "agent"),
+    ("approvals:decide", "owner admin member"),
+    ("members:read", "owner admin member viewer"),
+    ("members:write", "owner admin"),
+    ("tokens:own", "owner admin member viewer"),
+    ("audit:read", "owner admin"),
+    ("organization:read", "owner admin member viewer agent"),
+    ("organization:write", "owner admin"),
+    ("installation:write", ""),
+];
+
+/// A route with the permission that it asks for.
+struct Route {
+    method: String,
+    path: String,
+    permission: String,
+}
+
+fn routes(server: &Server) -> Vec<Route> {
+    let described = server.nobody().get("/openapi.json").expect(200).json();
+    let mut routes = Vec::new();
+    for (path, item) in described.get("paths").and_then(Value::as_map).unwrap() {
+        for method in METHODS {
+            let Some(operation) = item.get(method) else { continue };
+            let permission = operation.get("x-permission").and_then(Value::as_text);
+            let permission = permission.unwrap_or_else(|| panic!("{method} {path} does not say who may")).to_string();
+            routes.push(Route { method: method.to_uppercase(), path: path.clone(), permission });
+        }
+    }
+    routes
+}
+
+/// Real things of an organisation, by the parts of paths that name them.
+fn things(ours: &Organization) -> BTreeMap<&'static str, String> {
+    save(&ours.owner, "flow", echo());
+    let gate = Value::List(vec![Value::map([("id", Value::from("gate")), ("type", "approval".into())])]);
+    save(&ours.owner, "gated", gate);
+    let execution = start(&ours.owner, "gated", "r1", Map::new()).expect(202).text_at("executionId");
+    ours.owner.get(&format!("/api/executions/{execution}/wait")).expect(200);
+    let approvals = ours.owner.get("/api/approvals").expect(200).json();
+    let approval = &approvals.get("approvals").and_then(Value::as_list).unwrap()[0];
+    let approval = approval.get("id").and_then(Value::as_text).unwrap().to_string();
+    let tokens = ours.owner.get("/api/tokens").expect(200).json();
+    let token = &tokens.get("tokens").and_then(Value::as_list).unwrap()[0];
+    let token = token.get("id").and_then(Value::as_text).unwrap().to_string();
+    BTreeMap::from([
+        ("/api/workflows/", "flow".to_string()),
+        ("/api/executions/", execution),
+        ("/api/approvals/", approval),
+        ("/api/members/", "ada".into()),
+        ("/api/tokens/", token),
+    ])
+}
+
+fn path_of(route: &Route, things: &BTreeMap<&'static str, String>) -> String {
+    let thing = things.iter().find(|(prefix, _)| route.path.starts_with(**prefix)).map(|(_, id)| id.as_str());
+    route.path.replace("{id}", thing.unwrap_or("none")).replace("{proposalId}", "p1")
+}
+
+/// A request that nobody can carry out, because its body is of no route: whoever may ask is told so, and all others are
+/// told before. Without a body, what is there answers.
+fn ask(client: &Client, route: &Route, path: &str) -> u16 {
+    let body = (route.method != "GET" && route.method != "DELETE").then_some(r#"{"no such field": 1}"#);
+    client.send(&route.method, path, &[], body).status
+}
+
+#[test]
+fn every_route_for_every_role_and_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let ours = Organization::new(&server, "acme");
+    let things = things(&ours);
+    let mut wrong = Vec::new();
+    let mut cells = 0;
+    for role in ROLES {
+        let client = if role == "owner" { ours.owner.clone() } else { ours.member(role, role) };
+        // What deletes is asked last, and by those who may not alone: the table is of what is there.
+        for route in routes(&server).iter().filter(|route| route.permission != "public") {
+            let may = MAY.iter().find(|(name, _)| *name == route.permission).map(|(_, roles)| *roles);
+            let may = may
+                .unwrap_or_else(|| panic!("`{}` is in no table", route.permission))
+                .split(' ')
+                .any(|one| one == role);
+            if may && (route.method == "DELETE" || route.path.ends_with("/events") || route.path.ends_with("/wait")) {
+                continue;
+            }
+            let status = ask(&client, route, &path_of(route, &things));
+            cells += 1;
+            if (status == 403) == may && route.permission != "executions:report" {
+                wrong.push(format!("{role} {} {} ({}): {status}", route.method, route.path, route.permission));
+            }
+            if status == 401 || status >= 500 && status != 501 {
+                wrong.push(format!("{role} {} {}: {status}", route.method, route.path));
+            }
+        }
+    }
+    for route in routes(&server) {
+        let status = ask(&server.nobody(), &route, &path_of(&route, &things));
+        cells += 1;
+        if (status == 401) == (route.permission == "public") {
+            wrong.push(format!("nobody {} {}: {status}", route.method, route.path));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(cells > 150, "{cells}");
+}
+
+#[test]
+fn nothing_of_another_organisation_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let (ours, theirs) = (Organization::new(&server, "acme"), Organization::new(&server, "globex"));
+    let things = things(&ours);
+    let mut wrong = Vec::new();
+    let before = ours.owner.get("/api/audit").expect(200).text;
+    for route in
+        routes(&server).iter().filter(|route| route.path.contains("{id}") && route.permission != "executions:report")
+    {
+        let path = path_of(route, &things);
+        // With a body that is right, so that only the thing's absence can be told.
+        let body = match (route.method.as_str(), route.path.rsplit('/').next().unwrap()) {
+            ("GET" | "DELETE", _) => None,
+            (_, "approve") => Some(r#"{"approve": true, "resumeToken": "wrf_rt_0"}"#),
+            (_, "decide") => Some(r#"{"approve": true}"#),
+            (_, "signal") => Some(r#"{"id": "s", "name": "go"}"#),
+            _ => Some("{}"),
+        };
+        if route.path == "/api/members/{id}" && route.method == "PUT" {
+            // Makes a member of theirs who is called the same: another one.
+            continue;
+        }
+        let is_gone = |status: u16| status == 404 || status == 501;
+        let status = theirs.owner.send(&route.method, &path, &[], body).status;
+        let is_own_name = route.path == "/api/members/{id}";
+        if !is_gone(status) && !is_own_name {
+            wrong.push(format!("{} {}: {status}", route.method, route.path));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(ours.owner.get("/api/audit").expect(200).text, before, "nothing of ours was changed");
+    // The same id is another thing there.
+    save(&theirs.owner, "flow", echo());
+    theirs.owner.send("DELETE", "/api/workflows/flow", &[], None).expect(204);
+    ours.owner.get("/api/workflows/flow").expect(200);
+    for list in ["/api/workflows", "/api/executions", "/api/approvals"] {
+        let text = theirs.owner.get(list).expect(200).text;
+        assert!(!text.contains(&things["/api/executions/"]) && !text.contains("gated"), "{list}: {text}");
+    }
+}
+
+#[test]
+fn credentials_end_when_they_are_revoked_expire_or_lose_their_member() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let ours = Organization::new(&server, "acme");
+    let bob = ours.member("bob", "member");
+    bob.get("/api/me").expect(200);
+    let narrow = Value::map([("name", Value::from("n")), ("scopes", Value::List(vec!["workflows:read".into()]))]);
+    let made = bob.post("/api/tokens", &narrow).expect(201);
+    let narrow = server.client(&made.text_at("token"));
+    narrow.get("/api/workflows").expect(200);
+    narrow.get("/api/executions").expect(403);
+    narrow.get("/api/tokens").expect(403);
+    let past = Value::map([("name", Value::from("p")), ("expiresAt", "2020-01-01T00:00:00Z".into())]);
+    bob.post("/api/tokens", &past).expect(400);
+    bob.send("DELETE", &format!("/api/tokens/{}", made.text_at("id")), &[], None).expect(204);
+    narrow.get("/api/workflows").expect(401);
+    ours.owner.send("DELETE", "/api/members/bob", &[], None).expect(204);
+    bob.get("/api/me").expect(401);
+    let last = ours.owner.send("DELETE", "/api/members/ada", &[], None).expect(409);
+    assert!(last.text.contains("last owner"), "{last:?}");
+}

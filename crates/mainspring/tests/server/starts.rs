@@ -1,0 +1,153 @@
+//! Acceptance criteria 1 and 5 of the first specification, and starts that are repeated, refused, many.
+
+use mainspring_kernel::value::{Map, Value};
+
+use super::{
+    client::{Client, Reply},
+    process::{Organization, Server, everywhere},
+};
+
+/// Saves a workflow of some steps.
+pub(crate) fn save(client: &Client, id: &str, steps: Value) -> Reply {
+    let data = Value::map([("steps", steps)]);
+    client.post("/api/workflows/sync", &Value::map([("id", Value::from(id)), ("data", data)])).expect(200)
+}
+
+/// A function that answers its input.
+pub(crate) fn echo() -> Value {
+    let code = "export default function (input) { return input; }";
+    let input = Value::map([("name", Value::from("@vars.name"))]);
+    let step = [("id", "echo".into()), ("type", "code".into()), ("code", code.into()), ("input", input)];
+    let step = step.into_iter().chain([("outputVariable", Value::from("said"))]);
+    Value::List(vec![Value::map(step)])
+}
+
+/// Starts a workflow.
+pub(crate) fn start(client: &Client, workflow: &str, request: &str, variables: Map) -> Reply {
+    let body = Value::map([
+        ("workflowId", Value::from(workflow)),
+        ("clientRequestId", request.into()),
+        ("variables", variables.into()),
+    ]);
+    client.post("/api/triggers/manual/run", &body)
+}
+
+fn named(name: &str) -> Map {
+    Map::from([("name".to_string(), Value::from(name))])
+}
+
+#[test]
+fn an_execution_runs_to_its_end_and_keeps_what_it_began_with() {
+    everywhere(|place| {
+        let server = place.start();
+        let owner = server.owner();
+        let saved = save(&owner, "hello", echo());
+        let started = start(&owner, "hello", "r1", named("Ada")).expect(202);
+        let id = started.text_at("executionId");
+        let ended = owner.get(&format!("/api/executions/{id}/wait")).expect(200);
+        assert_eq!(ended.text_at("status"), "completed");
+        assert_eq!(
+            ended.json().get("outputs"),
+            Some(&Value::map([("said", named("Ada").into())].map(|(key, value): (&str, Value)| (key, value))))
+        );
+        // What the workflow becomes later changes nothing of it.
+        let other = Value::map([(
+            "data",
+            Value::map([(
+                "steps",
+                Value::List(vec![Value::map([("type", Value::from("sleep")), ("durationMs", 1u64.into())])]),
+            )]),
+        )]);
+        owner.put("/api/workflows/hello", &other).expect(200);
+        let seen = owner.get(&format!("/api/executions/{id}")).expect(200);
+        assert_eq!(seen.text_at("workflowHash"), saved.text_at("workflowHash"));
+        assert_eq!((seen.text_at("workflowVersion"), saved.text_at("version")), ("1.0.0".into(), "1.0.0".into()));
+        assert_eq!(owner.get("/api/workflows/hello").text_at("version"), "1.0.1");
+        assert_eq!(seen.json().get("variables"), Some(&named("Ada").into()));
+        assert_ne!(owner.get("/api/workflows/hello").text_at("workflowHash"), saved.text_at("workflowHash"));
+    });
+}
+
+#[test]
+fn a_repeat_gives_the_first_whatever_else_it_says() {
+    everywhere(|place| {
+        let mut server = place.start();
+        let owner = server.owner();
+        save(&owner, "hello", echo());
+        let first = start(&owner, "hello", "r1", named("Ada")).expect(202);
+        let again = start(&owner, "hello", "r1", named("Bob")).expect(200);
+        assert_eq!(again.text_at("executionId"), first.text_at("executionId"));
+        assert_eq!(again.json().get("variables"), Some(&named("Ada").into()));
+        // A request that was accepted once is accepted, also where a new one is not.
+        owner.put("/api/workflows/hello", &Value::map([("enabled", Value::Bool(false))])).expect(200);
+        start(&owner, "hello", "r1", named("Ada")).expect(200);
+        let refused = start(&owner, "hello", "r2", named("Ada")).expect(409);
+        assert_eq!(refused.text_at("code"), "WORKFLOW_DISABLED");
+        // And after a restart.
+        let token = server.token.clone().unwrap();
+        server.kill();
+        let server = place.start();
+        let again = start(&server.client(&token), "hello", "r1", named("Ada")).expect(200);
+        assert_eq!(again.text_at("executionId"), first.text_at("executionId"));
+    });
+}
+
+#[test]
+fn what_is_turned_off_starts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    save(&owner, "hello", echo());
+    let off = Value::map([("features", Value::map([("workflow_runtime_v1", Value::Bool(false))]))]);
+    owner.send("PATCH", "/api/organization", &[], Some(&mainspring_kernel::json::compact(&off))).expect(200);
+    let refused = start(&owner, "hello", "r1", Map::new()).expect(409);
+    assert_eq!(refused.text_at("code"), "WORKFLOW_RUNTIME_DISABLED");
+}
+
+#[test]
+fn many_starts_of_few_requests_are_few_executions() {
+    everywhere(|place| {
+        const REQUESTS: usize = 40;
+        const CLIENTS: usize = 8;
+        let server = place.start();
+        let ours = Organization::new(&server, "acme");
+        save(&ours.owner, "hello", echo());
+        let ids = std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..CLIENTS)
+                .map(|client| {
+                    let owner = ours.owner.clone();
+                    scope.spawn(move || {
+                        let each = |number: usize| {
+                            let request = format!("r{}", (number + client * 7) % REQUESTS);
+                            let reply = start(&owner, "hello", &request, named("Ada"));
+                            assert!(matches!(reply.status, 200 | 202), "{reply:?}");
+                            (request, reply.text_at("executionId"))
+                        };
+                        (0..REQUESTS).map(each).collect::<std::collections::BTreeMap<_, _>>()
+                    })
+                })
+                .collect();
+            clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert!(ids.iter().all(|seen| *seen == ids[0]), "one request, one execution");
+        let listed = ours.owner.get("/api/executions?limit=200").expect(200).json();
+        assert_eq!(listed.get("executions").and_then(Value::as_list).unwrap().len(), REQUESTS);
+    });
+}
+
+#[test]
+fn scripts_are_for_those_who_run_the_installation() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let script = [("id", "here"), ("type", "bash"), ("command", "pwd"), ("outputVariable", "here")];
+    let steps = Value::List(vec![Value::map(script.map(|(key, value)| (key, Value::from(value))))]);
+    let (owner, theirs) = (server.owner(), Organization::new(&server, "acme").owner);
+    save(&owner, "here", steps.clone());
+    let id = start(&owner, "here", "r1", Map::new()).expect(202).text_at("executionId");
+    let ended = owner.get(&format!("/api/executions/{id}/wait")).expect(200);
+    assert_eq!(ended.text_at("status"), "completed", "{ended:?}");
+    assert!(ended.text.contains("/data/workspaces/"), "it works in a folder of its own: {ended:?}");
+    save(&theirs, "here", steps);
+    let refused = start(&theirs, "here", "r1", Map::new()).expect(403);
+    assert!(refused.text.contains("bash"), "{refused:?}");
+}

@@ -1,0 +1,141 @@
+//! How a server is started, found, asked to stop, and told what to do.
+
+use std::process::Command;
+
+use mainspring_kernel::{
+    json,
+    value::{Map, Value},
+};
+
+use super::{
+    process::Server,
+    starts::{save, start},
+    support::MAINSPRING,
+};
+
+fn call(folder: &std::path::Path, arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(MAINSPRING);
+    command.args(arguments).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", folder);
+    let output = command.envs(variables.iter().copied()).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn one_server_at_a_time_and_one_owner_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(folder.path());
+    let me = server.owner().get("/api/me").expect(200);
+    assert_eq!((me.text_at("organizationId"), me.text_at("role")), ("default".into(), "owner".into()));
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(server.nobody().get(path).expect(200).text_at("status"), "ok");
+    }
+    let data = folder.path().join("data");
+    let data = data.to_str().unwrap();
+    let second = call(folder.path(), &["up", "--listen", "127.0.0.1:0", "--dir", data], &[]);
+    assert!(second.0 == Some(40) && second.2.contains("in use by the process"), "{second:?}");
+    // Whoever has the folder in hand makes a token, also while the server runs.
+    let (exit, token, _) = call(folder.path(), &["token", "--dir", data], &[]);
+    assert_eq!(exit, Some(0));
+    server.client(token.trim()).get("/api/me").expect(200);
+    let unknown = call(folder.path(), &["token", "nobody", "--dir", data], &[]);
+    assert!(unknown.0 == Some(10) && unknown.2.contains("no such member"), "{unknown:?}");
+    assert_eq!(server.stop(), Some(0));
+    let again = Server::start(folder.path());
+    assert_eq!(again.token, None);
+    again.client(token.trim()).get("/api/me").expect(200);
+}
+
+#[test]
+fn a_watcher_keeps_no_server_from_stopping_and_what_waits_goes_on_at_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(folder.path());
+    let (owner, token) = (server.owner(), server.token.clone().unwrap());
+    let gate = Value::List(vec![Value::map([("id", Value::from("gate")), ("type", "approval".into())])]);
+    save(&owner, "flow", gate);
+    let id = start(&owner, "flow", "r1", Map::new()).expect(202).text_at("executionId");
+    let mut watcher = owner.open("GET", &format!("/api/executions/{id}/events"), &[], None);
+    assert_eq!(super::client::head(&mut watcher).0, 200);
+    assert_eq!(server.stop(), Some(0));
+    let server = Server::start(folder.path());
+    let seen = server.client(&token).get(&format!("/api/executions/{id}/wait")).expect(200);
+    assert_eq!(seen.text_at("status"), "waiting_approval");
+}
+
+#[test]
+fn each_setting_says_where_it_came_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("settings.yaml");
+    std::fs::write(&file, "listen: 127.0.0.1:7001\nleaseSeconds: 20\nbaseUrl: https://flows.example.com/\n").unwrap();
+    let file = file.to_str().unwrap();
+    let variables = [("MAINSPRING_LISTEN", "127.0.0.1:7002"), ("MAINSPRING_STORE", "postgres://a:secret@h/d")];
+    let (exit, stdout, stderr) =
+        call(folder.path(), &["config", "--json", "--config", file, "--lease-seconds", "30"], &variables);
+    assert_eq!(exit, Some(0), "{stderr}");
+    let told = json::read(stdout.as_bytes()).unwrap().value;
+    let of = |name: &str, what: &str| {
+        let text = told.get(name).and_then(|one| one.get(what)).and_then(Value::as_text);
+        text.unwrap_or_default().to_string()
+    };
+    assert_eq!((of("listen", "value"), of("listen", "origin")), ("127.0.0.1:7002".into(), "MAINSPRING_LISTEN".into()));
+    assert_eq!((of("leaseSeconds", "value"), of("leaseSeconds", "origin")), ("30".into(), "flag".into()));
+    assert_eq!((of("baseUrl", "value"), of("baseUrl", "origin")), ("https://flows.example.com/".into(), file.into()));
+    assert!(of("store", "value").contains("//h:") && !stdout.contains("secret"), "{stdout}");
+    assert_eq!(of("dataDir", "origin"), "default");
+    for (text, word) in [("listne: x", "`listne` is no setting"), ("listen: [1]", "must be a text"), ("- a", "object")]
+    {
+        std::fs::write(file, text).unwrap();
+        let refused = call(folder.path(), &["config", "--config", file], &[]);
+        assert!(refused.0 == Some(10) && refused.2.contains(word), "{refused:?}");
+    }
+    let missing = call(folder.path(), &["up", "--config", "/nowhere/settings.yaml"], &[]);
+    assert!(missing.0 == Some(10) && missing.2.contains("/nowhere/settings.yaml"), "{missing:?}");
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_in_one_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    let code = |reply: super::client::Reply| (reply.status, reply.text_at("code"));
+    let sync = "/api/workflows/sync";
+    let send = |body: &str, headers: &[(&str, &str)]| code(owner.send("POST", sync, headers, Some(body)));
+    assert_eq!(send("{", &[]), (400, "VALIDATION_ERROR".into()));
+    assert_eq!(send("{}", &[("content-type", "text/plain")]), (415, "UNSUPPORTED_MEDIA_TYPE".into()));
+    assert_eq!(send(r#"{"data": {"steps": []}, "steps": []}"#, &[]), (400, "VALIDATION_ERROR".into()));
+    assert_eq!(send(r#"{"data": {"steps": []}}"#, &[]), (400, "INVALID_DEFINITION".into()));
+    assert_eq!(send(r#"{"id": "../x", "data": {"steps": []}}"#, &[]), (400, "VALIDATION_ERROR".into()));
+    assert_eq!(send(&format!("\"{}\"", "x".repeat(5 << 20)), &[]), (413, "PAYLOAD_TOO_LARGE".into()));
+    let deep = format!(r#"{{"data": {}{}}}"#, "[".repeat(5000), "]".repeat(5000));
+    assert_eq!(send(&deep, &[]), (400, "VALIDATION_ERROR".into()));
+    assert_eq!(code(owner.get("/api/nothing")), (404, "NOT_FOUND".into()));
+    assert_eq!(code(owner.send("DELETE", "/api/workflows", &[], None)), (405, "METHOD_NOT_ALLOWED".into()));
+    assert_eq!(code(owner.get("/api/workflows?limit=0")), (400, "VALIDATION_ERROR".into()));
+    assert_eq!(code(owner.get("/api/workflows?other=1")), (400, "VALIDATION_ERROR".into()));
+    assert_eq!(code(owner.get("/api/executions?status=done")), (400, "VALIDATION_ERROR".into()));
+    assert_eq!(code(server.client("msp_0_0").get("/api/me")), (401, "UNAUTHORIZED".into()));
+    assert_eq!(
+        code(owner.post("/api/workflows/x/rollback", &Value::map([("a", Value::Null)]))),
+        (501, "NOT_AVAILABLE".into())
+    );
+}
+
+#[test]
+fn an_edit_of_what_has_changed_since_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    save(&owner, "hello", super::starts::echo());
+    let tag = owner.get("/api/workflows/hello").expect(200).header("etag").unwrap().to_string();
+    let edit = |tag: &str, name: &str| {
+        let body = format!(r#"{{"name": "{name}"}}"#);
+        owner.send("PUT", "/api/workflows/hello", &[("if-match", tag)], Some(&body))
+    };
+    let edited = edit(&tag, "first").expect(200);
+    assert_eq!(edit(&tag, "second").expect(412).text_at("code"), "PRECONDITION_FAILED");
+    edit(edited.header("etag").unwrap(), "third").expect(200);
+    assert_eq!(owner.get("/api/workflows/hello").text_at("name"), "third");
+    // The history has what was defined, and not what it was called.
+    let history = owner.get("/api/workflows/hello/history").expect(200).json();
+    assert_eq!(history.get("history").and_then(Value::as_list).unwrap().len(), 1);
+}
