@@ -90,7 +90,12 @@ impl Scraped {
     /// One sample, by its name with labels as they are written.
     #[track_caller]
     pub(crate) fn one(&self, sample: &str) -> f64 {
-        *self.samples.get(sample).unwrap_or_else(|| panic!("{sample} is not there"))
+        self.sample(sample).unwrap_or_else(|| panic!("{sample} is not there"))
+    }
+
+    /// The same, if it is there yet.
+    pub(crate) fn sample(&self, sample: &str) -> Option<f64> {
+        self.samples.get(sample).copied()
     }
 
     /// All samples of a name, whatever their labels.
