@@ -32,7 +32,11 @@ impl Server {
     pub(crate) fn start_with(folder: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(MAINSPRING);
         command.args(["up", "--json", "--listen", "127.0.0.1:0", "--dir"]).arg(folder.join("data")).args(arguments);
-        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", folder);
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", folder)
+            .env("MAINSPRING_LOG", "error");
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut first = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
