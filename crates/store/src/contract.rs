@@ -276,7 +276,7 @@ pub struct Part {
     pub late: Vec<Late>,
     /// What audit logs say of it, each behind what they say by then, in the order of the parts.
     pub audit: Vec<AuditEntry>,
-    /// Gates that wait no more, by their steps' names and their numbers. With the end of an execution none waits any more.
+    /// Gates that wait no more, by their steps' names and their numbers: at the end of an execution all that were listed.
     /// Not looked at where there are no frames.
     pub gates_closed: Vec<(String, u32)>,
     /// Gates of this execution that wait from now on. One that is there already stays as it is. Not looked at where there

@@ -169,12 +169,9 @@ impl State {
         for (step, gate) in &part.gates_closed {
             self.gates.remove(&(Reverse(key), step.clone(), *gate));
         }
-        for row in &part.gates_opened {
+        for row in part.gates_opened.iter().filter(|_| !ended) {
             let row = GateRow { execution: key, ..row.clone() };
             self.gates.entry((Reverse(key), row.step.clone(), row.gate)).or_insert(row);
-        }
-        if ended {
-            self.gates.retain(|(Reverse(execution), ..), _| *execution != key);
         }
         let wake_at = if ended { None } else { part.wake_at };
         let quarantined = self.heads.get(&key).and_then(|row| row.quarantined.clone());

@@ -35,6 +35,8 @@ struct Journal {
     fold: Fold,
     attempts: BTreeSet<(Instance, u32)>,
     history: History,
+    /// Steps and numbers of gates, as parts have told the store.
+    listed_gates: BTreeSet<(String, u32)>,
     has_ended: bool,
 }
 
@@ -197,13 +199,14 @@ impl Ledger {
             journal.note(&frame, &check_receipt)?;
             self.frames += 1;
         }
-        if let Some(journal) = self.journals.get_mut(&part.execution)
-            && journal.fold.state.ended_at.is_some()
-        {
+        let Some(journal) = self.journals.get_mut(&part.execution).filter(|_| !part.frames.is_empty()) else {
+            return Ok(());
+        };
+        if journal.fold.state.ended_at.is_some() {
             journal.has_ended = true;
             self.open.remove(&part.execution);
         }
-        Ok(())
+        journal.check_gates(part)
     }
 
     fn open_journal(&mut self, part: &Part) -> Result<(), String> {
@@ -213,7 +216,13 @@ impl Ledger {
         };
         let plan = self.plans.get(plan_hash).ok_or("an execution of no known plan")?.clone();
         let fold = Fold::new(part.execution, plan);
-        let journal = Journal { fold, attempts: BTreeSet::new(), history: History::default(), has_ended: false };
+        let journal = Journal {
+            fold,
+            attempts: BTreeSet::new(),
+            history: History::default(),
+            listed_gates: BTreeSet::new(),
+            has_ended: false,
+        };
         if self.journals.insert(part.execution, journal).is_some() {
             return Err(format!("{} begins twice", part.execution));
         }
@@ -271,6 +280,20 @@ impl Ledger {
 }
 
 impl Journal {
+    /// What the store lists of an execution is what waits there, after each part.
+    fn check_gates(&mut self, part: &Part) -> Result<(), String> {
+        for closed in &part.gates_closed {
+            self.listed_gates.remove(closed);
+        }
+        self.listed_gates.extend(part.gates_opened.iter().map(|row| (row.step.clone(), row.gate)));
+        let state = &self.fold.state;
+        let open = state.open_gates().map(|(instance, gate)| (instance.name(&state.plan), gate.number)).collect();
+        if self.listed_gates == open {
+            return Ok(());
+        }
+        Err(format!("{}: the gates {open:?} wait, and the store lists {:?}", part.execution, self.listed_gates))
+    }
+
     fn note(&mut self, frame: &Frame, check_receipt: &impl Fn(&Receipt) -> Result<(), String>) -> Result<(), String> {
         for record in &frame.records {
             if let Record::AttemptStarted { instance, attempt, .. } = record

@@ -15,20 +15,18 @@ use crate::{GateRow, Part, conditions::only, number::integer, part::is_end};
 impl<'a> Writes<'a> {
     /// What parts with frames say of gates.
     pub(super) fn gates(&mut self, parts: &[&'a Part]) {
-        let (ended, others): (Vec<&Part>, Vec<&Part>) = parts.iter().copied().partition(|part| is_end(part));
-        let columns = vec![column(&ended, |part| &part.execution.0[..])];
-        self.push(&ended, include_str!("sql/gates_close_all.sql"), columns);
         let of_part = |part: &'a Part| part.gates_closed.iter().map(move |(step, gate)| (part.execution, step, *gate));
         let closed: Vec<(ExecutionKey, &str, u32)> =
-            others.iter().flat_map(|part| of_part(part)).map(|(key, step, gate)| (key, step.as_str(), gate)).collect();
+            parts.iter().flat_map(|part| of_part(part)).map(|(key, step, gate)| (key, step.as_str(), gate)).collect();
         let columns = vec![
             column(&closed, |(key, ..)| key.0.to_vec()),
             column(&closed, |(_, step, _)| word_key(step).0.to_vec()),
             column(&closed, |(.., gate)| i64::from(gate)),
         ];
         self.push(&closed, include_str!("sql/gates_close.sql"), columns);
+        let others = parts.iter().filter(|part| !is_end(part));
         let opened: Vec<(ExecutionKey, &'a GateRow)> =
-            others.iter().flat_map(|part| part.gates_opened.iter().map(|row| (part.execution, row))).collect();
+            others.flat_map(|part| part.gates_opened.iter().map(|row| (part.execution, row))).collect();
         let columns = vec![
             column(&opened, |(key, _)| key.0.to_vec()),
             column(&opened, |(_, row)| word_key(&row.step).0.to_vec()),

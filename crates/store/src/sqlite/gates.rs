@@ -14,13 +14,11 @@ use crate::{
 /// Writes what a part with frames says of gates.
 pub(super) fn write(connection: &Connection, part: &Part) -> rusqlite::Result<()> {
     let execution = part.execution.0;
-    if is_end(part) {
-        return connection.prepare_cached(include_str!("sql/gates_close.sql"))?.execute([execution]).map(drop);
-    }
     for (step, gate) in &part.gates_closed {
         connection.prepare_cached(include_str!("sql/gate_close.sql"))?.execute(params![execution, step, gate])?;
     }
-    for GateRow { step, gate, organization, opened_at, expires_at, on_timeout, .. } in &part.gates_opened {
+    let opened = part.gates_opened.iter().filter(|_| !is_end(part));
+    for GateRow { step, gate, organization, opened_at, expires_at, on_timeout, .. } in opened {
         let (opened_at, expires_at) = (integer(*opened_at), integer(*expires_at));
         let values = params![execution, step, gate, organization, opened_at, expires_at, on_timeout];
         connection.prepare_cached(include_str!("sql/gate_open.sql"))?.execute(values)?;

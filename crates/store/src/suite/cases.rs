@@ -485,7 +485,15 @@ fn gates() -> Vec<Case> {
                 "durable",
             ),
             (Gates(Some("o"), None, 9), "2:a#1 of o 1:s#2 of o 1:s\0#10 of o"),
-            (one(Turn { ends: true, ..asks(goes_on(1, 1), vec![("t", 1)]) }), "durable"),
+            // An end opens none, and closes those that it names.
+            (
+                one(Turn {
+                    ends: true,
+                    gates_closed: vec![("s", 2), ("s\0", 10)],
+                    ..asks(goes_on(1, 1), vec![("t", 1)])
+                }),
+                "durable",
+            ),
             (Repartition(3), "done"),
             (Gates(None, None, 9), "4:s#1 of p 2:a#1 of o 0:s#1"),
         ],
