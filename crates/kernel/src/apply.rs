@@ -61,6 +61,7 @@ pub fn apply(state: &mut State, record: &Record, now: u64) -> Result<(), Illegal
     state.now = state.now.max(now);
     state.is_split = matches!(record, Record::TurnSplit);
     match record.instance() {
+        Some(_) if state.queue.is_some() => Err(illegal(state, record, "in a queue")),
         Some(instance) => apply_to_step(state, instance, record),
         None => apply_to_execution(state, record),
     }
@@ -93,6 +94,7 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal>
         Record::DeadlineSet { at } => set_deadline(state, Some(*at)),
         Record::EndingBegun { ending } => {
             set_deadline(state, None);
+            state.queue = None;
             state.ending = Some(ending.clone());
         }
         Record::Ended { .. } => {
@@ -110,6 +112,10 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal>
             }
         }
         Record::ParentTold => state.told += 1,
+        Record::Queued { queue } if is_untouched(state) => state.queue = Some(*queue),
+        Record::Queued { .. } => return Err(illegal(state, record, "where work has begun")),
+        Record::Admitted if state.queue.is_some() => state.queue = None,
+        Record::Admitted => return Err(illegal(state, record, "outside of a queue")),
         // Who asked is for the trace; what follows from it has its own record.
         Record::CancelRequested { .. } | Record::TurnSplit | Record::TurnJoined => {}
         _ => return Err(illegal(state, record, "without a step")),
@@ -150,6 +156,11 @@ fn start(state: &mut State, record: &Record) {
     });
     set_deadline(state, *deadline);
     blocks::open(state, Scope::root());
+}
+
+/// Whether nothing has happened behind the beginning.
+fn is_untouched(state: &State) -> bool {
+    state.steps.is_empty() && state.queue.is_none() && state.ending.is_none()
 }
 
 fn set_deadline(state: &mut State, deadline: Option<u64>) {

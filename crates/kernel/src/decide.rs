@@ -31,7 +31,7 @@ use crate::{
     effect::Attempt,
     evaluation::{Evaluated, Evaluation},
     failure::{Class, Failure},
-    input::{Input, Start, Timer},
+    input::{Input, Queue, Start, Timer},
     instance::{Instance, Scope},
     key::ExecutionKey,
     limits::{TURN_BYTES_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX},
@@ -44,12 +44,15 @@ use evaluations::Task;
 
 /// The version of what this module decides. It is pinned at the start of an execution; what changes the records that
 /// come of an input changes only behind a higher one.
-pub const DECIDE_VERSION: u32 = 2;
+pub const DECIDE_VERSION: u32 = 3;
 
 /// From this version on what needs no place begins beside what holds all of them; a retry policy is asked about an
 /// interruption as about any failure; a parent knows when its child waits for people and when one has denied there; a
 /// failure that calls off what waits further inside is followed along its edges in the same turn.
 const SECOND_RULES: u32 = 2;
+
+/// From this version on an execution can wait in a queue before its work begins.
+pub const QUEUES_SINCE: u32 = 3;
 
 /// How far an input has been taken in.
 #[derive(Debug)]
@@ -261,6 +264,7 @@ impl Decider<'_> {
                 self.decision(instance, *gate, *decision, by, reason)
             }
             Input::Signal { id, name, payload } => self.signal(id, name, payload),
+            Input::Admit => self.admit(),
             Input::Cancel { reason, by } => self.cancel(reason, by),
             Input::Continue => Ok(()),
             Input::ChildWaits { instance, attempt, count } => self.child_waits(instance, *attempt, *count),
@@ -306,8 +310,21 @@ impl Decider<'_> {
                 let ending = Ending::Failed { fault: failure.into(), instance: None, stops: false };
                 self.record(Record::EndingBegun { ending })
             }
+            None => self.queue(start.queue),
+        }
+    }
+
+    /// What cannot run anyway does not wait first, and by rules that know no queues nothing does.
+    fn queue(&mut self, queue: Option<Queue>) -> Result<(), Illegal> {
+        match queue.filter(|_| self.state.decide_version >= QUEUES_SINCE) {
+            Some(queue) => self.record(Record::Queued { queue }),
             None => Ok(()),
         }
+    }
+
+    /// One that waits in no queue, or is being called off, is not admitted.
+    fn admit(&mut self) -> Result<(), Illegal> {
+        if self.state.queue.is_some() { self.record(Record::Admitted) } else { Ok(()) }
     }
 
     /// A timer counts only if the state has set it and its time has come: a repeated one finds nothing.
@@ -339,6 +356,8 @@ impl Decider<'_> {
                 if !self.wind_down()? {
                     break;
                 }
+            } else if self.state.queue.is_some() {
+                break;
             } else if let Some(scope) = self.agenda.dirty.pop_first() {
                 self.consider(&scope)?;
             } else if let Some(instance) = self.agenda.dirty_loops.pop_first() {
@@ -434,7 +453,7 @@ impl Decider<'_> {
             self.look_at_all_decidable(&Scope::root());
         }
         match &record {
-            Record::Started { .. } => {
+            Record::Started { .. } | Record::Admitted => {
                 self.agenda.dirty.insert(Scope::root());
                 self.look_at_all_decidable(&Scope::root());
             }
@@ -518,13 +537,15 @@ impl Decider<'_> {
         self.state.steps.get(instance).map_or(Status::Pending, |step| step.status)
     }
 
-    /// The execution's time stands still while only people are waited for, and so does that of its parent.
+    /// The execution's time stands still while only people are waited for, and so does that of its parent; in a queue its
+    /// own alone.
     fn hold_or_set_deadline(&mut self) -> Result<(), Illegal> {
         if self.state.ended_at.is_some() {
             return Ok(());
         }
         let waits_for_people = self.state.status() == ExecutionStatus::WaitingApproval;
-        match (waits_for_people, self.state.deadline, self.state.deadline_held) {
+        let stands_still = waits_for_people || self.state.queue.is_some();
+        match (stands_still, self.state.deadline, self.state.deadline_held) {
             (true, Some(at), _) => {
                 self.record(Record::DeadlineHeld { remaining_ms: at.saturating_sub(self.agenda.now) })
             }

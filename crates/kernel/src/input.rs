@@ -42,6 +42,8 @@ pub enum Input {
         /// What it brings.
         payload: Value,
     },
+    /// One that stands in a queue may begin its work.
+    Admit,
     /// It is called off.
     Cancel {
         /// A word for it, as `user_cancelled`.
@@ -102,6 +104,33 @@ pub struct Start {
     pub workspace: Option<String>,
     /// Where it comes from and what it may start; `None` for one that comes from outside and starts nothing.
     pub lineage: Option<Lineage>,
+    /// The queue in which it waits until it is admitted; `None` for one whose work begins at once.
+    pub queue: Option<Queue>,
+}
+
+/// What an execution waits for before its work begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Queue {
+    /// As many executions of whoever started it are running as may.
+    User,
+    /// As many of its organisation.
+    Organization,
+    /// As many of its workflow.
+    Workflow,
+    /// Whoever counts them has not looked yet.
+    Admission,
+}
+
+impl Queue {
+    /// The word in the catalogue and in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Organization => "organization",
+            Self::Workflow => "workflow",
+            Self::Admission => "admission",
+        }
+    }
 }
 
 /// An execution's place among those that start each other.

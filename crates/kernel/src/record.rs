@@ -5,7 +5,7 @@ use alloc::{string::String, vec::Vec};
 use crate::{
     failure::{Class, Failure},
     hash::Hash,
-    input::{Lineage, Policy},
+    input::{Lineage, Policy, Queue},
     instance::Instance,
     plan::Decision,
     value::Value,
@@ -287,6 +287,13 @@ pub enum Record {
         /// How often the child has told this, from 1: with an odd number it waits.
         count: u32,
     },
+    /// The execution waits in a queue: nothing of it begins.
+    Queued {
+        /// Which.
+        queue: Queue,
+    },
+    /// It waits there no more.
+    Admitted,
     /// The parent is told that nothing but people is waited for, or that this is over.
     ParentTold,
     /// The execution has ended. Nothing follows.
@@ -415,6 +422,8 @@ impl Record {
             | Self::EndingBegun { .. }
             | Self::FailureBoundReached { .. }
             | Self::ParentTold
+            | Self::Queued { .. }
+            | Self::Admitted
             | Self::Ended { .. }
             | Self::TurnSplit
             | Self::TurnJoined => None,

@@ -11,7 +11,7 @@ use core::cmp::Reverse;
 use crate::{
     failure::Failure,
     hash::Hash,
-    input::{Lineage, Policy, Timer},
+    input::{Lineage, Policy, Queue, Timer},
     instance::{Instance, Scope},
     key::ExecutionKey,
     plan::{Decision, Plan},
@@ -46,6 +46,8 @@ pub struct State {
     pub open_attempts: BTreeSet<Instance>,
     /// Those of them whose child waits for nothing but people.
     pub held_children: BTreeSet<Instance>,
+    /// The queue in which it waits before its work begins.
+    pub queue: Option<Queue>,
     /// The version of what is decided: of this build until the execution has begun, then the one that it began with.
     pub decide_version: u32,
     /// How often the parent was told that only people are waited for, or that this is over: odd while it knows so.
@@ -270,7 +272,7 @@ pub struct Signal {
 /// Where an execution is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExecutionStatus {
-    /// It has not begun.
+    /// It has not begun, or waits in a queue.
     Pending,
     /// Something runs, or waits for something other than people.
     Running,
@@ -312,6 +314,7 @@ impl State {
             loops: BTreeMap::new(),
             open_attempts: BTreeSet::new(),
             held_children: BTreeSet::new(),
+            queue: None,
             decide_version: crate::decide::DECIDE_VERSION,
             told: 0,
             waits: BTreeSet::new(),
@@ -337,7 +340,7 @@ impl State {
     /// Where the execution is.
     pub fn status(&self) -> ExecutionStatus {
         match (&self.ending, self.ended_at) {
-            _ if self.start.is_none() => ExecutionStatus::Pending,
+            _ if self.start.is_none() || self.queue.is_some() => ExecutionStatus::Pending,
             (Some(Ending::Completed { .. }), Some(_)) => ExecutionStatus::Completed,
             (Some(Ending::Failed { .. }), Some(_)) => ExecutionStatus::Failed,
             (Some(Ending::Cancelled { .. }), Some(_)) => ExecutionStatus::Cancelled,

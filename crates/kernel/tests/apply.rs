@@ -8,7 +8,7 @@ use mainspring_kernel::{
     definition::{Syntax, compile, read},
     failure::Class,
     hash::Hash,
-    input::Policy,
+    input::{Policy, Queue},
     instance::Instance,
     key::ExecutionKey,
     plan::{Decision, Plan},
@@ -136,6 +136,15 @@ fn what_cannot_follow_is_refused() {
     check(&[started(), begun("work")], begins_early);
     check(&[started(), all(), begun("work"), begun("work")], begins_twice);
 
+    let queued = || Record::Queued { queue: Queue::User };
+    let begun_already = "a record `Queued` cannot stand where work has begun";
+    check(&[started(), queued(), all()], "a record `StepStarted` of step `all` cannot stand in a queue");
+    check(&[started(), all(), queued()], begun_already);
+    check(&[started(), queued(), queued()], begun_already);
+    check(&[started(), ending(), queued()], begun_already);
+    check(&[started(), Record::Admitted], "a record `Admitted` cannot stand outside of a queue");
+    check(&[started(), queued(), ending(), Record::Admitted], "a record `Admitted` cannot stand outside of a queue");
+
     let (its_own, anothers) = (|| takes_branch("one", "one"), || takes_branch("one", "two"));
     let no_branch = "a record `BranchTaken` of step `one` cannot stand for this block";
     check(&[started(), all(), begun("one"), anothers()], no_branch);
@@ -146,6 +155,9 @@ fn what_cannot_follow_is_refused() {
 #[test]
 fn and_what_can_follow_is_accepted() {
     after(&[started(), begun("all"), begun("one"), takes_branch("one", "one"), begun("x"), out("x"), completed("x")]);
+    let queued = Record::Queued { queue: Queue::User };
+    assert_eq!(after(&[started(), queued.clone()]).queue, Some(Queue::User));
+    after(&[started(), queued, Record::Admitted, begun("all")]);
     let over = || Record::StepCancelled { instance: at("all"), reason: "user".into() };
     let state =
         after(&[started(), begun("all"), begun("work"), out("work"), completed("work"), ending(), over(), ended()]);

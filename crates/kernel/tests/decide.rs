@@ -11,13 +11,13 @@ use mainspring_kernel::{
     evaluation::{Evaluated, Evaluation},
     failure::{Class, Failure},
     hash::Hash,
-    input::{Input, Lineage, Pinned, Policy, Start, Timer},
+    input::{Input, Lineage, Pinned, Policy, Queue, Start, Timer},
     instance::Instance,
     key::ExecutionKey,
     limits::{LOOP_ITEMS_MAX, SIGNALS_KEPT_MAX, TURN_BYTES_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX, VALUE_BYTES_MAX},
     plan::{Decision, Plan},
     record::{Ending, Payload, Record},
-    state::State,
+    state::{ExecutionStatus, State},
     value::{Map, Value},
 };
 
@@ -41,6 +41,7 @@ fn start(input: Value) -> Input {
         by: "ann".into(),
         workspace: None,
         lineage: None,
+        queue: None,
     }))
 }
 
@@ -53,7 +54,14 @@ fn at(plan: &Plan, step: &str) -> Instance {
     Instance::of_step(plan.number_of(step).expect("a step of the plan"))
 }
 
-/// Reads the words of an input: `start`, `a#1 done`, `a#2 due`, `a gate 1 due`, `a gate 1 approve ann`, `signal go s1`,
+/// A start in a queue, of an execution with a second of time.
+fn start_in(queue: Queue) -> Input {
+    let Input::Start(start) = start(Value::Null) else { unreachable!("it is one") };
+    let policy = Policy { timeout_ms: Some(1000), ..start.policy };
+    Input::Start(Box::new(Start { policy, queue: Some(queue), ..*start }))
+}
+
+/// Reads the words of an input: `start`, `queue user`, `admit`, `time over`, `a#1 done`, `a#2 due`, `a gate 1 due`, `a gate 1 approve ann`, `signal go s1`,
 /// `cancel word`.
 fn input(plan: &Plan, words: &str) -> Input {
     let number = |text: &str| text.parse::<u32>().expect("a number");
@@ -61,6 +69,10 @@ fn input(plan: &Plan, words: &str) -> Input {
         |text: &str| text.split_once('#').map(|(step, attempt)| (at(plan, step), number(attempt))).expect("#");
     match words.split(' ').collect::<Vec<_>>()[..] {
         ["start"] => start(Value::Null),
+        ["queue", "user"] => start_in(Queue::User),
+        ["queue", "workflow"] => start_in(Queue::Workflow),
+        ["admit"] => Input::Admit,
+        ["time", "over"] => Input::Timer(Timer::Deadline),
         ["signal", name, id] => Input::Signal { id: id.into(), name: name.into(), payload: Value::Null },
         ["cancel", reason] => Input::Cancel { reason: reason.into(), by: "ann".into() },
         [step, "gate", gate, "due"] => Input::Timer(Timer::Gate(at(plan, step), number(gate))),
@@ -103,6 +115,9 @@ fn words(plan: &Plan, record: &Record) -> String {
         Record::GateOpened { gate, .. } | Record::GateDecided { gate, .. } => format!(" gate {gate}"),
         Record::StepFailed { fault, .. } => format!(" {}", fault.code),
         Record::StepCancelled { reason, .. } => format!(" {reason}"),
+        Record::Queued { queue } => format!(" {}", queue.name()),
+        Record::DeadlineHeld { remaining_ms } => format!(" {remaining_ms}"),
+        Record::DeadlineSet { at } => format!(" {at}"),
         Record::SignalKept { id, .. } | Record::SignalTaken { id, .. } => format!(" {id}"),
         Record::EndingBegun { ending: Ending::Completed { .. } } => " completed".into(),
         Record::EndingBegun { ending: Ending::Failed { fault, .. } } => format!(" failed {}", fault.code),
@@ -115,6 +130,61 @@ fn words(plan: &Plan, record: &Record) -> String {
 fn records_words(plan: &Plan, turn: &Turn) -> String {
     let records: Vec<_> = turn.records.iter().map(|record| words(plan, record)).collect();
     if records.is_empty() { "nothing".into() } else { records.join(", ") }
+}
+
+/// In a queue nothing begins, however long; what is sent is kept; the time of the execution counts from its admission.
+#[test]
+fn what_stands_in_a_queue_begins_when_it_is_admitted() {
+    let steps = "  - {id: go, type: signal, signal: go}\n  - {id: a, type: tool, tool: A}\n";
+    let state = check(
+        steps,
+        "0 queue user: Started, Queued user, DeadlineHeld 1000
+         5000 time over: nothing
+         5001 signal go s1: SignalKept s1
+         5002 a#1 done: nothing
+         6000 admit: Admitted, StepStarted go, SignalTaken go s1, StepCompleted go, StepStarted a, AttemptStarted a#1, \
+                     DeadlineSet 7000
+         6001 admit: nothing
+         6999 time over: nothing
+         7000 time over: EndingBegun failed execution_timeout:1000, AttemptStopping a#1
+         7001 a#1 stopped: StepCancelled a execution_ending, Ended",
+    );
+    assert_eq!(state.status(), ExecutionStatus::Failed);
+}
+
+#[test]
+fn what_is_called_off_in_a_queue_never_begins() {
+    let state = check(
+        "  - {id: a, type: tool, tool: A}\n",
+        "0 queue workflow: Started, Queued workflow, DeadlineHeld 1000
+         1 cancel enough: CancelRequested, EndingBegun cancelled enough, Ended
+         2 admit: nothing",
+    );
+    assert_eq!((state.status(), state.steps.len()), (ExecutionStatus::Cancelled, 0));
+    // What never stood in one is not admitted to anything.
+    check(
+        "  - {id: a, type: tool, tool: A}\n",
+        "0 admit: nothing\n0 start: Started, StepStarted a, AttemptStarted a#1\n1 admit: nothing",
+    );
+}
+
+/// What cannot run anyway does not wait for that; by older rules nothing does.
+#[test]
+fn what_waits_in_no_queue() {
+    let text = "inputSchema: {type: object}\nsteps: [{id: a, type: tool, tool: A}]";
+    let plan = Arc::new(compile(&read(text.as_bytes(), Syntax::Yaml).expect("it reads")).expect("it compiles").plan);
+    for (outcome, expected) in
+        [(Ok(Value::Null), "Queued user"), (Err(Failure::new(Class::Invalid, "no", "no")), "EndingBegun failed no")]
+    {
+        let mut state = State::new(KEY, plan.clone());
+        let evaluated = Evaluated::of(outcome);
+        let turn = decide_with(&mut state, &start_in(Queue::User), 0, |_| vec![evaluated.clone()]).expect("legal");
+        assert_eq!(words(&plan, &turn.records[1]), expected);
+        assert_eq!(state.status() == ExecutionStatus::Pending, expected.starts_with("Queued"));
+    }
+    let mut state = State { decide_version: 2, ..fresh(KEY, "  - {id: a, type: tool, tool: A}\n") };
+    let turn = take_in(&mut state, &start_in(Queue::User), 0);
+    assert_eq!(records_words(&state.plan, &turn), "Started, StepStarted a, AttemptStarted a#1");
 }
 
 /// Takes in the inputs of a picture, each at its millisecond, and compares what comes of them with what the picture

@@ -244,6 +244,7 @@ impl Run {
             by: "ann".into(),
             workspace: None,
             lineage: None,
+            queue: None,
         };
         let state = State::new(ExecutionKey([7; 16]), plan);
         let mut run = Self { state, out: BTreeMap::new(), failing, class: Class::Failed };

@@ -227,6 +227,7 @@ fn run(text: &str, max_parallel: u32, items: usize, answers: Answers) -> State {
         by: "ann".into(),
         workspace: None,
         lineage: None,
+        queue: None,
     };
     let (mut out, mut answered): (BTreeMap<Instance, u32>, usize) = (BTreeMap::new(), 0);
     let mut next = Some((Input::Start(Box::new(start)), 0));

@@ -11,7 +11,7 @@ use mainspring_kernel::{
     failure::{Class, Failure},
     frame::Frame,
     hash::{Hash, hex, unhex},
-    input::{Input, Lineage, Parent, Pinned, Policy, Start, Timer},
+    input::{Input, Lineage, Parent, Pinned, Policy, Queue, Start, Timer},
     instance::Instance,
     journal::Fold,
     json,
@@ -81,6 +81,9 @@ nodes:
 edges: [{from: call, to: pay}, {from: gate, to: below}]
 "#;
 
+/// What came with queues.
+const QUEUED: &str = "steps: [{id: call, type: tool, tool: CALL}]";
+
 /// A workflow whose journal is golden, what arrives and when, and what evaluations give.
 struct Golden {
     plan: Plan,
@@ -92,7 +95,7 @@ fn plan_of(text: &str) -> Plan {
     compile(&read(text.as_bytes(), Syntax::Yaml).expect("it reads")).expect("it compiles").plan
 }
 
-fn goldens() -> [Golden; 3] {
+fn goldens() -> [Golden; 4] {
     let plan = plan_of(DEFINITION);
     let first = Golden { inputs: inputs(&plan), plan, results: Vec::new() };
     let plan = plan_of(GRAPH);
@@ -104,7 +107,17 @@ fn goldens() -> [Golden; 3] {
     let second = Golden { inputs: inputs_of_graph(&plan), plan, results };
     let plan = plan_of(FAMILY);
     let third = Golden { inputs: inputs_of_family(&plan), plan, results: vec![Evaluated::of(Ok(1u64.into()))] };
-    [first, second, third]
+    let plan = plan_of(QUEUED);
+    let fourth = Golden { inputs: inputs_in_a_queue(&plan), plan, results: Vec::new() };
+    [first, second, third, fourth]
+}
+
+fn inputs_in_a_queue(plan: &Plan) -> Vec<(u64, Input)> {
+    let instance = Instance::parse("call", plan).expect("an instance of the plan");
+    let Input::Start(begins) = start(plan) else { unreachable!("it is one") };
+    let begins = Start { queue: Some(Queue::Organization), ..*begins };
+    let receipt = Input::Receipt { instance, attempt: 1, outcome: Outcome::Done(Value::Null) };
+    vec![(0, Input::Start(Box::new(begins))), (60_000, Input::Admit), (60_001, receipt)]
 }
 
 fn inputs_of_family(plan: &Plan) -> Vec<(u64, Input)> {
@@ -170,6 +183,7 @@ fn start(plan: &Plan) -> Input {
         by: "ann".into(),
         workspace: Some("/srv".into()),
         lineage: None,
+        queue: None,
     }))
 }
 
@@ -344,6 +358,8 @@ fn nearly_every_kind_of_record_is_in_it() {
         "FailureBoundReached",
         "ChildWaits",
         "ParentTold",
+        "Queued",
+        "Admitted",
     ];
     let missing: Vec<_> = all.into_iter().filter(|kind| !kinds.contains(*kind)).collect();
     assert_eq!(missing, Vec::<&str>::new());

@@ -34,6 +34,7 @@ fn begun(steps: &str, items: u64) -> (State, Turn) {
         by: "ann".into(),
         workspace: None,
         lineage: None,
+        queue: None,
     };
     let turn = take_in(&mut state, &Input::Start(Box::new(start)), 0);
     (state, turn)

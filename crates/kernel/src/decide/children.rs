@@ -60,6 +60,8 @@ impl Decider<'_> {
             trigger.extend(began.trigger.get(key).map(|said| (key.into(), said.clone())));
         }
         let start = Start {
+            // It runs in the place of its root.
+            queue: None,
             execution_id: to.to_string(),
             workflow_hash: pinned.workflow_hash,
             plan_hash: pinned.plan_hash,

@@ -7,7 +7,7 @@ use crate::{
     cbor::CborError,
     effect::Outcome,
     evaluation::Evaluated,
-    input::{Input, Lineage, Parent, Pinned, Policy, Start, Timer},
+    input::{Input, Lineage, Parent, Pinned, Policy, Queue, Start, Timer},
     plan::Decision,
     record::{Ending, FailureFate, Purpose, Record, SkipReason, StopReason},
 };
@@ -95,6 +95,8 @@ variants! { Record,
     26 StepLogged { instance instance, lines lines }
     27 ChildWaits { instance instance, count count }
     28 ParentTold {}
+    29 Queued { queue queue }
+    30 Admitted {}
 }
 
 variants! { Input,
@@ -106,6 +108,7 @@ variants! { Input,
     5 Cancel { reason reason, by by }
     6 Continue {}
     7 ChildWaits { instance instance, attempt attempt, count count }
+    8 Admit {}
 }
 
 variants! { Outcome,
@@ -146,6 +149,13 @@ variants! { Purpose,
     1 Interrupted {}
 }
 
+variants! { Queue,
+    0 User {}
+    1 Organization {}
+    2 Workflow {}
+    3 Admission {}
+}
+
 variants! { Decision,
     0 Approve {}
     1 Deny {}
@@ -159,10 +169,12 @@ fields! { Parent { execution, instance, attempt } }
 
 fields! { Pinned { name, workflow_hash, plan_hash } }
 
-/// The last part came later and stands only where there is something to say.
+/// The last two parts came later, and stand only where there is something to say: a family's as it is, in front of a queue
+/// also where there is none.
 impl Item for Start {
     fn write(&self, out: &mut Encoder<'_>) {
-        out.writer.array(START_PARTS + usize::from(self.lineage.is_some()));
+        let more = if self.queue.is_some() { 2 } else { usize::from(self.lineage.is_some()) };
+        out.writer.array(START_PARTS + more);
         self.execution_id.write(out);
         self.workflow_hash.write(out);
         self.plan_hash.write(out);
@@ -173,13 +185,18 @@ impl Item for Start {
         self.attempt.write(out);
         self.by.write(out);
         self.workspace.write(out);
-        if let Some(lineage) = &self.lineage {
-            lineage.write(out);
+        match (&self.lineage, &self.queue) {
+            (lineage, Some(queue)) => {
+                lineage.write(out);
+                queue.write(out);
+            }
+            (Some(lineage), None) => lineage.write(out),
+            (None, None) => {}
         }
     }
     fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
         let parts = from.reader.array()?;
-        if parts != START_PARTS && parts != START_PARTS + 1 {
+        if !(START_PARTS..=START_PARTS + 2).contains(&parts) {
             return Err(from.reader.error("another number of parts: Start"));
         }
         Ok(Self {
@@ -193,12 +210,17 @@ impl Item for Start {
             attempt: Item::read(from)?,
             by: Item::read(from)?,
             workspace: Item::read(from)?,
-            lineage: if parts > START_PARTS { Some(Item::read(from)?) } else { None },
+            lineage: match parts - START_PARTS {
+                0 => None,
+                1 => Some(Item::read(from)?),
+                _ => Item::read(from)?,
+            },
+            queue: if parts == START_PARTS + 2 { Some(Item::read(from)?) } else { None },
         })
     }
 }
 
-/// The parts of a start without a family.
+/// The parts of a start without a family and a queue.
 const START_PARTS: usize = 10;
 
 /// `[succeeded, value or failure, log]`.

@@ -8,7 +8,7 @@ use crate::{
     evaluation::Evaluated,
     failure::{Class, Failure},
     hash::hex,
-    input::{Lineage, Parent, Pinned, Policy, Start, Timer},
+    input::{Lineage, Parent, Pinned, Policy, Queue, Start, Timer},
     instance::Instance,
     key::ExecutionKey,
     plan::Decision,
@@ -49,6 +49,7 @@ fn start() -> Start {
         by: "owner".into(),
         workspace: Some("/w".into()),
         lineage: None,
+        queue: None,
     }
 }
 
@@ -176,8 +177,23 @@ fn third_frames() -> [Frame; 2] {
     [waits, cancelled].map(|input| Frame { records: records.clone(), ..frame(input) })
 }
 
+/// What came with queues.
+fn fourth_frames() -> Vec<Frame> {
+    let lineage = || Lineage { parent: None, depth: 0, workflows: Vec::new() };
+    let start = |queue, lineage| Input::Start(Box::new(Start { lineage, queue: Some(queue), ..start() }));
+    let inputs = [
+        start(Queue::User, None),
+        start(Queue::Organization, Some(lineage())),
+        start(Queue::Workflow, None),
+        start(Queue::Admission, None),
+        Input::Admit,
+    ];
+    let records = vec![Record::Queued { queue: Queue::Workflow }, Record::Admitted];
+    inputs.into_iter().map(|input| Frame { records: records.clone(), ..frame(input) }).collect()
+}
+
 fn frames() -> Vec<Frame> {
-    inputs().into_iter().map(frame).chain([second_frame()]).chain(third_frames()).collect()
+    inputs().into_iter().map(frame).chain([second_frame()]).chain(third_frames()).chain(fourth_frames()).collect()
 }
 
 #[test]
@@ -200,6 +216,9 @@ fn the_bytes_are_frozen() {
     let third = third_frames().map(|frame| frame.store(&salt_of).1.hex());
     let third = Hash::of(third.concat().as_bytes()).hex();
     assert_eq!(third, include_str!("frozen-3.txt").trim(), "frames changed: a stored journal could not be read");
+    let fourth = fourth_frames().into_iter().map(|frame| frame.store(&salt_of).1.hex()).collect::<Vec<_>>();
+    let fourth = Hash::of(fourth.concat().as_bytes()).hex();
+    assert_eq!(fourth, include_str!("frozen-4.txt").trim(), "frames changed: a stored journal could not be read");
     let (stored, _) = Frame { records: Vec::new(), ..frame(Input::Continue) }.store(&salt_of);
     let before = Hash::of(b"before").hex();
     assert_eq!(hex(&stored.frame), format!("8701045820{before}1b0000018bcfe5680081068080"));

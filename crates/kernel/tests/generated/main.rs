@@ -85,7 +85,7 @@ fn check_refusal(found: &[Diagnostic]) -> Result<(), Broken> {
 }
 
 /// Everything that can come up in an execution that is not too long for one turn.
-const SEEN: [&str; 27] = [
+const SEEN: [&str; 29] = [
     "Started",
     "LineageSet",
     "StepSkipped",
@@ -108,6 +108,8 @@ const SEEN: [&str; 27] = [
     "CancelRequested",
     "DeadlineHeld",
     "ParentTold",
+    "Queued",
+    "Admitted",
     "EndingBegun",
     "Ended",
     "completed",

@@ -13,7 +13,7 @@ use mainspring_kernel::{
     failure::{Class, Failure},
     frame::Frame,
     hash::Hash,
-    input::{Input, Lineage, Parent, Pinned, Policy, Start, Timer},
+    input::{Input, Lineage, Parent, Pinned, Policy, Queue, Start, Timer},
     instance::{Instance, Scope},
     journal::{Fold, verify},
     key::ExecutionKey,
@@ -150,6 +150,7 @@ impl World {
             by: "ann".into(),
             workspace: None,
             lineage: Some(lineage),
+            queue: self.numbers.chance(15).then(|| *self.numbers.pick(&[Queue::User, Queue::Workflow])),
         }))
     }
 
@@ -157,6 +158,10 @@ impl World {
     fn sense(&mut self) -> Result<Input, Broken> {
         if self.state.is_split {
             return Ok(Input::Continue);
+        }
+        if self.state.queue.is_some() {
+            self.now += [0, 1, 60_000][self.numbers.below(3)];
+            return Ok(Input::Admit);
         }
         let gates: Vec<(Instance, u32)> =
             self.state.open_gates().map(|(instance, gate)| (instance.clone(), gate.number)).collect();
@@ -260,7 +265,8 @@ impl World {
         let step = self.numbers.below(self.plan.steps.len()) as u32;
         let rounds = (0..self.plan.loop_depth(step)).map(|_| self.numbers.below(2) as u32).collect();
         let instance = Instance { step, rounds };
-        match self.numbers.below(12) {
+        match self.numbers.below(13) {
+            12 => Input::Admit,
             0 => Input::Cancel { reason: "user_cancelled".into(), by: "ann".into() },
             1 => Input::Continue,
             2 => self.signal("go".into()),
@@ -435,6 +441,10 @@ impl World {
     /// How much runs at a time: branches and graphs by `maxParallel`, loops by their concurrency, sequences one by one.
     fn check_bounds(&self) -> Result<(), Broken> {
         let Some(start) = &self.state.start else { return Ok(()) };
+        if self.state.queue.is_some() {
+            must!(self.state.steps.is_empty() && self.out.is_empty(), "something of it begins in a queue");
+            must!(self.state.timers.is_empty(), "its time runs in a queue");
+        }
         let mut out: BTreeMap<Scope, u32> = BTreeMap::new();
         self.out.keys().for_each(|instance| *out.entry(instance.scope(&self.plan)).or_default() += 1);
         for (scope, count) in out {
