@@ -20,6 +20,7 @@ use tokio::{
 };
 
 use crate::{
+    admission::{Limits, partition_of_organization},
     error::EngineError,
     evaluator::Evaluator,
     home::{Held, Home},
@@ -50,6 +51,8 @@ pub struct Options {
     pub evaluator: Arc<dyn Evaluator>,
     /// Who writes traces, if anybody does.
     pub spans: Option<Spans>,
+    /// Who knows how much of organisations may run at a time; `None` if everything begins at once.
+    pub limits: Option<Arc<dyn Limits>>,
 }
 
 /// An engine that runs. Dropping it without [`drain`](Self::drain) is like the process's death: nothing is lost, and
@@ -74,6 +77,8 @@ pub struct Ground {
     pub sharing: Option<Sharing>,
     /// Who writes traces, if anybody does.
     pub spans: Option<Spans>,
+    /// Who knows how much of organisations may run at a time; `None` if everything begins at once.
+    pub limits: Option<Arc<dyn Limits>>,
 }
 
 /// How a node shares a store.
@@ -104,11 +109,11 @@ impl Engine {
         options: Options,
         executors: impl FnOnce(&Home, &Held) -> Executors,
     ) -> Result<Self, EngineError> {
-        let Options { home, key, reach, evaluator, spans } = options;
+        let Options { home, key, reach, evaluator, spans, limits } = options;
         let held = home.hold(&key)?;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&home.journal())?);
         let executors = executors(&home, &held);
-        let ground = Ground { home: Some((home, held)), sharing: None, spans };
+        let ground = Ground { home: Some((home, held)), sharing: None, spans, limits };
         Self::run(store, key, (executors, evaluator), ground, reach)
     }
 
@@ -120,7 +125,7 @@ impl Engine {
         ground: Ground,
         reach: Reach,
     ) -> Result<Self, EngineError> {
-        let Ground { home, sharing, spans } = ground;
+        let Ground { home, sharing, spans, limits } = ground;
         let loader = Loader::new(store.clone(), key);
         let (leases, member, loader) = match sharing {
             None => (all_of(&*store)?, None, loader),
@@ -140,7 +145,7 @@ impl Engine {
         let (commands, received) = queue();
         let (why_stopped, owned) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(owned)));
         let (to_rim, reasons) = (commands.clone(), why_stopped.clone());
-        let outside = Outside { commands: to_rim, spans, why_stopped: reasons, owned: owned.clone() };
+        let outside = Outside { commands: to_rim, spans, limits, why_stopped: reasons, owned: owned.clone() };
         let rim = Rim::new(shard, store.clone(), loader.clone(), workers, (home, member, reach), outside);
         let rim = Mutex::new(Some(tokio::spawn(rim.run(received))));
         Ok(Self { store, loader, key, commands, tickets: AtomicU64::new(1), rim, why_stopped, owned })
@@ -165,7 +170,7 @@ impl Engine {
 
     /// A fresh key of an execution that will be this node's; [`EngineError::NotHere`] while it holds nothing.
     pub fn new_key(&self) -> Result<ExecutionKey, EngineError> {
-        let owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let owned = self.owned();
         if owned.held.is_empty() {
             return Err(EngineError::NotHere);
         }
@@ -179,12 +184,12 @@ impl Engine {
 
     /// The partitions that this node holds.
     pub fn held(&self) -> BTreeSet<u32> {
-        self.owned.lock().unwrap_or_else(PoisonError::into_inner).held.clone()
+        self.owned().held
     }
 
     /// Why the shared store did not hear this node when it last spoke, if it did not. What is held runs out by itself.
     pub fn trouble(&self) -> Option<String> {
-        self.owned.lock().unwrap_or_else(PoisonError::into_inner).trouble.clone()
+        self.owned().trouble
     }
 
     /// Starts an execution under a fresh key of [`new_key`](Self::new_key): a caller that watches the key before misses
@@ -211,6 +216,13 @@ impl Engine {
     /// Goes on with an execution that is in the store, whatever the reach.
     pub fn attend(&self, execution: ExecutionKey) {
         let _ = self.commands.send(Command::Attend(execution));
+    }
+
+    /// How much of an organisation may run at a time has changed.
+    pub fn limits_changed(&self, organization: &str) {
+        let _ = self.commands.send(Command::Organizations([organization.to_owned()].into()));
+        let partition = partition_of_organization(organization, self.owned().partitions);
+        self.store.hint(&[partition]);
     }
 
     /// What the engine has before it; nothing once it has stopped.
@@ -333,6 +345,10 @@ impl Engine {
         if let Some(rim) = rim {
             let _ = rim.await;
         }
+    }
+
+    fn owned(&self) -> Owned {
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn existing(&self, request: &Request) -> Result<Option<ExecutionKey>, EngineError> {

@@ -79,6 +79,7 @@ fn identity(input: &Input) -> String {
         }
         Input::Signal { id, .. } => format!("signal {id}"),
         Input::Cancel { .. } => "cancel".into(),
+        Input::Admit => "admit".into(),
         Input::Receipt { .. } | Input::Timer(_) | Input::Continue | Input::ChildWaits { .. } => {
             Hash::of(&input.encode()).prefixed()
         }

@@ -3,6 +3,7 @@
 //! [`shard`] is a synchronous machine without I/O; everything else here is the thin rim that carries its events and
 //! outputs: the store, the executors, the sandbox, the clock.
 
+pub mod admission;
 pub mod engine;
 pub mod envelope;
 mod error;

@@ -46,6 +46,11 @@ impl<'a> Events<'a> {
         }
         let kind = match record {
             Record::Started { .. } => "execution.started",
+            Record::Queued { queue } => {
+                more.insert("waitingFor".into(), queue.name().into());
+                "execution.queued"
+            }
+            Record::Admitted => "execution.admitted",
             Record::StepStarted { instance, .. } if !self.plan.step(instance.step).work.goes_out() => "step.started",
             Record::AttemptStarted { .. } => "step.started",
             Record::AttemptFailed { fault, retry_at, .. } => {

@@ -158,6 +158,7 @@ impl Request {
         let lineage = (!workflows.is_empty()).then_some(Lineage { parent: None, depth: 0, workflows });
         Start {
             lineage,
+            queue: None,
             execution_id: self.execution_id.unwrap_or_else(|| key.to_string()),
             workflow_hash: self.plan.workflow_hash,
             plan_hash,

@@ -1,6 +1,7 @@
 //! The thin asynchronous rim: carries a shard's outputs to the store, the executors and the callers, and brings back
 //! what comes of them.
 
+mod admitting;
 mod looking;
 mod meters;
 mod owning;
@@ -30,6 +31,7 @@ use tokio::{
 use tracing::{debug, error, info};
 
 use crate::{
+    admission::{Found, Limits},
     engine::now_ms,
     evaluator::{Evaluator, Suspended},
     home::{Held, Home},
@@ -38,6 +40,7 @@ use crate::{
     shard::{Event, Fate, GivenUp, Moment, Output, Queued, Reply, Shard, Ticket},
     span::Spans,
 };
+use admitting::Admitting;
 use meters::{Effect, Meters};
 use owning::Life;
 pub(crate) use owning::Owned;
@@ -84,6 +87,10 @@ pub(crate) enum Command {
     /// What was brought back for an execution of others is passed on, or nobody tries any more; with the attempt, if others
     /// knew that it went on here.
     PassedOn(ExecutionKey, Option<RemoteAttempt>),
+    /// Organisations of which is to be found out what runs.
+    Organizations(BTreeSet<String>),
+    /// What runs of an organisation.
+    Found(String, Found),
     /// Executions to look at.
     Due(Vec<Due>),
     /// An execution to go on with.
@@ -146,6 +153,7 @@ impl Reach {
 pub(crate) struct Outside {
     pub(crate) commands: Commands,
     pub(crate) spans: Option<Spans>,
+    pub(crate) limits: Option<Arc<dyn Limits>>,
     pub(crate) why_stopped: Arc<Mutex<Option<String>>>,
     pub(crate) owned: Arc<Mutex<Owned>>,
 }
@@ -193,6 +201,8 @@ pub(crate) struct Rim {
     over: bool,
     meters: Meters,
     spans: Option<Spans>,
+    /// Who may begin, where that is counted.
+    admitting: Option<Admitting>,
     /// Whether it was told that the store does not write.
     is_stalled: bool,
     /// Whether it was told that the shared store does not hear this node.
@@ -209,7 +219,7 @@ impl Rim {
         outside: Outside,
     ) -> Self {
         let ((home, member, reach), (executors, evaluator)) = (ground, workers);
-        let Outside { commands, spans, why_stopped, owned } = outside;
+        let Outside { commands, spans, limits, why_stopped, owned } = outside;
         let meters = Meters::new();
         let commits = committer(store.clone(), commands.clone(), meters.commits.clone());
         Self {
@@ -246,6 +256,7 @@ impl Rim {
             over: false,
             meters,
             spans,
+            admitting: limits.map(Admitting::new),
             is_stalled: false,
             is_unheard: false,
         }
@@ -272,8 +283,12 @@ impl Rim {
                 _ = look_for_letters.tick() => {
                     self.count_memory();
                     self.look_for_all_letters();
+                    self.look_for_queues_of_others();
                 }
-                _ = look_for_timers.tick() => self.look_for_timers(),
+                _ = look_for_timers.tick() => {
+                    self.look_for_timers();
+                    self.look_at_organizations();
+                }
             }
             self.count_commands(&commands, received.len());
             for command in commands.drain(..) {
@@ -309,7 +324,7 @@ impl Rim {
             Command::Ask(ticket, sender, event) => {
                 self.waiting.insert(ticket, sender);
                 self.reach.extend(event.execution());
-                self.handle(event);
+                self.enter(event);
             }
             Command::Attend(execution) => self.attend(execution),
             Command::Watch(execution, sender) => self.watchers.entry(execution).or_default().push(sender),
@@ -319,6 +334,8 @@ impl Rim {
             Command::Spoken(given_up, word) => self.spoken(&given_up, word),
             Command::Looked(asked, is_read) => self.looked(asked, is_read),
             Command::PassedOn(execution, remote) => self.passed_on(execution, remote),
+            Command::Organizations(organizations) => self.want_to_look_at(&organizations),
+            Command::Found(organization, found) => self.found(&organization, found),
             Command::Pending(sender) => drop(sender.send(self.shard.pending())),
             Command::Due(mut due) => {
                 due.retain(|due| self.reach.holds(due.execution));
@@ -383,6 +400,7 @@ impl Rim {
                     self.executors.forget(AttemptName { execution, step: &step, number: attempt });
                 }
                 Output::Reply(ticket, reply) => {
+                    self.answered(ticket, reply.is_ok());
                     self.waiting.remove(&ticket).map(|sender| sender.send(reply));
                 }
                 Output::Evaluate { execution, evaluation, suspended } => {
@@ -394,8 +412,14 @@ impl Rim {
                     self.look_for_letters();
                 }
                 Output::Gained(partitions) => self.gained(partitions),
-                Output::GivenUp(given_up) => self.given_up(given_up),
-                Output::Lost(partitions) if self.member.is_some() => self.lost(&partitions),
+                Output::GivenUp(given_up) => {
+                    self.given_up(given_up);
+                    self.forget_organizations();
+                }
+                Output::Lost(partitions) if self.member.is_some() => {
+                    self.lost(&partitions);
+                    self.forget_organizations();
+                }
                 Output::Lost(_) => {
                     return self.stop("another process has taken over this store's executions".into());
                 }
@@ -473,6 +497,7 @@ impl Rim {
 
     fn tell(&mut self, moment: &Arc<Moment>) {
         self.see(moment);
+        self.count_end(moment);
         if let Some(watchers) = self.watchers.get_mut(&moment.execution) {
             watchers.retain(|watcher| watcher.send(moment.clone()).is_ok());
             if watchers.is_empty() {

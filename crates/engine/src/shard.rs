@@ -178,6 +178,16 @@ impl Shard {
         Pending { live: live.collect(), timed: timed.into_iter().collect() }
     }
 
+    /// Whether something of an execution is in memory, or on its way to the disk.
+    pub fn has(&self, execution: ExecutionKey) -> bool {
+        self.cells.contains_key(&execution)
+    }
+
+    /// By which rules new executions begin.
+    pub fn decide_version(&self) -> u32 {
+        self.leases.decide_version()
+    }
+
     /// Whether inputs wait for a journal that is being read.
     pub fn has_waiting(&self) -> bool {
         self.cells.values().any(|cell| matches!(cell, Cell::Loading(waiting) if !waiting.is_empty()))

@@ -61,7 +61,8 @@ pub fn executors_with(allow: Allow, traces: bool, home: &Home, held: &Held) -> E
 /// Opens an engine on a folder, with all that this executable can do.
 pub async fn open(home: Home, key: [u8; 32], reach: Reach, spans: Option<Spans>) -> Result<Engine, Refusal> {
     let (allow, traces) = (http_allow()?, spans.is_some());
-    let options = Options { home, key, reach, evaluator: evaluator(), spans };
+    let limits = (reach == Reach::All).then(|| Arc::new(mainspring_server::InForce) as Arc<_>);
+    let options = Options { home, key, reach, evaluator: evaluator(), spans, limits };
     Ok(Engine::open(options, |home, held| executors_with(allow, traces, home, held)).await?)
 }
 

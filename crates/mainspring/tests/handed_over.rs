@@ -41,7 +41,7 @@ fn handed_over<const CALLS: usize>(ground: &Ground, calls: [(&[&str], usize); CA
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let executors = mainspring_cli::runner::executors(Default::default(), &home, &held);
-        let ground = mainspring_engine::Ground { home: Some((home, held)), sharing: None, spans: None };
+        let ground = mainspring_engine::Ground { home: Some((home, held)), ..mainspring_engine::Ground::default() };
         let engine =
             Engine::run(Arc::new(store), key, (executors, Arc::new(InProcess)), ground, Reach::named()).unwrap();
         let ended = tokio::task::spawn_blocking(|| children.map(|child| Answer::of(child.wait_with_output().unwrap())));

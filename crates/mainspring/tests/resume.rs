@@ -191,6 +191,7 @@ fn approved_by_somebody_else(ground: &Ground) {
             key: ground.key(),
             reach: Reach::named(),
             evaluator: std::sync::Arc::new(mainspring_engine::evaluator::InProcess),
+            limits: None,
             spans: None,
         };
         let engine =

@@ -139,6 +139,7 @@ async fn open(folder: &Path) -> Engine {
         key: KEY,
         reach: Reach::All,
         evaluator: std::sync::Arc::new(mainspring_engine::evaluator::InProcess),
+        limits: None,
         spans: None,
     };
     Engine::open(options, |home, held| executors(Default::default(), home, held)).await.unwrap()

@@ -13,6 +13,7 @@ mod extract;
 mod feed;
 pub mod first;
 pub mod identity;
+mod limits;
 pub mod nouns;
 mod page;
 pub mod problem;
@@ -25,5 +26,6 @@ pub mod tokens;
 mod view;
 
 pub use app::{App, Settings};
+pub use limits::InForce;
 pub use routes::{description, router};
 pub use serving::serve;

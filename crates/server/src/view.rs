@@ -89,6 +89,9 @@ impl From<&ExecutionRow> for ExecutionSummary {
 pub(crate) struct ExecutionBody {
     #[serde(flatten)]
     pub summary: ExecutionSummary,
+    /// What a pending one waits for before its work begins: `user`, `organization` or `workflow`, of which as many are
+    /// running as may when it was accepted; `admission` where that is being found out. Null for one whose work has begun.
+    pub waiting_for: Option<&'static str>,
     /// What people call the workflow.
     pub workflow_name: Option<String>,
     /// More about what started it.
@@ -157,6 +160,7 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, looked: &Looked) -> Exec
     let first = looked.family.gates.first().filter(|open| may_decide(caller, row, open));
     ExecutionBody {
         summary: ExecutionSummary::from(row),
+        waiting_for: state.queue.map(mainspring_kernel::input::Queue::name),
         workflow_name: of_trigger("workflowName").as_text().map(Into::into).or_else(|| row.workflow.clone()),
         trigger_metadata: Data(of_trigger("metadata")),
         variables: Data(start.map(|start| start.variables.clone()).unwrap_or_default()),

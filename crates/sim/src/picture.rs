@@ -37,6 +37,7 @@ fn name(plan: &Plan, instance: &Instance) -> String {
 fn input_words(plan: &Plan, input: &Input) -> String {
     match input {
         Input::Start(_) => "start".into(),
+        Input::Admit => "admit".into(),
         Input::Receipt { instance, attempt, outcome } => {
             let outcome = match outcome {
                 Outcome::Done(_) => "done".into(),
@@ -112,6 +113,8 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
         Record::StepLogged { .. } => format!("{step} logs"),
         Record::ChildWaits { count, .. } => format!("{step} child {}", waiting_word(*count)),
         Record::ParentTold => "parent told".into(),
+        Record::Queued { queue } => format!("queued behind {}", queue.name()),
+        Record::Admitted => "admitted".into(),
         Record::RoundStarted { round, .. } => format!("{step}[{round}] begins"),
         Record::RoundEnded { round, .. } => format!("{step}[{round}] ended"),
         Record::FailureBoundReached { fault } => format!("failing {}", fault.code),

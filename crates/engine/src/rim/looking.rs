@@ -123,7 +123,7 @@ impl Rim {
                         self.letters_out.insert(number);
                     }
                     self.meters.inbox.taken.increment(1);
-                    self.handle(event);
+                    self.enter(event);
                 }
                 Err(Untaken::Unreadable(why)) if self.store.quarantine(execution, &why).is_ok() => {
                     self.see_quarantine(execution, &why);

@@ -285,7 +285,7 @@ impl Shard {
     }
 
     /// Whether an execution's partition is held.
-    pub(super) fn holds(&self, execution: ExecutionKey) -> bool {
+    pub(crate) fn holds(&self, execution: ExecutionKey) -> bool {
         self.leases.fence(self.leases.partition(execution)).is_some()
     }
 }

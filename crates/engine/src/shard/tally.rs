@@ -32,7 +32,8 @@ pub struct Tally {
 }
 
 /// The words for what a turn takes in.
-pub const INPUTS: [&str; 8] = ["start", "receipt", "timer", "decide", "signal", "cancel", "continue", "child_waits"];
+pub const INPUTS: [&str; 9] =
+    ["start", "receipt", "timer", "decide", "signal", "cancel", "continue", "child_waits", "admit"];
 
 /// The words for what became of a commit. One of which a part was refused counts as refused.
 pub const COMMIT_ANSWERS: [&str; 5] = ["durable", "refused", "not_written", "unknown", "fatal"];
@@ -95,6 +96,7 @@ impl Tally {
             Input::Cancel { .. } => 5,
             Input::Continue => 6,
             Input::ChildWaits { .. } => 7,
+            Input::Admit => 8,
         };
         self.turns[place] += 1;
     }

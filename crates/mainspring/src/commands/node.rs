@@ -60,7 +60,9 @@ pub(super) async fn join(lease_seconds: u64, ground: &Ground, global: &Global) -
     let spans = global.seeing.spans()?;
     let workers = (executors_with(runner::http_allow()?, spans.is_some(), &home, &held), evaluator());
     let sharing = Some(Sharing { terms: Terms { lease_ms: lease_seconds * 1_000 }, place: this_place() });
-    Ok(Engine::run(store, key, workers, EngineGround { home: Some((home, held)), sharing, spans }, Reach::All)?)
+    let limits = Some(std::sync::Arc::new(mainspring_server::InForce) as std::sync::Arc<_>);
+    let ground = EngineGround { home: Some((home, held)), sharing, spans, limits };
+    Ok(Engine::run(store, key, workers, ground, Reach::All)?)
 }
 
 /// The machine and the process, for people.

@@ -88,6 +88,7 @@ fn input_word(input: &Input) -> &'static str {
         Input::Cancel { .. } => "cancel",
         Input::Continue => "continue",
         Input::ChildWaits { .. } => "child_waits",
+        Input::Admit => "admit",
     }
 }
 

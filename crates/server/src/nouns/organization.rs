@@ -24,7 +24,7 @@ pub struct Organization {
     pub limits: Limits,
 }
 
-/// How many executions may be under way at a time. What is beyond waits in line.
+/// How many executions may be under way at a time. What is beyond waits in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Limits {
@@ -32,11 +32,14 @@ pub struct Limits {
     pub per_user: u32,
     /// Of the organisation.
     pub per_organization: u32,
+    /// Of each of its workflows. Null for no limit of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_workflow: Option<u32>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { per_user: 5, per_organization: 50 }
+        Self { per_user: 5, per_organization: 50, per_workflow: None }
     }
 }
 

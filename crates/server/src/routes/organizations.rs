@@ -99,6 +99,7 @@ async fn update(
         let audit = vec![entry(&caller, "organization.update", &held.id, detail)];
         let change = Change { puts, audit, sealing: *app.engine.key(), ..Change::default() };
         make(app.catalogue(), &change)?.map_err(|_| Problem::raced())?;
+        app.engine.limits_changed(&held.id);
         held.version += 1;
         Ok(tagged(&held))
     })
@@ -113,7 +114,9 @@ fn check(body: &Update) -> Answer<()> {
     if let Some(other) = body.features.iter().flat_map(BTreeMap::keys).find(known) {
         return Err(Problem::field("features", format!("`{other}` is no feature; there is {RUNTIME_FEATURE}")));
     }
-    if body.limits.is_some_and(|limits| limits.per_user == 0 || limits.per_organization == 0) {
+    let of_nothing =
+        |limits: Limits| limits.per_user == 0 || limits.per_organization == 0 || limits.per_workflow == Some(0);
+    if body.limits.is_some_and(of_nothing) {
         return Err(Problem::field("limits", "a limit of 0 lets nothing run: turn the feature off instead"));
     }
     Ok(())

@@ -21,6 +21,7 @@ pub(super) struct History {
     /// What counted for an attempt.
     receipts: BTreeMap<(Instance, u32), Outcome>,
     is_ending: bool,
+    is_in_a_queue: bool,
 }
 
 #[derive(Debug, Default)]
@@ -75,6 +76,7 @@ impl History {
 
     fn note(&mut self, record: &Record, now: u64) -> Result<(), String> {
         self.check_ending(record)?;
+        self.check_queue(record)?;
         self.check_signals(record)?;
         let deadline = match record {
             Record::Started { deadline, .. } => *deadline,
@@ -132,6 +134,27 @@ impl History {
         }
         self.is_ending |= matches!(record, Record::CancelRequested { .. } | Record::EndingBegun { .. });
         Ok(())
+    }
+
+    /// In a queue nothing begins, and nobody leaves one who does not stand in it.
+    fn check_queue(&mut self, record: &Record) -> Result<(), String> {
+        match record {
+            Record::Queued { .. } if !self.steps.is_empty() => {
+                Err(format!("it comes into a queue too late: {record:?}"))
+            }
+            Record::Queued { .. } => {
+                self.is_in_a_queue = true;
+                Ok(())
+            }
+            Record::Admitted => match std::mem::take(&mut self.is_in_a_queue) {
+                true => Ok(()),
+                false => Err("it is admitted, and stands in no queue".into()),
+            },
+            _ if self.is_in_a_queue && record.instance().is_some() => {
+                Err(format!("something happens in a queue: {record:?}"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A signal comes once, and is used by one wait.

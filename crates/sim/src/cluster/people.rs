@@ -5,7 +5,7 @@ use mainspring_engine::{
     shard::{Event, Queued, Reply, ShardError, Submission, Ticket},
 };
 use mainspring_kernel::{
-    input::Input,
+    input::{Input, Queue, Start},
     key::ExecutionKey,
     plan::{Decision, Work},
     state::Status,
@@ -84,6 +84,9 @@ impl Cluster {
         self.at(PATIENCE_MS, Happening::Ask(number));
         let request = self.workflows.request(number)?;
         let (plan, stored_plans) = (request.plan.clone(), request.stored_plans());
+        // Some have to wait until somebody admits them.
+        let queue = (number % 8 == 3).then_some(Queue::Organization);
+        let start = |execution| Box::new(Start { queue, ..request.start(execution) });
         let node = self.dice.below(self.size.nodes as u64) as usize;
         let held = self.nodes[node].holds();
         if held.is_empty() || self.dice.chance(20) {
@@ -91,7 +94,7 @@ impl Cluster {
                 return Ok(());
             }
             let execution = self.fresh_key();
-            let input = Input::Start(Box::new(request.start(execution)));
+            let input = Input::Start(start(execution));
             let partitions = self.store.partitions().map_err(|error| error.to_string())?;
             let letter = mainspring_engine::inbox::letter(execution, &input, partitions, self.now);
             let posting = Posting { plans: &stored_plans, ..Posting::of(&letter, partitions) };
@@ -104,7 +107,7 @@ impl Cluster {
         while !held.contains(&partition_of(execution, partitions)) {
             execution = self.fresh_key();
         }
-        let start = Box::new(request.start(execution));
+        let start = start(execution);
         let row = row(execution, &start, &plan, self.now);
         let ticket = Some(Ticket(u64::from(number) + 1));
         let submission = Submission { execution, plan, stored_plans, start, row, letter: None, ticket, audit: None };
@@ -132,6 +135,9 @@ impl Cluster {
         for state in self.ledger.open_executions() {
             if !is_calm && self.dice.chance(1) && self.dice.chance(30) {
                 inputs.push((state.key, Input::Cancel { reason: "user_stop".into(), by: "owner".into() }));
+            }
+            if state.queue.is_some() && self.dice.chance(40) {
+                inputs.push((state.key, Input::Admit));
             }
             for (instance, step) in &state.steps {
                 if let Some(gate) = step.gate.as_ref().filter(|gate| gate.is_open) {

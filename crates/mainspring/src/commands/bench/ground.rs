@@ -156,7 +156,7 @@ fn begin(store: Arc<dyn Store>, executors: Executors, spans: Option<Spans>) -> R
     let is_shared = store.is_shared();
     let sharing = is_shared.then(|| Sharing { terms: TERMS, place: "bench".into() });
     let partitions = store.partitions().map_err(EngineError::from)? as usize;
-    let ground = mainspring_engine::Ground { home: None, sharing, spans };
+    let ground = mainspring_engine::Ground { sharing, spans, ..mainspring_engine::Ground::default() };
     let engine = Engine::run(store, KEY, (executors, evaluating::evaluator()), ground, Reach::All)?;
     Ok((Arc::new(engine), partitions))
 }

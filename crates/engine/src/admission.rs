@@ -1,0 +1,413 @@
+//! Who may begin: counts what runs of each organisation, and lets what waits begin in the order of its arrival.
+//!
+//! A machine without I/O, driven by the rim. What it knows of an organisation it has from the store, and follows by what
+//! begins and ends here; what it was not told of it finds at the next look.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use mainspring_kernel::{
+    hash::Hash,
+    input::{ORGANIZATION_IN_TRIGGER, Queue, Start, WORKFLOW_IN_TRIGGER},
+    key::ExecutionKey,
+    state::ExecutionStatus,
+    value::Value,
+};
+use mainspring_store::{ExecutionRow, Filter, Store, StoreError, partition_of};
+
+use crate::shard::{Submission, Ticket};
+
+/// How many executions of an organisation may run at a time. Those that others have started run in the place of the first
+/// of their family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Of each of its members.
+    pub user: u32,
+    /// In all.
+    pub organization: u32,
+    /// Of each of its workflows; `None` for as many as there are.
+    pub workflow: Option<u32>,
+}
+
+/// Who knows the bounds of organisations.
+pub trait Limits: Send + Sync {
+    /// Those in force. An error is a sentence for people.
+    fn of(&self, store: &dyn Store, organization: &str) -> Result<Bounds, String>;
+}
+
+/// What is read of an organisation: the bounds, and what of it has not ended.
+pub(crate) type Found = Result<(Bounds, Vec<ExecutionRow>), String>;
+
+/// Rows read at a time.
+const ROWS_AT_A_TIME: usize = 1_000;
+
+/// Statuses of what has not ended.
+const UNFINISHED: [ExecutionStatus; 3] =
+    [ExecutionStatus::Pending, ExecutionStatus::Running, ExecutionStatus::WaitingApproval];
+
+/// Reads what is to be known of an organisation.
+pub(crate) fn find(store: &dyn Store, limits: &dyn Limits, organization: &str) -> Found {
+    let filter = Filter {
+        organization: Some(organization.into()),
+        statuses: UNFINISHED.map(|status| status.name().into()).into(),
+        ..Filter::default()
+    };
+    let bounds = limits.of(store, organization)?;
+    let rows = all(store, &filter).map_err(|error| error.to_string())?;
+    Ok((bounds, rows.into_iter().filter(|row| row.trigger_type != CHILD).collect()))
+}
+
+/// The organisations that have something in a queue.
+pub(crate) fn queues(store: &dyn Store) -> Result<BTreeSet<String>, StoreError> {
+    let filter = Filter { statuses: vec![ExecutionStatus::Pending.name().into()], ..Filter::default() };
+    Ok(all(store, &filter)?.into_iter().filter_map(|row| row.organization).collect())
+}
+
+fn all(store: &dyn Store, filter: &Filter) -> Result<Vec<ExecutionRow>, StoreError> {
+    let mut rows: Vec<ExecutionRow> = Vec::new();
+    loop {
+        let page = store.executions(filter, rows.last().map(|row| row.key), ROWS_AT_A_TIME)?;
+        let is_last = page.len() < ROWS_AT_A_TIME;
+        rows.extend(page);
+        if is_last {
+            return Ok(rows);
+        }
+    }
+}
+
+/// What starts an execution that runs in the place of another.
+const CHILD: &str = "subworkflow";
+
+/// The partition whose holder counts what runs of an organisation.
+pub(crate) fn partition_of_organization(organization: &str, partitions: u32) -> u32 {
+    let hash = Hash::of(organization.as_bytes());
+    let mut key = [0; 16];
+    key.copy_from_slice(&hash.0[..16]);
+    partition_of(ExecutionKey(key), partitions)
+}
+
+/// The organisation in whose bounds an execution begins; `None` for one that belongs to none, or that another has started.
+pub(crate) fn counted(start: &Start) -> Option<&str> {
+    let is_child = start.lineage.as_ref().is_some_and(|lineage| lineage.depth > 0);
+    start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text).filter(|_| !is_child)
+}
+
+/// Whose an execution is, as far as it is counted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Lane {
+    user: Arc<str>,
+    workflow: Option<Arc<str>>,
+}
+
+impl Lane {
+    fn of_start(start: &Start) -> Self {
+        let workflow = start.trigger.get(WORKFLOW_IN_TRIGGER).and_then(Value::as_text);
+        Self { user: start.by.as_str().into(), workflow: workflow.map(Into::into) }
+    }
+
+    fn of_row(row: &ExecutionRow) -> Self {
+        let user = row.initiator_user_id.as_deref().unwrap_or_default();
+        Self { user: user.into(), workflow: row.workflow_id.as_deref().map(Into::into) }
+    }
+}
+
+/// What is known of an organisation.
+#[derive(Debug, Default)]
+struct Desk {
+    /// `None` until the store was read.
+    bounds: Option<Bounds>,
+    running: BTreeMap<ExecutionKey, Lane>,
+    users: BTreeMap<Arc<str>, u32>,
+    workflows: BTreeMap<Arc<str>, u32>,
+    queued: BTreeMap<ExecutionKey, Lane>,
+    lanes: BTreeMap<Lane, BTreeSet<ExecutionKey>>,
+    /// Starts whose callers wait until the store was read.
+    parked: Vec<Box<Submission>>,
+    look: Look,
+    is_used: bool,
+}
+
+/// How a look into the store stands.
+#[derive(Debug, Default)]
+enum Look {
+    #[default]
+    None,
+    Wanted,
+    /// It is on its way, and what has ended since it began; whether another is wanted after it.
+    Out(BTreeSet<ExecutionKey>, bool),
+}
+
+impl Desk {
+    /// What is full for one more; `None` if there is room.
+    fn full(&self, lane: &Lane) -> Option<Queue> {
+        let Some(bounds) = self.bounds else { return Some(Queue::Admission) };
+        let of_user = self.users.get(&lane.user).copied().unwrap_or_default();
+        let of_workflow = lane.workflow.as_ref().and_then(|workflow| self.workflows.get(workflow)).copied();
+        if of_user >= bounds.user {
+            return Some(Queue::User);
+        }
+        if self.running.len() >= bounds.organization as usize {
+            return Some(Queue::Organization);
+        }
+        let is_full = lane.workflow.is_some() && bounds.workflow.is_some_and(|most| of_workflow.unwrap_or(0) >= most);
+        is_full.then_some(Queue::Workflow)
+    }
+
+    fn run(&mut self, execution: ExecutionKey, lane: Lane) {
+        if self.running.contains_key(&execution) {
+            return;
+        }
+        *self.users.entry(lane.user.clone()).or_default() += 1;
+        if let Some(workflow) = &lane.workflow {
+            *self.workflows.entry(workflow.clone()).or_default() += 1;
+        }
+        self.running.insert(execution, lane);
+    }
+
+    fn queue(&mut self, execution: ExecutionKey, lane: Lane) {
+        self.lanes.entry(lane.clone()).or_default().insert(execution);
+        self.queued.insert(execution, lane);
+    }
+
+    fn remove(&mut self, execution: ExecutionKey) {
+        if let Some(lane) = self.running.remove(&execution) {
+            take_one(&mut self.users, &lane.user);
+            lane.workflow.iter().for_each(|workflow| take_one(&mut self.workflows, workflow));
+        }
+        self.unqueue(execution);
+    }
+
+    fn unqueue(&mut self, execution: ExecutionKey) -> Option<Lane> {
+        let lane = self.queued.remove(&execution)?;
+        let here = self.lanes.get_mut(&lane)?;
+        here.remove(&execution);
+        if here.is_empty() {
+            self.lanes.remove(&lane);
+        }
+        Some(lane)
+    }
+
+    /// Those that wait and may begin, each the first of those for which there is room.
+    fn admit(&mut self) -> Vec<ExecutionKey> {
+        let mut admitted = Vec::new();
+        loop {
+            let fits = self.lanes.iter().filter(|(lane, _)| self.full(lane).is_none());
+            let Some(first) = fits.filter_map(|(_, waiting)| waiting.first()).min().copied() else { return admitted };
+            if let Some(lane) = self.unqueue(first) {
+                self.run(first, lane);
+                admitted.push(first);
+            }
+        }
+    }
+
+    fn want_look(&mut self) {
+        match &mut self.look {
+            Look::Out(_, again) => *again = true,
+            look => *look = Look::Wanted,
+        }
+    }
+
+    /// What the store has, and of what it does not say yet what is known here.
+    fn compare(&mut self, rows: Vec<ExecutionRow>, is_here: impl Fn(ExecutionKey) -> bool) -> Vec<ExecutionKey> {
+        let Look::Out(ended, again) = std::mem::take(&mut self.look) else { return Vec::new() };
+        if again {
+            self.look = Look::Wanted;
+        }
+        let found: BTreeSet<ExecutionKey> = rows.iter().map(|row| row.key).collect();
+        let known = self.running.keys().chain(self.queued.keys());
+        let gone: Vec<_> = known.filter(|key| !found.contains(key) && !is_here(**key)).copied().collect();
+        gone.into_iter().for_each(|execution| self.remove(execution));
+        let mut admitted_again = Vec::new();
+        for row in rows.into_iter().filter(|row| !ended.contains(&row.key)) {
+            let (execution, lane) = (row.key, Lane::of_row(&row));
+            let waits = row.status == ExecutionStatus::Pending.name();
+            match (waits, self.running.contains_key(&execution)) {
+                // The word was lost, or is still on its way: the second of them changes nothing.
+                (true, true) => admitted_again.push(execution),
+                (true, false) => self.queue(execution, lane),
+                (false, _) => {
+                    self.unqueue(execution);
+                    self.run(execution, lane);
+                }
+            }
+        }
+        admitted_again
+    }
+
+    fn is_empty(&self) -> bool {
+        self.running.is_empty() && self.queued.is_empty() && self.parked.is_empty() && matches!(self.look, Look::None)
+    }
+}
+
+fn take_one(counts: &mut BTreeMap<Arc<str>, u32>, name: &Arc<str>) {
+    if let Some(count) = counts.get_mut(name) {
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            counts.remove(name);
+        }
+    }
+}
+
+/// What is to be done now.
+#[derive(Debug, Default)]
+pub(crate) struct Turnout {
+    /// Starts that begin, in a queue or not.
+    pub begin: Vec<Box<Submission>>,
+    /// Callers who are told that it could not be found out.
+    pub refuse: Vec<(Ticket, String)>,
+    /// Executions that wait no more.
+    pub admit: Vec<ExecutionKey>,
+}
+
+/// Everything that is counted at a node.
+#[derive(Debug, Default)]
+pub(crate) struct Admission {
+    desks: BTreeMap<String, Desk>,
+    /// The organisations of what is counted here.
+    organizations: HashMap<ExecutionKey, String>,
+    /// Starts of which it is not known yet whether they are durable.
+    starting: BTreeMap<Ticket, Starting>,
+}
+
+/// A start whose caller waits.
+#[derive(Debug)]
+struct Starting {
+    execution: ExecutionKey,
+    /// Whose organisation is counted elsewhere.
+    elsewhere: Option<String>,
+}
+
+impl Admission {
+    /// A start of an organisation's: with a queue if there is no room for it now. Nothing if it has to wait until the store
+    /// was read.
+    pub(crate) fn start(&mut self, mut submission: Box<Submission>, is_counted_here: bool) -> Option<Box<Submission>> {
+        let Some(organization) = counted(&submission.start).map(str::to_owned) else { return Some(submission) };
+        let (execution, ticket) = (submission.execution, submission.ticket);
+        // The same letter again.
+        if self.organizations.contains_key(&execution) {
+            return Some(submission);
+        }
+        if !is_counted_here {
+            submission.start.queue = Some(Queue::Admission);
+            let starting = Starting { execution, elsewhere: Some(organization) };
+            ticket.map(|ticket| self.starting.insert(ticket, starting));
+            return Some(submission);
+        }
+        let desk = self.desks.entry(organization.clone()).or_default();
+        desk.is_used = true;
+        if desk.bounds.is_none() {
+            desk.want_look();
+            if ticket.is_some() {
+                desk.parked.push(submission);
+                return None;
+            }
+        }
+        let lane = Lane::of_start(&submission.start);
+        submission.start.queue = desk.full(&lane);
+        match submission.start.queue {
+            Some(_) => desk.queue(execution, lane),
+            None => desk.run(execution, lane),
+        }
+        self.organizations.insert(execution, organization);
+        ticket.map(|ticket| self.starting.insert(ticket, Starting { execution, elsewhere: None }));
+        Some(submission)
+    }
+
+    /// Whoever waited for a start was answered. If it did not begin, its place is free; if somebody else counts it, that
+    /// node's organisation is named.
+    pub(crate) fn answered(&mut self, ticket: Ticket, has_begun: bool) -> (Option<String>, Vec<ExecutionKey>) {
+        match self.starting.remove(&ticket) {
+            None => (None, Vec::new()),
+            Some(Starting { elsewhere: Some(organization), .. }) => {
+                (Some(organization).filter(|_| has_begun), Vec::new())
+            }
+            Some(_) if has_begun => (None, Vec::new()),
+            Some(Starting { execution, .. }) => (None, self.ended(execution)),
+        }
+    }
+
+    /// An execution has ended, or never was. Gives those that may begin in its place.
+    pub(crate) fn ended(&mut self, execution: ExecutionKey) -> Vec<ExecutionKey> {
+        let Some(organization) = self.organizations.remove(&execution) else { return Vec::new() };
+        let Some(desk) = self.desks.get_mut(&organization) else { return Vec::new() };
+        desk.remove(execution);
+        if let Look::Out(ended, _) = &mut desk.look {
+            ended.insert(execution);
+        }
+        desk.admit()
+    }
+
+    /// An organisation is to be looked at.
+    pub(crate) fn want(&mut self, organization: &str) {
+        self.desks.entry(organization.into()).or_default().want_look();
+    }
+
+    /// All that are known are to be looked at; those of which nothing was heard since the last time are forgotten.
+    pub(crate) fn want_all(&mut self) {
+        self.desks.retain(|_, desk| std::mem::take(&mut desk.is_used) || !desk.is_empty());
+        self.desks.values_mut().for_each(Desk::want_look);
+    }
+
+    /// The organisations to look at now. What comes of it is to be told by [`looked`](Self::looked).
+    pub(crate) fn looks(&mut self) -> Vec<String> {
+        let wanted = self.desks.iter_mut().filter(|(_, desk)| matches!(desk.look, Look::Wanted));
+        wanted
+            .map(|(organization, desk)| {
+                desk.look = Look::Out(BTreeSet::new(), false);
+                organization.clone()
+            })
+            .collect()
+    }
+
+    /// What a look has found. `is_here` says of what is not in the store whether it may be on its way there.
+    pub(crate) fn looked(
+        &mut self,
+        organization: &str,
+        found: Found,
+        is_here: impl Fn(ExecutionKey) -> bool,
+    ) -> Turnout {
+        let mut turnout = Turnout::default();
+        let Some(desk) = self.desks.get_mut(organization) else { return turnout };
+        match found {
+            Err(why) => {
+                desk.look = Look::None;
+                let parked = std::mem::take(&mut desk.parked).into_iter();
+                turnout.refuse = parked.filter_map(|start| Some((start.ticket?, why.clone()))).collect();
+                return turnout;
+            }
+            Ok((bounds, rows)) => {
+                desk.bounds = Some(bounds);
+                let counted = rows.iter().map(|row| (row.key, organization.to_owned()));
+                self.organizations.extend(counted);
+                turnout.admit = desk.compare(rows, is_here);
+            }
+        }
+        turnout.admit.extend(desk.admit());
+        for start in std::mem::take(&mut desk.parked) {
+            turnout.begin.extend(self.start(start, true));
+        }
+        self.forget_uncounted(organization);
+        turnout
+    }
+
+    /// What was counted and is not any more leaves no trace.
+    fn forget_uncounted(&mut self, organization: &str) {
+        let Some(desk) = self.desks.get(organization) else { return };
+        let is_counted = |key: &ExecutionKey| desk.running.contains_key(key) || desk.queued.contains_key(key);
+        self.organizations.retain(|key, of| of != organization || is_counted(key));
+    }
+
+    /// Organisations that others count from now on are forgotten; their starts begin in a queue.
+    pub(crate) fn keep(&mut self, is_counted_here: impl Fn(&str) -> bool) -> Vec<Box<Submission>> {
+        let gone = self.desks.extract_if(.., |organization, _| !is_counted_here(organization));
+        let parked: Vec<_> = gone.flat_map(|(_, desk)| desk.parked).collect();
+        let desks = &self.desks;
+        self.organizations.retain(|_, organization| desks.contains_key(organization));
+        parked.into_iter().filter_map(|start| self.start(start, false)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,297 @@
+//! The machine against a store and a world that are made up: whatever is late, lost or said twice, no more run than may,
+//! and all that wait begin.
+
+use std::sync::LazyLock;
+
+use mainspring_kernel::{
+    definition::{Syntax, compile, read},
+    input::Lineage,
+    plan::Plan,
+};
+
+use super::*;
+use crate::request::{Request, row};
+
+const BOUNDS: Bounds = Bounds { user: 2, organization: 3, workflow: None };
+
+fn key(number: u8) -> ExecutionKey {
+    let mut key = [0; 16];
+    key[0] = number;
+    ExecutionKey(key)
+}
+
+fn submission(number: u8, user: &str, workflow: &str) -> Box<Submission> {
+    static PLAN: LazyLock<Arc<Plan>> = LazyLock::new(|| {
+        let document = read(b"steps: [{id: a, type: sleep, durationMs: 1}]", Syntax::Yaml).expect("it reads");
+        Arc::new(compile(&document).expect("it compiles").plan)
+    });
+    let plan = PLAN.clone();
+    let trigger =
+        Value::map([("type", "manual".into()), ("organizationId", "o".into()), ("workflowId", workflow.into())]);
+    let request = Request { trigger, ..Request::new(plan.clone(), user) };
+    let stored_plans = request.stored_plans();
+    let start = Box::new(request.start(key(number)));
+    let row = row(key(number), &start, &plan, 0);
+    let ticket = Some(Ticket(u64::from(number)));
+    Box::new(Submission { execution: key(number), plan, stored_plans, start, row, letter: None, ticket, audit: None })
+}
+
+fn row_of(number: u8, user: &str, status: &str) -> ExecutionRow {
+    static ROW: LazyLock<ExecutionRow> = LazyLock::new(|| submission(0, "nobody", "w").row);
+    ExecutionRow { key: key(number), initiator_user_id: Some(user.into()), status: status.into(), ..ROW.clone() }
+}
+
+/// A machine that has read an empty store.
+fn machine(bounds: Bounds) -> Admission {
+    let mut machine = Admission::default();
+    machine.want("o");
+    assert_eq!(machine.looks(), ["o"]);
+    look(&mut machine, bounds, Vec::new());
+    machine
+}
+
+fn look(machine: &mut Admission, bounds: Bounds, rows: Vec<ExecutionRow>) -> Turnout {
+    machine.looked("o", Ok((bounds, rows)), |_| false)
+}
+
+fn begins(machine: &mut Admission, number: u8, user: &str, workflow: &str) -> Option<Queue> {
+    machine.start(submission(number, user, workflow), true).expect("it is known what runs").start.queue
+}
+
+#[test]
+fn what_is_full_is_said_and_the_first_that_fits_begins() {
+    let mut machine = machine(BOUNDS);
+    assert_eq!(begins(&mut machine, 1, "ann", "w"), None);
+    assert_eq!(begins(&mut machine, 2, "ann", "w"), None);
+    assert_eq!(begins(&mut machine, 3, "ann", "w"), Some(Queue::User));
+    assert_eq!(begins(&mut machine, 4, "bob", "w"), None);
+    assert_eq!(begins(&mut machine, 5, "bob", "w"), Some(Queue::Organization));
+    assert_eq!(begins(&mut machine, 6, "ann", "w"), Some(Queue::User));
+    // Of bob only the organisation's bound holds one up: the place that ann leaves is for her own that came first.
+    assert_eq!(machine.ended(key(2)), [key(3)]);
+    assert_eq!(machine.ended(key(4)), [key(5)]);
+    assert_eq!(machine.ended(key(4)), []);
+    assert_eq!(machine.ended(key(5)), []);
+    assert_eq!(machine.ended(key(6)), [], "it was called off in the queue");
+    assert_eq!(machine.ended(key(1)), []);
+    assert_eq!(machine.ended(key(3)), []);
+    machine.want_all();
+    machine.looks();
+    look(&mut machine, BOUNDS, Vec::new());
+    machine.want_all();
+    assert!(machine.desks.is_empty() && machine.organizations.is_empty());
+}
+
+#[test]
+fn workflows_have_bounds_where_they_are_set() {
+    let mut machine = machine(Bounds { user: 9, organization: 9, workflow: Some(1) });
+    assert_eq!(begins(&mut machine, 1, "ann", "v"), None);
+    assert_eq!(begins(&mut machine, 2, "bob", "v"), Some(Queue::Workflow));
+    assert_eq!(begins(&mut machine, 3, "bob", "w"), None);
+    assert_eq!(machine.ended(key(3)), []);
+    assert_eq!(machine.ended(key(1)), [key(2)]);
+}
+
+/// Before the store was read, a caller waits and a letter is taken in as one that waits.
+#[test]
+fn the_first_start_waits_for_the_look() {
+    let mut machine = Admission::default();
+    assert!(machine.start(submission(7, "ann", "w"), true).is_none());
+    let letter = Box::new(Submission { ticket: None, letter: Some("start".into()), ..*submission(8, "ann", "w") });
+    assert_eq!(machine.start(letter, true).map(|start| start.start.queue), Some(Some(Queue::Admission)));
+    assert_eq!(machine.looks(), ["o"]);
+    assert!(machine.looks().is_empty());
+    let refused = machine.looked("o", Err("no".into()), |_| true);
+    assert_eq!(refused.refuse, [(Ticket(7), "no".to_string())]);
+    assert!(machine.start(submission(7, "ann", "w"), true).is_none());
+    assert_eq!(machine.looks(), ["o"]);
+    let rows = vec![row_of(1, "ann", "running"), row_of(2, "eve", "pending")];
+    // The letter's is on its way to the disk.
+    let found = machine.looked("o", Ok((BOUNDS, rows)), |execution| execution == key(8));
+    assert_eq!(found.admit, [key(2), key(8)]);
+    assert_eq!(found.begin.iter().map(|start| start.start.queue).collect::<Vec<_>>(), [Some(Queue::User)]);
+}
+
+#[test]
+fn a_start_that_came_to_nothing_leaves_its_place() {
+    let mut machine = machine(Bounds { user: 1, ..BOUNDS });
+    assert_eq!(begins(&mut machine, 1, "ann", "w"), None);
+    assert_eq!(begins(&mut machine, 2, "ann", "w"), Some(Queue::User));
+    assert_eq!(machine.answered(Ticket(2), true), (None, vec![]));
+    assert_eq!(machine.answered(Ticket(1), false), (None, vec![key(2)]));
+    assert_eq!(machine.answered(Ticket(1), false), (None, vec![]));
+    assert!(machine.starting.is_empty());
+}
+
+/// A look is older than what has happened since it began.
+#[test]
+fn what_ended_while_the_store_was_read_does_not_come_back() {
+    let mut machine = machine(Bounds { user: 1, ..BOUNDS });
+    assert_eq!(begins(&mut machine, 1, "ann", "w"), None);
+    assert_eq!(begins(&mut machine, 2, "ann", "w"), Some(Queue::User));
+    machine.want("o");
+    machine.looks();
+    machine.want("o");
+    assert!(machine.looks().is_empty(), "one look at a time");
+    assert_eq!(machine.ended(key(1)), [key(2)]);
+    let rows = vec![row_of(1, "ann", "running"), row_of(2, "ann", "pending")];
+    // That it may begin is said again: nobody knows whether it was heard.
+    assert_eq!(look(&mut machine, Bounds { user: 1, ..BOUNDS }, rows).admit, [key(2)]);
+    assert_eq!(machine.looks(), ["o"], "and the one that was wanted meanwhile");
+    // It ended at another node.
+    assert!(look(&mut machine, BOUNDS, Vec::new()).admit.is_empty());
+    assert!(machine.organizations.is_empty());
+}
+
+#[test]
+fn others_count_what_is_not_counted_here() {
+    let mut machine = Admission::default();
+    let start = machine.start(submission(1, "ann", "w"), false).expect("it begins");
+    assert_eq!(start.start.queue, Some(Queue::Admission));
+    assert_eq!(machine.answered(Ticket(1), true), (Some("o".into()), vec![]));
+    assert!(machine.start(submission(2, "ann", "w"), true).is_none());
+    let begun = machine.keep(|_| false);
+    assert_eq!(begun.iter().map(|start| start.start.queue).collect::<Vec<_>>(), [Some(Queue::Admission)]);
+    assert!(machine.desks.is_empty());
+}
+
+#[test]
+fn a_child_runs_in_the_place_of_its_root_and_what_is_nobodys_is_not_counted() {
+    let mut start = submission(1, "ann", "w").start;
+    assert_eq!(counted(&start), Some("o"));
+    start.lineage = Some(Lineage { parent: None, depth: 0, workflows: Vec::new() });
+    assert_eq!(counted(&start), Some("o"));
+    start.lineage = Some(Lineage { parent: None, depth: 1, workflows: Vec::new() });
+    assert_eq!(counted(&start), None);
+    let mut machine = machine(Bounds { user: 0, ..BOUNDS });
+    let mut child = submission(2, "ann", "w");
+    child.start.lineage = start.lineage;
+    assert_eq!(machine.start(child, true).map(|start| start.start.queue), Some(None));
+}
+
+/// The same letter twice, and twice the same key, count once.
+#[test]
+fn the_same_start_again_counts_once() {
+    let mut machine = machine(BOUNDS);
+    assert_eq!(begins(&mut machine, 1, "ann", "w"), None);
+    assert_eq!(begins(&mut machine, 1, "ann", "w"), None);
+    assert_eq!(begins(&mut machine, 2, "ann", "w"), None);
+    assert_eq!(begins(&mut machine, 3, "ann", "w"), Some(Queue::User));
+}
+
+/// A world of dice: starts, ends, looks that are late, words that are lost.
+#[derive(Default)]
+struct Made {
+    dice: u64,
+    /// Durable rows by key: user and status.
+    rows: BTreeMap<u8, (&'static str, &'static str)>,
+    /// What was told to begin and has not heard it.
+    words: Vec<ExecutionKey>,
+    /// Looks that are under way, with what they have read.
+    looks: Vec<Vec<ExecutionRow>>,
+}
+
+impl Made {
+    fn below(&mut self, bound: usize) -> usize {
+        self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.dice >> 33) as usize % bound
+    }
+
+    fn read(&self) -> Vec<ExecutionRow> {
+        self.rows
+            .iter()
+            .filter(|(_, (_, status))| *status != "completed")
+            .map(|(n, (user, status))| row_of(*n, user, status))
+            .collect()
+    }
+
+    fn step(&mut self, machine: &mut Admission, next: &mut u8) {
+        match self.below(6) {
+            0 | 1 if *next < 60 => {
+                *next += 1;
+                let user = ["ann", "bob", "eve"][self.below(3)];
+                if let Some(start) = machine.start(submission(*next, user, "w"), true) {
+                    self.begin(*start);
+                }
+            }
+            2 => {
+                let running: Vec<u8> =
+                    self.rows.iter().filter(|(_, row)| row.1 == "running").map(|(n, _)| *n).collect();
+                if !running.is_empty() {
+                    let number = running[self.below(running.len())];
+                    self.rows.get_mut(&number).expect("it is there").1 = "completed";
+                    let admitted = machine.ended(key(number));
+                    self.say(admitted);
+                }
+            }
+            3 if !self.words.is_empty() => {
+                let word = self.words.remove(0);
+                let is_lost = self.below(4) == 0;
+                let row = self.rows.get_mut(&word.0[0]).filter(|row| row.1 == "pending" && !is_lost);
+                row.into_iter().for_each(|row| row.1 = "running");
+            }
+            4 => {
+                machine.want("o");
+                self.look(machine);
+            }
+            _ => self.answer(machine),
+        }
+    }
+
+    /// The same word twice in an inbox is one word.
+    fn say(&mut self, admitted: Vec<ExecutionKey>) {
+        for execution in admitted {
+            if !self.words.contains(&execution) {
+                self.words.push(execution);
+            }
+        }
+    }
+
+    fn look(&mut self, machine: &mut Admission) {
+        for _ in machine.looks() {
+            self.looks.push(self.read());
+        }
+    }
+
+    fn answer(&mut self, machine: &mut Admission) {
+        let Some(rows) = self.looks.pop() else { return };
+        let rows_now: BTreeSet<ExecutionKey> = self.rows.keys().map(|number| key(*number)).collect();
+        let turnout = machine.looked("o", Ok((BOUNDS, rows)), |execution| rows_now.contains(&execution));
+        turnout.begin.into_iter().for_each(|start| self.begin(*start));
+        self.say(turnout.admit);
+        self.look(machine);
+    }
+
+    fn begin(&mut self, start: Submission) {
+        let user = ["ann", "bob", "eve"].into_iter().find(|user| *user == start.start.by).expect("one of them");
+        let status = if start.start.queue.is_some() { "pending" } else { "running" };
+        self.rows.insert(start.execution.0[0], (user, status));
+    }
+
+    fn check(&self) {
+        let running: Vec<_> = self.rows.values().filter(|row| row.1 == "running").collect();
+        assert!(running.len() <= BOUNDS.organization as usize, "{running:?}");
+        for user in ["ann", "bob", "eve"] {
+            assert!(running.iter().filter(|row| row.0 == user).count() <= BOUNDS.user as usize, "{running:?}");
+        }
+    }
+}
+
+#[test]
+fn never_more_than_may_and_none_for_ever() {
+    let mut waited = 0;
+    for seed in 0..300 {
+        let mut world = Made { dice: seed, ..Made::default() };
+        let (mut machine, mut next) = (Admission::default(), 0);
+        let mut steps = 0;
+        while next < 60 || world.rows.len() < 60 || world.rows.values().any(|row| row.1 != "completed") {
+            world.step(&mut machine, &mut next);
+            world.look(&mut machine);
+            world.check();
+            waited += usize::from(world.rows.values().any(|row| row.1 == "pending"));
+            steps += 1;
+            assert!(steps < 5_000, "seed {seed}: it stands still: {:?}", world.rows);
+        }
+    }
+    assert!(waited > 10_000, "hardly anything waited: {waited}");
+}

@@ -1,0 +1,25 @@
+//! How much of an organisation may run at a time, for the node that counts it.
+
+use mainspring_engine::admission::{Bounds, Limits};
+use mainspring_store::Store;
+
+use crate::{
+    nouns::{Organization, RUNTIME_FEATURE},
+    shelf::Shelf,
+};
+
+/// The limits that organisations have set. Where the runtime is turned off, nothing that waits begins.
+#[derive(Debug)]
+pub struct InForce;
+
+impl Limits for InForce {
+    fn of(&self, store: &dyn Store, organization: &str) -> Result<Bounds, String> {
+        let shelf = Shelf::of(store.catalogue(), "");
+        let held = shelf.must::<Organization>(organization).map_err(|problem| problem.message)?;
+        let limits = held.body.limits;
+        if !held.body.has(RUNTIME_FEATURE) {
+            return Ok(Bounds { user: 0, organization: 0, workflow: Some(0) });
+        }
+        Ok(Bounds { user: limits.per_user, organization: limits.per_organization, workflow: limits.per_workflow })
+    }
+}
