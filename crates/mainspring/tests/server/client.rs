@@ -64,6 +64,11 @@ impl Client {
         Self { address: address.into(), token: token.map(Into::into) }
     }
 
+    /// The same credential at another server.
+    pub(crate) fn at(&self, address: &str) -> Self {
+        Self { address: address.into(), token: self.token.clone() }
+    }
+
     pub(crate) fn get(&self, path: &str) -> Reply {
         self.send("GET", path, &[], None)
     }

@@ -30,8 +30,12 @@ impl Server {
 
     /// The same, with more on its command line.
     pub(crate) fn start_with(folder: &Path, arguments: &[&str]) -> Self {
+        Self::start_in(folder, "data", arguments)
+    }
+
+    fn start_in(folder: &Path, name: &str, arguments: &[&str]) -> Self {
         let mut command = Command::new(MAINSPRING);
-        command.args(["up", "--json", "--listen", "127.0.0.1:0", "--dir"]).arg(folder.join("data")).args(arguments);
+        command.args(["up", "--json", "--listen", "127.0.0.1:0", "--dir"]).arg(folder.join(name)).args(arguments);
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -134,7 +138,15 @@ pub(crate) fn everywhere(test: impl Fn(&Place)) {
 impl Place {
     /// Starts a server here.
     pub(crate) fn start(&self) -> Server {
-        let shared = self.address.iter().flat_map(|address| ["--store", address, "--lease-seconds", "2"]);
-        Server::start_with(self.folder.path(), &shared.collect::<Vec<_>>())
+        Server::start_with(self.folder.path(), &self.arguments())
+    }
+
+    /// Starts another server on the same store, if it is shared.
+    pub(crate) fn another(&self) -> Option<Server> {
+        self.address.as_ref().map(|_| Server::start_in(self.folder.path(), "other", &self.arguments()))
+    }
+
+    fn arguments(&self) -> Vec<&str> {
+        self.address.iter().flat_map(|address| ["--store", address, "--lease-seconds", "2"]).collect()
     }
 }
