@@ -9,7 +9,14 @@ use std::{
 };
 
 use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
-use mainspring_engine::{Engine, Ground, Reach, Sharing, home::Home, inbox, lease::Terms, request::Request};
+use mainspring_engine::{
+    Engine, EngineError, Ground, Reach, Sharing,
+    admission::{Bounds, Limits},
+    home::Home,
+    inbox,
+    lease::Terms,
+    request::Request,
+};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
     effect::{Attempt, Outcome},
@@ -40,6 +47,7 @@ struct Doors {
     take_is_shut: AtomicBool,
     post_is_shut: AtomicBool,
     give_up_is_shut: AtomicBool,
+    list_is_shut: AtomicBool,
     ends: AtomicU32,
     posts: AtomicU32,
     remote_reads: AtomicU32,
@@ -199,6 +207,7 @@ impl Store for Awkward {
         before: Option<ExecutionKey>,
         limit: usize,
     ) -> Result<Vec<ExecutionRow>, StoreError> {
+        pass(&self.doors.list_is_shut)?;
         self.store.executions(filter, before, limit)
     }
 }
@@ -393,6 +402,49 @@ fn an_attempt_that_ended_before_its_partition_was_given_up_does_not_go_on_for_ot
         until(async || store.table().unwrap().holders.is_empty()).await;
         until(async || doors.ends.load(Ordering::SeqCst) > 1).await;
         assert_eq!(store.remote_attempts(execution).unwrap(), []);
+        engine.drain().await;
+    });
+}
+
+/// One of each person.
+struct OneEach;
+
+impl Limits for OneEach {
+    fn of(&self, _: &dyn Store, _: &str) -> Result<Bounds, String> {
+        Ok(Bounds { user: 1, organization: 9, workflow: None })
+    }
+}
+
+/// Whoever waits for a place begins with the end that makes room, and not only at the next look into the store; while the
+/// store cannot be looked into, nobody is let in by guessing.
+#[test]
+fn a_place_that_is_left_is_taken_at_once() {
+    let store = MemoryStore::new();
+    let of = |organization: &str, id: &str| Request {
+        trigger: Value::map([("type", "manual".into()), ("organizationId", organization.into())]),
+        ..request(id)
+    };
+    block_on(async {
+        let awkward = Awkward::on(&store);
+        let doors = awkward.doors.clone();
+        let workers = (Executors::new(Vec::new()), Arc::new(mainspring_engine::evaluator::InProcess) as Arc<_>);
+        let ground = Ground { limits: Some(Arc::new(OneEach)), ..Ground::default() };
+        let engine = Engine::run(Arc::new(awkward), [1; 32], workers, ground, Reach::All).unwrap();
+        let status = |key| store.execution(key).unwrap().unwrap().status;
+        let [first, second, third] =
+            [engine.submit(of("o", "a")), engine.submit(of("o", "b")), engine.submit(of("o", "c"))];
+        let (first, second, third) = (first.await.unwrap(), second.await.unwrap(), third.await.unwrap());
+        let [first, second, third] = [first, second, third].map(|submitted| submitted.execution);
+        assert_eq!([first, second, third].map(status), ["running", "pending", "pending"]);
+        doors.list_is_shut.store(true, Ordering::SeqCst);
+        let refused = engine.submit(of("p", "d")).await;
+        assert!(matches!(&refused, Err(EngineError::Stopped(why)) if why.contains("does not answer")), "{refused:?}");
+        assert!(engine.cancel(second, "no", "me").await.unwrap());
+        assert!(engine.cancel(first, "no", "me").await.unwrap());
+        until(async || status(third) == "running").await;
+        doors.list_is_shut.store(false, Ordering::SeqCst);
+        let fourth = engine.submit(of("p", "d")).await.unwrap();
+        assert_eq!(status(fourth.execution), "running");
         engine.drain().await;
     });
 }
