@@ -199,7 +199,7 @@ impl Engine {
             return Ok(Submitted { execution: existing, existed: true, is_posted: false });
         }
         let now = now_ms();
-        let (plan, stored_plans, audit) = (request.plan.clone(), request.stored_plans(), request.audit.take());
+        let (plan, stored_plans, audit) = (request.plan.clone(), request.stored_plans(), request.take_audit(execution));
         let start = request.start(execution);
         let row = row(execution, &start, &plan, now);
         let submission = |ticket| {

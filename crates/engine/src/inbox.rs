@@ -100,7 +100,7 @@ pub fn post_start(
         return Ok(row.key);
     }
     let execution = new_key(now_ms())?;
-    let (plans, audit) = (request.stored_plans(), request.audit.take());
+    let (plans, audit) = (request.stored_plans(), request.take_audit(execution));
     let input = Input::Start(Box::new(request.start(execution)));
     put(store, home, (execution, &input), &plans, audit.as_deref().map(|entry| (entry, sealing)))?;
     Ok(execution)

@@ -50,7 +50,7 @@ pub struct Request {
     pub by: String,
     /// The absolute path of the folder to work in.
     pub workspace: Option<String>,
-    /// What the audit log says of it, if it begins.
+    /// What the audit log says of it, if it begins. Without a target it is about the execution.
     pub audit: Option<Box<AuditEntry>>,
 }
 
@@ -133,6 +133,15 @@ impl Request {
     pub fn stored_plans(&self) -> Vec<StoredPlan> {
         let others = self.workflows.values().map(|plan| stored_plan(plan));
         [self.stored_plan.clone()].into_iter().chain(others).collect()
+    }
+
+    /// Takes out what the audit log says of it, under this key.
+    pub(crate) fn take_audit(&mut self, key: ExecutionKey) -> Option<Box<AuditEntry>> {
+        let mut entry = self.audit.take()?;
+        if entry.target.is_empty() {
+            entry.target = key.to_string();
+        }
+        Some(entry)
     }
 
     /// Among which executions its idempotency key is unique.

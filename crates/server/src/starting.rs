@@ -91,7 +91,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Starts it. When this returns, it has begun, durably.
 pub(crate) async fn submit(app: &App, caller: &Caller, request: Request, workflow: &str) -> Answer<Submitted> {
-    let audit = entry(caller, "execution.start", workflow, Value::Null);
+    let audit = entry(caller, "execution.start", "", Value::map([("workflowId", workflow.into())]));
     let idempotency_key = request.idempotency_key.clone().unwrap_or_default();
     let workspace = request.workspace.clone();
     let submitted = app.engine.submit(Request { audit: Some(Box::new(audit)), ..request }).await;

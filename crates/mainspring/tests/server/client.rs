@@ -1,7 +1,7 @@
 //! A caller of the server: one request, one connection, JSON both ways.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     net::TcpStream,
     time::Duration,
 };
@@ -83,10 +83,21 @@ impl Client {
 
     /// Any request.
     pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&str>) -> Reply {
+        self.try_send(method, path, headers, body).unwrap()
+    }
+
+    /// The same, of a server that may be gone.
+    pub(crate) fn try_send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&str>,
+    ) -> io::Result<Reply> {
         let mut headers = headers.to_vec();
         headers.push(("connection", "close"));
-        let mut reader = self.open(method, path, &headers, body);
-        let (status, headers) = head(&mut reader);
+        let mut reader = self.try_open(method, path, &headers, body)?;
+        let (status, headers) = try_head(&mut reader)?;
         let is_chunked = headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
         let mut text = Vec::new();
         if is_chunked {
@@ -94,9 +105,13 @@ impl Client {
                 text.extend(chunk);
             }
         } else {
-            reader.read_to_end(&mut text).unwrap();
+            let length = headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, n)| n.parse().ok());
+            reader.read_to_end(&mut text)?;
+            if length.is_some_and(|length: usize| length != text.len()) {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
         }
-        Reply { status, headers, text: String::from_utf8(text).unwrap() }
+        Ok(Reply { status, headers, text: String::from_utf8(text).unwrap() })
     }
 
     /// Sends a request; what comes back is read by the caller.
@@ -107,8 +122,18 @@ impl Client {
         headers: &[(&str, &str)],
         body: Option<&str>,
     ) -> BufReader<TcpStream> {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        self.try_open(method, path, headers, body).unwrap()
+    }
+
+    fn try_open(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&str>,
+    ) -> io::Result<BufReader<TcpStream>> {
+        let mut stream = TcpStream::connect(&self.address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         let mut text = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.address);
         if let Some(token) = &self.token {
             text += &format!("authorization: Bearer {token}\r\n");
@@ -122,20 +147,24 @@ impl Client {
         headers.iter().for_each(|(name, value)| text += &format!("{name}: {value}\r\n"));
         text += "\r\n";
         text += body.unwrap_or_default();
-        stream.write_all(text.as_bytes()).unwrap();
-        BufReader::new(stream)
+        stream.write_all(text.as_bytes())?;
+        Ok(BufReader::new(stream))
     }
 }
 
 /// The status and the headers of an answer.
 pub(crate) fn head(reader: &mut BufReader<TcpStream>) -> (u16, Vec<(String, String)>) {
-    let first = line(reader);
+    try_head(reader).unwrap()
+}
+
+fn try_head(reader: &mut BufReader<TcpStream>) -> io::Result<(u16, Vec<(String, String)>)> {
+    let first = line(reader)?;
     let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
-    let status = status.unwrap_or_else(|| panic!("no answer: {first:?}"));
+    let status = status.ok_or_else(|| io::Error::other(format!("no answer: {first:?}")))?;
     let mut headers = Vec::new();
     loop {
-        let line = line(reader);
-        let Some((name, value)) = line.split_once(':') else { return (status, headers) };
+        let line = line(reader)?;
+        let Some((name, value)) = line.split_once(':') else { return Ok((status, headers)) };
         headers.push((name.to_ascii_lowercase(), value.trim().to_string()));
     }
 }
@@ -152,8 +181,10 @@ pub(crate) fn chunk(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
     (size > 0).then_some(bytes)
 }
 
-fn line(reader: &mut BufReader<TcpStream>) -> String {
+fn line(reader: &mut BufReader<TcpStream>) -> io::Result<String> {
     let mut line = String::new();
-    reader.read_line(&mut line).unwrap();
-    line.trim_end().to_string()
+    match reader.read_line(&mut line)? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(line.trim_end().to_string()),
+    }
 }

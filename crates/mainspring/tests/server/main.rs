@@ -12,5 +12,6 @@ mod events;
 mod limits;
 mod rights;
 mod starts;
+mod storm;
 mod up;
 mod vectors;
