@@ -31,6 +31,7 @@ fn kind(line: &Value) -> String {
     match (text("floor"), text("workload")) {
         (Some(floor), _) => floor.into(),
         _ if line.get("load_percent").is_some() => "--load".into(),
+        _ if line.get("via").is_some() => "--via http".into(),
         (_, Some(workload @ ("timers" | "recover"))) => workload.into(),
         _ => "mainspring".into(),
     }
@@ -73,7 +74,8 @@ fn every_line_has_the_fields_of_its_kind() {
         (seen["timers"].as_slice(), seen["recover"].as_slice()),
         (&["timers".into()][..], &["recover".into()][..])
     );
-    assert_eq!(seen.len(), fields.len());
+    // All kinds but one, which is measured by itself.
+    assert_eq!(seen.len() + 1, fields.len());
     let left = std::fs::read_dir(ground.root().join("bench")).unwrap().count();
     assert_eq!(left, 0, "the folder of the measurement is removed");
 }
@@ -84,6 +86,22 @@ fn without_the_floor_there_are_only_our_own_lines() {
         run(&["--no-floor", "--workload", "steps-1", "--at-a-time", "1", "--executions", "1", "--seconds", "60"]);
     assert_eq!((answer.exit, answer.stdout.lines().count()), (Some(0), 1), "{answer:?}");
     assert!(answer.stdout.contains(r#""system":"mainspring""#) && !answer.stdout.contains("of_floor"), "{answer:?}");
+}
+
+#[test]
+fn a_server_is_measured_beside_the_engine() {
+    let common = ["--via", "http", "--at-a-time", "3", "--executions", "7", "--seconds", "60"];
+    let workloads = ["--workload", "steps-3", "--workload", "code-10"];
+    let (ground, answer) = run(&[&common[..], &["--no-floor"], &workloads].concat());
+    assert_eq!((answer.exit, answer.stdout.lines().count()), (Some(0), 2), "{answer:?}");
+    for line in answer.stdout.lines() {
+        let line = json::read(line.as_bytes()).unwrap().value;
+        let names: BTreeSet<String> = line.as_map().unwrap().keys().cloned().collect();
+        assert_eq!(Some(&names), fields().get("--via http"), "{line:?}");
+        assert_eq!(line.get("executions").and_then(Value::as_u64), Some(7), "{line:?}");
+    }
+    let left = std::fs::read_dir(ground.root().join("bench")).unwrap().count();
+    assert_eq!(left, 0, "the folder of the measurement is removed");
 }
 
 #[test]
@@ -107,6 +125,8 @@ fn wrong_flags_are_refused_before_anything_is_measured() {
         (&["--seconds", "0"], "--seconds"),
         (&["--executions", "0"], "--executions"),
         (&["--load", "101"], "--load"),
+        (&["--via", "http", "--workload", "recover"], "--via http"),
+        (&["--via", "http", "--load", "50"], "--via http"),
         (&["--nodes", "17"], "1..=16"),
         (&["--nodes", "2"], "--store"),
         (&["--store", "mysql://host/name"], "postgres://"),

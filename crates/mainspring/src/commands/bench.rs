@@ -6,8 +6,10 @@ mod disk;
 mod drive;
 mod effects;
 mod ground;
+mod http;
 mod line;
 mod recover;
+mod served;
 mod statements;
 mod tap;
 #[cfg(test)]
@@ -61,14 +63,29 @@ pub(crate) struct Bench {
     /// With --store: so many engines in this process, which share the store and the executions; not for `recover`
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
     nodes: u32,
+    /// How executions are started: in this process, or at a server of its own
+    #[arg(long, value_enum, default_value_t = Via::Engine)]
+    via: Via,
     /// Leave the floor out
     #[arg(long)]
     no_floor: bool,
     /// What the process does that `recover` kills
     #[arg(long, hide = true, value_name = "N")]
     fill: Option<u32>,
+    /// What the server does that `--via http` measures
+    #[arg(long, hide = true)]
+    serve: bool,
     #[command(flatten)]
     metrics: Metrics,
+}
+
+/// How executions are started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Via {
+    /// By a call
+    Engine,
+    /// By requests to a server, whose processor time is then compared with that of the engine by itself
+    Http,
 }
 
 /// For how long batches are recorded, at the most: what counts is their shape.
@@ -93,6 +110,10 @@ pub(crate) fn bench(bench: &Bench, global: &Global, terminal: &Terminal) -> Resu
     if let Some(in_flight) = bench.fill {
         return runtime.block_on(recover::fill(&url, home.folder(), in_flight)).map(|()| Exit::Fine);
     }
+    if bench.serve {
+        return runtime.block_on(served::serve(&url, home.folder())).map(|()| Exit::Fine);
+    }
+    bench.check_via()?;
     let ground = Ground::new(home.folder(), url, global.seeing.spans()?)?;
     // A store that cannot be had is said before anything is measured.
     drop(ground.store("first")?);
@@ -101,7 +122,7 @@ pub(crate) fn bench(bench: &Bench, global: &Global, terminal: &Terminal) -> Resu
         let line = Line::new("floor", "fdatasync").with("floor", "fdatasync");
         line.rate("per_s", disk.each.len(), disk.all).times(&disk).print();
     }
-    for &workload in if bench.workload.is_empty() { Workload::value_variants() } else { &bench.workload } {
+    for workload in bench.workloads() {
         for &at_a_time in if bench.at_a_time.is_empty() { &[1, 256] } else { &bench.at_a_time[..] } {
             runtime.block_on(bench.lines(&ground, workload, at_a_time))?;
         }
@@ -129,6 +150,15 @@ impl Traffic {
 }
 
 impl Bench {
+    /// Those that were asked for, or all that can be.
+    fn workloads(&self) -> Vec<Workload> {
+        let is_possible = |workload: &Workload| self.via == Via::Engine || workload.can_be_served();
+        match self.workload.is_empty() {
+            true => Workload::value_variants().iter().copied().filter(is_possible).collect(),
+            false => self.workload.clone(),
+        }
+    }
+
     fn bounds(&self) -> Bounds {
         let executions_max = self.executions.unwrap_or(u64::MAX);
         Bounds { duration: Duration::from_secs(self.seconds), executions_max }
@@ -151,8 +181,42 @@ impl Bench {
                 let line = line("mainspring", ground, workload, at_a_time).with("timers", timers as u64);
                 line.rate("per_s", timers, measured.all).times(&measured).print();
             }
+            _ if self.via == Via::Http => self.through_a_server(ground, &place, workload, at_a_time).await?,
             _ => self.throughput(ground, &place, workload, at_a_time).await?,
         }
+        Ok(())
+    }
+
+    /// What a server cannot be asked for yet is refused before anything is measured.
+    fn check_via(&self) -> Result<(), Refusal> {
+        let of_engines = self.workload.iter().any(|workload| !workload.can_be_served());
+        if self.via == Via::Http && (of_engines || self.nodes > 1 || self.load.is_some()) {
+            let message = "--via http measures starts at one server as fast as they go: leave out --nodes, --load and the \
+                workloads timers and recover";
+            return Err(Refusal::bad_input("bad_via", message));
+        }
+        Ok(())
+    }
+
+    /// A workload whose executions are started by requests, and what the server costs beside the engine by itself.
+    async fn through_a_server(
+        &self,
+        ground: &Ground,
+        place: &str,
+        workload: Workload,
+        at_a_time: u32,
+    ) -> Result<(), Refusal> {
+        let before = http::cpu_time(std::process::id())?;
+        let (own, _) = self.measure(ground, place, workload, at_a_time).await?;
+        let own_cpu = http::cpu_time(std::process::id())?.saturating_sub(before);
+        let served = http::measure(ground, &format!("{place}-http"), workload, at_a_time, self.bounds()).await?;
+        let per_execution = |cpu: Duration, measured: &Measured| cpu.as_secs_f64() * 1e6 / measured.each.len() as f64;
+        let (engine_us, server_us) = (per_execution(own_cpu, &own), per_execution(served.cpu, &served.starts));
+        let executions = served.starts.each.len();
+        let line = line("mainspring", ground, workload, at_a_time).with("via", "http");
+        let line = line.with("executions", executions as u64).rate("per_s", executions, served.starts.all);
+        let line = line.number("server_cpu_us", server_us, 1).number("engine_cpu_us", engine_us, 1);
+        line.number("of_engine", server_us / engine_us, 2).times(&served.starts).print();
         Ok(())
     }
 

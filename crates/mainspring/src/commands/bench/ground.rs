@@ -9,7 +9,9 @@ use std::{
 };
 
 use mainspring_effects::Executors;
-use mainspring_engine::{Engine, EngineError, Reach, Sharing, home::Home, lease::Terms, span::Spans};
+use mainspring_engine::{
+    Engine, EngineError, Reach, Sharing, admission::Limits, home::Home, lease::Terms, span::Spans,
+};
 use mainspring_kernel::hash::{Hash, hex};
 use mainspring_store::{Store, postgres::PostgresStore, sqlite::SqliteStore};
 
@@ -17,7 +19,7 @@ use super::effects;
 use crate::{evaluating, exit::Refusal};
 
 /// Seals the journals of a measurement. Nobody relies on them.
-const KEY: [u8; 32] = [7; 32];
+pub(super) const KEY: [u8; 32] = [7; 32];
 
 /// Which kind of store, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +80,7 @@ impl Ground {
 
     /// As many engines as there are stores, all of them the same store, with equal shares of it.
     pub(super) async fn engines(&self, stores: Vec<Arc<dyn Store>>) -> Result<Vec<Arc<Engine>>, Refusal> {
-        let begin = |store| begin(store, effects::nothing(), self.spans.clone());
+        let begin = |store| begin(store, effects::nothing(), self.spans.clone(), None);
         let begun = stores.into_iter().map(begin).collect::<Result<Vec<_>, _>>()?;
         let partitions = begun[0].1;
         let engines: Vec<Arc<Engine>> = begun.into_iter().map(|(engine, _)| engine).collect();
@@ -143,7 +145,15 @@ pub(super) async fn engine(
     executors: Executors,
     spans: Option<Spans>,
 ) -> Result<Arc<Engine>, Refusal> {
-    let (engine, partitions) = begin(store, executors, spans)?;
+    all_of(begin(store, executors, spans, None)?).await
+}
+
+/// The same, where it is counted how much of an organisation runs, as in a server.
+pub(super) async fn counting_engine(store: Arc<dyn Store>, executors: Executors) -> Result<Arc<Engine>, Refusal> {
+    all_of(begin(store, executors, None, Some(Arc::new(mainspring_server::InForce)))?).await
+}
+
+async fn all_of((engine, partitions): (Arc<Engine>, usize)) -> Result<Arc<Engine>, Refusal> {
     let mut again = tokio::time::interval(LOOK_AGAIN);
     while engine.held().len() < partitions {
         again.tick().await;
@@ -152,11 +162,16 @@ pub(super) async fn engine(
 }
 
 /// An engine that holds nothing yet, and over how many partitions its store spreads.
-fn begin(store: Arc<dyn Store>, executors: Executors, spans: Option<Spans>) -> Result<(Arc<Engine>, usize), Refusal> {
+fn begin(
+    store: Arc<dyn Store>,
+    executors: Executors,
+    spans: Option<Spans>,
+    limits: Option<Arc<dyn Limits>>,
+) -> Result<(Arc<Engine>, usize), Refusal> {
     let is_shared = store.is_shared();
     let sharing = is_shared.then(|| Sharing { terms: TERMS, place: "bench".into() });
     let partitions = store.partitions().map_err(EngineError::from)? as usize;
-    let ground = mainspring_engine::Ground { sharing, spans, ..mainspring_engine::Ground::default() };
+    let ground = mainspring_engine::Ground { home: None, sharing, spans, limits };
     let engine = Engine::run(store, KEY, (executors, evaluating::evaluator()), ground, Reach::All)?;
     Ok((Arc::new(engine), partitions))
 }

@@ -61,6 +61,11 @@ impl Workload {
         }
     }
 
+    /// Whether its executions can be started at a server, as they are here.
+    pub(super) fn can_be_served(self) -> bool {
+        !matches!(self, Self::Timers | Self::Recover)
+    }
+
     /// The request of which every execution is a copy, but for its input.
     pub(super) fn request(self) -> Result<Request, Refusal> {
         let compiled = evaluating::compile(&Document::placeless(self.definition()));
@@ -83,7 +88,7 @@ impl Workload {
         }
     }
 
-    fn definition(self) -> Value {
+    pub(super) fn definition(self) -> Value {
         let steps: Vec<Value> = match self {
             Self::Steps1 | Self::Recover => nothings(1),
             Self::Steps3 => nothings(3),

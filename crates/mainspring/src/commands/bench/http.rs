@@ -1,0 +1,205 @@
+//! Executions that are started by requests, and what the server takes of the processors for them.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    Method, Request,
+    client::conn::http1::{SendRequest, handshake},
+};
+use hyper_util::rt::TokioIo;
+use mainspring_kernel::{
+    json::{self, compact},
+    value::Value,
+};
+use tokio::net::TcpStream;
+
+use super::{
+    drive::{Bounds, Measured},
+    ground::{Ground, StoreUrl},
+    workload::Workload,
+};
+use crate::exit::Refusal;
+
+/// What was measured at a server.
+pub(super) struct Served {
+    /// How long each start took until it was answered, and all together until the last execution had ended.
+    pub(super) starts: Measured,
+    /// Of the server's process, from the first start to the last end.
+    pub(super) cpu: Duration,
+}
+
+/// How often it is looked whether all have ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// The workflow's id at the server.
+const WORKFLOW: &str = "bench";
+
+fn failed(what: impl Into<String>) -> Refusal {
+    Refusal::internal("bench_failed", format!("the server that is measured: {}", what.into()))
+}
+
+/// Starts executions from `at_a_time` callers, each with a connection of its own, and waits for the end of all.
+pub(super) async fn measure(
+    ground: &Ground,
+    place: &str,
+    workload: Workload,
+    at_a_time: u32,
+    bounds: Bounds,
+) -> Result<Served, Refusal> {
+    let server = Server::begin(ground, place)?;
+    let mut connection = server.connect().await?;
+    let limits = Value::map([("perUser", Value::from(u32::MAX)), ("perOrganization", u32::MAX.into())]);
+    connection.ask("PATCH", "/api/organization", Some(&Value::map([("limits", limits)]))).await?;
+    let workflow = Value::map([("id", Value::from(WORKFLOW)), ("data", workload.definition())]);
+    connection.ask("POST", "/api/workflows/sync", Some(&workflow)).await?;
+    let mut callers = Vec::new();
+    for _ in 0..at_a_time {
+        callers.push(server.connect().await?);
+    }
+    let (before, began, numbers) = (cpu_time(server.child.id())?, Instant::now(), Arc::new(AtomicU64::new(0)));
+    let working: Vec<_> = callers
+        .into_iter()
+        .map(|connection| tokio::spawn(starts(connection, workload, bounds, began, numbers.clone())))
+        .collect();
+    let mut each = Vec::new();
+    for caller in working {
+        each.extend(caller.await.map_err(|error| failed(error.to_string()))??);
+    }
+    connection.all_ended().await?;
+    let all = began.elapsed();
+    let cpu = cpu_time(server.child.id())?.saturating_sub(before);
+    Ok(Served { starts: Measured { each, all }, cpu })
+}
+
+/// Starts one execution after another.
+async fn starts(
+    mut connection: Connection,
+    workload: Workload,
+    bounds: Bounds,
+    began: Instant,
+    numbers: Arc<AtomicU64>,
+) -> Result<Vec<Duration>, Refusal> {
+    let mut each = Vec::new();
+    while began.elapsed() < bounds.duration {
+        let number = numbers.fetch_add(1, Ordering::Relaxed);
+        if number >= bounds.executions_max {
+            break;
+        }
+        let body = [
+            ("workflowId", Value::from(WORKFLOW)),
+            ("clientRequestId", number.to_string().into()),
+            ("input", workload.input(number)),
+        ];
+        let asked = Instant::now();
+        connection.ask("POST", "/api/triggers/manual/run", Some(&Value::map(body))).await?;
+        each.push(asked.elapsed());
+    }
+    Ok(each)
+}
+
+/// The process that serves. It ends when this is dropped.
+struct Server {
+    child: Child,
+    address: String,
+    token: String,
+}
+
+impl Server {
+    fn begin(ground: &Ground, place: &str) -> Result<Self, Refusal> {
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["bench", "--serve", "--dir"]).arg(ground.place(place));
+        // By the environment: others see a process's arguments, and an address may hold a password.
+        match ground.url() {
+            StoreUrl::Sqlite => command.env_remove("MAINSPRING_STORE"),
+            StoreUrl::Postgres(address) => command.env("MAINSPRING_STORE", address),
+        };
+        // The schema that is made for it goes with the measurement.
+        drop(ground.store(place)?);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+        let mut said = String::new();
+        let read = child.stdout.take().map(|pipe| BufReader::new(pipe).read_line(&mut said));
+        let told = read.and_then(|_| json::read(said.as_bytes()).ok()).map(|read| read.value);
+        let text = |key: &str| Some(told.as_ref()?.get(key)?.as_text()?.to_string());
+        match (text("address"), text("token")) {
+            (Some(address), Some(token)) => Ok(Self { child, address, token }),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(failed("it has ended by itself; its own words are above"))
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<Connection, Refusal> {
+        let stream = TcpStream::connect(&self.address).await.map_err(|error| failed(error.to_string()))?;
+        let _ = stream.set_nodelay(true);
+        let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| failed(error.to_string()))?;
+        tokio::spawn(connection);
+        Ok(Connection { sender, host: self.address.clone(), credential: format!("Bearer {}", self.token) })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// A connection that is kept open.
+struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    host: String,
+    credential: String,
+}
+
+impl Connection {
+    async fn ask(&mut self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, Refusal> {
+        let method = Method::from_bytes(method.as_bytes()).map_err(|error| failed(error.to_string()))?;
+        let bytes = body.map(|body| Bytes::from(compact(body))).unwrap_or_default();
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("host", &self.host).header("authorization", &self.credential);
+        let request = request.header("content-type", "application/json").body(Full::new(bytes));
+        let request = request.map_err(|error| failed(error.to_string()))?;
+        self.sender.ready().await.map_err(|error| failed(error.to_string()))?;
+        let answer = self.sender.send_request(request).await.map_err(|error| failed(error.to_string()))?;
+        let status = answer.status();
+        let bytes = answer.into_body().collect().await.map_err(|error| failed(error.to_string()))?.to_bytes();
+        if !status.is_success() {
+            return Err(failed(format!("{path} is answered with {status}: {}", String::from_utf8_lossy(&bytes))));
+        }
+        json::read(&bytes).map(|read| read.value).map_err(|_| failed(format!("{path} is answered with no JSON")))
+    }
+
+    async fn all_ended(&mut self) -> Result<(), Refusal> {
+        let mut again = tokio::time::interval(LOOK_AGAIN);
+        loop {
+            let open = self.ask("GET", "/api/executions?status=pending,running&limit=1", None).await?;
+            if open.get("executions").and_then(Value::as_list).is_some_and(|list| list.is_empty()) {
+                return Ok(());
+            }
+            again.tick().await;
+        }
+    }
+}
+
+/// What a process has taken of the processors so far, in all its threads.
+pub(super) fn cpu_time(process: u32) -> Result<Duration, Refusal> {
+    let path = format!("/proc/{process}/stat");
+    let stat = std::fs::read_to_string(&path).map_err(|error| failed(format!("{path}: {error}")))?;
+    // Behind the name, which may hold anything: the fourteenth and fifteenth field of all.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
+}

@@ -1,0 +1,35 @@
+//! The server that `--via http` measures: a process of its own, with the effects of the workloads.
+
+use std::{io::Read, path::Path};
+
+use mainspring_kernel::{json::compact, value::Value};
+use mainspring_server::{App, Settings, first, serve as serve_app};
+use tokio::net::TcpListener;
+
+use super::{
+    effects,
+    ground::{self, KEY, StoreUrl},
+};
+use crate::{evaluating::evaluator, exit::Refusal, terminal::say};
+
+/// Serves until its input ends, and says first where it is and with which token.
+pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), Refusal> {
+    let failed = |error: std::io::Error| Refusal::internal("bench_failed", error.to_string());
+    let store = ground::store_at(url, folder)?;
+    let engine = ground::counting_engine(store, effects::nothing()).await?;
+    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?.to_string();
+    let base = format!("http://{address}");
+    let settings = Settings { base, workspaces: folder.join("workspaces"), release: env!("CARGO_PKG_VERSION") };
+    let app = App::new(engine.clone(), evaluator(), settings);
+    let token =
+        first::begin(app.catalogue(), &KEY).map_err(|problem| Refusal::internal("bench_failed", problem.message))?;
+    say!("{}", compact(&Value::map([("address", address.into()), ("token", token.into())])));
+    let input_ends = async {
+        let wait = || std::io::stdin().lock().read_to_end(&mut Vec::new());
+        let _ = tokio::task::spawn_blocking(wait).await;
+    };
+    let served = serve_app(listener, app, input_ends).await;
+    engine.drain().await;
+    served.map_err(failed)
+}
