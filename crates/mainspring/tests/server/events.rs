@@ -14,21 +14,21 @@ use super::{
 };
 
 /// A watcher of an execution.
-struct Watcher {
+pub(crate) struct Watcher {
     reader: BufReader<TcpStream>,
     rest: String,
 }
 
 /// An event as it came.
 #[derive(Debug, Clone, PartialEq)]
-struct Event {
-    id: String,
-    kind: String,
-    data: Value,
+pub(crate) struct Event {
+    pub(crate) id: String,
+    pub(crate) kind: String,
+    pub(crate) data: Value,
 }
 
 impl Watcher {
-    fn new(client: &Client, execution: &str, after: Option<&str>) -> Self {
+    pub(crate) fn new(client: &Client, execution: &str, after: Option<&str>) -> Self {
         let headers: Vec<_> = after.into_iter().map(|id| ("last-event-id", id)).collect();
         let mut reader = client.open("GET", &format!("/api/executions/{execution}/events"), &headers, None);
         let (status, headers) = head(&mut reader);
@@ -38,7 +38,7 @@ impl Watcher {
     }
 
     /// The next event; `None` when the stream has ended.
-    fn next(&mut self) -> Option<Event> {
+    pub(crate) fn next(&mut self) -> Option<Event> {
         loop {
             if let Some((one, rest)) = self.rest.split_once("\n\n") {
                 let field = |name: &str| one.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
@@ -57,7 +57,7 @@ impl Watcher {
         }
     }
 
-    fn all(mut self) -> Vec<Event> {
+    pub(crate) fn all(mut self) -> Vec<Event> {
         std::iter::from_fn(|| self.next()).collect()
     }
 }

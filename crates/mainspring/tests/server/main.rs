@@ -7,6 +7,7 @@ mod client;
 mod process;
 
 mod approvals;
+mod crowd;
 mod escalation;
 mod events;
 mod limits;

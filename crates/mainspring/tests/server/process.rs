@@ -34,7 +34,9 @@ impl Server {
     }
 
     fn start_in(folder: &Path, name: &str, arguments: &[&str]) -> Self {
-        let mut command = Command::new(MAINSPRING);
+        // Another build of it, for those who measure.
+        let program = std::env::var_os("MAINSPRING_BINARY").unwrap_or_else(|| MAINSPRING.into());
+        let mut command = Command::new(program);
         command.args(["up", "--json", "--listen", "127.0.0.1:0", "--dir"]).arg(folder.join(name)).args(arguments);
         command
             .env_clear()
@@ -63,6 +65,13 @@ impl Server {
     /// Whoever has none.
     pub(crate) fn nobody(&self) -> Client {
         Client::new(&self.address, None)
+    }
+
+    /// The most memory that it has had so far, in KiB.
+    pub(crate) fn peak_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
     /// Ends it as a power cut does.
