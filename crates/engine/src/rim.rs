@@ -412,14 +412,8 @@ impl Rim {
                     self.look_for_letters();
                 }
                 Output::Gained(partitions) => self.gained(partitions),
-                Output::GivenUp(given_up) => {
-                    self.given_up(given_up);
-                    self.forget_organizations();
-                }
-                Output::Lost(partitions) if self.member.is_some() => {
-                    self.lost(&partitions);
-                    self.forget_organizations();
-                }
+                Output::GivenUp(given_up) => self.given_up(given_up),
+                Output::Lost(partitions) if self.member.is_some() => self.lost(&partitions),
                 Output::Lost(_) => {
                     return self.stop("another process has taken over this store's executions".into());
                 }

@@ -92,6 +92,7 @@ impl Rim {
     pub(super) fn lost(&mut self, partitions: &[u32]) {
         self.see_partitions("lost", partitions);
         self.publish();
+        self.forget_organizations();
     }
 
     pub(super) fn gained(&mut self, partitions: Vec<u32>) {
@@ -111,6 +112,7 @@ impl Rim {
         if self.speak_at.is_some() {
             self.speak_at = Some(Instant::now());
         }
+        self.forget_organizations();
     }
 
     pub(super) fn listen(&self) {
