@@ -16,6 +16,7 @@ pub mod identity;
 pub mod nouns;
 mod page;
 pub mod problem;
+pub mod rate;
 mod routes;
 mod saving;
 mod serving;

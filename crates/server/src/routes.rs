@@ -16,6 +16,7 @@ mod workflows;
 use axum::{
     Router,
     extract::{DefaultBodyLimit, State},
+    handler::Handler,
     http::header::CONTENT_TYPE,
     middleware,
     response::IntoResponse,
@@ -24,7 +25,8 @@ use axum::{
 use utoipa::{
     OpenApi,
     openapi::{
-        OpenApi as Description,
+        ContentBuilder, HeaderBuilder, ObjectBuilder, OpenApi as Description, PathItem, Ref, ResponseBuilder,
+        schema::Type,
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
@@ -32,7 +34,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     app::App,
-    door::{Rights, guard},
+    door::{Rights, count, guard, is_health},
     problem::{Code, Problem, ProblemBody},
 };
 
@@ -75,7 +77,30 @@ pub fn description() -> Description {
     let components = description.components.get_or_insert_default();
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("msp_…").build();
     components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    description.paths.paths.values_mut().for_each(too_many_requests);
     description
+}
+
+/// Every route but those of health can say that there were too many requests: it is the door's answer, and is described
+/// here once.
+fn too_many_requests(item: &mut PathItem) {
+    let PathItem { get, post, put, patch, delete, .. } = item;
+    let header = |text: &str| {
+        let whole = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
+        HeaderBuilder::new().schema(Some(whole)).description(Some(text)).build()
+    };
+    let body = ContentBuilder::new().schema(Some(Ref::from_schema_name("ProblemBody"))).build();
+    let answer = ResponseBuilder::new()
+        .description("Too many requests with this credential, or without one from this address (`RATE_LIMITED`)")
+        .header("Retry-After", header("Seconds until there is room for one"))
+        .header("RateLimit-Limit", header("Requests that may come at once"))
+        .header("RateLimit-Remaining", header("Requests that may come at once now"))
+        .header("RateLimit-Reset", header("Seconds until as many may come at once as at first"))
+        .content("application/json", body)
+        .build();
+    for operation in [get, post, put, patch, delete].into_iter().flatten().filter(|operation| !is_health(operation)) {
+        operation.responses.responses.insert("429".into(), answer.clone().into());
+    }
 }
 
 /// The routes of a server, ready to be served.
@@ -83,15 +108,17 @@ pub fn router(app: App) -> Router {
     let description = description();
     let text = description.to_pretty_json().unwrap_or_default();
     let _ = app.rights.set(Rights::of(&description));
-    let described =
-        Router::new().route("/openapi.json", get(|| async { ([(CONTENT_TYPE, "application/json")], text) }));
+    let counted = || middleware::from_fn_with_state(app.clone(), count);
+    let described = Router::new()
+        .route("/openapi.json", get(|| async { ([(CONTENT_TYPE, "application/json")], text) }))
+        .route_layer(counted());
     open_api()
         .split_for_parts()
         .0
         .route_layer(middleware::from_fn_with_state(app.clone(), guard))
         .merge(described)
-        .fallback(unknown)
-        .method_not_allowed_fallback(other_method)
+        .fallback(unknown.layer(counted()))
+        .method_not_allowed_fallback(other_method.layer(counted()))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(app)
 }
