@@ -17,7 +17,7 @@ use axum::{
     Router,
     extract::{DefaultBodyLimit, State},
     handler::Handler,
-    http::header::CONTENT_TYPE,
+    http::{StatusCode, header::CONTENT_TYPE},
     middleware,
     response::IntoResponse,
     routing::get,
@@ -34,7 +34,9 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     app::App,
+    documentation,
     door::{Rights, count, guard, is_health},
+    html::{STYLE_PATH, style},
     problem::{Code, Problem, ProblemBody},
 };
 
@@ -109,8 +111,12 @@ pub fn router(app: App) -> Router {
     let text = description.to_pretty_json().unwrap_or_default();
     let _ = app.rights.set(Rights::of(&description));
     let counted = || middleware::from_fn_with_state(app.clone(), count);
+    let page = documentation::page(&description, &app.settings.base);
     let described = Router::new()
         .route("/openapi.json", get(|| async { ([(CONTENT_TYPE, "application/json")], text) }))
+        .route("/docs", get(|| async { page.page(StatusCode::OK, "The API of Mainspring") }))
+        .route(STYLE_PATH, get(style))
+        .route("/", get(documentation::begin))
         .route_layer(counted());
     open_api()
         .split_for_parts()
@@ -124,7 +130,7 @@ pub fn router(app: App) -> Router {
 }
 
 async fn unknown(State(_): State<App>) -> impl IntoResponse {
-    Problem::new(Code::NotFound, "There is no such route; /openapi.json has all there are.")
+    Problem::new(Code::NotFound, "There is no such route; /docs and /openapi.json have all there are.")
 }
 
 async fn other_method() -> impl IntoResponse {

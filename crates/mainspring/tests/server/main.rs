@@ -9,6 +9,7 @@ mod process;
 mod approvals;
 mod escalation;
 mod events;
+mod pages;
 mod rates;
 mod rights;
 mod starts;
