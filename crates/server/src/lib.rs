@@ -10,6 +10,7 @@ mod clock;
 mod compiling;
 mod documentation;
 mod door;
+pub mod export;
 mod extract;
 mod feed;
 pub mod first;

@@ -7,6 +7,7 @@ mod client;
 mod process;
 
 mod approvals;
+mod audit;
 mod escalation;
 mod events;
 mod pages;

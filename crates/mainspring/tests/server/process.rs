@@ -132,6 +132,11 @@ pub(crate) fn everywhere(test: impl Fn(&Place)) {
 }
 
 impl Place {
+    /// The installation's key.
+    pub(crate) fn key_file(&self) -> std::path::PathBuf {
+        self.folder.path().join(".config/mainspring/key")
+    }
+
     /// Starts a server here.
     pub(crate) fn start(&self) -> Server {
         let shared = self.address.iter().flat_map(|address| ["--store", address, "--lease-seconds", "2"]);
