@@ -12,7 +12,10 @@ use mainspring_kernel::{
     definition::{Syntax, read},
     value::Value,
 };
-use mainspring_server::rate::{PER_SECOND_MAX, Rates, proxy};
+use mainspring_server::{
+    rate::{PER_SECOND_MAX, Rates, proxy},
+    signing_in::origin,
+};
 
 use crate::{cli::Global, exit::Refusal, place};
 
@@ -135,6 +138,9 @@ impl Settings {
         let rates = rates(value)?;
         let global = Global { dir: value("dataDir").map(Into::into), store: value("store"), ..global.clone() };
         let base_url = value("baseUrl").map(|url| url.trim_end_matches('/').to_string());
+        if let Some(url) = base_url.iter().find(|url| !url.starts_with("http") || origin(url).is_none()) {
+            return Err(bad("baseUrl", format!("`{url}` is no address like https://mainspring.example.com")));
+        }
         Ok(Self { base_url, listen, lease_seconds, rates, global, all })
     }
 }

@@ -23,6 +23,7 @@ use crate::{
     problem::{Answer, Code, Problem},
     rate::Verdict,
     shelf::Shelf,
+    signing_in::{check_origin, cookie, is_safe},
 };
 
 /// The extension of OpenAPI by which a route says what it asks for: a permission, or `public`.
@@ -99,8 +100,9 @@ pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Ne
             (Some(verdict), admitted.map(|()| None))
         }
         Some(Need::Permission(permission)) => {
-            let (address, headers) = (address(&app, &request), request.headers().clone());
-            let (verdict, caller) = identify(&app, &headers, address).await;
+            let (method, headers) = (request.method().clone(), request.headers().clone());
+            let address = address(&app, &request);
+            let (verdict, caller) = identify(&app, &method, &headers, address).await;
             (Some(verdict), caller.and_then(|caller| caller.require(permission).map(|()| Some(caller))))
         }
     };
@@ -175,12 +177,21 @@ fn unauthorized() -> Problem {
 
 /// Who sends a request, and what their bucket says. A credential that has not let in of late is looked up at the expense
 /// of its address, which gets back what it has spent on one that lets in: so guessing is slow, and nothing else is.
-async fn identify(app: &App, headers: &HeaderMap, address: IpAddr) -> (Verdict, Answer<Caller>) {
-    let Some(token) = token(headers) else {
+async fn identify(app: &App, method: &Method, headers: &HeaderMap, address: IpAddr) -> (Verdict, Answer<Caller>) {
+    let Some(credential) = credential(app, headers) else {
         let (verdict, room) = stranger(app, address);
         return (verdict, room.and(Err(unauthorized())));
     };
-    let proof = Hash::of(token.reveal().as_bytes());
+    // Browsers send cookies by themselves: what another site has made them send is nobody's wish.
+    let is_wished = match &credential {
+        Credential::Cookie(_) if !is_safe(method) => check_origin(&app.settings.base, headers, true),
+        _ => Ok(()),
+    };
+    if let Err(problem) = is_wished {
+        let (verdict, room) = stranger(app, address);
+        return (verdict, room.and(Err(problem)));
+    }
+    let proof = credential.proof();
     let mut spent = None;
     if !app.limiter.remembers(&proof) {
         let (verdict, room) = stranger(app, address);
@@ -189,7 +200,7 @@ async fn identify(app: &App, headers: &HeaderMap, address: IpAddr) -> (Verdict, 
         }
         spent = Some(verdict);
     }
-    match app.run(move |app| caller_of(app, &token)).await {
+    match app.run(move |app| caller_of(app, &credential)).await {
         Ok(Some(caller)) => {
             app.limiter.is_known(address, proof, spent.is_some());
             let (verdict, room) = spend(app.limiter.caller(&caller.token), "with this credential");
@@ -203,18 +214,48 @@ async fn identify(app: &App, headers: &HeaderMap, address: IpAddr) -> (Verdict, 
     }
 }
 
-/// The credential of a request, if it has the form of one.
-fn token(headers: &HeaderMap) -> Option<TokenText> {
-    let (scheme, text) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    TokenText::parse(text.trim()).filter(|_| scheme.eq_ignore_ascii_case("bearer"))
+/// What a request shows to be let in.
+pub(crate) enum Credential {
+    /// A token.
+    Bearer(TokenText),
+    /// A cookie that stands for one.
+    Cookie(TokenText),
 }
 
-/// Whose a token is, if it is one and still lets in.
-pub(crate) fn caller_of(app: &App, text: &TokenText) -> Answer<Option<Caller>> {
+impl Credential {
+    /// By which it is remembered that it has let in.
+    fn proof(&self) -> Hash {
+        match self {
+            Self::Bearer(text) => Hash::of(text.reveal().as_bytes()),
+            Self::Cookie(text) => Hash::of(text.reveal_cookie().as_bytes()),
+        }
+    }
+}
+
+/// The credential of a request, if it has the form of one. Whoever shows a token means that one, whatever cookies there
+/// are.
+fn credential(app: &App, headers: &HeaderMap) -> Option<Credential> {
+    let Some(given) = headers.get(AUTHORIZATION) else {
+        return cookie(&app.settings.base, headers).map(Credential::Cookie);
+    };
+    let (scheme, text) = given.to_str().ok()?.split_once(' ')?;
+    let token = TokenText::parse(text.trim()).filter(|_| scheme.eq_ignore_ascii_case("bearer"));
+    token.map(Credential::Bearer)
+}
+
+/// Whose a credential is, if it is one and still lets in.
+pub(crate) fn caller_of(app: &App, credential: &Credential) -> Answer<Option<Caller>> {
+    let (Credential::Bearer(text) | Credential::Cookie(text)) = credential;
     let installation = Shelf::of(app.catalogue(), "");
     let Some(held) = installation.get::<Token>(&text.id)? else { return Ok(None) };
     let (token, now) = (&held.body, now_ms());
-    let fits = token.secret_hash().is_some_and(|hash| text.fits(&hash));
+    let (fits, sign_in) = match credential {
+        Credential::Bearer(_) => (token.secret_hash().is_some_and(|hash| text.fits(&hash)), None),
+        Credential::Cookie(_) => {
+            let sign_in = token.sign_in(text, now).map(|one| one.hash.clone());
+            (sign_in.is_some(), sign_in)
+        }
+    };
     if !fits || token.expires_at.is_some_and(|at| at <= now) {
         return Ok(None);
     }
@@ -227,6 +268,7 @@ pub(crate) fn caller_of(app: &App, text: &TokenText) -> Answer<Option<Caller>> {
         role: member.body.role,
         kind: token.session_of.clone().map_or(Kind::Person, |execution| Kind::Session { execution }),
         token: held.id.clone(),
+        sign_in,
         scopes: token.scopes.clone(),
         is_operator: member.body.is_operator,
         expires_at: token.expires_at,
@@ -244,7 +286,10 @@ pub(crate) fn caller_of(app: &App, text: &TokenText) -> Answer<Option<Caller>> {
 pub(crate) fn is_still_in(app: &App, caller: &Caller) -> Answer<bool> {
     let token = Shelf::of(app.catalogue(), "").get::<Token>(&caller.token)?;
     let member = Shelf::of(app.catalogue(), &caller.organization).get::<Member>(&caller.user)?;
-    let lasts = |token: &Token| token.expires_at.is_none_or(|at| at > now_ms());
+    let lasts = |token: &Token| {
+        let is_in = |hash: &String| token.sign_ins.iter().any(|one| one.hash == *hash && one.expires_at > now_ms());
+        token.expires_at.is_none_or(|at| at > now_ms()) && caller.sign_in.as_ref().is_none_or(is_in)
+    };
     Ok(member.is_some() && token.is_some_and(|held| lasts(&held.body)))
 }
 

@@ -24,6 +24,7 @@ mod routes;
 mod saving;
 mod serving;
 pub mod shelf;
+pub mod signing_in;
 mod starting;
 pub mod tokens;
 mod view;

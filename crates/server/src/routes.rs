@@ -8,6 +8,7 @@ mod health;
 mod later;
 mod members;
 mod organizations;
+mod session;
 mod starts;
 mod stream;
 mod tokens;
@@ -27,7 +28,7 @@ use utoipa::{
     openapi::{
         ContentBuilder, HeaderBuilder, ObjectBuilder, OpenApi as Description, PathItem, Ref, ResponseBuilder,
         schema::Type,
-        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+        security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
 use utoipa_axum::router::OpenApiRouter;
@@ -53,7 +54,7 @@ const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     components(schemas(ProblemBody)),
-    security(("token" = [])),
+    security(("token" = []), ("cookie" = [])),
 )]
 struct Head;
 
@@ -68,6 +69,7 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(stream::routes())
         .merge(approvals::routes())
         .merge(members::routes())
+        .merge(session::routes())
         .merge(tokens::routes())
         .merge(organizations::routes())
         .merge(audit::routes())
@@ -79,6 +81,9 @@ pub fn description() -> Description {
     let components = description.components.get_or_insert_default();
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("msp_…").build();
     components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    let said = "Of POST /api/session; called __Host-mainspring where the base URL is https";
+    let cookie = ApiKey::Cookie(ApiKeyValue::with_description("mainspring", said));
+    components.add_security_scheme("cookie", SecurityScheme::ApiKey(cookie));
     description.paths.paths.values_mut().for_each(too_many_requests);
     description
 }

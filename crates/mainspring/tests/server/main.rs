@@ -13,6 +13,7 @@ mod events;
 mod pages;
 mod rates;
 mod rights;
+mod sessions;
 mod starts;
 mod up;
 mod vectors;

@@ -86,8 +86,11 @@ fn each_setting_says_where_it_came_from() {
         (of("rateLimitPerSecond", "value"), of("anonymousRateLimitPerSecond", "value")),
         ("100".into(), "10".into())
     );
-    for (given, word) in [("--rate-limit-per-second=-1", "`-1`"), ("--trusted-proxies=::1, proxy.test", "`proxy.test`")]
-    {
+    for (given, word) in [
+        ("--rate-limit-per-second=-1", "`-1`"),
+        ("--trusted-proxies=::1, proxy.test", "`proxy.test`"),
+        ("--base-url=flows.test:80", "baseUrl"),
+    ] {
         let refused = call(folder.path(), &["config", given], &[]);
         assert!(refused.0 == Some(10) && refused.2.contains(word), "{refused:?}");
     }
