@@ -22,6 +22,7 @@ use crate::{
     nouns::{Member, Token},
     problem::{Answer, Code, Problem},
     rate::Verdict,
+    routes::links,
     shelf::Shelf,
     signing_in::{check_origin, cookie, is_safe},
 };
@@ -110,6 +111,9 @@ pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Ne
         Ok(caller) => {
             caller.map(|caller| request.extensions_mut().insert(caller));
             next.run(request).await
+        }
+        Err(problem) if path.starts_with(links::PLACE) || path == links::SIGN_IN => {
+            links::refused(problem, request.uri().path(), request.headers())
         }
         Err(problem) => refuse(problem),
     };

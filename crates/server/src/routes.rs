@@ -6,6 +6,7 @@ mod definitions;
 mod executions;
 mod health;
 mod later;
+pub(crate) mod links;
 mod members;
 mod organizations;
 mod session;
@@ -68,6 +69,7 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(executions::routes())
         .merge(stream::routes())
         .merge(approvals::routes())
+        .merge(links::routes())
         .merge(members::routes())
         .merge(session::routes())
         .merge(tokens::routes())
@@ -97,16 +99,19 @@ fn too_many_requests(item: &mut PathItem) {
         HeaderBuilder::new().schema(Some(whole)).description(Some(text)).build()
     };
     let body = ContentBuilder::new().schema(Some(Ref::from_schema_name("ProblemBody"))).build();
+    let text = ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build();
     let answer = ResponseBuilder::new()
         .description("Too many requests with this credential, or without one from this address (`RATE_LIMITED`)")
         .header("Retry-After", header("Seconds until there is room for one"))
         .header("RateLimit-Limit", header("Requests that may come at once"))
         .header("RateLimit-Remaining", header("Requests that may come at once now"))
         .header("RateLimit-Reset", header("Seconds until as many may come at once as at first"))
-        .content("application/json", body)
         .build();
     for operation in [get, post, put, patch, delete].into_iter().flatten().filter(|operation| !is_health(operation)) {
-        operation.responses.responses.insert("429".into(), answer.clone().into());
+        let is_page = operation.tags.iter().flatten().any(|tag| tag == "pages");
+        let (kind, body) = if is_page { ("text/html", text.clone()) } else { ("application/json", body.clone()) };
+        let answer = ResponseBuilder::from(answer.clone()).content(kind, body).build();
+        operation.responses.responses.insert("429".into(), answer.into());
     }
 }
 

@@ -10,6 +10,7 @@ mod approvals;
 mod audit;
 mod escalation;
 mod events;
+mod links;
 mod pages;
 mod rates;
 mod rights;

@@ -68,6 +68,7 @@ fn things(ours: &Organization) -> BTreeMap<&'static str, String> {
     BTreeMap::from([
         ("/api/workflows/", "flow".to_string()),
         ("/api/executions/", execution),
+        ("/approve/", approval.clone()),
         ("/api/approvals/", approval),
         ("/api/members/", "ada".into()),
         ("/api/tokens/", token),
@@ -163,6 +164,7 @@ fn nothing_of_another_organisation_is_there() {
             ("GET" | "DELETE", _) => None,
             (_, "approve") => Some(r#"{"approve": true, "resumeToken": "wrf_rt_0"}"#),
             (_, "decide") => Some(r#"{"approve": true}"#),
+            _ if route.path.starts_with("/approve/") => Some("decision=approve&resumeToken=wrf_rt_0"),
             (_, "signal") => Some(r#"{"id": "s", "name": "go"}"#),
             _ => Some("{}"),
         };
@@ -171,7 +173,9 @@ fn nothing_of_another_organisation_is_there() {
             continue;
         }
         let is_gone = |status: u16| status == 404 || status == 501;
-        let status = theirs.owner.send(&route.method, &path, &[], body).status;
+        let is_form = body.is_some() && route.path.starts_with("/approve/");
+        let form = [("content-type", "application/x-www-form-urlencoded")];
+        let status = theirs.owner.send(&route.method, &path, if is_form { &form } else { &[] }, body).status;
         let is_own_name = route.path == "/api/members/{id}";
         if !is_gone(status) && !is_own_name {
             wrong.push(format!("{} {}: {status}", route.method, route.path));
