@@ -95,7 +95,7 @@ fn greet(base: &str, token: Option<&str>, settings: &Settings, terminal: &Termin
         return;
     }
     say!("{} is up at {}", bold("mainspring"), bold(base));
-    say!("  {}  {base}/openapi.json", dim("routes"));
+    say!("  {}  {base}/docs", dim("routes"));
     match token {
         Some(token) => {
             say!("  {}   you are `{}`, and this token lets you in. It is shown only now:", dim("owner"), first::OWNER);

@@ -15,7 +15,7 @@ fn gate(approvers: &[&str]) -> Value {
     let approvers: Vec<Value> = approvers.iter().map(|name| Value::from(*name)).collect();
     let items = Value::List(vec![Value::map([("note", Value::from("</pre><script>alert(1)</script>"))])]);
     let step = [("id", Value::from("gate")), ("type", "approval".into()), ("prompt", "Ship <b>1.2</b>?".into())];
-    let named = (!approvers.is_empty()).then(|| ("approvers", Value::List(approvers)));
+    let named = (!approvers.is_empty()).then_some(("approvers", Value::List(approvers)));
     Value::List(vec![Value::map(step.into_iter().chain([("items", items)]).chain(named))])
 }
 
