@@ -68,6 +68,8 @@ enum Command {
     Signal(commands::signal::Signal),
     /// Prove that journals are what was written
     Verify(commands::verify::Verify),
+    /// Prove audit logs that a server has exported
+    Audit(commands::audit::Audit),
     /// Check a definition without running it
     Validate(commands::validate::Validate),
     /// Draw the plan of a definition
@@ -122,6 +124,7 @@ fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, 
         Command::Deny(deny) => commands::decide::deny(&deny, global, terminal),
         Command::Cancel(cancel) => commands::cancel::cancel(&cancel, global, terminal),
         Command::Signal(signal) => commands::signal::signal(&signal, global, terminal),
+        Command::Audit(audit) => commands::audit::audit(&audit, global, terminal),
         Command::Verify(verify) => commands::verify::verify(&verify, global, terminal),
         Command::Validate(validate) => commands::validate::validate(&validate, global, terminal),
         Command::Plan(plan) => commands::plan::plan(&plan, global, terminal),

@@ -1,5 +1,6 @@
 //! The commands of `mainspring`, one file each: its flags, then what it does.
 
+pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod cancel;
 pub(crate) mod config;

@@ -12,6 +12,10 @@ use mainspring_kernel::{
     definition::{Syntax, read},
     value::Value,
 };
+use mainspring_server::{
+    rate::{PER_SECOND_MAX, Rates, proxy},
+    signing_in::origin,
+};
 
 use crate::{cli::Global, exit::Refusal, place};
 
@@ -26,12 +30,15 @@ const LEASE_DEFAULT: u64 = 10;
 pub(crate) const LEASE_SECONDS: std::ops::RangeInclusive<u64> = 1..=600;
 
 /// The keys of the file, with the variables of the environment that say the same.
-const KEYS: [(&str, &str); 5] = [
+const KEYS: [(&str, &str); 8] = [
     ("listen", "MAINSPRING_LISTEN"),
     ("baseUrl", "MAINSPRING_BASE_URL"),
     ("dataDir", "MAINSPRING_DIR"),
     ("store", "MAINSPRING_STORE"),
     ("leaseSeconds", "MAINSPRING_LEASE_SECONDS"),
+    ("rateLimitPerSecond", "MAINSPRING_RATE_LIMIT_PER_SECOND"),
+    ("anonymousRateLimitPerSecond", "MAINSPRING_ANONYMOUS_RATE_LIMIT_PER_SECOND"),
+    ("trustedProxies", "MAINSPRING_TRUSTED_PROXIES"),
 ];
 
 /// The flags of whatever runs a server, or looks at how one would run.
@@ -46,6 +53,15 @@ pub(crate) struct ServerFlags {
     /// With --store: after how many seconds of silence others take over [default: 10, env: MAINSPRING_LEASE_SECONDS]
     #[arg(long, value_name = "S")]
     lease_seconds: Option<String>,
+    /// Requests per second of one token, 0 for no limit [default: 1000, env: MAINSPRING_RATE_LIMIT_PER_SECOND]
+    #[arg(long, value_name = "N")]
+    rate_limit_per_second: Option<String>,
+    /// The same of one address without a token that lets in [default: 10, env: MAINSPRING_ANONYMOUS_RATE_LIMIT_PER_SECOND]
+    #[arg(long, value_name = "N")]
+    anonymous_rate_limit_per_second: Option<String>,
+    /// Proxies whose X-Forwarded-For is believed: 10.0.0.0/8,192.0.2.1 [env: MAINSPRING_TRUSTED_PROXIES]
+    #[arg(long, value_name = "ADDRESSES")]
+    trusted_proxies: Option<String>,
     /// The file of settings [default: $XDG_CONFIG_HOME/mainspring/config.yaml, env: MAINSPRING_CONFIG]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     config: Option<PathBuf>,
@@ -73,6 +89,8 @@ pub(crate) struct Settings {
     pub(crate) base_url: Option<String>,
     /// After how many seconds of silence others take over.
     pub(crate) lease_seconds: u64,
+    /// How many requests may come.
+    pub(crate) rates: Rates,
     /// The flags of every command, with what is in force of them.
     pub(crate) global: Global,
 }
@@ -89,6 +107,9 @@ impl Settings {
             global.dir.as_ref().map(path),
             global.store.clone(),
             flags.lease_seconds.clone(),
+            flags.rate_limit_per_second.clone(),
+            flags.anonymous_rate_limit_per_second.clone(),
+            flags.trusted_proxies.clone(),
         ];
         let mut all = Vec::new();
         for ((name, variable), flag) in KEYS.into_iter().zip(given) {
@@ -105,7 +126,6 @@ impl Settings {
             all.push(Setting { name, value, origin });
         }
         let value = |wanted: &str| all.iter().find(|one| one.name == wanted).and_then(|one| one.value.clone());
-        let bad = |name: &str, why: String| Refusal::bad_input("bad_setting", format!("{name}: {why}"));
         let listen = value("listen").unwrap_or_default();
         let listen =
             listen.parse().map_err(|_| bad("listen", format!("`{listen}` is no address like {LISTEN_DEFAULT}")))?;
@@ -115,16 +135,44 @@ impl Settings {
             let (shortest, longest) = (LEASE_SECONDS.start(), LEASE_SECONDS.end());
             bad("leaseSeconds", format!("`{lease}` is no number of seconds from {shortest} to {longest}"))
         })?;
+        let rates = rates(value)?;
         let global = Global { dir: value("dataDir").map(Into::into), store: value("store"), ..global.clone() };
         let base_url = value("baseUrl").map(|url| url.trim_end_matches('/').to_string());
-        Ok(Self { base_url, listen, lease_seconds, global, all })
+        if let Some(url) = base_url.iter().find(|url| !url.starts_with("http") || origin(url).is_none()) {
+            return Err(bad("baseUrl", format!("`{url}` is no address like https://mainspring.example.com")));
+        }
+        Ok(Self { base_url, listen, lease_seconds, rates, global, all })
     }
+}
+
+fn bad(name: &str, why: String) -> Refusal {
+    Refusal::bad_input("bad_setting", format!("{name}: {why}"))
+}
+
+/// How many requests may come.
+fn rates(value: impl Fn(&str) -> Option<String>) -> Result<Rates, Refusal> {
+    let per_second = |name: &str| {
+        let text = value(name).unwrap_or_default();
+        let rate = text.parse().ok().filter(|rate| *rate <= PER_SECOND_MAX);
+        rate.ok_or_else(|| bad(name, format!("`{text}` is no number from 0, for no limit, to {PER_SECOND_MAX}")))
+    };
+    let (per_token, per_address) = (per_second("rateLimitPerSecond")?, per_second("anonymousRateLimitPerSecond")?);
+    let proxies = value("trustedProxies").unwrap_or_default();
+    let proxies = proxies.split(',').map(str::trim).filter(|proxy| !proxy.is_empty());
+    let proxy = |text: &str| {
+        proxy(text).ok_or_else(|| {
+            bad("trustedProxies", format!("`{text}` is no address or range of addresses like 10.0.0.0/8"))
+        })
+    };
+    Ok(Rates { per_token, per_address, trusted_proxies: proxies.map(proxy).collect::<Result<_, _>>()? })
 }
 
 fn usual(name: &str) -> Option<String> {
     match name {
         "listen" => Some(LISTEN_DEFAULT.into()),
         "leaseSeconds" => Some(LEASE_DEFAULT.to_string()),
+        "rateLimitPerSecond" => Some(Rates::default().per_token.to_string()),
+        "anonymousRateLimitPerSecond" => Some(Rates::default().per_address.to_string()),
         "dataDir" => place::state_home().ok().map(|home| home.join("mainspring").display().to_string()),
         _ => None,
     }

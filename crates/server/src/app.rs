@@ -15,6 +15,7 @@ use crate::{
     door::Rights,
     feed::Feeds,
     problem::{Answer, Code, Problem},
+    rate::{Limiter, Rates},
 };
 
 /// What the server is told when it starts.
@@ -26,6 +27,8 @@ pub struct Settings {
     pub workspaces: PathBuf,
     /// The release, as `doctor` and `/api/health` say it.
     pub release: &'static str,
+    /// How many requests may come.
+    pub rates: Rates,
 }
 
 /// The server: cheap to clone, all clones are one.
@@ -43,6 +46,7 @@ pub struct Shared {
     pub(crate) plans: Plans,
     pub(crate) feeds: Feeds,
     pub(crate) bus: Bus,
+    pub(crate) limiter: Limiter,
     pub(crate) rights: OnceLock<Rights>,
 }
 
@@ -50,7 +54,8 @@ impl App {
     /// A server on an engine that runs.
     pub fn new(engine: Arc<Engine>, evaluator: Arc<dyn Evaluator>, settings: Settings) -> Self {
         let (plans, feeds, bus) = (Plans::default(), Feeds::default(), Bus::default());
-        Self(Arc::new(Shared { engine, evaluator, settings, plans, feeds, bus, rights: OnceLock::new() }))
+        let (limiter, rights) = (Limiter::new(settings.rates.clone()), OnceLock::new());
+        Self(Arc::new(Shared { engine, evaluator, settings, plans, feeds, bus, limiter, rights }))
     }
 
     /// What is listed and searched.

@@ -1,14 +1,18 @@
 //! The door: which permission a route asks for, and who stands before it.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+};
 
 use axum::{
-    extract::{FromRequestParts, MatchedPath, Request, State},
-    http::{HeaderMap, Method, header::AUTHORIZATION, request::Parts},
+    extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State},
+    http::{HeaderMap, HeaderValue, Method, header::AUTHORIZATION, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use mainspring_engine::engine::now_ms;
+use mainspring_kernel::hash::Hash;
 use mainspring_store::Change;
 use utoipa::openapi::{OpenApi, path::Operation};
 
@@ -17,7 +21,10 @@ use crate::{
     identity::{Caller, Kind, Permission, TokenText},
     nouns::{Member, Token},
     problem::{Answer, Code, Problem},
+    rate::Verdict,
+    routes::links,
     shelf::Shelf,
+    signing_in::{check_origin, cookie, is_safe},
 };
 
 /// The extension of OpenAPI by which a route says what it asks for: a permission, or `public`.
@@ -33,6 +40,8 @@ pub(crate) struct Rights(BTreeMap<(String, String), Need>);
 /// What a route asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Need {
+    /// Nothing, however often: who asks after the health of a node must not be told to wait.
+    Health,
     /// Nothing: anybody may call it.
     Public,
     /// A credential with this permission.
@@ -68,57 +77,189 @@ impl Rights {
 
 fn need(operation: &Operation) -> Option<Need> {
     let name = operation.extensions.as_ref()?.get(EXTENSION)?.as_str()?;
-    if name == "public" { Some(Need::Public) } else { Permission::parse(name).map(Need::Permission) }
+    match name {
+        "public" if is_health(operation) => Some(Need::Health),
+        "public" => Some(Need::Public),
+        name => Permission::parse(name).map(Need::Permission),
+    }
+}
+
+/// Whether an operation is one of those that are never told to wait.
+pub(crate) fn is_health(operation: &Operation) -> bool {
+    operation.tags.iter().flatten().any(|tag| tag == "health")
 }
 
 /// Lets a request through to its route, or answers it.
 pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_string()).unwrap_or_default();
     let need = app.rights.get().and_then(|rights| rights.need(request.method(), &path));
-    let admitted = match need {
-        None => Err(Problem::new(Code::Forbidden, "This route says nobody may call it.")),
-        Some(Need::Public) => Ok(None),
-        Some(Need::Permission(permission)) => identify(&app, request.headers()).await.and_then(|caller| {
-            caller.require(permission)?;
-            Ok(Some(caller))
-        }),
+    let (verdict, admitted) = match need {
+        None => (None, Err(Problem::new(Code::Forbidden, "This route says nobody may call it."))),
+        Some(Need::Health) => (None, Ok(None)),
+        Some(Need::Public) => {
+            let (verdict, admitted) = stranger(&app, address(&app, &request));
+            (Some(verdict), admitted.map(|()| None))
+        }
+        Some(Need::Permission(permission)) => {
+            let (method, headers) = (request.method().clone(), request.headers().clone());
+            let address = address(&app, &request);
+            let (verdict, caller) = identify(&app, &method, &headers, address).await;
+            (Some(verdict), caller.and_then(|caller| caller.require(permission).map(|()| Some(caller))))
+        }
     };
-    match admitted {
-        Ok(Some(caller)) => {
-            request.extensions_mut().insert(caller);
+    let mut response = match admitted {
+        Ok(caller) => {
+            caller.map(|caller| request.extensions_mut().insert(caller));
             next.run(request).await
         }
-        Ok(None) => next.run(request).await,
-        Err(problem) => {
-            let mut response = problem.into_response();
-            if response.status() == 401 {
-                response.headers_mut().insert("www-authenticate", axum::http::HeaderValue::from_static("Bearer"));
-            }
-            response
+        Err(problem) if path.starts_with(links::PLACE) || path == links::SIGN_IN => {
+            links::refused(problem, request.uri().path(), request.headers())
+        }
+        Err(problem) => refuse(problem),
+    };
+    verdict.iter().for_each(|verdict| tell(verdict, response.headers_mut()));
+    response
+}
+
+/// The same where there is nothing to call: what anybody may ask for, and what is not there.
+pub(crate) async fn count(State(app): State<App>, request: Request, next: Next) -> Response {
+    let (verdict, admitted) = stranger(&app, address(&app, &request));
+    let mut response = match admitted {
+        Ok(()) => next.run(request).await,
+        Err(problem) => refuse(problem),
+    };
+    tell(&verdict, response.headers_mut());
+    response
+}
+
+fn refuse(problem: Problem) -> Response {
+    let mut response = problem.into_response();
+    if response.status() == 401 {
+        response.headers_mut().insert("www-authenticate", HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// What a bucket says, in the headers that clients know (draft-ietf-httpapi-ratelimit-headers-07, and RFC 9110).
+fn tell(verdict: &Verdict, headers: &mut HeaderMap) {
+    if verdict.limit == 0 {
+        return;
+    }
+    let told = [
+        ("ratelimit-limit", verdict.limit),
+        ("ratelimit-remaining", verdict.remaining),
+        ("ratelimit-reset", verdict.reset_s),
+    ];
+    let wait = (verdict.wait_s > 0).then_some(("retry-after", verdict.wait_s));
+    told.into_iter().chain(wait).for_each(|(name, value)| drop(headers.insert(name, value.into())));
+}
+
+/// Takes a request into a bucket's account.
+fn spend(verdict: Verdict, whose: &str) -> (Verdict, Answer<()>) {
+    let refused = || {
+        let message = format!("Too many requests {whose}: there is room for the next in {} s.", verdict.wait_s);
+        Problem::new(Code::RateLimited, message).with(serde_json::json!({ "retryAfterSeconds": verdict.wait_s }))
+    };
+    (verdict, if verdict.wait_s == 0 { Ok(()) } else { Err(refused()) })
+}
+
+fn stranger(app: &App, address: IpAddr) -> (Verdict, Answer<()>) {
+    spend(app.limiter.stranger(address), "without a credential that lets in from this address")
+}
+
+/// From where a request comes.
+fn address(app: &App, request: &Request) -> IpAddr {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let peer = peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |ConnectInfo(peer)| peer.ip());
+    let forwarded = request.headers().get_all("x-forwarded-for");
+    app.limiter.address(peer, forwarded.iter().filter_map(|line| line.to_str().ok()))
+}
+
+fn unauthorized() -> Problem {
+    Problem::new(Code::Unauthorized, "Send a token that is known and has not expired: `Authorization: Bearer msp_…`.")
+}
+
+/// Who sends a request, and what their bucket says. A credential that has not let in of late is looked up at the expense
+/// of its address, which gets back what it has spent on one that lets in: so guessing is slow, and nothing else is.
+async fn identify(app: &App, method: &Method, headers: &HeaderMap, address: IpAddr) -> (Verdict, Answer<Caller>) {
+    let Some(credential) = credential(app, headers) else {
+        let (verdict, room) = stranger(app, address);
+        return (verdict, room.and(Err(unauthorized())));
+    };
+    // Browsers send cookies by themselves: what another site has made them send is nobody's wish.
+    let is_wished = match &credential {
+        Credential::Cookie(_) if !is_safe(method) => check_origin(&app.settings.base, headers, true),
+        _ => Ok(()),
+    };
+    if let Err(problem) = is_wished {
+        let (verdict, room) = stranger(app, address);
+        return (verdict, room.and(Err(problem)));
+    }
+    let proof = credential.proof();
+    let mut spent = None;
+    if !app.limiter.remembers(&proof) {
+        let (verdict, room) = stranger(app, address);
+        if let Err(problem) = room {
+            return (verdict, Err(problem));
+        }
+        spent = Some(verdict);
+    }
+    match app.run(move |app| caller_of(app, &credential)).await {
+        Ok(Some(caller)) => {
+            app.limiter.is_known(address, proof, spent.is_some());
+            let (verdict, room) = spend(app.limiter.caller(&caller.token), "with this credential");
+            (verdict, room.map(|()| caller))
+        }
+        Ok(None) => {
+            app.limiter.forget(&proof);
+            (spent.unwrap_or_else(|| app.limiter.stranger(address)), Err(unauthorized()))
+        }
+        Err(problem) => (spent.unwrap_or(Verdict::NONE), Err(problem)),
+    }
+}
+
+/// What a request shows to be let in.
+pub(crate) enum Credential {
+    /// A token.
+    Bearer(TokenText),
+    /// A cookie that stands for one.
+    Cookie(TokenText),
+}
+
+impl Credential {
+    /// By which it is remembered that it has let in.
+    fn proof(&self) -> Hash {
+        match self {
+            Self::Bearer(text) => Hash::of(text.reveal().as_bytes()),
+            Self::Cookie(text) => Hash::of(text.reveal_cookie().as_bytes()),
         }
     }
 }
 
-/// Who sends these headers.
-async fn identify(app: &App, headers: &HeaderMap) -> Answer<Caller> {
-    let refused = || {
-        Problem::new(
-            Code::Unauthorized,
-            "Send a token that is known and has not expired: `Authorization: Bearer msp_…`.",
-        )
+/// The credential of a request, if it has the form of one. Whoever shows a token means that one, whatever cookies there
+/// are.
+fn credential(app: &App, headers: &HeaderMap) -> Option<Credential> {
+    let Some(given) = headers.get(AUTHORIZATION) else {
+        return cookie(&app.settings.base, headers).map(Credential::Cookie);
     };
-    let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).ok_or_else(refused)?;
-    let (scheme, text) = given.split_once(' ').ok_or_else(refused)?;
-    let token = TokenText::parse(text.trim()).filter(|_| scheme.eq_ignore_ascii_case("bearer")).ok_or_else(refused)?;
-    app.run(move |app| caller_of(app, &token)?.ok_or_else(refused)).await
+    let (scheme, text) = given.to_str().ok()?.split_once(' ')?;
+    let token = TokenText::parse(text.trim()).filter(|_| scheme.eq_ignore_ascii_case("bearer"));
+    token.map(Credential::Bearer)
 }
 
-/// Whose a token is, if it is one and still lets in.
-pub(crate) fn caller_of(app: &App, text: &TokenText) -> Answer<Option<Caller>> {
+/// Whose a credential is, if it is one and still lets in.
+pub(crate) fn caller_of(app: &App, credential: &Credential) -> Answer<Option<Caller>> {
+    let (Credential::Bearer(text) | Credential::Cookie(text)) = credential;
     let installation = Shelf::of(app.catalogue(), "");
     let Some(held) = installation.get::<Token>(&text.id)? else { return Ok(None) };
     let (token, now) = (&held.body, now_ms());
-    let fits = token.secret_hash().is_some_and(|hash| text.fits(&hash));
+    let (fits, sign_in) = match credential {
+        Credential::Bearer(_) => (token.secret_hash().is_some_and(|hash| text.fits(&hash)), None),
+        Credential::Cookie(_) => {
+            let sign_in = token.sign_in(text, now).map(|one| one.hash.clone());
+            (sign_in.is_some(), sign_in)
+        }
+    };
     if !fits || token.expires_at.is_some_and(|at| at <= now) {
         return Ok(None);
     }
@@ -131,6 +272,7 @@ pub(crate) fn caller_of(app: &App, text: &TokenText) -> Answer<Option<Caller>> {
         role: member.body.role,
         kind: token.session_of.clone().map_or(Kind::Person, |execution| Kind::Session { execution }),
         token: held.id.clone(),
+        sign_in,
         scopes: token.scopes.clone(),
         is_operator: member.body.is_operator,
         expires_at: token.expires_at,
@@ -148,7 +290,10 @@ pub(crate) fn caller_of(app: &App, text: &TokenText) -> Answer<Option<Caller>> {
 pub(crate) fn is_still_in(app: &App, caller: &Caller) -> Answer<bool> {
     let token = Shelf::of(app.catalogue(), "").get::<Token>(&caller.token)?;
     let member = Shelf::of(app.catalogue(), &caller.organization).get::<Member>(&caller.user)?;
-    let lasts = |token: &Token| token.expires_at.is_none_or(|at| at > now_ms());
+    let lasts = |token: &Token| {
+        let is_in = |hash: &String| token.sign_ins.iter().any(|one| one.hash == *hash && one.expires_at > now_ms());
+        token.expires_at.is_none_or(|at| at > now_ms()) && caller.sign_in.as_ref().is_none_or(is_in)
+    };
     Ok(member.is_some() && token.is_some_and(|held| lasts(&held.body)))
 }
 

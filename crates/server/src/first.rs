@@ -56,6 +56,7 @@ pub(crate) fn organization(
         created_at: now,
         expires_at: None,
         last_used_at: None,
+        sign_ins: Vec::new(),
     };
     let (installation, own) = (Shelf::of(catalogue, ""), Shelf::of(catalogue, id));
     let puts = vec![

@@ -8,6 +8,6 @@ mod workflow;
 
 pub use member::Member;
 pub use organization::{Limits, Organization, RUNTIME_FEATURE};
-pub use token::Token;
+pub use token::{SignIn, Token};
 pub use version::{Source, Version, version_id};
 pub use workflow::Workflow;

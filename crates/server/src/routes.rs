@@ -6,8 +6,10 @@ mod definitions;
 mod executions;
 mod health;
 mod later;
+pub(crate) mod links;
 mod members;
 mod organizations;
+mod session;
 mod starts;
 mod stream;
 mod tokens;
@@ -16,7 +18,8 @@ mod workflows;
 use axum::{
     Router,
     extract::{DefaultBodyLimit, State},
-    http::header::CONTENT_TYPE,
+    handler::Handler,
+    http::{StatusCode, header::CONTENT_TYPE},
     middleware,
     response::IntoResponse,
     routing::get,
@@ -24,15 +27,18 @@ use axum::{
 use utoipa::{
     OpenApi,
     openapi::{
-        OpenApi as Description,
-        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+        ContentBuilder, HeaderBuilder, ObjectBuilder, OpenApi as Description, PathItem, Ref, ResponseBuilder,
+        schema::Type,
+        security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     app::App,
-    door::{Rights, guard},
+    documentation,
+    door::{Rights, count, guard, is_health},
+    html::{STYLE_PATH, style},
     problem::{Code, Problem, ProblemBody},
 };
 
@@ -49,7 +55,7 @@ const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     components(schemas(ProblemBody)),
-    security(("token" = [])),
+    security(("token" = []), ("cookie" = [])),
 )]
 struct Head;
 
@@ -63,7 +69,9 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(executions::routes())
         .merge(stream::routes())
         .merge(approvals::routes())
+        .merge(links::routes())
         .merge(members::routes())
+        .merge(session::routes())
         .merge(tokens::routes())
         .merge(organizations::routes())
         .merge(audit::routes())
@@ -75,7 +83,36 @@ pub fn description() -> Description {
     let components = description.components.get_or_insert_default();
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("msp_…").build();
     components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    let said = "Of POST /api/session; called __Host-mainspring where the base URL is https";
+    let cookie = ApiKey::Cookie(ApiKeyValue::with_description("mainspring", said));
+    components.add_security_scheme("cookie", SecurityScheme::ApiKey(cookie));
+    description.paths.paths.values_mut().for_each(too_many_requests);
     description
+}
+
+/// Every route but those of health can say that there were too many requests: it is the door's answer, and is described
+/// here once.
+fn too_many_requests(item: &mut PathItem) {
+    let PathItem { get, post, put, patch, delete, .. } = item;
+    let header = |text: &str| {
+        let whole = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
+        HeaderBuilder::new().schema(Some(whole)).description(Some(text)).build()
+    };
+    let body = ContentBuilder::new().schema(Some(Ref::from_schema_name("ProblemBody"))).build();
+    let text = ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build();
+    let answer = ResponseBuilder::new()
+        .description("Too many requests with this credential, or without one from this address (`RATE_LIMITED`)")
+        .header("Retry-After", header("Seconds until there is room for one"))
+        .header("RateLimit-Limit", header("Requests that may come at once"))
+        .header("RateLimit-Remaining", header("Requests that may come at once now"))
+        .header("RateLimit-Reset", header("Seconds until as many may come at once as at first"))
+        .build();
+    for operation in [get, post, put, patch, delete].into_iter().flatten().filter(|operation| !is_health(operation)) {
+        let is_page = operation.tags.iter().flatten().any(|tag| tag == "pages");
+        let (kind, body) = if is_page { ("text/html", text.clone()) } else { ("application/json", body.clone()) };
+        let answer = ResponseBuilder::from(answer.clone()).content(kind, body).build();
+        operation.responses.responses.insert("429".into(), answer.into());
+    }
 }
 
 /// The routes of a server, ready to be served.
@@ -83,21 +120,27 @@ pub fn router(app: App) -> Router {
     let description = description();
     let text = description.to_pretty_json().unwrap_or_default();
     let _ = app.rights.set(Rights::of(&description));
-    let described =
-        Router::new().route("/openapi.json", get(|| async { ([(CONTENT_TYPE, "application/json")], text) }));
+    let counted = || middleware::from_fn_with_state(app.clone(), count);
+    let page = documentation::page(&description, &app.settings.base);
+    let described = Router::new()
+        .route("/openapi.json", get(|| async { ([(CONTENT_TYPE, "application/json")], text) }))
+        .route("/docs", get(|| async { page.page(StatusCode::OK, "The API of Mainspring") }))
+        .route(STYLE_PATH, get(style))
+        .route("/", get(documentation::begin))
+        .route_layer(counted());
     open_api()
         .split_for_parts()
         .0
         .route_layer(middleware::from_fn_with_state(app.clone(), guard))
         .merge(described)
-        .fallback(unknown)
-        .method_not_allowed_fallback(other_method)
+        .fallback(unknown.layer(counted()))
+        .method_not_allowed_fallback(other_method.layer(counted()))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(app)
 }
 
 async fn unknown(State(_): State<App>) -> impl IntoResponse {
-    Problem::new(Code::NotFound, "There is no such route; /openapi.json has all there are.")
+    Problem::new(Code::NotFound, "There is no such route; /docs and /openapi.json have all there are.")
 }
 
 async fn other_method() -> impl IntoResponse {

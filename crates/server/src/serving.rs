@@ -3,6 +3,7 @@
 use std::{
     future::{Future, IntoFuture},
     io,
+    net::SocketAddr,
     time::Duration,
 };
 
@@ -21,7 +22,8 @@ pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = (
         stop.await;
         let _ = stopping.send(true);
     };
-    let served = axum::serve(listener, router(app)).with_graceful_shutdown(asked);
+    let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
+    let served = axum::serve(listener, service).with_graceful_shutdown(asked);
     tokio::select! {
         served = served.into_future() => served,
         () = async {

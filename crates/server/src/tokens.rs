@@ -32,6 +32,7 @@ pub fn issue(
         created_at: now,
         expires_at: None,
         last_used_at: None,
+        sign_ins: Vec::new(),
     };
     let detail = Value::map([("user", Value::from(user))]);
     let audit = vec![AuditEntry {

@@ -22,6 +22,9 @@ fn every_route_says_who_may_call_it() {
             let permission = operation["x-permission"].as_str();
             let known = |name: &str| name == "public" || mainspring_server::identity::Permission::parse(name).is_some();
             assert!(permission.is_some_and(known), "{method} {path}: {permission:?}");
+            let is_health = operation["tags"][0] == "health";
+            let waits = &operation["responses"]["429"]["headers"]["Retry-After"];
+            assert_eq!(waits.is_null(), is_health, "{method} {path} can answer 429, or must not");
             routes += 1;
         }
     }

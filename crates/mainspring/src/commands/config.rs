@@ -35,7 +35,7 @@ pub(crate) fn config(config: &Config, global: &Global, _: &Terminal) -> Result<E
     }
     for setting in &settings.all {
         let value = setting.value.as_deref().map_or("-".to_string(), |value| shown_value(setting.name, value));
-        say!("{:<13} {:<40} {}", setting.name, shown(&value), dim(&shown(&setting.origin)));
+        say!("{:<27} {:<40} {}", setting.name, shown(&value), dim(&shown(&setting.origin)));
     }
     Ok(Exit::Fine)
 }

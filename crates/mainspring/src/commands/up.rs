@@ -58,7 +58,8 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
     };
     let engine = Arc::new(engine);
     let workspaces = global.home()?.folder().join("workspaces");
-    let served = Served { base: base.clone(), workspaces, release: env!("CARGO_PKG_VERSION") };
+    let release = env!("CARGO_PKG_VERSION");
+    let served = Served { base: base.clone(), workspaces, release, rates: settings.rates.clone() };
     let app = App::new(engine.clone(), evaluator(), served);
     let token = first::begin(app.catalogue(), engine.key())
         .map_err(|problem| Refusal::internal("first_start", problem.message))?;
@@ -94,7 +95,7 @@ fn greet(base: &str, token: Option<&str>, settings: &Settings, terminal: &Termin
         return;
     }
     say!("{} is up at {}", bold("mainspring"), bold(base));
-    say!("  {}  {base}/openapi.json", dim("routes"));
+    say!("  {}  {base}/docs", dim("routes"));
     match token {
         Some(token) => {
             say!("  {}   you are `{}`, and this token lets you in. It is shown only now:", dim("owner"), first::OWNER);

@@ -19,6 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub(crate) struct Client {
     address: String,
     token: Option<String>,
+    cookie: Option<String>,
 }
 
 /// What was answered.
@@ -61,7 +62,25 @@ impl Reply {
 impl Client {
     /// Somebody with a token.
     pub(crate) fn new(address: &str, token: Option<&str>) -> Self {
-        Self { address: address.into(), token: token.map(Into::into) }
+        Self { address: address.into(), token: token.map(Into::into), cookie: None }
+    }
+
+    /// The same person in a browser that is signed in, on the server's own pages.
+    pub(crate) fn signed_in(&self) -> Self {
+        let body = Value::map([("token", Value::from(self.token.as_deref().unwrap()))]);
+        let reply = Self::new(&self.address, None).post("/api/session", &body).expect(201);
+        let cookie = reply.header("set-cookie").unwrap().split(';').next().unwrap().to_string();
+        Self { address: self.address.clone(), token: None, cookie: Some(cookie) }
+    }
+
+    /// The same person at another address.
+    pub(crate) fn moved_to(&self, address: &str) -> Self {
+        Self { address: address.into(), ..self.clone() }
+    }
+
+    /// The cookie of a browser that is signed in.
+    pub(crate) fn cookie(&self) -> &str {
+        self.cookie.as_deref().unwrap()
     }
 
     /// The same credential at another server.
@@ -137,6 +156,9 @@ impl Client {
         let mut text = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.address);
         if let Some(token) = &self.token {
             text += &format!("authorization: Bearer {token}\r\n");
+        }
+        if let Some(cookie) = &self.cookie {
+            text += &format!("cookie: {cookie}\r\norigin: http://{}\r\n", self.address);
         }
         if let Some(body) = body {
             if !headers.iter().any(|(name, _)| *name == "content-type") {

@@ -7,11 +7,16 @@ mod client;
 mod process;
 
 mod approvals;
+mod audit;
 mod crowd;
 mod escalation;
 mod events;
 mod limits;
+mod links;
+mod pages;
+mod rates;
 mod rights;
+mod sessions;
 mod starts;
 mod storm;
 mod up;

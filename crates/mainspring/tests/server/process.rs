@@ -145,6 +145,11 @@ pub(crate) fn everywhere(test: impl Fn(&Place)) {
 }
 
 impl Place {
+    /// The installation's key.
+    pub(crate) fn key_file(&self) -> std::path::PathBuf {
+        self.folder.path().join(".config/mainspring/key")
+    }
+
     /// Starts a server here.
     pub(crate) fn start(&self) -> Server {
         Server::start_with(self.folder.path(), &self.arguments())

@@ -82,6 +82,18 @@ fn each_setting_says_where_it_came_from() {
     assert_eq!((of("baseUrl", "value"), of("baseUrl", "origin")), ("https://flows.example.com/".into(), file.into()));
     assert!(of("store", "value").contains("//h:") && !stdout.contains("secret"), "{stdout}");
     assert_eq!(of("dataDir", "origin"), "default");
+    assert_eq!(
+        (of("rateLimitPerSecond", "value"), of("anonymousRateLimitPerSecond", "value")),
+        ("100".into(), "10".into())
+    );
+    for (given, word) in [
+        ("--rate-limit-per-second=-1", "`-1`"),
+        ("--trusted-proxies=::1, proxy.test", "`proxy.test`"),
+        ("--base-url=flows.test:80", "baseUrl"),
+    ] {
+        let refused = call(folder.path(), &["config", given], &[]);
+        assert!(refused.0 == Some(10) && refused.2.contains(word), "{refused:?}");
+    }
     for (text, word) in [("listne: x", "`listne` is no setting"), ("listen: [1]", "must be a text"), ("- a", "object")]
     {
         std::fs::write(file, text).unwrap();

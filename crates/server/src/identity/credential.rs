@@ -18,6 +18,8 @@ pub struct Caller {
     pub kind: Kind,
     /// The credential's id.
     pub token: String,
+    /// The hash of the cookie's secret, if a cookie stands for the credential.
+    pub sign_in: Option<String>,
     /// The only permissions that the credential carries; empty for all of the role's.
     pub scopes: Vec<Permission>,
     /// Whether the member runs the installation.

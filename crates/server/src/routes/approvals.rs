@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::executions::{Done, decide as decide_at};
+use super::{
+    executions::{Done, decide as decide_at},
+    links::PLACE,
+};
 use crate::{
     app::App,
     body::{Body, Data},
@@ -51,6 +54,8 @@ struct Approval {
     status: &'static str,
     /// Whether the caller may decide.
     may_decide: bool,
+    /// The page where people read and decide, once they have signed in there.
+    url: String,
 }
 
 /// A page of gates.
@@ -67,7 +72,19 @@ fn name(execution: &str, open: &OpenGate) -> String {
     format!("{execution}:{}:{}", open.step, open.gate.number)
 }
 
-fn approval(caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> Approval {
+/// The page of a gate. It names it and lets nobody in, so that it can be sent to anybody.
+fn link(base: &str, id: &str) -> String {
+    let mut url = format!("{base}{PLACE}");
+    for byte in id.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => url.push(byte.into()),
+            byte => url += &format!("%{byte:02X}"),
+        }
+    }
+    url
+}
+
+fn approval(app: &App, caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> Approval {
     let may_decide = may_decide(caller, row, open);
     Approval {
         id: name(&row.id, open),
@@ -80,6 +97,7 @@ fn approval(caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> Approval {
         default_action: open.gate.on_timeout.name(),
         status: "pending",
         may_decide,
+        url: link(&app.settings.base, &name(&row.id, open)),
     }
 }
 
@@ -110,7 +128,7 @@ async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQue
             // One that was decided since is not there any more, and one that cannot be read is told by its execution.
             let Ok(looked) = look(app, &row) else { continue };
             let is_it = |open: &&OpenGate| open.step == waiting.step && open.gate.number == waiting.gate;
-            approvals.extend(own(&row, &looked).find(is_it).map(|open| approval(&caller, &row, open)));
+            approvals.extend(own(&row, &looked).find(is_it).map(|open| approval(app, &caller, &row, open)));
         }
         Ok(Json(Approvals { approvals, next_cursor }))
     })
@@ -126,7 +144,7 @@ fn cursor(text: &str) -> Answer<(ExecutionKey, String, u32)> {
 }
 
 /// The gate of a name, if it waits and the caller may see it.
-fn found(app: &App, caller: &Caller, id: &str) -> Answer<(ExecutionRow, OpenGate)> {
+pub(super) fn found(app: &App, caller: &Caller, id: &str) -> Answer<(ExecutionRow, OpenGate)> {
     let unknown = || Problem::not_found("approval that waits");
     let (execution, _) = id.split_once(':').ok_or_else(unknown)?;
     let row = visible(app, caller, execution).map_err(|_| unknown())?;
@@ -143,7 +161,7 @@ fn found(app: &App, caller: &Caller, id: &str) -> Answer<(ExecutionRow, OpenGate
 async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Json<Approval>> {
     app.run(move |app| {
         let (row, open) = found(app, &caller, &id)?;
-        Ok(Json(approval(&caller, &row, &open)))
+        Ok(Json(approval(app, &caller, &row, &open)))
     })
     .await
 }

@@ -1,9 +1,20 @@
 //! The audit log: what was done, by whom, in a chain that can be proved.
 
-use axum::{Json, extract::State};
-use mainspring_kernel::{cbor, hash::Hash};
+use std::{io, time::Duration};
+
+use axum::{
+    Json,
+    body::{Body, Bytes},
+    extract::State,
+    http::header::{CONTENT_DISPOSITION, CONTENT_TYPE},
+    response::IntoResponse,
+};
+use mainspring_engine::engine::now_ms;
+use mainspring_kernel::cbor;
 use mainspring_store::AuditRow;
 use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -11,6 +22,7 @@ use crate::{
     app::App,
     body::Data,
     clock,
+    export::{Chain, Entry, Head, line},
     extract::Asked,
     identity::Caller,
     page::limit,
@@ -19,7 +31,7 @@ use crate::{
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(verify))
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(verify)).routes(routes!(export))
 }
 
 /// Which entries.
@@ -112,7 +124,7 @@ async fn verify(State(app): State<App>, caller: Caller) -> Answer<Json<Verified>
     app.run(move |app| {
         // The head is read first: what is added meanwhile is of another moment.
         let head = app.catalogue().audit_head(&caller.organization)?;
-        let (mut before, mut count) = (Hash::default(), 0);
+        let mut chain = Chain::default();
         let told = |entries, error: Option<String>| Ok(Json(Verified { ok: error.is_none(), entries, error }));
         let Some(head) = head else {
             let stray = !app.catalogue().audit(&caller.organization, 0, 1)?.is_empty();
@@ -121,21 +133,66 @@ async fn verify(State(app): State<App>, caller: Caller) -> Answer<Json<Verified>
         if !head.is_sealed(app.engine.key(), &caller.organization) {
             return told(0, Some("the head is not sealed with this installation's key".into()));
         }
-        while count < head.number {
-            let rows = app.catalogue().audit(&caller.organization, count, PAGE_MAX)?;
-            let Some(last) = rows.last().map(|row| row.number) else {
-                return told(count, Some(format!("entry {} is missing", count + 1)));
-            };
-            for row in rows.iter().filter(|row| row.number <= head.number) {
-                if row.number != count + 1 || !row.follows(before) {
-                    return told(count, Some(format!("entry {} is not what was written", count + 1)));
-                }
-                (before, count) = (row.hash, row.number);
+        while chain.number < head.number {
+            let rows = app.catalogue().audit(&caller.organization, chain.number, PAGE_MAX)?;
+            if rows.is_empty() {
+                return told(chain.number, Some(format!("entry {} is missing", chain.number + 1)));
             }
-            debug_assert!(last >= count);
+            for row in rows.iter().filter(|row| row.number <= head.number) {
+                if let Err(why) = chain.take(row) {
+                    return told(chain.number, Some(why));
+                }
+            }
         }
-        let fits = before == head.hash;
-        told(count, (!fits).then(|| format!("entry {count} is not the one that the head names")))
+        let fits = chain.hash == head.hash;
+        told(chain.number, (!fits).then(|| format!("entry {} is not the one that the head names", chain.number)))
     })
     .await
+}
+
+/// Pages of an export on their way to whoever asked for it.
+const PAGES_ON_THE_WAY: usize = 2;
+
+/// How long whoever asked may take for those.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Export the whole audit log with what proves it elsewhere: NDJSON, the head first, then every entry. `mainspring audit
+/// verify` reads it.
+#[utoipa::path(get, path = "/api/audit/export", tag = "audit", extensions(("x-permission" = json!("audit:read"))),
+    responses((status = 200, content_type = "application/x-ndjson", body = String), (status = 401, body = ProblemBody),
+        (status = 403, body = ProblemBody)))]
+async fn export(State(app): State<App>, caller: Caller) -> Answer<impl IntoResponse> {
+    let organization = caller.organization.clone();
+    // The head is read first: the export ends with the entry that it names, whatever is added meanwhile.
+    let head = app.run(move |app| Ok(app.catalogue().audit_head(&organization)?)).await?;
+    let first = line(&Head::new(&caller.organization, now_ms(), head.as_ref()));
+    let (to, from) = mpsc::channel(PAGES_ON_THE_WAY);
+    let name = format!("attachment; filename=\"audit-{}.ndjson\"", caller.organization);
+    tokio::spawn(carry(app, caller.organization, first, head.map_or(0, |head| head.number), to));
+    let headers = [(CONTENT_TYPE, "application/x-ndjson".to_string()), (CONTENT_DISPOSITION, name)];
+    Ok((headers, Body::from_stream(ReceiverStream::new(from))))
+}
+
+/// Brings the first line and the entries up to the last, a page at a time. Where they cannot be read the answer breaks
+/// off, and what came of it proves nothing.
+async fn carry(app: App, organization: String, first: Vec<u8>, last: u64, to: mpsc::Sender<io::Result<Bytes>>) {
+    let mut page = first;
+    let mut after = 0;
+    loop {
+        if to.send_timeout(Ok(Bytes::from(page)), PATIENCE).await.is_err() || after >= last {
+            return;
+        }
+        let whose = organization.clone();
+        let read = app.run(move |app| Ok(app.catalogue().audit(&whose, after, PAGE_MAX)?)).await;
+        let rows = match read {
+            Ok(rows) if !rows.is_empty() => rows,
+            Ok(_) => return,
+            Err(problem) => {
+                let _ = to.send_timeout(Err(io::Error::other(problem.message)), PATIENCE).await;
+                return;
+            }
+        };
+        after = rows.last().map_or(last, |row| row.number);
+        page = rows.iter().filter(|row| row.number <= last).flat_map(|row| line(&Entry::from(row))).collect();
+    }
 }

@@ -170,6 +170,7 @@ async fn create(
             created_at: now_ms(),
             expires_at,
             last_used_at: None,
+            sign_ins: Vec::new(),
         };
         // The member is put as they are, so that nobody gets a credential at the moment when they are removed or promoted.
         let puts = vec![

@@ -3,7 +3,7 @@
 use std::{io::Read, path::Path};
 
 use mainspring_kernel::{json::compact, value::Value};
-use mainspring_server::{App, Settings, first, serve as serve_app};
+use mainspring_server::{App, Settings, first, rate::Rates, serve as serve_app};
 use tokio::net::TcpListener;
 
 use super::{
@@ -20,7 +20,8 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), Refusal> 
     let listener = TcpListener::bind("127.0.0.1:0").await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?.to_string();
     let base = format!("http://{address}");
-    let settings = Settings { base, workspaces: folder.join("workspaces"), release: env!("CARGO_PKG_VERSION") };
+    let rates = Rates { per_token: 0, per_address: 0, trusted_proxies: Vec::new() };
+    let settings = Settings { base, workspaces: folder.join("workspaces"), release: env!("CARGO_PKG_VERSION"), rates };
     let app = App::new(engine.clone(), evaluator(), settings);
     let token =
         first::begin(app.catalogue(), &KEY).map_err(|problem| Refusal::internal("bench_failed", problem.message))?;

@@ -1,0 +1,92 @@
+//! `mainspring audit verify`: whether the export of an audit log is what was written. It needs no server and no store.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader},
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, Subcommand, ValueHint};
+use mainspring_engine::keys;
+use mainspring_kernel::{json::compact, value::Value};
+use mainspring_server::export::{Proof, verify};
+
+use crate::{
+    cli::Global,
+    exit::{Exit, Refusal},
+    terminal::{Terminal, bold, say, status},
+    text::{paragraph, shown},
+};
+
+/// Prove audit logs that a server has exported
+#[derive(Debug, Args)]
+pub(crate) struct Audit {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Prove a file from GET /api/audit/export
+    Verify {
+        /// The file; - for standard input
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// The file of the installation's key, which proves who wrote it
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        key: Option<PathBuf>,
+    },
+}
+
+/// Proves a file.
+pub(crate) fn audit(audit: &Audit, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+    let What::Verify { file, key } = &audit.what;
+    let key = key.as_deref().map(keys::load).transpose()?;
+    let found = verify(open(file)?, key.as_ref());
+    if global.json {
+        say!("{}", compact(&answer(&found)));
+    } else {
+        tell(&found);
+    }
+    Ok(if found.is_ok() { Exit::Fine } else { Exit::NotSo })
+}
+
+fn open(file: &Path) -> Result<Box<dyn BufRead>, Refusal> {
+    if file == Path::new("-") {
+        return Ok(Box::new(BufReader::new(io::stdin())));
+    }
+    let refused = |error| Refusal::bad_input("no_file", format!("{}: {error}", file.display()));
+    Ok(Box::new(BufReader::new(File::open(file).map_err(refused)?)))
+}
+
+fn tell(found: &Result<Proof, String>) {
+    match found {
+        Ok(Proof { organization, entries, head: None, .. }) => {
+            say!("{} {}  {entries} entries: nothing to prove", bold(&shown(organization)), status("ok"));
+        }
+        Ok(Proof { organization, entries, head: Some(head), exported_at, is_sealed }) => {
+            say!("{} {}  {entries} entries follow each other", bold(&shown(organization)), status("ok"));
+            say!("  up to     {}, exported {}", shown(head), shown(exported_at));
+            if *is_sealed {
+                say!("  sealed    by the installation, which has written all of it up to there");
+            } else {
+                say!("  seal      not looked at: whoever wrote the file could have written all of it; see --key");
+            }
+        }
+        Err(why) => say!("{}  {}", status("failed"), paragraph(why)),
+    }
+}
+
+fn answer(found: &Result<Proof, String>) -> Value {
+    match found {
+        Ok(proof) => Value::map([
+            ("ok", true.into()),
+            ("organizationId", proof.organization.as_str().into()),
+            ("exportedAt", proof.exported_at.as_str().into()),
+            ("entries", proof.entries.into()),
+            ("head", proof.head.as_deref().into()),
+            ("isSealed", proof.is_sealed.into()),
+        ]),
+        Err(why) => Value::map([("ok", Value::from(false)), ("error", why.as_str().into())]),
+    }
+}

@@ -1,0 +1,56 @@
+//! Requests that come too often: who is told to wait, for how long, and who is not.
+
+use super::{client::Reply, process::Server};
+
+/// A burst of the smallest rate, and what may have come back of it while it was sent.
+const MORE_THAN_A_BURST: usize = 200;
+
+fn told_to_wait(reply: &Reply) -> bool {
+    if reply.status != 429 {
+        return false;
+    }
+    assert_eq!(reply.text_at("code"), "RATE_LIMITED", "{reply:?}");
+    let number = |name: &str| reply.header(name).and_then(|text| text.parse::<u64>().ok());
+    assert!(number("retry-after").is_some_and(|seconds| (1..=10).contains(&seconds)), "{reply:?}");
+    assert_eq!((number("ratelimit-limit"), number("ratelimit-remaining")), (Some(10), Some(0)), "{reply:?}");
+    true
+}
+
+#[test]
+fn who_guesses_is_told_to_wait_and_nobody_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "1"]);
+    let owner = server.owner();
+    owner.get("/api/me").expect(200);
+    let guess = format!("msp_{}_{}", "0".repeat(18), "0".repeat(64));
+    // Nobody's credential, none at all, what is not there and what anybody may have: one account.
+    let (guesser, nobody) = (server.client(&guess), server.nobody());
+    let mut guesses = (0..MORE_THAN_A_BURST).map(|_| guesser.get("/api/me"));
+    assert!(guesses.any(|reply| told_to_wait(&reply)));
+    for path in ["/api/me", "/api/nothing", "/openapi.json"] {
+        assert!((0..MORE_THAN_A_BURST).any(|_| told_to_wait(&nobody.get(path))), "{path}");
+    }
+    assert!((0..MORE_THAN_A_BURST).any(|_| told_to_wait(&nobody.send("DELETE", "/api/workflows", &[], None))));
+    // Somebody who was let in of late from the same address, and who asks after the server's health.
+    for _ in 0..MORE_THAN_A_BURST {
+        let me = owner.get("/api/me").expect(200);
+        assert_eq!(me.header("ratelimit-limit"), Some("1000"));
+        nobody.get("/healthz").expect(200);
+    }
+    nobody.get("/readyz").expect(200);
+}
+
+#[test]
+fn a_token_has_an_account_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--rate-limit-per-second", "1", "--anonymous-rate-limit-per-second", "0"];
+    let server = Server::start_with(folder.path(), &arguments);
+    let (owner, nobody) = (server.owner(), server.nobody());
+    let other = owner.post("/api/tokens", &mainspring_kernel::value::Value::map([("name", "other".into())]));
+    let other = server.client(&other.expect(201).text_at("token"));
+    assert!((0..MORE_THAN_A_BURST).any(|_| told_to_wait(&owner.get("/api/me"))));
+    other.get("/api/me").expect(200);
+    for _ in 0..MORE_THAN_A_BURST {
+        assert_eq!(nobody.get("/api/me").expect(401).header("ratelimit-limit"), None);
+    }
+}

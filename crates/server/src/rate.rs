@@ -1,0 +1,366 @@
+//! How many requests may come: a bucket for each credential, and one for each address that shows none which lets in.
+//!
+//! A bucket is one number, as in the Generic Cell Rate Algorithm (ATM Forum, TM 4.0): the time at which it is full again.
+//! Full buckets are not kept, so that whoever is idle costs nothing, and there are at most [`BUCKETS_MAX`] of a kind:
+//! whoever comes beyond those shares one. The library for this, `governor`, has no bound on how many it keeps, and would bring
+//! a dozen crates for what is arithmetic in one line.
+
+use std::{
+    collections::HashMap,
+    hash::Hash as Key,
+    net::{IpAddr, Ipv6Addr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use ipnet::IpNet;
+use mainspring_kernel::hash::Hash;
+
+/// So many seconds' worth of requests may come at once: a page of a console, or a batch of starts, comes in one go.
+pub const BURST_SECONDS: u64 = 10;
+
+/// Requests per second that can be told: above, a bucket's step is less than a microsecond, in which it counts.
+pub const PER_SECOND_MAX: u32 = 100_000;
+
+/// Buckets of one kind: some megabytes at the most, and more than there are callers of one node.
+const BUCKETS_MAX: usize = 65_536;
+
+/// How long it is remembered that a credential has let in.
+const REMEMBERED_US: u64 = 600 * SECOND_US;
+
+const SECOND_US: u64 = 1_000_000;
+
+/// How many requests may come, and whom to believe about where they come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rates {
+    /// Requests per second of one credential; 0 for as many as it likes.
+    pub per_token: u32,
+    /// Requests per second of one address without a credential that lets in; 0 for as many as it likes.
+    pub per_address: u32,
+    /// The proxies whose `X-Forwarded-For` is believed. Whoever else sends one could call themselves anything.
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+impl Default for Rates {
+    /// A thousand a second is what a system that starts work needs at its busiest, and less than one node bears: one caller
+    /// leaves room for others. Ten for an address is slow for who guesses and leaves room for an office behind one.
+    fn default() -> Self {
+        Self { per_token: 1_000, per_address: 10, trusted_proxies: Vec::new() }
+    }
+}
+
+/// Microseconds since some moment: a clock that is never set.
+pub(crate) type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// What a bucket says to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    /// Requests that a full bucket has room for.
+    pub limit: u64,
+    /// Requests that it has room for now.
+    pub remaining: u64,
+    /// Seconds until it is full again.
+    pub reset_s: u64,
+    /// Seconds until there is room for one; 0 if the request may go on.
+    pub wait_s: u64,
+}
+
+impl Verdict {
+    /// Of what is not limited.
+    pub(crate) const NONE: Self = Self { limit: 0, remaining: 0, reset_s: 0, wait_s: 0 };
+}
+
+/// The buckets of a node.
+pub(crate) struct Limiter {
+    rates: Rates,
+    clock: Clock,
+    callers: Mutex<Buckets<String>>,
+    strangers: Mutex<Buckets<IpAddr>>,
+    remembered: Mutex<Bounded<Hash>>,
+}
+
+impl Limiter {
+    /// Full buckets, by the clock of the process.
+    pub(crate) fn new(rates: Rates) -> Self {
+        let begun = Instant::now();
+        Self::with_clock(rates, Arc::new(move || u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX)))
+    }
+
+    /// Full buckets, by another clock.
+    pub(crate) fn with_clock(rates: Rates, clock: Clock) -> Self {
+        let (callers, strangers) = (Buckets::new(rates.per_token), Buckets::new(rates.per_address));
+        let remembered = Mutex::new(Bounded::default());
+        Self { rates, clock, callers: Mutex::new(callers), strangers: Mutex::new(strangers), remembered }
+    }
+
+    /// A request of a credential that lets in.
+    pub(crate) fn caller(&self, token: &str) -> Verdict {
+        held(&self.callers).take(token.to_string(), (self.clock)())
+    }
+
+    /// A request from an address, without a credential or before it is looked at.
+    pub(crate) fn stranger(&self, address: IpAddr) -> Verdict {
+        held(&self.strangers).take(address, (self.clock)())
+    }
+
+    /// The request from there was none of a stranger: its credential lets in, which is remembered. What it has spent as
+    /// a stranger's comes back.
+    pub(crate) fn is_known(&self, address: IpAddr, credential: Hash, has_spent: bool) {
+        let now = (self.clock)();
+        if has_spent {
+            held(&self.strangers).give_back(&address, now);
+        }
+        held(&self.remembered).set(credential, now + REMEMBERED_US, now);
+    }
+
+    /// Whether a credential has let in of late. It is looked up even if its address has used up what strangers have:
+    /// otherwise somebody who guesses would shut out all others behind the same address.
+    pub(crate) fn remembers(&self, credential: &Hash) -> bool {
+        held(&self.remembered).get(credential) > (self.clock)()
+    }
+
+    /// A credential does not let in any more.
+    pub(crate) fn forget(&self, credential: &Hash) {
+        held(&self.remembered).until.remove(credential);
+    }
+
+    /// From where a request comes: its peer, or whom proxies that are trusted say they speak for.
+    pub(crate) fn address<'a>(&self, peer: IpAddr, forwarded: impl IntoIterator<Item = &'a str>) -> IpAddr {
+        let is_trusted = |address: &IpAddr| self.rates.trusted_proxies.iter().any(|net| net.contains(address));
+        let mut address = peer.to_canonical();
+        let hops: Vec<&str> = forwarded.into_iter().flat_map(|line| line.split(',')).collect();
+        // From the nearest on: each proxy has appended whom it was asked by.
+        for hop in hops.iter().rev() {
+            if !is_trusted(&address) {
+                break;
+            }
+            let Ok(before) = hop.trim().parse::<IpAddr>() else { break };
+            address = before.to_canonical();
+        }
+        one_of_many(address)
+    }
+}
+
+/// A proxy by its address, or all of a range: `192.0.2.1`, `10.0.0.0/8`.
+pub fn proxy(text: &str) -> Option<IpNet> {
+    text.parse().ok().or_else(|| Some(text.parse::<IpAddr>().ok()?.to_canonical().into()))
+}
+
+/// Whoever has one address of IPv6 has all of its /64.
+fn one_of_many(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Buckets of one rate.
+struct Buckets<K> {
+    /// Microseconds that one request takes; 0 where nothing is limited.
+    step_us: u64,
+    /// How far a bucket may be from full.
+    window_us: u64,
+    /// When each is full again.
+    full_at: Bounded<K>,
+    /// When the one is full again that all others share.
+    shared_full_at: u64,
+}
+
+impl<K: Key + Eq> Buckets<K> {
+    fn new(per_second: u32) -> Self {
+        let step_us = if per_second == 0 { 0 } else { SECOND_US / u64::from(per_second.min(PER_SECOND_MAX)) };
+        Self { step_us, window_us: BURST_SECONDS * SECOND_US, full_at: Bounded::default(), shared_full_at: 0 }
+    }
+
+    fn take(&mut self, key: K, now: u64) -> Verdict {
+        let Self { step_us, window_us, .. } = *self;
+        if step_us == 0 {
+            return Verdict::NONE;
+        }
+        let shares = !self.full_at.has_room(&key, now);
+        let full_at = if shares { self.shared_full_at } else { self.full_at.get(&key) }.max(now);
+        let after = full_at + step_us;
+        let verdict = |full_at: u64, wait_us: u64| Verdict {
+            limit: window_us / step_us,
+            remaining: window_us.saturating_sub(full_at - now) / step_us,
+            reset_s: (full_at - now).div_ceil(SECOND_US),
+            wait_s: wait_us.div_ceil(SECOND_US),
+        };
+        if after > now + window_us {
+            return verdict(full_at, after - now - window_us);
+        }
+        if shares {
+            self.shared_full_at = after;
+        } else {
+            self.full_at.set(key, after, now);
+        }
+        verdict(after, 0)
+    }
+
+    fn give_back(&mut self, key: &K, now: u64) {
+        if let Some(full_at) = self.full_at.until.get_mut(key) {
+            *full_at = full_at.saturating_sub(self.step_us).max(now);
+        }
+    }
+}
+
+/// Moments by name, of which those that have passed are not kept, and never more than [`BUCKETS_MAX`].
+struct Bounded<K> {
+    until: HashMap<K, u64>,
+    swept_at: u64,
+}
+
+impl<K> Default for Bounded<K> {
+    fn default() -> Self {
+        Self { until: HashMap::new(), swept_at: 0 }
+    }
+}
+
+impl<K: Key + Eq> Bounded<K> {
+    /// The moment of a name; 0 for one that is not kept.
+    fn get(&self, key: &K) -> u64 {
+        self.until.get(key).copied().unwrap_or(0)
+    }
+
+    /// Whether a name is kept, or can be.
+    fn has_room(&mut self, key: &K, now: u64) -> bool {
+        let is_full = self.until.len() >= BUCKETS_MAX;
+        let patience_us = if is_full { SECOND_US } else { BURST_SECONDS * SECOND_US };
+        // Going through all of them is for every so often, however many come.
+        if now.saturating_sub(self.swept_at) >= patience_us {
+            self.until.retain(|_, until| *until > now);
+            self.swept_at = now;
+        }
+        self.until.len() < BUCKETS_MAX || self.until.contains_key(key)
+    }
+
+    fn set(&mut self, key: K, until: u64, now: u64) {
+        if self.has_room(&key, now) {
+            self.until.insert(key, until);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    struct Case {
+        limiter: Limiter,
+        now: Arc<AtomicU64>,
+    }
+
+    fn case(per_token: u32, per_address: u32) -> Case {
+        let now = Arc::new(AtomicU64::new(0));
+        let hand = now.clone();
+        let rates = Rates { per_token, per_address, trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()] };
+        let limiter = Limiter::with_clock(rates, Arc::new(move || hand.load(Ordering::Relaxed)));
+        Case { limiter, now }
+    }
+
+    impl Case {
+        fn wait(&self, ms: u64) {
+            self.now.fetch_add(ms * 1000, Ordering::Relaxed);
+        }
+
+        fn taken(&self, token: &str, requests: u64) -> u64 {
+            (0..requests).filter(|_| self.limiter.caller(token).wait_s == 0).count() as u64
+        }
+    }
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_burst_goes_through_then_the_rate_and_everyone_has_their_own() {
+        let case = case(5, 0);
+        assert_eq!(case.taken("ada", 1000), 5 * BURST_SECONDS);
+        assert_eq!(case.taken("bob", 3), 3);
+        let refused = case.limiter.caller("ada");
+        assert_eq!(refused, Verdict { limit: 50, remaining: 0, reset_s: 10, wait_s: 1 });
+        case.wait(199);
+        assert_eq!(case.taken("ada", 10), 0);
+        case.wait(1);
+        assert_eq!(case.taken("ada", 10), 1);
+        case.wait(2_000);
+        assert_eq!(case.taken("ada", 100), 10);
+        case.wait(3_600_000);
+        assert_eq!(case.taken("ada", 1000), 50, "however long it was idle, a bucket has one burst");
+    }
+
+    #[test]
+    fn after_the_seconds_that_it_is_told_a_request_goes_through() {
+        for per_second in [1, 3, 7, 100, PER_SECOND_MAX] {
+            let case = case(per_second, 0);
+            let more_than_a_burst = 0..=u64::from(per_second) * BURST_SECONDS;
+            let refused = more_than_a_burst.map(|_| case.limiter.caller("ada")).last().unwrap();
+            assert!(refused.wait_s > 0, "{per_second}: {refused:?}");
+            case.wait(refused.wait_s * 1000);
+            assert_eq!(case.limiter.caller("ada").wait_s, 0, "{per_second}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_limited_by_a_rate_of_none() {
+        let case = case(0, 0);
+        assert_eq!(case.taken("ada", 100_000), 100_000);
+        assert!(held(&case.limiter.callers).full_at.until.is_empty());
+    }
+
+    #[test]
+    fn idle_buckets_go_and_a_flood_of_addresses_grows_nothing() {
+        let case = case(1, 1);
+        for number in 0..3 * BUCKETS_MAX as u32 {
+            case.limiter.stranger(IpAddr::from(number.to_be_bytes()));
+        }
+        let kept = || held(&case.limiter.strangers).full_at.until.len();
+        assert_eq!(kept(), BUCKETS_MAX);
+        // Those beyond share one bucket, and it is empty: the flood does not make room for itself.
+        assert!(case.limiter.stranger(address("203.0.113.9")).wait_s > 0);
+        assert_eq!(case.limiter.stranger(address("0.0.0.1")).wait_s, 0, "one that is kept goes on as before");
+        case.wait(20_000);
+        case.limiter.stranger(address("203.0.113.9"));
+        assert_eq!(kept(), 1);
+    }
+
+    #[test]
+    fn who_is_known_takes_nothing_from_strangers_and_is_not_shut_out_by_them() {
+        let (case, here, credential) = (case(1, 1), address("192.0.2.1"), Hash::of(b"ada"));
+        for _ in 0..100 {
+            assert_eq!(case.limiter.stranger(here).wait_s, 0);
+            case.limiter.is_known(here, credential, true);
+        }
+        assert_eq!((0..100).filter(|_| case.limiter.stranger(here).wait_s == 0).count() as u64, BURST_SECONDS);
+        assert!(case.limiter.remembers(&credential) && !case.limiter.remembers(&Hash::of(b"guess")));
+        case.limiter.forget(&credential);
+        assert!(!case.limiter.remembers(&credential));
+        case.limiter.is_known(here, credential, true);
+        case.wait(600_000);
+        assert!(!case.limiter.remembers(&credential));
+    }
+
+    #[test]
+    fn only_proxies_that_are_trusted_say_who_asks() {
+        let case = case(1, 1);
+        let of =
+            |peer: &str, forwarded: &[&str]| case.limiter.address(address(peer), forwarded.iter().copied()).to_string();
+        assert_eq!(of("192.0.2.1", &["198.51.100.1"]), "192.0.2.1", "anybody can send the header");
+        assert_eq!(of("10.0.0.1", &[]), "10.0.0.1");
+        assert_eq!(
+            of("10.0.0.1", &["203.0.113.7, 198.51.100.1"]),
+            "198.51.100.1",
+            "what it adds itself is on the left"
+        );
+        assert_eq!(of("10.0.0.1", &["203.0.113.7, 198.51.100.1", "10.0.0.2"]), "198.51.100.1");
+        assert_eq!(of("10.0.0.1", &["198.51.100.1, unknown"]), "10.0.0.1");
+        assert_eq!(of("::ffff:10.0.0.1", &["::ffff:198.51.100.1"]), "198.51.100.1");
+        assert_eq!(of("2001:db8:1:2:3:4:5:6", &[]), "2001:db8:1:2::");
+    }
+}

@@ -1,0 +1,281 @@
+//! Pages that links lead to: an approval with what is approved, and the form that decides. Opening one decides nothing,
+//! and the link lets nobody in: who reads it signs in, and sees and does what the API lets them.
+
+use axum::{
+    body::Bytes,
+    extract::State,
+    http::{
+        HeaderMap, StatusCode, Uri,
+        header::{CONTENT_TYPE, LOCATION, SET_COOKIE},
+    },
+    response::{IntoResponse, Response},
+};
+use mainspring_engine::family::OpenGate;
+use mainspring_kernel::{hash::Hash, json};
+use mainspring_store::ExecutionRow;
+use serde::Deserialize;
+use url::form_urlencoded;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{approvals::found, executions::decide as decide_at};
+use crate::{
+    app::App,
+    clock,
+    extract::{Asked, Named},
+    html::Html,
+    identity::Caller,
+    problem::{Answer, Code, Problem},
+    signing_in::{check_origin, sign_in},
+    view::may_decide,
+};
+
+/// Where the pages of approvals are.
+pub(crate) const PLACE: &str = "/approve/";
+
+/// Where their form of a sign-in is sent.
+pub(crate) const SIGN_IN: &str = "/sign-in";
+
+/// What forms are sent as.
+const FORM: &str = "application/x-www-form-urlencoded";
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(show, decide)).routes(routes!(enter))
+}
+
+/// How the page was come to.
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct LinkQuery {
+    /// `1` behind a link on another site, for whose first request browsers send no cookie.
+    #[serde(rename = "again")]
+    _again: Option<String>,
+}
+
+/// The page of an approval, with what is approved and, for those who may decide, the form that does. Reading it decides
+/// nothing.
+#[utoipa::path(get, path = "/approve/{id}", tag = "pages", params(("id" = String, Path), LinkQuery),
+    extensions(("x-permission" = json!("executions:read"))),
+    responses((status = 200, content_type = "text/html", body = String), (status = 400, content_type = "text/html", body = String),
+        (status = 401, content_type = "text/html", body = String), (status = 403, content_type = "text/html", body = String),
+        (status = 404, content_type = "text/html", body = String)))]
+async fn show(
+    State(app): State<App>,
+    caller: Caller,
+    uri: Uri,
+    named: Answer<Named<String>>,
+    asked: Answer<Asked<LinkQuery>>,
+) -> Response {
+    let looked = async {
+        let (Named(id), _) = (named?, asked?);
+        let asker = caller.clone();
+        app.run(move |app| found(app, &asker, &id)).await
+    };
+    match looked.await {
+        Ok((row, open)) => approval(&caller, &row, &open, uri.path()).page(StatusCode::OK, "Approval"),
+        Err(problem) => refused(problem, uri.path(), &HeaderMap::new()),
+    }
+}
+
+/// What the form sends.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[allow(dead_code, reason = "it is the form's description; the form is read by its fields")]
+struct DecisionForm {
+    /// `approve` or `deny`.
+    decision: String,
+    /// Why, for the journal.
+    reason: Option<String>,
+    /// Of the page: it opens what was shown there, and nothing else.
+    resume_token: String,
+}
+
+/// Decide, by the form of the page.
+#[utoipa::path(post, path = "/approve/{id}", tag = "pages", params(("id" = String, Path)),
+    request_body(content = DecisionForm, content_type = "application/x-www-form-urlencoded"),
+    extensions(("x-permission" = json!("approvals:decide"))),
+    responses((status = 200, content_type = "text/html", body = String), (status = 400, content_type = "text/html", body = String),
+        (status = 401, content_type = "text/html", body = String), (status = 403, content_type = "text/html", body = String),
+        (status = 404, content_type = "text/html", body = String), (status = 409, content_type = "text/html", body = String),
+        (status = 413, content_type = "text/html", body = String), (status = 415, content_type = "text/html", body = String),
+        (status = 503, content_type = "text/html", body = String)))]
+async fn decide(
+    State(app): State<App>,
+    caller: Caller,
+    uri: Uri,
+    headers: HeaderMap,
+    named: Answer<Named<String>>,
+    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+) -> Response {
+    let decided = async {
+        let Named(id) = named?;
+        let [decision, reason, token] = form(&headers, body, ["decision", "reason", "resumeToken"])?;
+        let approve = match decision.as_deref() {
+            Some("approve") => true,
+            Some("deny") => false,
+            _ => return Err(Problem::field("decision", "it must be `approve` or `deny`")),
+        };
+        let token = token.unwrap_or_default();
+        let asker = caller.clone();
+        let (row, open) = app.run(move |app| found(app, &asker, &id)).await?;
+        let fits = Hash::of(open.token.as_bytes()).equals_in_constant_time(&Hash::of(token.as_bytes()));
+        if !fits && may_decide(&caller, &row, &open) {
+            let message = "What waits here is not what the page has shown: open the link again and read it.";
+            return Err(Problem::new(Code::InvalidResumeToken, message));
+        }
+        let reason = reason.filter(|reason| !reason.trim().is_empty());
+        decide_at(&app, &caller, row, open.token, approve, reason).await?;
+        Ok(approve)
+    };
+    match decided.await {
+        Ok(approve) => {
+            let said = if approve { "You have approved it." } else { "You have denied it." };
+            Html::of("h1", said).add(Html::of("p", "You can close this page.")).page(StatusCode::OK, said)
+        }
+        Err(problem) => refused(problem, uri.path(), &HeaderMap::new()),
+    }
+}
+
+/// What the form of a sign-in sends.
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "it is the form's description; the form is read by its fields")]
+struct EnterForm {
+    /// A token: `msp_…`.
+    token: String,
+    /// The page to go on to: `/approve/…`.
+    next: String,
+}
+
+/// Sign in by a form, and go on to the page that asked for it.
+#[utoipa::path(post, path = "/sign-in", tag = "pages", security(()),
+    request_body(content = EnterForm, content_type = "application/x-www-form-urlencoded"),
+    extensions(("x-permission" = json!("public"))),
+    responses((status = 303, headers(("Set-Cookie" = String, description = "The cookie"))),
+        (status = 400, content_type = "text/html", body = String), (status = 401, content_type = "text/html", body = String),
+        (status = 403, content_type = "text/html", body = String), (status = 409, content_type = "text/html", body = String),
+        (status = 413, content_type = "text/html", body = String), (status = 415, content_type = "text/html", body = String)))]
+async fn enter(
+    State(app): State<App>,
+    headers: HeaderMap,
+    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+) -> Response {
+    let mut back = String::new();
+    let entered = async {
+        check_origin(&app.settings.base, &headers, false)?;
+        let [token, next] = form(&headers, body, ["token", "next"])?;
+        // A page of ours, and nobody else's: what is sent back goes into a header.
+        let is_ours = |next: &String| next.starts_with(PLACE) && next.bytes().all(|byte| byte.is_ascii_graphic());
+        back = next.filter(is_ours).ok_or_else(|| Problem::field("next", "it must be a page of approvals"))?;
+        app.run(move |app| sign_in(app, &token.unwrap_or_default())).await
+    };
+    match entered.await {
+        Ok(begun) => (StatusCode::SEE_OTHER, [(SET_COOKIE, begun.cookie), (LOCATION, back)]).into_response(),
+        Err(problem) if problem.code == Code::Unauthorized => sign_in_form(&back, &problem.message),
+        Err(problem) => refused(problem, &back, &HeaderMap::new()),
+    }
+}
+
+/// The fields of a form, of which there are no others.
+fn form<const N: usize>(
+    headers: &HeaderMap,
+    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+    names: [&str; N],
+) -> Answer<[Option<String>; N]> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(FORM) {
+        return Err(Problem::new(
+            Code::UnsupportedMediaType,
+            "The body must be a form: `Content-Type: application/x-www-form-urlencoded`.",
+        ));
+    }
+    let body = body.map_err(|rejection| {
+        let code = if rejection.status() == 413 { Code::PayloadTooLarge } else { Code::ValidationError };
+        Problem::new(code, rejection.body_text())
+    })?;
+    let mut fields = [const { None }; N];
+    for (name, value) in form_urlencoded::parse(&body) {
+        let place = names.iter().position(|known| *known == name);
+        let place = place.ok_or_else(|| Problem::field(&name, format!("the form has only {}", names.join(", "))))?;
+        if fields[place].replace(value.into_owned()).is_some() {
+            return Err(Problem::field(&name, "it must be said once"));
+        }
+    }
+    Ok(fields)
+}
+
+/// What is approved, by whom, until when; and for those who may decide, how.
+fn approval(caller: &Caller, row: &ExecutionRow, open: &OpenGate, path: &str) -> Html {
+    let gate = &open.gate;
+    let row_of = |name: &'static str, text: &str| {
+        Html::default().markup("<tr><th>").markup(name).add(Html::of("td", text)).markup("</tr>")
+    };
+    let who = if gate.approvers.is_empty() {
+        "the execution's owner, and admins".to_string()
+    } else {
+        gate.approvers.join(", ")
+    };
+    let by_itself = format!("{}, then {} by itself", clock::text(gate.expires_at), gate.on_timeout.name());
+    let signed_in = format!("{} of {}", caller.user, caller.organization);
+    let page = Html::of("h1", "Approval")
+        .add(Html::of("pre", &gate.prompt))
+        .markup("<h2>What is approved</h2>")
+        .add(Html::of("pre", &json::pretty(&gate.items)))
+        .markup("<table>")
+        .add(row_of("workflow", row.workflow_id.as_deref().unwrap_or("-")))
+        .add(row_of("execution", &row.id))
+        .add(row_of("step", &open.step))
+        .add(row_of("started by", row.initiator_user_id.as_deref().unwrap_or("-")))
+        .add(row_of("who may decide", &who))
+        .add(row_of("approvals", &format!("{} of {}", gate.approved_by.len(), gate.count)))
+        .add(row_of("waits until", &by_itself))
+        .add(row_of("you are", &signed_in))
+        .markup("</table>");
+    if !may_decide(caller, row, open) {
+        return page.markup("<p>You may look at this, and not decide.</p>");
+    }
+    page.markup("<form method=\"post\" action=\"")
+        .text(path)
+        .markup("\"><input type=\"hidden\" name=\"resumeToken\" value=\"")
+        .text(&open.token)
+        .markup("\"><label for=\"reason\">Why, for the journal (if you like)</label>")
+        .markup("<textarea id=\"reason\" name=\"reason\" rows=\"3\"></textarea>")
+        .markup("<button name=\"decision\" value=\"approve\">Approve</button>")
+        .markup("<button name=\"decision\" value=\"deny\">Deny</button></form>")
+}
+
+/// A problem as people read it. Who is not known is asked to sign in, and learns nothing else: not even whether there is
+/// such an approval.
+pub(crate) fn refused(problem: Problem, path: &str, headers: &HeaderMap) -> Response {
+    let status = problem.code.status();
+    if problem.code != Code::Unauthorized || !path.starts_with(PLACE) {
+        let title = if problem.code == Code::NotFound { "Nothing waits here" } else { "That did not work" };
+        let message = Html::of("h1", title).add(Html::of("p", &problem.message));
+        let more = "It was decided, has run out of time, or is not yours to see.";
+        return message.all((problem.code == Code::NotFound).then(|| Html::of("p", more))).page(status, title);
+    }
+    // A link on another site: the browser holds our cookie back (`SameSite=Strict`) until a page of ours asks.
+    let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
+    if site.is_some_and(|site| site == "cross-site" || site == "same-site") {
+        let again = format!("{path}?again=1");
+        return Html::default()
+            .markup("<meta http-equiv=\"refresh\" content=\"0; url=")
+            .text(&again)
+            .markup("\"><p><a href=\"")
+            .text(&again)
+            .markup("\">Go on to the approval</a></p>")
+            .page(status, "Approval");
+    }
+    sign_in_form(path, "The link names an approval. Who you are says a token.")
+}
+
+fn sign_in_form(path: &str, said: &str) -> Response {
+    Html::of("h1", "Sign in to see this approval")
+        .add(Html::of("p", said))
+        .markup("<form method=\"post\" action=\"/sign-in\"><input type=\"hidden\" name=\"next\" value=\"")
+        .text(path)
+        .markup("\"><label for=\"token\">Your token</label>")
+        .markup("<input id=\"token\" name=\"token\" type=\"password\" autocomplete=\"current-password\" required>")
+        .markup("<button>Sign in</button></form>")
+        .page(StatusCode::UNAUTHORIZED, "Sign in")
+}
