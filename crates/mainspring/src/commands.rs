@@ -1,5 +1,6 @@
 //! The commands of `mainspring`, one file each: its flags, then what it does.
 
+pub(crate) mod asking;
 pub(crate) mod bench;
 pub(crate) mod cancel;
 pub(crate) mod config;
@@ -14,6 +15,7 @@ pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod signal;
+pub(crate) mod summary;
 pub(crate) mod tail;
 pub(crate) mod test;
 pub(crate) mod token;

@@ -9,6 +9,7 @@ pub mod exit;
 mod ground;
 mod naming;
 pub mod place;
+mod progress;
 pub mod repeat;
 pub mod runner;
 pub mod sandbox;

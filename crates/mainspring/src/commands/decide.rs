@@ -8,9 +8,10 @@ use mainspring_engine::{
 use mainspring_kernel::{frame::Frame, input::Input, plan::Decision, record::Record, state::State, value::Value};
 
 use super::{
-    follow::{From, Gates, follow, no_approver, show_items},
+    follow::{From, Gates, follow, no_approver},
     hand_over::hand_over,
     resume::leave,
+    summary::show_items,
 };
 use crate::{
     cli::Global,

@@ -11,7 +11,7 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use super::follow::summary;
+use super::summary::Summary;
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
@@ -82,7 +82,7 @@ pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, R
         let more = if last < count { format!("; --skip {last} goes on from here") } else { String::new() };
         say!("  {}", dim(&format!("{range} of {count} attempts{more}")));
     }
-    summary(&state, &family);
+    Summary::of(&state, &family).show();
     Ok(Exit::Fine)
 }
 

@@ -6,13 +6,14 @@ use clap::Args;
 use mainspring_engine::{EngineError, family::Family, progress::Events};
 use mainspring_kernel::{frame::Frame, state::ExecutionStatus};
 
-use super::follow::summary;
+use super::summary::Summary;
 use crate::{
     cli::Global,
     exit::{self, Exit, Refusal},
     naming::{Looked, block_on, find, look},
+    progress::Progress,
     runner::Signals,
-    terminal::{Progress, Terminal, say},
+    terminal::{Terminal, say},
 };
 
 /// Follow an execution.
@@ -72,7 +73,7 @@ pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<
                 }
                 shown.progress.finish();
                 if !global.json {
-                    summary(&state, &family);
+                    Summary::of(&state, &family).show();
                 }
                 return Ok(exit::of_execution(&state));
             }
