@@ -27,19 +27,17 @@ pub(crate) enum Answer {
     Elsewhere,
 }
 
-/// How often it is looked whether a question still stands.
-const LOOK: Duration = Duration::from_millis(200);
-
-/// Asks. The execution goes on meanwhile, and Ctrl-C leaves the gate open.
+/// Asks, and looks now and then whether the question still stands. The execution goes on meanwhile, and Ctrl-C leaves the gate open.
 pub(crate) async fn ask(
     question: &str,
     items: &Value,
+    look: Duration,
     signals: &mut Signals,
     still_open: impl AsyncFn() -> Result<bool, Refusal>,
 ) -> Result<Answer, Refusal> {
     say!("\n  {}", bold(&paragraph(question)));
     show_items(items);
-    let mut look = tokio::time::interval(LOOK);
+    let mut look = tokio::time::interval(look);
     prompt();
     loop {
         tokio::select! {

@@ -1,8 +1,7 @@
 //! Following an execution to its rest, with what a person or a program wants to see on the way.
 
 use mainspring_engine::{
-    Engine,
-    envelope,
+    Engine, envelope,
     family::{Family, OpenGate},
     progress::Events,
 };
@@ -167,8 +166,11 @@ async fn decide_all(
     Ok(!family.gates.is_empty())
 }
 
+/// How often it is looked whether a question still stands.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
+
 async fn asked(engine: &Engine, open: &OpenGate, signals: &mut Signals) -> Result<Answer, Refusal> {
-    ask(&open.gate.prompt, &open.gate.items, signals, async || still_open(engine, open)).await
+    ask(&open.gate.prompt, &open.gate.items, LOOK, signals, async || still_open(engine, open)).await
 }
 
 fn still_open(engine: &Engine, open: &OpenGate) -> Result<bool, Refusal> {
