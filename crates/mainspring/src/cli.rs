@@ -147,9 +147,6 @@ impl Command {
                 Some("`token` needs the server's folder or store in hand; at a server it is POST /api/tokens")
             }
             Self::Config(_) => Some("`config` shows the settings of this machine's server, not those of another"),
-            Self::Validate(_) | Self::Plan(_) => {
-                Some("a definition is compiled on this machine; `save` has the server compile it as well")
-            }
             Self::Convert(_) => Some("`convert` works on files of this machine"),
             Self::Test(_) => Some("`test` runs scenarios on this machine, on virtual time"),
             Self::Bench(_) => Some("`bench` measures this machine"),

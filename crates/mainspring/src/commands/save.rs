@@ -9,15 +9,15 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
-use super::validate::{compiled, syntax_of};
+use super::validate::{compiled, said, syntax_of};
 use crate::{
     bounded,
     cli::Global,
     exit::{Exit, Refusal},
     naming::block_on,
     remote::{Client, address::route, answer::Answer, client::Repeat},
-    terminal::{Terminal, bold, dim, say, tell},
-    text::{one_line, paragraph, shown},
+    terminal::{Terminal, bold, dim, say},
+    text::shown,
 };
 
 /// Save a workflow at a server.
@@ -78,29 +78,12 @@ pub(crate) async fn saved(
         Err(trouble) if trouble.is("INVALID_DEFINITION") => {
             // What this program finds itself it shows with lines and columns. A server of another version may find else.
             if compiled(file, global)?.is_some() {
-                said(&trouble.refusal.failure.details);
+                said(&trouble.refusal.failure.details, "diagnostics", file);
                 return Err(trouble.into());
             }
             Ok(None)
         }
         Err(trouble) => Err(trouble.into()),
-    }
-}
-
-/// The diagnostics of a server.
-fn said(details: &Value) {
-    for found in details.get("diagnostics").and_then(Value::as_list).unwrap_or_default() {
-        let text = |key: &str| found.get(key).and_then(Value::as_text).unwrap_or_default();
-        tell!(
-            "{}[{}]: {}\n--> {}",
-            shown(text("severity")),
-            shown(text("code")),
-            paragraph(text("message")),
-            shown(text("path"))
-        );
-        if !text("mend").is_empty() {
-            tell!(" = {}", one_line(text("mend")));
-        }
     }
 }
 

@@ -100,6 +100,9 @@ impl Trouble {
             None if status < 500 => (Exit::Contract, Class::Policy, ""),
             None => (Exit::Failed, Class::Unavailable, ""),
         };
+        // What the server says to that is for those who write requests.
+        let sentence =
+            if code == "UNAUTHORIZED" { "the server does not know this token, or it has ended" } else { sentence };
         let sentence: String = sentence.chars().take(SENTENCE_CHARS_MAX).collect();
         let sentence = sentence.trim_end().trim_end_matches('.');
         let message = if mend.is_empty() { sentence.to_string() } else { format!("{sentence}; {mend}") };

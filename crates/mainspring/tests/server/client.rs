@@ -64,6 +64,11 @@ impl Client {
         Self { address: address.into(), token: token.map(Into::into) }
     }
 
+    /// What lets in, of somebody who has a token.
+    pub(crate) fn token(&self) -> &str {
+        self.token.as_deref().unwrap()
+    }
+
     pub(crate) fn get(&self, path: &str) -> Reply {
         self.send("GET", path, &[], None)
     }

@@ -7,6 +7,10 @@ mod client;
 mod process;
 
 mod approvals;
+mod between;
+mod broken;
+mod commands;
+mod credentials;
 mod escalation;
 mod events;
 mod rights;

@@ -1,5 +1,7 @@
 //! `mainspring list` at a server.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use mainspring_kernel::{
     json::compact,
     value::{Map, Value},
@@ -11,7 +13,7 @@ use crate::{
     commands::list::{List, Row, print},
     exit::{Exit, Refusal},
     naming::block_on,
-    remote::{Client, execution::Listed},
+    remote::{Client, address::route, answer::Answer, execution::Listed},
     terminal::{Terminal, say},
 };
 
@@ -39,6 +41,8 @@ pub(in crate::commands) fn list(
             rows.extend(page);
         }
     })?;
+    let mut rows = rows;
+    block_on(name_workflows(client, &mut rows))?;
     if rows.is_empty() && !is_narrowed {
         let message = format!("there are no executions at {}; `mainspring run WORKFLOW` starts one", client.address());
         return Err(Refusal::bad_input("no_executions", message));
@@ -49,6 +53,27 @@ pub(in crate::commands) fn list(
     }
     print(&rows.into_iter().map(|row| row.row).collect::<Vec<Row>>(), terminal);
     Ok(Exit::Fine)
+}
+
+/// Workflows that are asked for by what people call them; those of further ones stand in the list by their ids.
+const NAMED_MAX: usize = 20;
+
+/// Puts slugs where the server has ids of workflows. What cannot be found out is no reason to show nothing.
+async fn name_workflows(client: &Client, rows: &mut [Listed]) -> Result<(), Refusal> {
+    let ids: BTreeSet<String> = rows.iter().filter_map(|row| row.row.workflow.clone()).collect();
+    let mut slugs = BTreeMap::new();
+    for id in ids.into_iter().take(NAMED_MAX) {
+        match client.get(&route(&["api", "workflows", &id], &[])).await {
+            Ok(workflow) => drop(slugs.insert(id, Answer::new(client, "a workflow", &workflow).maybe_text("slug")?)),
+            Err(trouble) if trouble.is("NOT_FOUND") || trouble.is("FORBIDDEN") || trouble.is("CONFLICT") => {}
+            Err(trouble) => return Err(trouble.into()),
+        }
+    }
+    for row in rows {
+        let slug = row.row.workflow.as_ref().and_then(|id| slugs.get(id).cloned().flatten());
+        row.row.workflow = slug.or(row.row.workflow.take());
+    }
+    Ok(())
 }
 
 /// A row with the keys that it has on this machine, where they are called otherwise at a server.
