@@ -129,6 +129,7 @@ impl Run {
             ("--max-calls", self.max_calls.is_some()),
             ("--max-parallel", self.max_parallel.is_some()),
             ("--timeout-ms", self.timeout_ms.is_some()),
+            ("--metrics", self.metrics.is_flag()),
         ];
         given.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
     }

@@ -39,6 +39,11 @@ impl Global {
     /// A client of the server that is meant, if one is.
     pub(crate) fn client(&self) -> Result<Option<Client>, Refusal> {
         let Some(address) = self.server()? else { return Ok(None) };
+        if self.seeing.otlp.is_some() {
+            let message =
+                "--otlp writes what an engine of this machine does; a server is told where to write when it is started";
+            return Err(Refusal::bad_input("not_at_a_server", message));
+        }
         if let Some(token) = token_of_environment() {
             return Client::new(address, &token, self.plain_http).map(Some);
         }

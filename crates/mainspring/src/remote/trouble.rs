@@ -14,7 +14,7 @@ pub(crate) struct Trouble {
     /// What a command branches on.
     pub(crate) kind: Kind,
     /// What is said of it if nobody does.
-    pub(crate) refusal: Refusal,
+    pub(crate) refusal: Box<Refusal>,
 }
 
 /// What kind of trouble it is.
@@ -108,7 +108,7 @@ impl Trouble {
         let message = if mend.is_empty() { sentence.to_string() } else { format!("{sentence}; {mend}") };
         let details = body.and_then(|body| body.get("details")).cloned().unwrap_or_default();
         let failure = Failure::new(class, code.to_ascii_lowercase(), message).with_details(details);
-        Self { kind: Kind::Problem(code.to_string()), refusal: Refusal { exit, failure } }
+        Self { kind: Kind::Problem(code.to_string()), refusal: Box::new(Refusal { exit, failure }) }
     }
 
     /// Whether it is the server's word of this code.
@@ -125,17 +125,17 @@ impl Trouble {
     pub(crate) fn saying(mut self, code: &str, message: impl Into<String>) -> Refusal {
         self.refusal.failure.code = code.into();
         self.refusal.failure.message = message.into();
-        self.refusal
+        *self.refusal
     }
 
     fn of(kind: Kind, exit: Exit, class: Class, code: &str, message: String) -> Self {
-        Self { kind, refusal: Refusal { exit, failure: Failure::new(class, code, message) } }
+        Self { kind, refusal: Box::new(Refusal { exit, failure: Failure::new(class, code, message) }) }
     }
 }
 
 impl From<Trouble> for Refusal {
     fn from(trouble: Trouble) -> Self {
-        trouble.refusal
+        *trouble.refusal
     }
 }
 
@@ -150,7 +150,7 @@ mod tests {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/openapi.json");
         let described = json::read(&std::fs::read(file).unwrap()).unwrap().value;
         let way = ["components", "schemas", "Code"];
-        let code = way.iter().fold(Some(&described), |value, key| value.and_then(|value| value.get(key))).unwrap();
+        let code = way.iter().try_fold(&described, |value, key| value.get(key)).unwrap();
         let mut found = Vec::new();
         texts(code, &mut found);
         found.retain(|text| text.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_'));

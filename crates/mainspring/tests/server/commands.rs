@@ -330,6 +330,8 @@ fn what_cannot_be_is_refused_with_what_can() {
     owner.refused(&["save", "wrong.yaml"], 10, &["wrong.yaml:2:", "bahs"]);
     owner.refused(&["run", "--save", "wrong.yaml"], 10, &["wrong.yaml:2:", "nothing was saved"]);
     owner.refused(&["run", "ship", "--id", "x"], 10, &["--id is for executions of this machine"]);
+    owner.refused(&["run", "ship", "--metrics", "127.0.0.1:0"], 10, &["--metrics is for executions of this machine"]);
+    owner.refused(&["list", "--otlp", "http://127.0.0.1:1"], 10, &["--otlp writes"]);
     owner.refused(&["resume", "last"], 10, &["a server goes on by itself"]);
     owner.refused(&["list", "--server", &url, "--dir", "."], 10, &["give one of them"]);
     for command in [

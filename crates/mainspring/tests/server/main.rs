@@ -14,6 +14,7 @@ mod credentials;
 mod escalation;
 mod events;
 mod rights;
+mod secure;
 mod starts;
 mod up;
 mod vectors;

@@ -96,7 +96,7 @@ impl<'a> Following<'a> {
     }
 
     /// Tells what happens until it rests.
-    pub(super) async fn to_rest(&mut self, signals: &mut Signals) -> Result<Rest, Refusal> {
+    pub(super) async fn until_rest(&mut self, signals: &mut Signals) -> Result<Rest, Refusal> {
         let mut tick = interval(REDRAW);
         let resting = resting(self.client.clone(), self.id.clone());
         tokio::pin!(resting);

@@ -199,7 +199,7 @@ impl Attached<'_> {
         let told = if self.global.json { Told::Beside } else { Told::Lines };
         let mut following = Following::new(self.client, id, told, self.terminal);
         loop {
-            let execution = match following.to_rest(signals).await? {
+            let execution = match following.until_rest(signals).await? {
                 Rest::Rests(execution) => execution,
                 Rest::Interrupted => return Ok(self.left(id)),
             };

@@ -34,7 +34,7 @@ pub(in crate::commands) fn tail(
         let execution = if tail.no_follow {
             following.as_it_stands().await?
         } else {
-            match following.to_rest(&mut signals).await? {
+            match following.until_rest(&mut signals).await? {
                 Rest::Rests(execution) => *execution,
                 Rest::Interrupted => return Ok(Exit::Fine),
             }
