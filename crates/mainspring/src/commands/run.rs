@@ -43,7 +43,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// The definition, YAML or JSON; at a server the slug or the id of a workflow that is saved there
-    #[arg(value_name = "FILE|WORKFLOW", value_hint = ValueHint::FilePath)]
+    #[arg(value_hint = ValueHint::FilePath)]
     pub(super) file: PathBuf,
     /// At a server: save the file there first, under its name
     #[arg(long)]

@@ -50,7 +50,8 @@ pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Re
 /// shown here, and `None` given. A server that only the environment names is not asked: a file needs none.
 pub(crate) fn checked(file: &Path, global: &Global) -> Result<Option<Compiled>, Refusal> {
     let Some(compiled) = compiled(file, global)? else { return Ok(None) };
-    let Some(client) = global.client()?.filter(|_| global.server.is_some()) else { return Ok(Some(compiled)) };
+    let client = if global.server.is_some() { global.client()? } else { None };
+    let Some(client) = client else { return Ok(Some(compiled)) };
     let text = bounded::file(file).map_err(|why| Refusal::bad_input("unreadable", why))?;
     let body = Value::map([("definition", Value::from(String::from_utf8_lossy(&text).as_ref()))]);
     let route = route(&["api", "definitions", "validate"], &[]);

@@ -53,10 +53,7 @@ pub(crate) fn watch(client: &Client, id: &str) -> Receiver<Result<Event, Trouble
             match watching.once().await {
                 Ok(Over::Finished | Over::Unread) => return,
                 Ok(Over::BrokenOff) => {}
-                // A server that was never there is told at once.
-                Err(trouble)
-                    if !trouble.may_pass() || (before.is_none() && in_vain == 0) || in_vain + 1 == PAUSES_MS.len() =>
-                {
+                Err(trouble) if !trouble.may_pass() || in_vain + 1 == PAUSES_MS.len() => {
                     let _ = watching.to.send(Err(trouble)).await;
                     return;
                 }

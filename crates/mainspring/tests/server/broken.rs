@@ -137,6 +137,27 @@ fn a_stream_that_breaks_off_is_gone_on_with_where_it_was() {
 }
 
 #[test]
+fn what_was_seen_is_not_shown_again() {
+    let (_folder, server, _between, caller) = behind(|_, _| Fate::Pass);
+    let id = caller.call(&["run", "ship", "--yes", "--json", "--var", "name=Ada"]).text("executionId");
+    // One that sends everything from the beginning, whatever it is told was seen.
+    let stream = server.owner().get(&format!("/api/executions/{id}/events")).expect(200).text;
+    let head =
+        format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n", stream.len());
+    let again = (head + &stream).into_bytes();
+    let between = Between::new(&server.address, move |head, before| match before {
+        0 if head.contains("/events") => Fate::CutBehind("\"approval.required\""),
+        _ if head.contains("/events") => Fate::Say(again.clone()),
+        _ => Fate::Pass,
+    });
+    let seen = Caller::new(&between.address, server.token.as_deref().unwrap()).fine(&["tail", &id]);
+    assert!(between.seen("/events").len() == 2 && seen.contains("✓ last"), "{seen}");
+    for line in ["✓ greet", "? ask", "✓ ask"] {
+        assert_eq!(seen.matches(line).count(), 1, "{line:?} once: {seen}");
+    }
+}
+
+#[test]
 fn a_chain_that_was_changed_on_its_way_does_not_verify() {
     let (_folder, server, _between, caller) = behind(|_, _| Fate::Pass);
     let id = caller.call(&["run", "ship", "--detach", "--json", "--var", "name=Ada"]).text("executionId");
