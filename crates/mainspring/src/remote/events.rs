@@ -12,6 +12,7 @@ use tokio::{
 };
 
 use super::{Client, Trouble, address::route};
+use crate::terminal::Terminal;
 
 /// Bytes of one event. The largest hold the message of a failure.
 const EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -40,16 +41,22 @@ pub(crate) struct Event {
     pub(crate) data: Value,
 }
 
+/// Asked in vain so often in a row, a stream is said to be lost: until then nobody has noticed.
+const SAID_AFTER: usize = 3;
+
 /// Reads the events of an execution until its last one, in the background. What cannot be gone on with is the last item.
-pub(crate) fn watch(client: &Client, id: &str) -> Receiver<Result<Event, Trouble>> {
+pub(crate) fn watch(client: &Client, id: &str, terminal: Terminal) -> Receiver<Result<Event, Trouble>> {
     let (to, from) = mpsc::channel(ON_THE_WAY);
     let (client, route) = (client.clone(), route(&["api", "executions", id, "events"], &[]));
     tokio::spawn(async move {
-        let mut watching = Watching { client, route, last: None, to };
+        let mut watching = Watching { client, route, last: None, has_come: false, to };
         let mut in_vain = 0;
         while in_vain < PAUSES_MS.len() {
+            if in_vain == SAID_AFTER {
+                terminal.remark(&format!("the connection to {} is lost; trying again", watching.client.address()));
+            }
             sleep(Duration::from_millis(PAUSES_MS[in_vain])).await;
-            let before = watching.last;
+            watching.has_come = false;
             match watching.once().await {
                 Ok(Over::Finished | Over::Unread) => return,
                 Ok(Over::BrokenOff) => {}
@@ -59,7 +66,7 @@ pub(crate) fn watch(client: &Client, id: &str) -> Receiver<Result<Event, Trouble
                 }
                 Err(_) => {}
             }
-            in_vain = if watching.last == before { in_vain + 1 } else { 1 };
+            in_vain = if watching.has_come { 1 } else { in_vain + 1 };
         }
         let why = "its stream of events breaks off again and again";
         let _ = watching.to.send(Err(Trouble::unreachable(watching.client.address(), why))).await;
@@ -73,6 +80,8 @@ struct Watching {
     route: String,
     /// The place of the last event that was seen.
     last: Option<(u64, u32)>,
+    /// Whether anything has come with the stream that is read, be it a breath of an execution that waits for days.
+    has_come: bool,
     to: mpsc::Sender<Result<Event, Trouble>>,
 }
 
@@ -93,6 +102,7 @@ impl Watching {
         let mut body = self.client.stream(&self.route, last.as_deref()).await?.into_body();
         let mut lines = Lines::default();
         while let Some(bytes) = more(&mut body).await {
+            self.has_come = true;
             for message in lines.take(&bytes).map_err(|what| self.client.nonsense(what))? {
                 let event = self.event(&message)?;
                 // What was seen is not shown again, whoever sends it.

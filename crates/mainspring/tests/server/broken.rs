@@ -137,6 +137,16 @@ fn a_stream_that_breaks_off_is_gone_on_with_where_it_was() {
 }
 
 #[test]
+fn a_connection_that_stays_lost_is_said_to_be() {
+    let (_folder, _server, between, caller) =
+        behind(|head, before| if head.contains("/events") && before < 4 { Fate::Swallow } else { Fate::Pass });
+    let ran = caller.call(&["run", "ship", "--yes", "--var", "name=Ada"]);
+    assert!(ran.exit == Some(0) && ran.stdout.contains("✓ last"), "{ran:?}");
+    assert_eq!(ran.stderr.matches("is lost; trying again").count(), 1, "{ran:?}");
+    assert_eq!(between.seen("/events").len(), 5);
+}
+
+#[test]
 fn what_was_seen_is_not_shown_again() {
     let (_folder, server, _between, caller) = behind(|_, _| Fate::Pass);
     let id = caller.call(&["run", "ship", "--yes", "--json", "--var", "name=Ada"]).text("executionId");

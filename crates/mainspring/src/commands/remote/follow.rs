@@ -86,7 +86,7 @@ impl<'a> Following<'a> {
         Self {
             client,
             id: id.into(),
-            events: watch(client, id),
+            events: watch(client, id, *terminal),
             is_over: false,
             told,
             progress: Progress::new(*terminal),
