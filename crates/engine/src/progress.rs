@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use mainspring_kernel::{
     instance::Instance,
     plan::{Decision, Plan},
-    record::{Ending, Record},
+    record::{Ending, FailureFate, Record},
     state::State,
     time::rfc3339,
+    trace::Children,
     value::{Map, Value},
 };
 
@@ -19,12 +20,16 @@ pub struct Events<'a> {
     plan: &'a Plan,
     /// The last attempt of each step instance: records of an end do not repeat it.
     attempts: BTreeMap<Instance, u32>,
+    /// Lines that the functions of each step instance have written since its last event.
+    logged: BTreeMap<Instance, u64>,
+    children: Children,
 }
 
 impl<'a> Events<'a> {
     /// Before the first record.
     pub fn new(execution_id: &'a str, plan: &'a Plan) -> Self {
-        Self { execution_id, plan, attempts: BTreeMap::new() }
+        let (attempts, logged) = (BTreeMap::new(), BTreeMap::new());
+        Self { execution_id, plan, attempts, logged, children: Children::default() }
     }
 
     /// The plan that the events are of.
@@ -43,6 +48,7 @@ impl<'a> Events<'a> {
                 _ => {}
             }
             more.extend(self.attempts.get(instance).map(|attempt| ("attempt".to_string(), (*attempt).into())));
+            self.add_beyond(record, instance, now, &mut more);
         }
         let kind = match record {
             Record::Started { .. } => "execution.started",
@@ -78,6 +84,35 @@ impl<'a> Events<'a> {
             _ => return None,
         };
         Some(self.event(kind, step.as_deref(), now, more))
+    }
+
+    /// What whoever shows steps wants to know beyond the specification: the type of a step that starts, the execution that
+    /// it runs, why it is skipped, what becomes of its failure, how many lines it has logged.
+    fn add_beyond(&mut self, record: &Record, instance: &Instance, now: u64, more: &mut Map) {
+        let child = self.children.of_record(self.plan, record, now);
+        match record {
+            Record::StepStarted { .. } | Record::AttemptStarted { .. } => {
+                more.insert("stepType".into(), self.plan.step(instance.step).work.kind().into());
+                more.extend(child.map(|child| ("childExecutionId".to_string(), child.to_string().into())));
+            }
+            Record::StepLogged { lines, .. } => {
+                let count = lines.value().as_list().map_or(0, <[Value]>::len) as u64;
+                *self.logged.entry(instance.clone()).or_default() += count;
+            }
+            Record::StepSkipped { reason, .. } => drop(more.insert("reason".into(), reason.words().into())),
+            Record::StepFailed { fate, .. } => {
+                let fate = match fate {
+                    FailureFate::Fails => "fails",
+                    FailureFate::LetThrough => "let_through",
+                    FailureFate::Handled => "handled",
+                };
+                more.insert("fate".into(), fate.into());
+            }
+            _ => {}
+        }
+        if matches!(record, Record::StepCompleted { .. } | Record::StepFailed { .. } | Record::AttemptFailed { .. }) {
+            more.extend(self.logged.remove(instance).map(|count| ("logLines".to_string(), count.into())));
+        }
     }
 
     /// `approval.required` for each gate, with its token; that of a child names the child, and the way to it.

@@ -2,7 +2,10 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint, error::ErrorKind};
+use clap::{
+    ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint, builder::BoolishValueParser,
+    error::ErrorKind, parser::ValueSource,
+};
 use mainspring_kernel::diagnostic::is_obeyed;
 
 use crate::{
@@ -31,6 +34,15 @@ pub(crate) struct Global {
     /// The store that several machines share, instead of a folder: postgres://user:password@host/database
     #[arg(long, global = true, value_name = "URL", env = "MAINSPRING_STORE", hide_env_values = true)]
     pub(crate) store: Option<String>,
+    /// The server to talk to, instead of a folder: https://mainspring.example.com [env: MAINSPRING_SERVER]
+    #[arg(long, global = true, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) server: Option<String>,
+    /// Send the token over plain http also to another machine, where everybody on the way can read it
+    #[arg(long, global = true, env = "MAINSPRING_PLAIN_HTTP", hide_env_values = true, value_parser = BoolishValueParser::new())]
+    pub(crate) plain_http: bool,
+    /// Whether a flag says where executions are, and not the environment.
+    #[arg(skip)]
+    pub(crate) place_by_flag: bool,
     /// Answer in JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -48,6 +60,14 @@ enum Command {
     Resume(commands::resume::Resume),
     /// Work on executions until asked to stop
     Node(commands::node::Node),
+    /// Store the token that lets you in at a server
+    Login(commands::login::Login),
+    /// Take the token of a server away
+    Logout(commands::login::Logout),
+    /// Save a workflow at a server
+    Save(commands::save::Save),
+    /// List the workflows of a server
+    Workflows(commands::workflows::Workflows),
     /// Make a token that lets a member in at the server
     Token(commands::token::Token),
     /// Show the server's settings, and where each came from
@@ -91,7 +111,7 @@ enum Command {
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let matches = CommandLine::command().try_get_matches_from(&arguments);
-    let line = match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
+    let line = match matches.and_then(|matches| read(&matches)) {
         Ok(line) => line,
         Err(error) => return refused_arguments(&error, &arguments),
     };
@@ -109,9 +129,51 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     }
 }
 
+fn read(matches: &ArgMatches) -> Result<CommandLine, clap::Error> {
+    let mut line = CommandLine::from_arg_matches(matches)?;
+    let is_flag = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    line.global.place_by_flag = is_flag("dir") || is_flag("store");
+    Ok(line)
+}
+
+impl Command {
+    /// Why it is nothing for a server, if it is not.
+    fn belongs_here(&self) -> Option<&'static str> {
+        match self {
+            Self::Up(_) => Some("`up` starts a server on this machine: leave out --server"),
+            Self::Node(_) => Some("`node` works on executions on this machine; a server does that by itself"),
+            Self::Resume(_) => {
+                Some("`resume` works on this machine; a server goes on by itself, and `tail` follows it")
+            }
+            Self::Token(_) => {
+                Some("`token` needs the server's folder or store in hand; at a server it is POST /api/tokens")
+            }
+            Self::Config(_) => Some("`config` shows the settings of this machine's server, not those of another"),
+            Self::Convert(_) => Some("`convert` works on files of this machine"),
+            Self::Test(_) => Some("`test` runs scenarios on this machine, on virtual time"),
+            Self::Bench(_) => Some("`bench` measures this machine"),
+            Self::Completions { .. } => Some("`completions` is about this program, not about a server"),
+            _ => None,
+        }
+    }
+}
+
+/// A server that is named by a flag is meant. One that the environment names is for the commands that can talk to it; only
+/// for `resume` nothing else could be meant.
+fn check_place(command: &Command, global: &Global) -> Result<(), Refusal> {
+    let Some(why) = command.belongs_here() else { return Ok(()) };
+    let is_meant = global.server.is_some() || (matches!(command, Command::Resume(_)) && global.server()?.is_some());
+    if is_meant { Err(Refusal::bad_input("not_at_a_server", why)) } else { Ok(()) }
+}
+
 fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    check_place(&command, global)?;
     match command {
         Command::Up(up) => commands::up::up(&up, global, terminal),
+        Command::Login(login) => commands::login::login(&login, global, terminal),
+        Command::Logout(logout) => commands::login::logout(&logout, global, terminal),
+        Command::Save(save) => commands::save::save(&save, global, terminal),
+        Command::Workflows(workflows) => commands::workflows::workflows(&workflows, global, terminal),
         Command::Token(token) => commands::token::token(&token, global, terminal),
         Command::Config(config) => commands::config::config(&config, global, terminal),
         Command::Run(run) => commands::run::run(&run, global, terminal),

@@ -107,6 +107,7 @@ pub fn of_execution(state: &State) -> Exit {
     }
 }
 
-fn is_policy(code: &str, class: Class) -> bool {
+/// Whether a failure is that of a bound or a rule.
+pub(crate) fn is_policy(code: &str, class: Class) -> bool {
     class == Class::Policy || code.starts_with("execution_timeout")
 }

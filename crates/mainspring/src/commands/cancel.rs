@@ -7,6 +7,7 @@ use mainspring_kernel::input::Input;
 use super::{
     follow::{From, Gates, follow},
     hand_over::hand_over,
+    remote,
     resume::leave,
 };
 use crate::{
@@ -22,14 +23,17 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
     /// The execution: its name, the beginning of it, or `last`
-    id: String,
+    pub(super) id: String,
     /// A word for why
     #[arg(long, value_name = "WORD", default_value = "user_cancelled")]
-    reason: String,
+    pub(super) reason: String,
 }
 
 /// Cancels an execution: what runs is stopped, nothing new starts, all traces are kept.
 pub(crate) fn cancel(cancel: &Cancel, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    if let Some(client) = global.client()? {
+        return remote::cancel(cancel, &client, global, terminal);
+    }
     let looked = look(global)?;
     let row = find(&*looked.store, &cancel.id)?;
     if mainspring_store::is_final(&row.status) {

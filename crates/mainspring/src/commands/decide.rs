@@ -8,9 +8,11 @@ use mainspring_engine::{
 use mainspring_kernel::{frame::Frame, input::Input, plan::Decision, record::Record, state::State, value::Value};
 
 use super::{
-    follow::{From, Gates, follow, no_approver, show_items},
+    follow::{From, Gates, follow, no_approver},
     hand_over::hand_over,
+    remote,
     resume::leave,
+    summary::show_items,
 };
 use crate::{
     cli::Global,
@@ -38,15 +40,15 @@ pub(crate) struct Deny {
 
 /// Where, and why.
 #[derive(Debug, Args)]
-struct At {
+pub(super) struct At {
     /// The execution: its name, the beginning of it, or `last`
-    id: String,
+    pub(super) id: String,
     /// The step, if several gates are open; `sub/gate` or `gate` for one of what the step `sub` has started
     #[arg(long, value_name = "STEP")]
-    step: Option<String>,
+    pub(super) step: Option<String>,
     /// Why; kept with the decision
     #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
+    pub(super) reason: Option<String>,
 }
 
 /// Approves at a gate.
@@ -60,6 +62,9 @@ pub(crate) fn deny(deny: &Deny, global: &Global, terminal: &Terminal) -> Result<
 }
 
 fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    if let Some(client) = global.client()? {
+        return remote::decide(at, decision, &client, global, terminal);
+    }
     let looked = look(global)?;
     let row = find(&*looked.store, &at.id)?;
     let read = looked.loader.journal(row.key).map_err(EngineError::from)?.ok_or(EngineError::NoSuchExecution)?;

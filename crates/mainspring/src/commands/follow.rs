@@ -1,32 +1,30 @@
 //! Following an execution to its rest, with what a person or a program wants to see on the way.
 
-use std::{io::Write, sync::OnceLock};
-
 use mainspring_engine::{
-    Engine,
-    engine::now_ms,
-    envelope,
+    Engine, envelope,
     family::{Family, OpenGate},
     progress::Events,
 };
 use mainspring_kernel::{
-    json::{compact, pretty},
+    json::compact,
     key::ExecutionKey,
     plan::Decision,
     state::{ExecutionStatus, GateState, State},
     value::Value,
 };
 
-use tokio::sync::{Mutex, mpsc::UnboundedReceiver};
-
+use super::{
+    asking::{Answer, ask},
+    summary::Summary,
+};
 use crate::{
     cli::Global,
     exit::{self, Exit, Refusal},
     place,
+    progress::Progress,
     runner::print_event,
     runner::{self, Followed, Signals, Standing},
-    terminal::{Progress, Terminal, bold, dim, duration, say, status},
-    text::{lines_shown, paragraph, shown},
+    terminal::{Terminal, say},
 };
 
 /// How gates are met.
@@ -151,7 +149,7 @@ async fn decide_all(
         let (decision, reason) = match gates {
             Gates::Approve => (Decision::Approve, Value::from("as the owner, with --yes")),
             Gates::Ask if !terminal.can_ask || global.json => return Ok(false),
-            Gates::Ask => match ask(engine, open, signals).await? {
+            Gates::Ask => match asked(engine, open, signals).await? {
                 Answer::Decided(decision) => (decision, Value::from("at the terminal")),
                 Answer::Later => return Ok(false),
                 Answer::Elsewhere => return Ok(true),
@@ -166,6 +164,13 @@ async fn decide_all(
         }
     }
     Ok(!family.gates.is_empty())
+}
+
+/// How often it is looked whether a question still stands.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
+
+async fn asked(engine: &Engine, open: &OpenGate, signals: &mut Signals) -> Result<Answer, Refusal> {
+    ask(&open.gate.prompt, &open.gate.items, LOOK, signals, async || still_open(engine, open)).await
 }
 
 fn still_open(engine: &Engine, open: &OpenGate) -> Result<bool, Refusal> {
@@ -192,79 +197,6 @@ fn names(names: &[String]) -> String {
     if names.is_empty() { "nobody".into() } else { names.join(", ") }
 }
 
-/// What came of a question.
-enum Answer {
-    Decided(Decision),
-    Later,
-    /// The gate is no longer open: somebody else has decided, or nobody in time.
-    Elsewhere,
-}
-
-/// How often it is looked whether a question still stands.
-const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
-
-/// Asks whoever is at the terminal. The engine goes on meanwhile, and Ctrl-C leaves the gate open.
-async fn ask(engine: &Engine, open: &OpenGate, signals: &mut Signals) -> Result<Answer, Refusal> {
-    say!("\n  {}", bold(&paragraph(&open.gate.prompt)));
-    show_items(&open.gate.items);
-    let mut look = tokio::time::interval(LOOK);
-    prompt();
-    loop {
-        tokio::select! {
-            () = signals.any() => {
-                say!();
-                return Ok(Answer::Later);
-            }
-            _ = look.tick() => {
-                if !still_open(engine, open)? {
-                    say!();
-                    return Ok(Answer::Elsewhere);
-                }
-            }
-            line = typed() => match line.as_deref().map(str::trim) {
-                Some("y" | "yes") => return Ok(Answer::Decided(Decision::Approve)),
-                Some("n" | "no") => return Ok(Answer::Decided(Decision::Deny)),
-                Some("l" | "later") | None => return Ok(Answer::Later),
-                Some(_) => prompt(),
-            },
-        }
-    }
-}
-
-fn prompt() {
-    let mut out = anstream::stdout().lock();
-    let _ = write!(out, "  {} ", bold("[y]es, [n]o, [l]ater?"));
-    let _ = out.flush();
-}
-
-/// The next line that is typed; nothing once there are no more. One thread reads for the whole process: a second one
-/// would take the other's lines.
-async fn typed() -> Option<String> {
-    static LINES: OnceLock<Mutex<UnboundedReceiver<String>>> = OnceLock::new();
-    let lines = LINES.get_or_init(|| {
-        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
-        std::thread::spawn(move || {
-            for line in std::io::stdin().lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        Mutex::new(receiver)
-    });
-    lines.lock().await.recv().await
-}
-
-/// What is approved, as it is bound to the decision.
-pub(crate) fn show_items(items: &Value) {
-    let is_empty = matches!(items, Value::Null) || items.as_list().is_some_and(<[Value]>::is_empty);
-    if !is_empty {
-        for line in pretty(items).lines().map(shown) {
-            say!("    {line}");
-        }
-    }
-}
-
 fn conclude(engine: &Engine, standing: &Standing, global: &Global) -> Result<Exit, Refusal> {
     let Standing { state, trace, .. } = standing;
     let family = Family::of(engine.loader(), engine.key(), state)?;
@@ -275,36 +207,9 @@ fn conclude(engine: &Engine, standing: &Standing, global: &Global) -> Result<Exi
         print_event(&events.finished(state, state.now));
         say!("{}", compact(&envelope::of_execution(state, trace, &family.gates)));
     } else {
-        summary(state, &family);
+        Summary::of(state, &family).show();
     }
     Ok(exit::of_execution(state))
-}
-
-/// The last lines about an execution.
-pub(crate) fn summary(state: &State, family: &Family) {
-    let id = name(state);
-    let word = state.status().name();
-    let took = state.start.as_ref().map_or(0, |start| state.ended_at.unwrap_or_else(now_ms).saturating_sub(start.at));
-    let note = if state.with_failures { " with failures let through" } else { "" };
-    say!("\n{} {}{note} {}", bold(&shown(&id)), status(word), dim(&format!("after {}", duration(took))));
-    if let Some(output) =
-        state.output().filter(|output| **output != Value::Null && output.as_map().is_none_or(|map| !map.is_empty()))
-    {
-        say!("{}", lines_shown(&pretty(output)));
-    }
-    let error = envelope::error(state);
-    if let Some(message) = error.get("message").and_then(Value::as_text) {
-        let code = error.get("code").and_then(Value::as_text).unwrap_or_default();
-        let step = error.get("stepId").and_then(Value::as_text);
-        let place = step.map(|step| format!(" in `{}`", shown(step))).unwrap_or_default();
-        say!("  {}{place}: {}", shown(code), paragraph(message));
-    }
-    for open in &family.gates {
-        say!("  waits at `{}`: {}", shown(&open.path), paragraph(&open.gate.prompt));
-        show_items(&open.gate.items);
-        let at = if family.gates.len() > 1 { format!("{id} --step {}", open.path) } else { id.clone() };
-        say!("  {}", dim(&shown(&format!("mainspring approve {at}    or    mainspring deny {at}"))));
-    }
 }
 
 async fn interrupted(

@@ -16,7 +16,7 @@ pub(crate) struct Handed {
     /// Whether it was taken in while this process waited; else it lies in the inbox.
     pub(crate) taken: bool,
     /// Who takes it in, in words.
-    by: String,
+    pub(crate) by: String,
 }
 
 /// Posts an input to whoever works on an execution, and waits until it was taken in.

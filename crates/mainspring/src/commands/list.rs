@@ -5,6 +5,7 @@ use mainspring_engine::EngineError;
 use mainspring_kernel::{json::compact, time::rfc3339, value::Value};
 use mainspring_store::{ExecutionRow, Filter};
 
+use super::remote;
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
@@ -18,17 +19,20 @@ use crate::{
 pub(crate) struct List {
     /// Only those of this status; may be repeated
     #[arg(long, value_name = "STATUS", value_parser = ["pending", "running", "waiting_approval", "completed", "failed", "cancelled"])]
-    status: Vec<String>,
-    /// Only those of this workflow
+    pub(super) status: Vec<String>,
+    /// Only those of this workflow: its name, at a server its slug or id
     #[arg(long, value_name = "NAME")]
-    workflow: Option<String>,
+    pub(super) workflow: Option<String>,
     /// How many
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    limit: u32,
+    pub(super) limit: u32,
 }
 
 /// Lists executions.
 pub(crate) fn list(list: &List, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    if let Some(client) = global.client()? {
+        return remote::list(list, &client, global, terminal);
+    }
     let filter = Filter { statuses: list.status.clone(), workflow: list.workflow.clone(), ..Filter::default() };
     let looked = look(global)?;
     let rows = looked.store.executions(&filter, None, list.limit as usize).map_err(EngineError::from)?;
@@ -39,12 +43,50 @@ pub(crate) fn list(list: &List, global: &Global, terminal: &Terminal) -> Result<
         rows.iter().for_each(|row| say!("{}", compact(&row_value(row))));
         return Ok(Exit::Fine);
     }
+    print(&rows.iter().map(Row::from).collect::<Vec<_>>(), terminal);
+    Ok(Exit::Fine)
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// The execution's name.
+    pub(crate) id: String,
+    /// How it stands.
+    pub(crate) status: String,
+    /// What it is an execution of.
+    pub(crate) workflow: Option<String>,
+    /// Milliseconds since 1970.
+    pub(crate) started_at: u64,
+    /// Milliseconds since 1970, if it has ended.
+    pub(crate) completed_at: Option<u64>,
+    /// `with_failures`, and the like.
+    pub(crate) outcome: Option<String>,
+    /// The code of its error.
+    pub(crate) error: Option<String>,
+}
+
+impl From<&ExecutionRow> for Row {
+    fn from(row: &ExecutionRow) -> Self {
+        Self {
+            id: row.id.clone(),
+            status: row.status.clone(),
+            workflow: row.workflow.clone(),
+            started_at: row.started_at,
+            completed_at: row.completed_at,
+            outcome: row.outcome.clone(),
+            error: row.error.clone(),
+        }
+    }
+}
+
+/// Prints the table.
+pub(crate) fn print(rows: &[Row], terminal: &Terminal) {
     if rows.is_empty() {
         say!("{}", dim("none"));
     }
     let room = terminal.is_live.then_some(terminal.width);
-    table(&rows, room).iter().for_each(|line| say!("{line}"));
-    Ok(Exit::Fine)
+    table(rows, room).iter().for_each(|line| say!("{line}"));
 }
 
 /// Between two columns.
@@ -56,7 +98,7 @@ const NAME_COLUMNS_MIN: usize = 16;
 /// A line for each row, in columns that are as wide as what stands in them. In a room of so many columns the names of
 /// executions are cut, and those of workflows if that is not enough: the beginning of a name is a name for every command.
 /// Without one nothing is.
-fn table(rows: &[ExecutionRow], room: Option<usize>) -> Vec<String> {
+fn table(rows: &[Row], room: Option<usize>) -> Vec<String> {
     let mut cells: Vec<[String; 6]> = rows.iter().map(cells).collect();
     let mut widths = widths(&cells);
     for column in [ID, WORKFLOW] {
@@ -76,7 +118,7 @@ const WORKFLOW: usize = 2;
 const STARTED: usize = 3;
 
 /// Name, status, workflow, start, duration, remark.
-fn cells(row: &ExecutionRow) -> [String; 6] {
+fn cells(row: &Row) -> [String; 6] {
     let note = [row.outcome.as_deref(), row.error.as_deref()].into_iter().flatten().map(shown).collect::<Vec<_>>();
     [
         shown(&row.id),
@@ -135,38 +177,22 @@ pub(crate) fn row_value(row: &ExecutionRow) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use mainspring_kernel::{hash::Hash, key::ExecutionKey};
-
     use super::*;
 
-    fn row(id: &str, workflow: &str, status: &str, error: Option<&str>, took: Option<u64>) -> ExecutionRow {
-        ExecutionRow {
-            key: ExecutionKey([1; 16]),
+    fn row(id: &str, workflow: &str, status: &str, error: Option<&str>, took: Option<u64>) -> Row {
+        Row {
             id: id.into(),
-            workflow: Some(workflow.into()),
-            workflow_version: None,
-            workflow_hash: String::new(),
-            plan_hash: Hash::default(),
             status: status.into(),
-            outcome: None,
-            error: error.map(Into::into),
-            trigger_type: "manual".into(),
-            initiator_type: "manual".into(),
-            initiator_user_id: None,
-            idempotency_key: None,
-            session_id: None,
-            partition: 0,
-            attempt_count: 1,
+            workflow: Some(workflow.into()),
             started_at: 0,
             completed_at: took,
-            organization: None,
-            workflow_id: None,
-            trigger_id: None,
+            outcome: None,
+            error: error.map(Into::into),
         }
     }
 
     #[track_caller]
-    fn check(rows: &[ExecutionRow], room: Option<usize>, expected: &[&str]) {
+    fn check(rows: &[Row], room: Option<usize>, expected: &[&str]) {
         let lines: Vec<_> =
             table(rows, room).iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect();
         assert_eq!(lines, expected);

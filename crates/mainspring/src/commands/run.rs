@@ -18,6 +18,7 @@ use mainspring_store::{ExecutionRow, Origin, Store};
 
 use super::{
     follow::{From, Gates, follow},
+    remote,
     resume::leave,
     tail::{Tail, tail},
     validate::compiled,
@@ -41,15 +42,18 @@ use crate::{
 /// Run a workflow.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// The definition, YAML or JSON
+    /// The definition, YAML or JSON; at a server the slug or the id of a workflow that is saved there
     #[arg(value_hint = ValueHint::FilePath)]
-    file: PathBuf,
+    pub(super) file: PathBuf,
+    /// At a server: save the file there first, under its name
+    #[arg(long)]
+    pub(super) save: bool,
     /// The input, `@input`: JSON, or @FILE, or - for standard input
     #[arg(long, value_name = "JSON")]
-    input: Option<String>,
+    pub(super) input: Option<String>,
     /// A variable, `@vars.NAME`: JSON if it is JSON, else text; may be repeated
     #[arg(long = "var", value_name = "NAME=VALUE")]
-    variables: Vec<String>,
+    pub(super) variables: Vec<String>,
     /// A workflow that this one may start, if it is not a file of that name beside it; may be repeated
     #[arg(long = "workflow", value_name = "FILE", value_hint = ValueHint::FilePath)]
     workflows: Vec<PathBuf>,
@@ -58,16 +62,16 @@ pub(crate) struct Run {
     id: Option<String>,
     /// A repeated key gives the first execution
     #[arg(long, value_name = "KEY")]
-    idempotency_key: Option<String>,
+    pub(super) idempotency_key: Option<String>,
     /// The folder in which the steps work [default: this one]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     workspace: Option<PathBuf>,
     /// Return at once; the execution goes on in the background
     #[arg(long)]
-    detach: bool,
+    pub(super) detach: bool,
     /// Approve every gate, as the owner
     #[arg(long, conflicts_with = "detach")]
-    yes: bool,
+    pub(super) yes: bool,
     /// Steps that may be visited, containers and nested ones included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_steps: Option<u32>,
@@ -86,6 +90,13 @@ pub(crate) struct Run {
 
 /// Runs a workflow.
 pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    if let Some(client) = global.client()? {
+        return remote::run(run, &client, global, terminal);
+    }
+    if run.save {
+        let message = "--save saves at a server: name one with --server, or run the file here without it";
+        return Err(Refusal::contract("no_server", message));
+    }
     let Some(compiled) = compiled(&run.file, global)? else { return Ok(Exit::BadInput) };
     let plan = Arc::new(compiled.plan);
     let workflows = workflows::find(&plan, &run.file, &run.workflows, global)?;
@@ -105,6 +116,23 @@ pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exi
         let exit = attached(&engine, request, &asked, run.yes, global, terminal, &mut signals).await;
         leave(&engine, exit, terminal, &mut signals).await
     })
+}
+
+impl Run {
+    /// A flag that is given and means nothing at a server.
+    pub(super) fn flag_of_this_machine(&self) -> Option<&'static str> {
+        let given = [
+            ("--workflow", !self.workflows.is_empty()),
+            ("--id", self.id.is_some()),
+            ("--workspace", self.workspace.is_some()),
+            ("--max-steps", self.max_steps.is_some()),
+            ("--max-calls", self.max_calls.is_some()),
+            ("--max-parallel", self.max_parallel.is_some()),
+            ("--timeout-ms", self.timeout_ms.is_some()),
+            ("--metrics", self.metrics.is_flag()),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
+    }
 }
 
 /// What to do about an execution that was begun otherwise.
@@ -149,7 +177,7 @@ fn request(run: &Run, plan: Arc<Plan>) -> Result<Request, Refusal> {
     let folder = run.workspace.clone().unwrap_or_else(|| PathBuf::from("."));
     Ok(Request {
         execution_id: run.id.clone(),
-        input: input(run.input.as_deref(), &plan)?,
+        input: input(run.input.as_deref(), plan.input_schema.as_ref())?,
         variables: variables(&run.variables)?,
         bounds: Constraints {
             max_steps: run.max_steps,
@@ -171,8 +199,8 @@ fn title(request: &Request) -> String {
 }
 
 /// The input. Where none is given and an object is wanted it is an empty one, so that what has a default is filled in.
-fn input(given: Option<&str>, plan: &Plan) -> Result<Value, Refusal> {
-    let wanted = plan.input_schema.as_ref().and_then(|schema| schema.get("type"));
+pub(super) fn input(given: Option<&str>, schema: Option<&Value>) -> Result<Value, Refusal> {
+    let wanted = schema.and_then(|schema| schema.get("type"));
     let bytes = match given {
         None if wanted.and_then(Value::as_text) == Some("object") => return Ok(Map::new().into()),
         None => return Ok(Value::Null),
@@ -188,7 +216,7 @@ fn input(given: Option<&str>, plan: &Plan) -> Result<Value, Refusal> {
     Ok(read.value)
 }
 
-fn variables(given: &[String]) -> Result<Map, Refusal> {
+pub(super) fn variables(given: &[String]) -> Result<Map, Refusal> {
     let mut variables = Map::new();
     for pair in given {
         let refused = |why: &str| Refusal::bad_input("bad_variable", format!("--var {pair}: {why}"));
@@ -215,14 +243,19 @@ fn execution_id(text: &str) -> Result<String, String> {
 /// taken in: from then on every command knows it.
 fn detach(request: Request, asked: &Asked, global: &Global) -> Result<Exit, Refusal> {
     let row = posted(request, asked, global)?;
+    detached(&row.id, &row.status, global);
+    Ok(Exit::Fine)
+}
+
+/// Says what goes on without this process.
+pub(super) fn detached(id: &str, status: &str, global: &Global) {
     if global.json {
-        let (id, status) = (row.id.as_str().into(), row.status.as_str().into());
-        say!("{}", json::compact(&Value::map([("executionId", id), ("status", status)])));
+        let told = [("executionId", Value::from(id)), ("status", status.into())];
+        say!("{}", json::compact(&Value::map(told)));
     } else {
-        let id = shown(&row.id);
+        let id = shown(id);
         say!("{id}\n{}", dim(&format!("mainspring tail {id}")));
     }
-    Ok(Exit::Fine)
 }
 
 /// Hands the execution to a node of the shared store, and follows it.

@@ -11,7 +11,7 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use super::follow::summary;
+use super::{remote, summary::Summary};
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
@@ -24,7 +24,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// The execution: its name, the beginning of it, or `last`
-    id: String,
+    pub(super) id: String,
     /// With the resolved input and the output of every attempt
     #[arg(long, short)]
     verbose: bool,
@@ -36,16 +36,27 @@ pub(crate) struct Show {
     limit: Option<usize>,
 }
 
-impl Show {
-    /// The attempts that are asked for, of all.
-    fn page(&self, all: usize) -> Range<usize> {
-        let first = self.skip.min(all);
-        first..self.limit.map_or(all, |limit| first.saturating_add(limit).min(all))
-    }
+/// An execution as it is shown, wherever it was read.
+pub(crate) struct Picture {
+    /// What its workflow is called.
+    pub(crate) name: String,
+    /// `sha256:…` of the definition that it began with.
+    pub(crate) workflow_hash: String,
+    /// When it began, who started it, its key.
+    pub(crate) began: Option<(u64, String, String)>,
+    /// Why it was set aside, if it was.
+    pub(crate) quarantined: Option<String>,
+    /// All that it did.
+    pub(crate) attempts: Vec<AttemptTrace>,
+    /// How it stands.
+    pub(crate) summary: Summary,
 }
 
 /// Shows an execution.
 pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+    if let Some(client) = global.client()? {
+        return remote::show(show, &client, global);
+    }
     let looked = look(global)?;
     let row = find(&*looked.store, &show.id)?;
     let mut trace = Trace::default();
@@ -54,36 +65,59 @@ pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, R
     let read = read.ok_or(EngineError::NoSuchExecution)?;
     let state = read.journal.state;
     let family = Family::of(&looked.loader, &looked.key, &state)?;
-    let (count, page) = (trace.attempts.len(), show.page(trace.attempts.len()));
-    trace.attempts = trace.attempts.drain(page.clone()).collect();
     if global.json {
-        let mut envelope = envelope::of_execution(&state, &trace, &family.gates);
-        if let (Value::Map(map), true) = (&mut envelope, page.len() < count) {
+        let (count, page) = (trace.attempts.len(), show.page(trace.attempts.len()));
+        trace.attempts = trace.attempts.drain(page.clone()).collect();
+        show.answer(envelope::of_execution(&state, &trace, &family.gates), count);
+        return Ok(Exit::Fine);
+    }
+    show.print(&Picture {
+        name: state.plan.name.clone().unwrap_or_else(|| "workflow".into()),
+        workflow_hash: state.plan.workflow_hash.prefixed(),
+        began: state.start.as_ref().map(|start| (start.at, start.by.clone(), row.key.to_string())),
+        quarantined: read.quarantined,
+        attempts: trace.attempts,
+        summary: Summary::of(&state, &family),
+    });
+    Ok(Exit::Fine)
+}
+
+impl Show {
+    /// The attempts that are asked for, of all.
+    pub(super) fn page(&self, all: usize) -> Range<usize> {
+        let first = self.skip.min(all);
+        first..self.limit.map_or(all, |limit| first.saturating_add(limit).min(all))
+    }
+
+    /// Prints an envelope that has one page of the attempts, of which there are so many.
+    pub(super) fn answer(&self, mut envelope: Value, count: usize) {
+        if let (Value::Map(map), true) = (&mut envelope, self.page(count).len() < count) {
             map.insert("stepCount".into(), (count as u64).into());
         }
         say!("{}", compact(&envelope));
-        return Ok(Exit::Fine);
     }
-    let name = state.plan.name.as_deref().unwrap_or("workflow");
-    say!("{}  {}", bold(&shown(name)), dim(&state.plan.workflow_hash.prefixed()));
-    if let Some(start) = &state.start {
-        let by = shown(&start.by);
-        say!("{}", dim(&format!("started {} by {by}, key {}", rfc3339(start.at), row.key)));
+
+    /// Prints an execution for people.
+    pub(super) fn print(&self, picture: &Picture) {
+        say!("{}  {}", bold(&shown(&picture.name)), dim(&shown(&picture.workflow_hash)));
+        if let Some((at, by, key)) = &picture.began {
+            say!("{}", dim(&format!("started {} by {}, key {}", rfc3339(*at), shown(by), shown(key))));
+        }
+        if let Some(reason) = &picture.quarantined {
+            say!("  set aside: {}", paragraph(reason));
+        }
+        let (count, page) = (picture.attempts.len(), self.page(picture.attempts.len()));
+        for attempt in &picture.attempts[page.clone()] {
+            show_attempt(attempt, self.verbose);
+        }
+        if page.len() < count {
+            let (first, last) = (page.start + 1, page.end);
+            let range = if page.is_empty() { "none".into() } else { format!("{first} to {last}") };
+            let more = if last < count { format!("; --skip {last} goes on from here") } else { String::new() };
+            say!("  {}", dim(&format!("{range} of {count} attempts{more}")));
+        }
+        picture.summary.show();
     }
-    if let Some(reason) = read.quarantined {
-        say!("  set aside: {}", paragraph(&reason));
-    }
-    for attempt in &trace.attempts {
-        show_attempt(attempt, show.verbose);
-    }
-    if page.len() < count {
-        let (first, last) = (page.start + 1, page.end);
-        let range = if page.is_empty() { "none".into() } else { format!("{first} to {last}") };
-        let more = if last < count { format!("; --skip {last} goes on from here") } else { String::new() };
-        say!("  {}", dim(&format!("{range} of {count} attempts{more}")));
-    }
-    summary(&state, &family);
-    Ok(Exit::Fine)
 }
 
 fn show_attempt(attempt: &AttemptTrace, verbose: bool) {

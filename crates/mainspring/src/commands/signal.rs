@@ -7,6 +7,7 @@ use mainspring_kernel::{hash::hex, input::Input, json, value::Value};
 use super::{
     follow::{From, Gates, follow},
     hand_over::hand_over,
+    remote,
     resume::leave,
 };
 use crate::{
@@ -21,9 +22,9 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct Signal {
     /// The execution: its name, the beginning of it, or `last`
-    id: String,
+    pub(super) id: String,
     /// The signal's name
-    name: String,
+    pub(super) name: String,
     /// What it brings, as JSON
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
@@ -41,15 +42,15 @@ pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> R
             read.map_err(|error| Refusal::bad_input("bad_payload", format!("--payload is not JSON: {error}")))?.value
         }
     };
+    if let Some(client) = global.client()? {
+        return remote::signal(signal, payload, &client, global, terminal);
+    }
     let looked = look(global)?;
     let row = find(&*looked.store, &signal.id)?;
     if mainspring_store::is_final(&row.status) {
         return Err(Refusal::contract("ended", format!("`{}` has ended: it is {}", row.id, row.status)));
     }
-    let id = match &signal.signal_id {
-        Some(given) => given.clone(),
-        None => fresh_id()?,
-    };
+    let id = signal.message_id()?;
     if looked.is_others() {
         let input = Input::Signal { id: id.clone(), name: signal.name.clone(), payload };
         return Ok(hand_over(&looked.ground, row.key, &input, global)?.tell(global, terminal));
@@ -70,7 +71,15 @@ pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> R
     })
 }
 
-fn fresh_id() -> Result<String, Refusal> {
+impl Signal {
+    /// The message's identity: what was given, or a fresh one.
+    pub(super) fn message_id(&self) -> Result<String, Refusal> {
+        self.signal_id.clone().map_or_else(fresh_id, Ok)
+    }
+}
+
+/// An identity that nobody else gives.
+pub(super) fn fresh_id() -> Result<String, Refusal> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| Refusal::internal("no_randomness", error.to_string()))?;
     Ok(hex(&bytes))

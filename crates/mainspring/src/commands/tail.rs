@@ -6,23 +6,24 @@ use clap::Args;
 use mainspring_engine::{EngineError, family::Family, progress::Events};
 use mainspring_kernel::{frame::Frame, state::ExecutionStatus};
 
-use super::follow::summary;
+use super::{remote, summary::Summary};
 use crate::{
     cli::Global,
     exit::{self, Exit, Refusal},
     naming::{Looked, block_on, find, look},
+    progress::Progress,
     runner::Signals,
-    terminal::{Progress, Terminal, say},
+    terminal::{Terminal, say},
 };
 
 /// Follow an execution.
 #[derive(Debug, Args)]
 pub(crate) struct Tail {
     /// The execution: its name, the beginning of it, or `last`
-    id: String,
+    pub(super) id: String,
     /// Show what is there and return
     #[arg(long)]
-    no_follow: bool,
+    pub(super) no_follow: bool,
 }
 
 impl Tail {
@@ -43,6 +44,9 @@ const LOOKS_ALONE: u32 = 20;
 
 /// Follows an execution until it rests.
 pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    if let Some(client) = global.client()? {
+        return remote::tail(tail, client, global, terminal);
+    }
     block_on(async {
         let mut signals = Signals::new()?;
         let mut again = tokio::time::interval(LOOK);
@@ -72,7 +76,7 @@ pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<
                 }
                 shown.progress.finish();
                 if !global.json {
-                    summary(&state, &family);
+                    Summary::of(&state, &family).show();
                 }
                 return Ok(exit::of_execution(&state));
             }

@@ -100,9 +100,12 @@ fn greet(base: &str, token: Option<&str>, settings: &Settings, terminal: &Termin
         Some(token) => {
             say!("  {}   you are `{}`, and this token lets you in. It is shown only now:", dim("owner"), first::OWNER);
             say!("          {token}");
-            say!("          curl -H 'Authorization: Bearer {token}' {base}/api/me");
+            say!("          mainspring login {base}    asks for it");
         }
-        None => say!("  {}   sign in with your token; `mainspring token` makes a new one", dim("owner")),
+        None => say!(
+            "  {}   `mainspring login {base}` asks for your token; `mainspring token` makes a new one",
+            dim("owner")
+        ),
     }
     if !settings.listen.ip().is_loopback() {
         terminal.remark("It is reached from other machines, and speaks no TLS: put a proxy before it that does.");

@@ -7,6 +7,7 @@ use mainspring_kernel::{
     definition::{Compiled, Syntax, read},
     diagnostic::{Diagnostic, Severity},
     json::compact,
+    value::Value,
 };
 
 use crate::{
@@ -14,8 +15,10 @@ use crate::{
     cli::Global,
     evaluating::compile,
     exit::{Exit, Refusal},
+    naming::block_on,
+    remote::{address::route, answer::Answer, client::Repeat},
     terminal::{Terminal, bold, dim, say, status, tell},
-    text::shown,
+    text::{paragraph, shown},
 };
 use mainspring_engine::envelope;
 
@@ -29,7 +32,7 @@ pub(crate) struct Validate {
 
 /// Checks a definition.
 pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
-    let Some(compiled) = compiled(&validate.file, global)? else { return Ok(Exit::BadInput) };
+    let Some(compiled) = checked(&validate.file, global)? else { return Ok(Exit::BadInput) };
     let plan = &compiled.plan;
     if global.json {
         say!("{}", compact(&envelope::of_plan(plan, &compiled.warnings)));
@@ -41,6 +44,50 @@ pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Re
         say!("{} {} {}", bold(&name), status("ok"), dim(&format!("{steps}, {}", compiled.workflow_hash.prefixed())));
     }
     Ok(Exit::Fine)
+}
+
+/// A definition's file, compiled here and checked by the server that a flag names, if one does. What is wrong with it is
+/// shown here, and `None` given. A server that only the environment names is not asked: a file needs none.
+pub(crate) fn checked(file: &Path, global: &Global) -> Result<Option<Compiled>, Refusal> {
+    let Some(compiled) = compiled(file, global)? else { return Ok(None) };
+    let client = if global.server.is_some() { global.client()? } else { None };
+    let Some(client) = client else { return Ok(Some(compiled)) };
+    let text = bounded::file(file).map_err(|why| Refusal::bad_input("unreadable", why))?;
+    let body = Value::map([("definition", Value::from(String::from_utf8_lossy(&text).as_ref()))]);
+    let route = route(&["api", "definitions", "validate"], &[]);
+    let answer = block_on(async { Ok(client.post(&route, &body, Repeat::May).await?) })?;
+    let there = Answer::new(&client, "what it says of a definition", &answer);
+    if there.word("status", &[("valid", true), ("invalid", false)])? {
+        let (own, hash) = (compiled.workflow_hash.prefixed(), there.text("workflowHash")?);
+        if own == hash {
+            return Ok(Some(compiled));
+        }
+        let message = format!(
+            "{} reads the definition otherwise: its hash is {hash} there and {own} here; is one of the two programs older?",
+            client.address()
+        );
+        return Err(Refusal::contract("other_hash", message));
+    }
+    said(&answer, "errors", file);
+    if global.json {
+        say!("{}", compact(&answer));
+    }
+    Ok(None)
+}
+
+/// Shows the diagnostics of a server.
+pub(crate) fn said(answer: &Value, key: &str, file: &Path) {
+    for found in answer.get(key).and_then(Value::as_list).unwrap_or_default() {
+        let text = |key: &str| found.get(key).and_then(Value::as_text).unwrap_or_default();
+        let number = |key: &str| found.get(key).and_then(Value::as_u64).map(|number| format!("{number}:"));
+        let place = [number("line"), number("column")].into_iter().flatten().collect::<String>();
+        let head = format!("{}[{}]: {}", shown(text("severity")), shown(text("code")), paragraph(text("message")));
+        tell!("{}", status("failed").replace("failed", &head));
+        tell!("--> {}:{place} {}", shown(&file.display().to_string()), shown(text("path")));
+        if !text("mend").is_empty() {
+            tell!(" = {}", shown(text("mend")));
+        }
+    }
 }
 
 /// A definition's file, compiled. What is wrong with it is shown here, and `None` given.

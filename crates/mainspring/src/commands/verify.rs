@@ -5,6 +5,7 @@ use mainspring_engine::EngineError;
 use mainspring_kernel::{json::compact, value::Value};
 use mainspring_store::{ExecutionRow, Filter};
 
+use super::remote;
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
@@ -18,7 +19,7 @@ use crate::{
 #[group(required = true, multiple = false)]
 pub(crate) struct Verify {
     /// The execution: its name, the beginning of it, or `last`
-    id: Option<String>,
+    pub(super) id: Option<String>,
     /// Every execution of the folder
     #[arg(long)]
     all: bool,
@@ -29,6 +30,9 @@ const PAGE: usize = 1000;
 
 /// Verifies journals: every hash, every value, every decision made again, the sealed head.
 pub(crate) fn verify(verify: &Verify, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+    if let Some(client) = global.client()? {
+        return remote::verify(verify, &client, global);
+    }
     let looked = look(global)?;
     if let Some(id) = &verify.id {
         return Ok(one(&looked, &find(&*looked.store, id)?, global));

@@ -30,6 +30,10 @@ impl Seeing {
 pub(crate) struct Metrics {}
 
 impl Metrics {
+    pub(crate) fn is_flag(&self) -> bool {
+        false
+    }
+
     pub(crate) fn begin(&self, _: &Global, _: &Terminal) -> Result<(), Refusal> {
         Ok(())
     }

@@ -22,6 +22,13 @@ pub(crate) struct Metrics {
     metrics: Option<String>,
 }
 
+impl Metrics {
+    /// Whether a flag asks for them, and not the environment.
+    pub(crate) fn is_flag(&self) -> bool {
+        self.metrics.is_some() && self.metrics != std::env::var(ADDRESS_VARIABLE).ok()
+    }
+}
+
 /// The same as the flag.
 pub(crate) const ADDRESS_VARIABLE: &str = "MAINSPRING_METRICS";
 

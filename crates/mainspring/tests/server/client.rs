@@ -85,7 +85,12 @@ impl Client {
 
     /// The same credential at another server.
     pub(crate) fn at(&self, address: &str) -> Self {
-        Self { address: address.into(), token: self.token.clone() }
+        Self { address: address.into(), ..self.clone() }
+    }
+
+    /// What lets in, of somebody who has a token.
+    pub(crate) fn token(&self) -> &str {
+        self.token.as_deref().unwrap()
     }
 
     pub(crate) fn get(&self, path: &str) -> Reply {

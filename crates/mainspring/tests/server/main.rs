@@ -8,6 +8,10 @@ mod process;
 
 mod approvals;
 mod audit;
+mod between;
+mod broken;
+mod commands;
+mod credentials;
 mod crowd;
 mod escalation;
 mod events;
@@ -16,6 +20,7 @@ mod links;
 mod pages;
 mod rates;
 mod rights;
+mod secure;
 mod sessions;
 mod starts;
 mod storm;

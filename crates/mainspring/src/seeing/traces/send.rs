@@ -1,6 +1,6 @@
 //! One collector: requests to it, one after the other on one connection.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
@@ -14,13 +14,11 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
 };
-use tokio_rustls::{
-    TlsConnector,
-    rustls::{ClientConfig, RootCertStore, crypto::ring, pki_types::ServerName},
-};
+use tokio_rustls::{TlsConnector, rustls::pki_types::ServerName};
 use url::Url;
 
 use super::Settings;
+use crate::tls::trusting_mozilla;
 
 /// The time of a request, connecting included.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -129,14 +127,6 @@ async fn shake(
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(passing)?;
     tokio::spawn(connection);
     Ok(sender)
-}
-
-/// As for `http` steps: the certificate authorities in the binary.
-fn trusting_mozilla() -> Arc<ClientConfig> {
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let builder = builder.with_safe_default_protocol_versions().expect("ring speaks what rustls calls safe");
-    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 fn passing(error: impl std::fmt::Display) -> Unsent {

@@ -1,0 +1,169 @@
+//! `mainspring login` and `logout`: the token that lets this user in at a server, stored and taken away.
+
+use std::io::{self, BufRead, IsTerminal, Read};
+
+use clap::{Args, ValueHint};
+use mainspring_kernel::{json::compact, value::Value};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+
+use super::asking::typed;
+use crate::{
+    cli::Global,
+    exit::{Exit, Refusal},
+    naming::block_on,
+    remote::{
+        Client,
+        address::Address,
+        answer::Answer,
+        credentials::{Credential, Credentials},
+        named::token_of_environment,
+    },
+    runner::Signals,
+    terminal::{Terminal, bold, dim, say, tell},
+    text::shown,
+};
+
+/// Store the token that lets you in at a server.
+#[derive(Debug, Args)]
+pub(crate) struct Login {
+    /// The server [default: --server, MAINSPRING_SERVER]
+    #[arg(value_hint = ValueHint::Url)]
+    url: Option<String>,
+}
+
+/// Take the token of a server away.
+#[derive(Debug, Args)]
+pub(crate) struct Logout {
+    /// The server [default: --server, MAINSPRING_SERVER, or the only one there is a token for]
+    #[arg(value_hint = ValueHint::Url)]
+    url: Option<String>,
+}
+
+/// Bytes of what is read for a token.
+const TOKEN_BYTES_MAX: u64 = 4_096;
+
+/// Reads a token, from standard input or a hidden prompt, finds out whose it is, and stores it.
+pub(crate) fn login(login: &Login, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    let address = named(login.url.as_deref(), global)?.ok_or_else(|| {
+        Refusal::contract("no_server", "name the server: `mainspring login https://mainspring.example.com`")
+    })?;
+    // Asked before the token is: nobody types one in vain.
+    Client::new(address.clone(), "none", global.plain_http)?;
+    let mut stored = Credentials::load()?;
+    let token = token(&address)?;
+    let client = Client::new(address.clone(), &token, global.plain_http)?;
+    let me = block_on(async { Ok(client.get("/api/me").await?) })?;
+    let answer = Answer::new(&client, "who asks", &me);
+    let (user, role, organization) = (answer.text("userId")?, answer.text("role")?, answer.text("organizationId")?);
+    stored.put(&address, Some(Credential { token, plain_http: global.plain_http }));
+    let file = stored.store()?;
+    if global.json {
+        let told =
+            [("server", address.to_string()), ("organizationId", organization), ("userId", user), ("role", role)];
+        say!("{}", compact(&Value::map(told.map(|(key, value)| (key, Value::from(value.as_str()))))));
+    } else {
+        let who = format!("{} ({}) of {}", bold(&shown(&user)), shown(&role), shown(&organization));
+        say!("you are {who} at {}", bold(&shown(&address.to_string())));
+        say!(
+            "{}",
+            dim(&format!("the token is in {}; name the server with --server or MAINSPRING_SERVER", file.display()))
+        );
+    }
+    if token_of_environment().is_some() {
+        terminal.remark("MAINSPRING_TOKEN is set, and goes before the one that is stored");
+    }
+    Ok(Exit::Fine)
+}
+
+/// Takes the token of a server away.
+pub(crate) fn logout(logout: &Logout, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+    let mut stored = Credentials::load()?;
+    let address = match (named(logout.url.as_deref(), global)?, stored.only()) {
+        (Some(address), _) => address,
+        (None, Some(only)) => Address::parse(only)?,
+        (None, None) => return Err(Refusal::contract("no_server", "name the server: `mainspring logout URL`")),
+    };
+    if !stored.put(&address, None) {
+        return Err(Refusal::bad_input("no_token", format!("there is no token for {address} here")));
+    }
+    stored.store()?;
+    if global.json {
+        say!("{}", compact(&Value::map([("server", Value::from(address.to_string().as_str()))])));
+    } else {
+        say!("signed out of {}", bold(&shown(&address.to_string())));
+        say!("{}", dim("the token itself lets in until it ends: DELETE /api/tokens/ID ends it"));
+    }
+    Ok(Exit::Fine)
+}
+
+/// The server that is meant: by its address, or as for every command.
+fn named(url: Option<&str>, global: &Global) -> Result<Option<Address>, Refusal> {
+    let Some(url) = url else { return global.server() };
+    if global.server.is_some() {
+        return Err(Refusal::bad_input("two_servers", "the server is named twice: leave out --server"));
+    }
+    Address::parse(url).map(Some)
+}
+
+/// The token: a line that is typed unseen, or all of standard input.
+fn token(address: &Address) -> Result<String, Refusal> {
+    let text = if io::stdin().is_terminal() { hidden(address)? } else { piped()? };
+    let token = text.trim();
+    let is_fine = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_fine {
+        return Ok(token.to_string());
+    }
+    let message = "no token was given: one line with `msp_…`, as `mainspring up` and `mainspring token` show it";
+    Err(Refusal::contract("no_token", message))
+}
+
+fn piped() -> Result<String, Refusal> {
+    let mut text = String::new();
+    let mut source = io::stdin().lock().take(TOKEN_BYTES_MAX);
+    let read = source.read_line(&mut text);
+    read.map_err(|error| Refusal::bad_input("no_token", format!("standard input: {error}")))?;
+    Ok(text)
+}
+
+/// A line that is typed and not shown. Whoever interrupts has a terminal afterwards that shows what is typed.
+fn hidden(address: &Address) -> Result<String, Refusal> {
+    let failed = |why: String| Refusal::bad_input("no_token", format!("the terminal cannot be read: {why}"));
+    block_on(async {
+        let mut signals = Signals::new()?;
+        let unseen = Unseen::begin().map_err(|error| failed(error.to_string()))?;
+        {
+            use std::io::Write;
+            let mut out = anstream::stderr().lock();
+            let _ = write!(out, "token for {address}: ");
+            let _ = out.flush();
+        }
+        let line = tokio::select! {
+            () = signals.any() => None,
+            line = typed() => line,
+        };
+        drop(unseen);
+        tell!();
+        line.ok_or_else(|| Refusal::internal("interrupted", "interrupted; nothing is stored"))
+    })
+}
+
+/// A terminal that does not show what is typed, for as long as this lives.
+struct Unseen {
+    before: Termios,
+}
+
+impl Unseen {
+    fn begin() -> rustix::io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut unseen = before.clone();
+        unseen.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(io::stdin(), OptionalActions::Flush, &unseen)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for Unseen {
+    fn drop(&mut self) {
+        let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.before);
+    }
+}

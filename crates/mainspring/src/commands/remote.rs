@@ -1,0 +1,21 @@
+//! The commands at a server: the same words and the same exit codes, with a server where a folder would be.
+
+mod decide;
+mod find;
+mod follow;
+mod inputs;
+mod list;
+mod run;
+mod show;
+mod tail;
+mod verify;
+
+pub(super) use self::{
+    decide::decide,
+    inputs::{cancel, signal},
+    list::list,
+    run::run,
+    show::show,
+    tail::tail,
+    verify::verify,
+};

@@ -1,0 +1,118 @@
+//! `mainspring approve` and `deny` at a server.
+
+use mainspring_kernel::{plan::Decision, value::Value};
+
+use super::{
+    find::{find, user},
+    inputs::handed,
+};
+use crate::{
+    cli::Global,
+    commands::{decide::At, hand_over::Handed, summary::show_items},
+    exit::{Exit, Refusal},
+    naming::block_on,
+    remote::{
+        Client,
+        address::route,
+        client::Repeat,
+        execution::{Execution, Gate},
+    },
+    terminal::{Terminal, bold, say},
+    text::paragraph,
+};
+
+/// Decides at a gate of an execution of a server.
+pub(in crate::commands) fn decide(
+    at: &At,
+    decision: Decision,
+    client: &Client,
+    global: &Global,
+    terminal: &Terminal,
+) -> Result<Exit, Refusal> {
+    let handed = block_on(async {
+        let id = find(client, &at.id).await?;
+        let execution = Execution::get(client, &id).await?;
+        let gate = open_gate(&execution, at)?;
+        let Some(token) = &gate.token else { return Err(no_approver(client, gate).await?) };
+        if !global.json {
+            say!("{}", bold(&paragraph(&gate.prompt)));
+            show_items(&gate.items);
+        }
+        send(client, &id, gate, token, decision, at.reason.as_deref()).await
+    })?;
+    Ok(handed.tell(global, terminal))
+}
+
+/// Sends a decision. It is not sent twice: a second one could meet the gate of another round.
+pub(super) async fn send(
+    client: &Client,
+    id: &str,
+    gate: &Gate,
+    token: &str,
+    decision: Decision,
+    reason: Option<&str>,
+) -> Result<Handed, Refusal> {
+    let body = Value::map([
+        ("approve", Value::Bool(decision == Decision::Approve)),
+        ("resumeToken", token.into()),
+        ("reason", reason.map_or(Value::Null, Value::from)),
+    ]);
+    let done = client.post(&route(&["api", "executions", id, "approve"], &[]), &body, Repeat::MustNot).await;
+    let done = done.map_err(|trouble| match trouble.is("INVALID_RESUME_TOKEN") {
+        true => trouble.saying("not_open", too_late(&gate.path)),
+        false => trouble.into(),
+    })?;
+    Ok(handed(client, &done)?)
+}
+
+fn too_late(path: &str) -> String {
+    format!(
+        "this decision came too late and changes nothing: the gate `{path}` was decided meanwhile, or its time is over"
+    )
+}
+
+/// The refusal of somebody whom a gate does not ask.
+pub(super) async fn no_approver(client: &Client, gate: &Gate) -> Result<Refusal, Refusal> {
+    let by = user(client).await?;
+    let names = |names: &[String]| if names.is_empty() { "nobody".into() } else { names.join(", ") };
+    let who = match gate.approvers.as_slice() {
+        [] => "the execution's owner and the admins may decide".to_string(),
+        named => format!("its approvers are {}", names(named)),
+    };
+    let (count, has) = (gate.count, names(&gate.approved_by));
+    let message =
+        format!("the gate `{}` does not take a decision of {by}: {who}, {count} must approve, {has} has", gate.path);
+    Ok(Refusal::contract("not_an_approver", message))
+}
+
+/// The gate that is meant.
+fn open_gate<'a>(execution: &'a Execution, at: &At) -> Result<&'a Gate, Refusal> {
+    let all: Vec<&Gate> = execution.gates.iter().collect();
+    let names = |gates: &[&Gate]| gates.iter().map(|gate| gate.path.as_str()).collect::<Vec<_>>().join(", ");
+    let several = |gates: &[&Gate]| {
+        let message = format!("several gates are open; name one with --step: {}", names(gates));
+        Refusal::bad_input("several_gates", message)
+    };
+    if all.is_empty() {
+        let status = execution.listed.status.name();
+        return Err(Refusal::contract("no_open_gate", format!("`{}` waits for nobody: it is {status}", at.id)));
+    }
+    let Some(step) = &at.step else {
+        return if let [only] = all.as_slice() { Ok(only) } else { Err(several(&all)) };
+    };
+    match named(&all, step).as_slice() {
+        [only] => Ok(only),
+        [] => {
+            let message = format!("no gate is open at `{step}`; open are: {}", names(&all));
+            Err(Refusal::contract("no_open_gate", message))
+        }
+        found => Err(several(found)),
+    }
+}
+
+/// The gates whose path is the name, or else ends with it.
+fn named<'a>(gates: &[&'a Gate], name: &str) -> Vec<&'a Gate> {
+    let is_end = |path: &str| path.strip_suffix(name).is_some_and(|way| way.ends_with('/'));
+    let exact: Vec<_> = gates.iter().copied().filter(|gate| gate.path == name).collect();
+    if exact.is_empty() { gates.iter().copied().filter(|gate| is_end(&gate.path)).collect() } else { exact }
+}

@@ -1,0 +1,113 @@
+//! Which execution of a server a name means: its id, the beginning of it, or `last`.
+
+use mainspring_kernel::value::Value;
+
+use crate::{
+    exit::Refusal,
+    remote::{Client, Trouble, address::route, answer::Answer, execution::Listed},
+};
+
+/// Rows that the beginning of a name is looked for in.
+const ROWS_SEARCHED: usize = 10_000;
+
+/// Rows of a page, at the most.
+pub(super) const PAGE_ROWS: usize = 200;
+
+/// Executions of a server, page by page, the newest first.
+pub(super) struct Pages<'a> {
+    client: &'a Client,
+    query: Vec<(&'static str, String)>,
+    cursor: Option<String>,
+    left: usize,
+    is_over: bool,
+}
+
+impl<'a> Pages<'a> {
+    /// At most so many, of those that the query asks for.
+    pub(super) fn new(client: &'a Client, query: Vec<(&'static str, String)>, rows_max: usize) -> Self {
+        Self { client, query, cursor: None, left: rows_max, is_over: false }
+    }
+
+    /// The next page; empty when there are no more.
+    pub(super) async fn next(&mut self) -> Result<Vec<Listed>, Trouble> {
+        if self.is_over || self.left == 0 {
+            return Ok(Vec::new());
+        }
+        let limit = self.left.min(PAGE_ROWS).to_string();
+        let mut query: Vec<(&str, &str)> = self.query.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        query.push(("limit", &limit));
+        query.extend(self.cursor.iter().map(|cursor| ("cursor", cursor.as_str())));
+        let page = self.client.get(&route(&["api", "executions"], &query)).await?;
+        let answer = Answer::new(self.client, "a page of executions", &page);
+        let rows = answer.objects("executions", "an execution")?.into_iter().map(Listed::read);
+        let mut rows = rows.collect::<Result<Vec<_>, _>>()?;
+        rows.truncate(self.left);
+        self.left -= rows.len();
+        let next = answer.maybe_text("nextCursor")?;
+        // A server that goes round in a circle ends here.
+        self.is_over = next.is_none() || next == self.cursor || rows.is_empty();
+        self.cursor = next;
+        Ok(rows)
+    }
+}
+
+/// The id of the execution that is meant.
+pub(super) async fn find(client: &Client, name: &str) -> Result<String, Refusal> {
+    if name == "last" {
+        return last(client).await;
+    }
+    if !name.is_empty() {
+        match client.get(&route(&["api", "executions", name], &[])).await {
+            Ok(value) => return Ok(Answer::new(client, "an execution", &value).text("id")?),
+            Err(trouble) if trouble.is("NOT_FOUND") => {}
+            Err(trouble) => return Err(trouble.into()),
+        }
+    }
+    let mut pages = Pages::new(client, Vec::new(), ROWS_SEARCHED);
+    let mut found: Option<String> = None;
+    loop {
+        let page = pages.next().await?;
+        if page.is_empty() {
+            return found.ok_or_else(|| unknown(client, name));
+        }
+        for row in page.into_iter().filter(|row| !name.is_empty() && row.id.starts_with(name)) {
+            if found.is_some() {
+                let message =
+                    format!("several executions begin with `{name}`; give more of the name (`mainspring list`)");
+                return Err(Refusal::bad_input("ambiguous_execution", message));
+            }
+            found = Some(row.id);
+        }
+    }
+}
+
+/// The last that the caller has started: on a server it is not for somebody else's to be cancelled by this word.
+async fn last(client: &Client) -> Result<String, Refusal> {
+    let me = user(client).await?;
+    let mut pages = Pages::new(client, Vec::new(), ROWS_SEARCHED);
+    loop {
+        let page = pages.next().await?;
+        if page.is_empty() {
+            let message = format!(
+                "`{me}` has started nothing at {} yet; `mainspring list` shows what others have",
+                client.address()
+            );
+            return Err(Refusal::bad_input("no_such_execution", message));
+        }
+        if let Some(row) = page.into_iter().find(|row| !row.is_child && row.started_by.as_deref() == Some(&me)) {
+            return Ok(row.id);
+        }
+    }
+}
+
+/// Who asks.
+pub(super) async fn user(client: &Client) -> Result<String, Trouble> {
+    let me: Value = client.get("/api/me").await?;
+    Answer::new(client, "who asks", &me).text("userId")
+}
+
+fn unknown(client: &Client, name: &str) -> Refusal {
+    let message =
+        format!("there is no execution `{name}` at {}; `mainspring list` shows those there are", client.address());
+    Refusal::bad_input("no_such_execution", message)
+}

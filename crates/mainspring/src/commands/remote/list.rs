@@ -1,0 +1,91 @@
+//! `mainspring list` at a server.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mainspring_kernel::{
+    json::compact,
+    value::{Map, Value},
+};
+
+use super::find::Pages;
+use crate::{
+    cli::Global,
+    commands::list::{List, Row, print},
+    exit::{Exit, Refusal},
+    naming::block_on,
+    remote::{Client, address::route, answer::Answer, execution::Listed},
+    terminal::{Terminal, say},
+};
+
+/// Lists the executions of a server.
+pub(in crate::commands) fn list(
+    list: &List,
+    client: &Client,
+    global: &Global,
+    terminal: &Terminal,
+) -> Result<Exit, Refusal> {
+    let mut query = Vec::new();
+    if !list.status.is_empty() {
+        query.push(("status", list.status.join(",")));
+    }
+    query.extend(list.workflow.iter().map(|workflow| ("workflowId", workflow.clone())));
+    let is_narrowed = !query.is_empty();
+    let rows = block_on(async {
+        let mut pages = Pages::new(client, query, list.limit as usize);
+        let mut rows: Vec<Listed> = Vec::new();
+        loop {
+            let page = pages.next().await?;
+            if page.is_empty() {
+                return Ok(rows);
+            }
+            rows.extend(page);
+        }
+    })?;
+    let mut rows = rows;
+    block_on(name_workflows(client, &mut rows))?;
+    if rows.is_empty() && !is_narrowed {
+        let message = format!("there are no executions at {}; `mainspring run WORKFLOW` starts one", client.address());
+        return Err(Refusal::bad_input("no_executions", message));
+    }
+    if global.json {
+        rows.iter().for_each(|row| say!("{}", compact(&value(row))));
+        return Ok(Exit::Fine);
+    }
+    print(&rows.into_iter().map(|row| row.row).collect::<Vec<Row>>(), terminal);
+    Ok(Exit::Fine)
+}
+
+/// Workflows that are asked for by what people call them; those of further ones stand in the list by their ids.
+const NAMED_MAX: usize = 20;
+
+/// Puts slugs where the server has ids of workflows. What cannot be found out is no reason to show nothing.
+async fn name_workflows(client: &Client, rows: &mut [Listed]) -> Result<(), Refusal> {
+    let ids: BTreeSet<String> = rows.iter().filter_map(|row| row.row.workflow.clone()).collect();
+    let mut slugs = BTreeMap::new();
+    for id in ids.into_iter().take(NAMED_MAX) {
+        match client.get(&route(&["api", "workflows", &id], &[])).await {
+            Ok(workflow) => drop(slugs.insert(id, Answer::new(client, "a workflow", &workflow).maybe_text("slug")?)),
+            Err(trouble) if trouble.is("NOT_FOUND") || trouble.is("FORBIDDEN") || trouble.is("CONFLICT") => {}
+            Err(trouble) => return Err(trouble.into()),
+        }
+    }
+    for row in rows {
+        let slug = row.row.workflow.as_ref().and_then(|id| slugs.get(id).cloned().flatten());
+        row.row.workflow = slug.or(row.row.workflow.take());
+    }
+    Ok(())
+}
+
+/// A row with the keys that it has on this machine, where they are called otherwise at a server.
+fn value(row: &Listed) -> Value {
+    let renamed = |key: &str| match key {
+        "id" => "executionId".to_string(),
+        "errorCode" => "error".to_string(),
+        key => key.to_string(),
+    };
+    let own = row.value.as_map().into_iter().flatten();
+    let mut map: Map = own.map(|(key, value)| (renamed(key), value.clone())).collect();
+    map.insert("workflow".into(), row.row.workflow.as_deref().into());
+    map.entry("key".into()).or_insert_with(|| row.id.as_str().into());
+    Value::Map(map)
+}

@@ -1,0 +1,322 @@
+//! `mainspring run` at a server: a workflow that is saved there, from its start to its end.
+
+use std::{collections::BTreeSet, path::Path, time::Duration};
+
+use mainspring_engine::{engine::now_ms, envelope};
+use mainspring_kernel::{
+    json::compact,
+    plan::Decision,
+    time::rfc3339,
+    value::{Map, Value},
+};
+
+use super::{
+    decide::{no_approver, send},
+    follow::{Following, Rest, Told},
+};
+use crate::{
+    cli::Global,
+    commands::{
+        asking::{Answer as Said, ask},
+        follow::Gates,
+        run::{Run, detached, input, variables},
+        save::saved,
+        signal::fresh_id,
+    },
+    exit::{Exit, Refusal},
+    naming::block_on,
+    remote::{
+        Client,
+        address::route,
+        answer::Answer,
+        client::Repeat,
+        execution::{Execution, Gate, attempts},
+        trouble::Kind,
+    },
+    runner::{Signals, print_event},
+    terminal::{Terminal, bold, dim, say},
+    text::shown,
+};
+
+/// How often it is looked whether a question still stands, and whether a decision has come to the node that takes it.
+const LOOK: Duration = Duration::from_secs(2);
+const ARRIVED: Duration = Duration::from_millis(200);
+const ARRIVED_LOOKS: u32 = 100;
+
+/// A workflow of a server.
+struct Workflow {
+    id: String,
+    name: String,
+    data: Value,
+}
+
+/// An execution that was started.
+struct Started {
+    id: String,
+    status: String,
+    existed: bool,
+}
+
+/// Runs a workflow of a server.
+pub(in crate::commands) fn run(
+    run: &Run,
+    client: &Client,
+    global: &Global,
+    terminal: &Terminal,
+) -> Result<Exit, Refusal> {
+    if let Some(flag) = run.flag_of_this_machine() {
+        let message =
+            format!("{flag} is for executions of this machine; a server runs a workflow as it is saved there");
+        return Err(Refusal::bad_input("not_at_a_server", message));
+    }
+    let variables = variables(&run.variables)?;
+    block_on(async {
+        let mut signals = Signals::new()?;
+        let prepared = async {
+            let workflow = workflow(run, client, global, terminal).await?;
+            let input = input(run.input.as_deref(), workflow.data.get("inputSchema"))?;
+            let started = start(run, client, &workflow, input, variables).await?;
+            Ok::<_, Refusal>((workflow, started))
+        };
+        let (workflow, started) = tokio::select! {
+            () = signals.any() => {
+                let message = "interrupted before the server has answered: `mainspring list` tells whether it was started";
+                return Err(Refusal::internal("interrupted", message));
+            }
+            prepared = prepared => prepared?,
+        };
+        if run.detach {
+            detached(&started.id, &started.status, global);
+            return Ok(Exit::Fine);
+        }
+        if !global.json {
+            let again = if started.existed { ", which exists" } else { "" };
+            say!("{} {}", bold(&workflow.title()), dim(&shown(&format!("{}{again}", started.id))));
+        }
+        let gates = if run.yes { Gates::Approve } else { Gates::Ask };
+        Attached { client, gates, global, terminal, decided: BTreeSet::new() }.follow(&started.id, &mut signals).await
+    })
+}
+
+impl Workflow {
+    fn title(&self) -> String {
+        let version = self.data.get("version").and_then(Value::as_text);
+        shown(&format!("{}{}", self.name, version.map(|version| format!(" {version}")).unwrap_or_default()))
+    }
+}
+
+/// The workflow that is meant. A file is none: a server runs what is saved there.
+async fn workflow(run: &Run, client: &Client, global: &Global, terminal: &Terminal) -> Result<Workflow, Refusal> {
+    let name = run.file.to_str().unwrap_or_default();
+    let save_first = |what: &str| {
+        let file = run.file.display();
+        let message = format!(
+            "{what}: `mainspring save {file}` puts it there, and `mainspring run --save {file}` runs it as well"
+        );
+        Refusal::bad_input("not_saved", message)
+    };
+    if !run.save && is_file_name(&run.file) {
+        return Err(save_first("a server runs workflows that are saved there, and this is a file"));
+    }
+    let body = if run.save {
+        let Some(body) = saved(&run.file, None, client, global).await? else {
+            return Err(Refusal::bad_input("invalid_definition", "the definition is invalid, and nothing was saved"));
+        };
+        let of = |key: &str| body.get(key).and_then(Value::as_text).unwrap_or_default().to_string();
+        terminal.remark(&format!("saved {} {}", of("slug"), of("version")));
+        body
+    } else {
+        match client.get(&route(&["api", "workflows", name], &[])).await {
+            Err(trouble) if trouble.is("NOT_FOUND") && run.file.is_file() => {
+                return Err(save_first(&format!(
+                    "there is no workflow `{name}` at {}, and a file of that name here",
+                    client.address()
+                )));
+            }
+            Err(trouble) if trouble.is("NOT_FOUND") => {
+                let message = format!(
+                    "there is no workflow `{name}` at {}; `mainspring workflows` lists those there are",
+                    client.address()
+                );
+                return Err(trouble.saying("no_such_workflow", message));
+            }
+            body => body?,
+        }
+    };
+    let answer = Answer::new(client, "a workflow", &body);
+    Ok(Workflow { id: answer.text("id")?, name: answer.text("name")?, data: answer.any("data") })
+}
+
+/// Whether a text can be nothing but the name of a file: no id and no slug has a slash.
+fn is_file_name(path: &Path) -> bool {
+    let is_definition =
+        path.extension().is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|known| ending == *known));
+    is_definition || path.to_str().is_none_or(|text| text.contains('/'))
+}
+
+/// Starts it. The request has a name: however often it is sent, it starts one execution.
+async fn start(
+    run: &Run,
+    client: &Client,
+    workflow: &Workflow,
+    input: Value,
+    variables: Map,
+) -> Result<Started, Refusal> {
+    let request = run.idempotency_key.clone().map_or_else(fresh_id, Ok)?;
+    let body = Value::map([
+        ("workflowId", Value::from(workflow.id.as_str())),
+        ("clientRequestId", request.as_str().into()),
+        ("variables", variables.into()),
+        ("input", input),
+    ]);
+    let done = client.post(&route(&["api", "triggers", "manual", "run"], &[]), &body, Repeat::May).await;
+    let done = done.map_err(|trouble| match trouble.kind {
+        Kind::Broken | Kind::Unreachable => {
+            let why = trouble.refusal.failure.message.clone();
+            let message = format!(
+                "{why}; the same with --idempotency-key {request} starts it once, whether it was started or not"
+            );
+            trouble.saying("server_unreachable", message)
+        }
+        _ => trouble.into(),
+    })?;
+    let answer = Answer::new(client, "what was started", &done);
+    Ok(Started { id: answer.text("executionId")?, status: answer.text("status")?, existed: answer.flag("existed")? })
+}
+
+/// One who follows an execution and decides at its gates.
+struct Attached<'a> {
+    client: &'a Client,
+    gates: Gates,
+    global: &'a Global,
+    terminal: &'a Terminal,
+    /// What has opened gates that this process has decided at.
+    decided: BTreeSet<String>,
+}
+
+impl Attached<'_> {
+    async fn follow(mut self, id: &str, signals: &mut Signals) -> Result<Exit, Refusal> {
+        let told = if self.global.json { Told::Beside } else { Told::Lines };
+        let mut following = Following::new(self.client, id, told, self.terminal);
+        loop {
+            let execution = match following.until_rest(signals).await? {
+                Rest::Rests(execution) => execution,
+                Rest::Interrupted => return Ok(self.left(id)),
+            };
+            if execution.has_ended() || !self.decide_all(&execution, signals).await? {
+                return self.conclude(&execution).await;
+            }
+        }
+    }
+
+    /// Decides at every gate that waits; false if none was decided.
+    async fn decide_all(&mut self, execution: &Execution, signals: &mut Signals) -> Result<bool, Refusal> {
+        let mut has_decided = false;
+        for gate in &execution.gates {
+            let Some(token) = &gate.token else {
+                if self.gates == Gates::Approve {
+                    return Err(no_approver(self.client, gate).await?);
+                }
+                continue;
+            };
+            // One that waits for others still has our word.
+            if self.decided.contains(token) {
+                continue;
+            }
+            let (decision, reason) = match self.gates {
+                Gates::Approve => (Decision::Approve, "as the owner, with --yes"),
+                Gates::Ask if !self.terminal.can_ask || self.global.json => return Ok(has_decided),
+                Gates::Ask => match self.asked(execution.id(), gate, token, signals).await? {
+                    Said::Decided(decision) => (decision, "at the terminal"),
+                    Said::Later => return Ok(false),
+                    Said::Elsewhere => return Ok(true),
+                },
+            };
+            self.decided.insert(token.clone());
+            match send(self.client, execution.id(), gate, token, decision, Some(reason)).await {
+                Ok(handed) if handed.taken => {}
+                Ok(_) => self.arrived(execution.id(), gate, token).await?,
+                Err(refusal) if refusal.failure.code == "not_open" => {
+                    self.terminal.remark("the gate was decided meanwhile, or its time is over");
+                }
+                Err(refusal) => return Err(refusal),
+            }
+            has_decided = true;
+        }
+        Ok(has_decided)
+    }
+
+    async fn asked(&self, id: &str, gate: &Gate, token: &str, signals: &mut Signals) -> Result<Said, Refusal> {
+        let still_open = async || match Execution::get(self.client, id).await {
+            Ok(execution) => Ok(execution.gates.iter().any(|open| open.token.as_deref() == Some(token))),
+            // A server that does not answer at the moment has not decided.
+            Err(trouble) if trouble.may_pass() => Ok(true),
+            Err(trouble) => Err(trouble.into()),
+        };
+        ask(&gate.prompt, &gate.items, LOOK, signals, still_open).await
+    }
+
+    /// A decision that another node takes in is on its way for a moment.
+    async fn arrived(&self, id: &str, gate: &Gate, token: &str) -> Result<(), Refusal> {
+        for _ in 0..ARRIVED_LOOKS {
+            let execution = Execution::get(self.client, id).await?;
+            let now = execution.gates.iter().find(|open| open.token.as_deref() == Some(token));
+            if now.is_none_or(|now| now.approved_by.len() > gate.approved_by.len()) {
+                return Ok(());
+            }
+            tokio::time::sleep(ARRIVED).await;
+        }
+        Ok(())
+    }
+
+    async fn conclude(&self, execution: &Execution) -> Result<Exit, Refusal> {
+        let now = now_ms();
+        if !self.global.json {
+            execution.summary(now).show();
+            return Ok(execution.exit());
+        }
+        let id = execution.id();
+        if !execution.has_ended() {
+            let (steps, at) = (execution.gates.iter(), rfc3339(now));
+            steps.for_each(|gate| print_event(&required(id, gate, &at)));
+            let finished =
+                [("type", Value::from("execution.finished")), ("executionId", id.into()), ("ts", at.as_str().into())];
+            let finished = finished.into_iter().chain([("status", execution.word().into())]);
+            print_event(&Value::map(finished));
+        }
+        say!("{}", compact(&execution.envelope(attempts(self.client, id).await?.0)));
+        Ok(execution.exit())
+    }
+
+    /// Who leaves changes nothing: the execution goes on where it is.
+    fn left(&self, id: &str) -> Exit {
+        let message = format!(
+            "left; it goes on at {}: `mainspring tail {id}` follows it, `mainspring cancel {id}` calls it off",
+            self.client.address()
+        );
+        if self.global.json {
+            let failure = Refusal::internal("interrupted", message.clone()).failure;
+            say!("{}", compact(&envelope::of_refusal(Some(id), &failure)));
+        }
+        self.terminal.remark(&message);
+        Exit::Failed
+    }
+}
+
+/// The event of a gate that waits, with what opens it for those who may.
+fn required(id: &str, gate: &Gate, at: &str) -> Value {
+    let of_gate = |key: &str| gate.value.get(key).cloned().unwrap_or_default();
+    let mut event = Map::from([
+        ("type".to_string(), Value::from("approval.required")),
+        ("executionId".into(), id.into()),
+        ("stepId".into(), of_gate("stepId")),
+        ("ts".into(), at.into()),
+        ("prompt".into(), gate.prompt.as_str().into()),
+        ("resumeToken".into(), gate.token.as_deref().into()),
+    ]);
+    if gate.is_childs {
+        event.insert("executionId".into(), of_gate("executionId"));
+        event.insert("path".into(), gate.path.as_str().into());
+    }
+    Value::Map(event)
+}

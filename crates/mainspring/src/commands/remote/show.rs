@@ -1,0 +1,42 @@
+//! `mainspring show` at a server.
+
+use mainspring_engine::engine::now_ms;
+
+use super::find::find;
+use crate::{
+    cli::Global,
+    commands::show::{Picture, Show},
+    exit::{Exit, Refusal},
+    naming::block_on,
+    remote::{
+        Client,
+        execution::{Execution, attempts},
+    },
+};
+
+/// Shows an execution of a server.
+pub(in crate::commands) fn show(show: &Show, client: &Client, global: &Global) -> Result<Exit, Refusal> {
+    let (execution, (mut values, attempts)) = block_on(async {
+        let id = find(client, &show.id).await?;
+        // The steps are read first: what they lack, the execution may have, and never the other way round.
+        let attempts = attempts(client, &id).await?;
+        Ok((Execution::get(client, &id).await?, attempts))
+    })?;
+    if global.json {
+        let count = values.len();
+        let page = values.drain(show.page(count)).collect();
+        show.answer(execution.envelope(page), count);
+        return Ok(Exit::Fine);
+    }
+    let row = &execution.listed.row;
+    let by = execution.listed.started_by.clone().unwrap_or_else(|| "nobody".into());
+    show.print(&Picture {
+        name: execution.workflow_name.clone().unwrap_or_else(|| "workflow".into()),
+        workflow_hash: execution.listed.workflow_hash.clone(),
+        began: Some((row.started_at, by, execution.id().to_string())),
+        quarantined: execution.quarantined.clone(),
+        attempts,
+        summary: execution.summary(now_ms()),
+    });
+    Ok(Exit::Fine)
+}

@@ -1,0 +1,165 @@
+//! `mainspring verify` at a server: what can be seen from outside, and what cannot.
+//!
+//! The chain is checked here, frame by frame, over the bytes that the server sends. Whether the decisions in it are those
+//! that follow, and whether its head is sealed, only who has the values and the key can check.
+
+use mainspring_kernel::{
+    cbor::Reader,
+    hash::{Hash, unhex},
+    json::compact,
+    value::{Map, Value},
+};
+
+use super::find::{Pages, find};
+use crate::{
+    cli::Global,
+    commands::verify::Verify,
+    exit::{Exit, Refusal},
+    naming::block_on,
+    remote::{Client, Trouble, address::route, answer::Answer},
+    terminal::{bold, say, status},
+    text::{paragraph, shown},
+};
+
+/// Frames of a page.
+const PAGE_FRAMES: usize = 200;
+
+/// What was checked of a journal, in words.
+const CHECKED: &str = "each with its hash, none missing between; not checked from here: decisions and the seal of the head (`mainspring verify` where the store is)";
+
+/// Checks the chain of one journal, or of all and the audit log.
+pub(in crate::commands) fn verify(verify: &Verify, client: &Client, global: &Global) -> Result<Exit, Refusal> {
+    block_on(async {
+        if let Some(id) = &verify.id {
+            return journal(client, &find(client, id).await?, global).await;
+        }
+        let (mut exit, mut is_empty) = (Exit::Fine, true);
+        let mut pages = Pages::new(client, Vec::new(), usize::MAX);
+        loop {
+            let page = pages.next().await?;
+            if page.is_empty() {
+                break;
+            }
+            is_empty = false;
+            for row in page {
+                if journal(client, &row.id, global).await? != Exit::Fine {
+                    exit = Exit::NotSo;
+                }
+            }
+        }
+        if is_empty {
+            let message = format!("there are no executions at {}", client.address());
+            return Err(Refusal::bad_input("no_executions", message));
+        }
+        if audit(client, global).await? == Exit::Fine { Ok(exit) } else { Ok(Exit::NotSo) }
+    })
+}
+
+async fn journal(client: &Client, id: &str, global: &Global) -> Result<Exit, Refusal> {
+    let mut chain = Chain::default();
+    let mut from = Some(0);
+    let found = loop {
+        let Some(number) = from else { break Ok(chain.next) };
+        let (first, limit) = (number.to_string(), PAGE_FRAMES.to_string());
+        let query = [("from", first.as_str()), ("limit", limit.as_str())];
+        let page = client.get(&route(&["api", "executions", id, "journal"], &query)).await?;
+        let page = Answer::new(client, "a journal", &page);
+        let next = page.any("next").as_u64();
+        match chain.add(&page)? {
+            Ok(()) if next.is_none_or(|next| next == chain.next && next > number) => from = next,
+            Ok(()) => break Err(format!("the journal goes on after frame {} and the frame is not there", chain.next)),
+            Err(why) => break Err(why),
+        }
+    };
+    let found = found.and_then(|count| if count == 0 { Err("its journal is missing".into()) } else { Ok(count) });
+    Ok(tell_journal(id, found, global))
+}
+
+/// The part of a chain that was read.
+#[derive(Default)]
+struct Chain {
+    next: u64,
+    before: Hash,
+}
+
+impl Chain {
+    /// Checks the frames of a page; the inner error says what is wrong with them.
+    fn add(&mut self, page: &Answer<'_>) -> Result<Result<(), String>, Trouble> {
+        for frame in page.objects("frames", "a frame")? {
+            let digits = frame.text("frame")?;
+            let mut bytes = vec![0; digits.len() / 2];
+            if !unhex(&digits, &mut bytes) {
+                return Err(frame.not("frame", "bytes in hexadecimal digits"));
+            }
+            let sequence = self.next;
+            let hash = Hash::of(&bytes);
+            let Some((own, before)) = head(&bytes) else { return Ok(Err(format!("frame {sequence} cannot be read"))) };
+            if frame.number("sequence")? != sequence || own != sequence {
+                return Ok(Err(format!("frame {sequence} is not there: number {own} stands in its place")));
+            }
+            if frame.text("hash")? != hash.prefixed() {
+                return Ok(Err(format!("frame {sequence} does not have the hash that the server tells")));
+            }
+            if before != self.before {
+                return Ok(Err(format!("frame {sequence} does not follow the one before it")));
+            }
+            (self.before, self.next) = (hash, sequence + 1);
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// The place of a frame and the hash of the one before it, as the frame says.
+fn head(bytes: &[u8]) -> Option<(u64, Hash)> {
+    let mut reader = Reader::new(bytes);
+    reader.array().ok()?;
+    reader.unsigned().ok()?;
+    Some((reader.unsigned().ok()?, Hash(reader.byte_array().ok()?)))
+}
+
+fn tell_journal(id: &str, found: Result<u64, String>, global: &Global) -> Exit {
+    let exit = if found.is_ok() { Exit::Fine } else { Exit::NotSo };
+    if global.json {
+        let mut map = Map::from([("executionId".to_string(), Value::from(id)), ("ok".into(), found.is_ok().into())]);
+        match found {
+            Ok(frames) => {
+                map.insert("frames".into(), frames.into());
+                map.insert("checked".into(), vec![Value::from("chain")].into());
+            }
+            Err(why) => drop(map.insert("error".into(), why.as_str().into())),
+        }
+        say!("{}", compact(&Value::Map(map)));
+        return exit;
+    }
+    match found {
+        Ok(frames) => say!("{} {}  {frames} frames in the chain, {CHECKED}", bold(&shown(id)), status("ok")),
+        Err(why) => say!("{} {}  {}", bold(&shown(id)), status("failed"), paragraph(&why)),
+    }
+    exit
+}
+
+/// What the server says of its audit log. Who may not read it is told so.
+async fn audit(client: &Client, global: &Global) -> Result<Exit, Refusal> {
+    let told = match client.get("/api/audit/verify").await {
+        Err(trouble) if trouble.is("FORBIDDEN") => None,
+        told => Some(told?),
+    };
+    if global.json {
+        let told = told.clone().unwrap_or_default();
+        say!("{}", compact(&Value::map([("auditLog", told)])));
+    }
+    let Some(told) = told else {
+        if !global.json {
+            say!("{}  not looked at: this token may not read it", bold("audit log"));
+        }
+        return Ok(Exit::Fine);
+    };
+    let answer = Answer::new(client, "the proof of the audit log", &told);
+    let (is_so, entries, error) = (answer.flag("ok")?, answer.number("entries")?, answer.maybe_text("error")?);
+    if !global.json && is_so {
+        say!("{} {}  {entries} entries in the chain, head sealed, as the server says", bold("audit log"), status("ok"));
+    } else if !global.json {
+        say!("{} {}  {}", bold("audit log"), status("failed"), paragraph(&error.unwrap_or_default()));
+    }
+    Ok(if is_so { Exit::Fine } else { Exit::NotSo })
+}

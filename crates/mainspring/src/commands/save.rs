@@ -1,0 +1,96 @@
+//! `mainspring save`: a definition's file, put at a server as a workflow that can be run there.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use mainspring_kernel::{
+    definition::read,
+    json::compact,
+    value::{Map, Value},
+};
+
+use super::validate::{compiled, said, syntax_of};
+use crate::{
+    bounded,
+    cli::Global,
+    exit::{Exit, Refusal},
+    naming::block_on,
+    remote::{Client, address::route, answer::Answer, client::Repeat},
+    terminal::{Terminal, bold, dim, say},
+    text::shown,
+};
+
+/// Save a workflow at a server.
+#[derive(Debug, Args)]
+pub(crate) struct Save {
+    /// The definition, YAML or JSON
+    #[arg(value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// What to run it by; one that is yours already gets a new version [default: the file's name]
+    #[arg(long, value_name = "SLUG")]
+    slug: Option<String>,
+}
+
+/// Saves a workflow.
+pub(crate) fn save(save: &Save, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+    let client = global.client_of("save")?;
+    let body = block_on(saved(&save.file, save.slug.as_deref(), &client, global))?;
+    let Some(body) = body else { return Ok(Exit::BadInput) };
+    let answer = Answer::new(&client, "a workflow", &body);
+    let (slug, version, hash) = (answer.maybe_text("slug")?, answer.text("version")?, answer.text("workflowHash")?);
+    let slug = slug.map_or_else(|| answer.text("id"), Ok)?;
+    if global.json {
+        let keys = ["id", "slug", "name", "version", "workflowHash", "enabled", "updatedAt"];
+        say!("{}", compact(&Value::map(keys.map(|key| (key, answer.any(key))))));
+    } else {
+        say!("{} {} {}", bold(&shown(&slug)), shown(&version), dim(&shown(&hash)));
+        say!("{}", dim(&shown(&format!("mainspring run {slug}"))));
+    }
+    Ok(Exit::Fine)
+}
+
+/// Saves a file's definition under a slug; the workflow as the server has it then, or nothing where the definition is
+/// invalid: what is wrong with it is shown here.
+pub(crate) async fn saved(
+    file: &Path,
+    slug: Option<&str>,
+    client: &Client,
+    global: &Global,
+) -> Result<Option<Value>, Refusal> {
+    let text = bounded::file(file).map_err(|why| Refusal::bad_input("unreadable", why))?;
+    let Ok(document) = read(&text, syntax_of(file)) else {
+        // Said with its place, as for everything else that reads definitions.
+        return compiled(file, global).map(|_| None);
+    };
+    let slug = match slug {
+        Some(slug) => slug.to_string(),
+        None => stem(file)?,
+    };
+    let mut body = Map::from([("slug".to_string(), Value::from(slug.as_str()))]);
+    body.extend(
+        document.value.get("name").filter(|name| name.as_text().is_some()).map(|name| ("name".into(), name.clone())),
+    );
+    body.insert("data".into(), document.value);
+    let route = route(&["api", "workflows", "sync"], &[]);
+    // Saving the same twice is saving it once: the second changes nothing.
+    match client.post(&route, &Value::Map(body), Repeat::May).await {
+        Ok(saved) => Ok(Some(saved)),
+        Err(trouble) if trouble.is("INVALID_DEFINITION") => {
+            // What this program finds itself it shows with lines and columns. A server of another version may find else.
+            if compiled(file, global)?.is_some() {
+                said(&trouble.refusal.failure.details, "diagnostics", file);
+                return Err(trouble.into());
+            }
+            Ok(None)
+        }
+        Err(trouble) => Err(trouble.into()),
+    }
+}
+
+/// A file's name without its ending, which is what its workflow is run by if nobody says otherwise.
+fn stem(file: &Path) -> Result<String, Refusal> {
+    let stem = file.file_stem().and_then(|stem| stem.to_str());
+    let refused =
+        || Refusal::bad_input("no_slug", format!("{} has no name to run it by: say one with --slug", file.display()));
+    stem.map(ToString::to_string).ok_or_else(refused)
+}

@@ -1,0 +1,98 @@
+//! The last lines about an execution: how it stands, what came of it, what it waits for.
+
+use mainspring_engine::{
+    engine::now_ms,
+    envelope,
+    family::{Family, OpenGate},
+};
+use mainspring_kernel::{json::pretty, state::State, value::Value};
+
+use crate::{
+    terminal::{bold, dim, duration, say, status},
+    text::{lines_shown, paragraph, shown},
+};
+
+/// What is said of an execution at last.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Summary {
+    /// Its name.
+    pub(crate) id: String,
+    /// The word for how it stands.
+    pub(crate) status: String,
+    /// Whether a failure was let through.
+    pub(crate) with_failures: bool,
+    /// How many milliseconds it took, or has taken until now.
+    pub(crate) took_ms: u64,
+    /// What came of it; null if nothing.
+    pub(crate) output: Value,
+    /// Why it ended as it did: `{code, message, stepId}`; null if nothing failed.
+    pub(crate) error: Value,
+    /// The gates that wait.
+    pub(crate) gates: Vec<Waiting>,
+}
+
+/// A gate that waits.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Waiting {
+    /// The way to it, as `--step` takes it.
+    pub(crate) path: String,
+    /// What is asked.
+    pub(crate) prompt: String,
+    /// What is approved.
+    pub(crate) items: Value,
+}
+
+impl Summary {
+    /// Of an execution whose journal is at hand.
+    pub(crate) fn of(state: &State, family: &Family) -> Self {
+        let start = state.start.as_ref();
+        let until = state.ended_at.unwrap_or_else(now_ms);
+        let waiting = |open: &OpenGate| Waiting {
+            path: open.path.clone(),
+            prompt: open.gate.prompt.clone(),
+            items: open.gate.items.clone(),
+        };
+        Self {
+            id: start.map(|start| start.execution_id.clone()).unwrap_or_default(),
+            status: state.status().name().into(),
+            with_failures: state.with_failures,
+            took_ms: start.map_or(0, |start| until.saturating_sub(start.at)),
+            output: state.output().cloned().unwrap_or_default(),
+            error: envelope::error(state),
+            gates: family.gates.iter().map(waiting).collect(),
+        }
+    }
+
+    /// Shows it.
+    pub(crate) fn show(&self) {
+        let Self { id, output, error, gates, .. } = self;
+        let note = if self.with_failures { " with failures let through" } else { "" };
+        let took = dim(&format!("after {}", duration(self.took_ms)));
+        say!("\n{} {}{note} {took}", bold(&shown(id)), status(&shown(&self.status)));
+        if *output != Value::Null && output.as_map().is_none_or(|map| !map.is_empty()) {
+            say!("{}", lines_shown(&pretty(output)));
+        }
+        if let Some(message) = error.get("message").and_then(Value::as_text) {
+            let code = error.get("code").and_then(Value::as_text).unwrap_or_default();
+            let step = error.get("stepId").and_then(Value::as_text);
+            let place = step.map(|step| format!(" in `{}`", shown(step))).unwrap_or_default();
+            say!("  {}{place}: {}", shown(code), paragraph(message));
+        }
+        for Waiting { path, prompt, items } in gates {
+            say!("  waits at `{}`: {}", shown(path), paragraph(prompt));
+            show_items(items);
+            let at = if gates.len() > 1 { format!("{id} --step {path}") } else { id.clone() };
+            say!("  {}", dim(&shown(&format!("mainspring approve {at}    or    mainspring deny {at}"))));
+        }
+    }
+}
+
+/// What is approved, as it is bound to the decision.
+pub(crate) fn show_items(items: &Value) {
+    let is_empty = matches!(items, Value::Null) || items.as_list().is_some_and(<[Value]>::is_empty);
+    if !is_empty {
+        for line in pretty(items).lines().map(shown) {
+            say!("    {line}");
+        }
+    }
+}

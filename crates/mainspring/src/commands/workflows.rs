@@ -1,0 +1,80 @@
+//! `mainspring workflows`: what is saved at a server.
+
+use clap::Args;
+use mainspring_kernel::{
+    json::compact,
+    value::{Map, Value},
+};
+
+use crate::{
+    cli::Global,
+    exit::{Exit, Refusal},
+    naming::block_on,
+    remote::{Client, Trouble, address::route, answer::Answer},
+    terminal::{Terminal, bold, dim, say},
+    text::{columns, shown},
+};
+
+/// List the workflows of a server.
+#[derive(Debug, Args)]
+pub(crate) struct Workflows {}
+
+/// Workflows of a page, and of all that are listed.
+const PAGE: usize = 100;
+const PAGES_MAX: usize = 1_000;
+
+/// Lists them.
+pub(crate) fn workflows(_: &Workflows, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+    let client = global.client_of("workflows")?;
+    let found = block_on(async { Ok(all(&client).await?) })?;
+    if global.json {
+        found.iter().for_each(|workflow| say!("{}", compact(workflow)));
+        return Ok(Exit::Fine);
+    }
+    if found.is_empty() {
+        say!("{}", dim("none"));
+    }
+    let mut rows = Vec::new();
+    for workflow in &found {
+        let answer = Answer::new(&client, "a workflow", workflow);
+        let id = answer.text("id")?;
+        let note = if answer.flag("enabled")? { "" } else { "disabled" };
+        let name = answer.maybe_text("slug")?.unwrap_or_else(|| id.clone());
+        rows.push(
+            [name, answer.text("version")?, answer.text("updatedAt")?, answer.text("name")?, note.to_string()]
+                .map(|cell| shown(&cell)),
+        );
+    }
+    let width = |column: usize| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..5).map(width).collect();
+    for row in &rows {
+        let pad = |column: usize| " ".repeat(widths[column] - columns(&row[column]));
+        let [slug, version, updated, name, note] = row;
+        let line = format!("{}{}  {version}{}  {}  {name}{}  {note}", bold(slug), pad(0), pad(1), dim(updated), pad(3));
+        say!("{}", line.trim_end());
+    }
+    Ok(Exit::Fine)
+}
+
+/// All workflows, without their definitions.
+async fn all(client: &Client) -> Result<Vec<Value>, Trouble> {
+    let (mut found, mut cursor) = (Vec::new(), None::<String>);
+    for _ in 0..PAGES_MAX {
+        let limit = PAGE.to_string();
+        let mut query = vec![("limit", limit.as_str())];
+        query.extend(cursor.iter().map(|cursor| ("cursor", cursor.as_str())));
+        let page = client.get(&route(&["api", "workflows"], &query)).await?;
+        let answer = Answer::new(client, "a page of workflows", &page);
+        let without_data = |workflow: &Value| {
+            let own = workflow.as_map().into_iter().flatten().filter(|(key, _)| *key != "data");
+            Value::Map(own.map(|(key, value)| (key.clone(), value.clone())).collect::<Map>())
+        };
+        found.extend(answer.list("workflows")?.iter().map(without_data));
+        let next = answer.maybe_text("nextCursor")?;
+        if next.is_none() || next == cursor {
+            break;
+        }
+        cursor = next;
+    }
+    Ok(found)
+}

@@ -1,0 +1,223 @@
+//! A client of one server: requests in JSON, answers that are bounded, repeats only of what may be repeated.
+
+use std::{path::Path, time::Duration};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use hyper::{
+    HeaderMap, Method, Response, StatusCode,
+    body::Incoming,
+    header::{HeaderValue, LOCATION, RETRY_AFTER},
+};
+use mainspring_kernel::{
+    json::{self, compact},
+    value::Value,
+};
+use tokio::time::{sleep, timeout};
+
+use super::{
+    Trouble,
+    address::Address,
+    connection::{Asked, Line},
+};
+use crate::{exit::Refusal, tls};
+
+/// The file of further certificate authorities, by the name that OpenSSL has given it.
+const AUTHORITIES_VARIABLE: &str = "SSL_CERT_FILE";
+
+/// How long the head of an answer may take, and how long its body.
+const PATIENCE: Duration = Duration::from_secs(60);
+const BODY_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long the server may wait for us, of those who wait at it; what goes with that of ours is longer.
+const WAIT_MS: u64 = 30_000;
+const WAIT_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Bytes of an answer. The largest are the steps of an execution with a great many.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How often a request is sent that may be sent again, and what is waited for before each but the first.
+const TRIES: u32 = 6;
+const PAUSES_MS: [u64; TRIES as usize] = [0, 0, 200, 500, 1_000, 2_000];
+
+/// How often the server may say that there is no room, and how many seconds it may ask to wait for.
+const TURNS_AWAY: u32 = 5;
+const RETRY_AFTER_SECONDS_MAX: u64 = 30;
+
+/// A client of one server.
+#[derive(Clone)]
+pub(crate) struct Client {
+    line: Line,
+}
+
+/// Whether a request may be sent again when it is unknown whether it was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// It changes nothing, or has a name of its own by which the server knows it again.
+    May,
+    /// It may have been done.
+    MustNot,
+}
+
+impl Client {
+    /// A client with a token. Over plain HTTP to another machine it is only one if that was agreed to.
+    pub(crate) fn new(address: Address, token: &str, plain_http: bool) -> Result<Self, Refusal> {
+        if address.is_plain() && !address.is_loopback() && !plain_http {
+            let message = format!(
+                "{address} is another machine, and plain http shows the token to everybody on the way: use https, or say --plain-http (MAINSPRING_PLAIN_HTTP=true) where the way is safe"
+            );
+            return Err(Refusal::contract("plain_http", message));
+        }
+        let mut credential = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
+            Refusal::contract(
+                "no_token",
+                "the token has characters that no token has; `mainspring login` stores another",
+            )
+        })?;
+        credential.set_sensitive(true);
+        let tls = match std::env::var_os(AUTHORITIES_VARIABLE).filter(|file| !file.is_empty() && !address.is_plain()) {
+            Some(file) => tls::trusting_also(Path::new(&file)).map_err(|why| {
+                Refusal::bad_input(
+                    "bad_certificates",
+                    format!("{AUTHORITIES_VARIABLE}: {}: {why}", Path::new(&file).display()),
+                )
+            })?,
+            None => tls::trusting_mozilla(),
+        };
+        Ok(Self { line: Line { address, credential, plain_http, tls } })
+    }
+
+    /// The server.
+    pub(crate) fn address(&self) -> &Address {
+        &self.line.address
+    }
+
+    /// What a route shows.
+    pub(crate) async fn get(&self, route: &str) -> Result<Value, Trouble> {
+        self.ask(Method::GET, route, None, PATIENCE, Repeat::May).await
+    }
+
+    /// What a route does.
+    pub(crate) async fn post(&self, route: &str, body: &Value, repeat: Repeat) -> Result<Value, Trouble> {
+        self.ask(Method::POST, route, Some(body), PATIENCE, repeat).await
+    }
+
+    /// An execution as soon as it rests, or as it stands when the server has waited for long enough.
+    pub(crate) async fn wait(&self, id: &str) -> Result<Value, Trouble> {
+        let route = super::address::route(&["api", "executions", id, "wait"], &[("timeoutMs", &WAIT_MS.to_string())]);
+        self.ask(Method::GET, &route, None, WAIT_PATIENCE, Repeat::May).await
+    }
+
+    /// A stream of events behind the last one that was seen: its answer, if it is one.
+    pub(crate) async fn stream(&self, route: &str, last: Option<&str>) -> Result<Response<Incoming>, Trouble> {
+        let mut asked = asked(Method::GET, route, None, PATIENCE);
+        asked.headers.insert("accept", HeaderValue::from_static("text/event-stream"));
+        if let Some(last) = last.and_then(|last| HeaderValue::from_str(last).ok()) {
+            asked.headers.insert("last-event-id", last);
+        }
+        let answer = self.line.send(&asked).await?;
+        if !answer.status().is_success() {
+            let (status, body) = self.read(answer).await?;
+            return Err(self.said(status, None, &body));
+        }
+        let kind = answer.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if kind.split(';').next().unwrap_or_default().trim() != "text/event-stream" {
+            return Err(self.nonsense("it sends no stream of events"));
+        }
+        Ok(answer)
+    }
+
+    /// What is not understood of what this server says.
+    pub(crate) fn nonsense(&self, what: &str) -> Trouble {
+        Trouble::nonsense(self.address(), what)
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        route: &str,
+        body: Option<&Value>,
+        patience: Duration,
+        repeat: Repeat,
+    ) -> Result<Value, Trouble> {
+        let asked = asked(method, route, body, patience);
+        let (mut tries, mut turns_away) = (1, 0);
+        loop {
+            let trouble = match self.once(&asked).await {
+                Ok(Ok(value)) => return Ok(value),
+                Ok(Err(Away { seconds, trouble })) if turns_away < TURNS_AWAY => {
+                    turns_away += 1;
+                    sleep(Duration::from_secs(seconds.ok_or(trouble)?)).await;
+                    continue;
+                }
+                Ok(Err(Away { trouble, .. })) | Err(trouble) => trouble,
+            };
+            // One that was never there is told at once; one that went away may be coming back.
+            let never_there = tries == 1 && trouble.kind == super::trouble::Kind::Unreachable;
+            if repeat == Repeat::MustNot || never_there || !trouble.may_pass() || tries >= TRIES {
+                return Err(trouble);
+            }
+            sleep(Duration::from_millis(PAUSES_MS[tries as usize])).await;
+            tries += 1;
+        }
+    }
+
+    async fn once(&self, asked: &Asked) -> Result<Result<Value, Away>, Trouble> {
+        let answer = self.line.send(asked).await?;
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        let (_, body) = self.read(answer).await?;
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            let trouble = self.said(status, None, &body);
+            return Ok(Err(Away { seconds: retry_after(&headers), trouble }));
+        }
+        if !status.is_success() {
+            return Err(self.said(status, headers.get(LOCATION), &body));
+        }
+        if status == StatusCode::NO_CONTENT {
+            return Ok(Ok(Value::Null));
+        }
+        let read = json::read(&body).map_err(|error| self.nonsense(&format!("its answer is no JSON: {error}")))?;
+        Ok(Ok(read.value))
+    }
+
+    async fn read(&self, answer: Response<Incoming>) -> Result<(StatusCode, Bytes), Trouble> {
+        let status = answer.status();
+        let broken = |why: &str| Trouble::broken(self.address(), why);
+        let read = timeout(BODY_PATIENCE, Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect()).await;
+        let read = read.map_err(|_| broken("its answer takes too long"))?.map_err(|error| {
+            let is_long = error.is::<http_body_util::LengthLimitError>();
+            let long = format!("its answer has more than {ANSWER_BYTES_MAX} bytes");
+            if is_long { self.nonsense(&long) } else { broken(&error.to_string()) }
+        })?;
+        Ok((status, read.to_bytes()))
+    }
+
+    /// What an answer says that is no success.
+    fn said(&self, status: StatusCode, location: Option<&HeaderValue>, body: &[u8]) -> Trouble {
+        if status.is_redirection() {
+            let to = location.and_then(|to| to.to_str().ok()).unwrap_or("elsewhere");
+            let what = format!("it answers {} and points to {to}; if that is the server, name it so", status.as_u16());
+            return self.nonsense(&what);
+        }
+        let body = json::read(body).ok().map(|document| document.value);
+        Trouble::of_answer(self.address(), status.as_u16(), body.as_ref())
+    }
+}
+
+/// The server has no room at the moment.
+struct Away {
+    /// When it has again, if it says so and that is not too long.
+    seconds: Option<u64>,
+    trouble: Trouble,
+}
+
+/// Seconds that a server asks to wait for: one if it does not say, none that is bearable if it says too much.
+fn retry_after(headers: &HeaderMap) -> Option<u64> {
+    let Some(given) = headers.get(RETRY_AFTER) else { return Some(1) };
+    given.to_str().ok()?.trim().parse().ok().filter(|seconds| *seconds <= RETRY_AFTER_SECONDS_MAX)
+}
+
+fn asked(method: Method, route: &str, body: Option<&Value>, patience: Duration) -> Asked {
+    let body = body.map(|body| Bytes::from(compact(body))).unwrap_or_default();
+    Asked { method, route: route.to_string(), headers: HeaderMap::new(), body, patience }
+}

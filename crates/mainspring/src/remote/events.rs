@@ -1,0 +1,248 @@
+//! The events of an execution as a server sends them: a stream that breaks off is gone on with behind the last event seen.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use mainspring_kernel::{json, value::Value};
+use tokio::{
+    sync::mpsc::{self, Receiver},
+    time::{sleep, timeout},
+};
+
+use super::{Client, Trouble, address::route};
+use crate::terminal::Terminal;
+
+/// Bytes of one event. The largest hold the message of a failure.
+const EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Events that were read and are not shown yet.
+const ON_THE_WAY: usize = 256;
+
+/// How long a stream may say nothing: a server breathes every 15 seconds.
+const SILENCE_MAX: Duration = Duration::from_secs(45);
+
+/// What is waited for before a stream is asked for again, for each time in a row that nothing came; then it is given up.
+/// That is about a minute: a server that starts anew is back by then.
+const PAUSES_MS: [u64; 12] = [0, 100, 250, 500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000, 10_000];
+
+/// The last event of an execution.
+pub(crate) const FINISHED: &str = "execution.finished";
+
+/// An event of an execution.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Event {
+    /// Where it stands: the frame, and which of its events.
+    pub(crate) place: (u64, u32),
+    /// What it is, as `step.started`.
+    pub(crate) kind: String,
+    /// All of it.
+    pub(crate) data: Value,
+}
+
+/// Asked in vain so often in a row, a stream is said to be lost: until then nobody has noticed.
+const SAID_AFTER: usize = 3;
+
+/// Reads the events of an execution until its last one, in the background. What cannot be gone on with is the last item.
+pub(crate) fn watch(client: &Client, id: &str, terminal: Terminal) -> Receiver<Result<Event, Trouble>> {
+    let (to, from) = mpsc::channel(ON_THE_WAY);
+    let (client, route) = (client.clone(), route(&["api", "executions", id, "events"], &[]));
+    tokio::spawn(async move {
+        let mut watching = Watching { client, route, last: None, has_come: false, to };
+        let mut in_vain = 0;
+        while in_vain < PAUSES_MS.len() {
+            if in_vain == SAID_AFTER {
+                terminal.remark(&format!("the connection to {} is lost; trying again", watching.client.address()));
+            }
+            sleep(Duration::from_millis(PAUSES_MS[in_vain])).await;
+            watching.has_come = false;
+            match watching.once().await {
+                Ok(Over::Finished | Over::Unread) => return,
+                Ok(Over::BrokenOff) => {}
+                Err(trouble) if !trouble.may_pass() || in_vain + 1 == PAUSES_MS.len() => {
+                    let _ = watching.to.send(Err(trouble)).await;
+                    return;
+                }
+                Err(_) => {}
+            }
+            in_vain = if watching.has_come { 1 } else { in_vain + 1 };
+        }
+        let why = "its stream of events breaks off again and again";
+        let _ = watching.to.send(Err(Trouble::unreachable(watching.client.address(), why))).await;
+    });
+    from
+}
+
+/// One who watches an execution.
+struct Watching {
+    client: Client,
+    route: String,
+    /// The place of the last event that was seen.
+    last: Option<(u64, u32)>,
+    /// Whether anything has come with the stream that is read, be it a breath of an execution that waits for days.
+    has_come: bool,
+    to: mpsc::Sender<Result<Event, Trouble>>,
+}
+
+/// Why one stream is over.
+enum Over {
+    /// The last event has come.
+    Finished,
+    /// The stream has ended before that.
+    BrokenOff,
+    /// Nobody takes the events any more.
+    Unread,
+}
+
+impl Watching {
+    /// Reads one stream to its end.
+    async fn once(&mut self) -> Result<Over, Trouble> {
+        let last = self.last.map(|(frame, index)| format!("{frame}.{index}"));
+        let mut body = self.client.stream(&self.route, last.as_deref()).await?.into_body();
+        let mut lines = Lines::default();
+        while let Some(bytes) = more(&mut body).await {
+            self.has_come = true;
+            for message in lines.take(&bytes).map_err(|what| self.client.nonsense(what))? {
+                let event = self.event(&message)?;
+                // What was seen is not shown again, whoever sends it.
+                if self.last.is_some_and(|last| event.place <= last) {
+                    continue;
+                }
+                self.last = Some(event.place);
+                let is_last = event.kind == FINISHED;
+                if self.to.send(Ok(event)).await.is_err() {
+                    return Ok(Over::Unread);
+                }
+                if is_last {
+                    return Ok(Over::Finished);
+                }
+            }
+        }
+        Ok(Over::BrokenOff)
+    }
+
+    fn event(&self, message: &Message) -> Result<Event, Trouble> {
+        let unknown = || self.client.nonsense("an event of an execution has no place in its journal");
+        let place =
+            message.id.split_once('.').and_then(|(frame, index)| Some((frame.parse().ok()?, index.parse().ok()?)));
+        let read = json::read(message.data.as_bytes());
+        let data = read.map_err(|error| self.client.nonsense(&format!("an event is no JSON: {error}")))?.value;
+        let kind = data.get("type").and_then(Value::as_text).unwrap_or(&message.kind).to_string();
+        Ok(Event { place: place.ok_or_else(unknown)?, kind, data })
+    }
+}
+
+/// The next bytes; none if the stream has ended, broken off or fallen silent.
+async fn more(body: &mut Incoming) -> Option<Bytes> {
+    loop {
+        let frame = timeout(SILENCE_MAX, body.frame()).await.ok()??.ok()?;
+        if let Ok(bytes) = frame.into_data() {
+            return Some(bytes);
+        }
+    }
+}
+
+/// A message of a stream of server-sent events.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Message {
+    id: String,
+    kind: String,
+    data: String,
+}
+
+/// Makes messages of bytes, as the HTML standard has it (9.2.6): lines end with LF, CRLF or CR.
+#[derive(Default)]
+struct Lines {
+    line: Vec<u8>,
+    /// The last byte was a CR: a LF that follows belongs to it.
+    after_return: bool,
+    message: Message,
+    has_data: bool,
+    size: usize,
+}
+
+impl Lines {
+    fn take(&mut self, bytes: &[u8]) -> Result<Vec<Message>, &'static str> {
+        let mut messages = Vec::new();
+        for byte in bytes {
+            let is_rest_of_end = *byte == b'\n' && self.after_return;
+            self.after_return = *byte == b'\r';
+            match byte {
+                b'\n' if is_rest_of_end => {}
+                b'\n' | b'\r' => messages.extend(self.end_of_line()?),
+                _ => {
+                    self.size += 1;
+                    if self.size > EVENT_BYTES_MAX {
+                        return Err("it sends an event without end");
+                    }
+                    self.line.push(*byte);
+                }
+            }
+        }
+        Ok(messages)
+    }
+
+    /// Takes a line in; the message that it ends, if it does.
+    fn end_of_line(&mut self) -> Result<Option<Message>, &'static str> {
+        let line = String::from_utf8(std::mem::take(&mut self.line)).map_err(|_| "its events are not UTF-8")?;
+        if line.is_empty() {
+            self.size = 0;
+            let message = std::mem::take(&mut self.message);
+            // The id holds for what follows as well.
+            self.message.id.clone_from(&message.id);
+            return Ok(std::mem::take(&mut self.has_data).then_some(message));
+        }
+        let (field, value) = line.split_once(':').unwrap_or((&line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "id" if !value.contains('\0') => self.message.id = value.into(),
+            "event" => self.message.kind = value.into(),
+            "data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.message.data.push('\n');
+                }
+                self.message.data.push_str(value);
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &[u8], expected: &[(&str, &str, &str)]) {
+        let expected: Vec<Message> = expected
+            .iter()
+            .map(|(id, kind, data)| Message { id: (*id).into(), kind: (*kind).into(), data: (*data).into() })
+            .collect();
+        assert_eq!(Lines::default().take(text).unwrap(), expected);
+        // However it is cut on its way.
+        let mut lines = Lines::default();
+        let pieces: Vec<Message> = text.iter().flat_map(|byte| lines.take(&[*byte]).unwrap()).collect();
+        assert_eq!(pieces, expected);
+    }
+
+    #[test]
+    fn messages_are_read_however_their_lines_end() {
+        check(b"id: 0.0\nevent: a\ndata: {}\n\n", &[("0.0", "a", "{}")]);
+        check(
+            b"id:0.0\r\nevent:a\r\ndata:{}\r\n\r\nid: 1.0\rdata: 1\rdata: 2\r\r",
+            &[("0.0", "a", "{}"), ("1.0", "", "1\n2")],
+        );
+        check(b": breath\n\n\n\ndata\n\nid: 3.0\n\ndata: x\n\n", &[("", "", ""), ("3.0", "", "x")]);
+        check(b"retry: 5\nother: 1\ndata: a: b\n\ndata: cut off", &[("", "", "a: b")]);
+    }
+
+    #[test]
+    fn streams_without_sense_are_refused() {
+        assert!(Lines::default().take(b"data: \xff\n").is_err());
+        let mut lines = Lines::default();
+        let piece = vec![b'x'; 1024 * 1024];
+        assert!((0..9).any(|_| lines.take(&piece).is_err()));
+    }
+}

@@ -1,0 +1,69 @@
+//! Which server a command line means, and with which token.
+
+use super::{Client, address::Address, credentials::Credentials};
+use crate::{cli::Global, exit::Refusal};
+
+/// The variables that say the same as `--server`, and what lets in there.
+const SERVER_VARIABLE: &str = "MAINSPRING_SERVER";
+const TOKEN_VARIABLE: &str = "MAINSPRING_TOKEN";
+
+impl Global {
+    /// The server that is meant, if one is: by the flag, else by the environment unless a flag names a folder or a store.
+    pub(crate) fn server(&self) -> Result<Option<Address>, Refusal> {
+        let both = |message: &str| Err(Refusal::bad_input("two_places", message));
+        if let Some(server) = &self.server {
+            if self.place_by_flag {
+                return both(
+                    "--server names a server, --dir and --store name what is on this side of it: give one of them",
+                );
+            }
+            return Address::parse(server).map(Some);
+        }
+        let Some(server) = variable(SERVER_VARIABLE).filter(|_| !self.place_by_flag) else { return Ok(None) };
+        if self.dir.is_some() || self.store.is_some() {
+            return both(
+                "MAINSPRING_SERVER and MAINSPRING_DIR or MAINSPRING_STORE are both set: unset one, or say --server, --dir or --store",
+            );
+        }
+        Address::parse(&server).map(Some)
+    }
+
+    /// A client for a command that is nothing without a server.
+    pub(crate) fn client_of(&self, command: &str) -> Result<Client, Refusal> {
+        self.client()?.ok_or_else(|| {
+            let message = format!("`{command}` is for a server: name one with --server or MAINSPRING_SERVER");
+            Refusal::contract("no_server", message)
+        })
+    }
+
+    /// A client of the server that is meant, if one is.
+    pub(crate) fn client(&self) -> Result<Option<Client>, Refusal> {
+        let Some(address) = self.server()? else { return Ok(None) };
+        if self.seeing.otlp.is_some() {
+            let message =
+                "--otlp writes what an engine of this machine does; a server is told where to write when it is started";
+            return Err(Refusal::bad_input("not_at_a_server", message));
+        }
+        if let Some(token) = token_of_environment() {
+            return Client::new(address, &token, self.plain_http).map(Some);
+        }
+        let stored = Credentials::load()?;
+        let Some(credential) = stored.of(&address) else {
+            let message = format!(
+                "there is no token for {address}: `mainspring login {address}` stores one, MAINSPRING_TOKEN gives one"
+            );
+            return Err(Refusal::contract("no_token", message));
+        };
+        let plain_http = self.plain_http || credential.plain_http;
+        Client::new(address, &credential.token, plain_http).map(Some)
+    }
+}
+
+/// The token that the environment gives, which goes before one that is stored.
+pub(crate) fn token_of_environment() -> Option<String> {
+    variable(TOKEN_VARIABLE).map(|token| token.trim().to_string())
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}

@@ -1,0 +1,187 @@
+//! What goes wrong between this process and a server, with one table from the server's codes to exit codes and mends.
+
+use mainspring_kernel::{
+    failure::{Class, Failure},
+    value::Value,
+};
+
+use super::address::Address;
+use crate::exit::{Exit, Refusal};
+
+/// A request that did not come to what it should.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Trouble {
+    /// What a command branches on.
+    pub(crate) kind: Kind,
+    /// What is said of it if nobody does.
+    pub(crate) refusal: Box<Refusal>,
+}
+
+/// What kind of trouble it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nobody was reached, and nothing was sent.
+    Unreachable,
+    /// It was sent and no answer came: whether it was done is unknown.
+    Broken,
+    /// What came is nothing that a server of ours says.
+    Nonsense,
+    /// The server says no, with this code.
+    Problem(String),
+}
+
+/// What the codes of a server come to here: the exit code, the class, what to do. Those that are not listed go by their
+/// status: a newer server has more.
+const PROBLEMS: [(&str, Exit, Class, &str); 17] = [
+    ("VALIDATION_ERROR", Exit::BadInput, Class::Invalid, ""),
+    ("INVALID_DEFINITION", Exit::BadInput, Class::Invalid, ""),
+    ("NOT_FOUND", Exit::BadInput, Class::Invalid, ""),
+    ("PAYLOAD_TOO_LARGE", Exit::BadInput, Class::Invalid, "put large data into files and name them"),
+    (
+        "UNAUTHORIZED",
+        Exit::Contract,
+        Class::Policy,
+        "`mainspring login` stores a token; MAINSPRING_TOKEN goes before it",
+    ),
+    ("FORBIDDEN", Exit::Contract, Class::Policy, "GET /api/me says what the token may do"),
+    ("CONFLICT", Exit::Contract, Class::Policy, ""),
+    ("WORKFLOW_RUNTIME_DISABLED", Exit::Contract, Class::Policy, "an owner turns it on with PATCH /api/organization"),
+    ("WORKFLOW_DISABLED", Exit::Contract, Class::Policy, ""),
+    ("INVALID_RESUME_TOKEN", Exit::Contract, Class::Policy, ""),
+    ("PRECONDITION_FAILED", Exit::Contract, Class::Policy, ""),
+    ("RATE_LIMITED", Exit::Policy, Class::RateLimited, "try again later"),
+    ("UNAVAILABLE", Exit::Failed, Class::Unavailable, "try again"),
+    ("NOT_AVAILABLE", Exit::Failed, Class::Unavailable, ""),
+    ("METHOD_NOT_ALLOWED", Exit::Failed, Class::Internal, ""),
+    ("UNSUPPORTED_MEDIA_TYPE", Exit::Failed, Class::Internal, ""),
+    ("INTERNAL_ERROR", Exit::Failed, Class::Internal, "the server's log says more"),
+];
+
+/// Letters of a server's sentence that are repeated.
+const SENTENCE_CHARS_MAX: usize = 2_000;
+
+impl Trouble {
+    /// Nobody answers at the address.
+    pub(crate) fn unreachable(address: &Address, why: &str) -> Self {
+        let message = format!(
+            "the server {address} cannot be reached: {why}; is it up (`mainspring up`), and is that its address?"
+        );
+        Self::of(Kind::Unreachable, Exit::Failed, Class::Unavailable, "server_unreachable", message)
+    }
+
+    /// The connection broke before there was an answer.
+    pub(crate) fn broken(address: &Address, why: &str) -> Self {
+        let message = format!(
+            "the server {address} took the request, and no answer came: {why}; whether it was done is unknown: `mainspring show ID` and `mainspring list` tell"
+        );
+        Self::of(Kind::Broken, Exit::Failed, Class::Unavailable, "server_unreachable", message)
+    }
+
+    /// What came is nothing that a server says.
+    pub(crate) fn nonsense(address: &Address, what: &str) -> Self {
+        let message = format!(
+            "what answers at {address} is not understood: {what}; is it a Mainspring server, and not older than this program?"
+        );
+        Self::of(Kind::Nonsense, Exit::Failed, Class::Invalid, "server_not_understood", message)
+    }
+
+    /// An answer that is not a success: what the server says, or what its status says.
+    pub(crate) fn of_answer(address: &Address, status: u16, body: Option<&Value>) -> Self {
+        let text = |key: &str| body.and_then(|body| body.get(key)).and_then(Value::as_text);
+        let (Some(code), Some(sentence)) = (text("code"), text("error")) else {
+            return Self::nonsense(
+                address,
+                &format!("it answers {status} and says nothing that a server of ours says"),
+            );
+        };
+        let known = PROBLEMS.iter().find(|(known, ..)| *known == code);
+        let (exit, class, mend) = match known {
+            Some((_, exit, class, mend)) => (*exit, *class, *mend),
+            None if status < 500 => (Exit::Contract, Class::Policy, ""),
+            None => (Exit::Failed, Class::Unavailable, ""),
+        };
+        // What the server says to that is for those who write requests.
+        let sentence =
+            if code == "UNAUTHORIZED" { "the server does not know this token, or it has ended" } else { sentence };
+        let sentence: String = sentence.chars().take(SENTENCE_CHARS_MAX).collect();
+        let sentence = sentence.trim_end().trim_end_matches('.');
+        let message = if mend.is_empty() { sentence.to_string() } else { format!("{sentence}; {mend}") };
+        let details = body.and_then(|body| body.get("details")).cloned().unwrap_or_default();
+        let failure = Failure::new(class, code.to_ascii_lowercase(), message).with_details(details);
+        Self { kind: Kind::Problem(code.to_string()), refusal: Box::new(Refusal { exit, failure }) }
+    }
+
+    /// Whether it is the server's word of this code.
+    pub(crate) fn is(&self, code: &str) -> bool {
+        matches!(&self.kind, Kind::Problem(own) if own == code)
+    }
+
+    /// Whether the same request may come through later, as far as the way to the server goes.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self.kind, Kind::Unreachable | Kind::Broken) || self.is("UNAVAILABLE") || self.is("RATE_LIMITED")
+    }
+
+    /// The same trouble in other words.
+    pub(crate) fn saying(mut self, code: &str, message: impl Into<String>) -> Refusal {
+        self.refusal.failure.code = code.into();
+        self.refusal.failure.message = message.into();
+        *self.refusal
+    }
+
+    fn of(kind: Kind, exit: Exit, class: Class, code: &str, message: String) -> Self {
+        Self { kind, refusal: Box::new(Refusal { exit, failure: Failure::new(class, code, message) }) }
+    }
+}
+
+impl From<Trouble> for Refusal {
+    fn from(trouble: Trouble) -> Self {
+        *trouble.refusal
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mainspring_kernel::json;
+
+    use super::*;
+
+    /// The codes of the description of the server's routes.
+    fn codes() -> Vec<String> {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/openapi.json");
+        let described = json::read(&std::fs::read(file).unwrap()).unwrap().value;
+        let way = ["components", "schemas", "Code"];
+        let code = way.iter().try_fold(&described, |value, key| value.get(key)).unwrap();
+        let mut found = Vec::new();
+        texts(code, &mut found);
+        found.retain(|text| text.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_'));
+        found
+    }
+
+    fn texts(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Text(text) => found.push(text.clone()),
+            Value::List(list) => list.iter().for_each(|value| texts(value, found)),
+            Value::Map(map) => map.values().for_each(|value| texts(value, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_code_of_the_server_has_an_exit_code() {
+        let body =
+            |code: &str| Value::map([("code", Value::from(code)), ("error", "No.".into()), ("details", Value::Null)]);
+        let address = Address::parse("http://127.0.0.1").unwrap();
+        for (code, exit, ..) in PROBLEMS {
+            let trouble = Trouble::of_answer(&address, 400, Some(&body(code)));
+            assert!(trouble.is(code) && trouble.refusal.exit == exit, "{code}");
+        }
+        let codes = codes();
+        assert_eq!(codes.len(), PROBLEMS.len(), "{codes:?}");
+        for code in codes {
+            assert!(PROBLEMS.iter().any(|(known, ..)| *known == code), "{code}");
+        }
+        assert_eq!(Trouble::of_answer(&address, 418, Some(&body("NEW"))).refusal.exit, Exit::Contract);
+        assert_eq!(Trouble::of_answer(&address, 599, Some(&body("NEW"))).refusal.exit, Exit::Failed);
+        assert_eq!(Trouble::of_answer(&address, 500, None).kind, Kind::Nonsense);
+    }
+}

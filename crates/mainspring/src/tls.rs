@@ -1,0 +1,33 @@
+//! Whom this process trusts where it is a client: Mozilla's certificate authorities, which are in the binary.
+
+use std::{path::Path, sync::Arc};
+
+use tokio_rustls::rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+
+/// Mozilla's authorities and nobody else.
+pub(crate) fn trusting_mozilla() -> Arc<ClientConfig> {
+    config(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() })
+}
+
+/// Mozilla's authorities and those of a PEM file, for servers whose certificates an organisation makes itself.
+pub(crate) fn trusting_also(file: &Path) -> Result<Arc<ClientConfig>, String> {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let read = CertificateDer::pem_file_iter(file).map_err(|error| error.to_string())?;
+    let mut count = 0;
+    for certificate in read {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+        count += 1;
+    }
+    if count == 0 { Err("there is no certificate in it".into()) } else { Ok(config(roots)) }
+}
+
+fn config(roots: RootCertStore) -> Arc<ClientConfig> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().expect("ring speaks what rustls calls safe");
+    Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
+}

@@ -1,0 +1,121 @@
+//! Somebody who stands between a command line and a server, or where a server should be.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+};
+
+/// What becomes of a request.
+#[derive(Debug, Clone)]
+pub(crate) enum Fate {
+    /// It goes on to the server, and the answer comes back.
+    Pass,
+    /// It goes on to the server, whose answer is lost.
+    Swallow,
+    /// The answer comes back up to this text, and then nothing.
+    CutBehind(&'static str),
+    /// This is the answer, and no server is asked.
+    Say(Vec<u8>),
+}
+
+/// Somebody between. Every request is written down: its first line and its headers.
+pub(crate) struct Between {
+    /// Where it listens, as `127.0.0.1:40000`.
+    pub(crate) address: String,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Between {
+    /// Stands before a server. The fate of a request is found by its head, and by how many heads that one is the same for
+    /// have come before.
+    pub(crate) fn new(server: &str, fate: impl Fn(&str, usize) -> Fate + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (log, server, fate) = (seen.clone(), server.to_string(), Arc::new(fate));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (log, server, fate) = (log.clone(), server.clone(), fate.clone());
+                std::thread::spawn(move || drop(serve(stream, &server, &log, &*fate)));
+            }
+        });
+        Self { address, seen }
+    }
+
+    /// Answers everything with the same bytes.
+    pub(crate) fn saying(answer: &[u8]) -> Self {
+        let answer = answer.to_vec();
+        Self::new("", move |_, _| Fate::Say(answer.clone()))
+    }
+
+    /// The heads of the requests whose first line has this in it.
+    pub(crate) fn seen(&self, part: &str) -> Vec<String> {
+        let seen = self.seen.lock().unwrap();
+        seen.iter().filter(|head| head.lines().next().unwrap_or_default().contains(part)).cloned().collect()
+    }
+}
+
+fn serve(
+    stream: TcpStream,
+    server: &str,
+    log: &Mutex<Vec<String>>,
+    fate: &(impl Fn(&str, usize) -> Fate + ?Sized),
+) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head)? == 0 {
+            return Ok(());
+        }
+    }
+    let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body)?;
+    let first = |head: &str| head.lines().next().unwrap_or_default().to_string();
+    let before = {
+        let mut log = log.lock().unwrap();
+        let before = log.iter().filter(|other| first(other) == first(&head)).count();
+        log.push(head.clone());
+        before
+    };
+    let fate = fate(&head, before);
+    let mut back = stream;
+    if let Fate::Say(answer) = &fate {
+        back.write_all(answer)?;
+        return back.shutdown(Shutdown::Both);
+    }
+    let mut upstream = TcpStream::connect(server)?;
+    upstream.write_all(head.as_bytes())?;
+    upstream.write_all(&body)?;
+    // Who leaves is told to the other side.
+    let gone = (back.try_clone()?, upstream.try_clone()?);
+    std::thread::spawn(move || {
+        let _ = (&gone.0).read(&mut [0]);
+        let _ = gone.1.shutdown(Shutdown::Both);
+    });
+    carry(&mut upstream, &mut back, &fate)?;
+    back.shutdown(Shutdown::Both)
+}
+
+/// Brings an answer back, as far as its fate lets it come.
+fn carry(upstream: &mut TcpStream, back: &mut TcpStream, fate: &Fate) -> std::io::Result<()> {
+    let (mut said, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        let count = upstream.read(&mut piece)?;
+        if count == 0 || matches!(fate, Fate::Swallow) {
+            return Ok(());
+        }
+        said.extend_from_slice(&piece[..count]);
+        let Fate::CutBehind(text) = fate else {
+            back.write_all(&piece[..count])?;
+            continue;
+        };
+        let end = said.windows(text.len()).position(|window| window == text.as_bytes());
+        let end = end.map_or(said.len(), |place| place + text.len());
+        back.write_all(&said[said.len() - count..][..end.saturating_sub(said.len() - count)])?;
+        if end < said.len() || said.ends_with(text.as_bytes()) {
+            return Ok(());
+        }
+    }
+}

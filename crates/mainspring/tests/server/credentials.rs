@@ -1,0 +1,88 @@
+//! What lets in at a server: stored, found, taken away, and kept from who is not to have it.
+
+use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+
+use super::{
+    commands::{Caller, assert_refused, at_a_terminal},
+    process::Server,
+    support::{Answer, call},
+};
+
+fn login(caller: &Caller, url: &str, token: &str) -> Answer {
+    call(caller.without_server(&["login", url]), format!("{token}\n").as_bytes())
+}
+
+#[test]
+fn a_token_is_checked_stored_used_and_taken_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let (caller, token) = (Caller::owner(&server), server.token.clone().unwrap());
+    let url = format!("http://{}", server.address);
+    let file = caller.folder().join(".config/mainspring/credentials.json");
+    let here = |arguments: &[&str]| {
+        let mut command: Command = caller.without_server(arguments);
+        command.env("MAINSPRING_SERVER", &url);
+        call(command, b"")
+    };
+    assert_refused(&here(&["workflows"]), 20, &["there is no token for", "`mainspring login"]);
+    assert_refused(&login(&caller, &url, "msp_wrong"), 20, &["does not know this token"]);
+    assert_refused(&login(&caller, &url, ""), 20, &["no token was given"]);
+    assert_refused(&login(&caller, "localhost:1", &token), 10, &["must be an URL like"]);
+    assert!(!file.exists(), "what does not let in is not stored");
+    let stored = login(&caller, &format!("{url}/"), &token);
+    assert!(stored.exit == Some(0) && stored.stdout.contains("you are owner (owner) of default"), "{stored:?}");
+    assert!(!stored.stdout.contains(&token) && !stored.stderr.contains(&token));
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(here(&["workflows"]).exit, Some(0));
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_refused(&here(&["workflows"]), 10, &["chmod 600"]);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    // The environment goes before the file.
+    let mut other = caller.without_server(&["workflows", "--server", &url]);
+    other.env("MAINSPRING_TOKEN", "msp_wrong");
+    assert_refused(&call(other, b""), 20, &["does not know this token"]);
+    let gone = call(caller.without_server(&["logout"]), b"");
+    assert!(gone.exit == Some(0) && gone.stdout.contains("signed out"), "{gone:?}");
+    assert_refused(&here(&["workflows"]), 20, &["there is no token for"]);
+    assert_refused(&call(caller.without_server(&["logout", &url]), b""), 10, &["there is no token"]);
+}
+
+#[test]
+fn a_token_that_is_typed_is_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let (caller, token) = (Caller::owner(&server), server.token.clone().unwrap());
+    let url = format!("http://{}", server.address);
+    let mut terminal = at_a_terminal(caller.without_server(&["login", &url]));
+    terminal.exp_string("token for").unwrap();
+    terminal.exp_string(": ").unwrap();
+    terminal.send_line(&token).unwrap();
+    let said = terminal.exp_eof().unwrap();
+    assert!(said.contains("you are owner") && !said.contains(&token), "{said}");
+    let mut terminal = at_a_terminal(caller.without_server(&["login", &url]));
+    terminal.exp_string("token for").unwrap();
+    terminal.exp_string(": ").unwrap();
+    terminal.send_control('c').unwrap();
+    terminal.exp_string("nothing is stored").unwrap();
+}
+
+#[test]
+fn no_token_goes_over_plain_http_to_another_machine() {
+    let caller = Caller::new("192.0.2.1:7300", "msp_x");
+    // Refused before anybody is connected to: nobody is at that address.
+    caller.refused(&["list"], 20, &["another machine", "--plain-http"]);
+    caller.refused(&["login", "http://flows.example.com"], 20, &["another machine", "--plain-http"]);
+    caller.refused(&["list", "--server", "http://ada:hunter2@127.0.0.1"], 10, &["has a user or a password in it"]);
+    let mut no_flag = caller.without_server(&["list", "--token", "msp_x"]);
+    no_flag.env("MAINSPRING_SERVER", "http://127.0.0.1:1");
+    assert_refused(&call(no_flag, b""), 10, &["--token"]);
+}
+
+#[test]
+fn scripts_do_not_see_the_token() {
+    let caller = Caller::new("127.0.0.1:1", "msp_x");
+    let definition = "steps:\n  - {id: a, type: bash, command: 'echo \"[$MAINSPRING_TOKEN]\"', outputVariable: a}\n";
+    fs::write(caller.folder().join("look.yaml"), definition).unwrap();
+    let ran = caller.fine(&["run", "look.yaml", "--dir", "data"]);
+    assert!(ran.contains("\"stdout\": \"[]\\n\""), "{ran}");
+}
