@@ -151,6 +151,9 @@ impl Command {
             Self::Config(_) => Some("`config` shows the settings of this machine's server, not those of another"),
             Self::Convert(_) => Some("`convert` works on files of this machine"),
             Self::Test(_) => Some("`test` runs scenarios on this machine, on virtual time"),
+            Self::Audit(_) => {
+                Some("`audit` proves a file of this machine; a server proves its log at GET /api/audit/verify")
+            }
             Self::Bench(_) => Some("`bench` measures this machine"),
             Self::Completions { .. } => Some("`completions` is about this program, not about a server"),
             _ => None,

@@ -87,6 +87,11 @@ impl Progress {
         if let Record::CancelRequested { reason, by } = record {
             self.cancelling(reason, by);
         }
+        match record {
+            Record::Queued { queue } => self.queue(Some(queue.name())),
+            Record::Admitted => self.queue(None),
+            _ => {}
+        }
         if let Some((name, happened)) = self.happened(plan, record, now) {
             self.step(&name, happened, now);
         }
@@ -96,6 +101,19 @@ impl Progress {
     pub(crate) fn cancelling(&mut self, reason: &str, by: &str) {
         self.clear_footer();
         line(paint(WAITS, "■"), "cancel", &format!("{reason}, asked for by {by}"), None);
+        self.draw_footer();
+    }
+
+    /// Shows what the execution waits for before its work begins, or that it does not any more.
+    pub(crate) fn queue(&mut self, waiting_for: Option<&str>) {
+        self.clear_footer();
+        match waiting_for {
+            Some("admission") => line(paint(WAITS, "…"), "queue", "waits to be admitted", None),
+            Some(whose) => {
+                line(paint(WAITS, "…"), "queue", &format!("as many of its {whose} are running as may; waits"), None);
+            }
+            None => line(paint(GOOD, "✓"), "queue", "admitted", None),
+        }
         self.draw_footer();
     }
 

@@ -202,6 +202,11 @@ impl<'a> Following<'a> {
         let step = text(event, "stepId");
         let row = details.get(&(step.to_string(), attempt_of(event)));
         let now = parse_rfc3339(text(event, "ts")).unwrap_or_default();
+        match event.kind.as_str() {
+            "execution.queued" => self.progress.queue(Some(text(event, "waitingFor"))),
+            "execution.admitted" => self.progress.queue(None),
+            _ => {}
+        }
         for happened in happened(event, row, now) {
             self.progress.step(step, happened, now);
         }
