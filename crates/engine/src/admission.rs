@@ -124,7 +124,7 @@ struct Desk {
     queued: BTreeMap<ExecutionKey, Lane>,
     lanes: BTreeMap<Lane, BTreeSet<ExecutionKey>>,
     /// Starts whose callers wait until the store was read.
-    parked: Vec<Box<Submission>>,
+    parked: Vec<Submission>,
     look: Look,
     is_used: bool,
 }
@@ -254,7 +254,7 @@ fn take_one(counts: &mut BTreeMap<Arc<str>, u32>, name: &Arc<str>) {
 #[derive(Debug, Default)]
 pub(crate) struct Turnout {
     /// Starts that begin, in a queue or not.
-    pub begin: Vec<Box<Submission>>,
+    pub begin: Vec<Submission>,
     /// Callers who are told that it could not be found out.
     pub refuse: Vec<(Ticket, String)>,
     /// Executions that wait no more.
@@ -300,7 +300,7 @@ impl Admission {
         if desk.bounds.is_none() {
             desk.want_look();
             if ticket.is_some() {
-                desk.parked.push(submission);
+                desk.parked.push(*submission);
                 return None;
             }
         }
@@ -386,7 +386,7 @@ impl Admission {
         }
         turnout.admit.extend(desk.admit());
         for start in std::mem::take(&mut desk.parked) {
-            turnout.begin.extend(self.start(start, true));
+            turnout.begin.extend(self.start(Box::new(start), true).map(|start| *start));
         }
         self.forget_uncounted(organization);
         turnout
@@ -400,12 +400,12 @@ impl Admission {
     }
 
     /// Organisations that others count from now on are forgotten; their starts begin in a queue.
-    pub(crate) fn keep(&mut self, is_counted_here: impl Fn(&str) -> bool) -> Vec<Box<Submission>> {
+    pub(crate) fn keep(&mut self, is_counted_here: impl Fn(&str) -> bool) -> Vec<Submission> {
         let gone = self.desks.extract_if(.., |organization, _| !is_counted_here(organization));
         let parked: Vec<_> = gone.flat_map(|(_, desk)| desk.parked).collect();
         let desks = &self.desks;
         self.organizations.retain(|_, organization| desks.contains_key(organization));
-        parked.into_iter().filter_map(|start| self.start(start, false)).collect()
+        parked.into_iter().filter_map(|start| self.start(Box::new(start), false)).map(|start| *start).collect()
     }
 }
 

@@ -257,7 +257,7 @@ impl Made {
         let Some(rows) = self.looks.pop() else { return };
         let rows_now: BTreeSet<ExecutionKey> = self.rows.keys().map(|number| key(*number)).collect();
         let turnout = machine.looked("o", Ok((BOUNDS, rows)), |execution| rows_now.contains(&execution));
-        turnout.begin.into_iter().for_each(|start| self.begin(*start));
+        turnout.begin.into_iter().for_each(|start| self.begin(start));
         self.say(turnout.admit);
         self.look(machine);
     }

@@ -72,7 +72,7 @@ impl Rim {
     fn turn_out(&mut self, turnout: Turnout) {
         let Turnout { begin, refuse, admit } = turnout;
         for submission in begin {
-            self.handle(Event::Submit(submission));
+            self.handle(Event::Submit(Box::new(submission)));
         }
         for (ticket, why) in refuse {
             self.waiting.remove(&ticket).map(|sender| sender.send(Err(ShardError::Store(why))));
@@ -154,7 +154,7 @@ impl Rim {
         self.admitting = Some(admitting);
         for submission in begin {
             // Behind what is being carried out.
-            let _ = self.commands.send(Command::Event(Event::Submit(submission)));
+            let _ = self.commands.send(Command::Event(Event::Submit(Box::new(submission))));
         }
     }
 }

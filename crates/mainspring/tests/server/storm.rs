@@ -184,9 +184,8 @@ fn check(owner: &Client, asked: &mut [Asked], file: &Path) {
     let mut statuses = BTreeMap::new();
     for client in asked.iter() {
         for id in client.starts.iter().flatten() {
-            if !client.is_touched(id) {
-                approve(owner, id).unwrap();
-            } else if client.in_doubt.contains(id) && end(owner, id) == "waiting_approval" {
+            let still_asks = client.in_doubt.contains(id) && end(owner, id) == "waiting_approval";
+            if still_asks || !client.is_touched(id) {
                 approve(owner, id).unwrap();
             }
             let status = std::iter::repeat_with(|| end(owner, id)).find(|status| status != "waiting_approval").unwrap();
