@@ -135,8 +135,18 @@ enum Look {
     #[default]
     None,
     Wanted,
-    /// It is on its way, and what has ended since it began; whether another is wanted after it.
-    Out(BTreeSet<ExecutionKey>, bool),
+    Out(Out),
+}
+
+/// A look that is on its way.
+#[derive(Debug, Default)]
+struct Out {
+    /// What has ended since it began.
+    ended: BTreeSet<ExecutionKey>,
+    /// Whether another is wanted after it.
+    again: bool,
+    /// Whether what it finds is not what counts any more.
+    is_stale: bool,
 }
 
 impl Desk {
@@ -167,6 +177,7 @@ impl Desk {
     }
 
     fn queue(&mut self, execution: ExecutionKey, lane: Lane) {
+        self.unqueue(execution);
         self.lanes.entry(lane.clone()).or_default().insert(execution);
         self.queued.insert(execution, lane);
     }
@@ -195,30 +206,31 @@ impl Desk {
         loop {
             let fits = self.lanes.iter().filter(|(lane, _)| self.full(lane).is_none());
             let Some(first) = fits.filter_map(|(_, waiting)| waiting.first()).min().copied() else { return admitted };
-            if let Some(lane) = self.unqueue(first) {
-                self.run(first, lane);
-                admitted.push(first);
-            }
+            let Some(lane) = self.unqueue(first) else { return admitted };
+            self.run(first, lane);
+            admitted.push(first);
         }
     }
 
     fn want_look(&mut self) {
         match &mut self.look {
-            Look::Out(_, again) => *again = true,
+            Look::Out(out) => out.again = true,
             look => *look = Look::Wanted,
         }
     }
 
-    /// What the store has, and of what it does not say yet what is known here.
-    fn compare(&mut self, rows: Vec<ExecutionRow>, is_here: impl Fn(ExecutionKey) -> bool) -> Vec<ExecutionKey> {
-        let Look::Out(ended, again) = std::mem::take(&mut self.look) else { return Vec::new() };
-        if again {
-            self.look = Look::Wanted;
-        }
+    /// What the store has, and of what it does not say yet what is known here. Gives those to whom it is said again that
+    /// they may begin, and those that are counted no more.
+    fn compare(
+        &mut self,
+        rows: Vec<ExecutionRow>,
+        ended: &BTreeSet<ExecutionKey>,
+        is_here: impl Fn(ExecutionKey) -> bool,
+    ) -> (Vec<ExecutionKey>, Vec<ExecutionKey>) {
         let found: BTreeSet<ExecutionKey> = rows.iter().map(|row| row.key).collect();
         let known = self.running.keys().chain(self.queued.keys());
         let gone: Vec<_> = known.filter(|key| !found.contains(key) && !is_here(**key)).copied().collect();
-        gone.into_iter().for_each(|execution| self.remove(execution));
+        gone.iter().for_each(|execution| self.remove(*execution));
         let mut admitted_again = Vec::new();
         for row in rows.into_iter().filter(|row| !ended.contains(&row.key)) {
             let (execution, lane) = (row.key, Lane::of_row(&row));
@@ -233,7 +245,7 @@ impl Desk {
                 }
             }
         }
-        admitted_again
+        (admitted_again, gone)
     }
 
     fn is_empty(&self) -> bool {
@@ -286,7 +298,8 @@ impl Admission {
         let Some(organization) = counted(&submission.start).map(str::to_owned) else { return Some(submission) };
         let (execution, ticket) = (submission.execution, submission.ticket);
         // The same letter again.
-        if self.organizations.contains_key(&execution) {
+        if let Some(desk) = self.organizations.get(&execution).and_then(|organization| self.desks.get(organization)) {
+            submission.start.queue = desk.queued.get(&execution).map(|_| Queue::Admission);
             return Some(submission);
         }
         if !is_counted_here {
@@ -330,18 +343,37 @@ impl Admission {
 
     /// An execution has ended, or never was. Gives those that may begin in its place.
     pub(crate) fn ended(&mut self, execution: ExecutionKey) -> Vec<ExecutionKey> {
+        // Whose it is may be what is being looked for.
+        for desk in self.desks.values_mut() {
+            if let Look::Out(out) = &mut desk.look {
+                out.ended.insert(execution);
+            }
+        }
         let Some(organization) = self.organizations.remove(&execution) else { return Vec::new() };
         let Some(desk) = self.desks.get_mut(&organization) else { return Vec::new() };
         desk.remove(execution);
-        if let Look::Out(ended, _) = &mut desk.look {
-            ended.insert(execution);
-        }
         desk.admit()
     }
 
     /// An organisation is to be looked at.
     pub(crate) fn want(&mut self, organization: &str) {
         self.desks.entry(organization.into()).or_default().want_look();
+    }
+
+    /// Organisations whose partition is one of these are to be looked at.
+    pub(crate) fn want_those_of(&mut self, is_meant: impl Fn(&str) -> bool) {
+        let meant = self.desks.iter_mut().filter(|(organization, _)| is_meant(organization));
+        meant.for_each(|(_, desk)| desk.want_look());
+    }
+
+    /// The bounds of an organisation are others by now: nothing begins by those that are known, or are being read.
+    pub(crate) fn bounds_changed(&mut self, organization: &str) {
+        let Some(desk) = self.desks.get_mut(organization) else { return };
+        desk.bounds = None;
+        desk.want_look();
+        if let Look::Out(out) = &mut desk.look {
+            out.is_stale = true;
+        }
     }
 
     /// All that are known are to be looked at; those of which nothing was heard since the last time are forgotten.
@@ -355,7 +387,7 @@ impl Admission {
         let wanted = self.desks.iter_mut().filter(|(_, desk)| matches!(desk.look, Look::Wanted));
         wanted
             .map(|(organization, desk)| {
-                desk.look = Look::Out(BTreeSet::new(), false);
+                desk.look = Look::Out(Out::default());
                 organization.clone()
             })
             .collect()
@@ -370,33 +402,32 @@ impl Admission {
     ) -> Turnout {
         let mut turnout = Turnout::default();
         let Some(desk) = self.desks.get_mut(organization) else { return turnout };
+        let Look::Out(out) = std::mem::take(&mut desk.look) else { return turnout };
+        if out.again {
+            desk.look = Look::Wanted;
+        }
         match found {
+            // Another look follows.
+            _ if out.is_stale => return turnout,
             Err(why) => {
-                desk.look = Look::None;
                 let parked = std::mem::take(&mut desk.parked).into_iter();
                 turnout.refuse = parked.filter_map(|start| Some((start.ticket?, why.clone()))).collect();
                 return turnout;
             }
             Ok((bounds, rows)) => {
                 desk.bounds = Some(bounds);
-                let counted = rows.iter().map(|row| (row.key, organization.to_owned()));
-                self.organizations.extend(counted);
-                turnout.admit = desk.compare(rows, is_here);
+                let counted: Vec<_> = rows.iter().map(|row| row.key).filter(|key| !out.ended.contains(key)).collect();
+                let (again, gone) = desk.compare(rows, &out.ended, is_here);
+                gone.iter().for_each(|key| drop(self.organizations.remove(key)));
+                self.organizations.extend(counted.into_iter().map(|key| (key, organization.to_owned())));
+                turnout.admit = again;
             }
         }
         turnout.admit.extend(desk.admit());
         for start in std::mem::take(&mut desk.parked) {
             turnout.begin.extend(self.start(Box::new(start), true).map(|start| *start));
         }
-        self.forget_uncounted(organization);
         turnout
-    }
-
-    /// What was counted and is not any more leaves no trace.
-    fn forget_uncounted(&mut self, organization: &str) {
-        let Some(desk) = self.desks.get(organization) else { return };
-        let is_counted = |key: &ExecutionKey| desk.running.contains_key(key) || desk.queued.contains_key(key);
-        self.organizations.retain(|key, of| of != organization || is_counted(key));
     }
 
     /// Organisations that others count from now on are forgotten; their starts begin in a queue.

@@ -220,7 +220,7 @@ impl Engine {
 
     /// How much of an organisation may run at a time has changed.
     pub fn limits_changed(&self, organization: &str) {
-        let _ = self.commands.send(Command::Organizations([organization.to_owned()].into()));
+        let _ = self.commands.send(Command::BoundsChanged(organization.to_owned()));
         let partition = partition_of_organization(organization, self.owned().partitions);
         self.store.hint(&[partition]);
     }

@@ -89,6 +89,8 @@ pub(crate) enum Command {
     PassedOn(ExecutionKey, Option<RemoteAttempt>),
     /// Organisations of which is to be found out what runs.
     Organizations(BTreeSet<String>),
+    /// The bounds of an organisation have changed.
+    BoundsChanged(String),
     /// What runs of an organisation.
     Found(String, Found),
     /// Executions to look at.
@@ -335,6 +337,7 @@ impl Rim {
             Command::Looked(asked, is_read) => self.looked(asked, is_read),
             Command::PassedOn(execution, remote) => self.passed_on(execution, remote),
             Command::Organizations(organizations) => self.want_to_look_at(&organizations),
+            Command::BoundsChanged(organization) => self.bounds_changed(&organization),
             Command::Found(organization, found) => self.found(&organization, found),
             Command::Pending(sender) => drop(sender.send(self.shard.pending())),
             Command::Due(mut due) => {

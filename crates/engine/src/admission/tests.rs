@@ -141,6 +141,13 @@ fn what_ended_while_the_store_was_read_does_not_come_back() {
     // It ended at another node.
     assert!(look(&mut machine, BOUNDS, Vec::new()).admit.is_empty());
     assert!(machine.organizations.is_empty());
+    // Before anything was known of it.
+    let mut machine = Admission::default();
+    assert!(machine.start(submission(2, "ann", "w"), true).is_none());
+    machine.looks();
+    assert_eq!(machine.ended(key(1)), []);
+    let found = look(&mut machine, Bounds { user: 1, ..BOUNDS }, vec![row_of(1, "ann", "running")]);
+    assert_eq!(found.begin.iter().map(|start| start.start.queue).collect::<Vec<_>>(), [None]);
 }
 
 #[test]
@@ -177,6 +184,30 @@ fn the_same_start_again_counts_once() {
     assert_eq!(begins(&mut machine, 1, "ann", "w"), None);
     assert_eq!(begins(&mut machine, 2, "ann", "w"), None);
     assert_eq!(begins(&mut machine, 3, "ann", "w"), Some(Queue::User));
+    assert_eq!(begins(&mut machine, 3, "ann", "w"), Some(Queue::Admission), "and waits as before");
+    assert_eq!(machine.ended(key(1)), [key(3)]);
+    assert_eq!(begins(&mut machine, 3, "ann", "w"), None);
+}
+
+/// By bounds that have changed nothing begins, wherever they were read.
+#[test]
+fn nothing_begins_by_bounds_that_were() {
+    let mut machine = machine(Bounds { user: 1, ..BOUNDS });
+    assert_eq!(begins(&mut machine, 1, "ann", "w"), None);
+    assert_eq!(begins(&mut machine, 2, "ann", "w"), Some(Queue::User));
+    machine.want("o");
+    machine.looks();
+    machine.bounds_changed("o");
+    assert_eq!(machine.ended(key(1)), []);
+    assert!(machine.start(submission(3, "bob", "w"), true).is_none());
+    let rows = || vec![row_of(2, "ann", "pending")];
+    let stale = look(&mut machine, BOUNDS, rows());
+    assert!(stale.admit.is_empty() && stale.begin.is_empty());
+    assert_eq!(machine.looks(), ["o"]);
+    let found = look(&mut machine, Bounds { user: 0, ..BOUNDS }, rows());
+    assert!(found.admit.is_empty());
+    assert_eq!(found.begin.iter().map(|start| start.start.queue).collect::<Vec<_>>(), [Some(Queue::User)]);
+    machine.bounds_changed("nobody's");
 }
 
 /// A world of dice: starts, ends, looks that are late, words that are lost.

@@ -1,6 +1,11 @@
 //! Who may begin: the rim carries what the machine of [`admission`](crate::admission) asks for and says.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use mainspring_kernel::{decide::QUEUES_SINCE, input::Input, key::ExecutionKey, record::Record};
 
@@ -8,6 +13,7 @@ use super::{Command, Rim};
 use crate::{
     admission::{self, Admission, Found, Limits, Turnout, partition_of_organization},
     inbox,
+    member::tick,
     shard::{Event, Moment, Queued, ShardError, Ticket},
 };
 
@@ -16,11 +22,16 @@ pub(super) struct Admitting {
     machine: Admission,
     limits: Arc<dyn Limits>,
     is_looking_for_queues: bool,
+    /// When a hint was last followed.
+    heard_at: Option<Instant>,
 }
+
+/// Hints are of letters, too, which come all the time: what one of them is not followed for is found by looking anyway.
+const PAUSE_OF_HEARING: Duration = Duration::from_millis(200);
 
 impl Admitting {
     pub(super) fn new(limits: Arc<dyn Limits>) -> Self {
-        Self { machine: Admission::default(), limits, is_looking_for_queues: false }
+        Self { machine: Admission::default(), limits, is_looking_for_queues: false, heard_at: None }
     }
 }
 
@@ -50,14 +61,27 @@ impl Rim {
         let Some(admitting) = &mut self.admitting else { return };
         for organization in admitting.machine.looks() {
             let (store, limits, commands) = (self.store.clone(), admitting.limits.clone(), self.commands.clone());
-            tokio::task::spawn_blocking(move || {
-                let found = admission::find(&*store, &*limits, &organization);
-                let _ = commands.send(Command::Found(organization, found));
+            let loads = self.loads.clone();
+            tokio::spawn(async move {
+                // Nobody closes it.
+                let permit = loads.acquire_owned().await;
+                tokio::task::spawn_blocking(move || {
+                    let look = || admission::find(&*store, &*limits, &organization);
+                    // Whoever waits for a look that broke off would wait for ever.
+                    let found =
+                        catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| Err("the look broke off".into()));
+                    drop(permit);
+                    let _ = commands.send(Command::Found(organization, found));
+                });
             });
         }
     }
 
     pub(super) fn found(&mut self, organization: &str, found: Found) {
+        self.shard.expire(tick());
+        if !self.counts(organization) {
+            return self.forget_organizations();
+        }
         if let Err(why) = &found {
             tracing::warn!(organization, why, "how much of an organization runs could not be found out");
         }
@@ -82,16 +106,21 @@ impl Rim {
 
     /// Behind what is being carried out: it may give outputs of its own.
     fn admit(&self, executions: Vec<ExecutionKey>) {
-        for execution in executions {
-            if self.shard.holds(execution) {
-                let queued = Queued::silent(Input::Admit);
-                let _ = self.commands.send(Command::Event(Event::Take(execution, queued)));
-                continue;
-            }
-            // A word that is not heard is said again at the next look.
-            let store = self.store.clone();
-            tokio::task::spawn_blocking(move || inbox::post(&*store, None, execution, &Input::Admit));
+        let (here, elsewhere): (Vec<_>, Vec<_>) = executions.into_iter().partition(|key| self.shard.holds(*key));
+        for execution in here {
+            let queued = Queued::silent(Input::Admit);
+            let _ = self.commands.send(Command::Event(Event::Take(execution, queued)));
         }
+        if elsewhere.is_empty() {
+            return;
+        }
+        // A word that is not heard is said again at the next look.
+        let store = self.store.clone();
+        tokio::task::spawn_blocking(move || {
+            elsewhere
+                .into_iter()
+                .try_for_each(|execution| inbox::post(&*store, None, execution, &Input::Admit).map(drop))
+        });
     }
 
     pub(super) fn answered(&mut self, ticket: Ticket, has_begun: bool) {
@@ -119,6 +148,26 @@ impl Rim {
         self.look_where_wanted();
     }
 
+    pub(super) fn bounds_changed(&mut self, organization: &str) {
+        if let Some(admitting) = &mut self.admitting {
+            admitting.machine.bounds_changed(organization);
+        }
+        self.look_where_wanted();
+    }
+
+    /// Somebody says that there is something new about organisations of these partitions, or about others in them.
+    pub(super) fn hear_of_organizations(&mut self, partitions: &[u32]) {
+        let (spread, now) = (self.shard.partitions(), Instant::now());
+        let Some(admitting) = &mut self.admitting else { return };
+        if admitting.heard_at.is_none_or(|at| now.duration_since(at) >= PAUSE_OF_HEARING) {
+            admitting.heard_at = Some(now);
+            let is_meant = |organization: &str| partitions.contains(&partition_of_organization(organization, spread));
+            admitting.machine.want_those_of(is_meant);
+            self.look_where_wanted();
+            self.look_for_queues();
+        }
+    }
+
     /// What is known is compared with the store every now and then, and what waits there is found.
     pub(super) fn look_at_organizations(&mut self) {
         if let Some(admitting) = &mut self.admitting {
@@ -142,7 +191,8 @@ impl Rim {
         admitting.is_looking_for_queues = true;
         let (store, commands) = (self.store.clone(), self.commands.clone());
         tokio::task::spawn_blocking(move || {
-            let found = admission::queues(&*store).unwrap_or_default();
+            let look = || admission::queues(&*store).unwrap_or_default();
+            let found = catch_unwind(AssertUnwindSafe(look)).unwrap_or_default();
             let _ = commands.send(Command::Organizations(found));
         });
     }

@@ -126,7 +126,7 @@ impl Rim {
     pub(super) fn hear(&mut self, partitions: &[u32]) {
         if self.shard.held().any(|held| partitions.contains(&held)) {
             self.look_for_letters();
-            self.look_for_queues();
+            self.hear_of_organizations(partitions);
         }
     }
 

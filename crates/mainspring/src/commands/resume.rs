@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use mainspring_engine::{Engine, EngineError, Reach, inbox};
-use mainspring_kernel::key::ExecutionKey;
+use mainspring_kernel::{key::ExecutionKey, state::ExecutionStatus};
 use mainspring_store::{StoreError, is_final};
 
 use super::follow::{From, Gates, follow};
@@ -54,6 +54,11 @@ pub(crate) fn resume(resume: &Resume, global: &Global, terminal: &Terminal) -> R
             return exit;
         };
         let row = find(&*look(global)?.store, id)?;
+        if row.status == ExecutionStatus::Pending.name() {
+            let message = "it waits in a queue until fewer of its organization run: `mainspring up` or `mainspring node` \
+                lets it begin";
+            return Err(Refusal::contract("queued", message));
+        }
         let engine = engine(global, Reach::named()).await?;
         engine.attend(row.key);
         let exit = match taken_in(&engine, row.key).await {

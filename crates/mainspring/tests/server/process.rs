@@ -155,6 +155,13 @@ impl Place {
         Server::start_with(self.folder.path(), &self.arguments())
     }
 
+    /// A command on the folder of an embedded store.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Option<Command> {
+        let mut command = Command::new(MAINSPRING);
+        command.args(arguments).arg("--dir").arg(self.folder.path().join("data")).env("HOME", self.folder.path());
+        self.address.is_none().then_some(command)
+    }
+
     /// Starts another server on the same store, if it is shared.
     pub(crate) fn another(&self) -> Option<Server> {
         self.address.as_ref().map(|_| Server::start_in(self.folder.path(), "other", &self.arguments()))
