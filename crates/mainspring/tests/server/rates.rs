@@ -34,7 +34,7 @@ fn who_guesses_is_told_to_wait_and_nobody_else() {
     // Somebody who was let in of late from the same address, and who asks after the server's health.
     for _ in 0..MORE_THAN_A_BURST {
         let me = owner.get("/api/me").expect(200);
-        assert_eq!(me.header("ratelimit-limit"), Some("1000"));
+        assert_eq!(me.header("ratelimit-limit"), Some("10000"));
         nobody.get("/healthz").expect(200);
     }
     nobody.get("/readyz").expect(200);

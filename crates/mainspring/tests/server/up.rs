@@ -84,7 +84,7 @@ fn each_setting_says_where_it_came_from() {
     assert_eq!(of("dataDir", "origin"), "default");
     assert_eq!(
         (of("rateLimitPerSecond", "value"), of("anonymousRateLimitPerSecond", "value")),
-        ("100".into(), "10".into())
+        ("1000".into(), "10".into())
     );
     for (given, word) in [
         ("--rate-limit-per-second=-1", "`-1`"),
