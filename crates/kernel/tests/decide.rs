@@ -173,9 +173,10 @@ fn what_is_called_off_in_a_queue_never_begins() {
 fn what_waits_in_no_queue() {
     let text = "inputSchema: {type: object}\nsteps: [{id: a, type: tool, tool: A}]";
     let plan = Arc::new(compile(&read(text.as_bytes(), Syntax::Yaml).expect("it reads")).expect("it compiles").plan);
-    for (outcome, expected) in
-        [(Ok(Value::Null), "Queued user"), (Err(Failure::new(Class::Invalid, "no", "no")), "EndingBegun failed no")]
-    {
+    for (outcome, expected) in [
+        (Ok(Value::Null), "Queued user"),
+        (Err(Failure::new(Class::Invalid, "no", "no")), "EndingBegun failed invalid_input"),
+    ] {
         let mut state = State::new(KEY, plan.clone());
         let evaluated = Evaluated::of(outcome);
         let turn = decide_with(&mut state, &start_in(Queue::User), 0, |_| vec![evaluated.clone()]).expect("legal");
