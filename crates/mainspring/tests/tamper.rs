@@ -38,7 +38,7 @@ const DEFINITION: &str = r#"
 name: NAME
 steps:
   - {id: first, type: bash, command: 'echo "$S"', env: {S: "@vars.secret"}, outputVariable: said}
-  - {id: large, type: bash, command: "head -c 40000 /dev/zero | tr '\\0' x"}
+  - {id: large, type: bash, command: "head -c 40000 /dev/zero | tr '\\0' x; echo NAME"}
   - {id: gate, type: approval, prompt: Ship?, items: {of: "@first.stdout"}}
   - {id: last, type: bash, command: echo shipped}
 "#;
