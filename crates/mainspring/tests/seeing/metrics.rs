@@ -93,7 +93,9 @@ fn the_numbers_are_those_of_the_journal() {
         // Whoever scrapes early finds the engine not begun yet, or some of its numbers.
         let is_last = scraped.sample(r#"mainspring_turns_total{input="timer"}"#)? >= 2.0;
         let is_out = scraped.sample(r#"mainspring_attempts_running{effect="bash"}"#)? == 1.0;
-        (is_last && is_out).then_some(scraped)
+        // They are read one after another, while they change.
+        let is_begun = scraped.sample(r#"mainspring_attempts_begun_total{effect="bash"}"#)? == 4.0;
+        (is_last && is_out && is_begun).then_some(scraped)
     };
     let scraped = wait_for("the last step runs", is_held);
     let known: BTreeMap<&str, &str> = FAMILIES.iter().copied().collect();
