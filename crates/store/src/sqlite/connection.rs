@@ -72,6 +72,8 @@ fn open(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(fail)?;
     connection.busy_timeout(Duration::from_millis(BUSY_MS)).map_err(fail)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    // A plan that depends on bound values is made anew for each of them, and takes longer than most reads themselves.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(fail)?;
     // Closing the last connection moves the log into the file: not into a file that is refused.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(fail)?;
     let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(fail)?;

@@ -16,6 +16,7 @@ mod faults;
 mod gates;
 mod journal;
 mod nodes;
+mod readers;
 mod things;
 
 use std::{
@@ -26,6 +27,7 @@ use std::{
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 use metrics::Histogram;
+use readers::Readers;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
@@ -33,14 +35,11 @@ use crate::{
     Origin, Posting, RemoteAttempt, Store, StoreError, Table, meter::sync_time,
 };
 
-/// How many reading connections are kept for the next reader. More readers at once open more, and close them again.
-const READERS_KEPT: usize = 4;
-
 /// A store in a file.
 pub struct SqliteStore {
     path: PathBuf,
     // Before the writer, because fields are dropped in order and the last connection to close tidies up the log.
-    readers: Mutex<Vec<Connection>>,
+    readers: Readers,
     writer: Option<Mutex<Connection>>,
     /// How long COMMIT takes, which is what waits for the disk.
     sync_time: Histogram,
@@ -50,32 +49,25 @@ impl SqliteStore {
     /// Opens a store for reading and writing, and makes it (mode 0600) if there is none; the folder must exist.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let writer = Some(Mutex::new(connection::open_writer(path)?));
-        Ok(Self { path: path.to_owned(), readers: Mutex::default(), writer, sync_time: sync_time("sqlite") })
+        Ok(Self {
+            path: path.to_owned(),
+            readers: Readers::of(path.to_owned()),
+            writer,
+            sync_time: sync_time("sqlite"),
+        })
     }
 
     /// Opens a store that is there for reading, beside whatever process writes it. Verbs that write answer
     /// [`StoreError::Unavailable`].
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
-        let readers = Mutex::new(vec![connection::open_reader(path)?]);
+        let readers = Readers::of(path.to_owned());
+        readers.open_first()?;
         Ok(Self { path: path.to_owned(), readers, writer: None, sync_time: Histogram::noop() })
     }
 
     /// Lends a connection that sees what is committed now and nothing that is committed while it is used.
     fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        let kept = lock(&self.readers).pop();
-        let connection = kept.map_or_else(|| connection::open_reader(&self.path), Ok)?;
-        let snapshot = || -> rusqlite::Result<T> {
-            let transaction = connection.unchecked_transaction()?;
-            let found = work(&transaction)?;
-            transaction.commit()?;
-            Ok(found)
-        };
-        let found = snapshot().map_err(|error| failure::of_store(&self.path, &error))?;
-        let mut readers = lock(&self.readers);
-        if readers.len() < READERS_KEPT {
-            readers.push(connection);
-        }
-        Ok(found)
+        self.readers.lend(work)
     }
 
     /// Runs one transaction of the writer. When this returns `Ok`, it is on disk.

@@ -1,0 +1,148 @@
+//! The reading connections: opened when they are needed, kept, and never more than a few.
+
+use std::{
+    path::PathBuf,
+    sync::{Condvar, Mutex, PoisonError},
+};
+
+use rusqlite::Connection;
+
+use super::{connection, failure, lock};
+use crate::StoreError;
+
+/// Reading connections at the most; who finds none free waits for one. To open one takes as long as a hundred reads, so
+/// that all are kept; each holds pages and statements, so that they are few. A read takes some microseconds of a
+/// processor, and a machine for which one file is enough has hardly more processors than this.
+const READERS_MAX: usize = 16;
+
+/// The reading connections of a store.
+pub(super) struct Readers {
+    path: PathBuf,
+    state: Mutex<State>,
+    freed: Condvar,
+}
+
+/// Those that are free, how many places are taken by them and by those that are lent, and how many wait for one.
+#[derive(Default)]
+struct State {
+    free: Vec<Connection>,
+    open: usize,
+    waiting: usize,
+}
+
+impl Readers {
+    /// None yet.
+    pub(super) fn of(path: PathBuf) -> Self {
+        Self { path, state: Mutex::default(), freed: Condvar::new() }
+    }
+
+    /// Opens the first one, which says whether there is a store to read.
+    pub(super) fn open_first(&self) -> Result<(), StoreError> {
+        self.lend(|_| Ok(()))
+    }
+
+    /// Lends a connection that sees what is committed now and nothing that is committed while it is used.
+    pub(super) fn lend<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let mut lent = self.place();
+        let connection = match lent.connection.take() {
+            Some(connection) => connection,
+            None => connection::open_reader(&self.path)?,
+        };
+        let transaction = connection.unchecked_transaction();
+        let found = transaction.and_then(|transaction| {
+            let found = work(&transaction)?;
+            transaction.commit()?;
+            Ok(found)
+        });
+        // One that has failed is not lent again: the next is opened anew, which says better what is wrong.
+        let found = found.map_err(|error| failure::of_store(&self.path, &error))?;
+        lent.connection = Some(connection);
+        Ok(found)
+    }
+
+    /// A place among the readers, as soon as there is one, with a connection in it if one is free.
+    fn place(&self) -> Lent<'_> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(connection) = state.take() {
+                return Lent { readers: self, connection };
+            }
+            state.waiting += 1;
+            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
+        }
+    }
+}
+
+impl State {
+    /// Takes a place, with a connection in it if one is free; `None` if all are taken.
+    fn take(&mut self) -> Option<Option<Connection>> {
+        if let Some(connection) = self.free.pop() {
+            return Some(Some(connection));
+        }
+        let has_room = self.open < READERS_MAX;
+        self.open += usize::from(has_room);
+        has_room.then_some(None)
+    }
+}
+
+/// A place among the readers, which others may have when this is dropped, whatever the work came to.
+struct Lent<'a> {
+    readers: &'a Readers,
+    connection: Option<Connection>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.readers.state);
+        match self.connection.take() {
+            Some(connection) => state.free.push(connection),
+            None => state.open -= 1,
+        }
+        // To wake is a call to the system, also where nobody sleeps.
+        if state.waiting > 0 {
+            self.readers.freed.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::sqlite::SqliteStore;
+
+    #[test]
+    fn readers_wait_for_each_other_and_whatever_fails_makes_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let _store = SqliteStore::open(&path).unwrap();
+        let readers = Readers::of(path);
+        let read = || readers.lend(|connection| connection.query_row("SELECT 7", [], |row| row.get::<_, u32>(0)));
+        let mut lent: Vec<Lent<'_>> = (0..READERS_MAX).map(|_| readers.place()).collect();
+        assert!(lock(&readers.state).take().is_none());
+        std::thread::scope(|scope| {
+            let waiting: Vec<_> = (0..4).map(|_| scope.spawn(read)).collect();
+            while lock(&readers.state).waiting < waiting.len() {
+                std::thread::yield_now();
+            }
+            drop(lent.pop());
+            waiting.into_iter().for_each(|reader| assert_eq!(reader.join().unwrap(), Ok(7)));
+        });
+        let count = || {
+            let state = lock(&readers.state);
+            (state.free.len(), state.open)
+        };
+        assert_eq!(count(), (1, READERS_MAX), "one is lent to one after the other");
+        drop(lent);
+        assert_eq!(count(), (1, 1));
+        readers.lend(|connection| connection.execute_batch("SELECT nothing")).unwrap_err();
+        assert_eq!(count(), (0, 0), "what has failed is not lent again");
+        let breaks_off = AssertUnwindSafe(|| readers.lend::<()>(|_| panic!("a reader breaks off")));
+        catch_unwind(breaks_off).unwrap_err();
+        assert_eq!(count(), (0, 0));
+        assert_eq!(read(), Ok(7));
+        assert_eq!(count(), (1, 1));
+    }
+}
