@@ -195,9 +195,6 @@ impl Engine {
     /// Starts an execution under a fresh key of [`new_key`](Self::new_key): a caller that watches the key before misses
     /// nothing.
     pub async fn submit_as(&self, execution: ExecutionKey, mut request: Request) -> Result<Submitted, EngineError> {
-        if let Some(existing) = self.existing(&request)? {
-            return Ok(Submitted { execution: existing, existed: true, is_posted: false });
-        }
         let now = now_ms();
         let (plan, stored_plans, audit) = (request.plan.clone(), request.stored_plans(), request.take_audit(execution));
         let start = request.start(execution);
@@ -349,17 +346,6 @@ impl Engine {
 
     fn owned(&self) -> Owned {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn existing(&self, request: &Request) -> Result<Option<ExecutionKey>, EngineError> {
-        if let Some(id) = &request.execution_id
-            && let Some(row) = self.store.execution_by_id(id)?
-        {
-            return Ok(Some(row.key));
-        }
-        let Some(key) = &request.idempotency_key else { return Ok(None) };
-        let row = self.store.execution_by_idempotency_key(&request.origin(), key)?;
-        Ok(row.map(|row| row.key))
     }
 
     async fn ask(&self, event: impl FnOnce(Ticket) -> Event) -> Result<bool, EngineError> {

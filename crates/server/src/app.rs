@@ -14,8 +14,9 @@ use crate::{
     compiling::Plans,
     door::Rights,
     feed::Feeds,
+    known::{Known, Watched},
     problem::{Answer, Code, Problem},
-    rate::{Limiter, Rates},
+    rate::{Limiter, Rates, clock},
 };
 
 /// What the server is told when it starts.
@@ -47,6 +48,8 @@ pub struct Shared {
     pub(crate) feeds: Feeds,
     pub(crate) bus: Bus,
     pub(crate) limiter: Limiter,
+    pub(crate) known: Known,
+    pub(crate) watched: Watched,
     pub(crate) rights: OnceLock<Rights>,
 }
 
@@ -54,13 +57,15 @@ impl App {
     /// A server on an engine that runs.
     pub fn new(engine: Arc<Engine>, evaluator: Arc<dyn Evaluator>, settings: Settings) -> Self {
         let (plans, feeds, bus) = (Plans::default(), Feeds::default(), Bus::default());
-        let (limiter, rights) = (Limiter::new(settings.rates.clone()), OnceLock::new());
-        Self(Arc::new(Shared { engine, evaluator, settings, plans, feeds, bus, limiter, rights }))
+        let clock = clock();
+        let (limiter, known) = (Limiter::new(settings.rates.clone(), clock.clone()), Known::new(clock));
+        let (watched, rights) = (Watched::of(engine.clone()), OnceLock::new());
+        Self(Arc::new(Shared { engine, evaluator, settings, plans, feeds, bus, limiter, known, watched, rights }))
     }
 
     /// What is listed and searched.
     pub fn catalogue(&self) -> &dyn Catalogue {
-        self.engine.store().catalogue()
+        &self.watched
     }
 
     /// Does what waits for the store or the sandbox where it holds up nobody else.

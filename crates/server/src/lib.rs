@@ -16,6 +16,7 @@ mod feed;
 pub mod first;
 mod html;
 pub mod identity;
+mod known;
 mod limits;
 pub mod nouns;
 mod page;

@@ -52,6 +52,12 @@ impl Default for Rates {
 /// Microseconds since some moment: a clock that is never set.
 pub(crate) type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
+/// The clock of the process.
+pub(crate) fn clock() -> Clock {
+    let begun = Instant::now();
+    Arc::new(move || u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX))
+}
+
 /// What a bucket says to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Verdict {
@@ -80,14 +86,8 @@ pub(crate) struct Limiter {
 }
 
 impl Limiter {
-    /// Full buckets, by the clock of the process.
-    pub(crate) fn new(rates: Rates) -> Self {
-        let begun = Instant::now();
-        Self::with_clock(rates, Arc::new(move || u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX)))
-    }
-
-    /// Full buckets, by another clock.
-    pub(crate) fn with_clock(rates: Rates, clock: Clock) -> Self {
+    /// Full buckets.
+    pub(crate) fn new(rates: Rates, clock: Clock) -> Self {
         let (callers, strangers) = (Buckets::new(rates.per_token), Buckets::new(rates.per_address));
         let remembered = Mutex::new(Bounded::default());
         Self { rates, clock, callers: Mutex::new(callers), strangers: Mutex::new(strangers), remembered }
@@ -260,7 +260,7 @@ mod tests {
         let now = Arc::new(AtomicU64::new(0));
         let hand = now.clone();
         let rates = Rates { per_token, per_address, trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()] };
-        let limiter = Limiter::with_clock(rates, Arc::new(move || hand.load(Ordering::Relaxed)));
+        let limiter = Limiter::new(rates, Arc::new(move || hand.load(Ordering::Relaxed)));
         Case { limiter, now }
     }
 

@@ -1,0 +1,172 @@
+//! Whose credentials have just let in, so that not every request looks for them in the store.
+//!
+//! What is remembered is right at once on this node: whatever changes a credential or a member here is seen on its way to
+//! the store, and all is forgotten then. What another node changes is seen when the memory ends.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use mainspring_engine::{Engine, engine::now_ms};
+use mainspring_kernel::hash::Hash;
+use mainspring_store::{AuditHead, AuditRow, Catalogue, Change, Changed, Item, Query, StoreError};
+
+use crate::{
+    identity::Caller,
+    nouns::{Member, Token},
+    rate::Clock,
+    shelf::Noun,
+};
+
+/// How long a credential is believed that somebody may have revoked at another node.
+pub(crate) const BELIEVED_US: u64 = 1_000_000;
+
+/// Credentials remembered; with more, all are forgotten, which costs a look for each.
+const KNOWN_MAX: usize = 16_384;
+
+/// The callers that have just been let in.
+pub(crate) struct Known {
+    clock: Clock,
+    entries: Mutex<HashMap<Hash, Entry>>,
+}
+
+/// Who a credential was, when, and how many changes there had been.
+struct Entry {
+    caller: Caller,
+    until_us: u64,
+    changes: u64,
+}
+
+impl Known {
+    /// Nobody yet.
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self { clock, entries: Mutex::default() }
+    }
+
+    /// Whose a credential is, if that was looked up of late and nothing has changed since.
+    pub(crate) fn get(&self, credential: &Hash, changes: u64) -> Option<Caller> {
+        let entries = self.entries();
+        let entry = entries.get(credential)?;
+        let lasts = entry.changes == changes && (self.clock)() < entry.until_us;
+        let is_in = entry.caller.expires_at.is_none_or(|at| now_ms() < at);
+        (lasts && is_in).then(|| entry.caller.clone())
+    }
+
+    /// Remembers whose a credential is. `changes` is as many as there had been before that was looked up.
+    pub(crate) fn set(&self, credential: Hash, caller: Caller, changes: u64) {
+        let until_us = (self.clock)() + BELIEVED_US;
+        let mut entries = self.entries();
+        if entries.len() >= KNOWN_MAX {
+            entries.clear();
+        }
+        entries.insert(credential, Entry { caller, until_us, changes });
+    }
+
+    fn entries(&self) -> MutexGuard<'_, HashMap<Hash, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The catalogue of the store, and how often something was changed in it that credentials depend on.
+pub(crate) struct Watched {
+    engine: Arc<Engine>,
+    changes: AtomicU64,
+}
+
+impl Watched {
+    /// That of an engine's store.
+    pub(crate) fn of(engine: Arc<Engine>) -> Self {
+        Self { engine, changes: AtomicU64::new(0) }
+    }
+
+    /// How many changes there have been.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
+    fn inner(&self) -> &dyn Catalogue {
+        self.engine.store().catalogue()
+    }
+}
+
+/// Whether a credential may be another's, or nobody's, after a change.
+fn concerns_credentials(change: &Change) -> bool {
+    let put = change.puts.iter().map(|put| &put.item.noun);
+    let mut nouns = put.chain(change.removals.iter().map(|removal| &removal.noun));
+    nouns.any(|noun| noun == Token::NOUN || noun == Member::NOUN)
+}
+
+impl Catalogue for Watched {
+    fn change(&self, change: &Change) -> Result<Changed, StoreError> {
+        let changed = self.inner().change(change);
+        // Also after an error: it may have been written. And before it is answered to whoever has asked for it.
+        if concerns_credentials(change) {
+            self.changes.fetch_add(1, Ordering::SeqCst);
+        }
+        changed
+    }
+
+    fn item(&self, noun: &str, organization: &str, id: &str) -> Result<Option<Item>, StoreError> {
+        self.inner().item(noun, organization, id)
+    }
+
+    fn item_named(&self, noun: &str, organization: &str, field: &str, value: &str) -> Result<Option<Item>, StoreError> {
+        self.inner().item_named(noun, organization, field, value)
+    }
+
+    fn items(&self, query: &Query) -> Result<Vec<Item>, StoreError> {
+        self.inner().items(query)
+    }
+
+    fn audit(&self, organization: &str, after: u64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
+        self.inner().audit(organization, after, limit)
+    }
+
+    fn audit_head(&self, organization: &str) -> Result<Option<AuditHead>, StoreError> {
+        self.inner().audit_head(organization)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::{Kind, Role};
+
+    #[test]
+    fn who_was_let_in_is_known_for_a_moment_and_until_something_changes() {
+        let now = Arc::new(AtomicU64::new(0));
+        let known = Known::new({
+            let now = now.clone();
+            Arc::new(move || now.load(Ordering::SeqCst))
+        });
+        let caller = |expires_at: Option<u64>| Caller {
+            organization: "o".into(),
+            user: "u".into(),
+            role: Role::Member,
+            kind: Kind::Person,
+            token: "t".into(),
+            sign_in: None,
+            scopes: vec![],
+            is_operator: false,
+            expires_at,
+        };
+        let [one, ended] = [b"1", b"2"].map(|text| Hash::of(text));
+        known.set(one, caller(None), 7);
+        known.set(ended, caller(Some(1)), 7);
+        let is_known = |credential: &Hash, changes: u64| known.get(credential, changes).is_some();
+        assert!(is_known(&one, 7) && !is_known(&ended, 7), "what has expired lets in nobody");
+        assert!(!is_known(&one, 8), "something has changed");
+        now.store(BELIEVED_US - 1, Ordering::SeqCst);
+        assert!(is_known(&one, 7));
+        now.store(BELIEVED_US, Ordering::SeqCst);
+        assert!(!is_known(&one, 7), "another node may have changed something");
+        for number in 0..KNOWN_MAX as u64 {
+            known.set(Hash::of(&number.to_be_bytes()), caller(None), 7);
+        }
+        assert!(known.entries().len() <= KNOWN_MAX);
+    }
+}
