@@ -1,5 +1,6 @@
 //! The routes, a file for each noun, and their description.
 
+mod acts;
 mod approvals;
 mod audit;
 mod definitions;
@@ -13,6 +14,7 @@ mod session;
 mod starts;
 mod stream;
 mod tokens;
+mod usual;
 mod workflows;
 
 use axum::{
@@ -27,8 +29,7 @@ use axum::{
 use utoipa::{
     OpenApi,
     openapi::{
-        ContentBuilder, HeaderBuilder, ObjectBuilder, OpenApi as Description, PathItem, Ref, ResponseBuilder,
-        schema::Type,
+        OpenApi as Description,
         security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
@@ -37,7 +38,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::{
     app::App,
     documentation,
-    door::{Rights, count, guard, is_health},
+    door::{Rights, count, guard},
     html::{STYLE_PATH, style},
     problem::{Code, Problem, ProblemBody},
 };
@@ -67,6 +68,7 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(definitions::routes())
         .merge(starts::routes())
         .merge(executions::routes())
+        .merge(acts::routes())
         .merge(stream::routes())
         .merge(approvals::routes())
         .merge(links::routes())
@@ -86,33 +88,8 @@ pub fn description() -> Description {
     let said = "Of POST /api/session; called __Host-mainspring where the base URL is https";
     let cookie = ApiKey::Cookie(ApiKeyValue::with_description("mainspring", said));
     components.add_security_scheme("cookie", SecurityScheme::ApiKey(cookie));
-    description.paths.paths.values_mut().for_each(too_many_requests);
+    description.paths.paths.values_mut().for_each(usual::describe);
     description
-}
-
-/// Every route but those of health can say that there were too many requests: it is the door's answer, and is described
-/// here once.
-fn too_many_requests(item: &mut PathItem) {
-    let PathItem { get, post, put, patch, delete, .. } = item;
-    let header = |text: &str| {
-        let whole = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
-        HeaderBuilder::new().schema(Some(whole)).description(Some(text)).build()
-    };
-    let body = ContentBuilder::new().schema(Some(Ref::from_schema_name("ProblemBody"))).build();
-    let text = ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build();
-    let answer = ResponseBuilder::new()
-        .description("Too many requests with this credential, or without one from this address (`RATE_LIMITED`)")
-        .header("Retry-After", header("Seconds until there is room for one"))
-        .header("RateLimit-Limit", header("Requests that may come at once"))
-        .header("RateLimit-Remaining", header("Requests that may come at once now"))
-        .header("RateLimit-Reset", header("Seconds until as many may come at once as at first"))
-        .build();
-    for operation in [get, post, put, patch, delete].into_iter().flatten().filter(|operation| !is_health(operation)) {
-        let is_page = operation.tags.iter().flatten().any(|tag| tag == "pages");
-        let (kind, body) = if is_page { ("text/html", text.clone()) } else { ("application/json", body.clone()) };
-        let answer = ResponseBuilder::from(answer.clone()).content(kind, body).build();
-        operation.responses.responses.insert("429".into(), answer.into());
-    }
 }
 
 /// The routes of a server, ready to be served.

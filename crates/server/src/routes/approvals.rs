@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    executions::{Done, decide as decide_at},
+    acts::{Done, decide as decide_at},
     links::PLACE,
 };
 use crate::{
@@ -109,8 +109,7 @@ fn own<'a>(row: &'a ExecutionRow, looked: &'a crate::view::Looked) -> impl Itera
 /// What waits for people in the organisation.
 #[utoipa::path(get, path = "/api/approvals", tag = "approvals", params(PageQuery),
     extensions(("x-permission" = json!("executions:read"))),
-    responses((status = 200, body = Approvals), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody)))]
+    responses((status = 200, body = Approvals)))]
 async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQuery>) -> Answer<Json<Approvals>> {
     let limit = limit(page.limit)?;
     let after = page.cursor.as_deref().map(cursor).transpose()?;
@@ -156,8 +155,7 @@ pub(super) fn found(app: &App, caller: &Caller, id: &str) -> Answer<(ExecutionRo
 /// A gate that waits, with what is approved.
 #[utoipa::path(get, path = "/api/approvals/{id}", tag = "approvals", params(("id" = String, Path)),
     extensions(("x-permission" = json!("executions:read"))),
-    responses((status = 200, body = Approval), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody),
-        (status = 404, body = ProblemBody)))]
+    responses((status = 200, body = Approval)))]
 async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Json<Approval>> {
     app.run(move |app| {
         let (row, open) = found(app, &caller, &id)?;
@@ -179,9 +177,7 @@ struct Decision {
 /// Decide at a gate.
 #[utoipa::path(post, path = "/api/approvals/{id}/decide", tag = "approvals", params(("id" = String, Path)), request_body = Decision,
     extensions(("x-permission" = json!("approvals:decide"))),
-    responses((status = 200, body = Done), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody),
-        (status = 413, body = ProblemBody), (status = 415, body = ProblemBody), (status = 503, body = ProblemBody)))]
+    responses((status = 200, body = Done), (status = 409, body = ProblemBody)))]
 async fn decide(
     State(app): State<App>,
     caller: Caller,

@@ -16,7 +16,7 @@ use crate::{
     app::App,
     body::{Body, Data},
     compiling::{compile, invalid},
-    problem::{Answer, ProblemBody},
+    problem::Answer,
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -46,8 +46,7 @@ fn compiled(app: &App, definition: Value) -> Result<Compiled, Vec<Diagnostic>> {
 /// an answer, not an error.
 #[utoipa::path(post, path = "/api/definitions/validate", tag = "definitions", request_body = Definition,
     extensions(("x-permission" = json!("workflows:read"))),
-    responses((status = 200, body = Object), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 413, body = ProblemBody), (status = 415, body = ProblemBody)))]
+    responses((status = 200, body = Object)))]
 async fn validate(State(app): State<App>, Body(body): Body<Definition>) -> Answer<Json<Data>> {
     app.run(move |app| {
         Ok(Json(Data(match compiled(app, body.definition.0) {
@@ -61,8 +60,7 @@ async fn validate(State(app): State<App>, Body(body): Body<Definition>) -> Answe
 /// The plan that a definition compiles to: steps, edges, policies.
 #[utoipa::path(post, path = "/api/definitions/plan", tag = "definitions", request_body = Definition,
     extensions(("x-permission" = json!("workflows:read"))),
-    responses((status = 200, body = Object), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 413, body = ProblemBody), (status = 415, body = ProblemBody)))]
+    responses((status = 200, body = Object)))]
 async fn plan(State(app): State<App>, Body(body): Body<Definition>) -> Answer<Json<Data>> {
     app.run(move |app| {
         let found = compiled(app, body.definition.0).map_err(|found| invalid(&found))?;

@@ -1,11 +1,10 @@
-//! Executions: seen, decided, signalled, called off.
+//! Executions, as they are seen.
 
 use std::time::Duration;
 
 use axum::{Json, extract::State};
-use mainspring_engine::EngineError;
-use mainspring_kernel::{input::Input, key::ExecutionKey, plan::Decision, value::Value};
-use mainspring_store::{AuditEntry, ExecutionRow, Filter, is_final};
+use mainspring_kernel::key::ExecutionKey;
+use mainspring_store::{ExecutionRow, Filter, is_final};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -13,15 +12,15 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::workflows::Executions;
 use crate::{
     app::App,
-    body::{Body, Data},
+    body::Data,
     compiling::named,
     extract::{Asked, Named},
-    identity::{Caller, Kind},
+    identity::Caller,
     page::{cursor, limit},
     problem::{Answer, Code, Problem, ProblemBody},
-    shelf::{Shelf, entry},
-    starting::{Delivered, check_control, delivered, visible},
-    view::{self, ExecutionBody, ExecutionSummary, look, may_decide},
+    shelf::Shelf,
+    starting::visible,
+    view::{self, ExecutionBody, ExecutionSummary, look},
 };
 
 /// How long a request may wait for an execution, and how long it does if nothing is said.
@@ -35,11 +34,6 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(steps))
         .routes(routes!(journal))
         .routes(routes!(wait))
-        .routes(routes!(approve))
-        .routes(routes!(cancel))
-        .routes(routes!(signal))
-        .routes(routes!(complete))
-        .routes(routes!(status))
 }
 
 /// Which executions.
@@ -82,8 +76,7 @@ pub(super) fn page(
 /// The organisation's executions, the newest first.
 #[utoipa::path(get, path = "/api/executions", tag = "executions", params(ListQuery),
     extensions(("x-permission" = json!("executions:read"))),
-    responses((status = 200, body = Executions), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
+    responses((status = 200, body = Executions), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
 async fn list(State(app): State<App>, caller: Caller, Asked(query): Asked<ListQuery>) -> Answer<Json<Executions>> {
     let statuses: Vec<String> = query.status.iter().flat_map(|list| list.split(',')).map(Into::into).collect();
     if let Some(other) = statuses.iter().find(|status| !STATUSES.contains(&status.as_str())) {
@@ -114,8 +107,7 @@ fn whole(app: &App, caller: &Caller, id: &str) -> Answer<ExecutionBody> {
 /// An execution.
 #[utoipa::path(get, path = "/api/executions/{id}", tag = "executions", params(("id" = String, Path)),
     extensions(("x-permission" = json!("executions:read"))),
-    responses((status = 200, body = ExecutionBody), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody),
-        (status = 404, body = ProblemBody)))]
+    responses((status = 200, body = ExecutionBody)))]
 async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Json<ExecutionBody>> {
     app.run(move |app| whole(app, &caller, &id).map(Json)).await
 }
@@ -134,8 +126,7 @@ struct Steps {
 /// What an execution did, attempt by attempt.
 #[utoipa::path(get, path = "/api/executions/{id}/steps", tag = "executions", params(("id" = String, Path)),
     extensions(("x-permission" = json!("executions:read"))),
-    responses((status = 200, body = Steps), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody),
-        (status = 404, body = ProblemBody)))]
+    responses((status = 200, body = Steps)))]
 async fn steps(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Json<Steps>> {
     app.run(move |app| {
         let row = visible(app, &caller, &id)?;
@@ -187,8 +178,7 @@ struct JournalQuery {
 /// The journal of an execution, frame by frame, with the hashes that chain them.
 #[utoipa::path(get, path = "/api/executions/{id}/journal", tag = "executions", params(("id" = String, Path), JournalQuery),
     extensions(("x-permission" = json!("executions:read"))),
-    responses((status = 200, body = Journal), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody)))]
+    responses((status = 200, body = Journal)))]
 async fn journal(
     State(app): State<App>,
     caller: Caller,
@@ -233,8 +223,7 @@ struct WaitQuery {
 /// Wait until an execution has ended or waits for people, and see it; as it stands when the time is over.
 #[utoipa::path(get, path = "/api/executions/{id}/wait", tag = "executions", params(("id" = String, Path), WaitQuery),
     extensions(("x-permission" = json!("executions:read"))),
-    responses((status = 200, body = ExecutionBody), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody)))]
+    responses((status = 200, body = ExecutionBody)))]
 async fn wait(
     State(app): State<App>,
     caller: Caller,
@@ -265,271 +254,4 @@ async fn wait(
         done?;
     }
     app.run(move |app| whole(app, &caller, &id).map(Json)).await
-}
-
-/// A decision at a gate.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Approve {
-    /// Whether it may go on.
-    approve: bool,
-    /// What opens the gate, as the execution shows it to those who may decide.
-    resume_token: String,
-    /// Why, for the journal.
-    reason: Option<String>,
-}
-
-/// What came of an input.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Done {
-    /// True.
-    pub ok: bool,
-    /// The execution.
-    pub execution_id: String,
-    /// Its status afterwards; `accepted` where it runs at another node and takes the input from its inbox.
-    pub status: String,
-}
-
-/// Posts an input to an execution that runs at another node.
-fn post(app: &App, key: ExecutionKey, input: &Input, audit: &AuditEntry) -> Result<(), EngineError> {
-    // Whether it changes anything is found out by whoever takes it in: the log says what was done here.
-    let audit = AuditEntry { action: format!("{}.posted", audit.action), ..audit.clone() };
-    app.engine.post(key, input, Some(&audit)).map(drop)
-}
-
-pub(super) async fn done(app: &App, key: ExecutionKey, delivered: Delivered) -> Answer<Done> {
-    app.run(move |app| {
-        let row = app.engine.store().execution(key)?.ok_or_else(|| Problem::not_found("execution"))?;
-        let status = if delivered == Delivered::Posted { "accepted".into() } else { row.status };
-        Ok(Done { ok: true, execution_id: row.id, status })
-    })
-    .await
-}
-
-/// Decides at the gate that a token opens.
-pub(super) async fn decide(
-    app: &App,
-    caller: &Caller,
-    row: ExecutionRow,
-    token: String,
-    approve: bool,
-    reason: Option<String>,
-) -> Answer<Done> {
-    let asker = caller.clone();
-    let (open, row) = app
-        .run(move |app| {
-            let looked = look(app, &row)?;
-            let given = mainspring_kernel::hash::Hash::of(token.as_bytes());
-            let fits = |open: &&mainspring_engine::family::OpenGate| {
-                mainspring_kernel::hash::Hash::of(open.token.as_bytes()).equals_in_constant_time(&given)
-            };
-            let unknown = "The token opens no gate that waits: it is wrong, used or expired.";
-            let open = looked.family.gates.iter().find(fits).cloned();
-            let open = open.filter(|open| mainspring_engine::engine::now_ms() < open.gate.expires_at);
-            let open = open.ok_or_else(|| Problem::new(Code::InvalidResumeToken, unknown))?;
-            if !may_decide(&asker, &row, &open) {
-                let message =
-                    "You may not decide here: those named by the gate may, or else the execution's owner and admins.";
-                return Err(Problem::new(Code::Forbidden, message));
-            }
-            Ok((open, row))
-        })
-        .await?;
-    let decision = if approve { Decision::Approve } else { Decision::Deny };
-    let reason = reason.map_or(Value::Null, Value::from);
-    let by = caller.user.clone();
-    let detail = Value::map([("step", open.path.as_str().into()), ("decision", decision.name().into())]);
-    let audit = entry(caller, "approval.decide", &row.id, detail);
-    let (execution, instance, gate) = (open.execution, open.instance.clone(), open.gate.number);
-    let input = Input::Decide { instance, gate, decision, by, reason };
-    let answer = app.engine.take(execution, input.clone(), Some(audit.clone())).await;
-    let delivered = app.run(move |app| delivered(answer, || post(app, execution, &input, &audit))).await?;
-    if delivered == Delivered::Stale {
-        let message = "The gate was decided meanwhile, or you have decided there already.";
-        return Err(Problem::new(Code::InvalidResumeToken, message));
-    }
-    app.bus.publish("workflow.approval.decided", &caller.organization, &row.id);
-    done(app, row.key, delivered).await
-}
-
-/// Approve or deny what an execution waits for.
-#[utoipa::path(post, path = "/api/executions/{id}/approve", tag = "executions", params(("id" = String, Path)), request_body = Approve,
-    extensions(("x-permission" = json!("approvals:decide"))),
-    responses((status = 200, body = Done), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody),
-        (status = 413, body = ProblemBody), (status = 415, body = ProblemBody), (status = 503, body = ProblemBody)))]
-async fn approve(
-    State(app): State<App>,
-    caller: Caller,
-    Named(id): Named<String>,
-    Body(body): Body<Approve>,
-) -> Answer<Json<Done>> {
-    let asker = caller.clone();
-    let row = app.run(move |app| visible(app, &asker, &id)).await?;
-    decide(&app, &caller, row, body.resume_token, body.approve, body.reason).await.map(Json)
-}
-
-/// Why an execution is called off.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct Cancel {
-    /// A word for it, as `user_cancelled`.
-    #[schema(max_length = 200)]
-    reason: Option<String>,
-}
-
-/// Call an execution off. What runs is stopped; it is `cancelled` when that has ended.
-#[utoipa::path(post, path = "/api/executions/{id}/cancel", tag = "executions", params(("id" = String, Path)), request_body = Cancel,
-    extensions(("x-permission" = json!("executions:control"))),
-    responses((status = 200, body = Done), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody),
-        (status = 413, body = ProblemBody), (status = 415, body = ProblemBody), (status = 503, body = ProblemBody)))]
-async fn cancel(
-    State(app): State<App>,
-    caller: Caller,
-    Named(id): Named<String>,
-    Body(body): Body<Cancel>,
-) -> Answer<Json<Done>> {
-    let reason = body.reason.unwrap_or_else(|| "user_cancelled".into());
-    if reason.is_empty() || reason.chars().count() > 200 {
-        return Err(Problem::field("reason", "it must have 1 to 200 characters"));
-    }
-    let asker = caller.clone();
-    let row = app
-        .run(move |app| {
-            let row = visible(app, &asker, &id)?;
-            check_control(&asker, &row)?;
-            Ok(row)
-        })
-        .await?;
-    let audit = entry(&caller, "execution.cancel", &row.id, Value::Null);
-    let input = Input::Cancel { reason, by: caller.user.clone() };
-    let answer = app.engine.take(row.key, input.clone(), Some(audit.clone())).await;
-    let key = row.key;
-    let delivered = app.run(move |app| delivered(answer, || post(app, key, &input, &audit))).await?;
-    if delivered == Delivered::Stale {
-        return Err(Problem::new(Code::Conflict, "The execution has ended, or is ending already."));
-    }
-    done(&app, row.key, delivered).await.map(Json)
-}
-
-/// A named message.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct Signal {
-    /// The message's own name: the second of one name is no message.
-    #[schema(min_length = 1, max_length = 200)]
-    id: String,
-    /// What a step waits for.
-    #[schema(min_length = 1, max_length = 200)]
-    name: String,
-    /// What it brings.
-    #[serde(default)]
-    #[schema(value_type = Option<Object>)]
-    payload: Data,
-}
-
-/// Send an execution a named message. One that comes before it is waited for is kept.
-#[utoipa::path(post, path = "/api/executions/{id}/signal", tag = "executions", params(("id" = String, Path)), request_body = Signal,
-    extensions(("x-permission" = json!("executions:control"))),
-    responses((status = 200, body = Done), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody),
-        (status = 413, body = ProblemBody), (status = 415, body = ProblemBody), (status = 503, body = ProblemBody)))]
-async fn signal(
-    State(app): State<App>,
-    caller: Caller,
-    Named(id): Named<String>,
-    Body(body): Body<Signal>,
-) -> Answer<Json<Done>> {
-    for (field, text) in [("id", &body.id), ("name", &body.name)] {
-        if !(1..=200).contains(&text.chars().count()) {
-            return Err(Problem::field(field, "it must have 1 to 200 characters"));
-        }
-    }
-    let asker = caller.clone();
-    let row = app
-        .run(move |app| {
-            let row = visible(app, &asker, &id)?;
-            check_control(&asker, &row)?;
-            Ok(row)
-        })
-        .await?;
-    if is_final(&row.status) {
-        return Err(Problem::new(Code::Conflict, "The execution has ended."));
-    }
-    let audit = entry(&caller, "execution.signal", &row.id, Value::map([("name", body.name.as_str().into())]));
-    let input = Input::Signal { id: body.id, name: body.name, payload: body.payload.0 };
-    let answer = app.engine.take(row.key, input.clone(), Some(audit.clone())).await;
-    let key = row.key;
-    // One of this name has come before: it is the same message, and is there.
-    let delivered = app.run(move |app| delivered(answer, || post(app, key, &input, &audit))).await?;
-    done(&app, row.key, delivered).await.map(Json)
-}
-
-/// What a session says of its execution.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Report {
-    /// The status that the session reports.
-    #[serde(rename = "status")]
-    _status: String,
-    /// The outputs, if it has ended.
-    #[serde(default, rename = "outputs")]
-    #[schema(value_type = Option<Object>)]
-    _outputs: Data,
-    /// The steps, if it has ended.
-    #[serde(default, rename = "steps")]
-    #[schema(value_type = Option<Object>)]
-    _steps: Data,
-    /// Why it failed.
-    #[serde(default, rename = "error")]
-    #[schema(value_type = Option<Object>)]
-    _error: Data,
-}
-
-/// What a session says counts only for the execution that it carries out; and this server carries all of its executions
-/// out itself, so that there is nothing for a session to say yet.
-async fn reported(app: App, caller: Caller, id: String) -> Answer<Json<Done>> {
-    app.run(move |app| {
-        let row = visible(app, &caller, &id)?;
-        let is_its_own = matches!(&caller.kind, Kind::Session { execution } if *execution == row.id);
-        if !is_its_own {
-            return Err(Problem::new(Code::Forbidden, "Only the execution's own session may report on it."));
-        }
-        let message =
-            "The server carries this execution out itself: its journal says how it stands, and no report changes that.";
-        Err(Problem::new(Code::Conflict, message))
-    })
-    .await
-}
-
-/// Report that an execution has ended, from the session that carries it out.
-#[utoipa::path(post, path = "/api/executions/{id}/complete", tag = "executions", params(("id" = String, Path)), request_body = Report,
-    extensions(("x-permission" = json!("executions:report"))),
-    responses((status = 200, body = Done), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody),
-        (status = 413, body = ProblemBody), (status = 415, body = ProblemBody)))]
-async fn complete(
-    State(app): State<App>,
-    caller: Caller,
-    Named(id): Named<String>,
-    Body(_report): Body<Report>,
-) -> Answer<Json<Done>> {
-    reported(app, caller, id).await
-}
-
-/// Report how an execution stands, from the session that carries it out.
-#[utoipa::path(post, path = "/api/executions/{id}/status", tag = "executions", params(("id" = String, Path)), request_body = Report,
-    extensions(("x-permission" = json!("executions:report"))),
-    responses((status = 200, body = Done), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody),
-        (status = 413, body = ProblemBody), (status = 415, body = ProblemBody)))]
-async fn status(
-    State(app): State<App>,
-    caller: Caller,
-    Named(id): Named<String>,
-    Body(_report): Body<Report>,
-) -> Answer<Json<Done>> {
-    reported(app, caller, id).await
 }

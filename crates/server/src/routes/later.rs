@@ -23,7 +23,7 @@ fn not_yet(what: &str) -> Problem {
 /// Proposed changes of a workflow: not in this build yet.
 #[utoipa::path(get, path = "/api/workflows/{id}/proposals", tag = "proposals",
     extensions(("x-permission" = json!("workflows:read"))), params(("id" = String, Path)),
-    responses((status = 501, body = ProblemBody), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody)))]
+    responses((status = 501, body = ProblemBody)))]
 async fn proposals(_: Named<String>) -> Answer<()> {
     Err(not_yet("Listing proposals"))
 }
@@ -31,7 +31,7 @@ async fn proposals(_: Named<String>) -> Answer<()> {
 /// Propose a change of a workflow: not in this build yet.
 #[utoipa::path(post, path = "/api/workflows/{id}/proposals", tag = "proposals",
     extensions(("x-permission" = json!("workflows:write"))), params(("id" = String, Path)),
-    responses((status = 501, body = ProblemBody), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody)))]
+    responses((status = 501, body = ProblemBody)))]
 async fn propose(_: Named<String>) -> Answer<()> {
     Err(not_yet("Proposing a change"))
 }
@@ -39,7 +39,7 @@ async fn propose(_: Named<String>) -> Answer<()> {
 /// Approve or reject a proposal: not in this build yet.
 #[utoipa::path(post, path = "/api/workflows/{id}/proposals/{proposalId}/review", tag = "proposals",
     extensions(("x-permission" = json!("approvals:decide"))), params(("id" = String, Path), ("proposalId" = String, Path)),
-    responses((status = 501, body = ProblemBody), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody)))]
+    responses((status = 501, body = ProblemBody)))]
 async fn review(_: Named<(String, String)>) -> Answer<()> {
     Err(not_yet("Reviewing a proposal"))
 }
@@ -47,7 +47,7 @@ async fn review(_: Named<(String, String)>) -> Answer<()> {
 /// Apply an approved proposal: not in this build yet.
 #[utoipa::path(post, path = "/api/workflows/{id}/proposals/{proposalId}/apply", tag = "proposals",
     extensions(("x-permission" = json!("approvals:decide"))), params(("id" = String, Path), ("proposalId" = String, Path)),
-    responses((status = 501, body = ProblemBody), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody)))]
+    responses((status = 501, body = ProblemBody)))]
 async fn apply(_: Named<(String, String)>) -> Answer<()> {
     Err(not_yet("Applying a proposal"))
 }
@@ -55,7 +55,7 @@ async fn apply(_: Named<(String, String)>) -> Answer<()> {
 /// Take up an older version of a workflow again: not in this build yet.
 #[utoipa::path(post, path = "/api/workflows/{id}/rollback", tag = "proposals",
     extensions(("x-permission" = json!("workflows:write"))), params(("id" = String, Path)),
-    responses((status = 501, body = ProblemBody), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody)))]
+    responses((status = 501, body = ProblemBody)))]
 async fn rollback(_: Named<String>) -> Answer<()> {
     Err(not_yet("Rolling back"))
 }

@@ -18,7 +18,7 @@ use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{approvals::found, executions::decide as decide_at};
+use super::{acts::decide as decide_at, approvals::found};
 use crate::{
     app::App,
     clock,
@@ -57,9 +57,7 @@ struct LinkQuery {
 /// nothing.
 #[utoipa::path(get, path = "/approve/{id}", tag = "pages", params(("id" = String, Path), LinkQuery),
     extensions(("x-permission" = json!("executions:read"))),
-    responses((status = 200, content_type = "text/html", body = String), (status = 400, content_type = "text/html", body = String),
-        (status = 401, content_type = "text/html", body = String), (status = 403, content_type = "text/html", body = String),
-        (status = 404, content_type = "text/html", body = String)))]
+    responses((status = 200, content_type = "text/html", body = String)))]
 async fn show(
     State(app): State<App>,
     caller: Caller,
@@ -95,11 +93,8 @@ struct DecisionForm {
 #[utoipa::path(post, path = "/approve/{id}", tag = "pages", params(("id" = String, Path)),
     request_body(content = DecisionForm, content_type = "application/x-www-form-urlencoded"),
     extensions(("x-permission" = json!("approvals:decide"))),
-    responses((status = 200, content_type = "text/html", body = String), (status = 400, content_type = "text/html", body = String),
-        (status = 401, content_type = "text/html", body = String), (status = 403, content_type = "text/html", body = String),
-        (status = 404, content_type = "text/html", body = String), (status = 409, content_type = "text/html", body = String),
-        (status = 413, content_type = "text/html", body = String), (status = 415, content_type = "text/html", body = String),
-        (status = 503, content_type = "text/html", body = String)))]
+    responses((status = 200, content_type = "text/html", body = String),
+        (status = 409, content_type = "text/html", body = String)))]
 async fn decide(
     State(app): State<App>,
     caller: Caller,
@@ -152,9 +147,9 @@ struct EnterForm {
     request_body(content = EnterForm, content_type = "application/x-www-form-urlencoded"),
     extensions(("x-permission" = json!("public"))),
     responses((status = 303, headers(("Set-Cookie" = String, description = "The cookie"))),
-        (status = 400, content_type = "text/html", body = String), (status = 401, content_type = "text/html", body = String),
-        (status = 403, content_type = "text/html", body = String), (status = 409, content_type = "text/html", body = String),
-        (status = 413, content_type = "text/html", body = String), (status = 415, content_type = "text/html", body = String)))]
+        (status = 401, content_type = "text/html", body = String),
+        (status = 403, content_type = "text/html", body = String),
+        (status = 409, content_type = "text/html", body = String)))]
 async fn enter(
     State(app): State<App>,
     headers: HeaderMap,

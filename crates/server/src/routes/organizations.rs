@@ -49,7 +49,7 @@ fn tagged(held: &Held<Organization>) -> Tagged<OrganizationBody> {
 /// The caller's organisation.
 #[utoipa::path(get, path = "/api/organization", tag = "organizations",
     extensions(("x-permission" = json!("organization:read"))),
-    responses((status = 200, body = OrganizationBody), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody)))]
+    responses((status = 200, body = OrganizationBody)))]
 async fn get(State(app): State<App>, caller: Caller) -> Answer<Tagged<OrganizationBody>> {
     app.run(move |app| Ok(tagged(&Shelf::of(app.catalogue(), "").must(&caller.organization)?))).await
 }
@@ -70,9 +70,8 @@ struct Update {
 /// Change settings of the caller's organisation.
 #[utoipa::path(patch, path = "/api/organization", tag = "organizations", request_body = Update,
     extensions(("x-permission" = json!("organization:write"))),
-    responses((status = 200, body = OrganizationBody), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 409, body = ProblemBody), (status = 412, body = ProblemBody),
-        (status = 413, body = ProblemBody), (status = 415, body = ProblemBody)))]
+    responses((status = 200, body = OrganizationBody), (status = 409, body = ProblemBody),
+        (status = 412, body = ProblemBody)))]
 async fn update(
     State(app): State<App>,
     caller: Caller,
@@ -149,9 +148,7 @@ struct Created {
 /// Make an organisation with its owner and a credential of theirs: for those who run the installation.
 #[utoipa::path(post, path = "/api/organizations", tag = "organizations", request_body = Create,
     extensions(("x-permission" = json!("installation:write"))),
-    responses((status = 201, body = Created), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 409, body = ProblemBody), (status = 413, body = ProblemBody),
-        (status = 415, body = ProblemBody)))]
+    responses((status = 201, body = Created), (status = 409, body = ProblemBody)))]
 async fn create(
     State(app): State<App>,
     caller: Caller,

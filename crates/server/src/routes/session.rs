@@ -47,8 +47,7 @@ struct Session {
 #[utoipa::path(post, path = "/api/session", tag = "session", security(()), request_body = Begin,
     extensions(("x-permission" = json!("public"))),
     responses((status = 201, body = Session, headers(("Set-Cookie" = String, description = "The cookie"))),
-        (status = 400, body = ProblemBody), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody),
-        (status = 409, body = ProblemBody), (status = 413, body = ProblemBody), (status = 415, body = ProblemBody)))]
+        (status = 401, body = ProblemBody), (status = 403, body = ProblemBody), (status = 409, body = ProblemBody)))]
 async fn begin(State(app): State<App>, headers: HeaderMap, Body(body): Body<Begin>) -> Answer<impl IntoResponse> {
     check_origin(&app.settings.base, &headers, false)?;
     let begun = app.run(move |app| sign_in(app, &body.token)).await?;

@@ -77,9 +77,7 @@ fn object(field: &str, data: Data) -> Answer<Map> {
 #[utoipa::path(post, path = "/api/triggers/manual/run", tag = "triggers", request_body = Run,
     extensions(("x-permission" = json!("executions:start"))),
     responses((status = 200, body = Started, description = "An earlier request of the same name has started it"),
-        (status = 202, body = Started), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody),
-        (status = 413, body = ProblemBody), (status = 415, body = ProblemBody), (status = 503, body = ProblemBody)))]
+        (status = 202, body = Started), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
 async fn run(State(app): State<App>, caller: Caller, Body(run): Body<Run>) -> Answer<(StatusCode, Json<Started>)> {
     let name_length = run.client_request_id.chars().count();
     if !(1..=200).contains(&name_length) {

@@ -20,7 +20,7 @@ use crate::{
     extract::{Asked, Named},
     feed::{Next, Place, Told, catch_up},
     identity::Caller,
-    problem::{Answer, Problem, ProblemBody},
+    problem::{Answer, Problem},
     starting::visible,
 };
 
@@ -54,8 +54,7 @@ struct EventsQuery {
 #[utoipa::path(get, path = "/api/executions/{id}/events", tag = "executions", params(("id" = String, Path), EventsQuery,
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen")),
     extensions(("x-permission" = json!("executions:read"))),
-    responses((status = 200, content_type = "text/event-stream", body = String), (status = 400, body = ProblemBody),
-        (status = 401, body = ProblemBody), (status = 403, body = ProblemBody), (status = 404, body = ProblemBody)))]
+    responses((status = 200, content_type = "text/event-stream", body = String)))]
 async fn events(
     State(app): State<App>,
     caller: Caller,

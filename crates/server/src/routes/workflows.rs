@@ -168,8 +168,7 @@ fn found(app: &App, caller: &Caller, name: &str) -> Answer<Held<Workflow>> {
 /// The organisation's workflows.
 #[utoipa::path(get, path = "/api/workflows", tag = "workflows", params(PageQuery),
     extensions(("x-permission" = json!("workflows:read"))),
-    responses((status = 200, body = Workflows), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody)))]
+    responses((status = 200, body = Workflows)))]
 async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQuery>) -> Answer<Json<Workflows>> {
     let limit = limit(page.limit)?;
     app.run(move |app| {
@@ -184,8 +183,7 @@ async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQue
 /// A workflow, by its id or its slug.
 #[utoipa::path(get, path = "/api/workflows/{id}", tag = "workflows", params(("id" = String, Path)),
     extensions(("x-permission" = json!("workflows:read"))),
-    responses((status = 200, body = WorkflowBody), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody),
-        (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
+    responses((status = 200, body = WorkflowBody), (status = 409, body = ProblemBody)))]
 async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Tagged<WorkflowBody>> {
     app.run(move |app| found(app, &caller, &id).map(|held| tagged(&held))).await
 }
@@ -197,9 +195,8 @@ fn tagged(held: &Held<Workflow>) -> Tagged<WorkflowBody> {
 /// Save a workflow as a whole: make it, or change the one of this id or slug.
 #[utoipa::path(post, path = "/api/workflows/sync", tag = "workflows", request_body = Whole,
     extensions(("x-permission" = json!("workflows:write"))),
-    responses((status = 200, body = WorkflowBody), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 409, body = ProblemBody), (status = 412, body = ProblemBody),
-        (status = 413, body = ProblemBody), (status = 415, body = ProblemBody)))]
+    responses((status = 200, body = WorkflowBody), (status = 409, body = ProblemBody),
+        (status = 412, body = ProblemBody)))]
 async fn sync(
     State(app): State<App>,
     caller: Caller,
@@ -217,9 +214,7 @@ async fn sync(
 /// Save all workflows of the caller, and delete the caller's others. All of it or nothing.
 #[utoipa::path(post, path = "/api/workflows/sync-all", tag = "workflows", request_body = SyncAll,
     extensions(("x-permission" = json!("workflows:write"))),
-    responses((status = 200, body = Synced), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 409, body = ProblemBody), (status = 413, body = ProblemBody),
-        (status = 415, body = ProblemBody)))]
+    responses((status = 200, body = Synced), (status = 409, body = ProblemBody)))]
 async fn sync_all(State(app): State<App>, caller: Caller, Body(body): Body<SyncAll>) -> Answer<Json<Synced>> {
     app.run(move |app| {
         let (saved, deleted) = saving::sync_all(app, &caller, &body.workflows)?;
@@ -231,9 +226,8 @@ async fn sync_all(State(app): State<App>, caller: Caller, Body(body): Body<SyncA
 /// Change fields of a workflow; what is not named stays. With `If-Match` only if it is still the version of that `ETag`.
 #[utoipa::path(put, path = "/api/workflows/{id}", tag = "workflows", params(("id" = String, Path)), request_body = Draft,
     extensions(("x-permission" = json!("workflows:write"))),
-    responses((status = 200, body = WorkflowBody), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody),
-        (status = 412, body = ProblemBody), (status = 413, body = ProblemBody), (status = 415, body = ProblemBody)))]
+    responses((status = 200, body = WorkflowBody), (status = 409, body = ProblemBody),
+        (status = 412, body = ProblemBody)))]
 async fn update(
     State(app): State<App>,
     caller: Caller,
@@ -252,8 +246,7 @@ async fn update(
 /// Delete a workflow and its triggers. Its executions and its history stay.
 #[utoipa::path(delete, path = "/api/workflows/{id}", tag = "workflows", params(("id" = String, Path)),
     extensions(("x-permission" = json!("workflows:write"))),
-    responses((status = 204), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody),
-        (status = 404, body = ProblemBody), (status = 409, body = ProblemBody), (status = 412, body = ProblemBody)))]
+    responses((status = 204), (status = 409, body = ProblemBody), (status = 412, body = ProblemBody)))]
 async fn delete(
     State(app): State<App>,
     caller: Caller,
@@ -271,8 +264,7 @@ async fn delete(
 /// Former states of a workflow, the newest first; also of one that was deleted.
 #[utoipa::path(get, path = "/api/workflows/{id}/history", tag = "workflows", params(("id" = String, Path), PageQuery),
     extensions(("x-permission" = json!("workflows:read"))),
-    responses((status = 200, body = History), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
+    responses((status = 200, body = History), (status = 409, body = ProblemBody)))]
 async fn history(
     State(app): State<App>,
     caller: Caller,
@@ -313,8 +305,7 @@ fn version(held: &Held<Version>) -> VersionBody {
 /// What a workflow has started, the newest first.
 #[utoipa::path(get, path = "/api/workflows/{id}/executions", tag = "workflows", params(("id" = String, Path), PageQuery),
     extensions(("x-permission" = json!("executions:read"))),
-    responses((status = 200, body = Executions), (status = 400, body = ProblemBody), (status = 401, body = ProblemBody),
-        (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
+    responses((status = 200, body = Executions), (status = 409, body = ProblemBody)))]
 async fn executions(
     State(app): State<App>,
     caller: Caller,

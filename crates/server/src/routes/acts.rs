@@ -1,0 +1,291 @@
+//! What is done to an execution from outside: decided, called off, signalled, reported on.
+
+use axum::{Json, extract::State};
+use mainspring_engine::{engine::now_ms, family::OpenGate};
+use mainspring_kernel::{hash::Hash, input::Input, key::ExecutionKey, plan::Decision, value::Value};
+use mainspring_store::{AuditEntry, ExecutionRow, is_final};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    app::App,
+    body::{Body, Data},
+    extract::Named,
+    identity::{Caller, Kind},
+    problem::{Answer, Code, Problem, ProblemBody},
+    shelf::entry,
+    starting::{Delivered, check_control, delivered, visible},
+    view::{look, may_decide},
+};
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(approve))
+        .routes(routes!(cancel))
+        .routes(routes!(signal))
+        .routes(routes!(complete))
+        .routes(routes!(status))
+}
+
+/// A decision at a gate.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Approve {
+    /// Whether it may go on.
+    approve: bool,
+    /// What opens the gate, as the execution shows it to those who may decide.
+    resume_token: String,
+    /// Why, for the journal.
+    reason: Option<String>,
+}
+
+/// What came of an input.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Done {
+    /// True.
+    pub ok: bool,
+    /// The execution.
+    pub execution_id: String,
+    /// Its status afterwards; `accepted` where it runs at another node and takes the input from its inbox.
+    pub status: String,
+}
+
+/// An input, to whom, and what the audit log says of it.
+struct Act {
+    execution: ExecutionKey,
+    input: Input,
+    action: &'static str,
+    detail: Value,
+}
+
+/// Gives an execution an input, wherever it runs. `row` is the one that the caller has named.
+async fn give(app: &App, caller: &Caller, row: &ExecutionRow, act: Act) -> Answer<Delivered> {
+    let Act { execution, input, action, detail } = act;
+    let audit = entry(caller, action, &row.id, detail);
+    let answer = app.engine.take(execution, input.clone(), Some(audit.clone())).await;
+    let post = move |app: &App| {
+        // Whether it changes anything is found out by whoever takes it in: the log says what was done here.
+        let audit = AuditEntry { action: format!("{action}.posted"), ..audit };
+        app.engine.post(execution, &input, Some(&audit)).map(drop)
+    };
+    app.run(move |app| delivered(answer, || post(app))).await
+}
+
+async fn done(app: &App, key: ExecutionKey, delivered: Delivered) -> Answer<Done> {
+    app.run(move |app| {
+        let row = app.engine.store().execution(key)?.ok_or_else(|| Problem::not_found("execution"))?;
+        let status = if delivered == Delivered::Posted { "accepted".into() } else { row.status };
+        Ok(Done { ok: true, execution_id: row.id, status })
+    })
+    .await
+}
+
+/// The execution of an id, of which the caller may say what becomes of it.
+async fn controlled(app: &App, caller: &Caller, id: String) -> Answer<ExecutionRow> {
+    let asker = caller.clone();
+    app.run(move |app| {
+        let row = visible(app, &asker, &id)?;
+        check_control(&asker, &row)?;
+        Ok(row)
+    })
+    .await
+}
+
+/// Refuses a text of a request that is empty or long.
+fn check_length(field: &str, text: &str) -> Answer<()> {
+    if (1..=200).contains(&text.chars().count()) {
+        return Ok(());
+    }
+    Err(Problem::field(field, "it must have 1 to 200 characters"))
+}
+
+/// The gate of an execution that a token opens, if the caller may decide there.
+fn opened(app: &App, caller: &Caller, row: &ExecutionRow, token: &str) -> Answer<OpenGate> {
+    let given = Hash::of(token.as_bytes());
+    let fits = |open: &OpenGate| Hash::of(open.token.as_bytes()).equals_in_constant_time(&given);
+    let looked = look(app, row)?;
+    let mut waiting = looked.family.gates.iter().filter(|open| now_ms() < open.gate.expires_at);
+    let unknown = "The token opens no gate that waits: it is wrong, used or expired.";
+    let open = waiting.find(|open| fits(open)).ok_or_else(|| Problem::new(Code::InvalidResumeToken, unknown))?;
+    if !may_decide(caller, row, open) {
+        let message = "You may not decide here: those named by the gate may, or else the execution's owner and admins.";
+        return Err(Problem::new(Code::Forbidden, message));
+    }
+    Ok(open.clone())
+}
+
+/// Decides at the gate that a token opens.
+pub(super) async fn decide(
+    app: &App,
+    caller: &Caller,
+    row: ExecutionRow,
+    token: String,
+    approve: bool,
+    reason: Option<String>,
+) -> Answer<Done> {
+    let asker = caller.clone();
+    let (row, open) = app.run(move |app| opened(app, &asker, &row, &token).map(|open| (row, open))).await?;
+    let decision = if approve { Decision::Approve } else { Decision::Deny };
+    let (reason, by) = (reason.map_or(Value::Null, Value::from), caller.user.clone());
+    let detail = Value::map([("step", open.path.as_str().into()), ("decision", decision.name().into())]);
+    let input = Input::Decide { instance: open.instance, gate: open.gate.number, decision, by, reason };
+    let act = Act { execution: open.execution, input, action: "approval.decide", detail };
+    let delivered = give(app, caller, &row, act).await?;
+    if delivered == Delivered::Stale {
+        let message = "The gate was decided meanwhile, or you have decided there already.";
+        return Err(Problem::new(Code::InvalidResumeToken, message));
+    }
+    app.bus.publish("workflow.approval.decided", &caller.organization, &row.id);
+    done(app, row.key, delivered).await
+}
+
+/// Approve or deny what an execution waits for.
+#[utoipa::path(post, path = "/api/executions/{id}/approve", tag = "executions", params(("id" = String, Path)), request_body = Approve,
+    extensions(("x-permission" = json!("approvals:decide"))),
+    responses((status = 200, body = Done), (status = 409, body = ProblemBody)))]
+async fn approve(
+    State(app): State<App>,
+    caller: Caller,
+    Named(id): Named<String>,
+    Body(body): Body<Approve>,
+) -> Answer<Json<Done>> {
+    let asker = caller.clone();
+    let row = app.run(move |app| visible(app, &asker, &id)).await?;
+    decide(&app, &caller, row, body.resume_token, body.approve, body.reason).await.map(Json)
+}
+
+/// Why an execution is called off.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Cancel {
+    /// A word for it, as `user_cancelled`.
+    #[schema(max_length = 200)]
+    reason: Option<String>,
+}
+
+/// Call an execution off. What runs is stopped; it is `cancelled` when that has ended.
+#[utoipa::path(post, path = "/api/executions/{id}/cancel", tag = "executions", params(("id" = String, Path)), request_body = Cancel,
+    extensions(("x-permission" = json!("executions:control"))),
+    responses((status = 200, body = Done), (status = 409, body = ProblemBody)))]
+async fn cancel(
+    State(app): State<App>,
+    caller: Caller,
+    Named(id): Named<String>,
+    Body(body): Body<Cancel>,
+) -> Answer<Json<Done>> {
+    let reason = body.reason.unwrap_or_else(|| "user_cancelled".into());
+    check_length("reason", &reason)?;
+    let row = controlled(&app, &caller, id).await?;
+    let input = Input::Cancel { reason, by: caller.user.clone() };
+    let act = Act { execution: row.key, input, action: "execution.cancel", detail: Value::Null };
+    let delivered = give(&app, &caller, &row, act).await?;
+    if delivered == Delivered::Stale {
+        return Err(Problem::new(Code::Conflict, "The execution has ended, or is ending already."));
+    }
+    done(&app, row.key, delivered).await.map(Json)
+}
+
+/// A named message.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Signal {
+    /// The message's own name: the second of one name is no message.
+    #[schema(min_length = 1, max_length = 200)]
+    id: String,
+    /// What a step waits for.
+    #[schema(min_length = 1, max_length = 200)]
+    name: String,
+    /// What it brings.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    payload: Data,
+}
+
+/// Send an execution a named message. One that comes before it is waited for is kept.
+#[utoipa::path(post, path = "/api/executions/{id}/signal", tag = "executions", params(("id" = String, Path)), request_body = Signal,
+    extensions(("x-permission" = json!("executions:control"))),
+    responses((status = 200, body = Done), (status = 409, body = ProblemBody)))]
+async fn signal(
+    State(app): State<App>,
+    caller: Caller,
+    Named(id): Named<String>,
+    Body(body): Body<Signal>,
+) -> Answer<Json<Done>> {
+    check_length("id", &body.id)?;
+    check_length("name", &body.name)?;
+    let row = controlled(&app, &caller, id).await?;
+    if is_final(&row.status) {
+        return Err(Problem::new(Code::Conflict, "The execution has ended."));
+    }
+    let detail = Value::map([("name", body.name.as_str().into())]);
+    let input = Input::Signal { id: body.id, name: body.name, payload: body.payload.0 };
+    let act = Act { execution: row.key, input, action: "execution.signal", detail };
+    // One of this name has come before: it is the same message, and is there.
+    let delivered = give(&app, &caller, &row, act).await?;
+    done(&app, row.key, delivered).await.map(Json)
+}
+
+/// What a session says of its execution.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Report {
+    /// The status that the session reports.
+    #[serde(rename = "status")]
+    _status: String,
+    /// The outputs, if it has ended.
+    #[serde(default, rename = "outputs")]
+    #[schema(value_type = Option<Object>)]
+    _outputs: Data,
+    /// The steps, if it has ended.
+    #[serde(default, rename = "steps")]
+    #[schema(value_type = Option<Object>)]
+    _steps: Data,
+    /// Why it failed.
+    #[serde(default, rename = "error")]
+    #[schema(value_type = Option<Object>)]
+    _error: Data,
+}
+
+/// What a session says counts only for the execution that it carries out; and this server carries all of its executions
+/// out itself, so that there is nothing for a session to say yet.
+async fn reported(app: App, caller: Caller, id: String) -> Answer<Json<Done>> {
+    app.run(move |app| {
+        let row = visible(app, &caller, &id)?;
+        let is_its_own = matches!(&caller.kind, Kind::Session { execution } if *execution == row.id);
+        if !is_its_own {
+            return Err(Problem::new(Code::Forbidden, "Only the execution's own session may report on it."));
+        }
+        let message =
+            "The server carries this execution out itself: its journal says how it stands, and no report changes that.";
+        Err(Problem::new(Code::Conflict, message))
+    })
+    .await
+}
+
+/// Report that an execution has ended, from the session that carries it out.
+#[utoipa::path(post, path = "/api/executions/{id}/complete", tag = "executions", params(("id" = String, Path)), request_body = Report,
+    extensions(("x-permission" = json!("executions:report"))),
+    responses((status = 200, body = Done), (status = 409, body = ProblemBody)))]
+async fn complete(
+    State(app): State<App>,
+    caller: Caller,
+    Named(id): Named<String>,
+    Body(_report): Body<Report>,
+) -> Answer<Json<Done>> {
+    reported(app, caller, id).await
+}
+
+/// Report how an execution stands, from the session that carries it out.
+#[utoipa::path(post, path = "/api/executions/{id}/status", tag = "executions", params(("id" = String, Path)), request_body = Report,
+    extensions(("x-permission" = json!("executions:report"))),
+    responses((status = 200, body = Done), (status = 409, body = ProblemBody)))]
+async fn status(
+    State(app): State<App>,
+    caller: Caller,
+    Named(id): Named<String>,
+    Body(_report): Body<Report>,
+) -> Answer<Json<Done>> {
+    reported(app, caller, id).await
+}
