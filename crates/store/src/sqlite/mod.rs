@@ -14,6 +14,7 @@ mod failure;
 #[cfg(test)]
 mod faults;
 mod gates;
+mod inspect;
 mod journal;
 mod nodes;
 mod things;
@@ -28,6 +29,8 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 use metrics::Histogram;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use self::connection::Beside;
+pub use self::inspect::{Checked, SqliteInspection, Stamp};
 use crate::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Late, Node,
     Origin, Posting, RemoteAttempt, Store, StoreError, Table, meter::sync_time,
@@ -39,6 +42,8 @@ const READERS_KEPT: usize = 4;
 /// A store in a file.
 pub struct SqliteStore {
     path: PathBuf,
+    /// Beside whom it is read.
+    beside: Beside,
     // Before the writer, because fields are dropped in order and the last connection to close tidies up the log.
     readers: Mutex<Vec<Connection>>,
     writer: Option<Mutex<Connection>>,
@@ -50,20 +55,33 @@ impl SqliteStore {
     /// Opens a store for reading and writing, and makes it (mode 0600) if there is none; the folder must exist.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let writer = Some(Mutex::new(connection::open_writer(path)?));
-        Ok(Self { path: path.to_owned(), readers: Mutex::default(), writer, sync_time: sync_time("sqlite") })
+        let (beside, readers) = (Beside::Anybody, Mutex::default());
+        Ok(Self { path: path.to_owned(), beside, readers, writer, sync_time: sync_time("sqlite") })
     }
 
     /// Opens a store that is there for reading, beside whatever process writes it. Verbs that write answer
     /// [`StoreError::Unavailable`].
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
-        let readers = Mutex::new(vec![connection::open_reader(path)?]);
-        Ok(Self { path: path.to_owned(), readers, writer: None, sync_time: Histogram::noop() })
+        Self::reader(path, Beside::Anybody)
+    }
+
+    /// Opens a store that is there to look at it, whatever format it has. Nothing is written beside the file: without a
+    /// log and an index nobody works on it, and where the caller knows that nobody does, neither of them is touched.
+    /// Whether it was so says a [`Stamp`] of before.
+    pub fn inspect(path: &Path, is_alone: bool) -> Result<SqliteInspection, StoreError> {
+        let is_worked_on = !is_alone && connection::log_of(path).exists() && connection::index_of(path).exists();
+        SqliteInspection::open(path, if is_worked_on { Beside::Anybody } else { Beside::Nobody })
+    }
+
+    fn reader(path: &Path, beside: Beside) -> Result<Self, StoreError> {
+        let readers = Mutex::new(vec![connection::open_reader(path, beside)?]);
+        Ok(Self { path: path.to_owned(), beside, readers, writer: None, sync_time: Histogram::noop() })
     }
 
     /// Lends a connection that sees what is committed now and nothing that is committed while it is used.
     fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let kept = lock(&self.readers).pop();
-        let connection = kept.map_or_else(|| connection::open_reader(&self.path), Ok)?;
+        let connection = kept.map_or_else(|| connection::open_reader(&self.path, self.beside), Ok)?;
         let snapshot = || -> rusqlite::Result<T> {
             let transaction = connection.unchecked_transaction()?;
             let found = work(&transaction)?;
