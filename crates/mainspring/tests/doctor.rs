@@ -17,7 +17,7 @@ use std::{
 use mainspring_engine::keys;
 use mainspring_kernel::{json, value::Value};
 use mainspring_store::{
-    Store,
+    Filter, Inspection, Store,
     postgres::{PostgresStore, server},
     sqlite::SqliteStore,
 };
@@ -163,6 +163,9 @@ fn what_is_well_is_said_to_be_and_nothing_is_changed() {
             .expect("server", "skipped", "--server");
     }
     look(&ground, &[]).expect("journals", "skipped", "--deep").expect("audit logs", "skipped", "--deep");
+    let newest = SqliteStore::inspect(&journal(&ground), true).unwrap().newest_frame_ms().unwrap().unwrap();
+    let row = SqliteStore::open_read_only(&journal(&ground)).unwrap().execution_by_id("e2").unwrap().unwrap();
+    assert_eq!(Some(newest), row.completed_at, "the last frame is that of the end");
     look(&ground, &["--deep"]).expect("journals", "ok", "2 journals with").expect("audit logs", "ok", "0 entries");
 }
 
@@ -365,6 +368,8 @@ fn a_lock_is_that_of_its_process_and_not_that_of_a_number() {
     let lock = File::open(data(&ground).join("lock")).unwrap();
     lock.lock().unwrap();
     look(&ground, &[]).expect_broken(&[]).expect("lock", "warning", &format!("the process {pid}, which is not there"));
+    tamper(&ground, "UPDATE heads SET wake_at = 1 WHERE ended = 0");
+    look(&ground, &[]).expect("timers", "warning", "1 execution was not woken although somebody works: e1 (since 1970");
     fs::write(data(&ground).join("lock"), "").unwrap();
     look(&ground, &[]).expect_broken(&[]).expect("lock", "warning", "has not said which");
 }
@@ -394,8 +399,9 @@ struct Server {
 }
 
 impl Server {
-    fn start(ground: &Ground) -> Self {
+    fn start(ground: &Ground, arguments: &[&str]) -> Self {
         let mut command = ground.mainspring(&["up", "--json", "--listen", "127.0.0.1:0"]);
+        command.args(arguments);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut first = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
@@ -415,7 +421,7 @@ impl Drop for Server {
 #[test]
 fn a_server_works_on_while_it_is_looked_at() {
     let ground = ground();
-    let mut server = Server::start(&ground);
+    let mut server = Server::start(&ground, &[]);
     // Readers leave their marks in the index of the log, and nowhere else.
     let files = || {
         let mut all = everything(&data(&ground));
@@ -501,6 +507,24 @@ fn a_database_is_looked_at_and_left() {
     let told = look(&ground, &["--deep", "--store", &address]);
     told.expect_broken(&[]).expect("format", "ok", "this build writes").expect("key", "ok", "what was begun with");
     told.expect("quarantine", "ok", "").expect("nodes", "ok", "").expect("journals", "ok", "0 journals with");
+    let key = "decode(repeat('07', 16), 'hex')";
+    for rows in [
+        format!("heads VALUES ({key}, 0, 0, '', '', NULL, false, 'it is forged')"),
+        "heads VALUES (decode(repeat('08', 16), 'hex'), 0, 0, '', '', 1, false, NULL)".into(),
+        format!("pending_approvals VALUES ({key}, '', 'ship', 0, NULL, NULL, 1, 2, 'deny')"),
+        "nodes VALUES ('n1', 'host 7', '0.1.0', 1, 1), ('n2', 'host 8', '0.1.0', 1, 9000000000000000)".into(),
+    ] {
+        server.execute(&format!("INSERT INTO flows.{rows}")).unwrap();
+    }
+    let told = look(&ground, &["--store", &address]);
+    told.expect_broken(&["quarantine"]).expect(
+        "quarantine",
+        "broken",
+        "07070707-0707-0707-0707-070707070707 (it is forged)",
+    );
+    told.expect("timers", "warning", "08080808-").expect("approvals", "warning", "at ship since 1970");
+    told.expect("nodes", "warning", "silent for longer than their leases: n1 at host 7 (0.1.0); 1 alive");
+    server.execute("DELETE FROM flows.heads").unwrap();
     let format = "SELECT format FROM flows.mainspring_format";
     server.execute("UPDATE flows.mainspring_format SET format = 2").unwrap();
     let told = look(&ground, &["--deep", "--store", &address]);
@@ -511,6 +535,30 @@ fn a_database_is_looked_at_and_left() {
     look(&ground, &["--store", &address]).expect_broken(&["format"]).expect("format", "broken", "this build is");
     server.execute("UPDATE flows.mainspring_format SET program = 'another'").unwrap();
     look(&ground, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "another program");
+}
+
+#[test]
+fn a_node_works_on_while_its_database_is_looked_at() {
+    let (ground, database) = (Ground::new(), postgres());
+    let address = database.address("schema=flows&sslmode=require");
+    let server = Server::start(&ground, &["--store", &address]);
+    fs::write(ground.root().join("wf.yaml"), DEFINITION).unwrap();
+    for arguments in [&["save", "wf.yaml"][..], &["run", "wf"]] {
+        let mut command = ground.mainspring(arguments);
+        command.env("MAINSPRING_TOKEN", &server.token).env("MAINSPRING_SERVER", &server.url);
+        let answer = call(command, b"");
+        assert_eq!(answer.exit, Some(0), "{answer:?}");
+    }
+    let told = look_as(ground.mainspring(&[]), &["--deep", "--store", &address, "--server", &server.url]);
+    told.expect_broken(&[]).expect("nodes", "ok", "alive").expect("key", "ok", "what was begun with");
+    told.expect("lock", "ok", &format!("the process {} works", server.child.id())).expect("clock", "ok", "UTC");
+    told.expect("journals", "ok", "1 journal with").expect("audit logs", "ok", "of 1 organisation are");
+    told.expect("server ready", "ok", "takes work");
+    let newest = PostgresStore::inspect(&address).unwrap().newest_frame_ms().unwrap().unwrap();
+    let store = PostgresStore::inspect(&address).map(|inspection| Box::new(inspection).store().unwrap()).unwrap();
+    let row = store.executions(&Filter::default(), None, 1).unwrap().remove(0);
+    assert!(newest >= row.started_at, "{newest} is before {}", row.started_at);
+    assert!(store.pin("word", "value").unwrap_err().to_string().contains("read-only"), "nothing can be written");
 }
 
 #[test]
