@@ -5,9 +5,6 @@ use std::sync::Arc;
 
 use crate::{Store, StoreError};
 
-/// Executions read for the newest frame, where frames have no order of their own.
-pub(crate) const NEWEST_EXECUTIONS: usize = 64;
-
 /// The format of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Format {

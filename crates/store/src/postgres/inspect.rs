@@ -19,9 +19,7 @@ use super::{
     format::{self, FORMAT},
     journal, row,
 };
-use crate::{
-    Format, Inspection, Listed, Named, NodeSeen, Store, StoreError, inspection::NEWEST_EXECUTIONS, number::integer,
-};
+use crate::{Format, Inspection, Listed, Named, NodeSeen, Store, StoreError, number::integer};
 
 /// How long it may take to reach the server, to be let in and to be told about it.
 const ANSWER_MS: u64 = 5_000;
@@ -31,6 +29,9 @@ const STATEMENT_MS: u64 = 20_000;
 
 /// Round trips that are measured.
 const ROUNDS: usize = 5;
+
+/// Executions read for the newest frame: frames have no order beyond that of their execution.
+const NEWEST_EXECUTIONS: usize = 64;
 
 /// Since which format there are gates that wait.
 const FORMAT_WITH_GATES: u32 = 3;
