@@ -69,12 +69,21 @@ pub struct Shell {
     orphans: OnceLock<Option<Orphans>>,
 }
 
+/// The bash that scripts of this process are given to, if there is one.
+pub fn bash() -> Option<PathBuf> {
+    script::find_program("bash", &search_path())
+}
+
+/// Where programs are looked for.
+fn search_path() -> OsString {
+    env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
+}
+
 impl Shell {
     /// An executor. It makes this process the one that orphans of its scripts come to.
     pub fn new(options: ShellOptions) -> Self {
         become_subreaper();
-        let search_path = env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-        Self { options, search_path, orphans: OnceLock::new() }
+        Self { options, search_path: search_path(), orphans: OnceLock::new() }
     }
 
     async fn run(&self, attempt: &Attempt, mut stop: Stop) -> Result<Outcome, Refusal> {

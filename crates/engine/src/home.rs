@@ -51,6 +51,11 @@ impl Home {
         self.folder.join("key-check")
     }
 
+    /// What the folder keeps of the key that it was begun with, for [`keys::is_key_of`]; `None` before.
+    pub fn key_check_text(&self) -> Option<String> {
+        fs::read_to_string(self.key_check()).ok()
+    }
+
     /// What wakes the engine that holds the folder.
     pub fn bell(&self) -> PathBuf {
         self.folder.join("bell")
@@ -109,7 +114,7 @@ impl Home {
     pub fn check_key(&self, key: &[u8; 32]) -> Result<(), EngineError> {
         let path = self.key_check();
         match fs::read_to_string(&path) {
-            Ok(known) if known.trim() == keys::fingerprint(key) => Ok(()),
+            Ok(known) if keys::is_key_of(&known, key) => Ok(()),
             Ok(_) => Err(EngineError::OtherKey { place: self.folder.display().to_string() }),
             Err(_) => Ok(()),
         }

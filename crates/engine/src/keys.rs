@@ -43,7 +43,12 @@ pub fn load_or_create(path: &Path) -> Result<[u8; 32], EngineError> {
 }
 
 /// Under which name a store keeps by which key it was begun.
-const KEY_CHECK: &str = "key-check";
+pub const KEY_CHECK: &str = "key-check";
+
+/// Whether what a folder or a store keeps under [`KEY_CHECK`] was made of this key.
+pub fn is_key_of(check: &str, key: &[u8; 32]) -> bool {
+    check.trim() == fingerprint(key)
+}
 
 /// Refuses a key that is not the one a shared store was begun with: with another, every journal in it would look forged.
 pub fn check_store(store: &dyn Store, key: &[u8; 32]) -> Result<(), EngineError> {

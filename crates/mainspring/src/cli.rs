@@ -72,6 +72,8 @@ enum Command {
     Token(commands::token::Token),
     /// Show the server's settings, and where each came from
     Config(commands::config::Config),
+    /// Look whether this installation is well, and change nothing
+    Doctor(commands::doctor::Doctor),
     /// List executions, the newest first
     List(commands::list::List),
     /// Show an execution: its steps, its attempts, what it waits for
@@ -179,6 +181,7 @@ fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, 
         Command::Workflows(workflows) => commands::workflows::workflows(&workflows, global, terminal),
         Command::Token(token) => commands::token::token(&token, global, terminal),
         Command::Config(config) => commands::config::config(&config, global, terminal),
+        Command::Doctor(doctor) => commands::doctor::doctor(&doctor, global, terminal),
         Command::Run(run) => commands::run::run(&run, global, terminal),
         Command::Resume(resume) => commands::resume::resume(&resume, global, terminal),
         Command::Node(node) => commands::node::node(&node, global, terminal),

@@ -7,6 +7,7 @@ pub(crate) mod cancel;
 pub(crate) mod config;
 pub(crate) mod convert;
 pub(crate) mod decide;
+pub(crate) mod doctor;
 pub(crate) mod follow;
 pub(crate) mod hand_over;
 pub(crate) mod list;

@@ -13,7 +13,7 @@ use mainspring_kernel::{
 pub enum Exit {
     /// The command did what it should; also `needs_approval` and `cancelled`.
     Fine = 0,
-    /// Scenarios that do not hold, a journal that does not verify.
+    /// Scenarios that do not hold, a journal that does not verify, an installation with something broken.
     NotSo = 1,
     /// Bad input or an invalid definition.
     BadInput = 10,

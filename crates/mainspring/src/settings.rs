@@ -95,6 +95,15 @@ pub(crate) struct Settings {
     pub(crate) global: Global,
 }
 
+impl ServerFlags {
+    /// The file of settings that is read, and whether it was named; `None` where there is no place for one.
+    pub(crate) fn file(&self) -> Option<(PathBuf, bool)> {
+        let named = self.config.clone().or_else(|| std::env::var_os("MAINSPRING_CONFIG").map(PathBuf::from));
+        let usual = || place::config_home().map(|home| (home.join("mainspring/config.yaml"), false));
+        named.map(|path| (path, true)).or_else(usual)
+    }
+}
+
 impl Settings {
     /// What flags, environment and file say together.
     pub(crate) fn of(flags: &ServerFlags, global: &Global) -> Result<Self, Refusal> {
@@ -187,15 +196,12 @@ struct File {
 impl File {
     /// The file that is named, which must be there, or the usual one, which may.
     fn of(flags: &ServerFlags) -> Result<Self, Refusal> {
-        let named = flags.config.clone().or_else(|| std::env::var_os("MAINSPRING_CONFIG").map(PathBuf::from));
-        let path = match (&named, place::config_home()) {
-            (Some(path), _) => path.clone(),
-            (None, Some(home)) => home.join("mainspring/config.yaml"),
-            (None, None) => return Ok(Self { path: PathBuf::new(), value: Value::Map(Default::default()) }),
+        let Some((path, is_named)) = flags.file() else {
+            return Ok(Self { path: PathBuf::new(), value: Value::Map(Default::default()) });
         };
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => Vec::new(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_named => Vec::new(),
             Err(error) => return Err(refused(&path, &error.to_string())),
         };
         let value = if bytes.trim_ascii().is_empty() {

@@ -14,10 +14,10 @@ use mainspring_kernel::{
     json,
     time::{parse_rfc3339, rfc3339},
 };
-use mainspring_store::{AuditEntry, AuditHead, AuditRow};
+use mainspring_store::{AuditEntry, AuditHead, AuditRow, Catalogue, StoreError};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::body::Data;
+use crate::{body::Data, shelf::PAGE_MAX};
 
 /// What the first line says that it is.
 const FORMAT: &str = "mainspring-audit-export/1";
@@ -128,6 +128,37 @@ impl Chain {
         (self.number, self.hash) = (row.number, row.hash);
         Ok(())
     }
+}
+
+/// Proves an organisation's log where it lies: how many entries were looked at, and what is wrong, if anything is.
+pub fn prove(
+    catalogue: &dyn Catalogue,
+    key: &[u8; 32],
+    organization: &str,
+) -> Result<(u64, Option<String>), StoreError> {
+    // The head is read first: what is added meanwhile is of another moment.
+    let head = catalogue.audit_head(organization)?;
+    let mut chain = Chain::default();
+    let Some(head) = head else {
+        let stray = !catalogue.audit(organization, 0, 1)?.is_empty();
+        return Ok((0, stray.then(|| "the log has entries and no head".to_string())));
+    };
+    if !head.is_sealed(key, organization) {
+        return Ok((0, Some("the head is not sealed with this installation's key".into())));
+    }
+    while chain.number < head.number {
+        let rows = catalogue.audit(organization, chain.number, PAGE_MAX)?;
+        if rows.is_empty() {
+            return Ok((chain.number, Some(format!("entry {} is missing", chain.number + 1))));
+        }
+        for row in rows.iter().filter(|row| row.number <= head.number) {
+            if let Err(why) = chain.take(row) {
+                return Ok((chain.number, Some(why)));
+            }
+        }
+    }
+    let fits = chain.hash == head.hash;
+    Ok((chain.number, (!fits).then(|| format!("entry {} is not the one that the head names", chain.number))))
 }
 
 /// What a file proves: that its entries follow each other, from the first to the one that its head names. With the key,

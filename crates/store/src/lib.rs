@@ -7,6 +7,7 @@
 mod catalogue;
 mod conditions;
 mod contract;
+mod inspection;
 pub mod memory;
 mod meter;
 mod number;
@@ -20,3 +21,4 @@ mod values;
 
 pub use catalogue::*;
 pub use contract::*;
+pub use inspection::*;

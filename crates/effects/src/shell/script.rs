@@ -80,7 +80,7 @@ fn enterable(folder: PathBuf, named_by: FolderSource) -> Result<PathBuf, Refusal
 }
 
 /// Looked for by us, so that a missing bash is told apart from a script that ends with 127.
-fn find_program(name: &str, search_path: &OsStr) -> Option<PathBuf> {
+pub(super) fn find_program(name: &str, search_path: &OsStr) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
     };

@@ -41,7 +41,7 @@ pub(crate) fn config(config: &Config, global: &Global, _: &Terminal) -> Result<E
 }
 
 /// An address without what lets in: as the store itself shows it, or nothing of one that cannot be read.
-fn without_password(address: &str) -> String {
+pub(super) fn without_password(address: &str) -> String {
     PostgresStore::shown_address(address).unwrap_or_else(|| "an address that cannot be read".into())
 }
 

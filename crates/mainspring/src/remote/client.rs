@@ -97,6 +97,14 @@ impl Client {
         self.ask(Method::GET, route, None, PATIENCE, Repeat::May).await
     }
 
+    /// What a route answers, whatever that is: its status, its headers and its body. Asked once.
+    pub(crate) async fn look(&self, route: &str) -> Result<(StatusCode, HeaderMap, Bytes), Trouble> {
+        let answer = self.line.send(&asked(Method::GET, route, None, PATIENCE)).await?;
+        let headers = answer.headers().clone();
+        let (status, body) = self.read(answer).await?;
+        Ok((status, headers, body))
+    }
+
     /// What a route does.
     pub(crate) async fn post(&self, route: &str, body: &Value, repeat: Repeat) -> Result<Value, Trouble> {
         self.ask(Method::POST, route, Some(body), PATIENCE, repeat).await

@@ -103,7 +103,8 @@ impl Credentials {
     }
 }
 
-fn file() -> Result<PathBuf, Refusal> {
+/// The user's file, whether it is there or not.
+pub(crate) fn file() -> Result<PathBuf, Refusal> {
     let home = place::config_home().ok_or_else(|| {
         Refusal::bad_input(
             "no_config_folder",

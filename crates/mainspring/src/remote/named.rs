@@ -28,6 +28,12 @@ impl Global {
         Address::parse(&server).map(Some)
     }
 
+    /// The server that is named by the flag or the environment, whatever else is named beside it.
+    pub(crate) fn server_beside(&self) -> Result<Option<Address>, Refusal> {
+        let named = self.server.clone().or_else(|| variable(SERVER_VARIABLE));
+        named.map(|named| Address::parse(&named)).transpose()
+    }
+
     /// A client for a command that is nothing without a server.
     pub(crate) fn client_of(&self, command: &str) -> Result<Client, Refusal> {
         self.client()?.ok_or_else(|| {

@@ -22,7 +22,7 @@ use crate::{
     app::App,
     body::Data,
     clock,
-    export::{Chain, Entry, Head, line},
+    export::{Entry, Head, line, prove},
     extract::Asked,
     identity::Caller,
     page::limit,
@@ -121,30 +121,8 @@ struct Verified {
     responses((status = 200, body = Verified)))]
 async fn verify(State(app): State<App>, caller: Caller) -> Answer<Json<Verified>> {
     app.run(move |app| {
-        // The head is read first: what is added meanwhile is of another moment.
-        let head = app.catalogue().audit_head(&caller.organization)?;
-        let mut chain = Chain::default();
-        let told = |entries, error: Option<String>| Ok(Json(Verified { ok: error.is_none(), entries, error }));
-        let Some(head) = head else {
-            let stray = !app.catalogue().audit(&caller.organization, 0, 1)?.is_empty();
-            return told(0, stray.then(|| "the log has entries and no head".to_string()));
-        };
-        if !head.is_sealed(app.engine.key(), &caller.organization) {
-            return told(0, Some("the head is not sealed with this installation's key".into()));
-        }
-        while chain.number < head.number {
-            let rows = app.catalogue().audit(&caller.organization, chain.number, PAGE_MAX)?;
-            if rows.is_empty() {
-                return told(chain.number, Some(format!("entry {} is missing", chain.number + 1)));
-            }
-            for row in rows.iter().filter(|row| row.number <= head.number) {
-                if let Err(why) = chain.take(row) {
-                    return told(chain.number, Some(why));
-                }
-            }
-        }
-        let fits = chain.hash == head.hash;
-        told(chain.number, (!fits).then(|| format!("entry {} is not the one that the head names", chain.number)))
+        let (entries, error) = prove(app.catalogue(), app.engine.key(), &caller.organization)?;
+        Ok(Json(Verified { ok: error.is_none(), entries, error }))
     })
     .await
 }

@@ -31,6 +31,9 @@ use crate::{StoreError, meter::sync_time};
 /// Readers beyond this many would only compete for the server's processors.
 const OTHERS_MAX: usize = 8;
 
+/// What a node has at the most, with the one that listens for hints.
+pub(super) const CONNECTIONS_OF_A_NODE: u64 = 3 + OTHERS_MAX as u64;
+
 /// What eight tries with growing waits do not bring about, the next ones will not.
 const TRIES_MAX: u32 = 8;
 
@@ -48,6 +51,8 @@ const KEEPALIVE_MS: u64 = 15_000;
 pub(super) struct Limits {
     /// One statement, on the server.
     pub(super) statement_ms: u64,
+    /// Whether nothing may be written.
+    pub(super) reads_only: bool,
 }
 
 impl Limits {
@@ -180,7 +185,8 @@ fn pool(
     limits: Limits,
     size: usize,
 ) -> Result<Pool, deadpool_postgres::BuildError> {
-    let words = include_str!("sql/session.sql")
+    let reads_only = if limits.reads_only { include_str!("sql/reads_only.sql") } else { "" };
+    let words = (include_str!("sql/session.sql").to_owned() + reads_only)
         .replace("{schema}", &address.schema)
         .replace("{statement_ms}", &limits.statement_ms.to_string())
         .replace("{idle_ms}", &limits.round_ms().to_string());

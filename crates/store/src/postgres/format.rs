@@ -44,21 +44,28 @@ const TABLES: [&str; 18] = [
     "pending_approvals",
 ];
 
-/// Brings the tables to [`FORMAT`]; makes them, over so many partitions, if there are none.
-pub(super) async fn migrate(session: &Session, address: &Address, partitions: u32) -> Result<(), Fault> {
+/// Which format the tables have; 0 where there are none.
+pub(super) async fn look(session: &Session, address: &Address) -> Result<u32, Fault> {
     let found = session.query(include_str!("sql/tables.sql"), &[&address.schema]).await?;
     let tables = found.iter().map(|found| row::column(found, 0)).collect::<Result<Vec<String>, _>>()?;
-    let is_ours = tables.iter().any(|name| name == FORMAT_TABLE);
-    if is_ours {
+    if tables.iter().any(|name| name == FORMAT_TABLE) {
         let rows =
             session.query(include_str!("sql/format.sql"), &[]).await.map_err(|fault| of_another(fault, address))?;
-        if format(&rows, address)? == FORMAT {
-            return Ok(());
-        }
-    } else if let Some(name) = tables.iter().find(|name| TABLES.contains(&name.as_str())) {
-        return Err(another_program(address, &format!("there is a table {name} and no {FORMAT_TABLE}")));
-    } else {
-        create(session, address).await.map_err(raced)?;
+        return format(&rows, address);
+    }
+    match tables.iter().find(|name| TABLES.contains(&name.as_str())) {
+        Some(name) => Err(another_program(address, &format!("there is a table {name} and no {FORMAT_TABLE}"))),
+        None => Ok(0),
+    }
+}
+
+/// Brings the tables to [`FORMAT`]; makes them, over so many partitions, if there are none.
+pub(super) async fn migrate(session: &Session, address: &Address, partitions: u32) -> Result<(), Fault> {
+    match look(session, address).await? {
+        FORMAT => return Ok(()),
+        // Perhaps there are none; to make them twice does no harm.
+        0 => create(session, address).await.map_err(raced)?,
+        _ => {}
     }
     let locked = session
         .round(&[

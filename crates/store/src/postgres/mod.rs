@@ -22,6 +22,7 @@ mod failure;
 mod format;
 mod gates;
 mod hint;
+mod inspect;
 mod journal;
 mod nodes;
 mod remote;
@@ -38,6 +39,7 @@ use std::sync::Arc;
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 
+pub use self::inspect::{PostgresInspection, ServerSeen};
 use self::{
     address::Address,
     connections::{Connections, Limits, Session, Who},
@@ -87,7 +89,7 @@ impl PostgresStore {
 
     /// As [`open`](Self::open), with what may be chosen.
     pub fn open_with(address: &str, options: Options) -> Result<Self, StoreError> {
-        let limits = Limits { statement_ms: options.statement_ms };
+        let limits = Limits { statement_ms: options.statement_ms, reads_only: false };
         let connections = Arc::new(Connections::new(Address::parse(address)?, limits)?);
         let store = Self { connections, hints: Arc::default() };
         let address = &store.connections.address;
@@ -95,6 +97,12 @@ impl PostgresStore {
         store.repeat(Who::Committer, migrate)?;
         hint::start_telling(&store.connections, &store.hints);
         Ok(store)
+    }
+
+    /// Connects to the database to look at what is there, whatever format it has. The server itself refuses what would
+    /// write. Returns within some seconds, whoever answers or not.
+    pub fn inspect(address: &str) -> Result<PostgresInspection, StoreError> {
+        PostgresInspection::open(Address::parse(address)?)
     }
 
     /// Whether an address can be read. Nothing is connected to.

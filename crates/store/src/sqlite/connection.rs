@@ -3,7 +3,7 @@
 use std::{
     fs::{File, OpenOptions},
     io,
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -38,7 +38,7 @@ const STATEMENTS_MAX: usize = 128;
 /// Opens for writing; makes the file if there is none.
 pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     create(path).map_err(|error| StoreError::Unavailable(format!("{}: {error}", path.display())))?;
-    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, Beside::Anybody)?;
     let prepare = || -> rusqlite::Result<()> {
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
         connection.execute_batch(include_str!("sql/writer.sql"))?;
@@ -50,9 +50,19 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Opens for reading, beside a writer of this or another process or alone.
-pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
-    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+/// Beside whom a file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beside {
+    /// Whoever writes, of this or another process. Where nobody does, SQLite makes a log and an index beside the file, and
+    /// a reader leaves them there.
+    Anybody,
+    /// Nobody, as the caller knows. Nothing is made, no lock is taken, and what a writer does meanwhile is misread.
+    Nobody,
+}
+
+/// Opens for reading.
+pub(super) fn open_reader(path: &Path, beside: Beside) -> Result<Connection, StoreError> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, beside)?;
     let found = version(&connection).map_err(|error| failure::of_store(path, &error))?;
     if found < FORMAT {
         return Err(StoreError::Unavailable(format!(
@@ -64,18 +74,33 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
+/// Opens a file of whatever format for looking at it, and says which one that is.
+pub(super) fn open_inspector(path: &Path, beside: Beside) -> Result<(Connection, u32), StoreError> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, beside)?;
+    let prepare = || {
+        connection.execute_batch(include_str!("sql/reader.sql"))?;
+        version(&connection)
+    };
+    let found = prepare().map_err(|error| failure::of_store(path, &error))?;
+    Ok((connection, found))
+}
+
 /// Opens what is there and looks whose it is, before anything is changed.
-fn open(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
+fn open(path: &Path, access: OpenFlags, beside: Beside) -> Result<Connection, StoreError> {
     // SQLite's own word for all that can be wrong with a path is "unable to open": the operating system knows more.
     File::open(path).map_err(|error| StoreError::Unavailable(format!("{}: {error}", path.display())))?;
     let fail = |error: Error| failure::of_store(path, &error);
-    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(fail)?;
+    let connection = connect(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX, beside).map_err(fail)?;
     connection.busy_timeout(Duration::from_millis(BUSY_MS)).map_err(fail)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     // A plan that depends on bound values is made anew for each of them, and takes longer than most reads themselves.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(fail)?;
     // Closing the last connection moves the log into the file: not into a file that is refused.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(fail)?;
+    if beside == Beside::Nobody {
+        // Before the first look: the index of the log is then in memory, and not in a file that others share.
+        connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(fail)?;
+    }
     let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(fail)?;
     let tables: u32 = connection.query_row(include_str!("sql/tables.sql"), [], |row| row.get(0)).map_err(fail)?;
     if application != APPLICATION_ID && (application != 0 || tables != 0) {
@@ -96,15 +121,51 @@ fn open(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
     }
 }
 
+/// Without a log, all is in the file, and SQLite is told that it does not change; with one, both are read without locks.
+fn connect(path: &Path, flags: OpenFlags, beside: Beside) -> rusqlite::Result<Connection> {
+    match beside {
+        Beside::Anybody => Connection::open_with_flags(path, flags),
+        Beside::Nobody if bytes_of(&log_of(path)) == 0 => {
+            Connection::open_with_flags(unchanging(path), flags | OpenFlags::SQLITE_OPEN_URI)
+        }
+        Beside::Nobody => Connection::open_with_flags_and_vfs(path, flags, c"unix-none"),
+    }
+}
+
+/// A path as SQLite reads it in an URI, with the word that nobody changes the file.
+fn unchanging(path: &Path) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
+    let encoded = |byte: &u8| if is_plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") };
+    let path: String = path.as_os_str().as_encoded_bytes().iter().map(encoded).collect();
+    format!("file:{path}?immutable=1")
+}
+
+/// Where SQLite has the log of a file.
+pub(super) fn log_of(path: &Path) -> PathBuf {
+    with_ending(path, "-wal")
+}
+
+/// Where SQLite has the index of that log.
+pub(super) fn index_of(path: &Path) -> PathBuf {
+    with_ending(path, "-shm")
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(ending);
+    path.into()
+}
+
+fn bytes_of(path: &Path) -> u64 {
+    path.metadata().map_or(0, |metadata| metadata.len())
+}
+
 /// SQLite notices whole pages that are missing, and a page that is half there only when it comes to need it. A file may be
 /// too short while there is a log, which has the rest.
 fn is_cut_off(path: &Path, connection: &Connection) -> rusqlite::Result<bool> {
     let of_pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let promised = natural(of_pragma("page_count")? * of_pragma("page_size")?);
-    let length = |path: &Path| path.metadata().map_or(0, |metadata| metadata.len());
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    Ok(length(Path::new(&log)) == 0 && length(path) < promised)
+    Ok(bytes_of(&log_of(path)) == 0 && bytes_of(path) < promised)
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<u32> {

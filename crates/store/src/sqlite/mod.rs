@@ -14,6 +14,7 @@ mod failure;
 #[cfg(test)]
 mod faults;
 mod gates;
+mod inspect;
 mod journal;
 mod nodes;
 mod readers;
@@ -27,9 +28,10 @@ use std::{
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 use metrics::Histogram;
-use readers::Readers;
 use rusqlite::{Connection, OptionalExtension, params};
 
+pub use self::inspect::{Checked, SqliteInspection, Stamp};
+use self::{connection::Beside, readers::Readers};
 use crate::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Late, Node,
     Origin, Posting, RemoteAttempt, Store, StoreError, Table, meter::sync_time,
@@ -49,18 +51,26 @@ impl SqliteStore {
     /// Opens a store for reading and writing, and makes it (mode 0600) if there is none; the folder must exist.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let writer = Some(Mutex::new(connection::open_writer(path)?));
-        Ok(Self {
-            path: path.to_owned(),
-            readers: Readers::of(path.to_owned()),
-            writer,
-            sync_time: sync_time("sqlite"),
-        })
+        let readers = Readers::of(path.to_owned(), Beside::Anybody);
+        Ok(Self { path: path.to_owned(), readers, writer, sync_time: sync_time("sqlite") })
     }
 
     /// Opens a store that is there for reading, beside whatever process writes it. Verbs that write answer
     /// [`StoreError::Unavailable`].
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
-        let readers = Readers::of(path.to_owned());
+        Self::reader(path, Beside::Anybody)
+    }
+
+    /// Opens a store that is there to look at it, whatever format it has. Nothing is written beside the file: without a
+    /// log and an index nobody works on it, and where the caller knows that nobody does, neither of them is touched.
+    /// Whether it was so says a [`Stamp`] of before.
+    pub fn inspect(path: &Path, is_alone: bool) -> Result<SqliteInspection, StoreError> {
+        let is_worked_on = !is_alone && connection::log_of(path).exists() && connection::index_of(path).exists();
+        SqliteInspection::open(path, if is_worked_on { Beside::Anybody } else { Beside::Nobody })
+    }
+
+    fn reader(path: &Path, beside: Beside) -> Result<Self, StoreError> {
+        let readers = Readers::of(path.to_owned(), beside);
         readers.open_first()?;
         Ok(Self { path: path.to_owned(), readers, writer: None, sync_time: Histogram::noop() })
     }

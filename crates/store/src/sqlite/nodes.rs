@@ -145,6 +145,6 @@ pub(super) fn leave(connection: &Connection, node: &str) -> rusqlite::Result<()>
     Ok(())
 }
 
-fn clock(connection: &Connection) -> rusqlite::Result<i64> {
+pub(super) fn clock(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached(include_str!("sql/clock.sql"))?.query_row([], |row| row.get(0))
 }

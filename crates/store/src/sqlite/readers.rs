@@ -7,7 +7,10 @@ use std::{
 
 use rusqlite::Connection;
 
-use super::{connection, failure, lock};
+use super::{
+    connection::{self, Beside},
+    failure, lock,
+};
 use crate::StoreError;
 
 /// Reading connections at the most; who finds none free waits for one. To open one takes as long as a hundred reads, so
@@ -18,6 +21,7 @@ const READERS_MAX: usize = 16;
 /// The reading connections of a store.
 pub(super) struct Readers {
     path: PathBuf,
+    beside: Beside,
     state: Mutex<State>,
     freed: Condvar,
 }
@@ -32,8 +36,8 @@ struct State {
 
 impl Readers {
     /// None yet.
-    pub(super) fn of(path: PathBuf) -> Self {
-        Self { path, state: Mutex::default(), freed: Condvar::new() }
+    pub(super) fn of(path: PathBuf, beside: Beside) -> Self {
+        Self { path, beside, state: Mutex::default(), freed: Condvar::new() }
     }
 
     /// Opens the first one, which says whether there is a store to read.
@@ -46,7 +50,7 @@ impl Readers {
         let mut lent = self.place();
         let connection = match lent.connection.take() {
             Some(connection) => connection,
-            None => connection::open_reader(&self.path)?,
+            None => connection::open_reader(&self.path, self.beside)?,
         };
         let transaction = connection.unchecked_transaction();
         let found = transaction.and_then(|transaction| {
@@ -118,7 +122,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         let _store = SqliteStore::open(&path).unwrap();
-        let readers = Readers::of(path);
+        let readers = Readers::of(path, Beside::Anybody);
         let read = || readers.lend(|connection| connection.query_row("SELECT 7", [], |row| row.get::<_, u32>(0)));
         let mut lent: Vec<Lent<'_>> = (0..READERS_MAX).map(|_| readers.place()).collect();
         assert!(lock(&readers.state).take().is_none());

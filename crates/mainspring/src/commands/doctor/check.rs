@@ -1,0 +1,168 @@
+//! A check, and the report that checks make: lines for people, objects for programs, a verdict.
+
+use mainspring_kernel::{
+    json::compact,
+    value::{Map, Value},
+};
+
+use crate::{
+    exit::Exit,
+    terminal::{BAD, GOOD, WAITS, bold, dim, paint, say},
+    text::{one_line, paragraph},
+};
+
+/// Columns of the longest name.
+const NAME_COLUMNS: usize = 16;
+
+/// How a thing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// As it should be.
+    Ok,
+    /// It works, and will not always or not well.
+    Warning,
+    /// It does not work, or must not be trusted.
+    Broken,
+    /// Nobody could look.
+    Skipped,
+}
+
+/// What was looked at, and how it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Check {
+    /// What programs know it by.
+    pub(super) name: &'static str,
+    /// How it is.
+    pub(super) state: State,
+    /// One sentence.
+    pub(super) says: String,
+    /// What to do.
+    mend: Option<String>,
+    /// The same in numbers and words, for programs.
+    detail: Map,
+}
+
+impl Check {
+    /// It is as it should be.
+    pub(super) fn ok(name: &'static str, says: impl Into<String>) -> Self {
+        Self { name, state: State::Ok, says: says.into(), mend: None, detail: Map::new() }
+    }
+
+    /// It works, and will not always or not well.
+    pub(super) fn warning(name: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { state: State::Warning, mend: Some(mend.into()), ..Self::ok(name, says) }
+    }
+
+    /// It does not work, or must not be trusted.
+    pub(super) fn broken(name: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { state: State::Broken, mend: Some(mend.into()), ..Self::ok(name, says) }
+    }
+
+    /// Nobody could look, and why.
+    pub(super) fn skipped(name: &'static str, why: impl Into<String>) -> Self {
+        Self { state: State::Skipped, ..Self::ok(name, why) }
+    }
+
+    /// With a number or a word for programs.
+    pub(super) fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.detail.insert(key.into(), value.into());
+        self
+    }
+
+    fn object(&self) -> Value {
+        let mut map = Map::from([
+            ("check".to_string(), Value::from(self.name)),
+            ("state".to_string(), self.state.word().into()),
+            ("says".to_string(), self.says.as_str().into()),
+            ("mend".to_string(), self.mend.as_deref().into()),
+        ]);
+        if !self.detail.is_empty() {
+            map.insert("detail".into(), Value::Map(self.detail.clone()));
+        }
+        Value::Map(map)
+    }
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Broken => "broken",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    fn sign(self) -> String {
+        match self {
+            Self::Ok => paint(GOOD, "✓"),
+            Self::Warning => paint(WAITS, "!"),
+            Self::Broken => paint(BAD, "✗"),
+            Self::Skipped => dim("○"),
+        }
+    }
+}
+
+/// Checks, told as they come.
+#[derive(Debug)]
+pub(super) struct Report {
+    json: bool,
+    told: Vec<(&'static str, State)>,
+    /// Why the last check was skipped, which is said once for all that follow.
+    why_skipped: Option<String>,
+}
+
+impl Report {
+    /// Nothing is told yet.
+    pub(super) fn new(json: bool) -> Self {
+        Self { json, told: Vec::new(), why_skipped: None }
+    }
+
+    /// Tells a check.
+    pub(super) fn add(&mut self, check: Check) {
+        self.told.push((check.name, check.state));
+        if self.json {
+            say!("{}", compact(&check.object()));
+            return;
+        }
+        let why = (check.state == State::Skipped).then(|| check.says.clone());
+        if why.is_some() && self.why_skipped == why {
+            return;
+        }
+        self.why_skipped = why;
+        let says = if check.state == State::Skipped { dim(&one_line(&check.says)) } else { paragraph(&check.says) };
+        say!("  {} {:<NAME_COLUMNS$} {says}", check.state.sign(), check.name);
+        if let Some(mend) = &check.mend {
+            say!("    {:<NAME_COLUMNS$} → {}", "", paragraph(mend));
+        }
+    }
+
+    /// The verdict.
+    pub(super) fn end(self) -> Exit {
+        let of = |state: State| -> Vec<&str> {
+            self.told.iter().filter(|(_, other)| *other == state).map(|(name, _)| *name).collect()
+        };
+        let (ok, warnings, broken, skipped) =
+            (of(State::Ok), of(State::Warning), of(State::Broken), of(State::Skipped));
+        if !self.json {
+            let rest = format!("{} ok, {} skipped", ok.len(), skipped.len());
+            let verdict = match (broken.is_empty(), warnings.is_empty()) {
+                (true, true) => format!("{}  {rest}", paint(GOOD, "well")),
+                (true, false) => format!("{}  look at {}; {rest}", paint(WAITS, "well enough"), warnings.join(", ")),
+                (false, true) => format!("{}  {}; {rest}", paint(BAD, "broken"), bold(&broken.join(", "))),
+                (false, false) => {
+                    let (broken, warnings) = (bold(&broken.join(", ")), warnings.join(", "));
+                    format!("{}  {broken}; look also at {warnings}; {rest}", paint(BAD, "broken"))
+                }
+            };
+            say!("\n{verdict}");
+        }
+        if broken.is_empty() { Exit::Fine } else { Exit::NotSo }
+    }
+}
+
+impl Extend<Check> for Report {
+    fn extend<T: IntoIterator<Item = Check>>(&mut self, checks: T) {
+        checks.into_iter().for_each(|check| self.add(check));
+    }
+}

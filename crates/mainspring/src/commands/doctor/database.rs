@@ -1,0 +1,204 @@
+//! The store that is shared: a schema of a PostgreSQL, and the server that it lies on.
+
+use mainspring_store::{
+    Inspection, StoreError,
+    postgres::{PostgresInspection, PostgresStore, ServerSeen},
+};
+
+use super::{
+    Opened,
+    check::{Check, Report},
+    file, refused,
+};
+
+/// The oldest version that this was tried with.
+const MAJOR_TRIED: u64 = 15;
+
+/// Leases are by the database's clock, and frames by that of their node: so far apart the two tell different stories.
+const CLOCK_APART_MS: u64 = 1_000;
+
+/// A commit takes two round trips: with so many microseconds for each, a step that does nothing takes a tenth of a second.
+const ROUND_SLOW_US: u64 = 20_000;
+
+/// What comes behind the database, if that can be reached.
+const BEHIND: [&str; 6] =
+    ["database rights", "database disk", "database clock", "database way", "connections", "format"];
+
+/// Looks at the server, at the role and at the schema.
+pub(super) fn look(address: &str, report: &mut Report) -> Option<Opened> {
+    let inspection = match PostgresStore::inspect(address) {
+        Ok(inspection) => inspection,
+        Err(error @ StoreError::Newer { .. }) => {
+            report.add(Check::ok("store", "the database is reached"));
+            let behind = BEHIND.iter().filter(|name| **name != "format");
+            report.extend(behind.map(|name| Check::skipped(name, "see format")).collect::<Vec<_>>());
+            report.add(refused("format", &error));
+            return None;
+        }
+        Err(error) => {
+            report.add(refused("store", &error));
+            report.extend(BEHIND.map(|name| Check::skipped(name, "the database cannot be used")));
+            return None;
+        }
+    };
+    let server = inspection.server();
+    report.add(version(server, address));
+    report.add(rights(&inspection));
+    report.add(disk(server));
+    report.add(clock(server));
+    report.add(way(server));
+    report.add(connections(server));
+    let before = "copy the schema with pg_dump before a node starts: older builds do not read it then";
+    report.add(file::format(inspection.format(), before));
+    Some(Box::new(inspection))
+}
+
+fn version(server: &ServerSeen, address: &str) -> Check {
+    let shown = PostgresStore::shown_address(address).unwrap_or_default();
+    let says = format!("{shown} is PostgreSQL {}", server.version);
+    let check = if server.reads_only {
+        let says = format!("{says}, which takes no writes: a standby, or one that was set so");
+        Check::broken(
+            "store",
+            says,
+            "give the address of the primary; of several hosts the first that takes writes is used",
+        )
+    } else if server.major < MAJOR_TRIED {
+        let says = format!("{says}, older than any that this was tried with");
+        Check::warning("store", says, format!("bring it to {MAJOR_TRIED} or later"))
+    } else {
+        Check::ok("store", says)
+    };
+    check.with("version", server.version.as_str())
+}
+
+fn rights(inspection: &PostgresInspection) -> Check {
+    let (server, locked) = (inspection.server(), inspection.locked_tables());
+    if !locked.is_empty() {
+        let says = format!("the role may not read and write {}", locked.join(", "));
+        return Check::broken("database rights", says, "grant the role USAGE on the schema, and all on its tables");
+    }
+    if inspection.format().found == 0 && !server.may_create {
+        let says = "nothing is there yet, and the role may not make a schema";
+        return Check::broken(
+            "database rights",
+            says,
+            "grant the role CREATE on the database, or make a schema of its own for it",
+        );
+    }
+    Check::ok("database rights", "the role may do what it needs; isolation is asked for by each session")
+}
+
+fn disk(server: &ServerSeen) -> Check {
+    if !server.fsync {
+        let says = "fsync is off: what is acknowledged may not survive a crash of the server";
+        return Check::broken("database disk", says, "set fsync = on, and restart the server");
+    }
+    if !server.full_page_writes {
+        let says = "full_page_writes is off: a page that is torn in a power cut cannot be mended";
+        return Check::warning(
+            "database disk",
+            says,
+            "set full_page_writes = on, unless the filesystem never tears a page",
+        );
+    }
+    Check::ok("database disk", "fsync is on; each session of ours waits for its commits")
+}
+
+fn clock(server: &ServerSeen) -> Check {
+    let ahead = server.clock_ahead_ms;
+    let side = if ahead < 0 { "behind" } else { "ahead of" };
+    let says = format!("its clock is {} ms {side} that of this machine", ahead.unsigned_abs());
+    let check = if ahead.unsigned_abs() > CLOCK_APART_MS {
+        Check::warning("database clock", says, "set the clocks, and let NTP keep them")
+    } else {
+        Check::ok("database clock", says)
+    };
+    check.with("aheadMs", ahead)
+}
+
+/// How it is reached.
+fn way(server: &ServerSeen) -> Check {
+    let round = format!("a round trip takes {}.{:02} ms", server.round_us / 1_000, server.round_us % 1_000 / 10);
+    let check = match (&server.tls, server.is_local) {
+        (None, false) => {
+            let says = format!("{round}, without TLS: who is on the way reads and changes what is sent");
+            Check::warning("database way", says, "ask for it in the address: sslmode=verify-full")
+        }
+        _ if server.round_us > ROUND_SLOW_US => {
+            let says = format!("{round}, and every step waits for some");
+            Check::warning("database way", says, "move the nodes nearer to the database")
+        }
+        (Some(tls), _) => Check::ok("database way", format!("{round}, by {tls}")),
+        (None, true) => Check::ok("database way", format!("{round}, on this machine")),
+    };
+    check.with("roundMicroseconds", server.round_us).with("tls", server.tls.as_deref())
+}
+
+fn connections(server: &ServerSeen) -> Check {
+    let ServerSeen { connections, connections_max, connections_of_node, .. } = *server;
+    let says = format!("{connections} of {connections_max} are in use, and a node takes up to {connections_of_node}");
+    let of_role = server.connections_of_role_max.filter(|max| *max < connections_of_node);
+    let check = match of_role {
+        Some(max) => {
+            let says = format!("{says}; the role may have {max} at a time");
+            Check::warning("connections", says, "ALTER ROLE … CONNECTION LIMIT: as many as all nodes take together")
+        }
+        None if connections.saturating_add(connections_of_node) > connections_max => {
+            Check::warning("connections", says, "raise max_connections, or let fewer others connect")
+        }
+        None => Check::ok("connections", says),
+    };
+    check.with("used", connections).with("max", connections_max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::check::State, *};
+
+    fn server() -> ServerSeen {
+        ServerSeen {
+            version: "15.4".into(),
+            major: 15,
+            fsync: true,
+            full_page_writes: true,
+            reads_only: false,
+            tls: Some("TLSv1.3".into()),
+            is_local: false,
+            connections_max: 97,
+            connections: 5,
+            connections_of_role_max: None,
+            connections_of_node: 11,
+            may_create: true,
+            clock_ahead_ms: -3,
+            round_us: 412,
+        }
+    }
+
+    #[test]
+    fn what_the_server_says_is_weighed() {
+        let address = "postgres://u:secret@h/d";
+        let table = [
+            (version(&server(), address), State::Ok, "PostgreSQL 15.4"),
+            (version(&ServerSeen { major: 14, ..server() }, address), State::Warning, "older"),
+            (version(&ServerSeen { reads_only: true, ..server() }, address), State::Broken, "takes no writes"),
+            (disk(&server()), State::Ok, "fsync is on"),
+            (disk(&ServerSeen { fsync: false, ..server() }), State::Broken, "fsync is off"),
+            (disk(&ServerSeen { full_page_writes: false, ..server() }), State::Warning, "torn"),
+            (clock(&server()), State::Ok, "3 ms behind"),
+            (clock(&ServerSeen { clock_ahead_ms: 1_000, ..server() }), State::Ok, "1000 ms ahead"),
+            (clock(&ServerSeen { clock_ahead_ms: -1_001, ..server() }), State::Warning, "1001 ms behind"),
+            (way(&server()), State::Ok, "0.41 ms, by TLSv1.3"),
+            (way(&ServerSeen { tls: None, ..server() }), State::Warning, "without TLS"),
+            (way(&ServerSeen { tls: None, is_local: true, ..server() }), State::Ok, "on this machine"),
+            (way(&ServerSeen { round_us: 20_001, ..server() }), State::Warning, "waits for some"),
+            (connections(&server()), State::Ok, "5 of 97"),
+            (connections(&ServerSeen { connections: 86, ..server() }), State::Ok, "86 of 97"),
+            (connections(&ServerSeen { connections: 87, ..server() }), State::Warning, "87 of 97"),
+            (connections(&ServerSeen { connections_of_role_max: Some(10), ..server() }), State::Warning, "may have 10"),
+        ];
+        for (check, state, said) in table {
+            assert!(check.state == state && check.says.contains(said) && !check.says.contains("secret"), "{check:?}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What is in the store: what was set aside, what is late, what waits, who works.
+
+use mainspring_engine::engine::now_ms;
+use mainspring_kernel::{time::rfc3339, value::Value};
+use mainspring_store::{Inspection, Listed, Named, NodeSeen, StoreError};
+
+use super::{Patient, check::Check, refused};
+
+/// How many executions are named.
+const NAMED_MAX: usize = 3;
+
+/// A wake-up that is so late while somebody works is one that nobody takes in; ordinary lateness is of milliseconds.
+const LATE_MS: u64 = 60_000;
+
+/// Days after which somebody has forgotten to decide, or was never told.
+const FORGOTTEN_DAYS: u64 = 3;
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// How far the newest frame may be before this machine's clock: nodes have clocks of their own.
+const CLOCK_BACK_MS: u64 = 5_000;
+
+/// A time before which no build of this program was made: 2025.
+const CLOCK_MS_MIN: u64 = 1_735_689_600_000;
+
+const NAMES: [&str; 4] = ["quarantine", "timers", "approvals", "nodes"];
+
+/// What is said where there is no store; the clock is looked at all the same.
+pub(super) fn skipped(why: &str) -> Vec<Check> {
+    let mut checks = NAMES.map(|name| Check::skipped(name, why)).to_vec();
+    checks.push(clock(now_ms(), None));
+    checks
+}
+
+/// Looks at what is in the store.
+pub(super) fn look(patient: &Patient, store: &dyn Inspection, report: &mut impl Extend<Check>) {
+    let now = now_ms();
+    let seen = store.nodes();
+    let is_up = patient.holder.is_some() || matches!(&seen, Ok(Some(nodes)) if nodes.iter().any(|node| node.is_alive));
+    let late = store.overdue(now.saturating_sub(LATE_MS), NAMED_MAX);
+    let forgotten = store.waiting_since(now.saturating_sub(FORGOTTEN_DAYS * DAY_MS), NAMED_MAX);
+    report.extend([
+        or_skipped("quarantine", store.quarantined(NAMED_MAX), quarantine),
+        or_skipped("timers", late, |listed| timers(listed, is_up)),
+        or_skipped("approvals", forgotten, approvals),
+        or_skipped("nodes", seen, nodes),
+        or_skipped("clock", store.newest_frame_ms(), |newest_ms| clock(now, Some(newest_ms))),
+    ]);
+}
+
+/// An answer; or that the format has none, or why there is none.
+fn or_skipped<T>(name: &'static str, found: Result<Option<T>, StoreError>, check: impl FnOnce(T) -> Check) -> Check {
+    match found {
+        Ok(Some(found)) => check(found),
+        Ok(None) => Check::skipped(name, "the format of the store is older than this, and has no such thing"),
+        Err(error) => refused(name, &error),
+    }
+}
+
+fn quarantine(listed: Listed) -> Check {
+    if listed.count == 0 {
+        return Check::ok("quarantine", "no execution is set aside");
+    }
+    let one = |named: &Named| format!("{} ({})", named.id, named.why.as_deref().unwrap_or("no reason is known"));
+    let says = format!("{} set aside: {}", executions(listed.count, "is", "are"), all(&listed, one));
+    let mend =
+        format!("`mainspring verify {}` says what is wrong with it, `mainspring show` what it did", first(&listed));
+    Check::broken("quarantine", says, mend).with("count", listed.count).with("first", names(&listed))
+}
+
+fn timers(listed: Listed, is_up: bool) -> Check {
+    let (count, seconds) = (listed.count, LATE_MS / 1_000);
+    let due = |named: &Named| format!("{} (since {})", named.id, named.at_ms.map(rfc3339).unwrap_or_default());
+    let check = match (count, is_up) {
+        (0, _) => return Check::ok("timers", format!("no wake-up is more than {seconds} s late")),
+        (_, false) => {
+            let says =
+                format!("{} due, and nobody works on them: `mainspring up` goes on", executions(count, "is", "are"));
+            Check::ok("timers", says)
+        }
+        (_, true) => {
+            let says = format!(
+                "{} not woken although somebody works: {}",
+                executions(count, "was", "were"),
+                all(&listed, due)
+            );
+            let mend = "look into the log of what works on them, and at mainspring_timer_lateness_seconds";
+            Check::warning("timers", says, mend)
+        }
+    };
+    check.with("count", count).with("first", names(&listed))
+}
+
+fn approvals(listed: Listed) -> Check {
+    if listed.count == 0 {
+        return Check::ok("approvals", format!("nobody has been waited for for more than {FORGOTTEN_DAYS} days"));
+    }
+    let gate = |named: &Named| {
+        let since = named.at_ms.map(rfc3339).unwrap_or_default();
+        format!("{} at {} since {since}", named.id, named.why.as_deref().unwrap_or_default())
+    };
+    let (count, gates) = (listed.count, if listed.count == 1 { "gate waits" } else { "gates wait" });
+    let says = format!("{count} {gates} for more than {FORGOTTEN_DAYS} days: {}", all(&listed, gate));
+    let mend = format!("`mainspring approve {0}` or `mainspring deny {0}`", first(&listed));
+    Check::warning("approvals", says, mend).with("count", count).with("first", names(&listed))
+}
+
+fn nodes(nodes: Vec<NodeSeen>) -> Check {
+    let one = |node: &NodeSeen| format!("{} at {} ({})", node.name, node.place, node.release);
+    let (alive, silent): (Vec<_>, Vec<_>) = nodes.iter().partition(|node| node.is_alive);
+    let list = |nodes: &[&NodeSeen]| nodes.iter().map(|node| one(node)).collect::<Vec<_>>().join(", ");
+    let other = alive.iter().find(|node| node.release != env!("CARGO_PKG_VERSION"));
+    let check = match (alive.as_slice(), silent.as_slice()) {
+        ([], []) => Check::ok("nodes", "none has said that it is there, as only those of a shared store do"),
+        (alive, silent @ [_, ..]) => {
+            let says = format!("silent for longer than their leases: {}; {} alive", list(silent), alive.len());
+            Check::warning(
+                "nodes",
+                says,
+                "look whether they run, and whether they reach the store; others have taken over",
+            )
+        }
+        (alive, []) => match other {
+            Some(node) => {
+                let says = format!("alive: {}; {} is of another release than this build", list(alive), node.name);
+                Check::warning("nodes", says, "go on with the upgrade: one node after the other")
+            }
+            None => Check::ok("nodes", format!("alive: {}", list(alive))),
+        },
+    };
+    check.with("alive", alive.len() as u64).with("silent", silent.len() as u64)
+}
+
+/// A clock that was put back makes executions wait for longer, and keys that are not in the order of their times.
+fn clock(now: u64, newest_ms: Option<u64>) -> Check {
+    let time = rfc3339(now);
+    let mend = "set this machine's clock, and let NTP keep it";
+    match newest_ms {
+        _ if now < CLOCK_MS_MIN => Check::broken("clock", format!("it is {time} here, which is long past"), mend),
+        Some(newest) if newest > now.saturating_add(CLOCK_BACK_MS) => {
+            let says =
+                format!("it is {time} here, and the newest frame is of {}: the clock went back", rfc3339(newest));
+            Check::broken("clock", says, mend)
+        }
+        _ => Check::ok("clock", format!("it is {time}; all times are kept in UTC, whatever TZ says")),
+    }
+}
+
+fn executions(count: u64, one: &str, many: &str) -> String {
+    if count == 1 { format!("1 execution {one}") } else { format!("{count} executions {many}") }
+}
+
+fn all(listed: &Listed, one: impl Fn(&Named) -> String) -> String {
+    let named = listed.first.iter().map(one).collect::<Vec<_>>().join(", ");
+    if listed.count > listed.first.len() as u64 { format!("{named}, …") } else { named }
+}
+
+fn first(listed: &Listed) -> &str {
+    listed.first.first().map_or("ID", |named| named.id.as_str())
+}
+
+fn names(listed: &Listed) -> Vec<Value> {
+    listed.first.iter().map(|named| Value::from(named.id.as_str())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::check::State, *};
+
+    fn listed(count: u64) -> Listed {
+        let named = Named { id: "e1".into(), at_ms: Some(1_800_000_000_000), why: Some("ship".into()) };
+        Listed { count, first: vec![named; usize::try_from(count).unwrap().min(NAMED_MAX)] }
+    }
+
+    fn node(release: &str, is_alive: bool) -> NodeSeen {
+        NodeSeen { name: "n1".into(), place: "host 7".into(), release: release.into(), is_alive }
+    }
+
+    #[test]
+    fn what_is_found_is_weighed() {
+        const NOW: u64 = 1_800_000_000_000;
+        let here = env!("CARGO_PKG_VERSION");
+        let table = [
+            (quarantine(listed(0)), State::Ok, "no execution"),
+            (quarantine(listed(1)), State::Broken, "1 execution is set aside: e1 (ship)"),
+            (quarantine(listed(9)), State::Broken, "9 executions are set aside: e1 (ship), e1 (ship), e1 (ship), …"),
+            (timers(listed(0), true), State::Ok, "60 s"),
+            (timers(listed(2), true), State::Warning, "2 executions were not woken"),
+            (timers(listed(2), false), State::Ok, "nobody works"),
+            (approvals(listed(0)), State::Ok, "3 days"),
+            (approvals(listed(1)), State::Warning, "1 gate waits for more than 3 days: e1 at ship since 2027-"),
+            (nodes(vec![]), State::Ok, "none"),
+            (nodes(vec![node(here, true)]), State::Ok, "alive: n1 at host 7"),
+            (nodes(vec![node(here, true), node(here, false)]), State::Warning, "silent"),
+            (nodes(vec![node("0.0.1", true)]), State::Warning, "another release"),
+            (clock(1_000, None), State::Broken, "long past"),
+            (clock(NOW, Some(NOW + CLOCK_BACK_MS)), State::Ok, "2027-01-15"),
+            (clock(NOW, Some(NOW + CLOCK_BACK_MS + 1)), State::Broken, "went back"),
+        ];
+        for (check, state, said) in table {
+            assert!(check.state == state && check.says.contains(said), "{check:?}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The store in the folder: a SQLite file.
+
+use std::{fs, time::Duration};
+
+use mainspring_store::{
+    Format, Inspection, StoreError,
+    sqlite::{Checked, SqliteInspection, SqliteStore},
+};
+
+use super::{Opened, Patient, check::Check, refused};
+
+/// How long the quick check may take. Beyond, a reader would keep the log of a busy server from being moved for too long.
+const QUICK_CHECK: Duration = Duration::from_secs(10);
+
+/// A log that has grown to so many bytes is held back by a reader: it is moved into the file every 8 MiB.
+const LOG_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// What comes behind the store, if that can be opened.
+const BEHIND: [&str; 3] = ["format", "integrity", "log"];
+
+/// Looks at the file.
+pub(super) fn look(patient: &Patient, is_alone: bool, checks: &mut Vec<Check>) -> Option<Opened> {
+    let path = patient.home.journal();
+    let shown = path.display();
+    match fs::metadata(&path) {
+        Ok(metadata) if metadata.is_dir() => {
+            let mend = "move it away, and put back the file of the latest backup";
+            return stop(
+                checks,
+                Check::broken("store", format!("{shown} is a folder where the store should be"), mend),
+            );
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            if patient.home.key_check_text().is_some() {
+                let says = format!("work was begun in the folder, and {shown} is gone");
+                let mend =
+                    "put back the latest backup; if nothing was ever run here, remove the file `key-check` beside it";
+                return stop(checks, Check::broken("store", says, mend));
+            }
+            checks.push(Check::skipped("store", "there is none yet; the first start makes it"));
+            checks.extend(BEHIND.map(|name| Check::skipped(name, "there is no store yet")));
+            return None;
+        }
+        _ => {}
+    }
+    let inspection = match SqliteStore::inspect(&path, is_alone) {
+        Ok(inspection) => inspection,
+        Err(error @ StoreError::Newer { .. }) => {
+            checks.push(Check::ok("store", format!("{shown} is SQLite")));
+            return stop(checks, refused("format", &error));
+        }
+        Err(error) => return stop(checks, refused("store", &error)),
+    };
+    checks.push(Check::ok("store", format!("{shown} is SQLite, and can be read")));
+    checks.push(format(inspection.format(), "copy the folder before you start it: older builds do not read it then"));
+    checks.push(integrity(&inspection, patient.is_deep));
+    checks.push(log(&inspection));
+    Some(Box::new(inspection))
+}
+
+/// The last check of a store that cannot be looked into: all that come behind it are skipped.
+fn stop(checks: &mut Vec<Check>, last: Check) -> Option<Opened> {
+    let why = if last.name == "store" { "the store cannot be opened" } else { "see format" };
+    let behind: Vec<&str> = BEHIND.into_iter().filter(|name| *name != last.name).collect();
+    checks.push(last);
+    checks.extend(behind.into_iter().map(|name| Check::skipped(name, why)));
+    None
+}
+
+/// The format of a store, which this build can read.
+pub(super) fn format(Format { found, readable }: Format, before_migration: &str) -> Check {
+    let check = match found {
+        0 => Check::ok("format", format!("nothing is in it yet; the first start makes format {readable}")),
+        found if found < readable => {
+            let says = format!("it has format {found}, and the next start brings it to {readable}");
+            Check::warning("format", says, before_migration)
+        }
+        found => Check::ok("format", format!("it has format {found}, which this build writes")),
+    };
+    check.with("found", found).with("readable", readable)
+}
+
+fn integrity(inspection: &SqliteInspection, is_deep: bool) -> Check {
+    let bound = (!is_deep).then_some(QUICK_CHECK);
+    match inspection.check(is_deep, bound) {
+        Ok(Checked::Sound) if is_deep => Check::ok("integrity", "every page and every index is sound"),
+        Ok(Checked::Sound) => {
+            Check::ok("integrity", "every page is sound; --deep looks at indexes, journals and audit logs")
+        }
+        Ok(Checked::Unfinished) => {
+            let seconds = QUICK_CHECK.as_secs();
+            Check::skipped(
+                "integrity",
+                format!("the file is too large to look through in {seconds} s; --deep takes its time"),
+            )
+        }
+        Ok(Checked::Damaged(damages)) => {
+            let says = format!("the file is damaged: {}", damages.join("; "));
+            let mend =
+                "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup";
+            Check::broken("integrity", says, mend)
+        }
+        Err(error) => refused("integrity", &error),
+    }
+}
+
+fn log(inspection: &SqliteInspection) -> Check {
+    let bytes = inspection.log_bytes();
+    match inspection.has_log() {
+        Ok(Some(true)) if bytes > LOG_BYTES_MAX => {
+            let says = format!(
+                "the log has grown to {} MiB: somebody who reads keeps it from being moved",
+                bytes / (1024 * 1024)
+            );
+            Check::warning("log", says, "look for a process that has had the file open for long: `lsof`")
+        }
+        Ok(Some(true)) => Check::ok("log", "commits go to a log (WAL), which every writer syncs with every commit"),
+        Ok(Some(false)) => {
+            let says = "the file has no log (WAL): another program has changed how it is written";
+            Check::warning("log", says, "the next start mends it; keep other programs away from the file")
+        }
+        Ok(None) => Check::ok("log", "nothing was written yet"),
+        Err(error) => refused("log", &error),
+    }
+}

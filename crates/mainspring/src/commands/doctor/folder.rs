@@ -1,0 +1,96 @@
+//! The folder of this machine: whether it is there, whose it is, who works on it.
+
+use std::{fs, os::unix::fs::MetadataExt, path::Path};
+
+use rustix::{
+    fs::{Access, access},
+    process::{Pid, getuid, test_kill_process},
+};
+
+use super::{
+    Patient,
+    check::{Check, Report},
+    disk,
+    settings::OTHERS,
+};
+use crate::ground::Ground;
+
+/// Rights of others to write.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Looks at the folder and at the disk below it.
+pub(super) fn look(patient: &Patient, report: &mut Report) {
+    let folder = patient.home.folder();
+    let check = check(folder);
+    let is_there = folder.is_dir();
+    report.add(check);
+    disk::look(folder, is_there, report);
+    report.add(lock(patient));
+}
+
+fn check(folder: &Path) -> Check {
+    let shown = folder.display();
+    let metadata = match fs::metadata(folder) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let mend = "`mainspring up` and `mainspring run` make it; if there should be one, name it with --dir";
+            return Check::warning("folder", format!("{shown} is not there yet"), mend);
+        }
+        Err(error) => {
+            let mend = "let this user enter it, or name another with --dir";
+            return Check::broken("folder", format!("{shown}: {error}"), mend);
+        }
+    };
+    let name_another = "move it away, or name a folder with --dir";
+    if !metadata.is_dir() {
+        return Check::broken("folder", format!("{shown} is no folder"), name_another);
+    }
+    if access(folder, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        let says = format!("this user may not read and write {shown}, which belongs to the user {}", metadata.uid());
+        return Check::broken("folder", says, "run this as that user, or give the folder to this one with chown");
+    }
+    let mode = metadata.mode() & 0o777;
+    let mend = format!("`chmod 700 {shown}`");
+    let check = match () {
+        () if mode & OTHERS_WRITE != 0 => {
+            let says = format!("others may write to {shown} (mode {mode:o}), and whoever can may approve");
+            Check::broken("folder", says, mend)
+        }
+        () if mode & OTHERS != 0 => {
+            let says = format!("others may read {shown} (mode {mode:o}), where inputs and outputs are as they were");
+            Check::warning("folder", says, mend)
+        }
+        () if metadata.uid() != getuid().as_raw() => {
+            let says = format!("{shown} belongs to the user {}, and not to this one", metadata.uid());
+            Check::warning("folder", says, "run this, and what works on it, as that user")
+        }
+        () => Check::ok("folder", format!("{shown} is yours alone")),
+    };
+    check.with("path", shown.to_string()).with("mode", format!("{mode:o}"))
+}
+
+/// Who works on the folder. The lock goes with its process; a number that is left in the file means nothing.
+fn lock(patient: &Patient) -> Check {
+    let whose = match patient.ground {
+        Ground::Folder(_) => "the folder",
+        Ground::Shared(_) => "the folder of this machine's node",
+    };
+    let Some(holder) = patient.holder else {
+        return Check::ok("lock", format!("nobody works on {whose}"));
+    };
+    let Some(pid) = holder else {
+        let mend = "`lsof` on the file `lock` tells which process has it";
+        return Check::warning("lock", format!("a process works on {whose}, and has not said which one it is"), mend);
+    };
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // Who may not be asked is there all the same.
+    let is_alive = number.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH));
+    let check = if is_alive {
+        Check::ok("lock", format!("the process {pid} works on {whose}"))
+    } else {
+        let says = format!("{whose} is held, as it says by the process {pid}, which is not there");
+        let mend = "look for it in another container that has this folder; `lsof` on the file `lock` tells who has it";
+        Check::warning("lock", says, mend)
+    };
+    check.with("pid", u64::from(pid)).with("isAlive", is_alive)
+}

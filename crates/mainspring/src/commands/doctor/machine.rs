@@ -1,0 +1,118 @@
+//! What steps need of this machine: bash, the confinement of strangers' code, open files.
+
+use std::{process::Stdio, time::Duration};
+
+use mainspring_effects::shell::bash;
+use mainspring_engine::evaluator::WORKER_ARGUMENT;
+use mainspring_kernel::{json, value::Value};
+use mainspring_sandbox::{WorkerCommand, Workers};
+use rustix::process::{Resource, getrlimit};
+use tokio::{process::Command, time::timeout};
+
+use super::check::{Check, Report};
+use crate::{exit::Refusal, naming::block_on};
+
+/// How long bash may take to say its version.
+const BASH: Duration = Duration::from_secs(5);
+
+/// Every step that runs has three files open, every watcher of a server one.
+const FILES_MIN: u64 = 1024;
+
+/// What holds a worker, as it says itself, and in words.
+const HOLDS: [(&str, &str); 4] = [
+    ("resourceLimits", "limits of memory and files"),
+    ("noNewPrivileges", "no rights beyond its own"),
+    ("systemCalls", "a short list of system calls (seccomp)"),
+    ("endsWithParent", "an end with its parent"),
+];
+
+/// Looks at the machine.
+pub(super) fn look(report: &mut Report) {
+    report.add(shell());
+    report.add(confinement());
+    report.add(files(getrlimit(Resource::Nofile).current));
+}
+
+fn shell() -> Check {
+    let Some(path) = bash() else {
+        let mend = "install bash, or put it into the PATH of whoever runs this";
+        return Check::broken("bash", "there is no bash in the PATH, and steps run in one", mend);
+    };
+    let asked = block_on(async {
+        let mut command = Command::new(&path);
+        command.arg("--version").env_clear().kill_on_drop(true);
+        let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
+        let output = timeout(BASH, output).await.map_err(|_| Refusal::internal("bash", "it does not answer"))?;
+        output.map_err(|error| Refusal::internal("bash", error.to_string()))
+    });
+    let shown = path.display();
+    match asked {
+        Ok(output) if output.status.success() => {
+            let said = String::from_utf8_lossy(&output.stdout);
+            let version = said.lines().next().unwrap_or_default().to_string();
+            Check::ok("bash", format!("{shown} is {version}")).with("version", version)
+        }
+        Ok(output) => Check::broken("bash", format!("{shown} does not run: {}", output.status), "install it anew"),
+        Err(refusal) => {
+            Check::broken("bash", format!("{shown} does not run: {}", refusal.failure.message), "install it anew")
+        }
+    }
+}
+
+/// What a worker of this very executable says of itself.
+fn confinement() -> Check {
+    let command = WorkerCommand { program: "/proc/self/exe".into(), arguments: vec![WORKER_ARGUMENT.into()] };
+    match Workers::with_count(command, 1).hello().result {
+        Ok(said) => held(&json::read(said.as_bytes()).map(|read| read.value).unwrap_or_default()),
+        Err(fault) => {
+            let says = format!("no worker for `code` steps and schemas could be started: {}", fault.message);
+            Check::broken("confinement", says, "look whether /proc is there, and how many processes this user may have")
+        }
+    }
+}
+
+fn held(said: &Value) -> Check {
+    let missing = HOLDS.iter().filter(|(key, _)| said.get(key).and_then(Value::as_bool) != Some(true));
+    let missing: Vec<&str> = missing.map(|(_, words)| *words).collect();
+    let check = if missing.is_empty() {
+        Check::ok("confinement", "functions run in processes that are held by limits and by seccomp")
+    } else {
+        let says =
+            format!("functions run, and the system refuses what would hold them beyond that: {}", missing.join(", "));
+        Check::warning("confinement", says, "allow prctl, seccomp and setrlimit to the container, or run on Linux")
+    };
+    check.with("held", said.clone())
+}
+
+fn files(current: Option<u64>) -> Check {
+    match current {
+        None => Check::ok("open files", "as many as there are"),
+        Some(current) if current < FILES_MIN => {
+            let says = format!("{current} at a time, where {FILES_MIN} are little for a server");
+            Check::warning("open files", says, "`ulimit -n 65536`, or LimitNOFILE of the service")
+                .with("limit", current)
+        }
+        Some(current) => Check::ok("open files", format!("{current} at a time")).with("limit", current),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::check::State, *};
+
+    #[test]
+    fn what_the_machine_says_is_weighed() {
+        let all = |keys: &[(&str, &str)]| Value::map(keys.iter().map(|(key, _)| (*key, Value::from(true))));
+        let table = [
+            (held(&all(&HOLDS)), State::Ok, "seccomp"),
+            (held(&all(&HOLDS[..2])), State::Warning, "system calls (seccomp), an end with its parent"),
+            (held(&Value::Null), State::Warning, "limits of memory"),
+            (files(None), State::Ok, "as many"),
+            (files(Some(FILES_MIN)), State::Ok, "1024"),
+            (files(Some(FILES_MIN - 1)), State::Warning, "1023"),
+        ];
+        for (check, state, said) in table {
+            assert!(check.state == state && check.says.contains(said), "{check:?}");
+        }
+    }
+}

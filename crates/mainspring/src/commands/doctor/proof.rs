@@ -1,0 +1,92 @@
+//! The proofs: every journal decided again, every audit log followed from its first entry to its sealed head.
+
+use std::sync::Arc;
+
+use mainspring_engine::{keys, load::Loader};
+use mainspring_server::{export::prove, nouns::Organization, shelf::Shelf};
+use mainspring_store::{Filter, Store, StoreError};
+
+use super::{Opened, Patient, check::Check, refused};
+use crate::{ground::Ground, place};
+
+/// Executions read at a time.
+const PAGE: usize = 1000;
+
+/// Broken ones that are named.
+const NAMED_MAX: usize = 3;
+
+const NAMES: [&str; 2] = ["journals", "audit logs"];
+
+/// Proves all that is in the store, if that was asked for.
+pub(super) fn look(patient: &Patient, opened: Opened) -> Vec<Check> {
+    let skipped = |why: &str| NAMES.map(|name| Check::skipped(name, why)).to_vec();
+    if !patient.is_deep {
+        return skipped("--deep proves them");
+    }
+    if opened.format().found == 0 {
+        return skipped("nothing is in the store yet");
+    }
+    let Some(store) = opened.store() else {
+        return skipped(
+            "the format of the store is older than this build reads; the next start brings it to the newest",
+        );
+    };
+    let file = match &patient.ground {
+        Ground::Folder(home) => place::key_file(&[home.folder()]),
+        Ground::Shared(_) => place::key_file(&[]),
+    };
+    let Ok(key) = keys::load(&file) else {
+        return skipped("nothing can be proved without the key");
+    };
+    let proofs = [journals(&store, key), audit_logs(&*store, &key)];
+    proofs.into_iter().zip(NAMES).map(|(proof, name)| proof.unwrap_or_else(|error| refused(name, &error))).collect()
+}
+
+fn journals(store: &Arc<dyn Store>, key: [u8; 32]) -> Result<Check, StoreError> {
+    let loader = Loader::new(store.clone(), key);
+    let (mut proven, mut frames, mut broken, mut before) = (0_u64, 0, Vec::new(), None);
+    loop {
+        let rows = store.executions(&Filter::default(), before, PAGE)?;
+        let Some(last) = rows.last() else { break };
+        before = Some(last.key);
+        for row in &rows {
+            match loader.verify(row.key) {
+                Ok(Some(verified)) => (proven, frames) = (proven + 1, frames + verified.frames),
+                Ok(None) => broken.push(format!("{}: its journal is missing", row.id)),
+                Err(error) => broken.push(format!("{}: {error}", row.id)),
+            }
+        }
+    }
+    let (all, verb) = (counted(proven, "journal", "journals"), if proven == 1 { "is" } else { "are" });
+    let says = format!("{all} with {} {verb} what was written", counted(frames, "frame", "frames"));
+    Ok(verdict("journals", says, &broken, "`mainspring verify ID` looks at one; compare with the latest backup"))
+}
+
+fn audit_logs(store: &dyn Store, key: &[u8; 32]) -> Result<Check, StoreError> {
+    let found = Shelf::of(store.catalogue(), "").all::<Organization>(None);
+    let organizations = found.map_err(|problem| StoreError::Damaged(problem.message))?;
+    let (mut entries, mut broken) = (0, Vec::new());
+    for organization in &organizations {
+        let (count, wrong) = prove(store.catalogue(), key, &organization.id)?;
+        entries += count;
+        broken.extend(wrong.map(|why| format!("{}: {why}", organization.id)));
+    }
+    let (all, verb) = (counted(entries, "entry", "entries"), if entries == 1 { "is" } else { "are" });
+    let whose = counted(organizations.len() as u64, "organisation", "organisations");
+    let says = format!("{all} of {whose} {verb} what was written");
+    Ok(verdict("audit logs", says, &broken, "compare with the latest backup, and with exports of the log"))
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn verdict(name: &'static str, sound: String, broken: &[String], mend: &str) -> Check {
+    if broken.is_empty() {
+        return Check::ok(name, sound);
+    }
+    let more = if broken.len() > NAMED_MAX { "; …" } else { "" };
+    let named = broken.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join("; ");
+    let says = format!("{} not what was written: {named}{more}", broken.len());
+    Check::broken(name, says, mend).with("count", broken.len() as u64)
+}

@@ -1,0 +1,232 @@
+//! The server that is named, or the one that works on the folder: whether it is there, ready, and of this release.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use hyper::{HeaderMap, StatusCode, header::DATE};
+use mainspring_engine::engine::now_ms;
+use mainspring_kernel::{
+    json,
+    value::{Map, Value},
+};
+use tokio::time::timeout;
+
+use super::{
+    Patient,
+    check::{Check, Report},
+};
+use crate::{
+    ground::Ground,
+    naming::block_on,
+    remote::{
+        Client, Trouble,
+        address::Address,
+        credentials::{Credential, Credentials},
+        named::token_of_environment,
+    },
+};
+
+/// How long the server may take for one answer.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// How far its clock may be from ours: the header has whole seconds.
+const CLOCK_APART_MS: u64 = 5_000;
+
+/// What a client without a token says: these routes ask for none.
+const NO_TOKEN: &str = "none";
+
+const NAMES: [&str; 5] = ["server", "server ready", "server clock", "server way", "server token"];
+
+/// A server, and how much it is to be trusted.
+struct Named {
+    address: Address,
+    /// Whether somebody has named it: a token of the environment is for that one only.
+    is_meant: bool,
+}
+
+/// Looks at the server.
+pub(super) fn look(patient: &Patient, report: &mut Report) {
+    let skipped = |why: &str| NAMES.map(|name| Check::skipped(name, why));
+    let named = match patient.global.server_beside() {
+        Ok(Some(address)) => Some(Named { address, is_meant: true }),
+        Ok(None) => usual(patient),
+        Err(refusal) => {
+            report.add(Check::broken("server", refusal.failure.message, "mend --server or MAINSPRING_SERVER"));
+            report.extend(NAMES[1..].iter().map(|name| Check::skipped(name, "see server")).collect::<Vec<_>>());
+            return;
+        }
+    };
+    let Some(named) = named else {
+        return report.extend(skipped("none is named with --server, and nobody works here"));
+    };
+    let said = ask(&named.address, "/healthz");
+    let (headers, health) = match said {
+        Ok((StatusCode::OK, headers, health)) if health.get("release").is_some() => (headers, health),
+        Err(_) if !named.is_meant => {
+            return report.extend(skipped(&format!("nobody answers at {}; name one with --server", named.address)));
+        }
+        Ok(_) if !named.is_meant => {
+            return report.extend(skipped(&format!("what answers at {} is another program", named.address)));
+        }
+        said => {
+            let says = said.map_or_else(|why| why, |_| format!("what answers at {} is no Mainspring", named.address));
+            report.add(Check::broken("server", says, "`mainspring up` starts one; look at its address and at its log"));
+            report.extend(NAMES[1..].iter().map(|name| Check::skipped(name, "see server")).collect::<Vec<_>>());
+            return;
+        }
+    };
+    report.add(release(&named.address, health.get("release").and_then(Value::as_text).unwrap_or_default()));
+    report.add(ready(ask(&named.address, "/readyz")));
+    report.add(clock(&headers, now_ms()));
+    report.add(way(&named.address));
+    report.add(token(patient, &named));
+}
+
+/// The one that the settings speak of, if somebody works here who could be it.
+fn usual(patient: &Patient) -> Option<Named> {
+    let settings = patient.settings.as_ref()?;
+    let is_possible = patient.holder.is_some() || matches!(patient.ground, Ground::Shared(_));
+    let mut listen: SocketAddr = settings.listen;
+    if !is_possible || listen.port() == 0 {
+        return None;
+    }
+    if listen.ip().is_unspecified() {
+        listen.set_ip(if listen.is_ipv6() {
+            IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])
+        } else {
+            IpAddr::from([127, 0, 0, 1])
+        });
+    }
+    let address = Address::parse(&format!("http://{listen}")).ok()?;
+    Some(Named { address, is_meant: false })
+}
+
+/// Asks without a token.
+fn ask(address: &Address, route: &str) -> Result<(StatusCode, HeaderMap, Value), String> {
+    // There is no token to be kept off the way.
+    let client = Client::new(address.clone(), NO_TOKEN, true).map_err(|refusal| refusal.failure.message)?;
+    let asked = block_on(async {
+        let late = || Trouble::unreachable(address, "it takes too long");
+        let (status, headers, body) = timeout(ANSWER, client.look(route)).await.map_err(|_| late())??;
+        Ok((status, headers, json::read(&body).map_or_else(|_| Map::new().into(), |read| read.value)))
+    });
+    asked.map_err(|refusal| refusal.failure.message)
+}
+
+fn release(address: &Address, release: &str) -> Check {
+    let build = env!("CARGO_PKG_VERSION");
+    let check = if release == build {
+        Check::ok("server", format!("{address} is up, and of this release ({release})"))
+    } else {
+        let says = format!("{address} is up, and of the release {release}, where this program is {build}");
+        Check::warning("server", says, "go on with the upgrade, or take the program of that release")
+    };
+    check.with("release", release)
+}
+
+fn ready(said: Result<(StatusCode, HeaderMap, Value), String>) -> Check {
+    let mend = "its log says more; so does `mainspring doctor` where its store is";
+    match said {
+        Ok((StatusCode::OK, ..)) => Check::ok("server ready", "it takes work"),
+        Ok((status, _, body)) => {
+            let why =
+                body.get("error").and_then(Value::as_text).map_or_else(|| status.to_string(), ToString::to_string);
+            Check::broken("server ready", format!("it takes no work: {why}"), mend)
+        }
+        Err(why) => Check::broken("server ready", why, mend),
+    }
+}
+
+fn clock(headers: &HeaderMap, now: u64) -> Check {
+    let date =
+        headers.get(DATE).and_then(|date| date.to_str().ok()).and_then(|date| httpdate::parse_http_date(date).ok());
+    let Some(there) = date.and_then(|date: SystemTime| date.duration_since(UNIX_EPOCH).ok()) else {
+        return Check::skipped("server clock", "its answers have no date");
+    };
+    let there = u64::try_from(there.as_millis()).unwrap_or(u64::MAX);
+    let apart = there.abs_diff(now);
+    if apart > CLOCK_APART_MS {
+        let says = format!("its clock and that of this machine are {} s apart", apart / 1_000);
+        return Check::warning("server clock", says, "set the clocks, and let NTP keep them");
+    }
+    Check::ok("server clock", "its clock is that of this machine, to some seconds")
+}
+
+fn way(address: &Address) -> Check {
+    match (address.is_plain(), address.is_loopback()) {
+        (false, _) => Check::ok("server way", "TLS, with a certificate of an authority that is trusted here"),
+        (true, true) => Check::ok("server way", "on this machine"),
+        (true, false) => {
+            let says = "plain http to another machine: who is on the way reads tokens, and can use them";
+            Check::warning("server way", says, "put a proxy with TLS before it, and name it with https")
+        }
+    }
+}
+
+/// Whether the token that is kept for it lets in there.
+fn token(patient: &Patient, named: &Named) -> Check {
+    let stored = Credentials::load().ok().and_then(|stored| stored.of(&named.address).cloned());
+    let of_environment = || token_of_environment().map(|token| Credential { token, plain_http: false });
+    let Some(credential) = named.is_meant.then(of_environment).flatten().or(stored) else {
+        let why = format!("there is none for it here; `mainspring login {}` stores one", named.address);
+        return Check::skipped("server token", why);
+    };
+    let plain_http = patient.global.plain_http || credential.plain_http;
+    let me = Client::new(named.address.clone(), &credential.token, plain_http).and_then(|client| {
+        block_on(async {
+            let late = || Trouble::unreachable(&named.address, "it takes too long");
+            Ok(timeout(ANSWER, client.get("/api/me")).await.map_err(|_| late())??)
+        })
+    });
+    match me {
+        Ok(me) => {
+            let text = |key: &str| me.get(key).and_then(Value::as_text).unwrap_or("?");
+            let (user, role, organization) = (text("userId"), text("role"), text("organizationId"));
+            Check::ok("server token", format!("it lets you in as {user} ({role}) of {organization}"))
+        }
+        Err(refusal) => {
+            let mend = format!("`mainspring login {}` stores another; MAINSPRING_TOKEN goes before it", named.address);
+            Check::broken("server token", refusal.failure.message, mend)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::{super::check::State, *};
+
+    #[test]
+    fn what_the_server_says_is_weighed() {
+        let at = |text: &str| Address::parse(text).unwrap();
+        let date = |text: &'static str| HeaderMap::from_iter([(DATE, HeaderValue::from_static(text))]);
+        let body = |text: &str| Value::map([("error", Value::from(text))]);
+        const NOW: u64 = 1_800_000_000_000;
+        let here = env!("CARGO_PKG_VERSION");
+        let table = [
+            (release(&at("http://127.0.0.1:1"), here), State::Ok, "this release"),
+            (release(&at("http://127.0.0.1:1"), "9.9.9"), State::Warning, "9.9.9"),
+            (ready(Ok((StatusCode::OK, HeaderMap::new(), Value::Null))), State::Ok, "takes work"),
+            (
+                ready(Ok((StatusCode::SERVICE_UNAVAILABLE, HeaderMap::new(), body("stopping")))),
+                State::Broken,
+                "stopping",
+            ),
+            (ready(Ok((StatusCode::BAD_GATEWAY, HeaderMap::new(), Value::Null))), State::Broken, "502"),
+            (ready(Err("gone".into())), State::Broken, "gone"),
+            (clock(&date("Fri, 15 Jan 2027 08:00:05 GMT"), NOW), State::Ok, "to some seconds"),
+            (clock(&date("Fri, 15 Jan 2027 08:00:06 GMT"), NOW), State::Warning, "6 s apart"),
+            (clock(&date("Fri, 15 Jan 2027 07:59:54 GMT"), NOW), State::Warning, "6 s apart"),
+            (clock(&date("yesterday"), NOW), State::Skipped, "no date"),
+            (way(&at("https://flows.example.com")), State::Ok, "TLS"),
+            (way(&at("http://localhost:1")), State::Ok, "this machine"),
+            (way(&at("http://flows.example.com")), State::Warning, "plain http"),
+        ];
+        for (check, state, said) in table {
+            assert!(check.state == state && check.says.contains(said), "{check:?}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What the installation is told: settings, tokens, the key.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+use mainspring_engine::keys;
+use mainspring_kernel::value::{Map, Value};
+
+use super::{Patient, check::Check};
+use crate::{
+    commands::config::without_password,
+    exit::Refusal,
+    ground::Ground,
+    place,
+    remote::credentials::{self, Credentials},
+    settings::{ServerFlags, Setting, Settings},
+};
+
+/// Rights of those who are not the owner.
+pub(super) const OTHERS: u32 = 0o077;
+
+/// The settings, each with its origin.
+pub(super) fn check(flags: &ServerFlags, settings: &Result<Settings, Refusal>) -> Check {
+    let file = flags.file().map(|(path, _)| path);
+    let settings = match settings {
+        Ok(settings) => settings,
+        Err(refusal) => {
+            let mend = "mend the setting that is named; `mainspring config` shows what is in force, docs/server.md what there is";
+            return Check::broken("settings", refusal.failure.message.clone(), mend);
+        }
+    };
+    let shown = |setting: &Setting| {
+        let value = setting.value.as_deref()?;
+        Some(if setting.name == "store" { without_password(value) } else { value.to_string() })
+    };
+    let given: Vec<String> = settings
+        .all
+        .iter()
+        .filter(|setting| setting.origin != "default")
+        .filter_map(|setting| Some(format!("{} {} ({})", setting.name, shown(setting)?, setting.origin)))
+        .collect();
+    let read = match &file {
+        Some(path) if path.exists() => format!("{} is read", path.display()),
+        Some(path) => format!("there is no {}", path.display()),
+        None => "there is no file".into(),
+    };
+    let given = if given.is_empty() { "all as usual".to_string() } else { given.join(", ") };
+    let says = format!("{read}; {given}");
+    let one = |setting: &Setting| {
+        let value =
+            Value::map([("value", shown(setting).as_deref().into()), ("origin", setting.origin.as_str().into())]);
+        (setting.name.to_string(), value)
+    };
+    let detail: Map = settings.all.iter().map(one).collect();
+    let has_secret = |setting: &Setting| {
+        setting.name == "store" && file.as_ref().is_some_and(|path| setting.origin == path.display().to_string())
+    };
+    let is_open = file.as_ref().filter(|path| settings.all.iter().any(has_secret) && others_may_read(path));
+    let check = match is_open {
+        Some(path) => {
+            let says = format!("{says}; others may read the file, which has the address of the store");
+            Check::warning("settings", says, format!("`chmod 600 {}`", path.display()))
+        }
+        None => Check::ok("settings", says),
+    };
+    check.with("settings", Value::Map(detail))
+}
+
+fn others_may_read(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & OTHERS != 0)
+}
+
+/// The file of tokens for servers.
+pub(super) fn tokens() -> Check {
+    let file = match credentials::file() {
+        Ok(file) => file,
+        Err(refusal) => return Check::skipped("tokens", refusal.failure.message),
+    };
+    if !file.exists() {
+        return Check::ok("tokens", "no token for a server is stored");
+    }
+    let is_open = others_may_read(&file);
+    match Credentials::load() {
+        Ok(_) => Check::ok("tokens", format!("{} is yours alone", file.display())),
+        Err(refusal) if is_open => {
+            Check::broken("tokens", refusal.failure.message, format!("`chmod 600 {}`", file.display()))
+        }
+        Err(refusal) => {
+            Check::broken("tokens", refusal.failure.message, "move the file away, and `mainspring login` again")
+        }
+    }
+}
+
+/// The key of the installation, and whether it is the one that the folder or the store was begun with.
+pub(super) fn key(patient: &Patient, begun_with: Option<&str>) -> Check {
+    let file = match &patient.ground {
+        Ground::Folder(home) => place::key_file(&[home.folder()]),
+        Ground::Shared(_) => place::key_file(&[]),
+    };
+    if begun_with.is_none() && fs::symlink_metadata(&file).is_err() {
+        return Check::ok("key", format!("there is none yet; the first start makes {}", file.display()));
+    }
+    let key = match keys::load(&file) {
+        Ok(key) => key,
+        Err(error) => {
+            let mend = if file.exists() {
+                format!("make it yours alone: `chmod 600 {}`; or put back the copy that you keep", file.display())
+            } else {
+                "put back the copy that you keep, or name its file with MAINSPRING_KEY_FILE".into()
+            };
+            return Check::broken("key", error.to_string(), mend);
+        }
+    };
+    match begun_with {
+        Some(check) if !keys::is_key_of(check, &key) => {
+            let says =
+                format!("{} is not the key that this was begun with: every journal looks forged", file.display());
+            Check::broken("key", says, "put back the copy that you keep, or name its file with MAINSPRING_KEY_FILE")
+        }
+        Some(_) => Check::ok("key", format!("{} is yours alone, and what was begun with", file.display())),
+        None => Check::ok("key", format!("{} is yours alone", file.display())),
+    }
+}

@@ -1,0 +1,597 @@
+//! `mainspring doctor`: what it finds, that it changes nothing, and that nothing that is broken breaks it.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpListener,
+    os::unix::{
+        fs::{FileTypeExt, PermissionsExt},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::OnceLock,
+};
+
+use mainspring_engine::keys;
+use mainspring_kernel::{json, value::Value};
+use mainspring_store::{
+    Filter, Inspection, Store,
+    postgres::{PostgresStore, server},
+    sqlite::SqliteStore,
+};
+use rusqlite::Connection;
+
+mod support;
+use support::{Answer, Ground, call};
+
+const DEFINITION: &str =
+    "name: wf\nsteps:\n  - {id: say, type: bash, command: echo hello}\n  - {id: gate, type: approval}\n";
+
+/// What was said of each thing, by its name.
+struct Told {
+    answer: Answer,
+    checks: BTreeMap<String, Value>,
+}
+
+impl Told {
+    fn of(answer: Answer) -> Self {
+        let read = |line: &str| json::read(line.as_bytes()).unwrap_or_else(|error| panic!("{error}: {line}")).value;
+        let named = |check: Value| (check.get("check").unwrap().as_text().unwrap().to_string(), check);
+        let checks: Vec<(String, Value)> = answer.stdout.lines().map(read).map(named).collect();
+        let count = checks.len();
+        let checks: BTreeMap<String, Value> = checks.into_iter().collect();
+        assert_eq!(checks.len(), count, "each name stands once: {answer:?}");
+        Self { answer, checks }
+    }
+
+    /// Checks how one thing is, and what is said of it and of its mend.
+    #[track_caller]
+    fn expect(&self, name: &str, state: &str, said: &str) -> &Self {
+        let check = self.checks.get(name).unwrap_or_else(|| panic!("nothing is said of {name}: {:?}", self.answer));
+        let text = |key: &str| check.get(key).and_then(Value::as_text).unwrap_or_default().to_string();
+        let all = format!("{} → {}", text("says"), text("mend"));
+        assert!(
+            text("state") == state && all.contains(said),
+            "{name} is {}: {all}\n{}",
+            text("state"),
+            self.answer.stdout
+        );
+        assert_eq!(text("mend").is_empty(), !["warning", "broken"].contains(&state), "{name}: {all}");
+        self
+    }
+
+    /// Checks which things are broken, and that the exit code says so.
+    #[track_caller]
+    fn expect_broken(&self, names: &[&str]) -> &Self {
+        let is_broken = |check: &Value| check.get("state") == Some(&"broken".into());
+        let broken: Vec<&str> =
+            self.checks.iter().filter(|(_, check)| is_broken(check)).map(|(name, _)| name.as_str()).collect();
+        assert_eq!(broken, names, "{}", self.answer.stdout);
+        assert_eq!(self.answer.exit, Some(i32::from(!names.is_empty())), "{:?}", self.answer);
+        assert_eq!(self.answer.stderr, "", "nothing goes wrong with it itself");
+        self
+    }
+}
+
+/// Every file and folder below one, with its rights and its bytes.
+fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, metadata) = (entry.path(), entry.metadata().unwrap());
+        if metadata.is_dir() {
+            found.extend(everything(&path));
+        }
+        let is_file = metadata.is_file() && !metadata.file_type().is_socket();
+        let bytes = if is_file { fs::read(&path).unwrap() } else { Vec::new() };
+        found.insert(path, (metadata.permissions().mode(), bytes));
+    }
+    found
+}
+
+/// Looks, on a ground that nobody works on; not a byte of it is another afterwards.
+#[track_caller]
+fn look(ground: &Ground, arguments: &[&str]) -> Told {
+    let before = everything(ground.root());
+    let told = look_as(ground.mainspring(&[]), arguments);
+    let after = everything(ground.root());
+    let names = |files: &BTreeMap<PathBuf, _>| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&after), names(&before), "something was made, or is gone");
+    assert!(after == before, "something was changed");
+    told
+}
+
+#[track_caller]
+fn look_as(mut command: Command, arguments: &[&str]) -> Told {
+    command.args(["doctor", "--json"]).args(arguments);
+    Told::of(call(command, b""))
+}
+
+/// A copy of a ground on which one execution waits and one has ended.
+fn ground() -> Ground {
+    static MADE: OnceLock<Ground> = OnceLock::new();
+    let made = MADE.get_or_init(|| {
+        let ground = Ground::new();
+        fs::write(ground.root().join("wf.yaml"), DEFINITION).unwrap();
+        for (id, more) in [("e1", None), ("e2", Some("--yes"))] {
+            let arguments = ["run", "wf.yaml", "--id", id].into_iter().chain(more).collect::<Vec<_>>();
+            let answer = call(ground.mainspring(&arguments), b"");
+            assert_eq!(answer.exit, Some(0), "{answer:?}");
+        }
+        // Whether the process still did it at its end is chance.
+        tamper(&ground, "PRAGMA wal_checkpoint(TRUNCATE)");
+        ground
+    });
+    let ground = Ground::new();
+    let copied = Command::new("cp").arg("-a").arg(made.root().join("home")).arg(ground.root()).status();
+    assert!(copied.unwrap().success());
+    ground
+}
+
+fn data(ground: &Ground) -> PathBuf {
+    ground.root().join("home/.local/state/mainspring")
+}
+
+fn journal(ground: &Ground) -> PathBuf {
+    data(ground).join("journal.db")
+}
+
+/// Changes the store behind our back, and leaves no log.
+fn tamper(ground: &Ground, sql: &str) {
+    let connection = Connection::open(journal(ground)).unwrap();
+    connection.execute_batch(sql).unwrap();
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn what_is_well_is_said_to_be_and_nothing_is_changed() {
+    let ground = ground();
+    for arguments in [&[][..], &["--deep"]] {
+        let told = look(&ground, arguments);
+        told.expect_broken(&[]).expect("settings", "ok", "all as usual").expect("key", "ok", "what was begun with");
+        told.expect("folder", "ok", "yours alone").expect("lock", "ok", "nobody").expect("store", "ok", "SQLite");
+        told.expect("format", "ok", "this build writes").expect("integrity", "ok", "sound").expect("log", "ok", "WAL");
+        told.expect("quarantine", "ok", "no execution")
+            .expect("approvals", "ok", "3 days")
+            .expect("clock", "ok", "UTC");
+        told.expect("bash", "ok", "GNU bash")
+            .expect("confinement", "ok", "seccomp")
+            .expect("server", "skipped", "--server");
+    }
+    look(&ground, &[]).expect("journals", "skipped", "--deep").expect("audit logs", "skipped", "--deep");
+    let newest = SqliteStore::inspect(&journal(&ground), true).unwrap().newest_frame_ms().unwrap().unwrap();
+    let row = SqliteStore::open_read_only(&journal(&ground)).unwrap().execution_by_id("e2").unwrap().unwrap();
+    assert_eq!(Some(newest), row.completed_at, "the last frame is that of the end");
+    look(&ground, &["--deep"]).expect("journals", "ok", "2 journals with").expect("audit logs", "ok", "0 entries");
+}
+
+#[test]
+fn a_person_reads_lines_and_the_verdict_last() {
+    let ground = ground();
+    let answer = call(ground.mainspring(&["doctor"]), b"");
+    assert_eq!((answer.exit, answer.stderr.as_str()), (Some(0), ""), "{answer:?}");
+    assert!(answer.stdout.lines().any(|line| line.starts_with("  ✓ store            ")), "{answer:?}");
+    assert!(answer.stdout.lines().last().unwrap().starts_with("well"), "{answer:?}");
+    assert!(!answer.stdout.contains('\u{1b}'), "no colours without a terminal");
+    fs::remove_file(ground.root().join("home/.config/mainspring/key")).unwrap();
+    let answer = call(ground.mainspring(&["doctor"]), b"");
+    assert_eq!(answer.exit, Some(1), "{answer:?}");
+    assert!(answer.stdout.contains("  ✗ key  ") && answer.stdout.contains("→ put back the copy"), "{answer:?}");
+    assert!(answer.stdout.lines().last().unwrap().starts_with("broken  key;"), "{answer:?}");
+}
+
+#[test]
+fn where_nothing_is_yet_nothing_is_made() {
+    let ground = Ground::new();
+    let told = look(&ground, &[]);
+    told.expect_broken(&[]).expect("folder", "warning", "not there yet").expect("store", "skipped", "none yet");
+    told.expect("sync", "skipped", "no folder").expect("key", "ok", "none yet");
+    fs::create_dir_all(data(&ground)).unwrap();
+    set_mode(&data(&ground), 0o700);
+    File::create(journal(&ground)).unwrap();
+    let told = look(&ground, &["--deep"]);
+    told.expect_broken(&[]).expect("format", "ok", "nothing is in it yet").expect("log", "ok", "nothing was written");
+    told.expect("quarantine", "skipped", "older").expect("journals", "skipped", "nothing is in the store yet");
+}
+
+/// What a crash leaves: a log that was never moved into the file, with its index or without.
+#[test]
+fn the_log_of_a_crash_is_read_and_left() {
+    for has_index in [false, true] {
+        let (ground, whole) = (ground(), tempfile::tempdir().unwrap());
+        let path = whole.path().join("journal.db");
+        fs::copy(journal(&ground), &path).unwrap();
+        let store = SqliteStore::open(&path).unwrap();
+        let key = store.execution_by_id("e1").unwrap().unwrap().key;
+        store.quarantine(key, "stands in the log alone").unwrap();
+        for ending in ["", "-wal"].into_iter().chain(has_index.then_some("-shm")) {
+            fs::copy(format!("{}{ending}", path.display()), format!("{}{ending}", journal(&ground).display())).unwrap();
+        }
+        let told = look(&ground, &["--deep"]);
+        told.expect_broken(&["quarantine"]).expect("quarantine", "broken", "e1 (stands in the log alone)");
+        told.expect("quarantine", "broken", "mainspring verify e1").expect("integrity", "ok", "sound");
+    }
+}
+
+/// A file of the user's settings.
+fn config(ground: &Ground, name: &str) -> PathBuf {
+    ground.root().join("home/.config/mainspring").join(name)
+}
+
+fn write_config(ground: &Ground, name: &str, text: &str, mode: u32) {
+    fs::write(config(ground, name), text).unwrap();
+    set_mode(&config(ground, name), mode);
+}
+
+fn cut_to(ground: &Ground, length: impl Fn(u64) -> u64) {
+    let file = File::options().write(true).open(journal(ground)).unwrap();
+    file.set_len(length(file.metadata().unwrap().len())).unwrap();
+}
+
+/// Puts something else where the store was.
+fn replace(ground: &Ground, by: impl Fn(&Path)) {
+    fs::remove_file(journal(ground)).unwrap();
+    by(&journal(ground));
+}
+
+fn overwrite_last_page(ground: &Ground) {
+    let mut bytes = fs::read(journal(ground)).unwrap();
+    let at = bytes.len() - 8192;
+    bytes[at..].fill(0xa5);
+    fs::write(journal(ground), bytes).unwrap();
+}
+
+/// What is done to a ground, which checks are broken by that, and what is said of the first.
+type Damage = (fn(&Ground), &'static [&'static str], &'static str);
+
+#[track_caller]
+fn check_damages(table: &[Damage]) {
+    for (damage, broken, said) in table {
+        let ground = ground();
+        damage(&ground);
+        look(&ground, &[]).expect_broken(broken).expect(broken[0], "broken", said);
+    }
+}
+
+#[test]
+fn a_store_that_is_broken_is_named_with_its_mend() {
+    check_damages(&[
+        (|ground| cut_to(ground, |length| length / 2 + 100), &["store"], "restore the latest backup"),
+        (|ground| cut_to(ground, |length| length - 1), &["store"], "shorter than it says"),
+        (|ground| cut_to(ground, |_| 60), &["store"], "restore the latest backup"),
+        (|ground| replace(ground, |path| fs::write(path, "noise".repeat(9_000)).unwrap()), &["store"], "no database"),
+        (|ground| replace(ground, |path| fs::create_dir(path).unwrap()), &["store"], "is a folder"),
+        (|ground| replace(ground, |_| ()), &["store"], "is gone"),
+        (|ground| tamper(ground, "PRAGMA user_version = 99"), &["format"], "format 99"),
+        (|ground| tamper(ground, "PRAGMA application_id = 7"), &["store"], "another program"),
+        (overwrite_last_page, &["integrity"], "damaged"),
+        (
+            |ground| tamper(ground, "UPDATE heads SET quarantined = 'it is forged'"),
+            &["quarantine"],
+            "2 executions are set aside",
+        ),
+    ]);
+}
+
+#[test]
+fn what_else_is_broken_is_named_with_its_mend() {
+    check_damages(&[
+        (|ground| set_mode(&config(ground, "key"), 0o644), &["key"], "chmod 600"),
+        (
+            |ground| write_config(ground, "key", &"07".repeat(32), 0o600),
+            &["key"],
+            "not the key that this was begun with",
+        ),
+        (|ground| fs::remove_file(config(ground, "key")).unwrap(), &["key"], "put back"),
+        (|ground| write_config(ground, "credentials.json", "{\"servers\": {}}", 0o644), &["tokens"], "chmod 600"),
+        (|ground| write_config(ground, "credentials.json", "[]", 0o600), &["tokens"], "login"),
+        (|ground| write_config(ground, "config.yaml", "listne: 1\n", 0o600), &["settings"], "`listne` is no setting"),
+        (|ground| write_config(ground, "config.yaml", "listen: [\n", 0o600), &["settings"], "config.yaml"),
+        (|ground| set_mode(&data(ground), 0o777), &["folder"], "chmod 700"),
+        (
+            |ground| {
+                fs::remove_dir_all(data(ground)).unwrap();
+                fs::write(data(ground), "").unwrap();
+            },
+            &["folder", "store"],
+            "is no folder",
+        ),
+    ]);
+}
+
+/// What is done to a ground, which check warns of it, and what it says.
+type Worry = (fn(&Ground), &'static str, &'static str);
+
+#[test]
+fn what_only_may_go_wrong_is_a_warning() {
+    let table: &[Worry] = &[
+        (|ground| tamper(ground, "PRAGMA user_version = 3"), "format", "format 3"),
+        (|ground| tamper(ground, "PRAGMA journal_mode = DELETE"), "log", "no log"),
+        (|ground| tamper(ground, "UPDATE pending_approvals SET opened_at = 1"), "approvals", "e1 at gate since 1970"),
+        (|ground| tamper(ground, "INSERT INTO nodes VALUES ('n1', 'host 7', '0.1.0', 1, 1)"), "nodes", "silent"),
+        (|ground| set_mode(&data(ground), 0o750), "folder", "others may read"),
+    ];
+    for (damage, check, said) in table {
+        let ground = ground();
+        damage(&ground);
+        look(&ground, &[]).expect_broken(&[]).expect(check, "warning", said);
+    }
+    let ground = ground();
+    tamper(&ground, "PRAGMA user_version = 3");
+    look(&ground, &["--deep"]).expect("approvals", "skipped", "older").expect("journals", "skipped", "older");
+}
+
+#[test]
+fn settings_are_told_with_their_origins_and_without_secrets() {
+    let ground = ground();
+    let path = ground.root().join("home/.config/mainspring/config.yaml");
+    fs::write(&path, format!("dataDir: {}\nleaseSeconds: 7\n", data(&ground).display())).unwrap();
+    let told = look(&ground, &["--rate-limit-per-second", "9"]);
+    told.expect_broken(&[]).expect("settings", "ok", "rateLimitPerSecond 9 (flag)");
+    let origin = support::at(&told.checks["settings"], "detail.settings.leaseSeconds");
+    assert_eq!(
+        origin,
+        Value::map([("value", Value::from("7")), ("origin", path.display().to_string().as_str().into())])
+    );
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    fs::write(&path, format!("store: postgres://u:s3cret@{closed}/d\n")).unwrap();
+    set_mode(&path, 0o644);
+    let told = look(&ground, &[]);
+    told.expect_broken(&["store"]).expect("settings", "warning", "chmod 600").expect(
+        "store",
+        "broken",
+        "the server runs",
+    );
+    assert!(!told.answer.stdout.contains("s3cret"), "{}", told.answer.stdout);
+}
+
+#[test]
+fn all_of_the_past_is_proved_if_that_is_asked_for() {
+    let ground = ground();
+    tamper(&ground, "UPDATE frames SET frame = zeroblob(length(frame)) WHERE number = 2");
+    look(&ground, &[]).expect_broken(&[]);
+    look(&ground, &["--deep"]).expect_broken(&["journals"]).expect("journals", "broken", "1 not what was written");
+}
+
+#[test]
+fn a_lock_is_that_of_its_process_and_not_that_of_a_number() {
+    let ground = ground();
+    let mut ended = Command::new("true").spawn().unwrap();
+    let pid = ended.id();
+    ended.wait().unwrap();
+    fs::write(data(&ground).join("lock"), format!("{pid}\n")).unwrap();
+    look(&ground, &[]).expect_broken(&[]).expect("lock", "ok", "nobody works");
+    let lock = File::open(data(&ground).join("lock")).unwrap();
+    lock.lock().unwrap();
+    look(&ground, &[]).expect_broken(&[]).expect("lock", "warning", &format!("the process {pid}, which is not there"));
+    tamper(&ground, "UPDATE heads SET wake_at = 1 WHERE ended = 0");
+    look(&ground, &[]).expect("timers", "warning", "1 execution was not woken although somebody works: e1 (since 1970");
+    fs::write(data(&ground).join("lock"), "").unwrap();
+    look(&ground, &[]).expect_broken(&[]).expect("lock", "warning", "has not said which");
+}
+
+#[test]
+fn whoever_may_not_look_is_told_so() {
+    let ground = ground();
+    let is_root = rustix::process::getuid().is_root();
+    let mut command = ground.mainspring(&[]);
+    if is_root {
+        // For the superuser there is nothing that may not be looked at.
+        command.uid(65_534).gid(65_534).current_dir("/");
+    } else {
+        set_mode(&ground.root().join("home"), 0);
+    }
+    let told = look_as(command, &["--dir", data(&ground).to_str().unwrap()]);
+    set_mode(&ground.root().join("home"), 0o755);
+    told.expect("folder", "broken", "ermission denied").expect("store", "broken", "ermission denied");
+    assert_eq!(told.answer.exit, Some(1), "{:?}", told.answer);
+}
+
+/// A server that runs, and is killed when this is dropped.
+struct Server {
+    child: Child,
+    url: String,
+    token: String,
+}
+
+impl Server {
+    fn start(ground: &Ground, arguments: &[&str]) -> Self {
+        let mut command = ground.mainspring(&["up", "--json", "--listen", "127.0.0.1:0"]);
+        command.args(arguments);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut first = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+        let told = json::read(first.as_bytes()).unwrap_or_else(|_| panic!("it said {first:?}")).value;
+        let text = |key: &str| told.get(key).and_then(Value::as_text).unwrap().to_string();
+        Self { child, url: text("listening"), token: text("token") }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_server_works_on_while_it_is_looked_at() {
+    let ground = ground();
+    let mut server = Server::start(&ground, &[]);
+    // Readers leave their marks in the index of the log, and nowhere else.
+    let files = || {
+        let mut all = everything(&data(&ground));
+        let index = all.remove(&data(&ground).join("journal.db-shm")).map(|_| "is there");
+        (all, index)
+    };
+    let before = files();
+    let told = look_as(ground.mainspring(&[]), &["--deep", "--server", &server.url]);
+    assert!(files() == before, "something was changed");
+    told.expect_broken(&[]).expect("lock", "ok", &format!("the process {} works", server.child.id()));
+    told.expect("integrity", "ok", "every index").expect("journals", "ok", "2 journals with");
+    told.expect("audit logs", "ok", "1 entry of 1 organisation is");
+    told.expect("server", "ok", "this release").expect("server ready", "ok", "takes work");
+    told.expect("server way", "ok", "on this machine").expect("server clock", "ok", "to some seconds");
+    told.expect("server token", "skipped", "mainspring login");
+    for (token, broken, said) in [
+        (server.token.clone(), &[][..], "owner (owner) of default"),
+        ("msp_no".into(), &["server token"], "does not know this token"),
+    ] {
+        let mut command = ground.mainspring(&[]);
+        command.env("MAINSPRING_TOKEN", token).env("MAINSPRING_SERVER", &server.url);
+        let told = look_as(command, &[]);
+        told.expect_broken(broken).expect("server token", if broken.is_empty() { "ok" } else { "broken" }, said);
+    }
+    assert_eq!(server.child.try_wait().unwrap(), None, "it is still up");
+    let answer = call(ground.mainspring(&["approve", "e1"]), b"");
+    assert_eq!(answer.exit, Some(0), "it takes what is sent to it: {answer:?}");
+    // A server that was killed leaves its log, which is looked into and left.
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    look(&ground, &["--deep"]).expect_broken(&[]).expect("audit logs", "ok", "of 1 organisation");
+    tamper(&ground, "UPDATE audit SET actor = 'eve'");
+    look(&ground, &["--deep"]).expect_broken(&["audit logs"]).expect("audit logs", "broken", "default: entry 1");
+}
+
+#[test]
+fn a_server_that_is_none_is_said_to_be() {
+    let ground = ground();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let told = look(&ground, &["--server", &format!("http://{closed}")]);
+    told.expect_broken(&["server"]).expect("server", "broken", "cannot be reached").expect(
+        "server token",
+        "skipped",
+        "",
+    );
+    look(&ground, &["--server", "nowhere"]).expect_broken(&["server"]).expect("server", "broken", "must be an URL");
+    let another = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = another.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = another.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello");
+    });
+    let told = look(&ground, &["--server", &format!("http://{address}")]);
+    told.expect_broken(&["server"]).expect("server", "broken", "no Mainspring");
+    // One that takes connections and says nothing is given up.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let told = look(&ground, &["--server", &format!("http://{}", silent.local_addr().unwrap())]);
+    told.expect_broken(&["server"]).expect("server", "broken", "takes too long");
+}
+
+fn postgres() -> server::Server {
+    server::Server::start(server::Options { fsync: true, tls: true }).unwrap()
+}
+
+#[test]
+fn a_database_is_looked_at_and_left() {
+    let (ground, server) = (Ground::new(), postgres());
+    fs::create_dir_all(data(&ground)).unwrap();
+    set_mode(&data(&ground), 0o700);
+    let address = server.address("schema=flows&sslmode=require");
+    let all = "SELECT count(*) || ' ' || coalesce(max(relname), '') FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'flows'";
+    let beside = server.beside().unwrap();
+    let told = look(&ground, &["--store", &address]);
+    told.expect_broken(&[]).expect("store", "ok", "PostgreSQL").expect("format", "ok", "nothing is in it yet");
+    told.expect("database way", "ok", "TLS")
+        .expect("database disk", "ok", "fsync is on")
+        .expect("key", "ok", "none yet");
+    told.expect("database clock", "ok", "ms").expect("connections", "ok", "in use").expect("database rights", "ok", "");
+    assert_eq!(beside.ask(all).unwrap(), "0 ", "no schema and no table is made");
+    let store = PostgresStore::open(&address).unwrap();
+    keys::of_store(&store, &ground.root().join("home/.config/mainspring/key")).unwrap();
+    let told = look(&ground, &["--deep", "--store", &address]);
+    told.expect_broken(&[]).expect("format", "ok", "this build writes").expect("key", "ok", "what was begun with");
+    told.expect("quarantine", "ok", "").expect("nodes", "ok", "").expect("journals", "ok", "0 journals with");
+    let key = "decode(repeat('07', 16), 'hex')";
+    for rows in [
+        format!("heads VALUES ({key}, 0, 0, '', '', NULL, false, 'it is forged')"),
+        "heads VALUES (decode(repeat('08', 16), 'hex'), 0, 0, '', '', 1, false, NULL)".into(),
+        format!("pending_approvals VALUES ({key}, '', 'ship', 0, NULL, NULL, 1, 2, 'deny')"),
+        "nodes VALUES ('n1', 'host 7', '0.1.0', 1, 1), ('n2', 'host 8', '0.1.0', 1, 9000000000000000)".into(),
+    ] {
+        server.execute(&format!("INSERT INTO flows.{rows}")).unwrap();
+    }
+    let told = look(&ground, &["--store", &address]);
+    told.expect_broken(&["quarantine"]).expect(
+        "quarantine",
+        "broken",
+        "07070707-0707-0707-0707-070707070707 (it is forged)",
+    );
+    told.expect("timers", "warning", "08080808-").expect("approvals", "warning", "at ship since 1970");
+    told.expect("nodes", "warning", "silent for longer than their leases: n1 at host 7 (0.1.0); 1 alive");
+    server.execute("DELETE FROM flows.heads").unwrap();
+    let format = "SELECT format FROM flows.mainspring_format";
+    server.execute("UPDATE flows.mainspring_format SET format = 2").unwrap();
+    let told = look(&ground, &["--deep", "--store", &address]);
+    told.expect_broken(&[]).expect("format", "warning", "format 2").expect("approvals", "skipped", "older");
+    told.expect("quarantine", "ok", "").expect("journals", "skipped", "older");
+    assert_eq!(beside.ask(format).unwrap(), "2", "it is not brought to the newest");
+    server.execute("UPDATE flows.mainspring_format SET format = 99").unwrap();
+    look(&ground, &["--store", &address]).expect_broken(&["format"]).expect("format", "broken", "this build is");
+    server.execute("UPDATE flows.mainspring_format SET program = 'another'").unwrap();
+    look(&ground, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "another program");
+}
+
+#[test]
+fn a_node_works_on_while_its_database_is_looked_at() {
+    let (ground, database) = (Ground::new(), postgres());
+    let address = database.address("schema=flows&sslmode=require");
+    let server = Server::start(&ground, &["--store", &address]);
+    fs::write(ground.root().join("wf.yaml"), DEFINITION).unwrap();
+    for arguments in [&["save", "wf.yaml"][..], &["run", "wf"]] {
+        let mut command = ground.mainspring(arguments);
+        command.env("MAINSPRING_TOKEN", &server.token).env("MAINSPRING_SERVER", &server.url);
+        let answer = call(command, b"");
+        assert_eq!(answer.exit, Some(0), "{answer:?}");
+    }
+    let told = look_as(ground.mainspring(&[]), &["--deep", "--store", &address, "--server", &server.url]);
+    told.expect_broken(&[]).expect("nodes", "ok", "alive").expect("key", "ok", "what was begun with");
+    told.expect("lock", "ok", &format!("the process {} works", server.child.id())).expect("clock", "ok", "UTC");
+    told.expect("journals", "ok", "1 journal with").expect("audit logs", "ok", "of 1 organisation are");
+    told.expect("server ready", "ok", "takes work");
+    let newest = PostgresStore::inspect(&address).unwrap().newest_frame_ms().unwrap().unwrap();
+    let store = PostgresStore::inspect(&address).map(|inspection| Box::new(inspection).store().unwrap()).unwrap();
+    let row = store.executions(&Filter::default(), None, 1).unwrap().remove(0);
+    assert!(newest >= row.started_at, "{newest} is before {}", row.started_at);
+    assert!(store.pin("word", "value").unwrap_err().to_string().contains("read-only"), "nothing can be written");
+}
+
+#[test]
+fn a_database_that_cannot_be_used_is_said_to_be() {
+    let (ground, server) = (Ground::new(), postgres());
+    fs::create_dir_all(data(&ground)).unwrap();
+    set_mode(&data(&ground), 0o700);
+    drop(PostgresStore::open(&server.address("schema=flows")).unwrap());
+    server.execute("CREATE ROLE careful LOGIN PASSWORD 's3cret'").unwrap();
+    let careful = |password: &str| server.address_with_password(password, "schema=flows&sslmode=require");
+    let told = look(&ground, &["--store", &careful("wr0ng")]);
+    told.expect_broken(&["store"]).expect("store", "broken", "pg_hba.conf").expect("quarantine", "skipped", "no store");
+    assert!(!told.answer.stdout.contains("wr0ng"), "{}", told.answer.stdout);
+    server
+        .execute("GRANT USAGE ON SCHEMA flows TO careful; GRANT SELECT ON ALL TABLES IN SCHEMA flows TO careful")
+        .unwrap();
+    let told = look(&ground, &["--store", &careful("s3cret")]);
+    told.expect_broken(&["database rights"]).expect("database rights", "broken", "may not read and write audit");
+    server.execute("GRANT ALL ON ALL TABLES IN SCHEMA flows TO careful").unwrap();
+    look(&ground, &["--store", &careful("s3cret")]).expect_broken(&[]);
+    server.execute("ALTER ROLE careful CONNECTION LIMIT 5").unwrap();
+    look(&ground, &["--store", &careful("s3cret")]).expect_broken(&[]).expect("connections", "warning", "may have 5");
+    server.execute("ALTER ROLE careful SET default_transaction_read_only = on").unwrap();
+    look(&ground, &["--store", &careful("s3cret")]).expect_broken(&["store"]).expect("store", "broken", "no writes");
+    let plain = server.address("schema=flows&sslmode=disable");
+    look(&ground, &["--store", &plain]).expect_broken(&[]).expect("database way", "warning", "without TLS");
+    look(&ground, &["--store", "mysql://u:s3cret@h/d"]).expect_broken(&["store"]).expect(
+        "store",
+        "broken",
+        "postgres://",
+    );
+    // One that takes connections and says nothing is given up.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("postgres://u@{}/d", silent.local_addr().unwrap());
+    look(&ground, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "no answer within");
+}

@@ -1,0 +1,229 @@
+//! Looking at a database and at the server that it lies on, without a change to either.
+//!
+//! The server is asked first, on a connection of its own that is given up after some seconds: what comes behind it may try
+//! again, as a store does.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::time::timeout;
+use tokio_postgres::{Client, Row};
+
+use super::{
+    PostgresStore,
+    address::Address,
+    connections::{self, CONNECTIONS_OF_A_NODE, Connections, Limits, Session, Who},
+    failure::{self, Fault},
+    format::{self, FORMAT},
+    journal, row,
+};
+use crate::{Format, Inspection, Listed, Named, NodeSeen, Store, StoreError, number::integer};
+
+/// How long it may take to reach the server, to be let in and to be told about it.
+const ANSWER_MS: u64 = 5_000;
+
+/// How long the server works on one statement of ours: some of them read whole tables.
+const STATEMENT_MS: u64 = 20_000;
+
+/// Round trips that are measured.
+const ROUNDS: usize = 5;
+
+/// Executions read for the newest frame: frames have no order beyond that of their execution.
+const NEWEST_EXECUTIONS: usize = 64;
+
+/// Since which format there are gates that wait.
+const FORMAT_WITH_GATES: u32 = 3;
+
+/// A database that is looked at.
+pub struct PostgresInspection {
+    store: PostgresStore,
+    found: u32,
+    server: ServerSeen,
+    /// Tables that the role may not read or write.
+    locked: Vec<String>,
+}
+
+/// A server, as it says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerSeen {
+    /// Its version, as it writes it.
+    pub version: String,
+    /// The major number of the version.
+    pub major: u64,
+    /// Whether commits reach its disk.
+    pub fsync: bool,
+    /// Whether a page that a crash has torn can be mended.
+    pub full_page_writes: bool,
+    /// Whether it takes no writes: a standby, or one that was set so.
+    pub reads_only: bool,
+    /// The version of TLS of this connection; `None` without.
+    pub tls: Option<String>,
+    /// Whether the address names a folder of this machine, and no host.
+    pub is_local: bool,
+    /// Connections that it has for such as us.
+    pub connections_max: u64,
+    /// Connections in use, this one among them.
+    pub connections: u64,
+    /// How many this role may have; `None` for as many as there are.
+    pub connections_of_role_max: Option<u64>,
+    /// How many a node has at the most.
+    pub connections_of_node: u64,
+    /// Whether the role may make a schema.
+    pub may_create: bool,
+    /// How far its clock is before ours, in milliseconds, with the doubt of half a round trip.
+    pub clock_ahead_ms: i64,
+    /// The middle one of some round trips, in microseconds.
+    pub round_us: u64,
+}
+
+impl PostgresInspection {
+    pub(super) fn open(address: Address) -> Result<Self, StoreError> {
+        let limits = Limits { statement_ms: STATEMENT_MS, reads_only: true };
+        let connections = Connections::new(address, limits)?;
+        let Connections { address, server: name, driver, .. } = &connections;
+        let asked = driver.wait(async { timeout(Duration::from_millis(ANSWER_MS), ask(&connections)).await });
+        let asked = asked.unwrap_or(Err(Fault::Silence(ANSWER_MS)));
+        let server = asked.map_err(|fault| failure::of_store(name, fault))?;
+        let look = async |session: &Session| {
+            let found = format::look(session, address).await?;
+            let locked = session.query(include_str!("sql/inspect_rights.sql"), &[&address.schema]).await?;
+            Ok((found, locked.iter().map(|found| row::column(found, 0)).collect::<Result<_, _>>()?))
+        };
+        let (found, locked) = driver.wait(connections.repeat(Who::Others, look))?;
+        let store = PostgresStore { connections: Arc::new(connections), hints: Arc::default() };
+        Ok(Self { store, found, server, locked })
+    }
+
+    /// What the server says of itself.
+    pub fn server(&self) -> &ServerSeen {
+        &self.server
+    }
+
+    /// Tables of the schema that the role may not read or write.
+    pub fn locked_tables(&self) -> &[String] {
+        &self.locked
+    }
+
+    fn since<T>(&self, format: u32, ask: impl AsyncFn(&Session) -> Result<T, Fault>) -> Result<Option<T>, StoreError> {
+        if self.found < format {
+            return Ok(None);
+        }
+        self.store.lent(ask).map(Some)
+    }
+}
+
+impl Inspection for PostgresInspection {
+    fn format(&self) -> Format {
+        Format { found: self.found, readable: FORMAT }
+    }
+
+    fn pinned(&self, name: &str) -> Result<Option<Option<String>>, StoreError> {
+        self.since(1, async |session| super::nodes::pinned(session, name).await)
+    }
+
+    fn quarantined(&self, limit: usize) -> Result<Option<Listed>, StoreError> {
+        let (sql, limit) = (include_str!("sql/inspect_quarantined.sql"), integer(limit as u64));
+        self.since(1, async |session| listed(&session.query(sql, &[&limit]).await?))
+    }
+
+    fn overdue(&self, before_ms: u64, limit: usize) -> Result<Option<Listed>, StoreError> {
+        let (sql, limit) = (include_str!("sql/inspect_overdue.sql"), integer(limit as u64));
+        self.since(1, async |session| listed(&session.query(sql, &[&limit, &integer(before_ms)]).await?))
+    }
+
+    fn waiting_since(&self, before_ms: u64, limit: usize) -> Result<Option<Listed>, StoreError> {
+        let (sql, limit) = (include_str!("sql/inspect_waiting.sql"), integer(limit as u64));
+        let ask = async |session: &Session| listed(&session.query(sql, &[&limit, &integer(before_ms)]).await?);
+        self.since(FORMAT_WITH_GATES, ask)
+    }
+
+    fn nodes(&self) -> Result<Option<Vec<NodeSeen>>, StoreError> {
+        let of_row = |found: &Row| {
+            let (name, place, release) = (row::word(found, 0)?, row::word(found, 1)?, row::word(found, 2)?);
+            Ok(NodeSeen { name, place, release, is_alive: row::column(found, 3)? })
+        };
+        self.since(1, async |session| {
+            session.query(include_str!("sql/inspect_nodes.sql"), &[]).await?.iter().map(of_row).collect()
+        })
+    }
+
+    fn newest_frame_ms(&self) -> Result<Option<u64>, StoreError> {
+        self.since(1, async |session| {
+            let limit = integer(NEWEST_EXECUTIONS as u64);
+            let mut newest_ms = 0;
+            for found in session.query(include_str!("sql/inspect_newest.sql"), &[&limit]).await? {
+                let (execution, sequence) = (row::key(&found, 0)?, row::number(&found, 1)?);
+                let frame = journal::frames(session, execution, sequence, 1).await?.pop();
+                // One that cannot be read is for whoever verifies.
+                let read = frame.and_then(|frame| mainspring_kernel::frame::Frame::read(&frame).ok());
+                newest_ms = read.map_or(newest_ms, |(frame, _)| frame.now.max(newest_ms));
+            }
+            Ok(newest_ms)
+        })
+    }
+
+    fn store(self: Box<Self>) -> Option<Arc<dyn Store>> {
+        (self.found == FORMAT).then(|| Arc::new(self.store) as Arc<dyn Store>)
+    }
+}
+
+/// Connects, and asks the server about itself.
+async fn ask(connections: &Connections) -> Result<ServerSeen, Fault> {
+    let config = connections::config(&connections.address);
+    let (client, connection) = config.connect(connections.connector.clone()).await?;
+    connections.driver.handle().spawn(connection);
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        let begun = Instant::now();
+        client.query(include_str!("sql/inspect_round.sql"), &[]).await?;
+        rounds.push(begun.elapsed());
+    }
+    rounds.sort_unstable();
+    let round_us = u64::try_from(rounds[ROUNDS / 2].as_micros()).unwrap_or(u64::MAX);
+    seen(&client, &connections.address, round_us).await
+}
+
+async fn seen(client: &Client, address: &Address, round_us: u64) -> Result<ServerSeen, Fault> {
+    let statement = client.prepare(include_str!("sql/inspect_server.sql")).await?;
+    let before = now_ms();
+    let rows = client.query(&statement, &[]).await?;
+    let here = before.midpoint(now_ms());
+    let row = rows.first().ok_or_else(|| Fault::Damaged("the server says nothing of itself".into()))?;
+    let is_local = address.server.get_hosts().iter().all(|host| matches!(host, tokio_postgres::config::Host::Unix(_)));
+    Ok(ServerSeen {
+        version: row::column(row, 0)?,
+        major: row::number(row, 1)? / 10_000,
+        fsync: row::column(row, 2)?,
+        full_page_writes: row::column(row, 3)?,
+        reads_only: row::column(row, 4)?,
+        tls: row::column(row, 5)?,
+        is_local,
+        connections_max: row::number(row, 6)?,
+        connections: row::number(row, 7)?,
+        connections_of_role_max: row::column::<Option<i64>>(row, 8)?.and_then(|max| u64::try_from(max).ok()),
+        connections_of_node: CONNECTIONS_OF_A_NODE,
+        may_create: row::column(row, 9)?,
+        clock_ahead_ms: row::column::<i64>(row, 10)? - here,
+        round_us,
+    })
+}
+
+fn now_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Rows of execution, name, time, reason and how many there are.
+fn listed(rows: &[Row]) -> Result<Listed, Fault> {
+    let mut listed = Listed::default();
+    for found in rows {
+        let id = row::optional_word(found, 1)?;
+        let id = id.map_or_else(|| row::key(found, 0).map(|key| key.to_string()), Ok)?;
+        let (at_ms, why) = (row::optional_number(found, 2)?, row::optional_word(found, 3)?);
+        listed.first.push(Named { id, at_ms, why });
+        listed.count = row::number(found, 4)?;
+    }
+    Ok(listed)
+}

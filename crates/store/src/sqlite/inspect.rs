@@ -1,0 +1,269 @@
+//! Looking at a file without a change to it: while others write it, or while nobody does.
+
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+    sync::{Arc, mpsc},
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use mainspring_kernel::{frame::Frame, key::ExecutionKey};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
+
+use super::{
+    SqliteStore,
+    connection::{self, Beside, FORMAT},
+    failure, journal, nodes,
+};
+use crate::{
+    Format, Inspection, Listed, Named, NodeSeen, Store, StoreError,
+    number::{integer, natural},
+};
+
+/// Since which formats there are words about the whole and nodes, and gates that wait.
+const FORMAT_WITH_NODES: u32 = 2;
+const FORMAT_WITH_GATES: u32 = 4;
+
+/// Where the header of a file says how it is written and read, and what it says of one with a log.
+const HEADER_MODES: std::ops::Range<usize> = 18..20;
+const MODES_WITH_LOG: [u8; 2] = [2, 2];
+
+/// Damages that are named.
+const DAMAGES_NAMED_MAX: usize = 10;
+
+/// A file that is looked at.
+pub struct SqliteInspection {
+    path: PathBuf,
+    beside: Beside,
+    connection: Connection,
+    found: u32,
+}
+
+/// How a file and its log were at a moment. What was read as if nobody wrote counts only while they are still so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamp {
+    path: PathBuf,
+    /// Length and time of the last change; nothing of what is not there, or empty.
+    files: [Option<(u64, SystemTime)>; 2],
+}
+
+impl Stamp {
+    /// How they are.
+    pub fn of(path: &Path) -> Self {
+        let files = [path.to_owned(), connection::log_of(path)].map(|path| {
+            let metadata = path.metadata().ok().filter(|metadata| metadata.len() > 0)?;
+            Some((metadata.len(), metadata.modified().ok()?))
+        });
+        Self { path: path.to_owned(), files }
+    }
+
+    /// Whether they are still so.
+    pub fn is_unchanged(&self) -> bool {
+        *self == Self::of(&self.path)
+    }
+}
+
+/// What a look through the whole file came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checked {
+    /// Nothing is wrong.
+    Sound,
+    /// What is wrong.
+    Damaged(Vec<String>),
+    /// It took longer than it may.
+    Unfinished,
+}
+
+impl SqliteInspection {
+    pub(super) fn open(path: &Path, beside: Beside) -> Result<Self, StoreError> {
+        let (connection, found) = connection::open_inspector(path, beside)?;
+        Ok(Self { path: path.to_owned(), beside, connection, found })
+    }
+
+    /// Bytes of the log that are not in the file yet.
+    pub fn log_bytes(&self) -> u64 {
+        connection::log_of(&self.path).metadata().map_or(0, |metadata| metadata.len())
+    }
+
+    /// Whether commits go to a log, as those of every writer of ours do: `None` of a file with nothing in it.
+    pub fn has_log(&self) -> Result<Option<bool>, StoreError> {
+        let mut header = [0; HEADER_MODES.end];
+        let read = File::open(&self.path).and_then(|mut file| file.read_exact(&mut header));
+        match read {
+            Ok(()) => Ok(Some(header[HEADER_MODES] == MODES_WITH_LOG)),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(StoreError::Unavailable(format!("{}: {error}", self.path.display()))),
+        }
+    }
+
+    /// Looks through the whole file for damages: its pages, and with `is_deep` also whether indexes and tables agree, for
+    /// as long as it may take.
+    pub fn check(&self, is_deep: bool, bound: Option<Duration>) -> Result<Checked, StoreError> {
+        let (done, is_done) = mpsc::channel::<()>();
+        let handle = self.connection.get_interrupt_handle();
+        let watch = bound.map(|bound| {
+            thread::spawn(move || {
+                if is_done.recv_timeout(bound) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    handle.interrupt();
+                }
+            })
+        });
+        let name = if is_deep { "integrity_check" } else { "quick_check" };
+        let mut said: Vec<String> = Vec::new();
+        let checked = self.connection.pragma(None, name, DAMAGES_NAMED_MAX as i64, |row| {
+            said.push(row.get(0)?);
+            Ok(())
+        });
+        drop(done);
+        watch.into_iter().for_each(|watch| drop(watch.join()));
+        match checked {
+            Ok(()) if said == ["ok"] => Ok(Checked::Sound),
+            Ok(()) => Ok(Checked::Damaged(said)),
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => Ok(Checked::Unfinished),
+            Err(error) => match failure::of_store(&self.path, &error) {
+                StoreError::Damaged(what) => Ok(Checked::Damaged(vec![what])),
+                other => Err(other),
+            },
+        }
+    }
+
+    /// Asks, if the format of the file has an answer.
+    fn since<T>(
+        &self,
+        format: u32,
+        ask: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        if self.found < format {
+            return Ok(None);
+        }
+        ask(&self.connection).map(Some).map_err(|error| failure::of_store(&self.path, &error))
+    }
+}
+
+impl Inspection for SqliteInspection {
+    fn format(&self) -> Format {
+        Format { found: self.found, readable: FORMAT }
+    }
+
+    fn pinned(&self, name: &str) -> Result<Option<Option<String>>, StoreError> {
+        self.since(FORMAT_WITH_NODES, |connection| nodes::pinned(connection, name))
+    }
+
+    fn quarantined(&self, limit: usize) -> Result<Option<Listed>, StoreError> {
+        let sql = include_str!("sql/inspect_quarantined.sql");
+        self.since(1, |connection| listed(connection.prepare(sql)?.query(params![integer(limit as u64)])?))
+    }
+
+    fn overdue(&self, before_ms: u64, limit: usize) -> Result<Option<Listed>, StoreError> {
+        let sql = include_str!("sql/inspect_overdue.sql");
+        let values = params![integer(limit as u64), integer(before_ms)];
+        self.since(1, |connection| listed(connection.prepare(sql)?.query(values)?))
+    }
+
+    fn waiting_since(&self, before_ms: u64, limit: usize) -> Result<Option<Listed>, StoreError> {
+        let sql = include_str!("sql/inspect_waiting.sql");
+        let values = params![integer(limit as u64), integer(before_ms)];
+        self.since(FORMAT_WITH_GATES, |connection| listed(connection.prepare(sql)?.query(values)?))
+    }
+
+    fn nodes(&self) -> Result<Option<Vec<NodeSeen>>, StoreError> {
+        let of_row = |row: &Row<'_>| {
+            Ok(NodeSeen { name: row.get(0)?, place: row.get(1)?, release: row.get(2)?, is_alive: row.get(3)? })
+        };
+        self.since(FORMAT_WITH_NODES, |connection| {
+            let now = nodes::clock(connection)?;
+            connection.prepare(include_str!("sql/inspect_nodes.sql"))?.query_map([now], of_row)?.collect()
+        })
+    }
+
+    fn newest_frame_ms(&self) -> Result<Option<u64>, StoreError> {
+        let newest = |connection: &Connection| {
+            let of_row = |row: &Row<'_>| Ok((ExecutionKey(row.get(0)?), natural(row.get(1)?)));
+            let found = connection.query_row(include_str!("sql/inspect_newest.sql"), [], of_row).optional()?;
+            let Some((execution, sequence)) = found else { return Ok(0) };
+            let frame = journal::frames(connection, execution, sequence, 1)?.pop();
+            let read = frame.map(|frame| Frame::read(&frame)).transpose();
+            let read = read.map_err(|error| journal::damaged(execution, sequence, &error.message))?;
+            Ok(read.map_or(0, |(frame, _)| frame.now))
+        };
+        self.since(1, newest)
+    }
+
+    fn store(self: Box<Self>) -> Option<Arc<dyn Store>> {
+        let Self { path, beside, found, .. } = *self;
+        let store = (found == FORMAT).then(|| SqliteStore::reader(&path, beside).ok())??;
+        Some(Arc::new(store))
+    }
+}
+
+/// Rows of execution, name, time, reason and how many there are.
+fn listed(mut rows: rusqlite::Rows<'_>) -> rusqlite::Result<Listed> {
+    let mut listed = Listed::default();
+    while let Some(row) = rows.next()? {
+        let (key, id): (_, Option<String>) = (ExecutionKey(row.get(0)?), row.get(1)?);
+        let (id, at_ms) = (id.unwrap_or_else(|| key.to_string()), row.get::<_, Option<i64>>(2)?.map(natural));
+        listed.first.push(Named { id, at_ms, why: row.get(3)? });
+        listed.count = natural(row.get(4)?);
+    }
+    Ok(listed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, fs};
+
+    use super::*;
+
+    /// Every file of a folder with its bytes.
+    fn everything(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+        let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        files.map(|path| (path.clone(), fs::read(&path).unwrap())).collect()
+    }
+
+    /// A store with a log that was never moved into the file, as a crash leaves it.
+    fn crashed(folder: &Path) -> PathBuf {
+        let (path, copy) = (folder.join("whole.db"), folder.join("a folder? 100%/copy.db"));
+        let store = SqliteStore::open(&path).unwrap();
+        store.pin("word", "in the log").unwrap();
+        fs::create_dir(copy.parent().unwrap()).unwrap();
+        fs::copy(&path, &copy).unwrap();
+        fs::copy(connection::log_of(&path), connection::log_of(&copy)).unwrap();
+        copy
+    }
+
+    #[test]
+    fn what_nobody_works_on_is_left_as_it_is_with_and_without_a_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = crashed(folder.path());
+        let check = |word: &str| {
+            let before = everything(path.parent().unwrap());
+            let inspection = SqliteStore::inspect(&path, true).unwrap();
+            assert_eq!(inspection.pinned("word"), Ok(Some(Some(word.to_owned()))));
+            assert_eq!(inspection.check(true, None), Ok(Checked::Sound));
+            assert_eq!(inspection.has_log(), Ok(Some(true)));
+            assert_eq!(inspection.newest_frame_ms(), Ok(Some(0)));
+            let store = Box::new(inspection).store().unwrap();
+            assert_eq!(store.pinned("word"), Ok(Some(word.to_owned())));
+            assert!(store.pin("word", "another").is_err());
+            drop(store);
+            assert_eq!(everything(path.parent().unwrap()), before);
+        };
+        check("in the log");
+        drop(SqliteStore::open(&path).unwrap());
+        assert!(!connection::log_of(&path).exists());
+        check("in the log");
+    }
+
+    #[test]
+    fn whoever_writes_meanwhile_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = crashed(folder.path());
+        let stamp = Stamp::of(&path);
+        assert_eq!(SqliteStore::inspect(&path, true).unwrap().pinned("word"), Ok(Some(Some("in the log".into()))));
+        assert!(stamp.is_unchanged());
+        SqliteStore::open(&path).unwrap().pin("another", "word").unwrap();
+        assert!(!stamp.is_unchanged());
+    }
+}

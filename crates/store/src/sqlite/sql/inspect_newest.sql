@@ -1,0 +1,2 @@
+-- inspect_newest
+SELECT execution, sequence FROM frames ORDER BY number DESC LIMIT 1

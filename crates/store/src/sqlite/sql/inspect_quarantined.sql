@@ -1,0 +1,5 @@
+-- inspect_quarantined
+-- Every head is looked at: there is no index for what should never be.
+SELECT heads.execution, executions.id, NULL, heads.quarantined, count(*) OVER () FROM heads
+LEFT JOIN executions ON executions.execution = heads.execution
+WHERE heads.quarantined IS NOT NULL ORDER BY heads.execution LIMIT ?1
