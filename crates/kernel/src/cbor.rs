@@ -298,6 +298,37 @@ impl<'a> Reader<'a> {
         self.value_at(0)
     }
 
+    /// Passes over one item of any kind, with whatever is in it.
+    pub fn skip(&mut self) -> Result<(), CborError> {
+        let mut items = 1u64;
+        while items > 0 {
+            items -= 1;
+            match self.peek().map(|first| first >> 5) {
+                Some(major @ (UNSIGNED | NEGATIVE)) => drop(self.head_of(major, "")?),
+                Some(major @ (BYTES | TEXT)) => {
+                    let length = self.head_of(major, "")?;
+                    self.take(length)?;
+                }
+                Some(ARRAY) => items += self.array()? as u64,
+                Some(MAP) => {
+                    let entries = self.head_of(MAP, "")?;
+                    items += 2 * self.bounded(entries)? as u64;
+                }
+                _ => {
+                    let length = match self.peek() {
+                        Some(FALSE | TRUE | NULL) => 1,
+                        Some(HALF) => 3,
+                        Some(SINGLE) => 5,
+                        Some(DOUBLE) => 9,
+                        _ => return Err(self.error("an item should be here")),
+                    };
+                    self.take(length)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn value_at(&mut self, depth: usize) -> Result<Value, CborError> {
         if depth > DEPTH_MAX {
             return Err(self.error("nested too deep"));

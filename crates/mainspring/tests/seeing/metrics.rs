@@ -27,6 +27,7 @@ const FAMILIES: [(&str, &str); 36] = [
     ("mainspring_commits_total", "counter"),
     ("mainspring_evaluation_seconds", "histogram"),
     ("mainspring_executions_begun_total", "counter"),
+    ("mainspring_executions_counted", "gauge"),
     ("mainspring_executions_ended_total", "counter"),
     ("mainspring_executions_in_memory", "gauge"),
     ("mainspring_executions_quarantined_total", "counter"),
