@@ -473,6 +473,23 @@ mod tests {
         assert_eq!(hex(&encode(&value)), bytes, "{text}");
         assert_eq!(byte_count(&value) * 2, bytes.len(), "{text}");
         assert_eq!(decode(&encode(&value)).as_ref(), Ok(&value), "{text}");
+        let encoded = encode(&value);
+        let mut reader = Reader::new(&encoded);
+        assert_eq!(reader.skip().and_then(|()| reader.end()), Ok(()), "{text}");
+        for length in 0..encoded.len() {
+            assert!(Reader::new(&encoded[..length]).skip().is_err(), "{text}, cut at {length}");
+        }
+    }
+
+    /// What is passed over need not be a value.
+    #[test]
+    fn whatever_is_there_is_passed_over() {
+        for (bytes, length) in [(&[0x82, 0x41, 7, 0xa1, 1, 0x40, 9][..], Some(6)), (&[0xc0, 0], None), (&[0xff], None)]
+        {
+            let mut reader = Reader::new(bytes);
+            assert_eq!(reader.skip().ok().map(|()| reader.at), length, "{bytes:?}");
+        }
+        assert!(Reader::new(&[0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]).skip().is_err());
     }
 
     /// Those of RFC 8949, appendix A, that JSON can say.
