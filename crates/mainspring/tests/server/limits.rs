@@ -139,11 +139,12 @@ fn what_a_workflow_starts_and_does_not_wait_for_is_counted() {
         let owner = Organization::new(&server, "acme").owner;
         limit(&owner, 2, 9, None);
         save(&owner, "ship", gate());
-        let items = Value::List((0..3u64).map(Value::from).collect());
-        let start_all = [("id", Value::from("all")), ("type", "subworkflow".into()), ("workflow", "ship".into())];
-        let aside = [("wait", Value::Bool(false)), ("forEach", items)];
-        let then = Value::map([("id", Value::from("gate")), ("type", "approval".into()), ("prompt", "Go?".into())]);
-        save(&owner, "fleet", Value::List(vec![Value::map(start_all.into_iter().chain(aside)), then]));
+        let aside = |id: &str| {
+            let step = [("id", Value::from(id)), ("type", "subworkflow".into()), ("workflow", "ship".into())];
+            Value::map(step.into_iter().chain([("wait", Value::Bool(false))]))
+        };
+        let gates = gate().as_list().unwrap_or_default().to_vec();
+        save(&owner, "fleet", Value::List(["a", "b", "c"].map(aside).into_iter().chain(gates).collect()));
         let root = start(&owner, "fleet", "r", Map::new()).expect(202).text_at("executionId");
         asks(&owner, &root);
         let of_kind = |client: &Client, status: &str| -> Vec<String> {
@@ -151,7 +152,7 @@ fn what_a_workflow_starts_and_does_not_wait_for_is_counted() {
             let rows = listed.get("executions").and_then(Value::as_list).unwrap_or_default().to_vec();
             let said = |row: &Value, key: &str| row.get(key).and_then(Value::as_text).unwrap_or_default().to_string();
             let found = rows.iter().filter(|row| said(row, "triggerType") == "subworkflow_detached");
-            found.filter(|row| said(row, "status") == status).map(|row| said(row, "executionId")).collect()
+            found.filter(|row| said(row, "status") == status).map(|row| said(row, "id")).collect()
         };
         let settled = |client: &Client, running: usize, pending: usize| {
             std::iter::repeat_with(|| [of_kind(client, "waiting_approval"), of_kind(client, "pending")])
