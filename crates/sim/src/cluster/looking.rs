@@ -114,7 +114,7 @@ impl Cluster {
     fn count(&self, submission: &mut Submission) {
         let start = &mut submission.start;
         let is_aside = start.lineage.as_ref().is_some_and(|lineage| lineage.depth > 0 && lineage.parent.is_none());
-        if is_aside && submission.execution.0[15] % 2 == 0 {
+        if is_aside && submission.execution.0[15].is_multiple_of(2) {
             start.queue = Some(Queue::User);
         }
     }

@@ -303,10 +303,7 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
             rows(store, &filter(statuses, &[*workflow, None, None, None]), *before, *limit)?
         }
         Verb::RowsOf(statuses, words, before, limit) => rows(store, &filter(statuses, words), *before, *limit)?,
-        Verb::RowsGoingOn(organization, statuses) => {
-            let all = filter(statuses, &[None, Some(*organization), None, None]);
-            rows(store, &Filter { is_going_on: true, ..all }, None, usize::from(EXECUTIONS))?
-        }
+        Verb::RowsGoingOn(organization, statuses) => rows_going_on(store, organization, statuses)?,
         Verb::PendingOrganizations => join(store.pending_organizations()?.into_iter()),
         Verb::Gates(organization, after, limit) => gates(store, *organization, *after, *limit)?,
         of_catalogue => things::answer(store, of_catalogue)?,
@@ -317,6 +314,11 @@ fn filter(statuses: &[Word], words: &[Option<Word>; 4]) -> Filter {
     let statuses = statuses.iter().map(|status| (*status).into()).collect();
     let [workflow, organization, workflow_id, initiator] = words.map(|word| word.map(Into::into));
     Filter { statuses, workflow, organization, workflow_id, initiator, is_going_on: false }
+}
+
+fn rows_going_on(store: &dyn Store, organization: Word, statuses: &[Word]) -> Result<String, StoreError> {
+    let all = filter(statuses, &[None, Some(organization), None, None]);
+    rows(store, &Filter { is_going_on: true, ..all }, None, usize::from(EXECUTIONS))
 }
 
 fn rows(store: &dyn Store, filter: &Filter, before: Option<u8>, limit: usize) -> Result<String, StoreError> {
