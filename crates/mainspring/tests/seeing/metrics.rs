@@ -9,7 +9,7 @@ use std::{
 use super::{prometheus::Scraped, support::Ground, *};
 
 /// Every family that is promised, with its type.
-const FAMILIES: [(&str, &str); 36] = [
+const FAMILIES: [(&str, &str); 37] = [
     ("mainspring_attempt_seconds", "histogram"),
     ("mainspring_attempts_adopted_total", "counter"),
     ("mainspring_attempts_begun_total", "counter"),
