@@ -14,9 +14,11 @@ WITH RECURSIVE found AS (
         ORDER BY executions.organization_key LIMIT 1
     ) AS next
 )
-SELECT organization FROM found
-WHERE EXISTS (
+-- With a limit, or it is made a join of all that is pending.
+SELECT found.organization FROM found
+CROSS JOIN LATERAL (
     SELECT 1 FROM executions JOIN heads ON heads.execution = executions.execution
     WHERE executions.status = CAST('pending' AS BYTEA) AND executions.organization_key = found.organization_key
         AND heads.quarantined IS NULL
-)
+    LIMIT 1
+) AS going_on
