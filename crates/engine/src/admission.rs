@@ -4,7 +4,8 @@
 //! begins and ends here; what it was not told of it finds at the next look.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap},
     sync::Arc,
 };
 
@@ -12,15 +13,19 @@ use mainspring_kernel::{
     hash::Hash,
     input::{ORGANIZATION_IN_TRIGGER, Queue, Start, WORKFLOW_IN_TRIGGER},
     key::ExecutionKey,
-    state::ExecutionStatus,
+    record::Record,
+    state::{ExecutionStatus, State},
     value::Value,
 };
 use mainspring_store::{ExecutionRow, Filter, Store, StoreError, partition_of};
 
-use crate::shard::{Submission, Ticket};
+use crate::{
+    request::CHILD,
+    shard::{Submission, Ticket},
+};
 
-/// How many executions of an organisation may run at a time. Those that others have started run in the place of the first
-/// of their family.
+/// How many executions of an organisation may run at a time. Those that others have started and wait for run in the place
+/// of the first of their family; those that nobody waits for have one of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// Of each of its members.
@@ -52,17 +57,18 @@ pub(crate) fn find(store: &dyn Store, limits: &dyn Limits, organization: &str) -
     let filter = Filter {
         organization: Some(organization.into()),
         statuses: UNFINISHED.map(|status| status.name().into()).into(),
+        // Nothing goes on of what is set aside, and nobody knows whether it ever will.
+        is_going_on: true,
         ..Filter::default()
     };
     let bounds = limits.of(store, organization)?;
     let rows = all(store, &filter).map_err(|error| error.to_string())?;
-    Ok((bounds, rows.into_iter().filter(|row| row.trigger_type != CHILD).collect()))
+    Ok((bounds, rows.into_iter().filter(has_place).collect()))
 }
 
-/// The organisations that have something in a queue.
-pub(crate) fn queues(store: &dyn Store) -> Result<BTreeSet<String>, StoreError> {
-    let filter = Filter { statuses: vec![ExecutionStatus::Pending.name().into()], ..Filter::default() };
-    Ok(all(store, &filter)?.into_iter().filter_map(|row| row.organization).collect())
+/// Whether an execution that runs has a place of its own.
+fn has_place(row: &ExecutionRow) -> bool {
+    row.trigger_type != CHILD
 }
 
 fn all(store: &dyn Store, filter: &Filter) -> Result<Vec<ExecutionRow>, StoreError> {
@@ -77,21 +83,26 @@ fn all(store: &dyn Store, filter: &Filter) -> Result<Vec<ExecutionRow>, StoreErr
     }
 }
 
-/// What starts an execution that runs in the place of another.
-const CHILD: &str = "subworkflow";
-
 /// The partition whose holder counts what runs of an organisation.
-pub(crate) fn partition_of_organization(organization: &str, partitions: u32) -> u32 {
+pub fn partition_of_organization(organization: &str, partitions: u32) -> u32 {
     let hash = Hash::of(organization.as_bytes());
     let mut key = [0; 16];
     key.copy_from_slice(&hash.0[..16]);
     partition_of(ExecutionKey(key), partitions)
 }
 
-/// The organisation in whose bounds an execution begins; `None` for one that belongs to none, or that another has started.
+/// The organisation in whose bounds an execution begins; `None` for one that belongs to none, or that runs in the place of
+/// the one that waits for it.
 pub(crate) fn counted(start: &Start) -> Option<&str> {
-    let is_child = start.lineage.as_ref().is_some_and(|lineage| lineage.depth > 0);
-    start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text).filter(|_| !is_child)
+    let is_waited_for = start.lineage.as_ref().is_some_and(|lineage| lineage.parent.is_some());
+    start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text).filter(|_| !is_waited_for)
+}
+
+/// The same of one that has begun, where with these records it comes to wait for a place or ends.
+pub(crate) fn place_of(state: &State, records: &[Record]) -> Option<String> {
+    let matters = |record: &Record| matches!(record, Record::Queued { .. } | Record::Ended { .. });
+    let start = state.start.as_ref().filter(|_| records.iter().any(matters) && state.lineage.parent.is_none())?;
+    start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text).map(Into::into)
 }
 
 /// Whose an execution is, as far as it is counted.
@@ -127,6 +138,9 @@ struct Desk {
     parked: Vec<Submission>,
     look: Look,
     is_used: bool,
+    /// How often it was asked whether there is room.
+    #[cfg(test)]
+    asked: std::cell::Cell<u32>,
 }
 
 /// How a look into the store stands.
@@ -152,6 +166,8 @@ struct Out {
 impl Desk {
     /// What is full for one more; `None` if there is room.
     fn full(&self, lane: &Lane) -> Option<Queue> {
+        #[cfg(test)]
+        self.asked.update(|asked| asked + 1);
         let Some(bounds) = self.bounds else { return Some(Queue::Admission) };
         let of_user = self.users.get(&lane.user).copied().unwrap_or_default();
         let of_workflow = lane.workflow.as_ref().and_then(|workflow| self.workflows.get(workflow)).copied();
@@ -200,16 +216,27 @@ impl Desk {
         Some(lane)
     }
 
-    /// Those that wait and may begin, each the first of those for which there is room.
+    /// Those that wait and may begin, each the first of those for which there is room. Whoever begins takes room from the
+    /// others and gives none: a lane that is full is full for all behind its first, and each is asked for once.
     fn admit(&mut self) -> Vec<ExecutionKey> {
+        let first_of =
+            |(lane, waiting): (&Lane, &BTreeSet<ExecutionKey>)| Some(Reverse((*waiting.first()?, lane.clone())));
+        let mut firsts: BinaryHeap<_> = self.lanes.iter().filter_map(first_of).collect();
         let mut admitted = Vec::new();
-        loop {
-            let fits = self.lanes.iter().filter(|(lane, _)| self.full(lane).is_none());
-            let Some(first) = fits.filter_map(|(_, waiting)| waiting.first()).min().copied() else { return admitted };
-            let Some(lane) = self.unqueue(first) else { return admitted };
+        while let Some(Reverse((first, lane))) = firsts.pop() {
+            match self.full(&lane) {
+                // For nobody.
+                Some(Queue::Admission | Queue::Organization) => break,
+                Some(Queue::User | Queue::Workflow) => continue,
+                None => {}
+            }
+            self.unqueue(first);
+            let next = self.lanes.get(&lane).and_then(BTreeSet::first);
+            firsts.extend(next.map(|next| Reverse((*next, lane.clone()))));
             self.run(first, lane);
             admitted.push(first);
         }
+        admitted
     }
 
     fn want_look(&mut self) {
@@ -279,16 +306,8 @@ pub(crate) struct Admission {
     desks: BTreeMap<String, Desk>,
     /// The organisations of what is counted here.
     organizations: HashMap<ExecutionKey, String>,
-    /// Starts of which it is not known yet whether they are durable.
-    starting: BTreeMap<Ticket, Starting>,
-}
-
-/// A start whose caller waits.
-#[derive(Debug)]
-struct Starting {
-    execution: ExecutionKey,
-    /// Whose organisation is counted elsewhere.
-    elsewhere: Option<String>,
+    /// Starts that are counted here and of which it is not known yet whether they are durable.
+    starting: BTreeMap<Ticket, ExecutionKey>,
 }
 
 impl Admission {
@@ -304,8 +323,6 @@ impl Admission {
         }
         if !is_counted_here {
             submission.start.queue = Some(Queue::Admission);
-            let starting = Starting { execution, elsewhere: Some(organization) };
-            ticket.map(|ticket| self.starting.insert(ticket, starting));
             return Some(submission);
         }
         let desk = self.desks.entry(organization.clone()).or_default();
@@ -324,24 +341,23 @@ impl Admission {
             None => desk.run(execution, lane),
         }
         self.organizations.insert(execution, organization);
-        ticket.map(|ticket| self.starting.insert(ticket, Starting { execution, elsewhere: None }));
+        ticket.map(|ticket| self.starting.insert(ticket, execution));
         Some(submission)
     }
 
-    /// Whoever waited for a start was answered. If it did not begin, its place is free; if somebody else counts it, that
-    /// node's organisation is named.
-    pub(crate) fn answered(&mut self, ticket: Ticket, has_begun: bool) -> (Option<String>, Vec<ExecutionKey>) {
-        match self.starting.remove(&ticket) {
-            None => (None, Vec::new()),
-            Some(Starting { elsewhere: Some(organization), .. }) => {
-                (Some(organization).filter(|_| has_begun), Vec::new())
-            }
-            Some(_) if has_begun => (None, Vec::new()),
-            Some(Starting { execution, .. }) => (None, self.ended(execution)),
-        }
+    /// Whoever waited for a start was answered. If it did not begin, its place is free: gives those that may begin in it.
+    pub(crate) fn answered(&mut self, ticket: Ticket, has_begun: bool) -> Vec<ExecutionKey> {
+        let starting = self.starting.remove(&ticket).filter(|_| !has_begun);
+        starting.map(|execution| self.ended(execution)).unwrap_or_default()
     }
 
-    /// An execution has ended, or never was. Gives those that may begin in its place.
+    /// How many have a place here, and how many wait for one.
+    pub(crate) fn census(&self) -> [usize; 2] {
+        let both = self.desks.values().map(|desk| [desk.running.len(), desk.queued.len()]);
+        both.fold([0; 2], |[running, waiting], [more, also]| [running + more, waiting + also])
+    }
+
+    /// An execution has ended, never was, or is set aside. Gives those that may begin in its place.
     pub(crate) fn ended(&mut self, execution: ExecutionKey) -> Vec<ExecutionKey> {
         // Whose it is may be what is being looked for.
         for desk in self.desks.values_mut() {

@@ -9,7 +9,7 @@ use crate::{
     EngineError,
     engine::{new_key, now_ms},
     home::Home,
-    load::LoadError,
+    load::{LoadError, is_newer},
     request::{Request, row},
     shard::{Event, Queued, Submission},
 };
@@ -118,14 +118,18 @@ fn ring(home: &Home) {
 pub enum Untaken {
     /// It cannot be understood, and never will be.
     Unreadable(String),
-    /// The store did not answer. The letter stays where it is, and is read again at the next look.
+    /// The store did not answer, or it is for an execution that a newer release has begun and goes on with. The letter
+    /// stays where it is, and is read again at the next look.
     Unavailable,
 }
 
 /// What a letter is to a shard; why not, if it cannot be taken in.
 pub fn event_of(store: &dyn Store, letter: Letter) -> Result<Event, Untaken> {
     let unreadable = |why: String| Untaken::Unreadable(format!("the letter `{}` cannot be read: {why}", letter.id));
-    let input = Input::decode(&letter.body).map_err(|error| unreadable(error.to_string()))?;
+    let input = Input::decode(&letter.body).map_err(|error| match is_newer(store, letter.execution) {
+        Ok(false) => unreadable(error.to_string()),
+        Ok(true) | Err(_) => Untaken::Unavailable,
+    })?;
     let Input::Start(start) = input else {
         let queued = Queued { input, letter: Some(letter.id), ticket: None, audit: None };
         return Ok(Event::Take(letter.execution, queued));

@@ -157,7 +157,11 @@ impl Loader {
     fn plan(&self, first: Option<&StoredFrame>) -> Result<Arc<Plan>, LoadError> {
         let broken = |why: String| LoadError::Broken(format!("frame 0: {why}"));
         let first = first.ok_or_else(|| broken("it is missing".into()))?;
-        let (frame, _) = Frame::read(first).map_err(|error| broken(error.to_string()))?;
+        let (frame, _) = Frame::read(first).map_err(|error| match Frame::decide_version(first) {
+            // What it has in it may be unknown here alone.
+            Some(version) if version > DECIDE_VERSION => LoadError::Newer(version),
+            _ => broken(error.to_string()),
+        })?;
         let Some(Record::Started { plan_hash, decide_version, .. }) = frame.records.first() else {
             return Err(broken("it does not begin an execution".into()));
         };
@@ -180,6 +184,12 @@ impl Loader {
         plans.insert(*plan_hash, plan.clone());
         Ok(plan)
     }
+}
+
+/// Whether a newer release has begun an execution, and goes on with it.
+pub(crate) fn is_newer(store: &dyn Store, execution: ExecutionKey) -> Result<bool, StoreError> {
+    let first = store.frames(execution, 0, 1)?;
+    Ok(first.first().and_then(Frame::decide_version).is_some_and(|version| version > DECIDE_VERSION))
 }
 
 /// A journal and the store's remark on it.

@@ -182,6 +182,23 @@ impl Request {
     }
 }
 
+/// What the row of an execution that another one waits for says of its start.
+pub const CHILD: &str = "subworkflow";
+
+/// The same of one that another one has started and does not wait for.
+pub const DETACHED_CHILD: &str = "subworkflow_detached";
+
+/// Whether an execution was started by another one, by what its row says.
+pub fn is_child(trigger_type: &str) -> bool {
+    matches!(trigger_type, CHILD | DETACHED_CHILD)
+}
+
+/// What a child's row says. Its trigger is the same in both cases: only its place in its family tells them apart.
+fn child(start: &Start) -> Option<&'static str> {
+    let lineage = start.lineage.as_ref().filter(|lineage| lineage.depth > 0)?;
+    Some(if lineage.parent.is_some() { CHILD } else { DETACHED_CHILD })
+}
+
 /// The catalogue's row of an execution that begins. Its partition is the shard's to say.
 pub fn row(key: ExecutionKey, start: &Start, plan: &Plan, now: u64) -> ExecutionRow {
     let said = |key| start.trigger.get(key).and_then(Value::as_text);
@@ -196,7 +213,7 @@ pub fn row(key: ExecutionKey, start: &Start, plan: &Plan, now: u64) -> Execution
         status: "pending".into(),
         outcome: None,
         error: None,
-        trigger_type: trigger_type.into(),
+        trigger_type: child(start).unwrap_or(trigger_type).into(),
         initiator_type: said(INITIATOR_IN_TRIGGER).unwrap_or(trigger_type).into(),
         initiator_user_id: Some(start.by.clone()),
         idempotency_key: said("idempotencyKey").map(Into::into),

@@ -89,6 +89,8 @@ pub(crate) enum Command {
     PassedOn(ExecutionKey, Option<RemoteAttempt>),
     /// Organisations of which is to be found out what runs.
     Organizations(BTreeSet<String>),
+    /// The pause after hints is over.
+    FollowHints,
     /// The bounds of an organisation have changed.
     BoundsChanged(String),
     /// What runs of an organisation.
@@ -337,6 +339,7 @@ impl Rim {
             Command::Looked(asked, is_read) => self.looked(asked, is_read),
             Command::PassedOn(execution, remote) => self.passed_on(execution, remote),
             Command::Organizations(organizations) => self.want_to_look_at(&organizations),
+            Command::FollowHints => self.follow_hints(),
             Command::BoundsChanged(organization) => self.bounds_changed(&organization),
             Command::Found(organization, found) => self.found(&organization, found),
             Command::Pending(sender) => drop(sender.send(self.shard.pending())),
@@ -451,10 +454,12 @@ impl Rim {
     /// Of a store that others keep running, one that does not answer is asked again when the execution is looked at
     /// again.
     fn quarantine(&mut self, execution: ExecutionKey, why: &str) {
-        if let Err(error) = self.store.quarantine(execution, why)
-            && self.member.is_none()
-        {
-            self.stop(format!("an execution cannot be set aside: {error}"));
+        match self.store.quarantine(execution, why) {
+            Ok(()) => self.count_out(execution),
+            Err(error) if self.member.is_none() => {
+                self.stop(format!("an execution cannot be set aside: {error}"));
+            }
+            Err(_) => {}
         }
     }
 
@@ -494,7 +499,7 @@ impl Rim {
 
     fn tell(&mut self, moment: &Arc<Moment>) {
         self.see(moment);
-        self.count_end(moment);
+        self.count(moment);
         if let Some(watchers) = self.watchers.get_mut(&moment.execution) {
             watchers.retain(|watcher| watcher.send(moment.clone()).is_ok());
             if watchers.is_empty() {

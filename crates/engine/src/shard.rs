@@ -17,7 +17,7 @@ use std::{
 };
 
 use mainspring_kernel::{
-    decide::{Action, Decided, Letter, Paused, Turn, child_key, decide},
+    decide::{Action, Decided, Letter, Paused, QUEUES_SINCE, Turn, child_key, decide},
     effect::Outcome,
     frame::Frame,
     hash::Hash,
@@ -194,7 +194,9 @@ impl Shard {
     }
 
     fn submit(&mut self, now: u64, submission: Submission) {
-        let Submission { execution, plan, stored_plans, start, row, ticket, letter, audit } = submission;
+        let Submission { execution, plan, stored_plans, mut start, row, ticket, letter, audit } = submission;
+        // Whoever knows no queues could not even read of one.
+        start.queue.take_if(|_| self.leases.decide_version() < QUEUES_SINCE);
         if !self.holds(execution) {
             return self.pass_on(execution, vec![Queued { input: Input::Start(start), letter, ticket, audit }]);
         }

@@ -13,12 +13,15 @@ use mainspring_engine::{
     },
 };
 use mainspring_kernel::{
+    decide::QUEUES_SINCE,
     definition::{Syntax, compile, read},
     effect::Outcome,
-    input::Input,
+    frame::Frame,
+    input::{Input, Queue, Start},
     instance::Instance,
     key::ExecutionKey,
     plan::Plan,
+    record::Record,
     state::Status,
     value::Value,
 };
@@ -53,8 +56,12 @@ struct Bench {
 
 impl Bench {
     fn new(store: &MemoryStore, name: &str) -> Self {
+        Self::of_version(store, name, 2)
+    }
+
+    fn of_version(store: &MemoryStore, name: &str, decide_version: u32) -> Self {
         let (place, release) = (String::new(), String::new());
-        let node = Node { name: name.into(), place, release, decide_version: 2 };
+        let node = Node { name: name.into(), place, release, decide_version };
         let shared: Arc<dyn Store> = Arc::new(store.clone());
         let keys = Keys { sealing: [1; 32], salting: [2; 32] };
         Self {
@@ -143,8 +150,13 @@ impl Bench {
     }
 
     fn submit_plan(&mut self, plan: Arc<Plan>) {
+        self.submit_in(None, plan);
+    }
+
+    fn submit_in(&mut self, queue: Option<Queue>, plan: Arc<Plan>) {
         let request = Request::new(plan.clone(), "me");
-        let (stored_plans, start) = (request.stored_plans(), Box::new(request.start(KEY)));
+        let stored_plans = request.stored_plans();
+        let start = Box::new(Start { queue, ..request.start(KEY) });
         let row = row(KEY, &start, &plan, NOW);
         let submission = Submission {
             execution: KEY,
@@ -200,6 +212,25 @@ fn store() -> MemoryStore {
     let store = MemoryStore::new();
     store.set_now(NOW);
     store
+}
+
+/// Beside a node that knows no queues, nothing is written of one: it could not read the beginning of what it may come to
+/// hold.
+#[test]
+fn nobody_who_knows_no_queues_finds_one() {
+    for (version, is_there) in [(QUEUES_SINCE - 1, false), (QUEUES_SINCE, true)] {
+        let store = MemoryStore::new();
+        let (place, release) = (String::new(), String::new());
+        store.beat(&Node { name: "z".into(), place, release, decide_version: version }, 1_000_000).unwrap();
+        let mut bench = Bench::of_version(&store, "a", QUEUES_SINCE);
+        bench.speak();
+        bench.submit_in(Some(Queue::User), plan());
+        let (_, batch) = bench.commits.pop_front().unwrap();
+        let (frame, _) = Frame::read(&batch.parts[0].frames[0]).unwrap();
+        let Input::Start(start) = &frame.input else { panic!("it begins") };
+        assert_eq!(start.queue.is_some(), is_there);
+        assert_eq!(frame.records.contains(&Record::Queued { queue: Queue::User }), is_there);
+    }
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The engine over a store that is awkward: it gives little at a time, and does not always answer.
 
 use std::{
+    collections::BTreeSet,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
@@ -11,24 +12,26 @@ use std::{
 use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
 use mainspring_engine::{
     Engine, EngineError, Ground, Reach, Sharing,
-    admission::{Bounds, Limits},
+    admission::{self, Bounds, Limits},
     home::Home,
     inbox,
     lease::Terms,
     request::Request,
 };
 use mainspring_kernel::{
+    decide::QUEUES_SINCE,
     definition::{Syntax, compile, read},
     effect::{Attempt, Outcome},
     hash::Hash,
     input::Input,
     key::ExecutionKey,
+    plan::Plan,
     stored::StoredFrame,
     value::Value,
 };
 use mainspring_store::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Late, Node,
-    Origin, Posting, RemoteAttempt, Store, StoreError, Table, memory::MemoryStore,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Late, Letter,
+    Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table, memory::MemoryStore, partition_of,
 };
 use tokio::sync::Semaphore;
 
@@ -48,6 +51,10 @@ struct Doors {
     post_is_shut: AtomicBool,
     give_up_is_shut: AtomicBool,
     list_is_shut: AtomicBool,
+    /// Whether it is no mistake to set anything aside.
+    may_set_aside: AtomicBool,
+    lists: AtomicU32,
+    hints: Mutex<BTreeSet<u32>>,
     ends: AtomicU32,
     posts: AtomicU32,
     remote_reads: AtomicU32,
@@ -68,6 +75,10 @@ fn pass(is_shut: &AtomicBool) -> Result<(), StoreError> {
 }
 
 impl Store for Awkward {
+    fn hint(&self, partitions: &[u32]) {
+        self.doors.hints.lock().unwrap().extend(partitions);
+    }
+
     fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
         self.store.due(partitions, until_ms, after, limit.min(self.due_at_a_time))
     }
@@ -165,7 +176,8 @@ impl Store for Awkward {
     }
 
     fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
-        panic!("{execution} is set aside: {reason}")
+        assert!(self.doors.may_set_aside.load(Ordering::SeqCst), "{execution} is set aside: {reason}");
+        self.store.quarantine(execution, reason)
     }
 
     fn release(&self, execution: ExecutionKey) -> Result<(), StoreError> {
@@ -201,6 +213,11 @@ impl Store for Awkward {
         self.store.pending_approvals(organization, after, limit)
     }
 
+    fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
+        pass(&self.doors.list_is_shut)?;
+        self.store.pending_organizations()
+    }
+
     fn executions(
         &self,
         filter: &Filter,
@@ -208,7 +225,9 @@ impl Store for Awkward {
         limit: usize,
     ) -> Result<Vec<ExecutionRow>, StoreError> {
         pass(&self.doors.list_is_shut)?;
-        self.store.executions(filter, before, limit)
+        let rows = self.store.executions(filter, before, limit);
+        self.doors.lists.fetch_add(1, Ordering::SeqCst);
+        rows
     }
 }
 
@@ -415,22 +434,44 @@ impl Limits for OneEach {
     }
 }
 
+/// Waits for what never comes.
+const WAITS: &str = r#"{"steps":[{"type":"signal","id":"s","signal":"n"}]}"#;
+
+fn plan(definition: &str) -> Arc<Plan> {
+    Arc::new(compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan)
+}
+
+/// A workflow that does nothing but wait, of an organisation.
+fn of(organization: &str, id: &str) -> Request {
+    let trigger = Value::map([("type", "manual".into()), ("organizationId", organization.into())]);
+    Request { trigger, execution_id: Some(id.into()), ..Request::new(plan(WAITS), "me") }
+}
+
+/// An engine that counts what runs of organisations.
+fn counting(store: &MemoryStore, sharing: Option<Sharing>) -> (Engine, Arc<Doors>) {
+    let awkward = Awkward::on(store);
+    let doors = awkward.doors.clone();
+    let workers = (Executors::new(Vec::new()), Arc::new(mainspring_engine::evaluator::InProcess) as Arc<_>);
+    let ground = Ground { limits: Some(Arc::new(OneEach)), sharing, ..Ground::default() };
+    (Engine::run(Arc::new(awkward), [1; 32], workers, ground, Reach::All).unwrap(), doors)
+}
+
+fn sharing() -> Option<Sharing> {
+    Some(Sharing { terms: Terms { lease_ms: 60_000 }, place: String::new() })
+}
+
+fn status(store: &MemoryStore, execution: ExecutionKey) -> String {
+    store.execution(execution).unwrap().unwrap().status
+}
+
 /// Whoever waits for a place begins with the end that makes room, and not only at the next look into the store; while the
 /// store cannot be looked into, nobody is let in by guessing.
 #[test]
 fn a_place_that_is_left_is_taken_at_once() {
     let store = MemoryStore::new();
-    let of = |organization: &str, id: &str| Request {
-        trigger: Value::map([("type", "manual".into()), ("organizationId", organization.into())]),
-        ..request(id)
-    };
     block_on(async {
-        let awkward = Awkward::on(&store);
-        let doors = awkward.doors.clone();
-        let workers = (Executors::new(Vec::new()), Arc::new(mainspring_engine::evaluator::InProcess) as Arc<_>);
-        let ground = Ground { limits: Some(Arc::new(OneEach)), ..Ground::default() };
-        let engine = Engine::run(Arc::new(awkward), [1; 32], workers, ground, Reach::All).unwrap();
-        let status = |key| store.execution(key).unwrap().unwrap().status;
+        let (engine, doors) = counting(&store, None);
+        let status = |key| status(&store, key);
         let [first, second, third] =
             [engine.submit(of("o", "a")), engine.submit(of("o", "b")), engine.submit(of("o", "c"))];
         let (first, second, third) = (first.await.unwrap(), second.await.unwrap(), third.await.unwrap());
@@ -445,6 +486,165 @@ fn a_place_that_is_left_is_taken_at_once() {
         doors.list_is_shut.store(false, Ordering::SeqCst);
         let fourth = engine.submit(of("p", "d")).await.unwrap();
         assert_eq!(status(fourth.execution), "running");
+        engine.drain().await;
+    });
+}
+
+/// What is set aside has no place: neither for whoever looks into the store, nor, where it is set aside here, until then.
+#[test]
+fn what_is_set_aside_leaves_its_place() {
+    let store = MemoryStore::new();
+    block_on(async {
+        let (engine, _) = counting(&store, None);
+        let mut keys = Vec::new();
+        for id in ["a", "b", "c"] {
+            keys.push(engine.submit(of("o", id)).await.unwrap().execution);
+        }
+        assert_eq!(status(&store, keys[1]), "pending");
+        engine.drain().await;
+        store.quarantine(keys[0], "by somebody else").unwrap();
+        let (engine, doors) = counting(&store, None);
+        until(async || status(&store, keys[1]) == "running").await;
+        // No look tells of this one.
+        doors.may_set_aside.store(true, Ordering::SeqCst);
+        doors.list_is_shut.store(true, Ordering::SeqCst);
+        let unreadable =
+            Letter { execution: keys[1], partition: 0, id: "letter".into(), body: Vec::new(), posted_at: 0 };
+        store.post(&Posting::of(&unreadable, 1)).unwrap();
+        until(async || status(&store, keys[2]) == "running").await;
+        assert!(store.head(keys[1]).unwrap().unwrap().quarantined.is_some());
+        // Whoever comes back counts again, over the limit if it must be, and nobody else begins.
+        doors.list_is_shut.store(false, Ordering::SeqCst);
+        store.release(keys[0]).unwrap();
+        store.release(keys[1]).unwrap();
+        engine.limits_changed("o");
+        let last = engine.submit(of("o", "d")).await.unwrap().execution;
+        assert!(engine.cancel(keys[2], "no", "me").await.unwrap());
+        let lists = doors.lists.load(Ordering::SeqCst);
+        engine.limits_changed("o");
+        until(async || doors.lists.load(Ordering::SeqCst) > lists).await;
+        assert_eq!(status(&store, last), "pending");
+        engine.drain().await;
+    });
+}
+
+/// What an execution starts and does not wait for has a place of its own, and waits for one where there is none.
+#[test]
+fn what_is_started_and_not_waited_for_is_counted() {
+    let store = MemoryStore::new();
+    block_on(async {
+        let (engine, _) = counting(&store, None);
+        let parent = plan(
+            r#"{"steps":[{"type":"subworkflow","id":"aside","workflow":"child","wait":false},
+                {"type":"subworkflow","id":"awaited","workflow":"child"}]}"#,
+        );
+        let request = of("o", "parent");
+        let workflows = [("child".to_string(), plan(WAITS))].into();
+        let request = Request { trigger: request.trigger, workflows, ..Request::new(parent, "me") };
+        let parent = engine.submit(request).await.unwrap().execution;
+        let children = || {
+            let rows = store.executions(&Filter::default(), None, 9).unwrap().into_iter();
+            rows.filter(|row| row.key != parent).collect::<Vec<_>>()
+        };
+        until(async || children().len() == 2).await;
+        let said = |row: &ExecutionRow| (row.trigger_type.clone(), row.status.clone());
+        let mut found: Vec<_> = children().iter().map(said).collect();
+        found.sort();
+        let [awaited, aside] = [("subworkflow", "running"), ("subworkflow_detached", "pending")];
+        assert_eq!(found, [awaited, aside].map(|(kind, status)| (kind.to_string(), status.to_string())));
+        let aside = children().into_iter().find(|row| row.status == "pending").unwrap().key;
+        assert!(engine.cancel(parent, "no", "me").await.unwrap());
+        until(async || status(&store, aside) == "running").await;
+        engine.drain().await;
+        // Whoever comes to the store later counts it as well.
+        let (engine, _) = counting(&store, None);
+        let next = engine.submit(of("o", "next")).await.unwrap().execution;
+        assert_eq!(status(&store, next), "pending");
+        assert!(engine.cancel(aside, "no", "me").await.unwrap());
+        until(async || status(&store, next) == "running").await;
+        engine.drain().await;
+    });
+}
+
+/// A node with another, by its name and its release, on a store of two partitions: each holds one of them.
+async fn beside(store: &MemoryStore, decide_version: u32) -> (Engine, Arc<Doors>, Node, u32) {
+    let name = "!".to_string();
+    let other = Node { name, place: String::new(), release: String::new(), decide_version };
+    store.beat(&other, 600_000).unwrap();
+    let theirs = store.take(&other.name, &[1]).unwrap();
+    assert_eq!(theirs.len(), 1);
+    let (engine, doors) = counting(store, sharing());
+    until(async || !engine.held().is_empty()).await;
+    assert_eq!(engine.held(), [0].into());
+    (engine, doors, other, 1)
+}
+
+/// An organisation of that partition, of two.
+fn organization_in(partition: u32) -> String {
+    let of = |name: &String| admission::partition_of_organization(name, 2) == partition;
+    (0..).map(|number| format!("o{number}")).find(of).unwrap()
+}
+
+/// The end of an execution is told to the node that counts it.
+#[test]
+fn an_end_is_told_to_who_counts() {
+    let store = MemoryStore::new();
+    store.repartition(2).unwrap();
+    block_on(async {
+        let (engine, doors, _, theirs) = beside(&store, u32::MAX).await;
+        let organization = organization_in(theirs);
+        let execution = engine.submit(of(&organization, "a")).await.unwrap().execution;
+        until(async || doors.hints.lock().unwrap().remove(&theirs)).await;
+        assert_eq!(status(&store, execution), "pending");
+        engine.post(execution, &Input::Admit, None).unwrap();
+        until(async || status(&store, execution) == "running").await;
+        doors.hints.lock().unwrap().clear();
+        assert!(engine.cancel(execution, "no", "me").await.unwrap());
+        until(async || doors.hints.lock().unwrap().contains(&theirs)).await;
+        // What is set aside has no end, and leaves its place as well.
+        doors.may_set_aside.store(true, Ordering::SeqCst);
+        let execution = engine.submit(of(&organization, "b")).await.unwrap().execution;
+        until(async || doors.hints.lock().unwrap().remove(&theirs)).await;
+        let partition = 0;
+        let unreadable = Letter { execution, partition, id: "letter".into(), body: Vec::new(), posted_at: 0 };
+        store.post(&Posting::of(&unreadable, 2)).unwrap();
+        until(async || doors.hints.lock().unwrap().contains(&theirs)).await;
+        engine.drain().await;
+    });
+}
+
+/// A node that knows no queues would set aside whom it is told to admit: it is told when it has gone.
+#[test]
+fn nobody_is_admitted_by_who_does_not_know_how() {
+    let store = MemoryStore::new();
+    store.repartition(2).unwrap();
+    let organization = organization_in(0);
+    block_on(async {
+        let (engine, _) = counting(&store, sharing());
+        until(async || engine.held().len() == 2).await;
+        let mut keys = Vec::new();
+        while keys.len() < 2 || partition_of(keys[keys.len() - 1], 2) == 0 {
+            let id = format!("{}", keys.len());
+            keys.push(engine.submit(of(&organization, &id)).await.unwrap().execution);
+        }
+        let (first, theirs) = (keys[0], *keys.last().unwrap());
+        for key in &keys[1..keys.len() - 1] {
+            assert!(engine.cancel(*key, "no", "me").await.unwrap());
+        }
+        engine.drain().await;
+        let (engine, doors, other, _) = beside(&store, QUEUES_SINCE - 1).await;
+        engine.post(first, &Input::Cancel { reason: "no".into(), by: "me".into() }, None).unwrap();
+        let posts = doors.posts.load(Ordering::SeqCst);
+        if partition_of(first, 2) == 0 {
+            until(async || status(&store, first) == "cancelled").await;
+        } else {
+            store.quarantine(first, "its node is of no use").unwrap();
+        }
+        let lists = doors.lists.load(Ordering::SeqCst);
+        until(async || doors.lists.load(Ordering::SeqCst) > lists + 2).await;
+        assert_eq!((status(&store, theirs).as_str(), doors.posts.load(Ordering::SeqCst)), ("pending", posts));
+        store.leave(&other.name).unwrap();
+        until(async || status(&store, theirs) == "running").await;
         engine.drain().await;
     });
 }

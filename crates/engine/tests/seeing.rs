@@ -9,7 +9,13 @@ use std::{
 
 use mainspring_effects::Executors;
 use mainspring_engine::{
-    Engine, Ground, Reach, Sharing, engine::now_ms, evaluator::InProcess, inbox, lease::Terms, request::Request,
+    Engine, Ground, Reach, Sharing,
+    admission::{Bounds, Limits},
+    engine::now_ms,
+    evaluator::InProcess,
+    inbox,
+    lease::Terms,
+    request::Request,
 };
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
@@ -36,10 +42,13 @@ struct Seen {
 impl Seen {
     /// An engine on a store, and what it shows.
     fn engine(store: &MemoryStore, key: [u8; 32], sharing: Option<Sharing>) -> (Engine, Self) {
+        Self::engine_on(store, key, Ground { sharing, ..Ground::default() })
+    }
+
+    fn engine_on(store: &MemoryStore, key: [u8; 32], ground: Ground) -> (Engine, Self) {
         let recorder = DebuggingRecorder::new();
         let snapshotter = recorder.snapshotter();
         let workers = (Executors::default(), Arc::new(InProcess) as Arc<_>);
-        let ground = Ground { sharing, ..Ground::default() };
         let run = || Engine::run(Arc::new(store.clone()), key, workers, ground, Reach::All).unwrap();
         let engine = metrics::with_local_recorder(&recorder, run);
         (engine, Self { snapshotter, values: BTreeMap::new() })
@@ -152,6 +161,36 @@ async fn partitions_that_come_and_go_and_the_words_for_them_are_counted() {
     let began = Instant::now();
     while seen.of("mainspring_partition_changes_total gained") != [8.0] {
         assert!(began.elapsed() < BOUND, "what was lost is gained again in the next life");
+        tokio::task::yield_now().await;
+    }
+    engine.drain().await;
+}
+
+/// Two of each organisation.
+struct TwoEach;
+
+impl Limits for TwoEach {
+    fn of(&self, _: &dyn Store, _: &str) -> Result<Bounds, String> {
+        Ok(Bounds { user: 2, organization: 2, workflow: None })
+    }
+}
+
+#[tokio::test]
+async fn what_runs_and_waits_of_all_organisations_is_shown_in_one_number_each() {
+    let store = MemoryStore::new();
+    let ground = Ground { limits: Some(Arc::new(TwoEach)), ..Ground::default() };
+    let (engine, mut seen) = Seen::engine_on(&store, KEY, ground);
+    let plan = Arc::new(compile(&read(WAITS.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan);
+    for organization in ["o", "o", "o", "p", "p"] {
+        let trigger = Value::map([("type", "manual".into()), ("organizationId", organization.into())]);
+        engine.submit(Request { trigger, ..Request::new(plan.clone(), "me") }).await.unwrap();
+    }
+    let began = Instant::now();
+    // A look at them takes them: both are of one look.
+    while seen.of("mainspring_executions_counted running") != [4.0]
+        || seen.values["mainspring_executions_counted waiting"] != [1.0]
+    {
+        assert!(began.elapsed() < BOUND, "it is never shown: {:?}", seen.values);
         tokio::task::yield_now().await;
     }
     engine.drain().await;

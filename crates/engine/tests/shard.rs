@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use mainspring_engine::{
+    inbox::{self, Untaken},
     lease::Leases,
     load::Loader,
     request::{Request, row},
@@ -10,18 +11,23 @@ use mainspring_engine::{
 };
 use mainspring_kernel::{
     apply::apply,
-    decide::decide_with,
+    decide::{DECIDE_VERSION, decide_with},
     definition::{Syntax, compile, read},
     effect::Outcome,
+    frame::Frame,
+    hash::Hash,
     input::Input,
     instance::Instance,
     key::ExecutionKey,
     plan::{Decision, Plan},
     record::Record,
     state::{ExecutionStatus, State, Status},
+    stored::Head,
     value::Value,
 };
-use mainspring_store::{Answer, AuditEntry, Batch, Catalogue, CommitError, Fence, Refusal, Store, memory::MemoryStore};
+use mainspring_store::{
+    Answer, AuditEntry, Batch, Catalogue, CommitError, Fence, Letter, Part, Refusal, Store, memory::MemoryStore,
+};
 
 const START: u64 = 1_767_225_600_000;
 const ONE: &str = r#"{"steps":[{"type":"bash","id":"a","command":"true"}]}"#;
@@ -421,6 +427,54 @@ fn a_stored_branch_that_the_step_does_not_have_is_illegal() {
     for block in [0, 2, 4_000_000] {
         let record = Record::BranchTaken { instance: Instance::of_step(0), block: Some(block) };
         assert!(apply(&mut state, &record, START).is_err(), "{block}");
+    }
+}
+
+/// What a newer release has begun is its own, whatever is in it that nobody here knows: it is neither broken, nor is a
+/// letter to it that cannot be read a reason to set it aside. The same of this release's own is.
+#[test]
+fn what_a_newer_release_has_begun_is_left_alone_also_where_it_cannot_be_read() {
+    for (version, is_newer) in [(DECIDE_VERSION, false), (DECIDE_VERSION + 1, true)] {
+        let (store, plan) = (Arc::new(MemoryStore::default()), plan(ONE));
+        let request = Request::new(plan.clone(), "me");
+        let (key, plans) = (ExecutionKey([3; 16]), request.stored_plans());
+        let start = request.start(key);
+        let (row, input) = (row(key, &start, &plan, START), Input::Start(Box::new(start)));
+        let mut state = State::new(key, plan);
+        state.decide_version = version;
+        let mut records = decide_with(&mut state, &input, START, |_| Vec::new()).unwrap().records;
+        records.push(Record::Admitted);
+        let (sequence, before, now, results) = (0, Hash::default(), START, Vec::new());
+        let frame = Frame { sequence, before, now, input, results, records };
+        let (mut stored, hash) = frame.store(&|_| [0; 16]);
+        *stored.frame.last_mut().unwrap() = 0x63;
+        let head = Head::sealed(&[1; 32], key, 0, hash);
+        let part = Part {
+            execution: key,
+            partition: 0,
+            expected: None,
+            frames: vec![stored],
+            head,
+            wake_at: Some(0),
+            row: Some(row),
+            change: None,
+            plans,
+            consumed: Vec::new(),
+            letters: Vec::new(),
+            late: Vec::new(),
+            audit: Vec::new(),
+            gates_closed: Vec::new(),
+            gates_opened: Vec::new(),
+        };
+        let fences = vec![Fence { partition: 0, epoch: store.claim(0, "test").unwrap() }];
+        let answers = store.commit(&Batch { fences, parts: vec![part], sealing: [1; 32] });
+        assert_eq!(answers, Ok(vec![Answer::Durable]));
+        let answer = Loader::new(store.clone(), [1; 32]).load(key);
+        assert_eq!(matches!(answer, LoadAnswer::Newer(_)), is_newer, "{answer:?}");
+        assert_eq!(matches!(answer, LoadAnswer::Broken(_)), !is_newer, "{answer:?}");
+        let letter = Letter { body: vec![0x81, 0x17], ..inbox::letter(key, &Input::Admit, 1, START) };
+        let untaken = inbox::event_of(&*store, letter).unwrap_err();
+        assert_eq!(untaken == Untaken::Unavailable, is_newer, "{untaken:?}");
     }
 }
 

@@ -298,6 +298,37 @@ impl<'a> Reader<'a> {
         self.value_at(0)
     }
 
+    /// Passes over one item of any kind, with whatever is in it.
+    pub fn skip(&mut self) -> Result<(), CborError> {
+        let mut items = 1u64;
+        while items > 0 {
+            items -= 1;
+            match self.peek().map(|first| first >> 5) {
+                Some(major @ (UNSIGNED | NEGATIVE)) => drop(self.head_of(major, "")?),
+                Some(major @ (BYTES | TEXT)) => {
+                    let length = self.head_of(major, "")?;
+                    self.take(length)?;
+                }
+                Some(ARRAY) => items += self.array()? as u64,
+                Some(MAP) => {
+                    let entries = self.head_of(MAP, "")?;
+                    items += 2 * self.bounded(entries)? as u64;
+                }
+                _ => {
+                    let length = match self.peek() {
+                        Some(FALSE | TRUE | NULL) => 1,
+                        Some(HALF) => 3,
+                        Some(SINGLE) => 5,
+                        Some(DOUBLE) => 9,
+                        _ => return Err(self.error("an item should be here")),
+                    };
+                    self.take(length)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn value_at(&mut self, depth: usize) -> Result<Value, CborError> {
         if depth > DEPTH_MAX {
             return Err(self.error("nested too deep"));
@@ -442,6 +473,23 @@ mod tests {
         assert_eq!(hex(&encode(&value)), bytes, "{text}");
         assert_eq!(byte_count(&value) * 2, bytes.len(), "{text}");
         assert_eq!(decode(&encode(&value)).as_ref(), Ok(&value), "{text}");
+        let encoded = encode(&value);
+        let mut reader = Reader::new(&encoded);
+        assert_eq!(reader.skip().and_then(|()| reader.end()), Ok(()), "{text}");
+        for length in 0..encoded.len() {
+            assert!(Reader::new(&encoded[..length]).skip().is_err(), "{text}, cut at {length}");
+        }
+    }
+
+    /// What is passed over need not be a value.
+    #[test]
+    fn whatever_is_there_is_passed_over() {
+        for (bytes, length) in [(&[0x82, 0x41, 7, 0xa1, 1, 0x40, 9][..], Some(6)), (&[0xc0, 0], None), (&[0xff], None)]
+        {
+            let mut reader = Reader::new(bytes);
+            assert_eq!(reader.skip().ok().map(|()| reader.at), length, "{bytes:?}");
+        }
+        assert!(Reader::new(&[0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]).skip().is_err());
     }
 
     /// Those of RFC 8949, appendix A, that JSON can say.

@@ -10,7 +10,7 @@ use alloc::{string::String, vec::Vec};
 use core::fmt;
 
 use crate::{
-    cbor::CborError,
+    cbor::{CborError, Reader},
     evaluation::Evaluated,
     hash::Hash,
     input::Input,
@@ -99,6 +99,18 @@ impl Frame {
             return Err(FrameError { message });
         }
         Ok((Self { sequence, before, now, input, results, records }, Hash::of(&stored.frame)))
+    }
+
+    /// The version of what is decided that a journal's first frame names, also where this build cannot read the rest of
+    /// that frame: a newer release may have put into it what is unknown here. It is found by what stays as it is: the
+    /// frame's seven parts, and the beginning of the record `Started`.
+    pub fn decide_version(first: &StoredFrame) -> Option<u32> {
+        let mut from = Reader::new(&first.frame);
+        (from.array().ok()? == 7).then_some(())?;
+        (0..6).try_for_each(|_| from.skip()).ok()?;
+        (from.array().ok()? > 0 && from.array().ok()? > 4 && from.unsigned().ok()? == 0).then_some(())?;
+        (0..3).try_for_each(|_| from.skip()).ok()?;
+        from.unsigned_32().ok()
     }
 
     /// Places among a stored frame's values that were erased.

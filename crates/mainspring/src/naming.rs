@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mainspring_engine::{Engine, EngineError, Reach, home::Home, keys, load::Loader};
+use mainspring_engine::{Engine, EngineError, Reach, home::Home, keys, load::Loader, request::is_child};
 use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{ExecutionRow, Filter, Store, sqlite::SqliteStore};
 
@@ -100,7 +100,7 @@ pub(crate) fn find(store: &dyn Store, name: &str) -> Result<ExecutionRow, Refusa
     let rows = store.executions(&Filter::default(), None, ROWS_SEARCHED).map_err(failed)?;
     if name == "last" {
         // What was started last is what somebody started, and not what that has started.
-        let is_root = |row: &ExecutionRow| row.trigger_type != "subworkflow";
+        let is_root = |row: &ExecutionRow| !is_child(&row.trigger_type);
         return rows.into_iter().find(is_root).ok_or_else(|| unknown(name));
     }
     let begins = |row: &ExecutionRow| row.id.starts_with(name) || row.key.to_string().starts_with(name);

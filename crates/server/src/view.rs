@@ -38,7 +38,7 @@ pub(crate) struct ExecutionSummary {
     pub outcome: Option<String>,
     /// The code of the error, or the reason of the end.
     pub error_code: Option<String>,
-    /// `manual`, `webhook`, `schedule`, `subworkflow`.
+    /// `manual`, `webhook`, `schedule`, `subworkflow`; `subworkflow_detached` where what started it does not wait.
     pub trigger_type: String,
     /// Who started it, by kind.
     pub initiator_type: String,

@@ -1,6 +1,6 @@
 //! The verbs of a store, and the words they take. Each verb says what is durable when it returns.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use mainspring_kernel::{
     hash::Hash,
@@ -143,6 +143,10 @@ pub trait Store: Send + Sync {
         after: Option<(ExecutionKey, &str, u32)>,
         limit: usize,
     ) -> Result<Vec<GateRow>, StoreError>;
+
+    /// The organisations of which an execution is `pending` and not quarantined. What that costs grows with their number,
+    /// and not with how much of each is pending.
+    fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError>;
 
     /// Rows of the catalogue, the newest key first, at most `limit`, beginning below `before`.
     fn executions(
@@ -441,7 +445,8 @@ pub struct ExecutionRow {
     pub outcome: Option<String>,
     /// The code of the error or the reason of the end, no message.
     pub error: Option<String>,
-    /// `manual`, `webhook`, `schedule`, `event`.
+    /// `manual`, `webhook`, `schedule`, `event`; `subworkflow` where another execution has started it and waits for it,
+    /// `subworkflow_detached` where that does not wait.
     pub trigger_type: String,
     /// Who started it, by kind: `manual`, `webhook`, `schedule`.
     pub initiator_type: String,
@@ -518,6 +523,8 @@ pub struct Filter {
     pub workflow_id: Option<String>,
     /// Those that this one started.
     pub initiator: Option<String>,
+    /// Without those that are quarantined.
+    pub is_going_on: bool,
 }
 
 /// Whether a status is one that nothing follows.

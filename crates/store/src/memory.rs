@@ -187,6 +187,10 @@ impl State {
         true
     }
 
+    fn is_quarantined(&self, execution: ExecutionKey) -> bool {
+        self.heads.get(&execution).is_some_and(|row| row.quarantined.is_some())
+    }
+
     fn is_alive(&self, node: &str) -> bool {
         self.nodes.get(node).is_some_and(|(_, until)| *until > self.now)
     }
@@ -457,6 +461,12 @@ impl Store for MemoryStore {
         Ok(matching.take(limit).map(|(_, row)| row.clone()).collect())
     }
 
+    fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
+        let state = self.state();
+        let pending = state.rows.values().filter(|row| row.status == "pending" && !state.is_quarantined(row.key));
+        Ok(pending.filter_map(|row| row.organization.clone()).collect())
+    }
+
     fn executions(
         &self,
         filter: &Filter,
@@ -472,6 +482,7 @@ impl Store for MemoryStore {
                 && is(&filter.workflow_id, &row.workflow_id)
                 && is(&filter.initiator, &row.initiator_user_id)
                 && (filter.statuses.is_empty() || filter.statuses.contains(&row.status))
+                && !(filter.is_going_on && state.is_quarantined(row.key))
         });
         Ok(matching.take(limit).cloned().collect())
     }

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
-    input::Lineage,
+    input::{Lineage, Parent},
+    instance::Instance,
     plan::Plan,
 };
 
@@ -20,11 +21,12 @@ fn key(number: u8) -> ExecutionKey {
     ExecutionKey(key)
 }
 
+static PLAN: LazyLock<Arc<Plan>> = LazyLock::new(|| {
+    let document = read(b"steps: [{id: a, type: sleep, durationMs: 1}]", Syntax::Yaml).expect("it reads");
+    Arc::new(compile(&document).expect("it compiles").plan)
+});
+
 fn submission(number: u8, user: &str, workflow: &str) -> Box<Submission> {
-    static PLAN: LazyLock<Arc<Plan>> = LazyLock::new(|| {
-        let document = read(b"steps: [{id: a, type: sleep, durationMs: 1}]", Syntax::Yaml).expect("it reads");
-        Arc::new(compile(&document).expect("it compiles").plan)
-    });
     let plan = PLAN.clone();
     let trigger =
         Value::map([("type", "manual".into()), ("organizationId", "o".into()), ("workflowId", workflow.into())]);
@@ -117,9 +119,9 @@ fn a_start_that_came_to_nothing_leaves_its_place() {
     let mut machine = machine(Bounds { user: 1, ..BOUNDS });
     assert_eq!(begins(&mut machine, 1, "ann", "w"), None);
     assert_eq!(begins(&mut machine, 2, "ann", "w"), Some(Queue::User));
-    assert_eq!(machine.answered(Ticket(2), true), (None, vec![]));
-    assert_eq!(machine.answered(Ticket(1), false), (None, vec![key(2)]));
-    assert_eq!(machine.answered(Ticket(1), false), (None, vec![]));
+    assert_eq!(machine.answered(Ticket(2), true), []);
+    assert_eq!(machine.answered(Ticket(1), false), [key(2)]);
+    assert_eq!(machine.answered(Ticket(1), false), []);
     assert!(machine.starting.is_empty());
 }
 
@@ -155,25 +157,41 @@ fn others_count_what_is_not_counted_here() {
     let mut machine = Admission::default();
     let start = machine.start(submission(1, "ann", "w"), false).expect("it begins");
     assert_eq!(start.start.queue, Some(Queue::Admission));
-    assert_eq!(machine.answered(Ticket(1), true), (Some("o".into()), vec![]));
+    assert_eq!(machine.answered(Ticket(1), false), []);
     assert!(machine.start(submission(2, "ann", "w"), true).is_none());
     let begun = machine.keep(|_| false);
     assert_eq!(begun.iter().map(|start| start.start.queue).collect::<Vec<_>>(), [Some(Queue::Admission)]);
     assert!(machine.desks.is_empty());
 }
 
+fn lineage(depth: u32, is_waited_for: bool) -> Option<Lineage> {
+    let parent = Parent { execution: key(0), instance: Instance { step: 0, rounds: Vec::new() }, attempt: 1 };
+    Some(Lineage { parent: is_waited_for.then_some(parent), depth, workflows: Vec::new() })
+}
+
 #[test]
-fn a_child_runs_in_the_place_of_its_root_and_what_is_nobodys_is_not_counted() {
-    let mut start = submission(1, "ann", "w").start;
-    assert_eq!(counted(&start), Some("o"));
-    start.lineage = Some(Lineage { parent: None, depth: 0, workflows: Vec::new() });
-    assert_eq!(counted(&start), Some("o"));
-    start.lineage = Some(Lineage { parent: None, depth: 1, workflows: Vec::new() });
-    assert_eq!(counted(&start), None);
-    let mut machine = machine(Bounds { user: 0, ..BOUNDS });
-    let mut child = submission(2, "ann", "w");
-    child.start.lineage = start.lineage;
-    assert_eq!(machine.start(child, true).map(|start| start.start.queue), Some(None));
+fn who_is_waited_for_runs_in_the_place_of_the_first_and_everybody_else_has_a_place() {
+    let mut machine = machine(Bounds { user: 1, ..BOUNDS });
+    let mut start = |number, lineage| {
+        let mut submission = submission(number, "ann", "w");
+        submission.start.lineage = lineage;
+        machine.start(submission, true).map(|start| start.start.queue)
+    };
+    assert_eq!(start(1, lineage(0, false)), Some(None));
+    assert_eq!(start(2, lineage(1, true)), Some(None), "in the place of the first");
+    assert_eq!(start(3, lineage(1, false)), Some(Some(Queue::User)));
+    assert_eq!(start(4, lineage(2, true)), Some(None), "of whomever: that one has begun");
+    assert_eq!(machine.census(), [1, 1]);
+    assert_eq!(machine.ended(key(2)), []);
+    assert_eq!(machine.ended(key(1)), [key(3)]);
+    // Found in the store, it is told from those that are waited for by its row alone.
+    let child = |number, lineage| {
+        let start = Start { lineage, ..*submission(number, "ann", "w").start };
+        let row = row(key(number), &start, &PLAN, 0);
+        ExecutionRow { status: "running".into(), ..row }
+    };
+    let rows = [child(2, lineage(1, true)), child(3, lineage(1, false))];
+    assert_eq!(rows.each_ref().map(has_place), [false, true]);
 }
 
 /// The same letter twice, and twice the same key, count once.
@@ -187,6 +205,25 @@ fn the_same_start_again_counts_once() {
     assert_eq!(begins(&mut machine, 3, "ann", "w"), Some(Queue::Admission), "and waits as before");
     assert_eq!(machine.ended(key(1)), [key(3)]);
     assert_eq!(begins(&mut machine, 3, "ann", "w"), None);
+}
+
+/// However many are let in at a time, each lane is asked once for each of its own that begins, and once more.
+#[test]
+fn whoever_lets_many_in_asks_no_lane_twice_for_nothing() {
+    let lane = |number: u8| Lane { user: format!("user {number}").as_str().into(), workflow: None };
+    let mut desk = Desk { bounds: Some(Bounds { user: 2, organization: 300, workflow: None }), ..Desk::default() };
+    for number in 0..240 {
+        desk.queue(key(number), lane(number % 80));
+    }
+    assert_eq!(desk.admit(), (0..160).map(key).collect::<Vec<_>>(), "in the order of arrival");
+    assert_eq!(desk.asked.get(), 240);
+    // Where the organisation has no room, nobody has.
+    let mut desk = Desk { bounds: Some(Bounds { user: 9, organization: 3, workflow: None }), ..Desk::default() };
+    for number in 0..240 {
+        desk.queue(key(number), lane(number % 80));
+    }
+    assert_eq!(desk.admit(), [key(0), key(1), key(2)]);
+    assert_eq!(desk.asked.get(), 4);
 }
 
 /// By bounds that have changed nothing begins, wherever they were read.

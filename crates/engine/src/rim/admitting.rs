@@ -22,16 +22,39 @@ pub(super) struct Admitting {
     machine: Admission,
     limits: Arc<dyn Limits>,
     is_looking_for_queues: bool,
-    /// When a hint was last followed.
-    heard_at: Option<Instant>,
+    hints: Hints,
 }
 
-/// Hints are of letters, too, which come all the time: what one of them is not followed for is found by looking anyway.
+/// Between two times at which hints are followed. They are of letters, too, which come all the time, and a look costs as
+/// much as there is of an organisation.
 const PAUSE_OF_HEARING: Duration = Duration::from_millis(200);
+
+/// Hints that were heard. None is passed over: what comes too soon is followed when the pause is over.
+#[derive(Debug, Default)]
+struct Hints {
+    partitions: BTreeSet<u32>,
+    followed_at: Option<Instant>,
+    is_pausing: bool,
+}
+
+impl Hints {
+    /// After how long what was heard is to be followed; `None` if that is arranged already.
+    fn hear(&mut self, partitions: &[u32], now: Instant) -> Option<Duration> {
+        self.partitions.extend(partitions);
+        let is_pausing = std::mem::replace(&mut self.is_pausing, true);
+        let since = self.followed_at.map(|at| now.duration_since(at));
+        (!is_pausing).then(|| since.map_or(Duration::ZERO, |since| PAUSE_OF_HEARING.saturating_sub(since)))
+    }
+
+    fn follow(&mut self, now: Instant) -> BTreeSet<u32> {
+        (self.followed_at, self.is_pausing) = (Some(now), false);
+        std::mem::take(&mut self.partitions)
+    }
+}
 
 impl Admitting {
     pub(super) fn new(limits: Arc<dyn Limits>) -> Self {
-        Self { machine: Admission::default(), limits, is_looking_for_queues: false, heard_at: None }
+        Self { machine: Admission::default(), limits, is_looking_for_queues: false, hints: Hints::default() }
     }
 }
 
@@ -111,10 +134,11 @@ impl Rim {
             let queued = Queued::silent(Input::Admit);
             let _ = self.commands.send(Command::Event(Event::Take(execution, queued)));
         }
-        if elsewhere.is_empty() {
+        // A node that does not know the word would set the execution aside.
+        if elsewhere.is_empty() || self.shard.decide_version() < QUEUES_SINCE {
             return;
         }
-        // A word that is not heard is said again at the next look.
+        // A word that is not said or not heard is said at the next look.
         let store = self.store.clone();
         tokio::task::spawn_blocking(move || {
             elsewhere
@@ -125,18 +149,47 @@ impl Rim {
 
     pub(super) fn answered(&mut self, ticket: Ticket, has_begun: bool) {
         let Some(admitting) = &mut self.admitting else { return };
-        let (elsewhere, admit) = admitting.machine.answered(ticket, has_begun);
-        if let Some(organization) = elsewhere {
-            self.store.hint(&[partition_of_organization(&organization, self.shard.partitions())]);
-        }
+        let admit = admitting.machine.answered(ticket, has_begun);
         self.admit(admit);
     }
 
-    pub(super) fn count_end(&mut self, moment: &Moment) {
-        let has_ended = matches!(moment.records.last(), Some(Record::Ended { .. }));
-        let Some(admitting) = self.admitting.as_mut().filter(|_| has_ended) else { return };
-        let admit = admitting.machine.ended(moment.execution);
+    /// What comes to wait for a place, or leaves one, is told to whoever counts it.
+    pub(super) fn count(&mut self, moment: &Moment) {
+        let Some(organization) = &moment.place_of else { return };
+        if matches!(moment.records.last(), Some(Record::Ended { .. })) {
+            self.free_place(moment.execution);
+        }
+        self.tell_who_counts(organization);
+    }
+
+    /// What is set aside has no place any more.
+    pub(super) fn count_out(&mut self, execution: ExecutionKey) {
+        if self.admitting.is_none() {
+            return;
+        }
+        self.free_place(execution);
+        // It happens too seldom for anybody to know by heart whose it is.
+        let row = self.store.execution(execution).ok().flatten();
+        if let Some(organization) = row.and_then(|row| row.organization) {
+            self.tell_who_counts(&organization);
+        }
+    }
+
+    fn free_place(&mut self, execution: ExecutionKey) {
+        let Some(admitting) = &mut self.admitting else { return };
+        let admit = admitting.machine.ended(execution);
         self.admit(admit);
+    }
+
+    fn tell_who_counts(&self, organization: &str) {
+        if self.admitting.is_some() && !self.counts(organization) {
+            self.store.hint(&[partition_of_organization(organization, self.shard.partitions())]);
+        }
+    }
+
+    pub(super) fn count_places(&self) {
+        let census = self.admitting.as_ref().map(|admitting| admitting.machine.census());
+        self.meters.show_places(census.unwrap_or_default());
     }
 
     pub(super) fn want_to_look_at(&mut self, organizations: &BTreeSet<String>) {
@@ -157,15 +210,26 @@ impl Rim {
 
     /// Somebody says that there is something new about organisations of these partitions, or about others in them.
     pub(super) fn hear_of_organizations(&mut self, partitions: &[u32]) {
-        let (spread, now) = (self.shard.partitions(), Instant::now());
         let Some(admitting) = &mut self.admitting else { return };
-        if admitting.heard_at.is_none_or(|at| now.duration_since(at) >= PAUSE_OF_HEARING) {
-            admitting.heard_at = Some(now);
-            let is_meant = |organization: &str| partitions.contains(&partition_of_organization(organization, spread));
-            admitting.machine.want_those_of(is_meant);
-            self.look_where_wanted();
-            self.look_for_queues();
+        let Some(pause) = admitting.hints.hear(partitions, Instant::now()) else { return };
+        if pause.is_zero() {
+            return self.follow_hints();
         }
+        let commands = self.commands.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(pause).await;
+            let _ = commands.send(Command::FollowHints);
+        });
+    }
+
+    pub(super) fn follow_hints(&mut self) {
+        let spread = self.shard.partitions();
+        let Some(admitting) = &mut self.admitting else { return };
+        let partitions = admitting.hints.follow(Instant::now());
+        let is_meant = |organization: &str| partitions.contains(&partition_of_organization(organization, spread));
+        admitting.machine.want_those_of(is_meant);
+        self.look_where_wanted();
+        self.look_for_queues();
     }
 
     /// What is known is compared with the store every now and then, and what waits there is found.
@@ -191,7 +255,7 @@ impl Rim {
         admitting.is_looking_for_queues = true;
         let (store, commands) = (self.store.clone(), self.commands.clone());
         tokio::task::spawn_blocking(move || {
-            let look = || admission::queues(&*store).unwrap_or_default();
+            let look = || store.pending_organizations().unwrap_or_default();
             let found = catch_unwind(AssertUnwindSafe(look)).unwrap_or_default();
             let _ = commands.send(Command::Organizations(found));
         });
@@ -206,5 +270,22 @@ impl Rim {
             // Behind what is being carried out.
             let _ = self.commands.send(Command::Event(Event::Submit(Box::new(submission))));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_hint_is_passed_over_and_none_is_followed_too_soon() {
+        let (mut hints, now) = (Hints::default(), Instant::now());
+        let after = |ms| now + Duration::from_millis(ms);
+        assert_eq!(hints.hear(&[1], now), Some(Duration::ZERO));
+        assert_eq!(hints.follow(now), [1].into());
+        assert_eq!(hints.hear(&[2], after(50)), Some(Duration::from_millis(150)));
+        assert_eq!(hints.hear(&[3], after(60)), None, "one pause for all that comes in it");
+        assert_eq!(hints.follow(after(200)), [2, 3].into());
+        assert_eq!(hints.hear(&[4], after(1_000)), Some(Duration::ZERO));
     }
 }

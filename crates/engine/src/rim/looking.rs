@@ -127,6 +127,7 @@ impl Rim {
                 }
                 Err(Untaken::Unreadable(why)) if self.store.quarantine(execution, &why).is_ok() => {
                     self.see_quarantine(execution, &why);
+                    self.count_out(execution);
                 }
                 Err(_) => drop(waiting.insert(execution)),
             }

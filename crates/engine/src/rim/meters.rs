@@ -56,6 +56,7 @@ pub(super) struct Meters {
     pub(super) passed_on: [Counter; 2],
     pub(super) handed_over: Counter,
     in_memory: [Gauge; 4],
+    places: [Gauge; 2],
     turns: [Counter; INPUTS.len()],
     unchanged: Counter,
     commit_answers: [Counter; COMMIT_ANSWERS.len()],
@@ -149,6 +150,7 @@ impl Meters {
                 .map(|answer| counter!("mainspring_receipts_passed_on_total", "answer" => answer)),
             handed_over: counter!("mainspring_attempts_handed_over_total"),
             in_memory: in_memory.map(|state| gauge!("mainspring_executions_in_memory", "state" => state)),
+            places: ["running", "waiting"].map(|state| gauge!("mainspring_executions_counted", "state" => state)),
             turns: INPUTS.map(|input| counter!("mainspring_turns_total", "input" => input)),
             unchanged: counter!("mainspring_inputs_without_effect_total"),
             commit_answers: COMMIT_ANSWERS.map(|answer| counter!("mainspring_commits_total", "answer" => answer)),
@@ -178,6 +180,13 @@ impl Meters {
         for (gauge, count) in self.in_memory.iter().zip([live, resting, loading, evaluating]) {
             gauge.set(count as f64);
         }
+    }
+}
+
+impl Meters {
+    /// How much runs and waits of all organisations together that are counted here.
+    pub(super) fn show_places(&self, counts: [usize; 2]) {
+        self.places.iter().zip(counts).for_each(|(gauge, count)| gauge.set(count as f64));
     }
 }
 

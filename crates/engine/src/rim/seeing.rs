@@ -41,6 +41,7 @@ impl Rim {
 
     pub(super) fn count_memory(&self) {
         self.meters.show(self.shard.census());
+        self.count_places();
     }
 
     /// A durable moment: its spans go out, its beginnings and ends are told.

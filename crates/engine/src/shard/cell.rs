@@ -18,6 +18,7 @@ use mainspring_kernel::{
 use mainspring_store::{AuditEntry, ExecutionRow, Expected, Late, Part, RowChange, StoredPlan};
 
 use crate::{
+    admission::place_of,
     load::Journal,
     shard::gates::Gates,
     shard::words::{Fate, Moment, Queued, Ticket},
@@ -262,6 +263,7 @@ impl Draft {
         }
         self.moments.push(Moment {
             execution: state.key,
+            place_of: place_of(state, &frame.records),
             sequence: frame.sequence,
             now: frame.now,
             records: frame.records,

@@ -329,6 +329,8 @@ pub struct Moment {
     pub status: ExecutionStatus,
     /// What it runs.
     pub plan: Arc<Plan>,
+    /// The organisation in whose bounds the execution is counted, where with this it comes to wait for a place or ends.
+    pub place_of: Option<String>,
     /// What has ended with it, if that is asked for.
     pub spans: Vec<Arc<Span>>,
 }

@@ -279,3 +279,26 @@ fn a_newer_frame_is_refused_with_its_version() {
     stored.frame[1] = 2;
     assert!(Frame::read(&stored).unwrap_err().to_string().contains("version 2"));
 }
+
+#[test]
+fn the_version_of_a_beginning_is_found_whatever_else_is_in_the_frame() {
+    for frame in frames() {
+        let begins = matches!(frame.records.first(), Some(Record::Started { .. }));
+        let (stored, _) = frame.store(&salt_of);
+        assert_eq!(Frame::decide_version(&stored), begins.then_some(1), "{:?}", frame.records.first());
+    }
+    let mut begins = frame(Input::Start(Box::new(start())));
+    let Some(Record::Started { decide_version, .. }) = begins.records.first_mut() else { panic!("it begins") };
+    *decide_version = 77;
+    begins.records.push(Record::Admitted);
+    let (mut stored, _) = begins.store(&salt_of);
+    // A record that nobody here knows.
+    *stored.frame.last_mut().unwrap() = 0x63;
+    assert!(Frame::read(&stored).unwrap_err().to_string().contains("newer release"));
+    assert_eq!(Frame::decide_version(&stored), Some(77));
+    for length in 0..stored.frame.len() {
+        // Cut anywhere, it is found or not, and nothing else.
+        let cut = StoredFrame { frame: stored.frame[..length].to_vec(), ..stored.clone() };
+        assert!(matches!(Frame::decide_version(&cut), None | Some(77)));
+    }
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use mainspring_engine::{Engine, EngineError, Reach, inbox};
+use mainspring_engine::{Engine, EngineError, Reach, inbox, request::is_child};
 use mainspring_kernel::{key::ExecutionKey, state::ExecutionStatus};
 use mainspring_store::{StoreError, is_final};
 
@@ -181,7 +181,7 @@ async fn goes_on_by_itself(engine: &Engine) -> Result<Going, StoreError> {
     for execution in pending.live.into_iter().chain(pending.timed) {
         most = match engine.store().execution(execution)? {
             Some(row) if row.status == "waiting_approval" || is_final(&row.status) => most,
-            Some(row) if row.trigger_type == "subworkflow" => Going::Started,
+            Some(row) if is_child(&row.trigger_type) => Going::Started,
             Some(_) => return Ok(Going::HandedOver),
             // It is on its way to the disk, and the next look knows what it is.
             None => most,

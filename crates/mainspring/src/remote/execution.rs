@@ -1,5 +1,6 @@
 //! An execution as a server shows it.
 
+use mainspring_engine::request::is_child;
 use mainspring_kernel::{
     failure::{Class, Failure},
     key::ExecutionKey,
@@ -108,7 +109,7 @@ impl Listed {
             status,
             workflow_hash: answer.text("workflowHash")?,
             started_by: answer.maybe_text("initiatorUserId")?,
-            is_child: answer.text("triggerType")? == "subworkflow",
+            is_child: is_child(&answer.text("triggerType")?),
             row: Row {
                 id: answer.text("id")?,
                 status: status.name().into(),

@@ -9,7 +9,7 @@ use std::{
 use super::{prometheus::Scraped, support::Ground, *};
 
 /// Every family that is promised, with its type.
-const FAMILIES: [(&str, &str); 36] = [
+const FAMILIES: [(&str, &str); 37] = [
     ("mainspring_attempt_seconds", "histogram"),
     ("mainspring_attempts_adopted_total", "counter"),
     ("mainspring_attempts_begun_total", "counter"),
@@ -27,6 +27,7 @@ const FAMILIES: [(&str, &str); 36] = [
     ("mainspring_commits_total", "counter"),
     ("mainspring_evaluation_seconds", "histogram"),
     ("mainspring_executions_begun_total", "counter"),
+    ("mainspring_executions_counted", "gauge"),
     ("mainspring_executions_ended_total", "counter"),
     ("mainspring_executions_in_memory", "gauge"),
     ("mainspring_executions_quarantined_total", "counter"),

@@ -7,6 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use mainspring_engine::request::is_child;
 use mainspring_kernel::{json, value::Value};
 use rexpect::{
     process::WaitStatus,
@@ -149,7 +150,7 @@ fn untimed(said: &str) -> Vec<&str> {
 /// A row without what a server does not say: which workflow a child is of.
 fn as_a_server_lists(row: Value) -> Value {
     let Value::Map(mut map) = row else { panic!("no row: {row:?}") };
-    if map.get("triggerType").and_then(Value::as_text) == Some("subworkflow") {
+    if map.get("triggerType").and_then(Value::as_text).is_some_and(is_child) {
         map.remove("workflow");
     }
     Value::Map(map)

@@ -131,6 +131,47 @@ fn workflows_have_a_limit_of_their_own_and_what_is_turned_off_does_not_begin() {
     });
 }
 
+/// A loop of starts that nobody waits for is no way around the limits.
+#[test]
+fn what_a_workflow_starts_and_does_not_wait_for_is_counted() {
+    everywhere(|place| {
+        let mut server = place.start();
+        let owner = Organization::new(&server, "acme").owner;
+        limit(&owner, 2, 9, None);
+        save(&owner, "ship", gate());
+        let aside = |id: &str| {
+            let step = [("id", Value::from(id)), ("type", "subworkflow".into()), ("workflow", "ship".into())];
+            Value::map(step.into_iter().chain([("wait", Value::Bool(false))]))
+        };
+        let gates = gate().as_list().unwrap_or_default().to_vec();
+        save(&owner, "fleet", Value::List(["a", "b", "c"].map(aside).into_iter().chain(gates).collect()));
+        let root = start(&owner, "fleet", "r", Map::new()).expect(202).text_at("executionId");
+        asks(&owner, &root);
+        let of_kind = |client: &Client, status: &str| -> Vec<String> {
+            let listed = client.get("/api/executions?limit=50").expect(200).json();
+            let rows = listed.get("executions").and_then(Value::as_list).unwrap_or_default().to_vec();
+            let said = |row: &Value, key: &str| row.get(key).and_then(Value::as_text).unwrap_or_default().to_string();
+            let found = rows.iter().filter(|row| said(row, "triggerType") == "subworkflow_detached");
+            found.filter(|row| said(row, "status") == status).map(|row| said(row, "id")).collect()
+        };
+        let settled = |client: &Client, running: usize, pending: usize| {
+            std::iter::repeat_with(|| [of_kind(client, "waiting_approval"), of_kind(client, "pending")])
+                .find(|found| found.each_ref().map(Vec::len) == [running, pending])
+                .unwrap()
+        };
+        let [first, waiting] = settled(&owner, 1, 2);
+        assert_eq!(seen(&owner, &waiting[0]), pending("user"));
+        server.kill();
+        let server = place.start();
+        let owner = owner.at(&server.address);
+        approve(&owner, &first[0]);
+        let [second, _] = settled(&owner, 1, 1);
+        approve(&owner, &root);
+        let [both, _] = settled(&owner, 2, 0);
+        assert!(both.contains(&second[0]));
+    });
+}
+
 /// Two servers share a store: one of them counts, and what the other takes in waits until it has.
 #[test]
 fn nodes_count_together() {

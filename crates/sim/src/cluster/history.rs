@@ -22,6 +22,7 @@ pub(super) struct History {
     receipts: BTreeMap<(Instance, u32), Outcome>,
     is_ending: bool,
     is_in_a_queue: bool,
+    is_waited_for: bool,
 }
 
 #[derive(Debug, Default)]
@@ -136,9 +137,15 @@ impl History {
         Ok(())
     }
 
-    /// In a queue nothing begins, and nobody leaves one who does not stand in it.
+    /// In a queue nothing begins, and nobody leaves one who does not stand in it. Who is waited for stands in none: whoever
+    /// waits has the place that it runs in.
     fn check_queue(&mut self, record: &Record) -> Result<(), String> {
         match record {
+            Record::LineageSet { lineage } => {
+                self.is_waited_for = lineage.parent.is_some();
+                Ok(())
+            }
+            Record::Queued { .. } if self.is_waited_for => Err("its parent waits for it, and it waits".into()),
             Record::Queued { .. } if !self.steps.is_empty() => {
                 Err(format!("it comes into a queue too late: {record:?}"))
             }

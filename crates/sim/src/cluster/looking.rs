@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use mainspring_engine::{inbox, shard::Event};
-use mainspring_kernel::key::ExecutionKey;
+use mainspring_engine::{
+    inbox,
+    shard::{Event, Submission},
+};
+use mainspring_kernel::{input::Queue, key::ExecutionKey};
 use mainspring_store::{Arrived, Due, Letter, Store, StoreError};
 
 use super::{Cluster, line::What, node::Inner};
@@ -97,10 +100,23 @@ impl Cluster {
     /// What a letter is to a shard; `None` if the store does not give the plan that it needs.
     fn read_letter(&mut self, letter: &Letter) -> Result<Option<Event>, String> {
         let event = inbox::event_of(&self.store, letter.clone());
-        let event = event.map_err(|untaken| format!("a letter cannot be taken in: {untaken:?}"))?;
+        let mut event = event.map_err(|untaken| format!("a letter cannot be taken in: {untaken:?}"))?;
+        if let Event::Submit(submission) = &mut event {
+            self.count(submission);
+        }
         let needs_plan = matches!(event, Event::Submit(_));
         let fails = needs_plan && (self.now < self.down_until || self.strikes(self.misfortune.read_fails));
         Ok((!fails).then_some(event))
+    }
+
+    /// Of those that were started and that nobody waits for, half have to wait until somebody admits them, whichever node
+    /// takes them in.
+    fn count(&self, submission: &mut Submission) {
+        let start = &mut submission.start;
+        let is_aside = start.lineage.as_ref().is_some_and(|lineage| lineage.depth > 0 && lineage.parent.is_none());
+        if is_aside && submission.execution.0[15].is_multiple_of(2) {
+            start.queue = Some(Queue::User);
+        }
     }
 
     /// A look reaches the store. Letters are told of before what is due, so that what brings a receipt is known before

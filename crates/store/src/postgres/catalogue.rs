@@ -56,10 +56,19 @@ pub(super) async fn list(
         values.push(&statuses);
     }
     let fixed = values.len();
+    let mut asked: Vec<&str> = wanted.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| *name).collect();
     values.extend(wanted.iter().filter_map(|(_, value)| value.as_ref()).map(|value| value as &(dyn ToSql + Sync)));
-    let asked: Vec<&str> = wanted.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| *name).collect();
+    if filter.is_going_on {
+        asked.push("is_going_on");
+        values.push(&filter.is_going_on);
+    }
     let found = session.query(&only(sql, '$', fixed, &asked), &values).await?;
     found.iter().map(of_row).collect()
+}
+
+pub(super) async fn pending_organizations(session: &Session) -> Result<BTreeSet<String>, Fault> {
+    let found = session.query(include_str!("sql/pending_organizations.sql"), &[]).await?;
+    found.iter().map(|found| row::word(found, 0)).collect()
 }
 
 fn one(rows: &[Row]) -> Result<Option<ExecutionRow>, Fault> {

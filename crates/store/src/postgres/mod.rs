@@ -35,7 +35,7 @@ mod things;
 mod tls;
 mod writes;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 
@@ -274,6 +274,10 @@ impl Store for PostgresStore {
         limit: usize,
     ) -> Result<Vec<GateRow>, StoreError> {
         self.lent(async |session| gates::list(session, organization, after, limit).await)
+    }
+
+    fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
+        self.lent(async |session| catalogue::pending_organizations(session).await)
     }
 
     fn executions(

@@ -17,6 +17,9 @@ pub(super) const ABOVE_ALL_KEYS: [u8; 17] = [0xff; 17];
 /// The statement of [`insert`].
 pub(super) const INSERT: &str = include_str!("sql/execution_insert.sql");
 
+/// The statement of [`pending_organizations`].
+pub(super) const PENDING_ORGANIZATIONS: &str = include_str!("sql/pending_organizations.sql");
+
 /// The statement of [`change`].
 pub(super) const CHANGE: &str = include_str!("sql/execution_change.sql");
 
@@ -82,7 +85,7 @@ pub(super) fn list(
 ) -> rusqlite::Result<Vec<ExecutionRow>> {
     let before = before.as_ref().map_or(&ABOVE_ALL_KEYS[..], |key| &key.0);
     let limit_sql = integer(limit as u64);
-    let Filter { statuses, workflow, organization, workflow_id, initiator } = filter;
+    let Filter { statuses, workflow, organization, workflow_id, initiator, is_going_on } = filter;
     let statuses: BTreeSet<Option<&String>> = match statuses.is_empty() {
         true => BTreeSet::from([None]),
         false => statuses.iter().map(Some).collect(),
@@ -100,6 +103,10 @@ pub(super) fn list(
             asked.extend(value.is_some().then_some(name));
             values.extend(value.map(|value| value as &dyn ToSql));
         }
+        if *is_going_on {
+            asked.push("is_going_on");
+            values.push(is_going_on);
+        }
         let sql = only(include_str!("sql/executions.sql"), '?', 2, &asked);
         let mut statement = connection.prepare_cached(&sql)?;
         for row in statement.query_map(params_from_iter(values), of_row)? {
@@ -109,6 +116,10 @@ pub(super) fn list(
     found.sort_by_key(|row| std::cmp::Reverse(row.key));
     found.truncate(limit);
     Ok(found)
+}
+
+pub(super) fn pending_organizations(connection: &Connection) -> rusqlite::Result<BTreeSet<String>> {
+    connection.prepare_cached(PENDING_ORGANIZATIONS)?.query_map([], |row| row.get(0))?.collect()
 }
 
 fn of_row(row: &Row<'_>) -> rusqlite::Result<ExecutionRow> {
@@ -135,4 +146,24 @@ fn of_row(row: &Row<'_>) -> rusqlite::Result<ExecutionRow> {
         workflow_id: row.get("workflow_id")?,
         trigger_id: row.get("trigger_id")?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::SqliteStore;
+
+    #[test]
+    fn whose_executions_are_pending_is_read_off_an_index() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        drop(SqliteStore::open(&path).unwrap());
+        let connection = Connection::open(&path).unwrap();
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {PENDING_ORGANIZATIONS}")).unwrap();
+        let steps: Vec<String> =
+            statement.query_map([], |row| row.get("detail")).unwrap().map(Result::unwrap).collect();
+        let of_rows: Vec<_> = steps.iter().filter(|step| step.contains("executions")).collect();
+        assert!(of_rows.len() >= 3, "{steps:?}");
+        assert!(of_rows.iter().all(|step| step.contains("SEARCH") && step.contains("executions_pending")), "{steps:?}");
+    }
 }

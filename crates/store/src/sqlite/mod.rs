@@ -21,6 +21,7 @@ mod readers;
 mod things;
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
@@ -261,6 +262,10 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Vec<GateRow>, StoreError> {
         self.read(|connection| gates::list(connection, organization, after, limit))
+    }
+
+    fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
+        self.read(catalogue::pending_organizations)
     }
 
     fn executions(

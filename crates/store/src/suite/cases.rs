@@ -21,8 +21,8 @@ pub(super) type Case = (&'static str, Vec<(Verb, &'static str)>);
 pub(super) fn cases<S: Subject>() -> Vec<Case> {
     let executions =
         [journals(), ends(), refusals(), looking_again(), letters::<S>(), payloads(), catalogue(), origins()];
-    let gates = gates();
-    executions.into_iter().chain([gates, super::nodes::cases(), super::things::cases()]).flatten().collect()
+    let (gates, pending) = (gates(), pending_ones());
+    executions.into_iter().chain([gates, pending, super::nodes::cases(), super::things::cases()]).flatten().collect()
 }
 
 fn journals() -> Vec<Case> {
@@ -388,6 +388,40 @@ fn catalogue() -> Vec<Case> {
             ],
         ),
     ]
+}
+
+fn pending_ones() -> Vec<Case> {
+    vec![(
+        "whose executions are pending is known, and what is set aside can be left out",
+        vec![
+            (Claim(0), "1"),
+            (PendingOrganizations, ""),
+            (
+                Commit(1, vec![pending(0, Some("q")), pending(1, Some("o")), pending(2, Some("o"))]),
+                "durable durable durable",
+            ),
+            (Commit(1, vec![pending(3, None), Turn { is_pending: false, ..pending(4, Some("p")) }]), "durable durable"),
+            (PendingOrganizations, "o q"),
+            (RowsGoingOn("o", vec!["pending"]), "2 1"),
+            (Quarantine(1, "why"), "done"),
+            (RowsGoingOn("o", vec!["pending"]), "2"),
+            (RowsGoingOn("o", vec![]), "2"),
+            (Rows(vec!["pending"], None, None, 9), "3 2 1 0"),
+            (PendingOrganizations, "o q"),
+            (Quarantine(2, "why"), "done"),
+            (PendingOrganizations, "q"),
+            (Release(1), "done"),
+            (RowsGoingOn("o", vec!["running", "pending"]), "1"),
+            (one(goes_on(0, 0)), "durable"),
+            (PendingOrganizations, "o"),
+            (one(Turn { ends: true, ..goes_on(1, 0) }), "durable"),
+            (PendingOrganizations, ""),
+        ],
+    )]
+}
+
+fn pending(execution: u8, organization: Option<Word>) -> Turn {
+    Turn { is_pending: true, organization, ..opens(execution) }
 }
 
 fn origins() -> Vec<Case> {

@@ -100,7 +100,10 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
         }
         18 => Verb::Frames(execution, random.below(4) as u64, random.below(4)),
         _ => {
-            let statuses = random.some(2, |random| random.of(&["running", "completed"]));
+            let statuses = random.some(2, |random| random.of(&["running", "completed", "pending"]));
+            if random.one_in(4) {
+                return Verb::RowsGoingOn(random.of(&["o", "p"]), statuses);
+            }
             let (workflow, before) = (random.of(&[None, Some("flow")]), random.of(&[None, Some(execution)]));
             let words =
                 [workflow, random.of(&ORGANIZATIONS), random.of(&[None, Some("f")]), random.of(&[None, Some("u")])];
@@ -128,6 +131,7 @@ fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
         gap: random.one_in(20),
         wake_at: random.of(&[None, Some(0), Some(0), Some(0), Some(20), Some(50)]),
         ends: random.one_in(8),
+        is_pending: random.one_in(3),
         id: random.of(&[None, None, None, Some("x"), Some("y")]),
         workflow: random.of(&[None, Some("flow"), Some("other")]),
         organization: random.of(&ORGANIZATIONS),

@@ -66,6 +66,9 @@ pub(crate) enum Verb {
     /// Statuses; workflow, organisation, workflow's id, initiator; before, limit.
     RowsOf(Vec<Word>, [Option<Word>; 4], Option<u8>, usize),
     Rows(Vec<Word>, Option<Word>, Option<u8>, usize),
+    /// Of an organisation, those of these statuses that are not quarantined.
+    RowsGoingOn(Word, Vec<Word>),
+    PendingOrganizations,
     /// Of whom, behind which gate of which step of which execution, limit.
     Gates(Option<Word>, Option<(u8, Word, u32)>, usize),
     Item(Word),
@@ -97,6 +100,8 @@ pub(crate) struct Turn {
     pub(crate) idempotency_key: Option<Word>,
     /// The lengths of the values beside each frame; `None` for one that is erased already.
     pub(crate) values: Vec<Option<usize>>,
+    /// Where it does not end.
+    pub(crate) is_pending: bool,
     pub(crate) plan: Option<u8>,
     pub(crate) consumed: Vec<Word>,
     pub(crate) letters: Vec<(u8, Word)>,
@@ -161,7 +166,11 @@ impl Turn {
             values: self.values.iter().copied().map(value).collect(),
         });
         let completed_at = self.ends.then_some(99);
-        let status = if self.ends { "completed" } else { "running" };
+        let status = match (self.ends, self.is_pending) {
+            (true, _) => "completed",
+            (false, true) => "pending",
+            (false, false) => "running",
+        };
         Part {
             execution: key(self.execution),
             partition: self.partition,
@@ -291,25 +300,29 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
             join(store.execution_by_idempotency_key(&of, key)?.into_iter().map(draw_row))
         }
         Verb::Rows(statuses, workflow, before, limit) => {
-            rows(store, statuses, &[*workflow, None, None, None], *before, *limit)?
+            rows(store, &filter(statuses, &[*workflow, None, None, None]), *before, *limit)?
         }
-        Verb::RowsOf(statuses, words, before, limit) => rows(store, statuses, words, *before, *limit)?,
+        Verb::RowsOf(statuses, words, before, limit) => rows(store, &filter(statuses, words), *before, *limit)?,
+        Verb::RowsGoingOn(organization, statuses) => rows_going_on(store, organization, statuses)?,
+        Verb::PendingOrganizations => join(store.pending_organizations()?.into_iter()),
         Verb::Gates(organization, after, limit) => gates(store, *organization, *after, *limit)?,
         of_catalogue => things::answer(store, of_catalogue)?,
     })
 }
 
-fn rows(
-    store: &dyn Store,
-    statuses: &[Word],
-    words: &[Option<Word>; 4],
-    before: Option<u8>,
-    limit: usize,
-) -> Result<String, StoreError> {
+fn filter(statuses: &[Word], words: &[Option<Word>; 4]) -> Filter {
     let statuses = statuses.iter().map(|status| (*status).into()).collect();
     let [workflow, organization, workflow_id, initiator] = words.map(|word| word.map(Into::into));
-    let filter = Filter { statuses, workflow, organization, workflow_id, initiator };
-    let rows = store.executions(&filter, before.map(key), limit)?;
+    Filter { statuses, workflow, organization, workflow_id, initiator, is_going_on: false }
+}
+
+fn rows_going_on(store: &dyn Store, organization: Word, statuses: &[Word]) -> Result<String, StoreError> {
+    let all = filter(statuses, &[None, Some(organization), None, None]);
+    rows(store, &Filter { is_going_on: true, ..all }, None, usize::from(EXECUTIONS))
+}
+
+fn rows(store: &dyn Store, filter: &Filter, before: Option<u8>, limit: usize) -> Result<String, StoreError> {
+    let rows = store.executions(filter, before.map(key), limit)?;
     Ok(join(rows.into_iter().map(|row| number(row.key).to_string())))
 }
 
@@ -477,6 +490,7 @@ pub(crate) fn look(store: &dyn Store) -> String {
     }
     all.extend([Verb::Partitions, Verb::Table, Verb::Pinned("p"), Verb::Pinned("q")]);
     all.extend([Verb::Gates(None, None, 99), Verb::Gates(Some("o"), None, 99)]);
+    all.push(Verb::PendingOrganizations);
     all.extend([Verb::Plan(1), Verb::Plan(2), Verb::Rows(vec![], None, None, 99)]);
     all.extend(things::look());
     all.iter().map(|verb| format!("{verb:?} -> {}\n", run(store, verb))).collect()

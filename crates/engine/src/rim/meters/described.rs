@@ -28,11 +28,16 @@ const COUNTERS: [(&str, &str); 17] = [
     ("mainspring_executions_quarantined_total", "Executions set aside: their journals cannot be gone on with."),
 ];
 
-const GAUGES: [(&str, Unit, &str); 6] = [
+const GAUGES: [(&str, Unit, &str); 7] = [
     ("mainspring_command_queue", Unit::Count, "Commands that waited for the engine when it last looked."),
     ("mainspring_inbox_letters", Unit::Count, "Letters that the last look into the inbox found."),
     ("mainspring_inbox_oldest_age_seconds", Unit::Seconds, "Age of the oldest letter that the last look found."),
     ("mainspring_executions_in_memory", Unit::Count, "Executions in memory, by what is going on of them."),
+    (
+        "mainspring_executions_counted",
+        Unit::Count,
+        "Executions that this node counts against limits, of all organisations, by whether they run or wait for a place.",
+    ),
     ("mainspring_attempts_running", Unit::Count, "Attempts that run here, by effect."),
     ("mainspring_partitions_held", Unit::Count, "Partitions that this node holds."),
 ];

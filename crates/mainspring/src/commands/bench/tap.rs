@@ -1,6 +1,6 @@
 //! A store that shows each batch once it is committed, and is in all else the store behind it.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 use mainspring_store::{
@@ -157,6 +157,10 @@ impl Store for Tapped {
         limit: usize,
     ) -> Result<Vec<GateRow>, StoreError> {
         self.store.pending_approvals(organization, after, limit)
+    }
+
+    fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
+        self.store.pending_organizations()
     }
 
     fn executions(

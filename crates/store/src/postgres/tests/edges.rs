@@ -218,7 +218,8 @@ fn words_are_kept_as_they_are() {
         assert_eq!(store.execution_by_idempotency_key(&expected.origin(), word), Ok(Some(expected.clone())));
         let word_of = || Some(word.to_owned());
         let (workflow, workflow_id, organization, initiator) = (word_of(), word_of(), word_of(), word_of());
-        let filter = Filter { statuses: vec!["running".into()], workflow, organization, workflow_id, initiator };
+        let statuses = vec!["running".into()];
+        let filter = Filter { statuses, workflow, organization, workflow_id, initiator, is_going_on: true };
         assert_eq!(store.executions(&filter, None, 9), Ok(vec![expected]));
         // The same words again are another's.
         let mut again = part;

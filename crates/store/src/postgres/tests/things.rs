@@ -187,3 +187,25 @@ fn a_store_of_every_older_format_is_brought_to_the_newest_with_all_that_is_in_it
         assert_eq!(store.catalogue().audit_head("o"), Ok(None));
     }
 }
+
+#[test]
+fn whose_executions_are_pending_is_read_off_an_index() {
+    let scratch = server().scratch();
+    drop(open(&scratch.address()));
+    let beside = scratch.beside().unwrap();
+    // Of two organisations, one in ten pending.
+    beside
+        .execute(
+            "INSERT INTO executions (execution, id_key, id, workflow_hash, plan_hash, status, trigger_type, \
+             initiator_type, partition, attempt_count, started_at, organization_key, organization) \
+             SELECT CAST(CAST(n AS TEXT) AS BYTEA), CAST(CAST(n AS TEXT) AS BYTEA), '', '', '', \
+             CAST(CASE WHEN n % 10 = 0 THEN 'pending' ELSE 'completed' END AS BYTEA), '', '', 0, 1, 0, \
+             CAST(CAST(n % 2 AS TEXT) AS BYTEA), '' FROM generate_series(1, 20000) AS n; ANALYZE executions",
+        )
+        .unwrap();
+    let asked = include_str!("../sql/pending_organizations.sql");
+    let plan = beside.ask(&format!("EXPLAIN (FORMAT JSON) {asked}")).unwrap();
+    let of_rows = plan.matches(r#""Relation Name": "executions""#).count();
+    assert!(of_rows == 3 && plan.matches(r#""executions_pending""#).count() == 3, "{plan}");
+    assert!(!plan.contains("Semi"), "{plan}");
+}
