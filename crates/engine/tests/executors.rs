@@ -3,9 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
-use mainspring_engine::{
-    Engine, Ground, Reach, engine::now_ms, evaluator::InProcess, naming::new_key, request::Request,
-};
+use mainspring_engine::{Engine, Ground, Reach, evaluator::InProcess, naming::new_key, request::Request};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
     effect::{Attempt, Outcome},
