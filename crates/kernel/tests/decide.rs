@@ -27,7 +27,7 @@ use mainspring_kernel::{
     },
     plan::{Decision, Plan},
     record::{Ending, Payload, Record},
-    state::{ExecutionStatus, State},
+    state::{ExecutionStatus, State, Status},
     value::{Map, Value},
 };
 
@@ -657,4 +657,22 @@ fn a_step_at_the_door_is_not_begun_again() {
         records_words(&state.plan, &turn.expect("legal")),
         "Started, StepStarted first, StepCompleted first, StepStarted all, StepStarted one, BranchTaken one, StepStarted two, BranchTaken two, StepStarted second, StepCompleted second, StepStarted l, RoundStarted l, StepFailed l[0].bad invalid_duration, RoundEnded l, StepFailed l invalid_duration, StepCompleted two, StepStarted x, AttemptStarted x#1"
     );
+}
+
+/// Which steps of a graph are to be looked at is found again where a turn was cut before it had come to them.
+#[test]
+fn what_no_edge_leads_to_is_left_out_after_a_cut() {
+    let count = TURN_RECORDS_MAX + 9;
+    let mut steps = String::from("- {id: go, type: tool, tool: T}\n");
+    steps.extend((0..count).map(|at| format!("- {{id: s{at}, type: sleep, durationMs: 1000}}\n")));
+    steps += "order: edges\nedges:\n";
+    steps.extend((0..count).map(|at| format!("- {{from: go, to: s{at}, when: on_failure}}\n")));
+    let mut state = fresh(KEY, &steps);
+    let plan = state.plan.clone();
+    take_in(&mut state, &start(Value::Null), 0);
+    take_in(&mut state, &input(&plan, "go#1 done"), 0);
+    let last = at(&plan, &format!("s{}", count - 1));
+    assert_eq!((state.is_split, state.step_status(&last)), (true, Status::Pending));
+    take_in(&mut state, &Input::Continue, 0);
+    assert_eq!((state.status(), state.step_status(&last)), (ExecutionStatus::Completed, Status::Skipped));
 }
