@@ -139,3 +139,27 @@ fn a_failure_edge_that_cannot_be_read_fails_its_target() {
         ",
     );
 }
+
+/// Both may be tried again while there is a call left; it goes to the one whose time comes first.
+#[test]
+fn a_further_attempt_is_a_call_like_the_first() {
+    let retry = "retry: {maxAttempts: 2, initialDelayMs: 1000}";
+    check(
+        &format!(
+            "
+        - id: all
+          type: parallel
+          steps:
+            - {{id: a, type: tool, tool: T, {retry}}}
+            - {{id: b, type: tool, tool: T, {retry}}}
+\nconstraints: {{maxCalls: 3}}"
+        ),
+        "
+        0 start: Started, StepStarted all, StepStarted a, AttemptStarted a#1, StepStarted b, AttemptStarted b#1
+        1 a#1 down: AttemptFailed a#1
+        2 b#1 down: AttemptFailed b#1
+        9000 a#2 due: AttemptStarted a#2
+        9001 b#2 due: EndingBegun failed max_calls_exceeded:3, StepCancelled b execution_ending
+        ",
+    );
+}
