@@ -102,8 +102,14 @@ pub fn stored_plan(plan: &Plan) -> StoredPlan {
 impl Request {
     /// A request with nothing but a plan and who asks.
     pub fn new(plan: Arc<Plan>, by: impl Into<String>) -> Self {
+        let stored = stored_plan(&plan);
+        Self::of(plan, stored, by)
+    }
+
+    /// The same, of a plan whose stored form is at hand.
+    pub fn of(plan: Arc<Plan>, stored_plan: StoredPlan, by: impl Into<String>) -> Self {
         Self {
-            stored_plan: stored_plan(&plan),
+            stored_plan,
             plan,
             workflows: BTreeMap::new(),
             execution_id: None,

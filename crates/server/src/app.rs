@@ -77,6 +77,12 @@ impl App {
         })?
     }
 
+    /// Reads some single things: here and now where the store has them at hand, as another thread would cost several times
+    /// what they do, and else as [`run`](Self::run).
+    pub async fn look<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Answer<T> + Send + 'static) -> Answer<T> {
+        if self.engine.store().is_at_hand() { work(self) } else { self.run(work).await }
+    }
+
     /// Features that a new organisation has.
     pub fn usual_features() -> BTreeMap<String, bool> {
         BTreeMap::from([(crate::nouns::RUNTIME_FEATURE.to_string(), true)])

@@ -13,7 +13,7 @@ use mainspring_kernel::{
     definition::{Compiled, compile_with},
     diagnostic::{Diagnostic, Severity},
     document::Document,
-    plan::Plan,
+    plan::{Plan, Step, Work},
     value::Value,
 };
 use mainspring_store::StoredPlan;
@@ -65,6 +65,19 @@ pub(crate) fn plan_of(app: &App, workflow: &Workflow) -> Answer<(Arc<Plan>, Stor
     Ok(made)
 }
 
+/// Whether to prepare a start of it takes little more than a look: its plan is known, it starts no others, and neither the
+/// sandbox nor a folder is needed for it.
+pub(crate) fn is_light(app: &App, workflow: &Workflow) -> bool {
+    let plans = app.plans.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some((plan, _)) = plans.get(&workflow.hash) else { return false };
+    let is_light = |step: &Step| match &step.work {
+        Work::Effect { effect, .. } => effect != "bash",
+        Work::Subworkflow { .. } => false,
+        _ => true,
+    };
+    plan.input_schema.is_none() && plan.steps.iter().all(is_light)
+}
+
 /// What starts a workflow, with all that it may start itself.
 pub(crate) fn request_of(app: &App, shelf: Shelf<'_>, workflow: &Workflow, by: &str) -> Answer<Request> {
     let (plan, stored) = plan_of(app, workflow)?;
@@ -79,7 +92,7 @@ pub(crate) fn request_of(app: &App, shelf: Shelf<'_>, workflow: &Workflow, by: &
         Ok(plan_of(app, &child.body)?.0)
     });
     let workflows = workflows.map_err(|Unfound(problem)| problem)?;
-    Ok(Request { stored_plan: stored, workflows, ..Request::new(plan, by) })
+    Ok(Request { workflows, ..Request::of(plan, stored, by) })
 }
 
 /// The workflow that a name means to a member: a slug of their own, an id, or somebody's slug, if only one has it. What

@@ -70,6 +70,11 @@ pub trait Store: Send + Sync {
         false
     }
 
+    /// Whether to read one thing takes microseconds now, and waits for nobody: then it is not worth a thread of its own.
+    fn is_at_hand(&self) -> bool {
+        false
+    }
+
     /// The things of a server and its audit log, in the same store.
     fn catalogue(&self) -> &dyn Catalogue;
 

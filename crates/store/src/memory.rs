@@ -336,6 +336,10 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn is_at_hand(&self) -> bool {
+        true
+    }
+
     fn catalogue(&self) -> &dyn Catalogue {
         self
     }

@@ -10,10 +10,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     app::App,
     body::{Body, Data},
-    compiling::named,
+    compiling::{is_light, named},
     identity::Caller,
+    nouns::Workflow,
     problem::{Answer, Problem, ProblemBody},
-    shelf::Shelf,
+    shelf::{Held, Shelf},
     starting::{Starting, earlier, manual_key, prepare, submit},
 };
 
@@ -85,33 +86,22 @@ async fn run(State(app): State<App>, caller: Caller, Body(run): Body<Run>) -> An
     }
     let (variables, metadata) = (object("variables", run.variables)?, object("metadata", run.metadata)?);
     let (id, client_request, input, asker) = (run.workflow_id, run.client_request_id, run.input.0, caller.clone());
-    let prepared = app
-        .run(move |app| {
-            let workflow = named(Shelf::of(app.catalogue(), &asker.organization), &asker.user, &id)?;
-            let Some(workflow) = workflow else {
-                // What was accepted once is accepted, also when the workflow is gone.
-                let row = earlier(app, &asker, &id, &manual_key(&id, &asker.user, &client_request))?;
-                let row = row.ok_or_else(|| Problem::not_found("workflow"))?;
-                return repeated(app, &row).map(Prepared::Earlier);
-            };
-            let idempotency_key = manual_key(&workflow.id, &asker.user, &client_request);
-            // A request that was accepted once is accepted, whatever has changed since.
-            if let Some(row) = earlier(app, &asker, &workflow.id, &idempotency_key)? {
-                return repeated(app, &row).map(Prepared::Earlier);
-            }
-            let mut metadata = metadata;
-            metadata.insert("clientRequestId".into(), client_request.as_str().into());
-            let starting = Starting { trigger: "manual", metadata, idempotency_key, variables, input };
-            let request = prepare(app, &asker, &workflow, starting)?;
-            Ok(Prepared::Fresh(Box::new(request), workflow.id))
-        })
-        .await?;
-    let (request, workflow) = match prepared {
-        Prepared::Earlier(started) => return Ok((StatusCode::OK, Json(started))),
-        Prepared::Fresh(request, workflow) => (request, workflow),
+    let found = app.look(move |app| found(app, &asker, &id, &client_request)).await?;
+    let (workflow, idempotency_key, client_request) = match found {
+        Found::Earlier(row) => {
+            let started = app.run(move |app| repeated(app, &row)).await?;
+            return Ok((StatusCode::OK, Json(started)));
+        }
+        Found::Fresh { workflow, idempotency_key, client_request } => (workflow, idempotency_key, client_request),
     };
+    let mut metadata = metadata;
+    metadata.insert("clientRequestId".into(), client_request.into());
+    let starting = Starting { trigger: "manual", metadata, idempotency_key, variables, input };
+    let (asker, id, is_light) = (caller.clone(), workflow.id.clone(), is_light(&app, &workflow.body));
+    let work = move |app: &App| prepare(app, &asker, &workflow, starting);
+    let request = if is_light { app.look(work).await? } else { app.run(work).await? };
     let (variables, hash) = (Value::Map(request.variables.clone()), request.plan.workflow_hash.prefixed());
-    let submitted = submit(&app, &caller, *request, &workflow).await?;
+    let submitted = submit(&app, &caller, request, &id).await?;
     if submitted.existed {
         let started = app
             .run(move |app| {
@@ -125,7 +115,7 @@ async fn run(State(app): State<App>, caller: Caller, Body(run): Body<Run>) -> An
         ok: true,
         status: "pending".into(),
         execution_id: submitted.execution.to_string(),
-        workflow_id: Some(workflow),
+        workflow_id: Some(id),
         workflow_hash: hash,
         variables: Data(variables),
         existed: false,
@@ -133,10 +123,24 @@ async fn run(State(app): State<App>, caller: Caller, Body(run): Body<Run>) -> An
     Ok((StatusCode::ACCEPTED, Json(started)))
 }
 
-/// What a request comes to before the engine is asked.
-enum Prepared {
-    Earlier(Started),
-    Fresh(Box<mainspring_engine::request::Request>, String),
+/// What a request means.
+enum Found {
+    /// One of this name was accepted before.
+    Earlier(Box<ExecutionRow>),
+    /// A workflow that is to start, under this key.
+    Fresh { workflow: Box<Held<Workflow>>, idempotency_key: String, client_request: String },
+}
+
+/// What was accepted once is accepted, whatever has changed since: also when the workflow is gone.
+fn found(app: &App, asker: &Caller, id: &str, client_request: &str) -> Answer<Found> {
+    let workflow = named(Shelf::of(app.catalogue(), &asker.organization), &asker.user, id)?;
+    let name = workflow.as_ref().map_or(id, |workflow| workflow.id.as_str());
+    let idempotency_key = manual_key(name, &asker.user, client_request);
+    if let Some(row) = earlier(app, asker, name, &idempotency_key)? {
+        return Ok(Found::Earlier(Box::new(row)));
+    }
+    let workflow = Box::new(workflow.ok_or_else(|| Problem::not_found("workflow"))?);
+    Ok(Found::Fresh { workflow, idempotency_key, client_request: client_request.to_string() })
 }
 
 /// What the first request of a name has started.

@@ -158,6 +158,10 @@ impl Store for SqliteStore {
         self.write(|connection| nodes::leave(connection, node))
     }
 
+    fn is_at_hand(&self) -> bool {
+        self.readers.is_one_free()
+    }
+
     fn catalogue(&self) -> &dyn Catalogue {
         self
     }

@@ -45,6 +45,11 @@ impl Readers {
         self.lend(|_| Ok(()))
     }
 
+    /// Whether one is open that nobody has.
+    pub(super) fn is_one_free(&self) -> bool {
+        !lock(&self.state).free.is_empty()
+    }
+
     /// Lends a connection that sees what is committed now and nothing that is committed while it is used.
     pub(super) fn lend<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let mut lent = self.place();
@@ -146,7 +151,9 @@ mod tests {
         let breaks_off = AssertUnwindSafe(|| readers.lend::<()>(|_| panic!("a reader breaks off")));
         catch_unwind(breaks_off).unwrap_err();
         assert_eq!(count(), (0, 0));
+        assert!(!readers.is_one_free());
         assert_eq!(read(), Ok(7));
         assert_eq!(count(), (1, 1));
+        assert!(readers.is_one_free());
     }
 }

@@ -30,6 +30,10 @@ impl Store for Tapped {
         Ok(answers)
     }
 
+    fn is_at_hand(&self) -> bool {
+        self.store.is_at_hand()
+    }
+
     fn catalogue(&self) -> &dyn Catalogue {
         self.store.catalogue()
     }
