@@ -17,6 +17,7 @@ mod escalation;
 mod events;
 mod limits;
 mod links;
+mod oidc;
 mod pages;
 mod rates;
 mod rights;

@@ -33,7 +33,8 @@ impl Server {
         Self::start_in(folder, "data", arguments)
     }
 
-    fn start_in(folder: &Path, name: &str, arguments: &[&str]) -> Self {
+    /// The same, with a name for its folder within.
+    pub(crate) fn start_in(folder: &Path, name: &str, arguments: &[&str]) -> Self {
         // Another build of it, for those who measure.
         let program = std::env::var_os("MAINSPRING_BINARY").unwrap_or_else(|| MAINSPRING.into());
         let mut command = Command::new(program);
