@@ -247,7 +247,7 @@ const REFUSED: [Case; 24] = [
     ("no signature", |ways| ways.sign = Sign::None, 401, "head"),
     ("signed with our secret", |ways| ways.sign = Sign::Shared(SECRET.into()), 401, "RS256"),
     ("signed with the public key", |ways| ways.sign = Sign::Shared(ways.keys[0].public()), 401, "RS256"),
-    ("signed by somebody else", |ways| ways.sign = Sign::Other(Key::p256("first")), 401, "publishes"),
+    ("signed by somebody else", |ways| ways.sign = Sign::Other(Key::p256("first").into()), 401, "publishes"),
     ("unverified e-mail", |ways| says(ways, "email_verified", false), 403, "email_verified"),
     ("e-mail of unknown standing", |ways| says(ways, "email_verified", Value::Null), 403, "email_verified"),
     ("verified as a text", |ways| says(ways, "email_verified", "true"), 403, "email_verified"),
@@ -276,7 +276,7 @@ fn what_is_not_proven_lets_nobody_in() {
     }
     // The same kind of key, under the name of the one that is published.
     ground.provider.ways().keys.push(Key::p256("second"));
-    ground.provider.ways().sign = Sign::Other(Key::p256("second"));
+    ground.provider.ways().sign = Sign::Other(Key::p256("second").into());
     let page = ground.browser().sign_in();
     if page.status != 401 || !page.text.contains("signature") {
         wrong.push(format!("forged: {page:?}"));
@@ -284,7 +284,7 @@ fn what_is_not_proven_lets_nobody_in() {
     // A key that nobody publishes.
     let hidden = ground.provider.ways().keys.pop().unwrap();
     ground.provider.ways().keys.insert(0, Key::ed25519("third"));
-    ground.provider.ways().sign = Sign::Other(hidden);
+    ground.provider.ways().sign = Sign::Other(hidden.into());
     let page = ground.browser().sign_in();
     if page.status != 401 || !page.text.contains("publishes") {
         wrong.push(format!("hidden: {page:?}"));
@@ -326,6 +326,7 @@ fn only_the_browser_that_went_comes_back_and_once() {
         ("another code", "code=", "code=x", 401, "code"),
         ("no code", "code=", "edoc=", 400, "code"),
         ("an error", "code=", "error=access_denied&code=", 403, "access_denied"),
+        ("an error without a state", "&state=", "&error=login_required&estate=", 403, "login_required"),
         ("an error of its own", "code=", "error=%3Cb%3E&code=", 403, "an error of its own"),
         ("twice", "&state=", "&state=a&state=", 400, "query"),
     ] {

@@ -138,6 +138,11 @@ impl Provider {
         let unknown =
             "This browser has begun no sign-in here, or one that took too long or has ended already. Sign in anew.";
         let binding = binding.ok_or_else(|| Problem::new(Code::ValidationError, unknown))?;
+        // Nothing is done on its strength, and some say it without the state.
+        if let Some(error) = returned.error {
+            let message = format!("The provider has let nobody in ({}). Sign in anew, or ask it why.", word(&error));
+            return Err(Problem::new(Code::Forbidden, message));
+        }
         if !returned.state.is_some_and(|state| binding.is_of(&state)) {
             let message = "This is not the sign-in that this browser has begun last (`state`). Sign in anew.";
             return Err(Problem::new(Code::ValidationError, message));
@@ -145,10 +150,6 @@ impl Provider {
         if returned.issuer.is_some_and(|said| said != *issuer) {
             let message = "The answer is another provider's (`iss`). Sign in anew.";
             return Err(Problem::new(Code::ValidationError, message));
-        }
-        if let Some(error) = returned.error {
-            let message = format!("The provider has let nobody in ({}). Sign in anew, or ask it why.", word(&error));
-            return Err(Problem::new(Code::Forbidden, message));
         }
         let none = || Problem::new(Code::ValidationError, "The answer has no code. Sign in anew.");
         let code = returned.code.filter(|code| !code.is_empty()).ok_or_else(none)?;

@@ -113,7 +113,7 @@ pub(crate) enum Sign {
     /// With a text that others know as well.
     Shared(Vec<u8>),
     /// By a key of its own that is published nowhere, under the name of the one that is.
-    Other(Key),
+    Other(Box<Key>),
 }
 
 /// How it answers.
@@ -218,7 +218,10 @@ impl Provider {
             let mut ways = self.ways();
             match ways.mood {
                 Mood::Well => {}
-                Mood::Silent => return Some(ways.open.push(stream)),
+                Mood::Silent => {
+                    ways.open.push(stream);
+                    return Some(());
+                }
                 Mood::NoJson => return reply(&mut stream, "200 OK", "", "<p>hello</p>"),
                 Mood::Elsewhere => {
                     let to = format!("location: http://{}/somewhere\r\n", self.address);
