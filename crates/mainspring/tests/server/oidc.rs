@@ -12,6 +12,7 @@ use self::provider::{CLIENT, Key, Mood, Provider, SECRET, Sign, encoded, now_s};
 use super::{
     client::{Client, Reply},
     process::{Organization, Server},
+    secure::before,
     starts::{save, start},
     support::MAINSPRING,
 };
@@ -52,12 +53,17 @@ impl Ground {
 }
 
 fn begin(folder: &Path, name: &str, issuer: &str, more: &[&str]) -> Server {
+    begin_as(folder, name, issuer, more, &[])
+}
+
+fn begin_as(folder: &Path, name: &str, issuer: &str, more: &[&str], environment: &[(&str, &str)]) -> Server {
     let secret = folder.join("secret");
     std::fs::write(&secret, format!("{SECRET}\n")).unwrap();
     let file = secret.display().to_string();
     let all = ["--oidc-issuer", issuer, "--oidc-client-id", CLIENT, "--oidc-client-secret-file", &file];
     let rates = ["--anonymous-rate-limit-per-second", "0"];
-    Server::start_in(folder, name, &all.iter().chain(&rates).chain(more).copied().collect::<Vec<_>>())
+    let all = all.iter().chain(&rates).chain(more).copied().collect::<Vec<_>>();
+    Server::start_as(folder, name, &all, environment)
 }
 
 /// A browser: it keeps cookies.
@@ -458,6 +464,47 @@ fn one_node_sends_a_browser_away_and_another_takes_it_back() {
     let browser = Browser::new(&first);
     let back = browser.comes_back("/docs");
     Browser { address: stranger.address.clone(), ..browser }.get(&back).expect(400);
+}
+
+#[test]
+fn a_provider_is_checked_by_its_certificate_and_secrets_go_nowhere_without() {
+    let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
+    let (public, certificate) = before(&provider.address);
+    provider.ways().public = Some(public.clone());
+    let file = folder.path().join("authority.pem");
+    std::fs::write(&file, certificate).unwrap();
+    let trusting = [("SSL_CERT_FILE", file.to_str().unwrap())];
+    let more = ["--oidc-first-role", "viewer"];
+    let server = begin_as(folder.path(), "data", &public, &more, &trusting);
+    let browser = Browser::new(&server);
+    browser.sign_in().expect(200);
+    assert!(browser.is_in());
+    let stranger = begin(folder.path(), "other", &public, &more);
+    let page = Browser::new(&stranger).get("/sign-in/oidc").expect(503);
+    assert!(page.text.contains("certificate"), "{page:?}");
+    // It says itself that codes, with our secret, are to go to another machine in plain text.
+    provider.ways().token_endpoint = Some("http://192.0.2.1/token".into());
+    let server = begin_as(folder.path(), "third", &public, &more, &trusting);
+    let page = Browser::new(&server).get("/sign-in/oidc").expect(503);
+    assert!(page.text.contains("is not https"), "{page:?}");
+}
+
+#[test]
+fn the_secret_goes_as_the_provider_takes_it_and_a_wrong_one_is_told_to_operators() {
+    let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
+    provider.ways().takes_forms = true;
+    let more = ["--oidc-first-role", "viewer"];
+    let server = begin(folder.path(), "data", &provider.issuer(), &more);
+    Browser::new(&server).sign_in().expect(200);
+    // What it says of itself is kept: it refuses us now.
+    provider.ways().takes_forms = false;
+    let page = Browser::new(&server).sign_in().expect(503);
+    assert!(page.text.contains("client id and secret") && !page.text.contains(SECRET), "{page:?}");
+    // With the same key, but told of another issuer: a sign-in that has begun there does not end here.
+    let browser = Browser::new(&server);
+    let back = browser.comes_back("/");
+    let other = begin(folder.path(), "other", &format!("{}/", provider.issuer()), &more);
+    Browser { address: other.address.clone(), ..browser }.get(&back).expect(400);
 }
 
 #[test]

@@ -138,6 +138,12 @@ pub(crate) struct Ways {
     pub(crate) claims: BTreeMap<&'static str, Value>,
     /// What it calls itself in its description.
     pub(crate) calls_itself: Option<String>,
+    /// Where it is reached, if that is elsewhere.
+    pub(crate) public: Option<String>,
+    /// Where it says that codes are redeemed, if that is elsewhere.
+    pub(crate) token_endpoint: Option<String>,
+    /// Whether it takes our secret in a form, and not in a header.
+    pub(crate) takes_forms: bool,
     /// Whether it looks at where a code was sent to.
     pub(crate) looks_at_addresses: bool,
     /// How often its keys were asked for.
@@ -164,6 +170,9 @@ impl Provider {
             mood: Mood::Well,
             claims: BTreeMap::new(),
             calls_itself: None,
+            public: None,
+            token_endpoint: None,
+            takes_forms: false,
             looks_at_addresses: true,
             asked_for_keys: 0,
             codes: BTreeMap::new(),
@@ -182,7 +191,7 @@ impl Provider {
     }
 
     pub(crate) fn issuer(&self) -> String {
-        format!("http://{}", self.address)
+        self.ways().public.clone().unwrap_or_else(|| format!("http://{}", self.address))
     }
 
     pub(crate) fn ways(&self) -> MutexGuard<'_, Ways> {
@@ -262,13 +271,18 @@ impl Provider {
     fn description(&self) -> Value {
         let issuer = self.issuer();
         let at = |path: &str| Value::from(format!("{issuer}{path}").as_str());
-        let called = self.ways().calls_itself.clone().unwrap_or_else(|| issuer.clone());
-        Value::map([
+        let ways = self.ways();
+        let called = ways.calls_itself.clone().unwrap_or_else(|| issuer.clone());
+        let begins = format!("http://{}/authorize?tenant=a", self.address);
+        let methods = ways.takes_forms.then(|| Value::List(vec!["client_secret_post".into()]));
+        let methods = methods.map(|methods| ("token_endpoint_auth_methods_supported", methods));
+        let usual = [
             ("issuer", Value::from(called.as_str())),
-            ("authorization_endpoint", at("/authorize?tenant=a")),
-            ("token_endpoint", at("/token")),
+            ("authorization_endpoint", begins.as_str().into()),
+            ("token_endpoint", ways.token_endpoint.as_deref().map_or_else(|| at("/token"), Value::from)),
             ("jwks_uri", at("/jwks")),
-        ])
+        ];
+        Value::map(usual.into_iter().chain(methods))
     }
 
     /// Whoever comes agrees at once.
@@ -280,10 +294,10 @@ impl Provider {
         is("code_challenge_method", "S256");
         is("scope", "openid email profile");
         let of = |name: &str| asked.get(name).cloned();
+        let issuer = encoded(&self.issuer());
         let mut ways = self.ways();
         let code = format!("code-{}", ways.codes.len());
         ways.codes.insert(code.clone(), [of("nonce")?, of("code_challenge")?, of("redirect_uri")?]);
-        let issuer = encoded(&self.issuer());
         // As real ones do, it says more than it has to.
         let more = "session_state=1&authuser=0";
         Some(format!("{}?code={code}&state={}&iss={issuer}&{more}", of("redirect_uri")?, encoded(&of("state")?)))
@@ -292,18 +306,21 @@ impl Provider {
     /// Gives a token for a code, once.
     fn redeem(&self, given: &Option<String>, form: &BTreeMap<String, String>) -> Result<Value, &'static str> {
         let ours = BASE64_STANDARD.encode(format!("{}:{}", encoded(CLIENT), encoded(SECRET)));
-        if given.as_deref() != Some(&format!("Basic {ours}")) {
+        let of = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
+        let issuer = self.issuer();
+        let mut ways = self.ways();
+        let by_form = given.is_none() && of("client_id") == CLIENT && of("client_secret") == SECRET;
+        let by_header = given.as_deref() == Some(&format!("Basic {ours}")) && of("client_secret").is_empty();
+        if !(if ways.takes_forms { by_form } else { by_header }) {
             return Err("invalid_client");
         }
-        let of = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
-        let mut ways = self.ways();
         let [nonce, challenge, to] = ways.codes.insert(of("code").into(), Default::default()).ok_or("invalid_grant")?;
         let shown = BASE64_URL.encode(digest::digest(&digest::SHA256, of("code_verifier").as_bytes()));
         let fits = of("redirect_uri") == to || !ways.looks_at_addresses;
         if shown != challenge || !fits || of("grant_type") != "authorization_code" {
             return Err("invalid_grant");
         }
-        let token = ways.token(&self.issuer(), &nonce);
+        let token = ways.token(&issuer, &nonce);
         let token_type = ("token_type", Value::from("Bearer"));
         Ok(Value::map([("access_token", Value::from("at")), token_type, ("id_token", token.as_str().into())]))
     }
