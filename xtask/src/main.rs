@@ -9,8 +9,10 @@
 //! | `schemas` | what do editors check definitions with? |
 //! | `mutants` | would a test notice if these files were wrong? |
 //! | `bugs` | does the simulated cluster find the bugs that it is known to find? |
+//! | `api` | is every answer of a server one that its description names? |
 //! | `chaos` | does every execution end, whatever befalls real nodes and their server? |
 
+mod api;
 mod bugs;
 mod chaos;
 mod conformance;
@@ -74,6 +76,12 @@ enum Command {
         #[arg(value_name = "NAME")]
         names: Vec<String>,
     },
+    /// Ask a running server whatever its description allows, and hold every answer against it, by Schemathesis.
+    Api {
+        /// How many requests are made up for each operation, in each of three runs; 120 are more than ten thousand in all.
+        #[arg(value_name = "CASES", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        cases: u32,
+    },
     /// Kill, stop and hold up three real nodes, cut their lines and crash their PostgreSQL, while executions run; then look
     /// whether each has ended and nothing was done more often than it was tried.
     Chaos {
@@ -93,6 +101,7 @@ fn main() -> ExitCode {
         Command::Schemas => schemas::run(&root),
         Command::Mutants { files } => mutants::run(&root, &files),
         Command::Bugs { names } => bugs::run(&root, &names),
+        Command::Api { cases } => api::run(&root, cases),
         Command::Chaos { minutes } => chaos::run(&root, minutes),
     };
     match outcome {

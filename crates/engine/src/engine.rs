@@ -28,6 +28,7 @@ use crate::{
     lease::{Leases, Terms},
     load::Loader,
     member::Member,
+    naming::new_key_where,
     request::{Request, row},
     rim::{Command, Commands, Outside, Owned, Pending, Reach, Rim, queue},
     shard::{Event, Keys, Moment, Queued, Reply, Shard, ShardError, Submission, Ticket},
@@ -174,12 +175,7 @@ impl Engine {
         if owned.held.is_empty() {
             return Err(EngineError::NotHere);
         }
-        loop {
-            let key = new_key(now_ms())?;
-            if owned.held.contains(&partition_of(key, owned.partitions)) {
-                return Ok(key);
-            }
-        }
+        new_key_where(|key| owned.held.contains(&partition_of(key, owned.partitions)))
     }
 
     /// The partitions that this node holds.
@@ -376,11 +372,4 @@ fn all_of(store: &dyn Store) -> Result<Leases, EngineError> {
 pub fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A fresh key.
-pub fn new_key(now: u64) -> Result<ExecutionKey, EngineError> {
-    let mut entropy = [0; 10];
-    getrandom::fill(&mut entropy).map_err(|error| EngineError::Stopped(error.to_string()))?;
-    Ok(ExecutionKey::new(now, entropy))
 }

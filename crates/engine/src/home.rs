@@ -5,6 +5,7 @@ use std::{
     io::{Read, Seek, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use crate::{EngineError, keys};
@@ -76,14 +77,10 @@ impl Home {
         let path = self.folder.join("lock");
         let mut lock =
             options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut pid = String::new();
-                lock.read_to_string(&mut pid).map_err(failed)?;
-                return Err(EngineError::Held { path: self.folder.clone(), pid: pid.trim().parse().ok() });
-            }
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        if !lock_past_lookers(&lock).map_err(failed)? {
+            let mut pid = String::new();
+            lock.read_to_string(&mut pid).map_err(failed)?;
+            return Err(EngineError::Held { path: self.folder.clone(), pid: pid.trim().parse().ok() });
         }
         lock.set_len(0).and_then(|()| lock.rewind()).map_err(failed)?;
         writeln!(lock, "{}", std::process::id()).map_err(failed)?;
@@ -144,9 +141,52 @@ impl Home {
     }
 }
 
+/// How often it is tried to take a lock that nobody holds who works, and how long between two times.
+const TRIES: u32 = 100;
+const BETWEEN_TRIES: Duration = Duration::from_millis(1);
+
+/// Takes a lock for this process alone; false if another one has it so. Who only looks whether somebody has it shares it
+/// for a moment, and is in nobody's way.
+fn lock_past_lookers(lock: &File) -> std::io::Result<bool> {
+    for _ in 0..TRIES {
+        match lock.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        match lock.try_lock_shared() {
+            Ok(()) => lock.unlock()?,
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+        }
+        std::thread::sleep(BETWEEN_TRIES);
+    }
+    Ok(false)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
+
+    #[test]
+    fn who_only_looks_is_in_nobodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        drop(home.hold(&[1; 32]).unwrap());
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    home.holder();
+                }
+            });
+            let held: Vec<_> = (0..500).map(|_| home.hold(&[1; 32]).map(drop)).filter_map(Result::err).collect();
+            is_over.store(true, Ordering::Relaxed);
+            assert!(held.is_empty(), "{} of 500 were refused", held.len());
+        });
+    }
 
     #[test]
     fn one_process_at_a_time() {

@@ -7,9 +7,10 @@ use mainspring_store::{Arrived, AuditEntry, Letter, Posting, Store, StoreError, 
 
 use crate::{
     EngineError,
-    engine::{new_key, now_ms},
+    engine::now_ms,
     home::Home,
     load::{LoadError, is_newer},
+    naming::new_key,
     request::{Request, row},
     shard::{Event, Queued, Submission},
 };
@@ -99,7 +100,7 @@ pub fn post_start(
     {
         return Ok(row.key);
     }
-    let execution = new_key(now_ms())?;
+    let execution = new_key()?;
     let (plans, audit) = (request.stored_plans(), request.take_audit(execution));
     let input = Input::Start(Box::new(request.start(execution)));
     put(store, home, (execution, &input), &plans, audit.as_deref().map(|entry| (entry, sealing)))?;

@@ -15,6 +15,7 @@ pub mod keys;
 pub mod lease;
 pub mod load;
 pub mod member;
+pub mod naming;
 pub mod progress;
 pub mod request;
 mod rim;

@@ -3,12 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
-use mainspring_engine::{
-    Engine, Ground, Reach,
-    engine::{new_key, now_ms},
-    evaluator::InProcess,
-    request::Request,
-};
+use mainspring_engine::{Engine, Ground, Reach, evaluator::InProcess, naming::new_key, request::Request};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
     effect::{Attempt, Outcome},
@@ -50,7 +45,7 @@ async fn an_executor_that_panics_has_failed_and_nothing_else() {
             Engine::run(Arc::new(MemoryStore::new()), [1; 32], workers, Ground::default(), Reach::All).unwrap();
         let definition = r#"{"steps":[{"type":"tool","tool":"breaks","id":"work"}]}"#;
         let plan = compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan;
-        let key = new_key(now_ms()).unwrap();
+        let key = new_key().unwrap();
         let mut watch = engine.watch(key);
         engine.submit_as(key, Request::new(Arc::new(plan), "me")).await.unwrap();
         let end = async { while watch.recv().await.expect("it has an end").status != ExecutionStatus::Failed {} };

@@ -26,6 +26,7 @@ steps:
       - {id: nap, type: sleep, durationMs: 1000}
       - {id: one, type: conditional, condition: true, then: [{id: x, type: tool, tool: WORK}]}
       - {id: two, type: conditional, condition: true, then: [{id: y, type: tool, tool: WORK}]}
+      - {id: each, type: loop, forEach: {ref: "@input"}, steps: [{id: z, type: tool, tool: WORK}]}
 "#;
 
 fn plan() -> Arc<Plan> {
@@ -78,6 +79,28 @@ fn takes_branch(step: &str, of: &str) -> Record {
     Record::BranchTaken { instance: at(step), block: Some(block) }
 }
 
+/// A loop over two items begins.
+fn loops(step: &str) -> Record {
+    let input = Payload::Known(vec![Value::Null; 2].into());
+    Record::StepStarted { instance: at(step), input, intent: None }
+}
+
+fn round_started(step: &str, round: u32) -> Record {
+    Record::RoundStarted { instance: at(step), round }
+}
+
+fn round_ended(step: &str, round: u32) -> Record {
+    Record::RoundEnded { instance: at(step), round }
+}
+
+fn child_waits(step: &str) -> Record {
+    Record::ChildWaits { instance: at(step), count: 1 }
+}
+
+fn logged(step: &str) -> Record {
+    Record::StepLogged { instance: at(step), lines: nothing() }
+}
+
 fn completed(step: &str) -> Record {
     Record::StepCompleted { instance: at(step), output: nothing() }
 }
@@ -124,10 +147,12 @@ fn what_cannot_follow_is_refused() {
     check(&[started(), all(), begun("work"), out("work"), ending(), ended()], open);
     check(&[started(), all(), begun("nap"), waits("nap"), ending(), ended()], open);
 
+    check(&[started(), all(), begun("work"), out("work"), logged("work"), ending(), ended()], open);
+
     let elsewhere = |instance| Record::StepStarted { instance, input: nothing(), intent: None };
     let unknown = elsewhere(Instance::of_step(plan().steps.len() as u32));
     let in_a_loop = elsewhere(Instance { rounds: vec![0], ..at("work") });
-    let no_step = "a record `StepStarted` of step number 7, which the plan does not have, cannot stand in this plan";
+    let no_step = "a record `StepStarted` of step number 9, which the plan does not have, cannot stand in this plan";
     check(&[started(), unknown], no_step);
     check(&[started(), all(), in_a_loop], "a record `StepStarted` of step `work` cannot stand in this plan");
 
@@ -149,12 +174,29 @@ fn what_cannot_follow_is_refused() {
     let no_branch = "a record `BranchTaken` of step `one` cannot stand for this block";
     check(&[started(), all(), begun("one"), anothers()], no_branch);
     check(&[started(), all(), begun("one"), its_own(), its_own()], no_branch);
+
+    let no_round = "a record `RoundStarted` of step `each` cannot stand for this block";
+    let [first, second, third] = [0, 1, 2].map(|round| move || round_started("each", round));
+    check(&[started(), all(), loops("each"), second()], no_round);
+    check(&[started(), all(), loops("each"), first(), first()], no_round);
+    check(&[started(), all(), loops("each"), first(), second(), third()], no_round);
+    let of_work = |name| format!("a record `{name}` of step `work` cannot stand for this block");
+    let work = || [started(), all(), begun("work"), out("work")];
+    for (name, record) in [
+        ("RoundStarted", round_started("work", 0)),
+        ("RoundEnded", round_ended("work", 0)),
+        ("ChildWaits", child_waits("work")),
+    ] {
+        let [start, all, begun, out] = work();
+        check(&[start, all, begun, out, record], &of_work(name));
+    }
 }
 
 /// The refusals above are of the last record and of nothing that stands before it.
 #[test]
 fn and_what_can_follow_is_accepted() {
     after(&[started(), begun("all"), begun("one"), takes_branch("one", "one"), begun("x"), out("x"), completed("x")]);
+    after(&[started(), begun("all"), loops("each"), round_started("each", 0), round_started("each", 1)]);
     let queued = Record::Queued { queue: Queue::User };
     assert_eq!(after(&[started(), queued.clone()]).queue, Some(Queue::User));
     after(&[started(), queued, Record::Admitted, begun("all")]);

@@ -1,5 +1,12 @@
 //! What is decided over inputs, to the record. A case is a picture: a line for each input, and what came of it.
 
+#[path = "decide/children.rs"]
+mod children;
+#[path = "decide/evaluations.rs"]
+mod evaluations;
+#[path = "decide/failures.rs"]
+mod failures;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_kernel::{
@@ -11,13 +18,16 @@ use mainspring_kernel::{
     evaluation::{Evaluated, Evaluation},
     failure::{Class, Failure},
     hash::Hash,
-    input::{Input, Lineage, Pinned, Policy, Queue, Start, Timer},
+    input::{Input, Lineage, Parent, Pinned, Policy, Queue, Start, Timer},
     instance::Instance,
     key::ExecutionKey,
-    limits::{LOOP_ITEMS_MAX, SIGNALS_KEPT_MAX, TURN_BYTES_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX, VALUE_BYTES_MAX},
+    limits::{
+        LOOP_ITEMS_MAX, OUTPUT_BYTES_MAX, SIGNALS_KEPT_MAX, TURN_BYTES_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX,
+        VALUE_BYTES_MAX,
+    },
     plan::{Decision, Plan},
     record::{Ending, Payload, Record},
-    state::{ExecutionStatus, State},
+    state::{ExecutionStatus, State, Status},
     value::{Map, Value},
 };
 
@@ -51,7 +61,7 @@ fn take_in(state: &mut State, input: &Input, now: u64) -> Turn {
 }
 
 fn at(plan: &Plan, step: &str) -> Instance {
-    Instance::of_step(plan.number_of(step).expect("a step of the plan"))
+    Instance::parse(step, plan).expect("a step of the plan")
 }
 
 /// A start in a queue, of an execution with a second of time.
@@ -61,7 +71,15 @@ fn start_in(queue: Queue) -> Input {
     Input::Start(Box::new(Start { policy, queue: Some(queue), ..*start }))
 }
 
-/// Reads the words of an input: `start`, `queue user`, `admit`, `time over`, `a#1 done`, `a#2 due`, `a gate 1 due`, `a gate 1 approve ann`, `signal go s1`,
+/// A start of an execution that knows a workflow named `other`, with so many executions above it.
+fn start_among(depth: u32, parent: Option<Parent>) -> Box<Start> {
+    let Input::Start(start) = start(Value::Null) else { unreachable!("it is one") };
+    let pinned = Pinned { name: "other".into(), workflow_hash: Hash::default(), plan_hash: Hash::default() };
+    Box::new(Start { lineage: Some(Lineage { parent, depth, workflows: vec![pinned] }), ..*start })
+}
+
+/// Reads the words of an input: `start`, `start of 0 1` for items, `start parent`, `queue user`, `admit`, `time over`,
+/// `a#1 done`, `a#1 cancelled user`, `a#1 waits 1`, `a#2 due`, `a gate 1 due`, `a gate 1 approve ann`, `signal go s1`,
 /// `cancel word`.
 fn input(plan: &Plan, words: &str) -> Input {
     let number = |text: &str| text.parse::<u32>().expect("a number");
@@ -69,6 +87,10 @@ fn input(plan: &Plan, words: &str) -> Input {
         |text: &str| text.split_once('#').map(|(step, attempt)| (at(plan, step), number(attempt))).expect("#");
     match words.split(' ').collect::<Vec<_>>()[..] {
         ["start"] => start(Value::Null),
+        ["start", "of", ref items @ ..] => {
+            start(items.iter().map(|item| Value::from(u64::from(number(item)))).collect::<Vec<_>>().into())
+        }
+        ["start", "parent"] => Input::Start(start_among(0, None)),
         ["queue", "user"] => start_in(Queue::User),
         ["queue", "workflow"] => start_in(Queue::Workflow),
         ["admit"] => Input::Admit,
@@ -83,6 +105,14 @@ fn input(plan: &Plan, words: &str) -> Input {
             by: by.into(),
             reason: Value::Null,
         },
+        [which, "cancelled", reason] => {
+            let (instance, attempt) = attempt(which);
+            Input::Receipt { instance, attempt, outcome: Outcome::Cancelled(reason.into()) }
+        }
+        [which, "waits", count] => {
+            let (instance, attempt) = attempt(which);
+            Input::ChildWaits { instance, attempt, count: number(count) }
+        }
         [which, "due"] => {
             let (instance, attempt) = attempt(which);
             Input::Timer(Timer::Retry(instance, attempt))
@@ -222,6 +252,28 @@ fn every_question_about_an_interruption_has_a_number_of_its_own() {
         7 pay gate 3 due: nothing
         86400006 pay gate 3 due: GateDecided pay gate 3, StepFailed pay interrupted, EndingBegun failed interrupted, Ended
         ",
+    );
+}
+
+/// At the very millisecond at which a gate expires nobody decides any more.
+#[test]
+fn a_decision_at_the_end_of_its_time_is_too_late() {
+    let steps = "- {id: gate, type: approval, ttlMs: 1000}";
+    let begun = "0 start: Started, StepStarted gate, GateOpened gate gate 1";
+    check(
+        steps,
+        &format!(
+            "{begun}
+            1000 gate gate 1 approve ann: nothing
+            1000 gate gate 1 due: GateDecided gate gate 1, StepCancelled gate approval_timeout, EndingBegun cancelled approval_timeout, Ended"
+        ),
+    );
+    check(
+        steps,
+        &format!(
+            "{begun}
+            999 gate gate 1 approve ann: GateDecided gate gate 1, StepCompleted gate, EndingBegun completed, Ended"
+        ),
     );
 }
 
@@ -385,30 +437,40 @@ fn the_input_of_a_function_may_be_as_large_as_the_bound_and_not_a_byte_larger() 
 /// A turn is cut when it is too long for one frame: by its records, by results of evaluations, by bytes.
 #[test]
 fn a_turn_is_cut_at_each_of_its_bounds() {
-    let begin = |steps: &str, given: Value| {
+    let begin = |steps: &str, given: Value, gives: Value| {
         let mut state = fresh(KEY, steps);
         let Input::Start(mut begins) = start(given) else { unreachable!("it is one") };
         (begins.policy.max_steps, begins.policy.max_parallel) = (1_000_000, 10_000);
-        let answer = |asked: &[&Evaluation]| asked.iter().map(|_| Evaluated::of(Ok(Value::Null))).collect();
+        let answer = |asked: &[&Evaluation]| asked.iter().map(|_| Evaluated::of(Ok(gives.clone()))).collect();
         let turn = decide_with(&mut state, &Input::Start(begins), 0, answer).expect("legal");
         (turn, state.is_split)
     };
     let functions: String =
         (0..TURN_RESULTS_MAX + 9).map(|at| format!("- {{id: f{at}, type: code, code: f}}\n")).collect();
-    let (turn, is_split) = begin(&functions, Value::Null);
+    let (turn, is_split) = begin(&functions, Value::Null, Value::Null);
     assert_eq!((turn.results.len(), is_split), (TURN_RESULTS_MAX, true));
 
     let skipped: String =
         (0..TURN_RECORDS_MAX + 9).map(|at| format!("- {{id: s{at}, type: tool, tool: T, when: false}}\n")).collect();
-    let (turn, is_split) = begin(&skipped, Value::Null);
+    let (turn, is_split) = begin(&skipped, Value::Null, Value::Null);
     assert_eq!((turn.records.len(), turn.results.len(), is_split), (TURN_RECORDS_MAX + 1, 0, true));
 
-    let text = Value::Text("x".repeat(VALUE_BYTES_MAX - 1000));
+    // Counted as given and as gave, each by itself: a little less than so many bytes, one more of them than fit.
+    const SIZE: usize = OUTPUT_BYTES_MAX;
+    let large = |bytes: usize| Value::Text("x".repeat(bytes - 1000));
+    for (input, given, gives) in [(", input: '@input'", large(SIZE), Value::Null), ("", Value::Null, large(SIZE))] {
+        let count = TURN_BYTES_MAX / SIZE + 1;
+        let steps: String = (0..2 * count).map(|at| format!("- {{id: f{at}, type: code, code: f{input}}}\n")).collect();
+        let (turn, is_split) = begin(&steps, given, gives);
+        assert_eq!((turn.results.len(), is_split), (count, true), "{input}");
+    }
+
+    let text = large(VALUE_BYTES_MAX);
     let calls = 2 * TURN_BYTES_MAX / VALUE_BYTES_MAX;
     let branches: String = (0..calls)
         .map(|at| format!("  - {{id: t{at}, type: tool, tool: T, arguments: {{a: \"@input\"}}}}\n"))
         .collect();
-    let (turn, is_split) = begin(&format!("- id: all\n  type: parallel\n  steps:\n{branches}"), text);
+    let (turn, is_split) = begin(&format!("- id: all\n  type: parallel\n  steps:\n{branches}"), text, Value::Null);
     assert!(is_split && turn.records.len() < TURN_RECORDS_MAX && turn.results.is_empty());
     assert!((1..calls).contains(&turn.actions.len()), "{} of {calls} calls", turn.actions.len());
 }
@@ -530,25 +592,87 @@ fn in_a_turn_that_was_cut_by_a_failure_nothing_is_repeated() {
     assert_eq!(seen, 1, "no turn was cut between the failure and what follows from it");
 }
 
-/// Whose an execution is, and who began it by kind, is said in the trigger of whatever it starts; nothing else is.
+/// However many there are, and whatever came of the first.
 #[test]
-fn a_child_belongs_to_whom_its_parent_belongs() {
-    let said = |trigger: Value| {
-        let mut state = fresh(KEY, "  - {id: sub, type: subworkflow, workflow: other}");
-        let Input::Start(mut began) = start(Value::Null) else { unreachable!() };
-        let pinned = Pinned { name: "other".into(), workflow_hash: Hash::default(), plan_hash: Hash::default() };
-        began.lineage = Some(Lineage { parent: None, depth: 0, workflows: vec![pinned] });
-        began.trigger = trigger;
-        let turn = take_in(&mut state, &Input::Start(began), 1);
-        let [letter] = &turn.letters[..] else { panic!("{:?}", turn.letters) };
-        let Input::Start(child) = &letter.input else { panic!("{letter:?}") };
-        let Value::Map(trigger) = &child.trigger else { panic!("{child:?}") };
-        let mut keys: Vec<String> = trigger.keys().cloned().collect();
-        keys.retain(|key| !["parentExecutionId", "parentStepId", "rootExecutionKey", "type"].contains(&key.as_str()));
-        keys.iter().map(|key| format!("{key} {}", trigger[key].as_text().unwrap_or("-"))).collect::<Vec<_>>()
-    };
-    assert!(said(Value::map([("type", "manual".into())])).is_empty());
-    let words = ["organizationId", "initiatorType", "workflowId", "triggerId", "idempotencyKey"];
-    let trigger = Value::map(words.map(|word| (word, word.to_uppercase().into())));
-    assert_eq!(said(trigger), ["initiatorType INITIATORTYPE", "organizationId ORGANIZATIONID"]);
+fn every_return_of_a_block_begins_before_its_siblings() {
+    check(
+        "
+        - id: all
+          type: parallel
+          steps:
+            - {id: nap, type: sleep, durationMs: 1000}
+            - {id: no, type: return, when: false}
+            - {id: yes, type: return}
+        ",
+        "0 start: Started, StepStarted all, StepSkipped no, StepStarted yes, StepCompleted yes, EndingBegun completed, StepCompleted all, Ended",
+    );
+}
+
+/// Around a return that ended the execution nothing was called off: that something was beside it does not count.
+#[test]
+fn what_contains_a_return_has_done_its_part() {
+    check(
+        "
+        - id: all
+          type: parallel
+          steps:
+            - {id: one, type: conditional, condition: true, then: [{id: yes, type: return}]}
+            - {id: nap, type: sleep, durationMs: 1000}
+        ",
+        "0 start: Started, StepStarted all, StepStarted one, BranchTaken one, StepStarted nap, WaitStarted nap, StepStarted yes, StepCompleted yes, EndingBegun completed, StepCancelled nap execution_ending, StepCompleted one, StepCancelled all execution_ending, Ended",
+    );
+}
+
+/// A failure that halts a loop has every block looked at. What stands at the door meanwhile is not asked again whether
+/// it may begin: the answer could be another one by then.
+#[test]
+fn a_step_at_the_door_is_not_begun_again() {
+    let steps = "
+        - {id: first, type: code, code: f, outputVariable: flag}
+        - id: all
+          type: parallel
+          steps:
+            - id: one
+              type: conditional
+              condition: true
+              then: [{id: x, type: tool, tool: T, when: {variable: flag, equals: 1}}]
+            - id: two
+              type: conditional
+              condition: true
+              then:
+                - {id: second, type: code, code: f, outputVariable: flag}
+                - id: l
+                  type: loop
+                  onError: continue
+                  forEach: {ref: '@input'}
+                  steps: [{id: bad, type: sleep, durationMs: '@item'}]
+    ";
+    let mut state = fresh(KEY, steps);
+    let mut flag = 0u32;
+    let turn = decide_with(&mut state, &start(vec!["no duration".into()].into()), 0, |_| {
+        flag += 1;
+        vec![Evaluated::of(Ok(flag.into()))]
+    });
+    assert_eq!(
+        records_words(&state.plan, &turn.expect("legal")),
+        "Started, StepStarted first, StepCompleted first, StepStarted all, StepStarted one, BranchTaken one, StepStarted two, BranchTaken two, StepStarted second, StepCompleted second, StepStarted l, RoundStarted l, StepFailed l[0].bad invalid_duration, RoundEnded l, StepFailed l invalid_duration, StepCompleted two, StepStarted x, AttemptStarted x#1"
+    );
+}
+
+/// Which steps of a graph are to be looked at is found again where a turn was cut before it had come to them.
+#[test]
+fn what_no_edge_leads_to_is_left_out_after_a_cut() {
+    let count = TURN_RECORDS_MAX + 9;
+    let mut steps = String::from("- {id: go, type: tool, tool: T}\n");
+    steps.extend((0..count).map(|at| format!("- {{id: s{at}, type: sleep, durationMs: 1000}}\n")));
+    steps += "order: edges\nedges:\n";
+    steps.extend((0..count).map(|at| format!("- {{from: go, to: s{at}, when: on_failure}}\n")));
+    let mut state = fresh(KEY, &steps);
+    let plan = state.plan.clone();
+    take_in(&mut state, &start(Value::Null), 0);
+    take_in(&mut state, &input(&plan, "go#1 done"), 0);
+    let last = at(&plan, &format!("s{}", count - 1));
+    assert_eq!((state.is_split, state.step_status(&last)), (true, Status::Pending));
+    take_in(&mut state, &Input::Continue, 0);
+    assert_eq!((state.status(), state.step_status(&last)), (ExecutionStatus::Completed, Status::Skipped));
 }

@@ -52,8 +52,8 @@ impl Decider<'_> {
         let room = (self.max_parallel() as usize).saturating_sub(here.open as usize + waiting);
         // Returns stand first, before anything else of the block has begun; later there are none left to find.
         let first_other = (0..steps.len() as u32).find(|place| !is_return(&place));
-        let has_begun = here.open > 0 || waiting > 0 || first_other.is_some_and(|place| !here.pending.contains(&place));
-        let first = if has_begun { None } else { here.pending.iter().find(is_return) };
+        let is_untouched = waiting == 0 && first_other.is_none_or(|place| here.pending.contains(&place));
+        let first = if is_untouched { here.pending.iter().find(is_return) } else { None };
         let next = first.or_else(|| if room == 0 { None } else { here.pending.range(from..).next() });
         let Some(place) = next.copied() else { return Ok(()) };
         self.begin(scope, place)?;

@@ -77,7 +77,8 @@ impl Decider<'_> {
     /// The identity of the work: who asks, where, for what. Nothing of the attempt, so that the world can tell a repeat.
     fn intent(&self, instance: &Instance, effect: &str, params: &[u8]) -> Hash {
         let step = instance.name(&self.state.plan);
-        let heads = 5 * 9;
+        // Five heads of at most nine bytes.
+        let heads = 45;
         let mut writer =
             Writer::with_capacity(heads + self.state.key.0.len() + step.len() + effect.len() + params.len());
         writer.array(4);

@@ -30,7 +30,7 @@ struct Size {
 impl Size {
     fn asked() -> Self {
         match std::env::var("MAINSPRING_CROWD").as_deref() {
-            Ok("full") => Self { watchers: 2_000, executions: 200, starters: 8, starts: 10_000, clients: 64 },
+            Ok("full") => Self { watchers: 2_000, executions: 200, starters: 16, starts: 10_000, clients: 64 },
             _ => Self { watchers: 60, executions: 6, starters: 2, starts: 200, clients: 8 },
         }
     }

@@ -18,6 +18,7 @@ mod events;
 mod limits;
 mod links;
 mod oidc;
+mod outside;
 mod pages;
 mod rates;
 mod rights;

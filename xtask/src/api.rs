@@ -1,0 +1,31 @@
+//! A running server is asked whatever its description allows.
+
+use std::path::Path;
+use std::process::Command;
+
+/// The test that does it.
+const TEST: [&str; 8] = ["test", "-p", "mainspring", "--test", "server", "outside", "--", "--ignored"];
+
+/// The program that asks, and what brings it.
+const PROGRAM: &str = "schemathesis";
+const MEND: &str = "python3 -m pip install schemathesis";
+
+/// Runs the test with so many cases for each operation and run.
+pub(crate) fn run(root: &Path, cases: u32) -> Result<String, String> {
+    let program = std::env::var("MAINSPRING_SCHEMATHESIS").unwrap_or_else(|_| PROGRAM.to_owned());
+    let version = Command::new(&program).arg("--version").output();
+    if !version.is_ok_and(|output| output.status.success()) {
+        return Err(format!(
+            "`{program}` is missing (it makes up the requests): {MEND}, or name it by MAINSPRING_SCHEMATHESIS."
+        ));
+    }
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let mut test = Command::new(cargo);
+    test.args(TEST).arg("--nocapture").current_dir(root);
+    test.env("MAINSPRING_API_CASES", cases.to_string()).env("MAINSPRING_SCHEMATHESIS", program);
+    match test.status() {
+        Ok(status) if status.success() => Ok("Every answer was one that the description names.".to_owned()),
+        Ok(status) => Err(format!("The test has failed ({status}). What it said stands above.")),
+        Err(error) => Err(format!("cargo cannot be started: {error}.")),
+    }
+}
