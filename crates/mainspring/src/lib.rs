@@ -6,6 +6,7 @@ mod commands;
 pub mod draw;
 pub mod evaluating;
 pub mod exit;
+mod fetching;
 mod ground;
 mod naming;
 pub mod place;

@@ -9,9 +9,10 @@ use mainspring_engine::keys;
 
 use crate::exit::Refusal;
 
-/// Names of variables that steps never see: where the key lies, the address of the store with its password, and what lets
-/// this user in at a server.
-pub const HIDDEN_VARIABLES: [&str; 3] = ["MAINSPRING_KEY_FILE", "MAINSPRING_STORE", "MAINSPRING_TOKEN"];
+/// Names of variables that steps never see: where the key lies, the address of the store with its password, what lets this
+/// user in at a server, and this server in at a provider of sign-ins.
+pub const HIDDEN_VARIABLES: [&str; 4] =
+    ["MAINSPRING_KEY_FILE", "MAINSPRING_STORE", "MAINSPRING_TOKEN", "MAINSPRING_OIDC_CLIENT_SECRET"];
 
 /// Names of variables that steps do not see where their node writes traces: what lets it in at the collector is not theirs.
 pub const HIDDEN_WITH_TRACES: [&str; 2] = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];

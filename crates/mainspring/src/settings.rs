@@ -1,6 +1,8 @@
 //! What a server is told: by flag, else by the environment, else by a file, else nothing but its defaults. The origin of
 //! each setting is kept, so that it can be shown.
 
+mod oidc;
+
 use std::{
     fs,
     net::SocketAddr,
@@ -30,7 +32,7 @@ const LEASE_DEFAULT: u64 = 10;
 pub(crate) const LEASE_SECONDS: std::ops::RangeInclusive<u64> = 1..=600;
 
 /// The keys of the file, with the variables of the environment that say the same.
-const KEYS: [(&str, &str); 8] = [
+const KEYS: [(&str, &str); 16] = [
     ("listen", "MAINSPRING_LISTEN"),
     ("baseUrl", "MAINSPRING_BASE_URL"),
     ("dataDir", "MAINSPRING_DIR"),
@@ -39,6 +41,14 @@ const KEYS: [(&str, &str); 8] = [
     ("rateLimitPerSecond", "MAINSPRING_RATE_LIMIT_PER_SECOND"),
     ("anonymousRateLimitPerSecond", "MAINSPRING_ANONYMOUS_RATE_LIMIT_PER_SECOND"),
     ("trustedProxies", "MAINSPRING_TRUSTED_PROXIES"),
+    ("oidcIssuer", "MAINSPRING_OIDC_ISSUER"),
+    ("oidcClientId", "MAINSPRING_OIDC_CLIENT_ID"),
+    ("oidcClientSecretFile", "MAINSPRING_OIDC_CLIENT_SECRET_FILE"),
+    ("oidcScopes", "MAINSPRING_OIDC_SCOPES"),
+    ("oidcClaim", "MAINSPRING_OIDC_CLAIM"),
+    ("oidcOrganization", "MAINSPRING_OIDC_ORGANIZATION"),
+    ("oidcFirstRole", "MAINSPRING_OIDC_FIRST_ROLE"),
+    ("oidcEmailDomains", "MAINSPRING_OIDC_EMAIL_DOMAINS"),
 ];
 
 /// The flags of whatever runs a server, or looks at how one would run.
@@ -65,6 +75,8 @@ pub(crate) struct ServerFlags {
     /// The file of settings [default: $XDG_CONFIG_HOME/mainspring/config.yaml, env: MAINSPRING_CONFIG]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    oidc: oidc::OidcFlags,
 }
 
 /// A setting and where it came from.
@@ -91,6 +103,8 @@ pub(crate) struct Settings {
     pub(crate) lease_seconds: u64,
     /// How many requests may come.
     pub(crate) rates: Rates,
+    /// Whom people sign in with, beside tokens.
+    pub(crate) oidc: Option<mainspring_server::oidc::Settings>,
     /// The flags of every command, with what is in force of them.
     pub(crate) global: Global,
 }
@@ -121,7 +135,7 @@ impl Settings {
             flags.trusted_proxies.clone(),
         ];
         let mut all = Vec::new();
-        for ((name, variable), flag) in KEYS.into_iter().zip(given) {
+        for ((name, variable), flag) in KEYS.into_iter().zip(given.into_iter().chain(flags.oidc.given())) {
             let environment = std::env::var(variable).ok().filter(|value| !value.is_empty());
             let (value, origin) = if flag.is_some() && flag != environment {
                 (flag, "flag".to_string())
@@ -134,6 +148,7 @@ impl Settings {
             };
             all.push(Setting { name, value, origin });
         }
+        let oidc = oidc::read(&mut all)?;
         let value = |wanted: &str| all.iter().find(|one| one.name == wanted).and_then(|one| one.value.clone());
         let listen = value("listen").unwrap_or_default();
         let listen =
@@ -150,7 +165,7 @@ impl Settings {
         if let Some(url) = base_url.iter().find(|url| !url.starts_with("http") || origin(url).is_none()) {
             return Err(bad("baseUrl", format!("`{url}` is no address like https://mainspring.example.com")));
         }
-        Ok(Self { base_url, listen, lease_seconds, rates, global, all })
+        Ok(Self { base_url, listen, lease_seconds, rates, oidc, global, all })
     }
 }
 
@@ -183,7 +198,7 @@ fn usual(name: &str) -> Option<String> {
         "rateLimitPerSecond" => Some(Rates::default().per_token.to_string()),
         "anonymousRateLimitPerSecond" => Some(Rates::default().per_address.to_string()),
         "dataDir" => place::state_home().ok().map(|home| home.join("mainspring").display().to_string()),
-        _ => None,
+        name => mainspring_server::oidc::usual(name).map(Into::into),
     }
 }
 

@@ -2,11 +2,27 @@
 
 use std::{path::Path, sync::Arc};
 
+use crate::exit::Refusal;
+
 use tokio_rustls::rustls::{
     ClientConfig, RootCertStore,
     crypto::ring,
     pki_types::{CertificateDer, pem::PemObject},
 };
+
+/// The file of further certificate authorities, by the name that OpenSSL has given it.
+const AUTHORITIES_VARIABLE: &str = "SSL_CERT_FILE";
+
+/// Mozilla's authorities, and those that the environment names.
+pub(crate) fn trusting() -> Result<Arc<ClientConfig>, Refusal> {
+    let Some(file) = std::env::var_os(AUTHORITIES_VARIABLE).filter(|file| !file.is_empty()) else {
+        return Ok(trusting_mozilla());
+    };
+    let file = Path::new(&file);
+    trusting_also(file).map_err(|why| {
+        Refusal::bad_input("bad_certificates", format!("{AUTHORITIES_VARIABLE}: {}: {why}", file.display()))
+    })
+}
 
 /// Mozilla's authorities and nobody else.
 pub(crate) fn trusting_mozilla() -> Arc<ClientConfig> {

@@ -15,6 +15,7 @@ use crate::{
     door::Rights,
     feed::Feeds,
     known::{Known, Watched},
+    oidc::Provider,
     problem::{Answer, Code, Problem},
     rate::{Limiter, Rates, clock},
 };
@@ -30,6 +31,8 @@ pub struct Settings {
     pub release: &'static str,
     /// How many requests may come.
     pub rates: Rates,
+    /// Who vouches for people, if somebody does.
+    pub oidc: Option<Arc<Provider>>,
 }
 
 /// The server: cheap to clone, all clones are one.

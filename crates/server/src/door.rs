@@ -22,7 +22,7 @@ use crate::{
     nouns::{Member, Token},
     problem::{Answer, Code, Problem},
     rate::Verdict,
-    routes::links,
+    routes::{links, oidc},
     shelf::Shelf,
     signing_in::{check_origin, cookie, is_safe},
 };
@@ -113,8 +113,9 @@ pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Ne
             next.run(request).await
         }
         Err(problem) if path.starts_with(links::PLACE) || path == links::SIGN_IN => {
-            links::refused(problem, request.uri().path(), request.headers())
+            links::refused(&app, problem, request.uri().path(), request.headers())
         }
+        Err(problem) if path.starts_with(oidc::BEGIN) => oidc::sorry(&problem),
         Err(problem) => refuse(problem),
     };
     verdict.iter().for_each(|verdict| tell(verdict, response.headers_mut()));

@@ -57,6 +57,7 @@ pub(crate) fn organization(
         expires_at: None,
         last_used_at: None,
         sign_ins: Vec::new(),
+        signed_in_by: None,
     };
     let (installation, own) = (Shelf::of(catalogue, ""), Shelf::of(catalogue, id));
     let puts = vec![

@@ -19,6 +19,7 @@ pub mod identity;
 mod known;
 mod limits;
 pub mod nouns;
+pub mod oidc;
 mod page;
 pub mod problem;
 pub mod rate;

@@ -9,6 +9,7 @@ mod health;
 mod later;
 pub(crate) mod links;
 mod members;
+pub(crate) mod oidc;
 mod organizations;
 mod session;
 mod starts;
@@ -74,6 +75,7 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(links::routes())
         .merge(members::routes())
         .merge(session::routes())
+        .merge(oidc::routes())
         .merge(tokens::routes())
         .merge(organizations::routes())
         .merge(audit::routes())
@@ -85,7 +87,7 @@ pub fn description() -> Description {
     let components = description.components.get_or_insert_default();
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("msp_…").build();
     components.add_security_scheme("token", SecurityScheme::Http(bearer));
-    let said = "Of POST /api/session; called __Host-mainspring where the base URL is https";
+    let said = "Of POST /api/session and of /sign-in/oidc; called __Host-mainspring where the base URL is https";
     let cookie = ApiKey::Cookie(ApiKeyValue::with_description("mainspring", said));
     components.add_security_scheme("cookie", SecurityScheme::ApiKey(cookie));
     description.paths.paths.values_mut().for_each(usual::describe);

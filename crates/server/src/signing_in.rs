@@ -15,21 +15,25 @@ use crate::{
     identity::{Caller, TokenText},
     nouns::{SignIn, Token},
     problem::{Answer, Code, Problem},
-    shelf::{Held, Shelf, entry, make},
+    shelf::{Shelf, entry, make},
 };
 
 /// How long a sign-in lasts: a working day.
-const SIGN_IN_MS: u64 = 12 * 60 * 60 * 1000;
+pub(crate) const SIGN_IN_MS: u64 = 12 * 60 * 60 * 1000;
 
 /// Sign-ins of one token at a time. The oldest goes for a new one.
-const SIGN_INS_MAX: usize = 20;
+pub(crate) const SIGN_INS_MAX: usize = 20;
 
 /// How often a change is tried again that another one of the same token was quicker than.
-const TRIES: usize = 8;
+pub(crate) const TRIES: usize = 8;
 
 /// What the cookie is called where the server is reached by TLS: browsers then take it from this host alone.
 const SECURE_NAME: &str = "__Host-mainspring";
 const PLAIN_NAME: &str = "mainspring";
+
+/// The same for the cookie of a sign-in that is on its way to a provider and back.
+const SECURE_BINDING: &str = "__Host-mainspring-oidc";
+const PLAIN_BINDING: &str = "mainspring-oidc";
 
 /// A sign-in that has just begun.
 pub(crate) struct Begun {
@@ -69,15 +73,19 @@ pub(crate) fn sign_out(app: &App, cookie: Option<TokenText>) -> Answer<String> {
     Ok(set_cookie(&app.settings.base, "", 0))
 }
 
-/// Changes the caller's token, also while its last use is written down.
+/// Changes the caller's token, also while its last use is written down. One that was made for a sign-in goes with it.
 fn change(app: &App, caller: &Caller, action: &str, act: impl Fn(&mut Token)) -> Answer<()> {
     let installation = Shelf::of(app.catalogue(), "");
     for _ in 0..TRIES {
-        let Held { mut body, version, id } = installation.must::<Token>(&caller.token)?;
-        act(&mut body);
-        let puts = vec![installation.put(&id, &body, version)?];
-        let audit = vec![entry(caller, action, &id, Value::Null)];
-        let change = Change { puts, audit, sealing: *app.engine.key(), ..Change::default() };
+        let mut held = installation.must::<Token>(&caller.token)?;
+        act(&mut held.body);
+        let audit = vec![entry(caller, action, &held.id, Value::Null)];
+        let mut change = Change { audit, sealing: *app.engine.key(), ..Change::default() };
+        if held.body.signed_in_by.is_some() && held.body.sign_ins.is_empty() {
+            change.removals.push(installation.removal(&held));
+        } else {
+            change.puts.push(installation.put(&held.id, &held.body, held.version)?);
+        }
         if make(app.catalogue(), &change)?.is_ok() {
             return Ok(());
         }
@@ -90,18 +98,37 @@ fn name(base: &str) -> (&'static str, bool) {
     if base.starts_with("https:") { (SECURE_NAME, true) } else { (PLAIN_NAME, false) }
 }
 
-fn set_cookie(base: &str, value: &str, seconds: u64) -> String {
+pub(crate) fn set_cookie(base: &str, value: &str, seconds: u64) -> String {
     let (name, is_secure) = name(base);
     let secure = if is_secure { "; Secure" } else { "" };
     format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
 }
 
+fn binding_name(base: &str) -> &'static str {
+    if name(base).1 { SECURE_BINDING } else { PLAIN_BINDING }
+}
+
+/// The cookie by which a browser is known again that comes back from a provider. It is another site that sends it here, by
+/// a link, and so it has to be `Lax`. It lets nobody in.
+pub(crate) fn set_binding(base: &str, value: &str, seconds: u64) -> String {
+    let (name, secure) = (binding_name(base), if name(base).1 { "; Secure" } else { "" });
+    format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}")
+}
+
+/// The value of that cookie, if a request has one.
+pub(crate) fn binding_cookie(base: &str, headers: &HeaderMap) -> Option<String> {
+    of_name(headers, binding_name(base)).map(Into::into)
+}
+
 /// The cookie of a request, if it has the form of one.
 pub(crate) fn cookie(base: &str, headers: &HeaderMap) -> Option<TokenText> {
+    TokenText::parse_cookie(of_name(headers, name(base).0)?)
+}
+
+fn of_name<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut cookies = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let (_, value) = cookies.find(|(known, _)| *known == name(base).0)?;
-    TokenText::parse_cookie(value)
+    cookies.find(|(known, _)| *known == name).map(|(_, value)| value)
 }
 
 /// The origin of an address that people reach the server by; `None` for what is no address of a site.

@@ -33,6 +33,7 @@ pub fn issue(
         expires_at: None,
         last_used_at: None,
         sign_ins: Vec::new(),
+        signed_in_by: None,
     };
     let detail = Value::map([("user", Value::from(user))]);
     let audit = vec![AuditEntry {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use mainspring_engine::{Engine, Reach};
 use mainspring_kernel::{json::compact, value::Value};
-use mainspring_server::{App, Settings as Served, first, serve};
+use mainspring_server::{App, Settings as Served, first, oidc, serve};
 use tokio::net::TcpListener;
 
 use super::node;
@@ -13,6 +13,7 @@ use crate::{
     cli::Global,
     evaluating::evaluator,
     exit::{Exit, Refusal},
+    fetching::Fetcher,
     ground::Ground,
     naming::engine,
     runner::Signals,
@@ -59,7 +60,8 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
     let engine = Arc::new(engine);
     let workspaces = global.home()?.folder().join("workspaces");
     let release = env!("CARGO_PKG_VERSION");
-    let served = Served { base: base.clone(), workspaces, release, rates: settings.rates.clone() };
+    let oidc = settings.oidc.clone().map(provider).transpose()?;
+    let served = Served { base: base.clone(), workspaces, release, rates: settings.rates.clone(), oidc };
     let app = App::new(engine.clone(), evaluator(), served);
     let token = first::begin(app.catalogue(), engine.key())
         .map_err(|problem| Refusal::internal("first_start", problem.message))?;
@@ -78,6 +80,11 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
         Some(why) => Err(mainspring_engine::EngineError::Stopped(why).into()),
         None => Ok(Exit::Fine),
     }
+}
+
+/// Whom people sign in with.
+fn provider(settings: oidc::Settings) -> Result<Arc<oidc::Provider>, Refusal> {
+    Ok(Arc::new(oidc::Provider::new(settings, Arc::new(Fetcher::new()?))))
 }
 
 /// Returns when the engine has stopped by itself.
@@ -106,6 +113,9 @@ fn greet(base: &str, token: Option<&str>, settings: &Settings, terminal: &Termin
             "  {}   `mainspring login {base}` asks for your token; `mainspring token` makes a new one",
             dim("owner")
         ),
+    }
+    if let Some(oidc) = &settings.oidc {
+        say!("  {}  {base}/sign-in/oidc    with {}", dim("sign-in"), oidc.issuer);
     }
     if !settings.listen.ip().is_loopback() {
         terminal.remark("It is reached from other machines, and speaks no TLS: put a proxy before it that does.");

@@ -1,6 +1,6 @@
 //! A client of one server: requests in JSON, answers that are bounded, repeats only of what may be repeated.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
@@ -21,9 +21,6 @@ use super::{
     connection::{Asked, Line},
 };
 use crate::{exit::Refusal, tls};
-
-/// The file of further certificate authorities, by the name that OpenSSL has given it.
-const AUTHORITIES_VARIABLE: &str = "SSL_CERT_FILE";
 
 /// How long the head of an answer may take, and how long its body.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -75,15 +72,7 @@ impl Client {
             )
         })?;
         credential.set_sensitive(true);
-        let tls = match std::env::var_os(AUTHORITIES_VARIABLE).filter(|file| !file.is_empty() && !address.is_plain()) {
-            Some(file) => tls::trusting_also(Path::new(&file)).map_err(|why| {
-                Refusal::bad_input(
-                    "bad_certificates",
-                    format!("{AUTHORITIES_VARIABLE}: {}: {why}", Path::new(&file).display()),
-                )
-            })?,
-            None => tls::trusting_mozilla(),
-        };
+        let tls = if address.is_plain() { tls::trusting_mozilla() } else { tls::trusting()? };
         Ok(Self { line: Line { address, credential, plain_http, tls } })
     }
 

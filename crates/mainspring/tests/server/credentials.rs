@@ -79,10 +79,12 @@ fn no_token_goes_over_plain_http_to_another_machine() {
 }
 
 #[test]
-fn scripts_do_not_see_the_token() {
+fn scripts_do_not_see_what_lets_us_in() {
     let caller = Caller::new("127.0.0.1:1", "msp_x");
-    let definition = "steps:\n  - {id: a, type: bash, command: 'echo \"[$MAINSPRING_TOKEN]\"', outputVariable: a}\n";
+    let definition = "steps:\n  - {id: a, type: bash, command: 'echo \"[$MAINSPRING_TOKEN$MAINSPRING_OIDC_CLIENT_SECRET]\"', outputVariable: a}\n";
     fs::write(caller.folder().join("look.yaml"), definition).unwrap();
-    let ran = caller.fine(&["run", "look.yaml", "--dir", "data"]);
-    assert!(ran.contains("\"stdout\": \"[]\\n\""), "{ran}");
+    let mut command = caller.without_server(&["run", "look.yaml", "--dir", "data"]);
+    command.env("MAINSPRING_TOKEN", "msp_x").env("MAINSPRING_OIDC_CLIENT_SECRET", "s3cret");
+    let ran = call(command, b"");
+    assert!(ran.stdout.contains("\"stdout\": \"[]\\n\""), "{ran:?}");
 }

@@ -17,6 +17,7 @@ mod escalation;
 mod events;
 mod limits;
 mod links;
+mod oidc;
 mod outside;
 mod pages;
 mod rates;

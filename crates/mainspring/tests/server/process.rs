@@ -33,7 +33,13 @@ impl Server {
         Self::start_in(folder, "data", arguments)
     }
 
-    fn start_in(folder: &Path, name: &str, arguments: &[&str]) -> Self {
+    /// The same, with a name for its folder within.
+    pub(crate) fn start_in(folder: &Path, name: &str, arguments: &[&str]) -> Self {
+        Self::start_as(folder, name, arguments, &[])
+    }
+
+    /// The same, with more in its environment.
+    pub(crate) fn start_as(folder: &Path, name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         // Another build of it, for those who measure.
         let program = std::env::var_os("MAINSPRING_BINARY").unwrap_or_else(|| MAINSPRING.into());
         let mut command = Command::new(program);
@@ -42,7 +48,8 @@ impl Server {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", folder)
-            .env("MAINSPRING_LOG", "error");
+            .env("MAINSPRING_LOG", "error")
+            .envs(environment.iter().copied());
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut first = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();

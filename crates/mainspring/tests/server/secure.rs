@@ -18,7 +18,7 @@ use super::{
 };
 
 /// Speaks TLS before a server, in the name of `localhost`: the address, and the certificate in PEM.
-fn before(server: &str) -> (String, String) {
+pub(crate) fn before(server: &str) -> (String, String) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_string()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))

@@ -35,6 +35,9 @@ pub struct Token {
     /// The browsers that are signed in with it, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sign_ins: Vec<SignIn>,
+    /// The provider that vouched for whoever signed in, if it was made for that sign-in alone: nobody knows its secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed_in_by: Option<String>,
 }
 
 /// A browser that is signed in. It is kept with its token and ends with it; nothing here lets anybody in.

@@ -18,7 +18,7 @@ use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{acts::decide as decide_at, approvals::found};
+use super::{acts::decide as decide_at, approvals::found, oidc};
 use crate::{
     app::App,
     clock,
@@ -72,7 +72,7 @@ async fn show(
     };
     match looked.await {
         Ok((row, open)) => approval(&caller, &row, &open, uri.path()).page(StatusCode::OK, "Approval"),
-        Err(problem) => refused(problem, uri.path(), &HeaderMap::new()),
+        Err(problem) => refused(&app, problem, uri.path(), &HeaderMap::new()),
     }
 }
 
@@ -128,7 +128,7 @@ async fn decide(
             let said = if approve { "You have approved it." } else { "You have denied it." };
             Html::of("h1", said).add(Html::of("p", "You can close this page.")).page(StatusCode::OK, said)
         }
-        Err(problem) => refused(problem, uri.path(), &HeaderMap::new()),
+        Err(problem) => refused(&app, problem, uri.path(), &HeaderMap::new()),
     }
 }
 
@@ -166,8 +166,8 @@ async fn enter(
     };
     match entered.await {
         Ok(begun) => (StatusCode::SEE_OTHER, [(SET_COOKIE, begun.cookie), (LOCATION, back)]).into_response(),
-        Err(problem) if problem.code == Code::Unauthorized => sign_in_form(&back, &problem.message),
-        Err(problem) => refused(problem, &back, &HeaderMap::new()),
+        Err(problem) if problem.code == Code::Unauthorized => sign_in_form(&app, &back, &problem.message),
+        Err(problem) => refused(&app, problem, &back, &HeaderMap::new()),
     }
 }
 
@@ -241,7 +241,7 @@ fn approval(caller: &Caller, row: &ExecutionRow, open: &OpenGate, path: &str) ->
 
 /// A problem as people read it. Who is not known is asked to sign in, and learns nothing else: not even whether there is
 /// such an approval.
-pub(crate) fn refused(problem: Problem, path: &str, headers: &HeaderMap) -> Response {
+pub(crate) fn refused(app: &App, problem: Problem, path: &str, headers: &HeaderMap) -> Response {
     let status = problem.code.status();
     if problem.code != Code::Unauthorized || !path.starts_with(PLACE) {
         let title = if problem.code == Code::NotFound { "Nothing waits here" } else { "That did not work" };
@@ -261,16 +261,28 @@ pub(crate) fn refused(problem: Problem, path: &str, headers: &HeaderMap) -> Resp
             .markup("\">Go on to the approval</a></p>")
             .page(status, "Approval");
     }
-    sign_in_form(path, "The link names an approval. Who you are says a token.")
+    sign_in_form(app, path, "The link names an approval. Who you are says a token.")
 }
 
-fn sign_in_form(path: &str, said: &str) -> Response {
+fn sign_in_form(app: &App, path: &str, said: &str) -> Response {
     Html::of("h1", "Sign in to see this approval")
         .add(Html::of("p", said))
+        .all(app.settings.oidc.iter().map(|provider| by_provider(path, &provider.settings().host())))
         .markup("<form method=\"post\" action=\"/sign-in\"><input type=\"hidden\" name=\"next\" value=\"")
         .text(path)
         .markup("\"><label for=\"token\">Your token</label>")
         .markup("<input id=\"token\" name=\"token\" type=\"password\" autocomplete=\"current-password\" required>")
         .markup("<button>Sign in</button></form>")
         .page(StatusCode::UNAUTHORIZED, "Sign in")
+}
+
+/// The way to the provider that people sign in with, and back to this page.
+fn by_provider(path: &str, host: &str) -> Html {
+    let next: String = form_urlencoded::byte_serialize(path.as_bytes()).collect();
+    Html::default()
+        .markup("<p><a href=\"")
+        .text(&format!("{}?next={next}", oidc::BEGIN))
+        .markup("\">Sign in with ")
+        .text(host)
+        .markup("</a></p>")
 }

@@ -168,6 +168,7 @@ async fn create(
             expires_at,
             last_used_at: None,
             sign_ins: Vec::new(),
+            signed_in_by: None,
         };
         // The member is put as they are, so that nobody gets a credential at the moment when they are removed or promoted.
         let puts = vec![

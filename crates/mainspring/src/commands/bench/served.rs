@@ -21,7 +21,8 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), Refusal> 
     let address = listener.local_addr().map_err(failed)?.to_string();
     let base = format!("http://{address}");
     let rates = Rates { per_token: 0, per_address: 0, trusted_proxies: Vec::new() };
-    let settings = Settings { base, workspaces: folder.join("workspaces"), release: env!("CARGO_PKG_VERSION"), rates };
+    let (workspaces, release) = (folder.join("workspaces"), env!("CARGO_PKG_VERSION"));
+    let settings = Settings { base, workspaces, release, rates, oidc: None };
     let app = App::new(engine.clone(), evaluator(), settings);
     let token =
         first::begin(app.catalogue(), &KEY).map_err(|problem| Refusal::internal("bench_failed", problem.message))?;

@@ -1,0 +1,97 @@
+//! What the server asks a provider of OpenID Connect, over connections of its own: one request, one answer, both bounded.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{
+    Method, Request,
+    client::conn::http1::{SendRequest, handshake},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT},
+};
+use hyper_util::rt::TokioIo;
+use mainspring_server::oidc::{Fetch, Fetched, Fetching, Request as Asked};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_rustls::{
+    TlsConnector,
+    rustls::{ClientConfig, pki_types::ServerName},
+};
+use url::{Position, Url};
+
+use crate::{exit::Refusal, tls};
+
+/// Whoever asks, and by whom the other end is checked.
+pub(crate) struct Fetcher {
+    tls: Arc<ClientConfig>,
+}
+
+impl Fetcher {
+    /// One that trusts whom all clients here trust.
+    pub(crate) fn new() -> Result<Self, Refusal> {
+        Ok(Self { tls: tls::trusting()? })
+    }
+
+    async fn ask(&self, asked: &Asked) -> Result<Fetched, String> {
+        let mut sender = self.connect(&asked.url).await?;
+        let method = if asked.form.is_some() { Method::POST } else { Method::GET };
+        let mut request = Request::builder()
+            .method(method)
+            .uri(&asked.url[Position::BeforePath..Position::AfterQuery])
+            .header(HOST, &asked.url[Position::BeforeHost..Position::AfterPort])
+            .header(ACCEPT, "application/json")
+            .header(USER_AGENT, concat!("mainspring/", env!("CARGO_PKG_VERSION")));
+        if let Some(authorization) = &asked.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        if asked.form.is_some() {
+            request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        }
+        let body = Full::new(Bytes::from(asked.form.clone().unwrap_or_default()));
+        let request = request.body(body).map_err(|_| "the request cannot be written".to_string())?;
+        let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
+        let status = answer.status().as_u16();
+        let body = Limited::new(answer.into_body(), asked.bytes_max).collect().await;
+        let body = body.map_err(|error| format!("its answer breaks off, or is too large ({error})"))?;
+        Ok(Fetched { status, body: body.to_bytes().into() })
+    }
+
+    async fn connect(&self, url: &Url) -> Result<SendRequest<Full<Bytes>>, String> {
+        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        let port = url.port_or_known_default().unwrap_or(443);
+        let stream = TcpStream::connect((host, port)).await.map_err(|error| error.to_string())?;
+        let _ = stream.set_nodelay(true);
+        if url.scheme() != "https" {
+            let peer = stream.peer_addr().map_err(|error| error.to_string())?;
+            // A name that is kept for this machine may lead elsewhere, where somebody has set it up so.
+            return match peer.ip().is_loopback() {
+                true => shake(stream).await,
+                false => Err(format!("it is at {peer}, which is another machine, without TLS")),
+            };
+        }
+        let name = ServerName::try_from(host.to_string()).map_err(|error| error.to_string())?;
+        let stream = TlsConnector::from(self.tls.clone()).connect(name, stream).await;
+        shake(stream.map_err(|error| format!("TLS: {error}"))?).await
+    }
+}
+
+impl Fetch for Fetcher {
+    fn fetch(&self, request: Asked) -> Fetching<'_> {
+        Box::pin(async move {
+            let patience = Duration::from_millis(request.patience_ms);
+            let done = timeout(patience, self.ask(&request)).await;
+            done.map_err(|_| format!("it takes longer than {} s", patience.as_secs()))?
+        })
+    }
+}
+
+async fn shake(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) -> Result<SendRequest<Full<Bytes>>, String> {
+    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+    tokio::spawn(connection);
+    Ok(sender)
+}

@@ -1,0 +1,102 @@
+//! The settings of OpenID Connect. Its secret is in the environment or in a file of its own: not in an argument, which
+//! everybody on the machine can read, and not among the settings that are shown.
+
+use std::{fs, io::Read, path::Path};
+
+use clap::{Args, ValueHint};
+use mainspring_server::oidc::Settings as Oidc;
+
+use super::{Setting, bad};
+use crate::exit::Refusal;
+
+/// The secret itself, which is in no file of settings.
+pub(crate) const SECRET_VARIABLE: &str = "MAINSPRING_OIDC_CLIENT_SECRET";
+
+/// Its name where settings are shown, and what is shown of it.
+const SECRET: &str = "oidcClientSecret";
+const HIDDEN: &str = "(not shown)";
+
+/// Bytes of a file with a secret in it.
+const SECRET_BYTES_MAX: u64 = 4096;
+
+/// The flags.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Sign-in by OpenID Connect")]
+pub(crate) struct OidcFlags {
+    /// The provider that people sign in with, as it writes itself: https://login.example.com [env: MAINSPRING_OIDC_ISSUER]
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    oidc_issuer: Option<String>,
+    /// What the provider calls this server [env: MAINSPRING_OIDC_CLIENT_ID]
+    #[arg(long, value_name = "ID")]
+    oidc_client_id: Option<String>,
+    /// A file with the secret, if MAINSPRING_OIDC_CLIENT_SECRET has none [env: MAINSPRING_OIDC_CLIENT_SECRET_FILE]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    oidc_client_secret_file: Option<String>,
+    /// What is asked for [default: openid email profile, env: MAINSPRING_OIDC_SCOPES]
+    #[arg(long, value_name = "SCOPES")]
+    oidc_scopes: Option<String>,
+    /// What names a member: email (verified), sub or another claim [default: email, env: MAINSPRING_OIDC_CLAIM]
+    #[arg(long, value_name = "CLAIM")]
+    oidc_claim: Option<String>,
+    /// The organization that people sign in to [default: default, env: MAINSPRING_OIDC_ORGANIZATION]
+    #[arg(long, value_name = "ID")]
+    oidc_organization: Option<String>,
+    /// What unknown people become: none, viewer or member [default: none, env: MAINSPRING_OIDC_FIRST_ROLE]
+    #[arg(long, value_name = "ROLE")]
+    oidc_first_role: Option<String>,
+    /// Domains of e-mail addresses that are let in; else all [env: MAINSPRING_OIDC_EMAIL_DOMAINS]
+    #[arg(long, value_name = "DOMAINS")]
+    oidc_email_domains: Option<String>,
+}
+
+impl OidcFlags {
+    /// What each says, in the order of the settings.
+    pub(super) fn given(&self) -> [Option<String>; 8] {
+        [
+            self.oidc_issuer.clone(),
+            self.oidc_client_id.clone(),
+            self.oidc_client_secret_file.clone(),
+            self.oidc_scopes.clone(),
+            self.oidc_claim.clone(),
+            self.oidc_organization.clone(),
+            self.oidc_first_role.clone(),
+            self.oidc_email_domains.clone(),
+        ]
+    }
+}
+
+/// What settings say of a provider, if they say something. Adds to them that there is a secret, and where it came from.
+pub(super) fn read(all: &mut Vec<Setting>) -> Result<Option<Oidc>, Refusal> {
+    let given = |name: &str| {
+        let known = all.iter().find(|one| one.name == name && one.origin != "default");
+        known.and_then(|one| one.value.clone())
+    };
+    let file = given("oidcClientSecretFile");
+    let variable = std::env::var(SECRET_VARIABLE).ok().filter(|secret| !secret.is_empty());
+    let (secret, origin) = match (variable, &file) {
+        (Some(_), Some(file)) => {
+            let why = format!("both {SECRET_VARIABLE} and the file {file} have a secret: take one of them away");
+            return Err(bad(SECRET, why));
+        }
+        (Some(secret), None) => (Some(secret), SECRET_VARIABLE.to_string()),
+        (None, Some(file)) => (Some(from_file(Path::new(file))?), file.clone()),
+        (None, None) => (None, "default".to_string()),
+    };
+    let known = Oidc::of(|name| if name == SECRET { secret.clone() } else { given(name) });
+    let known = known.map_err(|wrong| bad(wrong.name, wrong.why))?;
+    all.push(Setting { name: SECRET, value: secret.map(|_| HIDDEN.into()), origin });
+    Ok(known)
+}
+
+/// The text of a file, without the line break that editors put behind it.
+fn from_file(path: &Path) -> Result<String, Refusal> {
+    let refused = |why: String| bad("oidcClientSecretFile", format!("{}: {why}", path.display()));
+    let mut text = String::new();
+    let read = fs::File::open(path).and_then(|file| file.take(SECRET_BYTES_MAX + 1).read_to_string(&mut text));
+    read.map_err(|error| refused(error.to_string()))?;
+    let secret = text.trim_end_matches(['\r', '\n']);
+    if secret.trim().is_empty() || secret.contains('\n') || text.len() as u64 > SECRET_BYTES_MAX {
+        return Err(refused("it must have the secret in it, one line and nothing else".into()));
+    }
+    Ok(secret.into())
+}

@@ -1,0 +1,562 @@
+//! Signing in by OpenID Connect, with a provider of our own over real connections: the way in, and every way that must not
+//! be one.
+
+mod provider;
+
+use std::{cell::RefCell, collections::BTreeMap, net::TcpListener, path::Path, process::Command};
+
+use mainspring_kernel::value::{Map, Value};
+use tempfile::TempDir;
+
+use self::provider::{CLIENT, Key, Mood, Provider, SECRET, Sign, encoded, now_s};
+use super::{
+    client::{Client, Reply},
+    process::{Organization, Server},
+    secure::before,
+    starts::{save, start},
+    support::MAINSPRING,
+};
+
+/// A server that knows a provider.
+struct Ground {
+    _folder: TempDir,
+    provider: Provider,
+    server: Server,
+}
+
+impl Ground {
+    /// With more on the server's command line.
+    fn new(more: &[&str]) -> Self {
+        let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
+        let server = begin(folder.path(), "data", &provider.issuer(), more);
+        Self { _folder: folder, provider, server }
+    }
+
+    /// Makes somebody a member of `default`.
+    fn member(&self, id: &str, role: &str) {
+        let role = Value::map([("role", Value::from(role))]);
+        self.server.owner().put(&format!("/api/members/{}", encoded(id)), &role).expect(200);
+    }
+
+    fn browser(&self) -> Browser {
+        Browser::new(&self.server)
+    }
+
+    fn tokens(&self) -> Vec<Value> {
+        let listed = self.server.owner().get("/api/tokens?limit=200").expect(200).json();
+        listed.get("tokens").and_then(Value::as_list).unwrap().to_vec()
+    }
+
+    fn audit(&self) -> String {
+        self.server.owner().get("/api/audit?limit=200").expect(200).text
+    }
+}
+
+fn begin(folder: &Path, name: &str, issuer: &str, more: &[&str]) -> Server {
+    begin_as(folder, name, issuer, more, &[])
+}
+
+fn begin_as(folder: &Path, name: &str, issuer: &str, more: &[&str], environment: &[(&str, &str)]) -> Server {
+    let secret = folder.join("secret");
+    std::fs::write(&secret, format!("{SECRET}\n")).unwrap();
+    let file = secret.display().to_string();
+    let all = ["--oidc-issuer", issuer, "--oidc-client-id", CLIENT, "--oidc-client-secret-file", &file];
+    let rates = ["--anonymous-rate-limit-per-second", "0"];
+    let all = all.iter().chain(&rates).chain(more).copied().collect::<Vec<_>>();
+    Server::start_as(folder, name, &all, environment)
+}
+
+/// A browser: it keeps cookies.
+#[derive(Clone)]
+struct Browser {
+    address: String,
+    cookies: RefCell<BTreeMap<String, String>>,
+}
+
+impl Browser {
+    fn new(server: &Server) -> Self {
+        Self { address: server.address.clone(), cookies: RefCell::default() }
+    }
+
+    fn get(&self, path: &str) -> Reply {
+        let cookies = self.cookies.borrow().iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+        let reply = Client::new(&self.address, None).send("GET", path, &[("cookie", &cookies.join("; "))], None);
+        for (_, line) in reply.headers.iter().filter(|(name, _)| name == "set-cookie") {
+            let (name, value) = line.split(';').next().unwrap().split_once('=').unwrap();
+            match value {
+                "" => self.cookies.borrow_mut().remove(name),
+                value => self.cookies.borrow_mut().insert(name.into(), value.into()),
+            };
+        }
+        reply
+    }
+
+    fn has(&self, cookie: &str) -> bool {
+        self.cookies.borrow().contains_key(cookie)
+    }
+
+    /// Goes to the provider and agrees there: the way that it is sent back by.
+    fn comes_back(&self, next: &str) -> String {
+        let away = self.get(&format!("/sign-in/oidc?next={}", encoded(next))).expect(303);
+        let (provider, path) = split(away.header("location").unwrap());
+        let back = Client::new(&provider, None).get(&path).expect(302);
+        split(back.header("location").unwrap()).1
+    }
+
+    /// All of the way.
+    fn sign_in(&self) -> Reply {
+        let back = self.comes_back("/");
+        self.get(&back)
+    }
+
+    fn is_in(&self) -> bool {
+        self.has("mainspring") && self.get("/api/me").status == 200
+    }
+}
+
+/// Host and port of an address, and what comes behind them.
+fn split(url: &str) -> (String, String) {
+    let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("{url}"));
+    let place = rest.find('/').unwrap();
+    (rest[..place].to_string(), rest[place..].to_string())
+}
+
+#[test]
+fn a_member_comes_in_goes_on_and_goes_out() {
+    let ground = Ground::new(&[]);
+    ground.member("ada@example.com", "member");
+    // However their provider writes it.
+    ground.provider.claims(&[("email", "Ada@Example.com".into())]);
+    let browser = ground.browser();
+    let away = browser.get("/sign-in/oidc?next=/approve/x%3Fagain=1").expect(303);
+    let cookie = away.header("set-cookie").unwrap();
+    for word in ["mainspring-oidc=", "HttpOnly", "SameSite=Lax", "Max-Age=600", "Path=/"] {
+        assert!(cookie.contains(word), "{cookie}");
+    }
+    let back = browser.comes_back("/approve/x?again=1");
+    let page = browser.get(&back).expect(200);
+    assert!(page.text.contains("content=\"0; url=/approve/x?again=1\""), "{page:?}");
+    let lines: Vec<_> = page.headers.iter().filter(|(name, _)| name == "set-cookie").map(|(_, line)| line).collect();
+    assert!(
+        lines.iter().any(|line| line.starts_with("mainspring=mss_") && line.contains("; HttpOnly; SameSite=Strict"))
+    );
+    assert!(lines.iter().any(|line| line.starts_with("mainspring-oidc=;") && line.contains("Max-Age=0")), "{lines:?}");
+    let me = browser.get("/api/me").expect(200);
+    assert_eq!((me.text_at("userId"), me.text_at("role")), ("ada@example.com".into(), "member".into()));
+    assert_eq!(me.text_at("organizationId"), "default");
+    // It is a token in the list, that a person understands and that ends.
+    let listed = browser.get("/api/tokens").expect(200).json();
+    let token = listed.get("tokens").and_then(Value::as_list).unwrap()[0].clone();
+    assert_eq!(token.get("name").and_then(Value::as_text), Some("signed in by 127.0.0.1"));
+    assert!(token.get("expiresAt").and_then(Value::as_text).is_some(), "{token:?}");
+    let audit = ground.audit();
+    let issuer = ground.provider.issuer();
+    assert!(audit.contains("\"oidc\"") && audit.contains(&issuer) && audit.contains("session.create"), "{audit}");
+    assert!(!audit.contains("248289761001") && !audit.contains(SECRET), "{audit}");
+    // Signing out ends the token with it.
+    let cookie = format!("mainspring={}", browser.cookies.borrow()["mainspring"]);
+    let origin = format!("http://{}", ground.server.address);
+    let before = ground.tokens().len();
+    let headers = [("cookie", cookie.as_str()), ("origin", origin.as_str())];
+    ground.server.nobody().send("DELETE", "/api/session", &headers, None).expect(204);
+    assert!(!browser.is_in() && ground.tokens().len() == before - 1);
+    // So does revoking the token, and removing the member.
+    browser.sign_in().expect(200);
+    assert!(browser.is_in());
+    let id = ground.tokens().iter().find_map(|token| {
+        let is_ours = token.get("userId").and_then(Value::as_text) == Some("ada@example.com");
+        token.get("id").and_then(Value::as_text).filter(|_| is_ours).map(ToString::to_string)
+    });
+    let owner = ground.server.owner();
+    owner.send("DELETE", &format!("/api/tokens/{}", id.unwrap()), &[], None).expect(204);
+    assert!(!browser.is_in());
+    browser.sign_in().expect(200);
+    owner.send("DELETE", "/api/members/ada@example.com", &[], None).expect(204);
+    assert!(!browser.is_in());
+    browser.sign_in().expect(403);
+}
+
+#[test]
+fn keys_of_each_kind_sign_and_new_ones_are_found() {
+    let ground = Ground::new(&[]);
+    ground.member("ada@example.com", "viewer");
+    ground.browser().sign_in().expect(200);
+    ground.browser().sign_in().expect(200);
+    assert_eq!(ground.provider.ways().asked_for_keys, 1, "they are kept");
+    for (place, key) in [Key::p256("second"), Key::ed25519("third"), Key::p256("fourth")].into_iter().enumerate() {
+        ground.provider.ways().keys.push(key);
+        let browser = ground.browser();
+        browser.sign_in().expect(200);
+        assert!(browser.is_in());
+        assert_eq!(ground.provider.ways().asked_for_keys, 2 + place, "they are asked for where one is missing");
+    }
+    // No more than twenty at a time of one member; the oldest goes.
+    let browsers: Vec<_> = (0..21).map(|_| ground.browser()).collect();
+    browsers.iter().for_each(|browser| drop(browser.sign_in().expect(200)));
+    assert!(!browsers[0].is_in() && browsers[1].is_in() && browsers[20].is_in());
+    assert_eq!(ground.tokens().len(), 21, "and the owner's");
+}
+
+#[test]
+fn unknown_people_become_what_the_settings_say() {
+    let closed = Ground::new(&[]);
+    let browser = closed.browser();
+    let page = browser.sign_in().expect(403);
+    assert!(page.text.contains("ask an admin") && !browser.has("mainspring"), "{page:?}");
+    assert!(!closed.audit().contains("session.create") && closed.tokens().len() == 1);
+    let open = Ground::new(&["--oidc-first-role", "viewer", "--oidc-email-domains", "example.com, b.example"]);
+    let browser = open.browser();
+    browser.sign_in().expect(200);
+    assert_eq!(browser.get("/api/me").expect(200).text_at("role"), "viewer");
+    let audit = open.audit();
+    assert!(audit.contains("member.put") && audit.contains("\"viewer\""), "{audit}");
+    // What an admin has made of them since is kept.
+    open.member("ada@example.com", "member");
+    browser.sign_in().expect(200);
+    assert_eq!(browser.get("/api/me").expect(200).text_at("role"), "member");
+    for email in ["ada@evil.example", "ada@example.com.evil.example", "ada@sub.example.com", "example.com", "a@b@evil"]
+    {
+        open.provider.claims(&[("email", email.into())]);
+        let page = open.browser().sign_in().expect(403);
+        assert!(page.text.contains("domain"), "{email}: {page:?}");
+    }
+}
+
+/// What a token says or how it is signed, what our server makes of it, and why.
+type Case = (&'static str, fn(&mut provider::Ways), u16, &'static str);
+
+/// With a claim that says something else.
+fn says(ways: &mut provider::Ways, name: &'static str, value: impl Into<Value>) {
+    ways.claims.insert(name, value.into());
+}
+
+fn list(texts: &[&str]) -> Value {
+    Value::List(texts.iter().map(|text| Value::from(*text)).collect())
+}
+
+const REFUSED: [Case; 24] = [
+    ("another nonce", |ways| says(ways, "nonce", "n"), 401, "nonce"),
+    ("no nonce", |ways| says(ways, "nonce", Value::Null), 401, "nonce"),
+    ("another audience", |ways| says(ways, "aud", "others"), 401, "another client"),
+    ("no audience", |ways| says(ways, "aud", Value::Null), 401, "lacks one"),
+    ("two audiences", |ways| says(ways, "aud", list(&[CLIENT, "others"])), 401, "azp"),
+    ("another party", |ways| says(ways, "azp", "others"), 401, "azp"),
+    ("another issuer", |ways| says(ways, "iss", "https://evil.example"), 401, "another issuer"),
+    ("two issuers", |ways| says(ways, "iss", list(&["https://evil.example"])), 401, ""),
+    ("expired", |ways| says(ways, "exp", now_s() - 120), 401, "expired"),
+    ("never expires", |ways| says(ways, "exp", Value::Null), 401, "lacks one"),
+    ("expires as a text", |ways| says(ways, "exp", "9999999999"), 401, ""),
+    ("not yet", |ways| says(ways, "nbf", now_s() + 3600), 401, "not valid yet"),
+    ("from the future", |ways| says(ways, "iat", now_s() + 3600), 401, "future"),
+    ("from no time", |ways| says(ways, "iat", Value::Null), 401, "iat"),
+    ("nobody", |ways| says(ways, "sub", Value::Null), 401, "lacks one"),
+    ("no signature", |ways| ways.sign = Sign::None, 401, "head"),
+    ("signed with our secret", |ways| ways.sign = Sign::Shared(SECRET.into()), 401, "RS256"),
+    ("signed with the public key", |ways| ways.sign = Sign::Shared(ways.keys[0].public()), 401, "RS256"),
+    ("signed by somebody else", |ways| ways.sign = Sign::Other(Key::p256("first").into()), 401, "publishes"),
+    ("unverified e-mail", |ways| says(ways, "email_verified", false), 403, "email_verified"),
+    ("e-mail of unknown standing", |ways| says(ways, "email_verified", Value::Null), 403, "email_verified"),
+    ("verified as a text", |ways| says(ways, "email_verified", "true"), 403, "email_verified"),
+    ("no e-mail", |ways| says(ways, "email", Value::Null), 403, "email"),
+    ("a program", |ways| says(ways, "email", "bot@example.com"), 403, "program"),
+];
+
+#[test]
+fn what_is_not_proven_lets_nobody_in() {
+    let ground = Ground::new(&[]);
+    ground.member("ada@example.com", "member");
+    ground.member("bot@example.com", "agent");
+    let mut wrong = Vec::new();
+    for (name, change, status, why) in REFUSED {
+        change(&mut ground.provider.ways());
+        let browser = ground.browser();
+        let page = browser.sign_in();
+        if page.status != status || !page.text.contains(why) || browser.has("mainspring") {
+            wrong.push(format!("{name}: {page:?}"));
+        }
+        if page.text.contains(SECRET) || page.text.contains("eyJ") || page.text.contains("248289761001") {
+            wrong.push(format!("{name} says too much: {page:?}"));
+        }
+        ground.provider.claims(&[]);
+        ground.provider.ways().sign = Sign::Key;
+    }
+    // The same kind of key, under the name of the one that is published.
+    ground.provider.ways().keys.push(Key::p256("second"));
+    ground.provider.ways().sign = Sign::Other(Key::p256("second").into());
+    let page = ground.browser().sign_in();
+    if page.status != 401 || !page.text.contains("signature") {
+        wrong.push(format!("forged: {page:?}"));
+    }
+    // A key that nobody publishes.
+    let hidden = ground.provider.ways().keys.pop().unwrap();
+    ground.provider.ways().keys.insert(0, Key::ed25519("third"));
+    ground.provider.ways().sign = Sign::Other(hidden.into());
+    let page = ground.browser().sign_in();
+    if page.status != 401 || !page.text.contains("publishes") {
+        wrong.push(format!("hidden: {page:?}"));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(ground.tokens().len(), 1, "nothing was made");
+    ground.provider.ways().sign = Sign::Key;
+    says(&mut ground.provider.ways(), "aud", list(&[CLIENT, "others"]));
+    says(&mut ground.provider.ways(), "azp", CLIENT);
+    ground.browser().sign_in().expect(200);
+}
+
+#[test]
+fn only_the_browser_that_went_comes_back_and_once() {
+    let ground = Ground::new(&[]);
+    ground.member("ada@example.com", "member");
+    let mut wrong = Vec::new();
+    let mut check = |name: &str, browser: &Browser, back: &str, status: u16, why: &str| {
+        let page = browser.get(back);
+        if page.status != status || !page.text.contains(why) || browser.has("mainspring") {
+            wrong.push(format!("{name}: {page:?}"));
+        }
+    };
+    // Without its cookie, and with that of another browser, which is also on its way.
+    let back = ground.browser().comes_back("/");
+    check("no cookie", &ground.browser(), &back, 400, "begun no sign-in");
+    let (one, other) = (ground.browser(), ground.browser());
+    let (back, _) = (one.comes_back("/"), other.comes_back("/"));
+    check("another browser", &other, &back, 400, "state");
+    check("it was the one chance", &other, &back, 400, "begun no sign-in");
+    let forged = ground.browser();
+    forged.comes_back("/");
+    forged.cookies.borrow_mut().values_mut().for_each(|value| value.replace_range(20..24, "AAAA"));
+    check("a forged cookie", &forged, &back, 400, "begun no sign-in");
+    for (name, from, to, status, why) in [
+        ("another state", "&state=", "&state=0", 400, "state"),
+        ("no state", "&state=", "&estate=", 400, "state"),
+        ("another provider", "&iss=", "&iss=x", 400, "iss"),
+        ("another code", "code=", "code=x", 401, "code"),
+        ("no code", "code=", "edoc=", 400, "code"),
+        ("an error", "code=", "error=access_denied&code=", 403, "access_denied"),
+        ("an error without a state", "&state=", "&error=login_required&estate=", 403, "login_required"),
+        ("an error of its own", "code=", "error=%3Cb%3E&code=", 403, "an error of its own"),
+        ("twice", "&state=", "&state=a&state=", 400, "query"),
+    ] {
+        let browser = ground.browser();
+        let back = browser.comes_back("/").replacen(from, to, 1);
+        check(name, &browser, &back, status, why);
+    }
+    let browser = ground.browser();
+    let back = browser.comes_back("/");
+    let again = browser.clone();
+    browser.get(&back).expect(200);
+    check("a code again", &again, &back, 401, "code");
+    let in_already = browser.get(&back).expect(400);
+    assert!(in_already.text.contains("begun no sign-in") && browser.is_in(), "{in_already:?}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn nobody_is_sent_to_another_site() {
+    let ground = Ground::new(&[]);
+    for next in
+        ["https://evil.example", "//evil.example", "/\\evil.example", "/\t/evil.example", "javascript:alert(1)", ""]
+    {
+        let browser = ground.browser();
+        let page = browser.get(&format!("/sign-in/oidc?next={}", encoded(next))).expect(400);
+        assert!(page.header("location").is_none() && !browser.has("mainspring-oidc"), "{next}: {page:?}");
+    }
+    ground.browser().get("/sign-in/oidc?to=/docs").expect(400);
+    ground.member("ada@example.com", "member");
+    let browser = ground.browser();
+    let back = browser.comes_back("/a?b=\"><script>alert(1)</script>".replace(' ', "").as_str());
+    let page = browser.get(&back).expect(200);
+    assert!(!page.text.contains("<script>"), "{page:?}");
+}
+
+#[test]
+fn a_provider_that_does_not_answer_holds_up_nobody_else() {
+    let ground = Ground::new(&[]);
+    ground.member("ada@example.com", "member");
+    let tries = [
+        (Mood::NoJson, "no JSON"),
+        (Mood::Elsewhere, "302"),
+        (Mood::Endless, "too large"),
+        (Mood::Silent, "longer than 5 s"),
+    ];
+    for (mood, why) in tries {
+        ground.provider.ways().mood = mood;
+        let page = ground.browser().get("/sign-in/oidc").expect(503);
+        assert!(page.text.contains(why), "{page:?}");
+        ground.server.owner().get("/api/me").expect(200);
+    }
+    ground.provider.ways().mood = Mood::Well;
+    ground.provider.ways().calls_itself = Some("https://evil.example".into());
+    assert!(ground.browser().get("/sign-in/oidc").expect(503).text.contains("calls itself"));
+    ground.provider.ways().calls_itself = None;
+    // It is kept from now on: what is missing then are the tokens.
+    let browser = ground.browser();
+    let back = browser.comes_back("/");
+    ground.provider.ways().mood = Mood::NoJson;
+    browser.get(&back).expect(503);
+    ground.provider.ways().mood = Mood::Well;
+    ground.browser().sign_in().expect(200);
+    // One that is not there at all.
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let server = begin(folder.path(), "data", &format!("http://{nobody}"), &[]);
+    let page = Browser::new(&server).get("/sign-in/oidc").expect(503);
+    assert!(page.text.contains("refused"), "{page:?}");
+    server.owner().get("/api/me").expect(200);
+}
+
+#[test]
+fn another_claim_names_members_and_never_who_runs_the_installation() {
+    let ground = Ground::new(&["--oidc-claim", "sub", "--oidc-first-role", "member"]);
+    ground.provider.claims(&[("email", Value::Null)]);
+    let browser = ground.browser();
+    browser.sign_in().expect(200);
+    assert_eq!(browser.get("/api/me").expect(200).text_at("userId"), "248289761001");
+    for (sub, why) in [("owner", "runs the installation"), ("a:b", "colon"), ("ä", "letter"), ("a b", "letter")] {
+        ground.provider.claims(&[("sub", sub.into())]);
+        let browser = ground.browser();
+        let page = browser.sign_in().expect(403);
+        assert!(page.text.contains(why) && !browser.has("mainspring"), "{page:?}");
+    }
+}
+
+#[test]
+fn people_sign_in_to_the_organization_that_is_named_and_to_no_other() {
+    let ground = Ground::new(&["--oidc-organization", "acme", "--oidc-first-role", "member"]);
+    let page = ground.browser().sign_in().expect(503);
+    assert!(page.text.contains("no organization `acme`"), "{page:?}");
+    let ours = Organization::new(&ground.server, "acme");
+    let browser = ground.browser();
+    browser.sign_in().expect(200);
+    assert_eq!(browser.get("/api/me").expect(200).text_at("organizationId"), "acme");
+    // The page of an approval leads there, and comes back.
+    let gate = Value::List(vec![Value::map([("id", Value::from("gate")), ("type", "approval".into())])]);
+    save(&ours.owner, "ship", gate);
+    let id = start(&ours.owner, "ship", "r1", Map::new()).expect(202).text_at("executionId");
+    ours.owner.get(&format!("/api/executions/{id}/wait")).expect(200);
+    let listed = ours.owner.get("/api/approvals").expect(200).json();
+    let approval = listed.get("approvals").and_then(Value::as_list).unwrap()[0].clone();
+    let link = split(approval.get("url").and_then(Value::as_text).unwrap()).1;
+    let other = ground.browser();
+    let page = other.get(&link).expect(401);
+    let way = format!("/sign-in/oidc?next={}", encoded(&link));
+    assert!(page.text.contains(&format!("<a href=\"{way}\">Sign in with 127.0.0.1</a>")), "{page:?}");
+    let back = other.comes_back(&link);
+    other.get(&back).expect(200);
+    assert!(other.get(&link).expect(200).text.contains("What is approved"));
+}
+
+#[test]
+fn one_node_sends_a_browser_away_and_another_takes_it_back() {
+    // They have one key; neither knows what the other has in memory, nor in its store.
+    let more = ["--oidc-first-role", "viewer"];
+    let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
+    // Behind a balancer both are at one address; here they are at two.
+    provider.ways().looks_at_addresses = false;
+    let [first, second] = ["data", "other"].map(|name| begin(folder.path(), name, &provider.issuer(), &more));
+    let browser = Browser::new(&first);
+    let back = browser.comes_back("/docs");
+    let moved = Browser { address: second.address.clone(), ..browser };
+    moved.get(&back).expect(200);
+    assert!(moved.is_in());
+    // One with another key does not know the cookie.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let stranger = begin(elsewhere.path(), "data", &provider.issuer(), &more);
+    let browser = Browser::new(&first);
+    let back = browser.comes_back("/docs");
+    Browser { address: stranger.address.clone(), ..browser }.get(&back).expect(400);
+}
+
+#[test]
+fn a_provider_is_checked_by_its_certificate_and_secrets_go_nowhere_without() {
+    let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
+    let (public, certificate) = before(&provider.address);
+    provider.ways().public = Some(public.clone());
+    let file = folder.path().join("authority.pem");
+    std::fs::write(&file, certificate).unwrap();
+    let trusting = [("SSL_CERT_FILE", file.to_str().unwrap())];
+    let more = ["--oidc-first-role", "viewer"];
+    let server = begin_as(folder.path(), "data", &public, &more, &trusting);
+    let browser = Browser::new(&server);
+    browser.sign_in().expect(200);
+    assert!(browser.is_in());
+    let stranger = begin(folder.path(), "other", &public, &more);
+    let page = Browser::new(&stranger).get("/sign-in/oidc").expect(503);
+    assert!(page.text.contains("certificate"), "{page:?}");
+    // It says itself that codes, with our secret, are to go to another machine in plain text.
+    provider.ways().token_endpoint = Some("http://192.0.2.1/token".into());
+    let server = begin_as(folder.path(), "third", &public, &more, &trusting);
+    let page = Browser::new(&server).get("/sign-in/oidc").expect(503);
+    assert!(page.text.contains("is not https"), "{page:?}");
+}
+
+#[test]
+fn the_secret_goes_as_the_provider_takes_it_and_a_wrong_one_is_told_to_operators() {
+    let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
+    provider.ways().takes_forms = true;
+    let more = ["--oidc-first-role", "viewer"];
+    let server = begin(folder.path(), "data", &provider.issuer(), &more);
+    Browser::new(&server).sign_in().expect(200);
+    // What it says of itself is kept: it refuses us now.
+    provider.ways().takes_forms = false;
+    let page = Browser::new(&server).sign_in().expect(503);
+    assert!(page.text.contains("client id and secret") && !page.text.contains(SECRET), "{page:?}");
+    // With the same key, but told of another issuer: a sign-in that has begun there does not end here.
+    let browser = Browser::new(&server);
+    let back = browser.comes_back("/");
+    let other = begin(folder.path(), "other", &format!("{}/", provider.issuer()), &more);
+    Browser { address: other.address.clone(), ..browser }.get(&back).expect(400);
+}
+
+#[test]
+fn without_a_provider_there_is_no_such_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    for path in ["/sign-in/oidc", "/sign-in/oidc/callback?code=a&state=b", "/sign-in/oidc?next=//evil.example"] {
+        let reply = server.nobody().get(path).expect(404);
+        assert_eq!(reply.text_at("code"), "NOT_FOUND");
+        assert!(reply.text.contains("oidcIssuer"), "{reply:?}");
+    }
+    assert!(!server.nobody().get("/approve/x").expect(401).text.contains("/sign-in/oidc"));
+}
+
+#[test]
+fn settings_that_cannot_be_are_refused_and_no_secret_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, SECRET).unwrap();
+    let file = secret.display().to_string();
+    let config = |arguments: &[&str], secret: Option<&str>| {
+        let mut command = Command::new(MAINSPRING);
+        command.env_clear().env("HOME", folder.path()).arg("config").args(arguments);
+        command.envs(secret.map(|secret| ("MAINSPRING_OIDC_CLIENT_SECRET", secret)));
+        let output = command.output().unwrap();
+        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+        (output.status.code(), text)
+    };
+    let good = ["--oidc-issuer", "https://id.example", "--oidc-client-id", "flows"];
+    let with = |more: &[&'static str]| good.iter().chain(more).copied().collect::<Vec<_>>();
+    for json in [&[][..], &["--json"]] {
+        let (code, text) = config(&with(json), Some(SECRET));
+        assert_eq!(code, Some(0), "{text}");
+        assert!(!text.contains(SECRET) && text.contains("MAINSPRING_OIDC_CLIENT_SECRET"), "{text}");
+        assert!(text.contains("https://id.example") && text.contains("openid email profile"), "{text}");
+    }
+    let by_file = good.iter().chain(&["--oidc-client-secret-file", &file]).copied().collect::<Vec<_>>();
+    let (code, text) = config(&by_file, None);
+    assert!(code == Some(0) && !text.contains(SECRET) && text.contains(&file), "{text}");
+    for (arguments, secret, why) in [
+        (with(&[]), None, "MAINSPRING_OIDC_CLIENT_SECRET"),
+        (by_file.clone(), Some(SECRET), "take one of them away"),
+        (vec!["--oidc-client-id", "flows"], None, "oidcIssuer"),
+        (vec!["--oidc-issuer", "https://id.example"], Some(SECRET), "oidcClientId"),
+        (with(&["--oidc-client-secret-file", "/no/such/file"]), None, "/no/such/file"),
+        (with(&["--oidc-first-role", "owner"]), Some(SECRET), "oidcFirstRole"),
+        (with(&["--oidc-scopes", "openid"]), Some(SECRET), "oidcScopes"),
+        (vec!["--oidc-issuer", "http://id.example", "--oidc-client-id", "a"], Some(SECRET), "https"),
+    ] {
+        let (code, text) = config(&arguments, secret);
+        assert!(code == Some(10) && text.contains(why) && !text.contains(SECRET), "{arguments:?}: {code:?} {text}");
+    }
+    // There is no flag that would show it to everybody on the machine.
+    assert_ne!(config(&with(&["--oidc-client-secret", "x"]), None).0, Some(0));
+}

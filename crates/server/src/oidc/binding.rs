@@ -1,0 +1,114 @@
+//! The cookie by which a browser is known again when it comes back from the provider. It is sealed with the installation's
+//! key, so that every node can read what any of them has written, and nobody else.
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use mainspring_kernel::hash::Hash;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    identity::random,
+    problem::{Answer, Code, Problem},
+};
+
+/// What the key of cookies is made of, beside the installation's.
+const PURPOSE: &[u8] = b"mainspring oidc binding 1";
+
+/// How long somebody may take at the provider, in seconds.
+pub(super) const BINDING_S: u64 = 600;
+
+/// Bytes of each random text.
+const RANDOM_BYTES: usize = 32;
+
+/// A sign-in on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Binding {
+    /// What the browser must come back with.
+    pub(super) state: String,
+    /// What the ID token must say.
+    pub(super) nonce: String,
+    /// What the code can be redeemed with (RFC 7636).
+    pub(super) verifier: String,
+    /// The page to go on to.
+    pub(super) next: String,
+    /// The provider, and what this server is to it.
+    pub(super) of: (String, String),
+    /// Milliseconds since 1970.
+    pub(super) expires_at: u64,
+}
+
+impl Binding {
+    /// A fresh one.
+    pub(super) fn new(next: &str, issuer: &str, client_id: &str, now: u64) -> Answer<Self> {
+        let [state, nonce, verifier] = [random(RANDOM_BYTES)?, random(RANDOM_BYTES)?, random(RANDOM_BYTES)?];
+        let (of, expires_at) = ((issuer.into(), client_id.into()), now + BINDING_S * 1000);
+        Ok(Self { state, nonce, verifier, next: next.into(), of, expires_at })
+    }
+
+    /// What the provider is shown of the verifier.
+    pub(super) fn challenge(&self) -> String {
+        BASE64_URL_SAFE_NO_PAD.encode(ring::digest::digest(&ring::digest::SHA256, self.verifier.as_bytes()))
+    }
+
+    /// As the value of a cookie.
+    pub(super) fn sealed(&self, key: &[u8; 32]) -> Answer<String> {
+        let failed = || Problem::new(Code::InternalError, "The cookie of this sign-in cannot be sealed.");
+        let mut bytes = serde_json::to_vec(self).map_err(|_| failed())?;
+        let mut nonce = [0; NONCE_LEN];
+        getrandom::fill(&mut nonce).map_err(|_| failed())?;
+        let with = Nonce::assume_unique_for_key(nonce);
+        sealing(key).seal_in_place_append_tag(with, Aad::from(PURPOSE), &mut bytes).map_err(|_| failed())?;
+        Ok(BASE64_URL_SAFE_NO_PAD.encode([&nonce[..], &bytes].concat()))
+    }
+
+    /// What a cookie says, if we have written it and it still counts.
+    pub(super) fn open(text: &str, key: &[u8; 32], now: u64) -> Option<Self> {
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (nonce, sealed) = bytes.split_first_chunk::<NONCE_LEN>()?;
+        let mut sealed = sealed.to_vec();
+        let with = Nonce::assume_unique_for_key(*nonce);
+        let opened = sealing(key).open_in_place(with, Aad::from(PURPOSE), &mut sealed).ok()?;
+        serde_json::from_slice::<Self>(opened).ok().filter(|binding| now < binding.expires_at)
+    }
+
+    /// Whether a browser has come back with what it was sent away with.
+    pub(super) fn is_of(&self, state: &str) -> bool {
+        Hash::of(self.state.as_bytes()).equals_in_constant_time(&Hash::of(state.as_bytes()))
+    }
+}
+
+fn sealing(key: &[u8; 32]) -> LessSafeKey {
+    let own = ring::hmac::sign(&ring::hmac::Key::new(ring::hmac::HMAC_SHA256, key), PURPOSE);
+    let unbound = UnboundKey::new(&CHACHA20_POLY1305, own.as_ref());
+    LessSafeKey::new(unbound.expect("HMAC-SHA256 gives as many bytes as ChaCha20 takes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_is_read_by_whoever_has_the_key_while_it_lasts() {
+        let (key, other) = ([1; 32], [2; 32]);
+        let binding = Binding::new("/", "https://id.example", "flows", 1_000).unwrap();
+        let sealed = binding.sealed(&key).unwrap();
+        assert_eq!(Binding::open(&sealed, &key, 1_000).as_ref(), Some(&binding));
+        assert!(!sealed.contains(&binding.verifier) && sealed != binding.sealed(&key).unwrap());
+        assert_eq!(Binding::open(&sealed, &other, 1_000), None);
+        assert_eq!(Binding::open(&sealed, &key, binding.expires_at), None, "it has ended");
+        for place in 0..sealed.len() {
+            let changed = if &sealed[place..=place] == "A" { "B" } else { "A" };
+            let changed = format!("{}{changed}{}", &sealed[..place], &sealed[place + 1..]);
+            assert!(Binding::open(&changed, &key, 1_000).is_none_or(|read| read == binding), "at {place}");
+        }
+        assert_eq!(Binding::open("", &key, 1_000), None);
+        assert!(binding.is_of(&binding.state) && !binding.is_of(&binding.nonce) && !binding.is_of(""));
+    }
+
+    #[test]
+    fn the_challenge_is_that_of_the_rfc() {
+        let mut binding = Binding::new("/", "i", "c", 0).unwrap();
+        binding.verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".into();
+        assert_eq!(binding.challenge(), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "RFC 7636, appendix B");
+    }
+}

@@ -1,0 +1,142 @@
+//! Which member somebody is whom a provider has vouched for, and their sign-in: a token of its own, which nobody knows.
+
+use mainspring_engine::engine::now_ms;
+use mainspring_kernel::{cbor, value::Value};
+use mainspring_store::{AuditEntry, Change, Removal};
+
+use super::{Settings, id_token::Claims, settings::EMAIL};
+use crate::{
+    app::App,
+    first::check_member_id,
+    identity::{Role, TokenText},
+    nouns::{Member, Organization, SignIn, Token},
+    problem::{Answer, Code, Problem},
+    shelf::{Held, Shelf, make},
+    signing_in::{SIGN_IN_MS, SIGN_INS_MAX, TRIES, set_cookie},
+};
+
+/// Somebody who has signed in.
+pub(crate) struct Entered {
+    /// Who, and where.
+    pub(crate) user: String,
+    pub(crate) organization: String,
+    /// What `Set-Cookie` says.
+    pub(crate) cookie: String,
+}
+
+fn refused(message: String) -> Problem {
+    Problem::new(Code::Forbidden, message)
+}
+
+/// Which member claims name. They were proven before.
+fn named(settings: &Settings, claims: &Claims) -> Answer<String> {
+    let text = |name: &str| claims.get(name).and_then(serde_json::Value::as_str);
+    if settings.asks_for_email() {
+        let email =
+            text(EMAIL).ok_or_else(|| refused("The provider gives no e-mail address of yours (`email`).".into()))?;
+        if claims.get("email_verified") != Some(&serde_json::Value::Bool(true)) {
+            let message =
+                "The provider has not verified your e-mail address (`email_verified`): have it verified there.";
+            return Err(refused(message.into()));
+        }
+        let domain = email.rsplit_once('@').map(|(_, domain)| domain.to_ascii_lowercase()).unwrap_or_default();
+        if !settings.email_domains.is_empty() && !settings.email_domains.contains(&domain) {
+            return Err(refused("Addresses of your e-mail's domain are not let in here.".into()));
+        }
+    }
+    let claim = &settings.claim;
+    let name = text(claim).ok_or_else(|| refused(format!("The provider does not say who you are (`{claim}`).")))?;
+    // An e-mail address is the same however it is written; other names are what they are.
+    let name = if claim == EMAIL { name.to_ascii_lowercase() } else { name.to_string() };
+    check_member_id(claim, &name).map_err(|problem| {
+        refused(format!("What the provider calls you is no name of a member: {}.", problem.message))
+    })?;
+    Ok(name)
+}
+
+/// Who they are here: a member as they are, or a new one where unknown people have a first role.
+fn member(settings: &Settings, user: &str, held: Option<Held<Member>>) -> Answer<(Member, u64)> {
+    let Some(held) = held else {
+        let organization = &settings.organization;
+        let unknown = || {
+            refused(format!(
+                "`{user}` is no member of `{organization}`: ask an admin there to make you one of that name."
+            ))
+        };
+        let role = settings.first_role.ok_or_else(unknown)?;
+        return Ok((Member { role, name: None, is_operator: false, created_at: now_ms() }, 0));
+    };
+    if held.body.role == Role::Agent {
+        return Err(refused(format!("`{user}` is a program here (`agent`), and programs do not sign in.")));
+    }
+    // Its name is known to everybody, and a provider may let people choose what it calls them.
+    if held.body.is_operator {
+        return Err(refused(format!("`{user}` runs the installation, and signs in with a token alone.")));
+    }
+    Ok((held.body, held.version))
+}
+
+/// Signs in whoever claims name.
+pub(crate) fn enter(app: &App, settings: &Settings, claims: &Claims) -> Answer<Entered> {
+    let (organization, user) = (&settings.organization, named(settings, claims)?);
+    let (installation, own) = (Shelf::of(app.catalogue(), ""), Shelf::of(app.catalogue(), organization));
+    if installation.get::<Organization>(organization)?.is_none() {
+        let message =
+            format!("There is no organization `{organization}` to sign in to: make it, or set `oidcOrganization`.");
+        return Err(Problem::new(Code::Unavailable, message));
+    }
+    for _ in 0..TRIES {
+        let (member, version) = member(settings, &user, own.get::<Member>(&user)?)?;
+        let (now, text) = (now_ms(), TokenText::new()?);
+        let cookie = TokenText::for_cookie(&text.id)?;
+        let begun = SignIn { hash: cookie.hash().hex(), created_at: now, expires_at: now + SIGN_IN_MS };
+        let token = Token {
+            organization: organization.clone(),
+            user: user.clone(),
+            name: format!("signed in by {}", settings.host()),
+            // Of a secret that is forgotten here: only the cookie lets in.
+            hash: text.hash().hex(),
+            made_by: user.clone(),
+            scopes: Vec::new(),
+            session_of: None,
+            created_at: now,
+            expires_at: Some(now + SIGN_IN_MS),
+            last_used_at: Some(now),
+            sign_ins: vec![begun],
+            signed_in_by: Some(settings.issuer.clone()),
+        };
+        let entry = |action: &str, target: &str, detail: &[(&str, Value)]| {
+            let by = [("by", Value::from("oidc")), ("issuer", settings.issuer.as_str().into())];
+            AuditEntry {
+                organization: organization.clone(),
+                at: now,
+                actor: user.clone(),
+                action: action.into(),
+                target: target.into(),
+                detail: cbor::encode(&Value::map(by.into_iter().chain(detail.iter().cloned()))),
+            }
+        };
+        let role = serde_json::to_value(member.role).ok().and_then(|role| Some(role.as_str()?.to_string()));
+        let made = (version == 0).then(|| entry("member.put", &user, &[("role", role.as_deref().into())]));
+        let audit = made.into_iter().chain([entry("session.create", &text.id, &[])]).collect();
+        // The member is put as they are, so that nobody comes in at the moment when they are removed.
+        let puts = vec![installation.put(&text.id, &token, 0)?, own.put(&user, &member, version)?];
+        let removals = too_many(installation, organization, &user, now)?;
+        let change = Change { puts, removals, audit, sealing: *app.engine.key() };
+        if make(app.catalogue(), &change)?.is_ok() {
+            let cookie = set_cookie(&app.settings.base, &cookie.reveal_cookie(), SIGN_IN_MS / 1000);
+            return Ok(Entered { user, organization: organization.clone(), cookie });
+        }
+    }
+    Err(Problem::raced())
+}
+
+/// Somebody's sign-ins that have ended, and the oldest where there are too many for another.
+fn too_many(installation: Shelf<'_>, organization: &str, user: &str, now: u64) -> Answer<Vec<Removal>> {
+    let theirs = installation.all::<Token>(Some(("member", Token::of_member(organization, user))))?;
+    let mut theirs: Vec<_> = theirs.into_iter().filter(|held| held.body.signed_in_by.is_some()).collect();
+    theirs.sort_by_key(|held| std::cmp::Reverse(held.body.created_at));
+    let is_over = |held: &Held<Token>| held.body.expires_at.is_some_and(|at| at <= now);
+    let goes = theirs.iter().enumerate().filter(|(place, held)| is_over(held) || *place + 1 >= SIGN_INS_MAX);
+    Ok(goes.map(|(_, held)| Removal { expected: None, ..installation.removal(held) }).collect())
+}

@@ -1,0 +1,288 @@
+//! A provider as this server talks with it: what it says of itself, its keys, and what it gives for a code.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use jsonwebtoken::jwk::Jwk;
+use mainspring_engine::engine::now_ms;
+use serde::{Deserialize, Deserializer, de::Error};
+use serde_json::Value;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use url::{Url, form_urlencoded};
+
+use super::{
+    Settings,
+    binding::{BINDING_S, Binding},
+    fetch::{ANSWER_BYTES_MAX, Fetch, PATIENCE_MS, Request},
+    id_token::{self, Claims, Expected, Refused},
+    settings::is_safe,
+};
+use crate::{
+    problem::{Answer, Code, Problem},
+    rate::{Clock, clock},
+};
+
+/// How long what a provider says of itself is believed.
+const METADATA_LASTS_US: u64 = 60 * 60 * 1_000_000;
+
+/// Sign-ins that wait for the provider at a time. Those beyond are told so: it is slow, and more would not be quicker.
+const WAITING_MAX: usize = 64;
+
+/// A provider. What it says of itself is kept for an hour, and its keys until one is missing.
+pub struct Provider {
+    settings: Settings,
+    fetch: Arc<dyn Fetch>,
+    clock: Clock,
+    metadata: Mutex<Option<(u64, Arc<Metadata>)>>,
+    keys: Mutex<Option<Arc<Vec<Jwk>>>>,
+    room: Semaphore,
+}
+
+/// What a provider says of itself (OpenID Connect Discovery 1.0, 3), as far as it is used.
+#[derive(Debug, Clone, Deserialize)]
+struct Metadata {
+    issuer: String,
+    #[serde(deserialize_with = "address")]
+    authorization_endpoint: Url,
+    #[serde(deserialize_with = "address")]
+    token_endpoint: Url,
+    #[serde(deserialize_with = "address")]
+    jwks_uri: Url,
+    token_endpoint_auth_methods_supported: Option<Vec<String>>,
+}
+
+fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Url, D::Error> {
+    let text = String::deserialize(from)?;
+    Url::parse(&text).map_err(|_| D::Error::custom("one of its addresses is none"))
+}
+
+/// A sign-in that begins.
+pub(crate) struct Leaving {
+    /// Where the browser goes to.
+    pub(crate) location: String,
+    /// What it takes with it, and for how many seconds.
+    pub(crate) cookie: (String, u64),
+}
+
+/// What a browser comes back with.
+#[derive(Debug, Clone)]
+pub(crate) struct Returned {
+    /// The value of the cookie.
+    pub(crate) cookie: Option<String>,
+    pub(crate) state: Option<String>,
+    pub(crate) code: Option<String>,
+    pub(crate) error: Option<String>,
+    /// The issuer, where the provider says it (RFC 9207).
+    pub(crate) issuer: Option<String>,
+}
+
+/// Without what lets in.
+impl fmt::Debug for Provider {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Provider").field(&self.settings).finish()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The provider does not do its part. Whoever runs the server reads more in the log than whoever signs in.
+fn provider_fails(what: &str, why: &str) -> Problem {
+    tracing::warn!(what, why, "the OpenID Connect provider");
+    let message =
+        format!("The provider that people sign in with does not do its part ({what}): {why}. Try again later.");
+    Problem::new(Code::Unavailable, message)
+}
+
+impl Provider {
+    /// A provider that is asked through `fetch`. Nothing is asked before somebody signs in.
+    pub fn new(settings: Settings, fetch: Arc<dyn Fetch>) -> Self {
+        let (clock, room) = (clock(), Semaphore::new(WAITING_MAX));
+        Self { settings, fetch, clock, metadata: Mutex::default(), keys: Mutex::default(), room }
+    }
+
+    /// What it was told.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Sends a browser away, with `callback` to come back to and `next` to go on to then.
+    pub(crate) async fn begin(&self, callback: &str, next: &str, key: &[u8; 32]) -> Answer<Leaving> {
+        let _room = self.room()?;
+        let metadata = self.metadata().await?;
+        let Settings { issuer, client_id, scopes, .. } = &self.settings;
+        let binding = Binding::new(next, issuer, client_id, now_ms())?;
+        let mut location = metadata.authorization_endpoint.clone();
+        location
+            .query_pairs_mut()
+            .append_pair("response_type", "code")
+            .append_pair("client_id", client_id)
+            .append_pair("redirect_uri", callback)
+            .append_pair("scope", &scopes.join(" "))
+            .append_pair("state", &binding.state)
+            .append_pair("nonce", &binding.nonce)
+            .append_pair("code_challenge", &binding.challenge())
+            .append_pair("code_challenge_method", "S256");
+        Ok(Leaving { location: location.into(), cookie: (binding.sealed(key)?, BINDING_S) })
+    }
+
+    /// What is proven of whoever comes back, and the page to go on to.
+    pub(crate) async fn end(&self, callback: &str, returned: Returned, key: &[u8; 32]) -> Answer<(Claims, String)> {
+        let Settings { issuer, client_id, .. } = &self.settings;
+        let of_us = |binding: &Binding| binding.of.0 == *issuer && binding.of.1 == *client_id;
+        let binding = returned.cookie.and_then(|text| Binding::open(&text, key, now_ms())).filter(of_us);
+        let unknown =
+            "This browser has begun no sign-in here, or one that took too long or has ended already. Sign in anew.";
+        let binding = binding.ok_or_else(|| Problem::new(Code::ValidationError, unknown))?;
+        // Nothing is done on its strength, and some say it without the state.
+        if let Some(error) = returned.error {
+            let message = format!("The provider has let nobody in ({}). Sign in anew, or ask it why.", word(&error));
+            return Err(Problem::new(Code::Forbidden, message));
+        }
+        if !returned.state.is_some_and(|state| binding.is_of(&state)) {
+            let message = "This is not the sign-in that this browser has begun last (`state`). Sign in anew.";
+            return Err(Problem::new(Code::ValidationError, message));
+        }
+        if returned.issuer.is_some_and(|said| said != *issuer) {
+            let message = "The answer is another provider's (`iss`). Sign in anew.";
+            return Err(Problem::new(Code::ValidationError, message));
+        }
+        let none = || Problem::new(Code::ValidationError, "The answer has no code. Sign in anew.");
+        let code = returned.code.filter(|code| !code.is_empty()).ok_or_else(none)?;
+        let _room = self.room()?;
+        let metadata = self.metadata().await?;
+        let token = self.redeem(&metadata, callback, &code, &binding.verifier).await?;
+        let expected = Expected { issuer, client_id, nonce: &binding.nonce, now_s: now_ms() / 1000 };
+        Ok((self.verified(&metadata, &token, &expected).await?, binding.next))
+    }
+
+    fn room(&self) -> Answer<SemaphorePermit<'_>> {
+        self.room.try_acquire().map_err(|_| provider_fails("speed", "too many wait for it already"))
+    }
+
+    /// What the provider says of itself.
+    async fn metadata(&self) -> Answer<Arc<Metadata>> {
+        let now = (self.clock)();
+        let kept = lock(&self.metadata).clone().filter(|(until, _)| now < *until);
+        if let Some((_, metadata)) = kept {
+            return Ok(metadata);
+        }
+        let what = "its description";
+        let failed = |why: String| provider_fails(what, &why);
+        let url = Url::parse(&self.settings.discovery()).map_err(|error| failed(error.to_string()))?;
+        let document = self.json(what, url).await?;
+        let metadata: Metadata = serde_json::from_value(document).map_err(|error| failed(error.to_string()))?;
+        if metadata.issuer != self.settings.issuer {
+            let why = format!("it calls itself `{}`; set `oidcIssuer` to exactly that", shown(&metadata.issuer));
+            return Err(failed(why));
+        }
+        for url in [&metadata.authorization_endpoint, &metadata.token_endpoint, &metadata.jwks_uri] {
+            if !is_safe(url) {
+                return Err(failed(format!("`{}` is not https", shown(url.as_str()))));
+            }
+        }
+        let metadata = Arc::new(metadata);
+        *lock(&self.metadata) = Some((now + METADATA_LASTS_US, metadata.clone()));
+        Ok(metadata)
+    }
+
+    /// The keys that it signs with now.
+    async fn fresh_keys(&self, metadata: &Metadata) -> Answer<Arc<Vec<Jwk>>> {
+        let what = "its keys";
+        let document = self.json(what, metadata.jwks_uri.clone()).await?;
+        let keys = id_token::keys(&document).ok_or_else(|| provider_fails(what, "they are no list of keys"))?;
+        let keys = Arc::new(keys);
+        *lock(&self.keys) = Some(keys.clone());
+        Ok(keys)
+    }
+
+    /// What a token says. Where its key is not among those that are kept, they are asked for again, once.
+    async fn verified(&self, metadata: &Metadata, token: &str, expected: &Expected<'_>) -> Answer<Claims> {
+        let kept = lock(&self.keys).clone();
+        let mut checked = match &kept {
+            Some(keys) => id_token::verify(token, keys, expected),
+            None => Err(Refused::UnknownKey),
+        };
+        if checked == Err(Refused::UnknownKey) {
+            checked = id_token::verify(token, &self.fresh_keys(metadata).await?, expected);
+        }
+        checked.map_err(|refused| {
+            let why = match refused {
+                Refused::No(why) => why,
+                Refused::UnknownKey => "its key is not among those that the provider publishes",
+            };
+            tracing::warn!(why, "an ID token was refused");
+            Problem::new(Code::Unauthorized, format!("The provider's ID token is not accepted: {why}."))
+        })
+    }
+
+    /// Gives a code, and gets an ID token for it (OpenID Connect Core 1.0, 3.1.3).
+    async fn redeem(&self, metadata: &Metadata, callback: &str, code: &str, verifier: &str) -> Answer<String> {
+        let what = "the exchange of its code";
+        let request = self.redemption(metadata, callback, code, verifier);
+        let answer = self.fetch.fetch(request).await.map_err(|why| provider_fails(what, &why))?;
+        let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let text = |name: &str| body.get(name).and_then(Value::as_str);
+        match (answer.status, text("error"), text("id_token")) {
+            (200, _, Some(token)) => Ok(token.into()),
+            (200, ..) => Err(provider_fails(what, "there is no ID token in its answer")),
+            (_, Some("invalid_grant"), _) => {
+                let message = "The provider does not take this code (any more). Sign in anew.";
+                Err(Problem::new(Code::Unauthorized, message))
+            }
+            (_, Some("invalid_client"), _) => {
+                Err(provider_fails(what, "it refuses this server's client id and secret; compare them with its own"))
+            }
+            (status, error, _) => {
+                let error = error.map(|error| format!(" and `{}`", word(error))).unwrap_or_default();
+                Err(provider_fails(what, &format!("it answers {status}{error}")))
+            }
+        }
+    }
+
+    /// The request that does. The secret goes as the provider wants it: in a header if it may (RFC 6749, 2.3.1).
+    fn redemption(&self, metadata: &Metadata, callback: &str, code: &str, verifier: &str) -> Request {
+        let Settings { client_id, client_secret, .. } = &self.settings;
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.append_pair("grant_type", "authorization_code")
+            .append_pair("code", code)
+            .append_pair("redirect_uri", callback)
+            .append_pair("code_verifier", verifier);
+        let methods = metadata.token_endpoint_auth_methods_supported.as_deref();
+        let is_basic = methods.is_none_or(|known| known.iter().any(|one| one == "client_secret_basic"));
+        let authorization = is_basic.then(|| {
+            let encoded = |text: &String| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+            format!("Basic {}", BASE64_STANDARD.encode(format!("{}:{}", encoded(client_id), encoded(client_secret))))
+        });
+        if !is_basic {
+            form.append_pair("client_id", client_id).append_pair("client_secret", client_secret);
+        }
+        let (url, form) = (metadata.token_endpoint.clone(), Some(form.finish()));
+        Request { url, authorization, form, bytes_max: ANSWER_BYTES_MAX, patience_ms: PATIENCE_MS }
+    }
+
+    async fn json(&self, what: &str, url: Url) -> Answer<Value> {
+        let (bytes_max, patience_ms) = (ANSWER_BYTES_MAX, PATIENCE_MS);
+        let request = Request { url, authorization: None, form: None, bytes_max, patience_ms };
+        let answer = self.fetch.fetch(request).await.map_err(|why| provider_fails(what, &why))?;
+        if answer.status != 200 {
+            return Err(provider_fails(what, &format!("it answers {}", answer.status)));
+        }
+        serde_json::from_slice(&answer.body).map_err(|_| provider_fails(what, "it is no JSON"))
+    }
+}
+
+/// A code of an error, as RFC 6749 has them; of what is none, nothing.
+fn word(error: &str) -> &str {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+    if error.len() <= 64 && error.bytes().all(fits) { error } else { "an error of its own" }
+}
+
+/// The beginning of what a provider says.
+fn shown(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_control()).take(200).collect()
+}

@@ -1,0 +1,189 @@
+//! Signing in by OpenID Connect: the way to the provider, and the way back.
+
+use axum::{
+    extract::State,
+    http::{
+        HeaderMap, StatusCode,
+        header::{LOCATION, SET_COOKIE},
+    },
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use url::Url;
+use utoipa::IntoParams;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    app::App,
+    extract::Asked,
+    html::Html,
+    oidc::{Provider, Returned, enter},
+    problem::{Answer, Code, Problem, ProblemBody},
+    signing_in::{binding_cookie, set_binding},
+};
+
+/// Where a sign-in begins.
+pub(crate) const BEGIN: &str = "/sign-in/oidc";
+
+/// Where it ends: what is registered at the provider.
+const CALLBACK: &str = "/sign-in/oidc/callback";
+
+/// Characters of a page to go on to. It travels in a cookie, of which browsers take 4 KiB.
+const NEXT_MAX: usize = 1024;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(begin)).routes(routes!(end))
+}
+
+/// Where to go on to.
+#[derive(Debug, Clone, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct BeginQuery {
+    /// A path of this server, as `/approve/…`; else `/`.
+    next: Option<String>,
+}
+
+/// Sign in by the provider that the server was told: the browser is sent there, and comes back to
+/// `/sign-in/oidc/callback`.
+#[utoipa::path(get, path = "/sign-in/oidc", tag = "pages", security(()), params(BeginQuery),
+    extensions(("x-permission" = json!("public"))),
+    responses((status = 303, description = "On to the provider", headers(
+            ("Set-Cookie" = String, description = "By which the browser is known again"),
+            ("Location" = String, description = "The provider"))),
+        (status = 404, body = ProblemBody, description = "No provider is set up (`NOT_FOUND`)")))]
+async fn begin(State(app): State<App>, asked: Answer<Asked<BeginQuery>>) -> Response {
+    let Some(provider) = &app.settings.oidc else { return not_set_up().into_response() };
+    let begun = async {
+        let next = local(&app.settings.base, asked?.0.next.as_deref().unwrap_or("/"))?;
+        provider.begin(&callback(&app), &next, app.engine.key()).await
+    };
+    match begun.await {
+        Ok(leaving) => {
+            let (value, seconds) = &leaving.cookie;
+            let cookie = set_binding(&app.settings.base, value, *seconds);
+            (StatusCode::SEE_OTHER, [(SET_COOKIE, cookie), (LOCATION, leaving.location)]).into_response()
+        }
+        Err(problem) => sorry(&problem),
+    }
+}
+
+/// What a provider sends a browser back with. It may say more, which is passed over.
+#[derive(Debug, Clone, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct EndQuery {
+    /// What the browser was sent away with.
+    state: Option<String>,
+    /// What the ID token is given for.
+    code: Option<String>,
+    /// Why there is no code.
+    error: Option<String>,
+    /// Who answers (RFC 9207).
+    iss: Option<String>,
+}
+
+/// The way back from the provider: signs in whom it vouches for, with the same cookie as `POST /api/session`, and goes on.
+#[utoipa::path(get, path = "/sign-in/oidc/callback", tag = "pages", security(()), params(EndQuery),
+    extensions(("x-permission" = json!("public"))),
+    responses((status = 200, content_type = "text/html", body = String,
+            headers(("Set-Cookie" = String, description = "The cookie"))),
+        (status = 401, content_type = "text/html", body = String, description = "The provider's answer is not accepted"),
+        (status = 403, content_type = "text/html", body = String, description = "Whoever it is, they may not come in"),
+        (status = 404, body = ProblemBody, description = "No provider is set up (`NOT_FOUND`)")))]
+async fn end(State(app): State<App>, headers: HeaderMap, asked: Answer<Asked<EndQuery>>) -> Response {
+    let Some(provider) = app.settings.oidc.clone() else { return not_set_up().into_response() };
+    let mut response = match finish(&app, &provider, &headers, asked).await {
+        Ok(response) => response,
+        Err(problem) => sorry(&problem),
+    };
+    // However it ended: a binding is for one way back.
+    if let Ok(gone) = set_binding(&app.settings.base, "", 0).parse() {
+        response.headers_mut().append(SET_COOKIE, gone);
+    }
+    response
+}
+
+async fn finish(
+    app: &App,
+    provider: &Provider,
+    headers: &HeaderMap,
+    asked: Answer<Asked<EndQuery>>,
+) -> Answer<Response> {
+    let EndQuery { state, code, error, iss: issuer } = asked?.0;
+    let cookie = binding_cookie(&app.settings.base, headers);
+    let returned = Returned { cookie, state, code, error, issuer };
+    let (claims, next) = provider.end(&callback(app), returned, app.engine.key()).await?;
+    let settings = provider.settings().clone();
+    let entered = app.run(move |app| enter(app, &settings, &claims)).await?;
+    // A page and no redirect: browsers hold our cookie back (`SameSite=Strict`) on a way that another site has begun.
+    let page = Html::of("h1", "You are signed in")
+        .add(Html::of("p", &format!("As {} of {}.", entered.user, entered.organization)))
+        .markup("<meta http-equiv=\"refresh\" content=\"0; url=")
+        .text(&next)
+        .markup("\"><p><a href=\"")
+        .text(&next)
+        .markup("\">Go on</a></p>")
+        .page(StatusCode::OK, "Signed in");
+    Ok(([(SET_COOKIE, entered.cookie)], page).into_response())
+}
+
+fn callback(app: &App) -> String {
+    format!("{}{CALLBACK}", app.settings.base)
+}
+
+/// A page of this server, and of nobody else's, whatever browsers make of slashes.
+fn local(base: &str, next: &str) -> Answer<String> {
+    let is_plain = next.starts_with('/') && next.len() <= NEXT_MAX && next.bytes().all(|byte| byte.is_ascii_graphic());
+    let joined = Url::parse(base).ok().and_then(|base| Some((base.origin(), base.join(next).ok()?)));
+    let stays = joined.is_some_and(|(origin, url)| url.origin() == origin);
+    if is_plain && stays && !next.contains('\\') && !next.starts_with("//") {
+        return Ok(next.into());
+    }
+    Err(Problem::field("next", "it must be a path of this server, like /docs"))
+}
+
+fn not_set_up() -> Problem {
+    let message = "Nobody signs in by OpenID Connect here: the server was told no provider (`oidcIssuer`).";
+    Problem::new(Code::NotFound, message)
+}
+
+/// What went wrong, for people.
+pub(crate) fn sorry(problem: &Problem) -> Response {
+    Html::of("h1", "That did not work")
+        .add(Html::of("p", &problem.message))
+        .markup("<p><a href=\"/sign-in/oidc\">Sign in anew</a></p>")
+        .page(problem.code.status(), "That did not work")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pages_of_ours_are_gone_on_to() {
+        let base = "https://flows.example.com";
+        for next in ["/", "/docs", "/approve/a.b?again=1", "/a//b", "/a#b", "/%2f%2fevil.example"] {
+            assert_eq!(local(base, next).as_deref(), Ok(next));
+        }
+        let long = format!("/{}", "a".repeat(NEXT_MAX));
+        for next in [
+            "",
+            "docs",
+            "//evil.example",
+            "///evil.example",
+            "/\\evil.example",
+            "\\\\evil.example",
+            "https://evil.example",
+            "/\t/evil.example",
+            "/ /evil",
+            "javascript:alert(1)",
+            "/a\r\nb",
+            "/ä",
+            "/..\\/evil",
+            "//flows.example.com",
+            &long,
+        ] {
+            assert!(local(base, next).is_err(), "{next}");
+        }
+    }
+}
