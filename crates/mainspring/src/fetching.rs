@@ -6,23 +6,19 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{
     Method, Request,
-    client::conn::http1::{SendRequest, handshake},
+    client::conn::http1::SendRequest,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT},
 };
-use hyper_util::rt::TokioIo;
 use mainspring_server::oidc::{Fetch, Fetched, Fetching, Request as Asked};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-    time::timeout,
-};
-use tokio_rustls::{
-    TlsConnector,
-    rustls::{ClientConfig, pki_types::ServerName},
-};
+use tokio::time::timeout;
+use tokio_rustls::rustls::ClientConfig;
 use url::{Position, Url};
 
-use crate::{exit::Refusal, tls};
+use crate::{
+    connecting::{Secrecy, connect},
+    exit::Refusal,
+    tls,
+};
 
 /// Whoever asks, and by whom the other end is checked.
 pub(crate) struct Fetcher {
@@ -62,19 +58,8 @@ impl Fetcher {
     async fn connect(&self, url: &Url) -> Result<SendRequest<Full<Bytes>>, String> {
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let port = url.port_or_known_default().unwrap_or(443);
-        let stream = TcpStream::connect((host, port)).await.map_err(|error| error.to_string())?;
-        let _ = stream.set_nodelay(true);
-        if url.scheme() != "https" {
-            let peer = stream.peer_addr().map_err(|error| error.to_string())?;
-            // A name that is kept for this machine may lead elsewhere, where somebody has set it up so.
-            return match peer.ip().is_loopback() {
-                true => shake(stream).await,
-                false => Err(format!("it is at {peer}, which is another machine, without TLS")),
-            };
-        }
-        let name = ServerName::try_from(host.to_string()).map_err(|error| error.to_string())?;
-        let stream = TlsConnector::from(self.tls.clone()).connect(name, stream).await;
-        shake(stream.map_err(|error| format!("TLS: {error}"))?).await
+        let is_secret = url.scheme() == "https";
+        connect(host, port, if is_secret { Secrecy::Tls(&self.tls) } else { Secrecy::Here("without TLS") }).await
     }
 }
 
@@ -86,12 +71,4 @@ impl Fetch for Fetcher {
             done.map_err(|_| format!("it takes longer than {} s", patience.as_secs()))?
         })
     }
-}
-
-async fn shake(
-    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-) -> Result<SendRequest<Full<Bytes>>, String> {
-    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-    tokio::spawn(connection);
-    Ok(sender)
 }

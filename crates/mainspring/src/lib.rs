@@ -3,6 +3,7 @@
 pub mod bounded;
 pub mod cli;
 mod commands;
+mod connecting;
 pub mod draw;
 pub mod evaluating;
 pub mod exit;

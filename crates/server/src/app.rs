@@ -8,6 +8,7 @@ use std::{
 
 use mainspring_engine::{Engine, evaluator::Evaluator};
 use mainspring_store::Catalogue;
+use tokio::sync::Semaphore;
 
 use crate::{
     bus::Bus,
@@ -19,6 +20,10 @@ use crate::{
     problem::{Answer, Code, Problem},
     rate::{Limiter, Rates, clock},
 };
+
+/// Requests that wait for the store or the sandbox at a time: each holds a thread, with memory of its own. The engine has
+/// the threads beyond these for itself, whatever is asked.
+const WAITING_MAX: usize = 64;
 
 /// What the server is told when it starts.
 #[derive(Debug, Clone)]
@@ -54,6 +59,7 @@ pub struct Shared {
     pub(crate) known: Known,
     pub(crate) watched: Watched,
     pub(crate) rights: OnceLock<Rights>,
+    waiting: Arc<Semaphore>,
 }
 
 impl App {
@@ -63,7 +69,8 @@ impl App {
         let clock = clock();
         let (limiter, known) = (Limiter::new(settings.rates.clone(), clock.clone()), Known::new(clock));
         let (watched, rights) = (Watched::of(engine.clone()), OnceLock::new());
-        Self(Arc::new(Shared { engine, evaluator, settings, plans, feeds, bus, limiter, known, watched, rights }))
+        let waiting = Arc::new(Semaphore::new(WAITING_MAX));
+        Self(Arc::new(Shared { engine, evaluator, settings, plans, feeds, bus, limiter, known, watched, rights, waiting }))
     }
 
     /// What is listed and searched.
@@ -74,10 +81,16 @@ impl App {
     /// Does what waits for the store or the sandbox where it holds up nobody else.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Answer<T> + Send + 'static) -> Answer<T> {
         let app = self.clone();
-        let done = tokio::task::spawn_blocking(move || work(&app)).await;
-        done.map_err(|error| {
-            Problem::new(Code::InternalError, format!("The work on this request broke off: {error}."))
-        })?
+        let broke_off =
+            |why: String| Problem::new(Code::InternalError, format!("The work on this request broke off: {why}."));
+        let turn = self.waiting.clone().acquire_owned().await.map_err(|error| broke_off(error.to_string()))?;
+        // The turn is the thread's: it goes on also where nobody waits for it any more.
+        let done = tokio::task::spawn_blocking(move || {
+            let done = work(&app);
+            drop(turn);
+            done
+        });
+        done.await.map_err(|error| broke_off(error.to_string()))?
     }
 
     /// Reads some single things: here and now where the store has them at hand, as another thread would cost several times

@@ -209,7 +209,7 @@ async fn identify(app: &App, method: &Method, headers: &HeaderMap, address: IpAd
         }
         spent = Some(verdict);
     }
-    match app.run(move |app| caller_of(app, &credential)).await {
+    match app.look(move |app| caller_of(app, &credential)).await {
         Ok(Some(caller)) => {
             app.limiter.is_known(address, proof, spent.is_some());
             app.known.set(proof, caller.clone(), changes);

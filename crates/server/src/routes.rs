@@ -18,15 +18,18 @@ mod tokens;
 mod usual;
 mod workflows;
 
+use std::any::Any;
+
 use axum::{
     Router,
     extract::{DefaultBodyLimit, State},
     handler::Handler,
     http::{StatusCode, header::CONTENT_TYPE},
     middleware,
-    response::IntoResponse,
+    response::{IntoResponse, Response},
     routing::get,
 };
+use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::{
     OpenApi,
     openapi::{
@@ -107,15 +110,24 @@ pub fn router(app: App) -> Router {
         .route(STYLE_PATH, get(style))
         .route("/", get(documentation::begin))
         .route_layer(counted());
-    open_api()
+    let routes = open_api()
         .split_for_parts()
         .0
         .route_layer(middleware::from_fn_with_state(app.clone(), guard))
         .merge(described)
         .fallback(unknown.layer(counted()))
-        .method_not_allowed_fallback(other_method.layer(counted()))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .with_state(app)
+        .method_not_allowed_fallback(other_method.layer(counted()));
+    bounded(routes).with_state(app)
+}
+
+/// Routes that take no more than they can, and answer whatever happens.
+fn bounded<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
+    routes.layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).layer(CatchPanicLayer::custom(broken))
+}
+
+/// What is answered when we are at fault: the standard error of the process has the place.
+fn broken(_: Box<dyn Any + Send>) -> Response {
+    Problem::new(Code::InternalError, "The server is at fault, and its log says where.").into_response()
 }
 
 async fn unknown(State(_): State<App>) -> impl IntoResponse {
@@ -124,4 +136,25 @@ async fn unknown(State(_): State<App>) -> impl IntoResponse {
 
 async fn other_method() -> impl IntoResponse {
     Problem::new(Code::MethodNotAllowed, "This route does not take this method; /openapi.json says which it takes.")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{body::Body, http::Request};
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_answered() {
+        async fn broken() -> StatusCode {
+            panic!("on purpose")
+        }
+        let routes = bounded(Router::new().route("/", get(broken)));
+        let answer = routes.oneshot(Request::get("/").body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let body = axum::body::to_bytes(answer.into_body(), 10_000).await.unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["code"], "INTERNAL_ERROR");
+    }
 }

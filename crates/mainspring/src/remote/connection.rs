@@ -7,21 +7,14 @@ use http_body_util::Full;
 use hyper::{
     HeaderMap, Method, Request, Response,
     body::Incoming,
-    client::conn::http1::{SendRequest, handshake},
+    client::conn::http1::SendRequest,
     header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT},
 };
-use hyper_util::rt::TokioIo;
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-    time::timeout,
-};
-use tokio_rustls::{
-    TlsConnector,
-    rustls::{ClientConfig, pki_types::ServerName},
-};
+use tokio::time::timeout;
+use tokio_rustls::rustls::ClientConfig;
 
 use super::{Trouble, address::Address};
+use crate::connecting::{Secrecy, connect};
 
 /// The time of connecting, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -84,36 +77,13 @@ impl Line {
     }
 
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, String> {
-        let stream = TcpStream::connect((self.address.host(), self.address.port())).await;
-        let stream = stream.map_err(|error| error.to_string())?;
-        let _ = stream.set_nodelay(true);
-        if self.address.is_plain() {
-            self.check_peer(&stream)?;
-            return shake(stream).await;
-        }
-        let name = ServerName::try_from(self.address.host().to_string()).map_err(|error| error.to_string())?;
-        let stream = TlsConnector::from(self.tls.clone()).connect(name, stream).await;
-        shake(stream.map_err(|error| format!("TLS: {error}"))?).await
+        let secrecy = match (self.address.is_plain(), self.plain_http) {
+            (false, _) => Secrecy::Tls(&self.tls),
+            (true, true) => Secrecy::Plain,
+            (true, false) => Secrecy::Here("and no token is sent there over plain http without --plain-http"),
+        };
+        connect(self.address.host(), self.address.port(), secrecy).await
     }
-
-    /// A name that is kept for this machine may lead elsewhere all the same, where somebody has set it up so.
-    fn check_peer(&self, stream: &TcpStream) -> Result<(), String> {
-        let peer = stream.peer_addr().map_err(|error| error.to_string())?;
-        if self.plain_http || peer.ip().is_loopback() {
-            return Ok(());
-        }
-        Err(format!(
-            "it is at {peer}, which is another machine, and no token is sent there over plain http without --plain-http"
-        ))
-    }
-}
-
-async fn shake(
-    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-) -> Result<SendRequest<Full<Bytes>>, String> {
-    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-    tokio::spawn(connection);
-    Ok(sender)
 }
 
 /// What hyper says, and why.

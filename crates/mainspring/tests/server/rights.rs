@@ -31,6 +31,17 @@ const MAY: [(&str, &str); 14] = [
     ("installation:write", ""),
 ];
 
+/// What whoever asks is told by the routes that ask for nothing, where the request is of no use to them.
+const OPEN: [(&str, &str, u16); 7] = [
+    ("POST", "/api/session", 400),
+    ("DELETE", "/api/session", 204),
+    ("GET", "/healthz", 200),
+    ("GET", "/readyz", 200),
+    ("POST", "/sign-in", 415),
+    ("GET", "/sign-in/oidc", 404),
+    ("GET", "/sign-in/oidc/callback", 404),
+];
+
 /// A route with the permission that it asks for.
 struct Route {
     method: String,
@@ -82,7 +93,7 @@ fn path_of(route: &Route, things: &BTreeMap<&'static str, String>) -> String {
 
 /// What would take things away, or go on for long, is asked of what is not there by those who may: they are told that.
 fn path_for_who_may(route: &Route, things: &BTreeMap<&'static str, String>) -> String {
-    if route.method == "DELETE" || route.path.ends_with("/events") || route.path.ends_with("/wait") {
+    if route.method == "DELETE" || route.path.ends_with("/events") {
         return path_of(route, &BTreeMap::new());
     }
     path_of(route, things)
@@ -93,6 +104,14 @@ fn path_for_who_may(route: &Route, things: &BTreeMap<&'static str, String>) -> S
 fn ask(client: &Client, route: &Route, path: &str) -> u16 {
     let body = (route.method != "GET" && route.method != "DELETE").then_some(r#"{"no such field": 1}"#);
     client.send(&route.method, path, &[], body).status
+}
+
+/// What is wrong with the answer of a route that is open to everybody.
+fn open_to(who: &str, client: &Client, route: &Route) -> Option<String> {
+    let told = OPEN.iter().find(|(method, path, _)| (*method, *path) == (&*route.method, &*route.path));
+    let Some((.., told)) = told else { return Some(format!("{} {} is open, and not said to be", route.method, route.path)) };
+    let status = ask(client, route, &route.path);
+    (status != *told).then(|| format!("{who} {} {}: {status}", route.method, route.path))
 }
 
 /// With a cookie, what changes something comes from the server's own pages or is refused, whoever it is.
@@ -118,18 +137,22 @@ fn every_route_for_every_role_and_nobody() {
     let mut cells = 0;
     // Whether by a token or by the cookie that stands for it: the same.
     for (role, has_cookie) in ROLES.into_iter().flat_map(|role| [(role, false), (role, true)]) {
-        let client = if role == "owner" { ours.owner.clone() } else { ours.member(role, role) };
-        let client = if has_cookie { client.signed_in() } else { client };
-        for route in routes(&server).iter().filter(|route| route.permission != "public") {
+        let by_token = if role == "owner" { ours.owner.clone() } else { ours.member(role, role) };
+        let client = if has_cookie { by_token.signed_in() } else { by_token.clone() };
+        let (open, closed): (Vec<_>, Vec<_>) =
+            routes(&server).into_iter().partition(|route| route.permission == "public");
+        for route in &open {
+            // Signing out ends the credential that asks.
+            let client = if has_cookie { by_token.signed_in() } else { client.clone() };
+            wrong.extend(open_to(role, &client, route));
+            cells += 1;
+        }
+        for route in &closed {
             let may = MAY.iter().find(|(name, _)| *name == route.permission).map(|(_, roles)| *roles);
             let may = may
                 .unwrap_or_else(|| panic!("`{}` is in no table", route.permission))
                 .split(' ')
                 .any(|one| one == role);
-            // What signs out names nothing, and would end the very credential that asks.
-            if may && route.method == "DELETE" && !route.path.contains("{id}") {
-                continue;
-            }
             let path = if may { path_for_who_may(route, &things) } else { path_of(route, &things) };
             if has_cookie && route.method != "GET" && role == "owner" {
                 wrong.extend(asked_by_another_site(&server, &client, route, &path));
@@ -145,9 +168,13 @@ fn every_route_for_every_role_and_nobody() {
         }
     }
     for route in routes(&server) {
-        let status = ask(&server.nobody(), &route, &path_of(&route, &things));
         cells += 1;
-        if (status == 401) == (route.permission == "public") {
+        if route.permission == "public" {
+            wrong.extend(open_to("nobody", &server.nobody(), &route));
+            continue;
+        }
+        let status = ask(&server.nobody(), &route, &path_of(&route, &things));
+        if status != 401 {
             wrong.push(format!("nobody {} {}: {status}", route.method, route.path));
         }
     }

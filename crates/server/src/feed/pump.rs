@@ -102,7 +102,7 @@ async fn begun(app: &App, key: ExecutionKey, feed: &Weak<Feed>) -> Option<Journa
 }
 
 async fn has_grown(app: &App, key: ExecutionKey, next: u64) -> bool {
-    let head = app.run(move |app| Ok(app.engine.store().head(key)?)).await;
+    let head = app.look(move |app| Ok(app.engine.store().head(key)?)).await;
     head.ok().flatten().is_some_and(|row| row.head.sequence >= next)
 }
 

@@ -152,7 +152,7 @@ async fn approve(
     Body(body): Body<Approve>,
 ) -> Answer<Json<Done>> {
     let asker = caller.clone();
-    let row = app.run(move |app| visible(app, &asker, &id)).await?;
+    let row = app.look(move |app| visible(app, &asker, &id)).await?;
     decide(&app, &caller, row, body.resume_token, body.approve, body.reason).await.map(Json)
 }
 

@@ -235,12 +235,12 @@ async fn wait(
         return Err(Problem::field("timeoutMs", format!("it must be at most {WAIT_MS_MAX}")));
     }
     let (asker, name) = (caller.clone(), id.clone());
-    let row = app.run(move |app| visible(app, &asker, &name)).await?;
+    let row = app.look(move |app| visible(app, &asker, &name)).await?;
     let feed = app.feeds.of(&app, row.key);
     let rests = async {
         let mut reader = feed.reader();
         loop {
-            let row = app.run({
+            let row = app.look({
                 let key = row.key;
                 move |app| Ok(app.engine.store().execution(key)?)
             });

@@ -66,7 +66,7 @@ async fn events(
     let unknown = || Problem::field("Last-Event-ID", "it must be the id of an event, as 12.0");
     let after = header.or(query.last_event_id).map(|text| text.parse::<Place>().map_err(|()| unknown())).transpose()?;
     let asker = caller.clone();
-    let row = app.run(move |app| visible(app, &asker, &id)).await?;
+    let row = app.look(move |app| visible(app, &asker, &id)).await?;
     let (to, from) = mpsc::channel(ON_THE_WAY);
     tokio::spawn(carry(app, caller, row.key, after, to));
     let event = |told: Arc<Told>| Ok(Event::default().id(told.place.to_string()).event(&told.kind).data(&told.data));
@@ -104,7 +104,7 @@ async fn carry(app: App, caller: Caller, key: ExecutionKey, mut after: Option<Pl
                 more = reader.changed() => if !more { return },
                 _ = look.tick() => {
                     let asker = caller.clone();
-                    if !matches!(app.run(move |app| is_still_in(app, &asker)).await, Ok(true)) {
+                    if !matches!(app.look(move |app| is_still_in(app, &asker)).await, Ok(true)) {
                         return;
                     }
                 }

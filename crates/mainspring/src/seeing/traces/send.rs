@@ -6,19 +6,16 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{
     Request, StatusCode, Uri,
-    client::conn::http1::{SendRequest, handshake},
+    client::conn::http1::SendRequest,
     header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT},
 };
-use hyper_util::rt::TokioIo;
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-};
-use tokio_rustls::{TlsConnector, rustls::pki_types::ServerName};
 use url::Url;
 
 use super::Settings;
-use crate::tls::trusting_mozilla;
+use crate::{
+    connecting::{Secrecy, connect},
+    tls::trusting_mozilla,
+};
 
 /// The time of a request, connecting included.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -108,25 +105,12 @@ impl Collector {
     }
 
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Unsent> {
-        let host = self.endpoint.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let host = self.endpoint.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let port = self.endpoint.port_or_known_default().unwrap_or(4318);
-        let stream = TcpStream::connect((host.as_str(), port)).await.map_err(passing)?;
-        let _ = stream.set_nodelay(true);
-        if self.endpoint.scheme() == "http" {
-            return shake(stream).await;
-        }
-        let name = ServerName::try_from(host).map_err(passing)?;
-        let stream = TlsConnector::from(trusting_mozilla()).connect(name, stream).await.map_err(passing)?;
-        shake(stream).await
+        let trust = trusting_mozilla();
+        let is_plain = self.endpoint.scheme() == "http";
+        connect(host, port, if is_plain { Secrecy::Plain } else { Secrecy::Tls(&trust) }).await.map_err(passing)
     }
-}
-
-async fn shake(
-    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-) -> Result<SendRequest<Full<Bytes>>, Unsent> {
-    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(passing)?;
-    tokio::spawn(connection);
-    Ok(sender)
 }
 
 fn passing(error: impl std::fmt::Display) -> Unsent {
