@@ -81,6 +81,7 @@ pub struct Shard {
     /// Plans that the store certainly has.
     plans_stored: BTreeSet<Hash>,
     flight: Option<flight::Flight>,
+    room: flight::Room,
     flights: u64,
     evaluations: u64,
     tally: tally::Tally,
@@ -126,6 +127,7 @@ impl Shard {
             dead_letters: BTreeMap::new(),
             plans_stored: BTreeSet::new(),
             flight: None,
+            room: flight::Room::default(),
             flights: 0,
             evaluations: 0,
             tally: tally::Tally::default(),

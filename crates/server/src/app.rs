@@ -36,6 +36,8 @@ pub struct Settings {
     pub release: &'static str,
     /// How many requests may come.
     pub rates: Rates,
+    /// Connections at a time; more wait where the system keeps them.
+    pub connections_max: usize,
     /// Who vouches for people, if somebody does.
     pub oidc: Option<Arc<Provider>>,
 }
@@ -70,7 +72,19 @@ impl App {
         let (limiter, known) = (Limiter::new(settings.rates.clone(), clock.clone()), Known::new(clock));
         let (watched, rights) = (Watched::of(engine.clone()), OnceLock::new());
         let waiting = Arc::new(Semaphore::new(WAITING_MAX));
-        Self(Arc::new(Shared { engine, evaluator, settings, plans, feeds, bus, limiter, known, watched, rights, waiting }))
+        Self(Arc::new(Shared {
+            engine,
+            evaluator,
+            settings,
+            plans,
+            feeds,
+            bus,
+            limiter,
+            known,
+            watched,
+            rights,
+            waiting,
+        }))
     }
 
     /// What is listed and searched.

@@ -2,18 +2,23 @@
 
 use std::{
     collections::BTreeMap,
+    error::Error,
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
 };
 
 use axum::{
+    body::{Body, HttpBody, to_bytes},
     extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State},
     http::{HeaderMap, HeaderValue, Method, header::AUTHORIZATION, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use http_body_util::LengthLimitError;
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::hash::Hash;
 use mainspring_store::Change;
+use tokio::time::timeout;
 use utoipa::openapi::{OpenApi, path::Operation};
 
 use crate::{
@@ -29,6 +34,15 @@ use crate::{
 
 /// The extension of OpenAPI by which a route says what it asks for: a permission, or `public`.
 pub(crate) const EXTENSION: &str = "x-permission";
+
+/// Bytes of a body: a definition of the largest size with room for what is around it.
+pub(crate) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Bytes of a body that may come from anybody: what signs in is short.
+const STRANGERS_BYTES_MAX: usize = 16 * 1024;
+
+/// How long a body may take to come.
+const BODY_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How far the time of a credential's last use may be behind.
 const LAST_USED_STEP_MS: u64 = 60_000;
@@ -90,7 +104,7 @@ pub(crate) fn is_health(operation: &Operation) -> bool {
 }
 
 /// Lets a request through to its route, or answers it.
-pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_string()).unwrap_or_default();
     let need = app.rights.get().and_then(|rights| rights.need(request.method(), &path));
     let (verdict, admitted) = match need {
@@ -107,13 +121,23 @@ pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Ne
             (Some(verdict), caller.and_then(|caller| caller.require(permission).map(|()| Some(caller))))
         }
     };
-    let mut response = match admitted {
+    let (mut parts, body) = request.into_parts();
+    let entered = match admitted {
+        // Those who only ask have nothing to send.
+        Ok(caller) if is_safe(&parts.method) => Ok((caller, body)),
         Ok(caller) => {
-            caller.map(|caller| request.extensions_mut().insert(caller));
-            next.run(request).await
+            let bytes_max = if caller.is_some() { BODY_BYTES_MAX } else { STRANGERS_BYTES_MAX };
+            whole(body, bytes_max, BODY_PATIENCE).await.map(|body| (caller, body))
+        }
+        Err(problem) => Err(problem),
+    };
+    let mut response = match entered {
+        Ok((caller, body)) => {
+            caller.map(|caller| parts.extensions.insert(caller));
+            next.run(Request::from_parts(parts, body)).await
         }
         Err(problem) if path.starts_with(links::PLACE) || path == links::SIGN_IN => {
-            links::refused(&app, problem, request.uri().path(), request.headers())
+            links::refused(&app, problem, parts.uri.path(), &parts.headers)
         }
         Err(problem) if path.starts_with(oidc::BEGIN) => oidc::sorry(&problem),
         Err(problem) => refuse(problem),
@@ -131,6 +155,23 @@ pub(crate) async fn count(State(app): State<App>, request: Request, next: Next) 
     };
     tell(&verdict, response.headers_mut());
     response
+}
+
+/// All of a body, from whoever sends it in time: what is only begun holds no place for ever.
+async fn whole(body: Body, bytes_max: usize, patience: Duration) -> Answer<Body> {
+    let too_large =
+        || Problem::new(Code::PayloadTooLarge, format!("The body is larger than {} KiB.", bytes_max / 1024));
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(too_large());
+    }
+    let read = timeout(patience, to_bytes(body, bytes_max)).await.map_err(|_| {
+        let message = format!("The body has not come within {} s: send it again.", patience.as_secs());
+        Problem::new(Code::RequestTimeout, message)
+    })?;
+    read.map(Body::from).map_err(|error| match error.source().is_some_and(|source| source.is::<LengthLimitError>()) {
+        true => too_large(),
+        false => Problem::new(Code::ValidationError, format!("The body broke off: {error}.")),
+    })
 }
 
 fn refuse(problem: Problem) -> Response {

@@ -6,7 +6,7 @@
 mod pump;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     fmt,
     str::FromStr,
     sync::{Arc, Mutex, PoisonError, Weak},
@@ -15,7 +15,10 @@ use std::{
 use mainspring_kernel::key::ExecutionKey;
 use tokio::sync::{Semaphore, watch};
 
-use crate::app::App;
+use crate::{
+    app::App,
+    problem::{Answer, Code, Problem},
+};
 
 /// Events of an execution that are kept for those who read along.
 const RING: usize = 1024;
@@ -133,14 +136,19 @@ pub(crate) struct Feeds {
     feeds: Mutex<BTreeMap<ExecutionKey, Weak<Feed>>>,
     /// Who may read a journal for a watcher that is behind: each holds a whole one in memory.
     pub(crate) readers: Semaphore,
+    /// How many watch by which token.
+    watching: Arc<Mutex<HashMap<String, usize>>>,
 }
+
+/// Watchers by one token at a time, so that no one takes all connections.
+const WATCHERS_MAX: usize = 4096;
 
 /// Watchers that are brought up at a time.
 const READERS: usize = 4;
 
 impl Default for Feeds {
     fn default() -> Self {
-        Self { feeds: Mutex::default(), readers: Semaphore::new(READERS) }
+        Self { feeds: Mutex::default(), readers: Semaphore::new(READERS), watching: Arc::default() }
     }
 }
 
@@ -156,6 +164,36 @@ impl Feeds {
         feeds.insert(key, Arc::downgrade(&feed));
         tokio::spawn(pump::run(app.clone(), key, Arc::downgrade(&feed)));
         feed
+    }
+
+    /// A watcher's place among those of its token.
+    pub(crate) fn place(&self, token: &str) -> Answer<Watching> {
+        let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = watching.entry(token.to_string()).or_default();
+        if *count >= WATCHERS_MAX {
+            let message = format!("This credential watches {WATCHERS_MAX} executions already: let go of some.");
+            return Err(Problem::new(Code::RateLimited, message));
+        }
+        *count += 1;
+        Ok(Watching { all: self.watching.clone(), token: token.to_string() })
+    }
+}
+
+/// A watcher's place, until it is dropped.
+pub(crate) struct Watching {
+    all: Arc<Mutex<HashMap<String, usize>>>,
+    token: String,
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = all.get_mut(&self.token) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.token);
+            }
+        }
     }
 }
 
@@ -184,6 +222,18 @@ mod tests {
         assert_eq!(feed.next(None), Next::Behind);
         assert_eq!(feed.next(place("2.0")), Next::Told(Arc::new(told(3, 0))), "the last that has left was seen");
         assert_eq!(feed.next(place(&format!("{}.0", 2 + RING))), Next::Over);
+    }
+
+    #[test]
+    fn nobody_takes_all_places() {
+        let feeds = Feeds::default();
+        let mut held: Vec<_> = (0..WATCHERS_MAX).map(|_| feeds.place("t1").unwrap()).collect();
+        assert_eq!(feeds.place("t1").err().unwrap().code, Code::RateLimited);
+        let other = feeds.place("t2").unwrap();
+        held.pop();
+        held.push(feeds.place("t1").unwrap());
+        drop((held, other));
+        assert!(feeds.watching.lock().unwrap().is_empty(), "nothing is kept of those who have gone");
     }
 
     #[test]

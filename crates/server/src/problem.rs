@@ -29,6 +29,8 @@ pub enum Code {
     NotFound,
     /// The route does not take this method.
     MethodNotAllowed,
+    /// The body has not come in time.
+    RequestTimeout,
     /// What is asked for does not go with how things stand.
     Conflict,
     /// The organisation has the runtime of workflows turned off.
@@ -54,13 +56,14 @@ pub enum Code {
 }
 
 /// Every code with its status: the one table.
-const STATUSES: [(Code, StatusCode); 17] = [
+const STATUSES: [(Code, StatusCode); 18] = [
     (Code::ValidationError, StatusCode::BAD_REQUEST),
     (Code::InvalidDefinition, StatusCode::BAD_REQUEST),
     (Code::Unauthorized, StatusCode::UNAUTHORIZED),
     (Code::Forbidden, StatusCode::FORBIDDEN),
     (Code::NotFound, StatusCode::NOT_FOUND),
     (Code::MethodNotAllowed, StatusCode::METHOD_NOT_ALLOWED),
+    (Code::RequestTimeout, StatusCode::REQUEST_TIMEOUT),
     (Code::Conflict, StatusCode::CONFLICT),
     (Code::WorkflowRuntimeDisabled, StatusCode::CONFLICT),
     (Code::WorkflowDisabled, StatusCode::CONFLICT),

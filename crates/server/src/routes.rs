@@ -42,13 +42,10 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::{
     app::App,
     documentation,
-    door::{Rights, count, guard},
+    door::{BODY_BYTES_MAX, Rights, count, guard},
     html::{STYLE_PATH, style},
     problem::{Code, Problem, ProblemBody},
 };
-
-/// Bytes of a body: a definition of the largest size with room for what is around it.
-const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The head of the description.
 #[derive(OpenApi)]

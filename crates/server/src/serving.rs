@@ -1,35 +1,133 @@
-//! Serves the routes on a listener until asked to stop.
+//! Serves the routes on a listener until asked to stop, to as many as it can and to nobody who only holds a place.
 
 use std::{
-    future::{Future, IntoFuture},
+    convert::Infallible,
+    future::Future,
     io,
     net::SocketAddr,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use tokio::net::TcpListener;
+use axum::{Router, body::Body, extract::ConnectInfo, response::Response};
+use hyper::{Request, body::Incoming, service::Service};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::{
+        conn::auto::Builder,
+        graceful::{GracefulShutdown, Watcher},
+    },
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    time::{sleep, timeout},
+};
 
 use crate::{App, routes::router};
 
 /// How long requests that are on their way may take when the server is asked to stop. Watchers come back by themselves.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
+/// How long a connection may be open without a whole head of a request, the first one or the next.
+const HEAD_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often somebody who speaks HTTP/2 is asked whether they are there still.
+const ALIVE_LOOK: Duration = Duration::from_secs(30);
+
+/// After an error of accepting, as where there are no file descriptors left.
+const BREATH: Duration = Duration::from_millis(200);
+
 /// Answers requests until `stop`; then no new ones, and those that are on their way for a while. The engine is drained by
 /// whoever runs it.
 pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-    let (stopping, mut stopped) = tokio::sync::watch::channel(false);
-    let asked = async move {
-        stop.await;
-        let _ = stopping.send(true);
-    };
-    let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
-    let served = axum::serve(listener, service).with_graceful_shutdown(asked);
-    tokio::select! {
-        served = served.into_future() => served,
-        () = async {
-            // A sender that is gone has sent before: the server has ended by itself.
-            let _ = stopped.wait_for(|is_asked| *is_asked).await;
-            tokio::time::sleep(LAST_REQUESTS).await;
-        } => Ok(()),
+    let places = Arc::new(Semaphore::new(app.settings.connections_max));
+    let (watched, served) = (GracefulShutdown::new(), Served { builder: builder(), routes: router(app) });
+    let mut stop = pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            () = &mut stop => break,
+            accepted = accept(&listener, &places) => accepted,
+        };
+        let (stream, peer, place) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(error = %error, "a connection was not accepted");
+                sleep(BREATH).await;
+                continue;
+            }
+        };
+        let (served, watcher) = (served.clone(), watched.watcher());
+        tokio::spawn(async move {
+            served.connection(stream, peer, watcher).await;
+            drop(place);
+        });
     }
+    drop(listener);
+    // Those that take longer are dropped, with this runtime at the latest.
+    let _ = timeout(LAST_REQUESTS, watched.shutdown()).await;
+    Ok(())
+}
+
+/// The next connection, when there is a place for it. Until then it waits where the system keeps it.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+    let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, peer) = listener.accept().await?;
+    Ok((stream, peer, place))
+}
+
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE);
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(ALIVE_LOOK);
+    builder
+}
+
+/// What connections are served with.
+#[derive(Clone)]
+struct Served {
+    builder: Builder<TokioExecutor>,
+    routes: Router,
+}
+
+impl Served {
+    /// Serves a connection to its end.
+    async fn connection(self, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
+        let _ = stream.set_nodelay(true);
+        let (has_asked, routes) = (Arc::new(AtomicBool::new(false)), self.routes);
+        let service = {
+            let has_asked = has_asked.clone();
+            hyper::service::service_fn(move |request| {
+                has_asked.store(true, Ordering::Relaxed);
+                answer(routes.clone(), peer, request)
+            })
+        };
+        let connection = self.builder.serve_connection(TokioIo::new(stream), service);
+        let idle = async {
+            sleep(HEAD_PATIENCE).await;
+            // Who has asked once is seen to by HTTP itself; who has not may not even have said which one they speak.
+            if has_asked.load(Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            // An error is the other end's: it has gone, or does not speak HTTP.
+            _ = watcher.watch(connection) => {}
+            () = idle => {}
+        }
+    }
+}
+
+async fn answer(routes: Router, peer: SocketAddr, request: Request<Incoming>) -> Result<Response, Infallible> {
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(ConnectInfo(peer));
+    TowerToHyperService::new(routes).call(request).await
 }

@@ -22,6 +22,14 @@ pub(super) struct Flight {
     batch: Arc<Batch>,
 }
 
+/// Lists of an earlier commit that are empty by now: what is large and new again and again costs the system a page for
+/// every few parts.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    passengers: Vec<Passenger>,
+    parts: Vec<Part>,
+}
+
 /// What one execution waits for.
 #[derive(Debug)]
 struct Passenger {
@@ -42,6 +50,15 @@ impl Flight {
         let gone = self.passengers.iter_mut().filter(|passenger| is_gone(&passenger.execution));
         gone.for_each(|passenger| passenger.is_orphan = true);
     }
+
+    /// Its lists without what was in them; new ones if somebody else still has the batch.
+    fn emptied(self) -> Room {
+        let Self { mut passengers, batch, .. } = self;
+        passengers.clear();
+        let mut parts = Arc::into_inner(batch).map(|batch| batch.parts).unwrap_or_default();
+        parts.clear();
+        Room { passengers, parts }
+    }
 }
 
 impl Shard {
@@ -53,7 +70,9 @@ impl Shard {
         self.hand_over();
         // A part is large: moving all of them whenever there is no room for the next costs more than to count them first.
         let room = self.dirty.len().min(PARTS_MAX) + self.dead_letters.len();
-        let (mut passengers, mut parts) = (Vec::with_capacity(room), Vec::with_capacity(room));
+        let Room { mut passengers, mut parts } = std::mem::take(&mut self.room);
+        passengers.reserve(room);
+        parts.reserve(room);
         while parts.len() < PARTS_MAX
             && let Some(execution) = self.dirty.pop_first()
         {
@@ -77,6 +96,7 @@ impl Shard {
             parts.push(burial(execution, self.leases.partition(execution), letters));
         }
         if parts.is_empty() {
+            self.room = Room { passengers, parts };
             return;
         }
         self.flights += 1;
@@ -88,11 +108,11 @@ impl Shard {
     }
 
     pub(super) fn committed(&mut self, id: u64, answer: Result<Vec<Answer>, CommitError>) {
-        let Some(flight) = self.flight.take_if(|flight| flight.id == id) else { return };
+        let Some(mut flight) = self.flight.take_if(|flight| flight.id == id) else { return };
         self.tally.commit(&answer);
         match answer {
             Ok(answers) => {
-                for ((passenger, part), answer) in flight.passengers.into_iter().zip(&flight.batch.parts).zip(answers) {
+                for ((passenger, part), answer) in flight.passengers.drain(..).zip(&flight.batch.parts).zip(answers) {
                     match answer {
                         Answer::Durable => self.durable(passenger, part),
                         // The execution is there by now.
@@ -102,6 +122,7 @@ impl Shard {
                         Answer::Refused(refusal) => self.refused(passenger, refusal),
                     }
                 }
+                self.room = flight.emptied();
             }
             Err(CommitError::NotWritten(why)) => {
                 // The very same commit again, when the rim asks: nothing of it is on the disk.

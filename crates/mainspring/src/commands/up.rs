@@ -6,6 +6,7 @@ use clap::Args;
 use mainspring_engine::{Engine, Reach};
 use mainspring_kernel::{json::compact, value::Value};
 use mainspring_server::{App, Settings as Served, first, oidc, serve};
+use rustix::process::{Resource, getrlimit};
 use tokio::net::TcpListener;
 
 use super::node;
@@ -21,6 +22,13 @@ use crate::{
     settings::{ServerFlags, Settings},
     terminal::{Terminal, bold, dim, say},
 };
+
+/// Files that are for other things than connections.
+const FILES_KEPT: u64 = 256;
+
+/// Connections at the least, and at the most.
+const CONNECTIONS_MIN: usize = 64;
+const CONNECTIONS_MAX: usize = 65_536;
 
 /// Start the server
 #[derive(Debug, Args)]
@@ -61,7 +69,8 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
     let workspaces = global.home()?.folder().join("workspaces");
     let release = env!("CARGO_PKG_VERSION");
     let oidc = settings.oidc.clone().map(provider).transpose()?;
-    let served = Served { base: base.clone(), workspaces, release, rates: settings.rates.clone(), oidc };
+    let (base_url, rates, connections_max) = (base.clone(), settings.rates.clone(), connections_max());
+    let served = Served { base: base_url, workspaces, release, rates, connections_max, oidc };
     let app = App::new(engine.clone(), evaluator(), served);
     let token = first::begin(app.catalogue(), engine.key())
         .map_err(|problem| Refusal::internal("first_start", problem.message))?;
@@ -80,6 +89,12 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
         Some(why) => Err(mainspring_engine::EngineError::Stopped(why).into()),
         None => Ok(Exit::Fine),
     }
+}
+
+/// Connections that this process has files for, with some left for the store, for steps and for their output.
+pub(super) fn connections_max() -> usize {
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(files.saturating_sub(FILES_KEPT)).unwrap_or(usize::MAX).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
 }
 
 /// Whom people sign in with.

@@ -109,7 +109,9 @@ fn ask(client: &Client, route: &Route, path: &str) -> u16 {
 /// What is wrong with the answer of a route that is open to everybody.
 fn open_to(who: &str, client: &Client, route: &Route) -> Option<String> {
     let told = OPEN.iter().find(|(method, path, _)| (*method, *path) == (&*route.method, &*route.path));
-    let Some((.., told)) = told else { return Some(format!("{} {} is open, and not said to be", route.method, route.path)) };
+    let Some((.., told)) = told else {
+        return Some(format!("{} {} is open, and not said to be", route.method, route.path));
+    };
     let status = ask(client, route, &route.path);
     (status != *told).then(|| format!("{who} {} {}: {status}", route.method, route.path))
 }

@@ -68,7 +68,11 @@ async fn events(
     let asker = caller.clone();
     let row = app.look(move |app| visible(app, &asker, &id)).await?;
     let (to, from) = mpsc::channel(ON_THE_WAY);
-    tokio::spawn(carry(app, caller, row.key, after, to));
+    let place = app.feeds.place(&caller.token)?;
+    tokio::spawn(async move {
+        carry(app, caller, row.key, after, to).await;
+        drop(place);
+    });
     let event = |told: Arc<Told>| Ok(Event::default().id(told.place.to_string()).event(&told.kind).data(&told.data));
     Ok(Sse::new(ReceiverStream::new(from).map(event)).keep_alive(KeepAlive::new().interval(BREATH)))
 }

@@ -41,6 +41,7 @@ fn answers(operation: &Operation) -> Vec<(&'static str, Response)> {
             "404",
             "There is no such thing, or it is another organization's (`NOT_FOUND`)",
         ),
+        (has_body, "408", "The body has not come within a minute (`REQUEST_TIMEOUT`)"),
         (has_body, "413", "The body is too large (`PAYLOAD_TOO_LARGE`)"),
         (has_body, "415", "The body is not of a type that the route reads (`UNSUPPORTED_MEDIA_TYPE`)"),
         (true, "503", "The store does not answer, or no node has taken it on yet; ask again (`UNAVAILABLE`)"),

@@ -10,7 +10,7 @@ use super::{
     effects,
     ground::{self, KEY, StoreUrl},
 };
-use crate::{evaluating::evaluator, exit::Refusal, terminal::say};
+use crate::{commands::up::connections_max, evaluating::evaluator, exit::Refusal, terminal::say};
 
 /// Serves until its input ends, and says first where it is and with which token.
 pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), Refusal> {
@@ -22,7 +22,7 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), Refusal> 
     let base = format!("http://{address}");
     let rates = Rates { per_token: 0, per_address: 0, trusted_proxies: Vec::new() };
     let (workspaces, release) = (folder.join("workspaces"), env!("CARGO_PKG_VERSION"));
-    let settings = Settings { base, workspaces, release, rates, oidc: None };
+    let settings = Settings { base, workspaces, release, rates, connections_max: connections_max(), oidc: None };
     let app = App::new(engine.clone(), evaluator(), settings);
     let token =
         first::begin(app.catalogue(), &KEY).map_err(|problem| Refusal::internal("bench_failed", problem.message))?;
