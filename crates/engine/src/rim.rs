@@ -22,7 +22,7 @@ use mainspring_kernel::{
     instance::Instance,
     key::ExecutionKey,
 };
-use mainspring_store::{Arrived, Batch, CommitError, Due, RemoteAttempt, Store};
+use mainspring_store::{Answer, Arrived, Batch, CommitError, Due, RemoteAttempt, Store};
 use tokio::{
     net::UnixDatagram,
     sync::{Semaphore, mpsc, oneshot},
@@ -54,6 +54,9 @@ const LOOK_FOR_LETTERS: Duration = Duration::from_secs(1);
 
 /// Commands taken in before what they gave is carried out: what bounds the length of a commit.
 const COMMANDS_AT_A_TIME: usize = 1024;
+
+/// Commands taken in before it is looked whether a commit has come back: its turn is before theirs.
+const COMMANDS_BETWEEN_LOOKS: usize = 16;
 
 /// How long a shared store that does not write is left alone before the next try.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -165,6 +168,9 @@ pub(crate) struct Outside {
 /// A commit for the thread that writes, how long it waits before, and when it was handed over.
 type Flight = (u64, Arc<Batch>, Duration, std::time::Instant);
 
+/// What became of a commit.
+type Answered = (u64, Result<Vec<Answer>, CommitError>);
+
 pub(crate) struct Rim {
     shard: Shard,
     store: Arc<dyn Store>,
@@ -190,6 +196,8 @@ pub(crate) struct Rim {
     trouble: Option<String>,
     commands: Commands,
     commits: std::sync::mpsc::Sender<Flight>,
+    /// What became of them, which is looked at before all that has come meanwhile: the next commit waits for it.
+    answers: mpsc::UnboundedReceiver<Answered>,
     /// How long the next commit waits, because the last one was not written.
     pause: Duration,
     waiting: BTreeMap<Ticket, oneshot::Sender<Reply>>,
@@ -225,7 +233,7 @@ impl Rim {
         let ((home, member, reach), (executors, evaluator)) = (ground, workers);
         let Outside { commands, spans, limits, why_stopped, owned } = outside;
         let meters = Meters::new();
-        let commits = committer(store.clone(), commands.clone(), meters.commits.clone());
+        let (commits, answers) = committer(store.clone(), meters.commits.clone());
         Self {
             shard,
             store,
@@ -247,6 +255,7 @@ impl Rim {
             trouble: None,
             commands,
             commits,
+            answers,
             pause: Duration::ZERO,
             waiting: BTreeMap::new(),
             watchers: HashMap::new(),
@@ -280,6 +289,7 @@ impl Rim {
                 self.shard.next_wake().map(|at| Instant::now() + Duration::from_millis(at.saturating_sub(now_ms())));
             tokio::select! {
                 biased;
+                Some(answer) = self.answers.recv() => self.committed(answer),
                 count = received.recv_many(&mut commands, COMMANDS_AT_A_TIME) => if count == 0 { break },
                 () = sleep_until(wake) => self.handle(Event::Wake),
                 () = sleep_until(self.speak_at) => self.speak(),
@@ -295,7 +305,13 @@ impl Rim {
                 }
             }
             self.count_commands(&commands, received.len());
-            for command in commands.drain(..) {
+            for (number, command) in commands.drain(..).enumerate() {
+                if number % COMMANDS_BETWEEN_LOOKS == 0
+                    && let Ok(answer) = self.answers.try_recv()
+                {
+                    self.committed(answer);
+                    self.carry();
+                }
                 self.obey(command.into_command());
             }
             self.carry();
@@ -316,14 +332,7 @@ impl Rim {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Event(event) => {
-                if let Event::Committed { answer, .. } = &event {
-                    self.in_flight = false;
-                    self.see_commit(&event);
-                    self.count_doubt(answer.as_ref().err());
-                }
-                self.handle(event);
-            }
+            Command::Event(event) => self.handle(event),
             Command::Ask(..) if self.draining => {}
             Command::Ask(ticket, sender, event) => {
                 self.waiting.insert(ticket, sender);
@@ -353,6 +362,16 @@ impl Rim {
                 self.running.values().for_each(|underway| underway.stopper.stop());
             }
         }
+    }
+
+    fn committed(&mut self, (flight, answer): Answered) {
+        self.in_flight = false;
+        let doubt = answer.as_ref().err();
+        if let Some(error) = doubt {
+            self.see_doubt(flight, error);
+        }
+        self.count_doubt(doubt);
+        self.handle(Event::Committed { flight, answer });
     }
 
     fn attend(&mut self, execution: ExecutionKey) {
@@ -605,8 +624,12 @@ impl Drop for Witness {
 }
 
 /// One thread writes, so that the shard goes on while the disk is busy.
-fn committer(store: Arc<dyn Store>, commands: Commands, meters: meters::Commits) -> std::sync::mpsc::Sender<Flight> {
+fn committer(
+    store: Arc<dyn Store>,
+    meters: meters::Commits,
+) -> (std::sync::mpsc::Sender<Flight>, mpsc::UnboundedReceiver<Answered>) {
     let (sender, receiver) = std::sync::mpsc::channel::<Flight>();
+    let (answers, answered) = mpsc::unbounded_channel();
     let work = move || {
         for (flight, batch, pause, handed_over) in receiver {
             std::thread::sleep(pause);
@@ -614,13 +637,13 @@ fn committer(store: Arc<dyn Store>, commands: Commands, meters: meters::Commits)
             seeing::count_commit(&meters, &batch, handed_over);
             // The shard is then the last that has it, and frees what it has made on the thread that made it.
             drop(batch);
-            if commands.send(Command::Event(Event::Committed { flight, answer })).is_err() {
+            if answers.send((flight, answer)).is_err() {
                 return;
             }
         }
     };
     std::thread::Builder::new().name("commit".into()).spawn(work).expect("a process can start a thread");
-    sender
+    (sender, answered)
 }
 
 /// The name of an attempt's step, where a line about its end is going to be written.

@@ -81,6 +81,11 @@ pub struct Shard {
     /// Plans that the store certainly has.
     plans_stored: BTreeSet<Hash>,
     flight: Option<flight::Flight>,
+    /// What a commit has released and nobody has carried out yet, in its order; and that commit.
+    landing: VecDeque<flight::Passenger>,
+    spent: Option<flight::Flight>,
+    /// Whether something was released that may have more to write, since there was a look for that.
+    has_landed: bool,
     room: flight::Room,
     flights: u64,
     evaluations: u64,
@@ -127,6 +132,9 @@ impl Shard {
             dead_letters: BTreeMap::new(),
             plans_stored: BTreeSet::new(),
             flight: None,
+            landing: VecDeque::new(),
+            spent: None,
+            has_landed: false,
             room: flight::Room::default(),
             flights: 0,
             evaluations: 0,
@@ -162,8 +170,18 @@ impl Shard {
         self.fire_timers(now);
     }
 
-    /// The next thing to be done, if there is one.
+    /// The next thing to be done, if there is one. What a commit has released comes out behind all else, a little at a
+    /// time, and what that gives to write is sent to the store by itself.
     pub fn next_output(&mut self) -> Option<Output> {
+        while self.outputs.is_empty() {
+            if self.land_next() {
+                continue;
+            }
+            if !std::mem::take(&mut self.has_landed) {
+                return None;
+            }
+            self.flush();
+        }
         self.outputs.pop_front()
     }
 

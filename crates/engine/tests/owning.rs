@@ -276,7 +276,7 @@ fn outputs_that_wait_are_not_carried_out_after_the_end_of_a_lease() {
     bench.seen();
     bench.tick = Tick(9_000);
     bench.carry();
-    assert_eq!(bench.seen(), "tell 0, reply, stop 1, lost [0]", "whoever stops what never began does nothing");
+    assert_eq!(bench.seen(), "lost [0], tell 0, reply", "it is told, as it is durable; nothing is begun");
 }
 
 #[test]

@@ -250,7 +250,7 @@ async fn identify(app: &App, method: &Method, headers: &HeaderMap, address: IpAd
         }
         spent = Some(verdict);
     }
-    match app.look(move |app| caller_of(app, &credential)).await {
+    match app.run(move |app| caller_of(app, &credential)).await {
         Ok(Some(caller)) => {
             app.limiter.is_known(address, proof, spent.is_some());
             app.known.set(proof, caller.clone(), changes);
@@ -351,5 +351,36 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let missing = || Problem::new(Code::Unauthorized, "This route needs a credential.");
         parts.extensions.get::<Self>().cloned().ok_or_else(missing)
+    }
+}
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, io};
+
+    use axum::body::Bytes;
+    use tokio_stream::{StreamExt, iter, pending};
+
+    use super::*;
+
+    fn code(answer: Answer<Body>) -> Code {
+        answer.map(drop).expect_err("a body that is not whole").code
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_comes_whole_and_in_time_or_not_at_all() {
+        let patience = Duration::from_secs(9);
+        let body = whole(Body::from("abc"), 3, patience).await.unwrap();
+        assert_eq!(to_bytes(body, 9).await.unwrap(), "abc");
+        assert_eq!(code(whole(Body::from("abcd"), 3, patience).await), Code::PayloadTooLarge);
+        let pieces = |pieces: [&'static str; 2]| iter(pieces.map(|piece| Ok::<_, io::Error>(Bytes::from(piece))));
+        // Of a stream, nobody knows before how long it is.
+        let long = Body::from_stream(pieces(["ab", "cd"]));
+        assert_eq!(code(whole(long, 3, patience).await), Code::PayloadTooLarge);
+        let begun = pieces(["ab", "cd"]).chain(pending::<Result<Bytes, io::Error>>());
+        assert_eq!(code(whole(Body::from_stream(begun), 9, patience).await), Code::RequestTimeout);
+        let broken = iter([Ok(Bytes::from("ab")), Err(io::Error::other("gone"))]);
+        assert_eq!(code(whole(Body::from_stream(broken), 9, patience).await), Code::ValidationError);
+        let none = Body::from_stream(pending::<Result<Bytes, Infallible>>());
+        assert_eq!(code(whole(none, 9, patience).await), Code::RequestTimeout);
     }
 }

@@ -24,10 +24,12 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
     time::{sleep, timeout},
 };
+use tokio_io_timeout::TimeoutStream;
 
 use crate::{App, routes::router};
 
@@ -36,6 +38,9 @@ const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
 /// How long a connection may be open without a whole head of a request, the first one or the next.
 const HEAD_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long whoever is answered may take nothing of it.
+const WRITE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often somebody who speaks HTTP/2 is asked whether they are there still.
 const ALIVE_LOOK: Duration = Duration::from_secs(30);
@@ -64,6 +69,7 @@ pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = (
         };
         let (served, watcher) = (served.clone(), watched.watcher());
         tokio::spawn(async move {
+            let _ = stream.set_nodelay(true);
             served.connection(stream, peer, watcher).await;
             drop(place);
         });
@@ -78,7 +84,7 @@ pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = (
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
     let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
     let (stream, peer) = listener.accept().await?;
     Ok((stream, peer, place))
@@ -100,8 +106,12 @@ struct Served {
 
 impl Served {
     /// Serves a connection to its end.
-    async fn connection(self, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
-        let _ = stream.set_nodelay(true);
+    async fn connection<S>(self, stream: S, peer: SocketAddr, watcher: Watcher)
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        let mut stream = Box::pin(TimeoutStream::new(stream));
+        stream.as_mut().set_write_timeout_pinned(Some(WRITE_PATIENCE));
         let (has_asked, routes) = (Arc::new(AtomicBool::new(false)), self.routes);
         let service = {
             let has_asked = has_asked.clone();
@@ -130,4 +140,77 @@ async fn answer(routes: Router, peer: SocketAddr, request: Request<Incoming>) ->
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(ConnectInfo(peer));
     TowerToHyperService::new(routes).call(request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use axum::routing::get;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
+        net::TcpStream,
+        task::{JoinHandle, yield_now},
+    };
+
+    use super::*;
+
+    /// A connection to a server of one route, and its end there.
+    fn connected(routes: Router) -> (DuplexStream, JoinHandle<()>) {
+        let (ours, theirs) = tokio::io::duplex(64);
+        let served = Served { builder: builder(), routes };
+        let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        (ours, tokio::spawn(served.connection(theirs, peer, GracefulShutdown::new().watcher())))
+    }
+
+    fn routes() -> Router {
+        Router::new().route("/", get(|| async { "a".repeat(10_000) }))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_ask_is_let_go() {
+        for begun in ["", "P", "PRI * HTTP", "GET / HTTP/1.1\r\nhost: a"] {
+            let (mut ours, served) = connected(routes());
+            ours.write_all(begun.as_bytes()).await.unwrap();
+            let ended = timeout(HEAD_PATIENCE + Duration::from_secs(1), served).await;
+            assert!(ended.is_ok(), "{begun:?} holds a connection");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_asked_may_wait_for_an_answer() {
+        let slow = || async {
+            sleep(HEAD_PATIENCE * 3).await;
+            "at last"
+        };
+        let (mut ours, served) = connected(Router::new().route("/", get(slow)));
+        ours.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        ours.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("at last"), "{answer}");
+        served.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_read_is_let_go() {
+        let (mut ours, served) = connected(routes());
+        ours.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        let ended = timeout(WRITE_PATIENCE + Duration::from_secs(1), served).await;
+        assert!(ended.is_ok(), "whoever reads nothing holds a connection");
+    }
+
+    #[tokio::test]
+    async fn there_are_so_many_connections_and_no_more() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let (address, places) = (listener.local_addr().unwrap(), Arc::new(Semaphore::new(1)));
+        let _clients = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
+        let (.., place) = accept(&listener, &places).await.unwrap();
+        let next = tokio::spawn(async move { accept(&listener, &places).await.map(drop) });
+        for _ in 0..10 {
+            yield_now().await;
+        }
+        assert!(!next.is_finished(), "the second has no place yet");
+        drop(place);
+        next.await.unwrap().unwrap();
+    }
 }

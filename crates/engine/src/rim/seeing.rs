@@ -12,7 +12,7 @@ use tracing::{Level, debug, enabled, error, info, warn};
 use super::{Rim, Running, Underway, meters::Commits, queue::Sent};
 use crate::{
     member::Word,
-    shard::{Event, LoadAnswer, Moment},
+    shard::{LoadAnswer, Moment},
     span::word,
 };
 
@@ -71,8 +71,7 @@ impl Rim {
         debug!(%execution, step = underway.step, attempt, outcome = word(outcome), "an attempt has ended");
     }
 
-    pub(super) fn see_commit(&mut self, event: &Event) {
-        let Event::Committed { answer: Err(error), flight } = event else { return };
+    pub(super) fn see_doubt(&mut self, flight: u64, error: &CommitError) {
         match error {
             // Of a store that does not answer it is told once, however often it is asked again.
             CommitError::NotWritten(why) => {

@@ -85,8 +85,8 @@ pub(super) struct Live {
     pub(super) durable: Option<Expected>,
     /// What waits for the next commit.
     pub(super) draft: Draft,
-    /// Whether a part of it is on its way to the disk.
-    pub(super) in_flight: bool,
+    /// How much of it is on its way to the disk, or has come from there and was not carried out yet.
+    pub(super) on_the_way: u32,
     /// The status in the catalogue.
     pub(super) status: ExecutionStatus,
     /// What the last turn has made of it.
@@ -132,7 +132,7 @@ impl Cell {
             next_sequence: 0,
             durable: None,
             draft: Draft { row: Some(row), plans, ..Draft::default() },
-            in_flight: false,
+            on_the_way: 0,
             status: ExecutionStatus::Pending,
             bytes: 0,
             gates: Gates::default(),
@@ -153,7 +153,7 @@ impl Cell {
             next_sequence: head.sequence + 1,
             durable: Some(Expected { sequence: head.sequence, hash: head.hash }),
             draft: Draft::default(),
-            in_flight: false,
+            on_the_way: 0,
             bytes,
             handed_out_at: 0,
         }))
@@ -240,7 +240,7 @@ impl Live {
 
     /// Whether nothing of it is going on: nothing is out, nothing waits to be written.
     pub(super) fn is_idle(&self) -> bool {
-        !self.in_flight && self.draft.is_empty() && !self.state.has_work_out() && !self.state.is_split
+        self.on_the_way == 0 && self.draft.is_empty() && !self.state.has_work_out() && !self.state.is_split
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Room {
 
 /// What one execution waits for.
 #[derive(Debug)]
-struct Passenger {
+pub(super) struct Passenger {
     execution: ExecutionKey,
     after: Option<Expected>,
     queued: Vec<(Queued, bool)>,
@@ -45,10 +45,9 @@ struct Passenger {
 }
 
 impl Flight {
-    /// Of executions that are let go of or lost while this is on its way.
-    pub(super) fn orphan(&mut self, is_gone: impl Fn(&ExecutionKey) -> bool) {
-        let gone = self.passengers.iter_mut().filter(|passenger| is_gone(&passenger.execution));
-        gone.for_each(|passenger| passenger.is_orphan = true);
+    /// What is on its way.
+    pub(super) fn passengers(&mut self) -> &mut [Passenger] {
+        &mut self.passengers
     }
 
     /// Its lists without what was in them; new ones if somebody else still has the batch.
@@ -62,11 +61,17 @@ impl Flight {
 }
 
 impl Shard {
-    /// Sends what has gathered to the store, unless a commit is on its way.
+    /// Sends what has gathered to the store, unless a commit is on its way. It goes before what the last one has released,
+    /// so that the disk is busy meanwhile.
     pub fn flush(&mut self) {
         if self.flight.is_some() {
             return;
         }
+        if !self.handing_over.is_empty() {
+            // Who performs what is known when all has landed.
+            while self.land_next() {}
+        }
+        self.has_landed = false;
         self.hand_over();
         // A part is large: moving all of them whenever there is no room for the next costs more than to count them first.
         let room = self.dirty.len().min(PARTS_MAX) + self.dead_letters.len();
@@ -81,14 +86,14 @@ impl Shard {
             let part = live.part(partition, &self.keys.sealing);
             let after = Some(Expected { sequence: live.next_sequence.wrapping_sub(1), hash: live.head });
             let passenger = Passenger::of(execution, after, std::mem::take(&mut live.draft));
+            live.on_the_way += 1;
             match part {
                 Some(part) => {
-                    live.in_flight = true;
                     passengers.push(passenger);
                     parts.push(part);
                 }
                 // Nothing to write, and nothing before it that is not durable: it can be answered.
-                None => self.land(passenger),
+                None => self.landing.push_back(passenger),
             }
         }
         for (execution, letters) in std::mem::take(&mut self.dead_letters) {
@@ -109,12 +114,17 @@ impl Shard {
 
     pub(super) fn committed(&mut self, id: u64, answer: Result<Vec<Answer>, CommitError>) {
         let Some(mut flight) = self.flight.take_if(|flight| flight.id == id) else { return };
+        // What came before is released before anything is forgotten of it.
+        while self.land_next() {}
         self.tally.commit(&answer);
         match answer {
             Ok(answers) => {
                 for ((passenger, part), answer) in flight.passengers.drain(..).zip(&flight.batch.parts).zip(answers) {
                     match answer {
-                        Answer::Durable => self.durable(passenger, part),
+                        Answer::Durable => {
+                            self.durable(&passenger, part);
+                            self.landing.push_back(passenger);
+                        }
                         // The execution is there by now.
                         Answer::Refused(Refusal::Sequence) if is_burial(part) => {
                             self.outputs.push_back(Output::LettersWait);
@@ -122,7 +132,7 @@ impl Shard {
                         Answer::Refused(refusal) => self.refused(passenger, refusal),
                     }
                 }
-                self.room = flight.emptied();
+                self.spent = Some(flight);
             }
             Err(CommitError::NotWritten(why)) => {
                 // The very same commit again, when the rim asks: nothing of it is on the disk.
@@ -156,25 +166,37 @@ impl Shard {
         }
     }
 
-    fn durable(&mut self, passenger: Passenger, part: &Part) {
+    fn durable(&mut self, passenger: &Passenger, part: &Part) {
         self.tally.durable(part);
         self.plans_stored.extend(part.plans.iter().map(|plan| plan.hash));
         self.letters_posted(receivers(part).collect());
         if !passenger.is_orphan
+            && !part.frames.is_empty()
             && let Some(live) = self.cells.get_mut(&passenger.execution).and_then(Cell::live_mut)
         {
-            live.in_flight = false;
-            if !part.frames.is_empty() {
-                live.durable = passenger.after;
-            }
+            live.durable = passenger.after;
         }
-        self.land(passenger);
     }
 
-    /// Releases what waited for a commit.
+    /// Releases what waited for a commit that is durable, an execution at a time. False if there is nothing left.
+    pub(super) fn land_next(&mut self) -> bool {
+        let Some(passenger) = self.landing.pop_front() else {
+            if let Some(spent) = self.spent.take() {
+                self.room = spent.emptied();
+            }
+            return false;
+        };
+        self.has_landed = true;
+        self.land(passenger);
+        true
+    }
+
     fn land(&mut self, passenger: Passenger) {
         let Passenger { execution, queued, actions, moments, settled, is_orphan, .. } = passenger;
         if !is_orphan {
+            if let Some(live) = self.cells.get_mut(&execution).and_then(Cell::live_mut) {
+                live.on_the_way = live.on_the_way.saturating_sub(1);
+            }
             actions.into_iter().for_each(|action| self.act(execution, action));
         }
         let forgotten = settled.into_iter().map(|(step, attempt)| Output::Forget { execution, step, attempt });
@@ -284,6 +306,16 @@ fn burial(execution: ExecutionKey, partition: u32, letters: Vec<String>) -> Part
 }
 
 impl Passenger {
+    /// Its execution.
+    pub(super) fn execution(&self) -> &ExecutionKey {
+        &self.execution
+    }
+
+    /// Its execution is let go of or lost: nothing of it is begun.
+    pub(super) fn orphan(&mut self) {
+        self.is_orphan = true;
+    }
+
     fn of(execution: ExecutionKey, after: Option<Expected>, draft: Draft) -> Self {
         let Draft { queued, actions, moments, settled, .. } = draft;
         Self { execution, after, queued, actions, moments, settled, is_orphan: false }

@@ -15,6 +15,7 @@ use crate::{
     shard::{
         Shard,
         cell::Cell,
+        flight::{Flight, Passenger},
         words::{GivenUp, Output, Queued, ShardError},
     },
 };
@@ -191,7 +192,7 @@ impl Shard {
     /// Lets go of what others lack, unless a commit is on its way: who performs what is not known before it has landed.
     /// A partition of which something is being found out or read stays until that is known.
     pub(super) fn hand_over(&mut self) {
-        if self.handing_over.is_empty() || self.flight.is_some() {
+        if self.handing_over.is_empty() || self.flight.is_some() || !self.landing.is_empty() {
             return;
         }
         let mut partitions = std::mem::take(&mut self.handing_over);
@@ -249,9 +250,8 @@ impl Shard {
         self.adopting.retain(|(execution, ..)| !is_gone(execution));
         self.elsewhere.retain(|(execution, ..), _| !is_gone(execution));
         self.handing_over.retain(|partition| !partitions.contains(partition));
-        if let Some(flight) = &mut self.flight {
-            flight.orphan(is_gone);
-        }
+        let on_the_way = self.flight.iter_mut().flat_map(Flight::passengers).chain(&mut self.landing);
+        on_the_way.filter(|passenger| is_gone(passenger.execution())).for_each(Passenger::orphan);
         let kept: Vec<_> = self.kept.extract_if(.., |execution, _| is_gone(execution)).collect();
         // What runs is asked to end: who has the partition now believes it interrupted. Its outcome is passed on.
         for (name, _) in self.performing.extract_if(.., |(execution, ..), _| is_gone(execution)) {
