@@ -185,6 +185,11 @@ impl Shard {
         self.outputs.pop_front()
     }
 
+    /// Executions with something that waits for the next commit.
+    pub fn gathered(&self) -> usize {
+        self.dirty.len()
+    }
+
     /// When the shard wants to be woken.
     pub fn next_wake(&self) -> Option<u64> {
         self.timers.first().map(|(at, _)| *at)
