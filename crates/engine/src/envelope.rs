@@ -109,9 +109,9 @@ pub fn gate_value(open: &OpenGate) -> Value {
     value
 }
 
-/// Why an execution ended as it did, with the step that failed it.
+/// Why an execution ended as it did, with the step that failed it; null until it has ended.
 pub fn error(state: &State) -> Value {
-    let (mut error, step) = match &state.ending {
+    let (mut error, step) = match state.ending.as_ref().filter(|_| state.ended_at.is_some()) {
         Some(Ending::Failed { fault, instance, .. }) => (fault.failure().to_value(), instance.as_ref()),
         Some(Ending::Cancelled { reason }) => {
             let message = format!("the execution was cancelled: {reason}");

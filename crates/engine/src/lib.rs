@@ -16,6 +16,7 @@ pub mod lease;
 pub mod load;
 pub mod member;
 pub mod naming;
+pub mod noting;
 pub mod progress;
 pub mod request;
 mod rim;

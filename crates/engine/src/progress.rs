@@ -86,6 +86,21 @@ impl<'a> Events<'a> {
         Some(self.event(kind, step.as_deref(), now, more))
     }
 
+    /// `execution.cancel_requested` of a frame: what is told behind everything else of it, as an event's place in its frame is
+    /// how watchers go on, and those of the others are what they were before there was this one. A frame that ends the
+    /// execution has none: `execution.finished` says it all.
+    pub fn cancel_requested(&self, records: &[Record], now: u64) -> Option<Value> {
+        let (reason, by) = records.iter().find_map(|record| match record {
+            Record::CancelRequested { reason, by } => Some((reason, by)),
+            _ => None,
+        })?;
+        if records.iter().any(|record| matches!(record, Record::Ended { .. })) {
+            return None;
+        }
+        let more = [("reason", reason), ("by", by)].map(|(key, text)| (key.to_string(), text.as_str().into()));
+        Some(self.event("execution.cancel_requested", None, now, Map::from(more)))
+    }
+
     /// What whoever shows steps wants to know beyond the specification: the type of a step that starts, the execution that
     /// it runs, why it is skipped, what becomes of its failure, how many lines it has logged.
     fn add_beyond(&mut self, record: &Record, instance: &Instance, now: u64, more: &mut Map) {

@@ -34,6 +34,7 @@ use crate::{
     evaluator::Suspended,
     lease::Leases,
     load::Journal,
+    noting,
     rim::Pending,
     shard::{
         cell::{Cell, Evaluating, Summary},
@@ -333,6 +334,7 @@ impl Shard {
             let now = live.state.now;
             let Turn { results, records, actions, letters } = turn;
             let Queued { input, letter, ticket, audit } = queued;
+            let audit = audit.or_else(|| noting::of_timeout(&live.state, &input, &records).map(Box::new));
             self.tally.turn(&input);
             let spans = match self.makes_spans {
                 true => span::ended(&live.state, &input, &records, live.handed_out_at),

@@ -3,6 +3,7 @@
 use alloc::{format, string::String};
 
 use crate::{
+    cbor,
     input::Timer,
     instance::{Instance, Scope},
     plan::Work,
@@ -85,7 +86,8 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal>
         Record::SignalKept { id, name, payload } => {
             state.signals_seen.insert(id.clone());
             let payload = known(state, payload);
-            state.signals.push(Signal { id: id.clone(), name: name.clone(), payload });
+            let byte_count = cbor::byte_count(&payload);
+            state.signals.push(Signal { id: id.clone(), name: name.clone(), payload, byte_count });
         }
         Record::DeadlineHeld { remaining_ms } => {
             set_deadline(state, None);

@@ -44,7 +44,7 @@ use evaluations::Task;
 
 /// The version of what this module decides. It is pinned at the start of an execution; what changes the records that
 /// come of an input changes only behind a higher one.
-pub const DECIDE_VERSION: u32 = 3;
+pub const DECIDE_VERSION: u32 = 4;
 
 /// From this version on what needs no place begins beside what holds all of them; a retry policy is asked about an
 /// interruption as about any failure; a parent knows when its child waits for people and when one has denied there; a
@@ -53,6 +53,10 @@ const SECOND_RULES: u32 = 2;
 
 /// From this version on an execution can wait in a queue before its work begins.
 pub const QUEUES_SINCE: u32 = 3;
+
+/// From this version on the signals that are kept have a bound in bytes too, and one that is waited for is taken however
+/// many are kept.
+pub const SIGNAL_BYTES_SINCE: u32 = 4;
 
 /// How far an input has been taken in.
 #[derive(Debug)]

@@ -71,6 +71,16 @@ pub const OUTPUT_BYTES_MAX: usize = 256 * 1024;
 /// Signals that one execution keeps while nothing waits for them.
 pub const SIGNALS_KEPT_MAX: usize = 10_000;
 
+/// Bytes of what they bring together, in binary form: a state in memory takes a few times as much, and each node that
+/// looks at the execution has one.
+pub const SIGNALS_KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Bytes of what one signal brings, in its binary form: it becomes the output of the step that waits for it.
+pub const SIGNAL_BYTES_MAX: usize = OUTPUT_BYTES_MAX;
+
+/// Characters of a decision's reason: two or three paragraphs, which an audit log keeps for ever.
+pub const REASON_CHARS_MAX: usize = 2_000;
+
 /// Time for one evaluation unless its step says otherwise, in milliseconds.
 pub const CODE_TIMEOUT_DEFAULT_MS: u64 = 10_000;
 
@@ -113,5 +123,6 @@ const _: () = assert!(PLAN_DEPTH_MAX * 3 < DEPTH_MAX, "a nested plan must fit in
 const _: () = assert!(SHELL_TIMEOUT_DEFAULT_MS <= SHELL_TIMEOUT_MAX_MS);
 const _: () = assert!(SHELL_TIMEOUT_MAX_MS < WAIT_MAX_MS);
 const _: () = assert!(OUTPUT_BYTES_MAX < VALUE_BYTES_MAX && VALUE_BYTES_MAX < TURN_BYTES_MAX);
+const _: () = assert!(SIGNAL_BYTES_MAX < SIGNALS_KEPT_BYTES_MAX, "a signal of any size can be kept");
 const _: () = assert!(CODE_TIMEOUT_DEFAULT_MS <= CODE_TIMEOUT_MAX_MS && ROUNDS_DEFAULT <= ROUNDS_MAX);
 const _: () = assert!(EXECUTION_STEPS_DEFAULT <= EXECUTION_STEPS_MAX && PARALLEL_DEFAULT <= PARALLEL_MAX);

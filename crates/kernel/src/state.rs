@@ -9,12 +9,15 @@ use alloc::{
 use core::cmp::Reverse;
 
 use crate::{
+    cbor,
+    decide::SIGNAL_BYTES_SINCE,
     failure::Failure,
     hash::Hash,
     input::{Lineage, Policy, Queue, Timer},
     instance::{Instance, Scope},
     key::ExecutionKey,
-    plan::{Decision, Plan},
+    limits::{SIGNALS_KEPT_BYTES_MAX, SIGNALS_KEPT_MAX},
+    plan::{Decision, Plan, Work},
     record::{Ending, Fault, Purpose, StopReason},
     value::{Map, Value},
 };
@@ -267,6 +270,30 @@ pub struct Signal {
     pub name: String,
     /// What it brings.
     pub payload: Value,
+    /// Bytes of that in its binary form.
+    pub byte_count: usize,
+}
+
+/// Why a signal changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unheard {
+    /// One of its identity has come before: it is the same message, and is there.
+    Repeated,
+    /// Nothing waits any more.
+    Ending,
+    /// As many are kept as may be, or as large ones.
+    Full,
+}
+
+impl Unheard {
+    /// What is so with the execution.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Repeated => "has had a signal of this identity",
+            Self::Ending => "is ending or has ended, and waits for no signals any more",
+            Self::Full => "keeps as many signals as it may until its steps have taken some",
+        }
+    }
 }
 
 /// Where an execution is.
@@ -368,7 +395,7 @@ impl State {
     }
 
     fn took_another_branch(&self, owner: &Instance, instance: &Instance) -> bool {
-        let is_conditional = matches!(self.plan.step(owner.step).work, crate::plan::Work::Conditional { .. });
+        let is_conditional = matches!(self.plan.step(owner.step).work, Work::Conditional { .. });
         let scope = instance.scope(&self.plan);
         is_conditional && self.steps.contains_key(owner) && !self.scopes.contains_key(&scope)
     }
@@ -378,6 +405,33 @@ impl State {
         self.waits.iter().filter_map(|instance| {
             let gate = self.steps.get(instance)?.gate.as_ref()?;
             gate.is_open.then_some((instance, gate))
+        })
+    }
+
+    /// Why a signal changes nothing; `None` for one that is kept, or used at once.
+    pub fn unheard(&self, id: &str, name: &str, payload: &Value) -> Option<Unheard> {
+        if self.signals_seen.contains(id) {
+            return Some(Unheard::Repeated);
+        }
+        if self.ending.is_some() {
+            return Some(Unheard::Ending);
+        }
+        let are_too_many = self.signals.len() >= SIGNALS_KEPT_MAX;
+        let is_full = if self.decide_version < SIGNAL_BYTES_SINCE {
+            are_too_many
+        } else {
+            let bytes: usize = self.signals.iter().map(|kept| kept.byte_count).sum();
+            let are_too_large = bytes + cbor::byte_count(payload) > SIGNALS_KEPT_BYTES_MAX;
+            (are_too_many || are_too_large) && self.wait_for_signal(name).is_none()
+        };
+        is_full.then_some(Unheard::Full)
+    }
+
+    /// The first in the plan that waits for a signal of this name.
+    pub fn wait_for_signal(&self, name: &str) -> Option<&Instance> {
+        self.waits.iter().find(|instance| {
+            self.step_status(instance) == Status::Waiting
+                && matches!(&self.plan.step(instance.step).work, Work::Signal { name: waited } if waited == name)
         })
     }
 

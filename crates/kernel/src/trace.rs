@@ -11,10 +11,9 @@ use crate::{
     failure::Failure,
     frame::Frame,
     hash::Hash,
-    input::Input,
     instance::Instance,
     key::ExecutionKey,
-    plan::{Plan, Work},
+    plan::{Decision, Plan, Work},
     record::{FailureFate, Fault, Record, SkipReason},
     state::Status,
     time::rfc3339,
@@ -86,21 +85,36 @@ pub struct AttemptTrace {
     pub because: String,
     /// Why it was skipped, retried, called off, decided; who decided.
     pub note: Option<String>,
+    /// What was decided at its gates, in order.
+    pub decisions: Vec<DecisionTrace>,
     /// What its function wrote to its console: lines of `{level, text}`.
     pub log: Vec<Value>,
     /// The execution that it has started.
     pub child: Option<ExecutionKey>,
 }
 
+/// A decision at a gate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecisionTrace {
+    /// How.
+    pub decision: Decision,
+    /// Who; `None` where nobody has in time.
+    pub by: Option<String>,
+    /// When, in milliseconds since 1970.
+    pub at: u64,
+    /// Why, if that was said and not erased.
+    pub reason: Option<String>,
+}
+
 impl Trace {
     /// Adds what a frame says.
     pub fn add(&mut self, plan: &Plan, frame: &Frame) {
         for record in &frame.records {
-            self.add_record(plan, record, frame.now, &frame.input);
+            self.add_record(plan, record, frame.now);
         }
     }
 
-    fn add_record(&mut self, plan: &Plan, record: &Record, now: u64, input: &Input) {
+    fn add_record(&mut self, plan: &Plan, record: &Record, now: u64) {
         let Some(instance) = record.instance() else { return };
         let child = self.children.of_record(plan, record, now);
         match record {
@@ -136,13 +150,12 @@ impl Trace {
                     row.status = Status::WaitingApproval;
                 }
             }
-            Record::GateDecided { decision, by, .. } => {
-                let by = by.as_deref().unwrap_or("nobody in time");
-                let reason = match input {
-                    Input::Decide { reason: Value::Text(reason), .. } => alloc::format!(": {reason}"),
-                    _ => String::new(),
-                };
-                self.last(instance).note = Some(alloc::format!("{} by {by}{reason}", decision.name()));
+            Record::GateDecided { decision, by, reason, .. } => {
+                let (by, reason) = (by.clone(), reason.value().as_text().map(Into::into));
+                let decided = DecisionTrace { decision: *decision, by, at: now, reason };
+                let row = self.last(instance);
+                row.note = Some(decided.words());
+                row.decisions.push(decided);
             }
             Record::StepCompleted { output, .. } => {
                 self.end(instance, Status::Completed, now).output = output.value().clone()
@@ -199,6 +212,7 @@ impl Trace {
             failure: None,
             because,
             note: None,
+            decisions: Vec::new(),
             log: Vec::new(),
             child: None,
         });
@@ -244,6 +258,12 @@ impl AttemptTrace {
         if let Some(note) = &self.note {
             map.insert("note".into(), note.to_string().into());
         }
+        if !self.decisions.is_empty() {
+            map.insert(
+                "decisions".into(),
+                self.decisions.iter().map(DecisionTrace::to_value).collect::<Vec<_>>().into(),
+            );
+        }
         if let Some(child) = self.child {
             map.insert("childExecutionId".into(), child.to_string().into());
         }
@@ -251,5 +271,23 @@ impl AttemptTrace {
             map.insert("log".into(), self.log.clone().into());
         }
         Value::Map(map)
+    }
+}
+
+impl DecisionTrace {
+    /// `{decision, by, at, reason}`.
+    pub fn to_value(&self) -> Value {
+        Value::map([
+            ("decision", self.decision.name().into()),
+            ("by", self.by.as_deref().into()),
+            ("at", rfc3339(self.at).into()),
+            ("reason", self.reason.as_deref().into()),
+        ])
+    }
+
+    fn words(&self) -> String {
+        let by = self.by.as_deref().unwrap_or("nobody in time");
+        let reason = self.reason.as_deref().map(|reason| alloc::format!(": {reason}")).unwrap_or_default();
+        alloc::format!("{} by {by}{reason}", self.decision.name())
     }
 }

@@ -6,6 +6,8 @@ mod children;
 mod evaluations;
 #[path = "decide/failures.rs"]
 mod failures;
+#[path = "decide/signals.rs"]
+mod signals;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -21,10 +23,7 @@ use mainspring_kernel::{
     input::{Input, Lineage, Parent, Pinned, Policy, Queue, Start, Timer},
     instance::Instance,
     key::ExecutionKey,
-    limits::{
-        LOOP_ITEMS_MAX, OUTPUT_BYTES_MAX, SIGNALS_KEPT_MAX, TURN_BYTES_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX,
-        VALUE_BYTES_MAX,
-    },
+    limits::{LOOP_ITEMS_MAX, OUTPUT_BYTES_MAX, TURN_BYTES_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX, VALUE_BYTES_MAX},
     plan::{Decision, Plan},
     record::{Ending, Payload, Record},
     state::{ExecutionStatus, State, Status},
@@ -376,18 +375,6 @@ fn a_signal_counts_once_and_never_for_what_is_ending() {
         7 more#1 stopped: StepCancelled more execution_ending, Ended
         ",
     );
-}
-
-#[test]
-fn signals_are_kept_up_to_the_bound() {
-    let mut state =
-        check("- {id: nap, type: sleep, durationMs: 1000}", "0 start: Started, StepStarted nap, WaitStarted nap");
-    let signal = |number: usize| Input::Signal { id: format!("s{number}"), name: "go".into(), payload: Value::Null };
-    for number in 1..=SIGNALS_KEPT_MAX {
-        assert_eq!(take_in(&mut state, &signal(number), 1).records.len(), 1, "number {number}");
-    }
-    assert_eq!(take_in(&mut state, &signal(SIGNALS_KEPT_MAX + 1), 1), Turn::default());
-    assert_eq!(state.signals.len(), SIGNALS_KEPT_MAX);
 }
 
 /// The attempts that the start of an execution sends out.

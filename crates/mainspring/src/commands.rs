@@ -13,6 +13,7 @@ pub(crate) mod hand_over;
 pub(crate) mod list;
 pub(crate) mod login;
 pub(crate) mod node;
+pub(crate) mod noted;
 pub(crate) mod plan;
 mod remote;
 pub(crate) mod resume;

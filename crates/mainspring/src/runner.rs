@@ -100,14 +100,14 @@ pub enum Followed {
     Interrupted,
 }
 
-/// Shows every record of an execution from a frame on, until it rests or this process is asked to stop. `signals` were
+/// Shows the records of every frame of an execution from one on, until it rests or this process is asked to stop. `signals` were
 /// heard since before anything was begun: none that asks to stop is missed.
 pub async fn follow(
     engine: &Engine,
     watch: &mut UnboundedReceiver<Arc<Moment>>,
     from: &Standing,
     signals: &mut Signals,
-    mut show: impl FnMut(&Plan, &Record, u64),
+    mut show: impl FnMut(&Plan, &[Record], u64),
 ) -> Result<Followed, EngineError> {
     let mut next = from.next_sequence;
     if is_at_rest(engine, &from.state)? {
@@ -127,9 +127,7 @@ pub async fn follow(
             continue;
         }
         next = moment.sequence + 1;
-        for record in &moment.records {
-            show(&from.state.plan, record, moment.now);
-        }
+        show(&from.state.plan, &moment.records, moment.now);
         if rests(moment.status) && is_at_rest(engine, &engine.state(from.state.key)?)? {
             return Ok(Followed::Rests);
         }

@@ -96,3 +96,29 @@ fn a_decision_for_a_child_is_handed_over_to_it() {
     let shown = call(ground.mainspring(&["resume", "e1", "--json"]), b"");
     assert_eq!(shown.text("status"), "ok", "{shown:?}");
 }
+
+/// What was posted for an execution that has come to its end by then is not there, and is not said to be.
+#[test]
+fn a_signal_behind_a_cancel_is_not_kept() {
+    let ground = waiting();
+    let [cancelled, signalled] = handed_over(&ground, [(&["cancel", "e1"], 1), (&["signal", "e1", "go", "--json"], 2)]);
+    assert_eq!((cancelled.exit, signalled.exit), (Some(0), Some(20)), "{cancelled:?} {signalled:?}");
+    assert_eq!(signalled.text("error.code"), "signal_not_kept", "{signalled:?}");
+    assert!(signalled.text("error.message").contains("has ended"), "{signalled:?}");
+}
+
+#[test]
+fn what_is_too_large_is_not_handed_over() {
+    let ground = waiting();
+    // Fractions take more bytes in binary form than in JSON, of which an argument has 128 KiB at the most.
+    let payload = format!("[{}1.1]", "1.1,".repeat(31_000));
+    let long = "x".repeat(2_001);
+    for (arguments, code) in [
+        (&["signal", "e1", "go", "--payload", &payload, "--json"][..], "payload_too_large"),
+        (&["approve", "e1", "--reason", &long, "--json"], "reason_too_long"),
+        (&["cancel", "e1", "--reason", &long, "--json"], "bad_reason"),
+    ] {
+        let refused = call(ground.mainspring(arguments), b"");
+        assert_eq!((refused.exit, refused.text("error.code").as_str()), (Some(10), code), "{refused:?}");
+    }
+}

@@ -7,7 +7,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use mainspring_engine::EngineError;
+use mainspring_engine::{EngineError, load::LoadError};
 use mainspring_store::StoreError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json_;
@@ -163,7 +163,7 @@ impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         let message = error.to_string();
         match error {
-            EngineError::Store(error) => error.into(),
+            EngineError::Store(error) | EngineError::Load(LoadError::Store(error)) => error.into(),
             EngineError::NoSuchExecution => Self::not_found("execution"),
             EngineError::NoOpenGate(_) => Self::new(Code::InvalidResumeToken, message),
             EngineError::Quarantined(_) | EngineError::Exists(_) => Self::new(Code::Conflict, message),
@@ -187,5 +187,19 @@ mod tests {
         let names: BTreeSet<String> = STATUSES.iter().map(|(code, _)| serde_json::to_string(code).unwrap()).collect();
         assert_eq!(names.len(), STATUSES.len());
         assert_eq!(serde_json::to_string(&Code::WorkflowRuntimeDisabled).unwrap(), "\"WORKFLOW_RUNTIME_DISABLED\"");
+    }
+
+    /// Also where a journal was to be read.
+    #[test]
+    fn a_store_that_does_not_answer_is_no_mistake_of_the_server() {
+        let silent = StoreError::Unavailable("no".into());
+        let (read, broken) = (LoadError::Store(silent.clone()), LoadError::Broken("no".into()));
+        for (error, code) in [
+            (EngineError::Store(silent), Code::Unavailable),
+            (EngineError::Load(read), Code::Unavailable),
+            (EngineError::Load(broken), Code::InternalError),
+        ] {
+            assert_eq!(Problem::from(error).code, code);
+        }
     }
 }

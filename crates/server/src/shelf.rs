@@ -146,7 +146,8 @@ pub fn make(catalogue: &dyn Catalogue, change: &Change) -> Answer<Result<(), Cha
     }
 }
 
-/// What the audit log says of an act. No payloads and no secrets: a log cannot be erased.
+/// What the audit log says of an act. No secrets, and no payloads but the reasons of decisions, which are given for it: a
+/// log cannot be erased.
 pub fn entry(caller: &Caller, action: &str, target: &str, detail: Value) -> AuditEntry {
     // By which credential: one that an admin has made for somebody is told from their own.
     let mut map = detail.as_map().cloned().unwrap_or_default();

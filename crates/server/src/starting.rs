@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mainspring_engine::{EngineError, Submitted, request::Request};
+use mainspring_engine::{Submitted, request::Request};
 use mainspring_kernel::{
     key::ExecutionKey,
     plan::{Step, Work},
@@ -177,31 +177,4 @@ fn workspace(app: &App, caller: &Caller, request: &Request) -> Answer<Option<Str
     };
     std::fs::create_dir_all(&path).map_err(|error| failed(error.to_string()))?;
     path.to_str().map(|text| Some(text.to_string())).ok_or_else(|| failed("its path is not UTF-8".into()))
-}
-
-/// What an input came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Delivered {
-    /// It was taken in, and has changed something.
-    Taken,
-    /// It was taken in, and changed nothing: it is late, or has come before.
-    Stale,
-    /// It is durable in the inbox of the execution, which runs at another node.
-    Posted,
-}
-
-/// What the engine answered, or what comes of posting it.
-pub(crate) fn delivered(
-    answer: Result<bool, EngineError>,
-    post: impl FnOnce() -> Result<(), EngineError>,
-) -> Answer<Delivered> {
-    match answer {
-        Ok(true) => Ok(Delivered::Taken),
-        Ok(false) => Ok(Delivered::Stale),
-        Err(EngineError::NotHere) => {
-            post()?;
-            Ok(Delivered::Posted)
-        }
-        Err(error) => Err(error.into()),
-    }
 }

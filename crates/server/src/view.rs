@@ -6,6 +6,8 @@ use mainspring_engine::{
     load::Loader,
 };
 use mainspring_kernel::{
+    frame::Frame,
+    record::Record,
     state::State,
     trace::{AttemptTrace, Trace},
     value::Value,
@@ -106,9 +108,11 @@ pub(crate) struct ExecutionBody {
     /// The output; what there is of it while it runs.
     #[schema(value_type = Option<Object>)]
     pub outputs: Data,
-    /// Why it ended as it did: `{code, class, message, details, stepId}`; null if nothing failed.
+    /// Why it ended as it did: `{code, class, message, details, stepId}`; null until it has, and if nothing failed.
     #[schema(value_type = Option<Object>)]
     pub error: Data,
+    /// Who has called it off; null if nobody has. What ran then may take its time to stop: the status says whether it has.
+    pub cancel_requested: Option<CancelRequested>,
     /// What opens the first open gate, for those who may decide there; null for all others.
     pub resume_token: Option<String>,
     /// The first open gate; null if none is open.
@@ -121,10 +125,34 @@ pub(crate) struct ExecutionBody {
     pub quarantined: Option<String>,
 }
 
+/// Who has called an execution off.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CancelRequested {
+    /// When.
+    pub at: String,
+    /// Who.
+    pub by: String,
+    /// A word for why.
+    pub reason: String,
+}
+
+impl CancelRequested {
+    fn of(frame: &Frame) -> Option<Self> {
+        frame.records.iter().find_map(|record| match record {
+            Record::CancelRequested { reason, by } => {
+                Some(Self { at: clock::text(frame.now), by: by.clone(), reason: reason.clone() })
+            }
+            _ => None,
+        })
+    }
+}
+
 /// An execution's state, trace and gates, read from its journal.
 pub(crate) struct Looked {
     pub state: State,
     pub trace: Trace,
+    pub cancel_requested: Option<CancelRequested>,
     pub family: Family,
     pub quarantined: Option<String>,
 }
@@ -132,12 +160,16 @@ pub(crate) struct Looked {
 /// Reads an execution's journal.
 pub(crate) fn look(app: &App, row: &ExecutionRow) -> Answer<Looked> {
     let loader: &Loader = app.engine.loader();
-    let mut trace = Trace::default();
-    let read = loader.frames(row.key, |state, frame| trace.add(&state.plan, frame)).map_err(EngineError::from)?;
+    let (mut trace, mut cancel_requested) = (Trace::default(), None);
+    let each = |state: &State, frame: &Frame| {
+        trace.add(&state.plan, frame);
+        cancel_requested = cancel_requested.take().or_else(|| CancelRequested::of(frame));
+    };
+    let read = loader.frames(row.key, each).map_err(EngineError::from)?;
     let read = read.ok_or_else(|| Problem::not_found("execution"))?;
     let state = read.journal.state;
     let family = Family::of(loader, app.engine.key(), &state)?;
-    Ok(Looked { state, trace, family, quarantined: read.quarantined })
+    Ok(Looked { state, trace, cancel_requested, family, quarantined: read.quarantined })
 }
 
 /// Whether the caller may decide at a gate: a person whom it names, or else the execution's owner or an admin.
@@ -167,6 +199,7 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, looked: &Looked) -> Exec
         input: Data(start.map(|start| start.input.clone()).unwrap_or_default()),
         outputs: Data(state.output().cloned().unwrap_or_else(|| Value::Map(state.outputs.clone()))),
         error: Data(envelope::error(state)),
+        cancel_requested: looked.cancel_requested.clone(),
         resume_token: first.map(|open| open.token.clone()),
         requires_approval: approvals.first().cloned().unwrap_or_default(),
         approvals,

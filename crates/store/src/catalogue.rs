@@ -148,7 +148,7 @@ pub struct AuditEntry {
     pub action: String,
     /// To what.
     pub target: String,
-    /// More about it, as canonical CBOR. No secrets and no payloads: a log cannot be erased.
+    /// More about it, as canonical CBOR. No secrets, and no payloads but the reasons of decisions: a log cannot be erased.
     pub detail: Vec<u8>,
 }
 

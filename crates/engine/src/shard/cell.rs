@@ -310,8 +310,9 @@ fn outcome(state: &State, status: ExecutionStatus) -> Option<String> {
     (status == ExecutionStatus::Completed && state.with_failures).then(|| "with_failures".into())
 }
 
+/// What an execution is about to end with is not its end: a cancel may go before it.
 fn error(state: &State) -> Option<String> {
-    match state.ending.as_ref()? {
+    match state.ending.as_ref().filter(|_| state.ended_at.is_some())? {
         Ending::Completed { .. } => None,
         Ending::Failed { fault, .. } => Some(fault.code.clone()),
         Ending::Cancelled { reason } => Some(reason.clone()),

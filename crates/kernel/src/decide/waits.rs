@@ -7,7 +7,6 @@ use crate::{
     apply::Illegal,
     failure::{Class, Failure},
     instance::{Instance, Scope},
-    limits::SIGNALS_KEPT_MAX,
     plan::Work,
     record::Record,
     state::{State, Status},
@@ -44,18 +43,12 @@ impl Decider<'_> {
     /// A signal is used by one wait: the first in the plan that waits for its name. One that comes before it is waited
     /// for is kept; the second of an identity is no signal.
     pub(super) fn signal(&mut self, id: &str, name: &str, payload: &Value) -> Result<(), Illegal> {
-        let is_full = self.state.signals.len() >= SIGNALS_KEPT_MAX;
-        if self.state.ending.is_some() || is_full || self.state.signals_seen.contains(id) {
+        if self.state.unheard(id, name, payload).is_some() {
             return Ok(());
         }
         let (kept_id, kept_name) = (id.to_string(), name.to_string());
         self.record(Record::SignalKept { id: kept_id, name: kept_name, payload: payload.clone().into() })?;
-        let plan = self.state.plan.clone();
-        let waits = |instance: &&Instance| {
-            self.status_of(instance) == Status::Waiting
-                && matches!(&plan.step(instance.step).work, Work::Signal { name: waited } if waited == name)
-        };
-        match self.state.waits.iter().find(waits).cloned() {
+        match self.state.wait_for_signal(name).cloned() {
             Some(instance) => self.take_signal(&instance, id, payload.clone()),
             None => Ok(()),
         }

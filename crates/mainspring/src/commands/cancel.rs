@@ -2,12 +2,12 @@
 
 use clap::Args;
 use mainspring_engine::Reach;
-use mainspring_kernel::input::Input;
+use mainspring_kernel::{input::Input, limits::NAME_CHARS_MAX};
 
 use super::{
     follow::{From, Gates, follow},
     hand_over::hand_over,
-    remote,
+    noted, remote,
     resume::leave,
 };
 use crate::{
@@ -31,6 +31,10 @@ pub(crate) struct Cancel {
 
 /// Cancels an execution: what runs is stopped, nothing new starts, all traces are kept.
 pub(crate) fn cancel(cancel: &Cancel, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    if !(1..=NAME_CHARS_MAX).contains(&cancel.reason.chars().count()) {
+        let message = format!("--reason must have 1 to {NAME_CHARS_MAX} characters");
+        return Err(Refusal::bad_input("bad_reason", message));
+    }
     if let Some(client) = global.client()? {
         return remote::cancel(cancel, &client, global, terminal);
     }
@@ -40,16 +44,17 @@ pub(crate) fn cancel(cancel: &Cancel, global: &Global, terminal: &Terminal) -> R
         return Err(Refusal::contract("ended", format!("`{}` has ended: it is {}", row.id, row.status)));
     }
     let by = place::user();
+    let noted = noted::cancel(&row, &cancel.reason, &by);
+    let input = Input::Cancel { reason: cancel.reason.clone(), by };
     if looked.is_others() {
-        let input = Input::Cancel { reason: cancel.reason.clone(), by };
-        return Ok(hand_over(&looked.ground, row.key, &input, global)?.tell(global, terminal));
+        return Ok(hand_over(&looked, row.key, &input, noted, global)?.tell(global, terminal));
     }
     drop(looked);
     block_on(async {
         let mut signals = Signals::new()?;
         let engine = engine(global, Reach::named()).await?;
         let before = runner::standing(&engine, row.key, |_, _| ())?;
-        engine.cancel(row.key, &cancel.reason, &by).await?;
+        engine.take(row.key, input, noted).await?;
         engine.attend(row.key);
         let from = From::Frame(before.next_sequence);
         let exit = follow(&engine, row.key, Gates::Ask, from, global, terminal, &mut signals).await;

@@ -5,12 +5,14 @@ use mainspring_engine::{
     EngineError, Reach,
     family::{Family, OpenGate},
 };
-use mainspring_kernel::{frame::Frame, input::Input, plan::Decision, record::Record, state::State, value::Value};
+use mainspring_kernel::{
+    frame::Frame, input::Input, limits::REASON_CHARS_MAX, plan::Decision, record::Record, state::State, value::Value,
+};
 
 use super::{
     follow::{From, Gates, follow, no_approver},
     hand_over::hand_over,
-    remote,
+    noted, remote,
     resume::leave,
     summary::show_items,
 };
@@ -46,7 +48,7 @@ pub(super) struct At {
     /// The step, if several gates are open; `sub/gate` or `gate` for one of what the step `sub` has started
     #[arg(long, value_name = "STEP")]
     pub(super) step: Option<String>,
-    /// Why; kept with the decision
+    /// Why, in 2,000 characters; kept with the decision, and in the audit log of an organization
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
 }
@@ -62,6 +64,7 @@ pub(crate) fn deny(deny: &Deny, global: &Global, terminal: &Terminal) -> Result<
 }
 
 fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    check_reason(at.reason.as_deref())?;
     if let Some(client) = global.client()? {
         return remote::decide(at, decision, &client, global, terminal);
     }
@@ -81,9 +84,10 @@ fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> 
     }
     let reason = at.reason.as_deref().map_or(Value::Null, Value::from);
     let (instance, gate) = (open.instance.clone(), open.gate.number);
-    let input = Input::Decide { instance: instance.clone(), gate, decision, by: by.clone(), reason: reason.clone() };
+    let noted = noted::decision(&row, &open, decision, &reason, &by);
+    let input = Input::Decide { instance, gate, decision, by, reason };
     if looked.is_others() {
-        let handed = hand_over(&looked.ground, open.execution, &input, global)?;
+        let handed = hand_over(&looked, open.execution, &input, noted, global)?;
         if handed.taken {
             counted(&looked, &open, &input)?;
         }
@@ -95,7 +99,7 @@ fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> 
         let engine = engine(global, Reach::named()).await?;
         engine.attend(row.key);
         let before = runner::standing(&engine, row.key, |_, _| ())?;
-        let taken = engine.decide(open.execution, instance, gate, decision, &by, reason).await?;
+        let taken = engine.take(open.execution, input, noted).await?;
         let from = From::Frame(before.next_sequence);
         let exit = match taken {
             true => follow(&engine, row.key, Gates::Ask, from, global, terminal, &mut signals).await,
@@ -103,6 +107,15 @@ fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> 
         };
         leave(&engine, exit, terminal, &mut signals).await
     })
+}
+
+/// Refuses a reason that is longer than journals and audit logs keep.
+fn check_reason(reason: Option<&str>) -> Result<(), Refusal> {
+    if reason.is_none_or(|reason| reason.chars().count() <= REASON_CHARS_MAX) {
+        return Ok(());
+    }
+    let message = format!("--reason must have at most {REASON_CHARS_MAX} characters");
+    Err(Refusal::bad_input("reason_too_long", message))
 }
 
 /// A decision that was taken in counts if the journal has it. One that has not counted came too late.

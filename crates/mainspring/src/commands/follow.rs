@@ -1,20 +1,23 @@
 //! Following an execution to its rest, with what a person or a program wants to see on the way.
 
 use mainspring_engine::{
-    Engine, envelope,
+    Engine, EngineError, envelope,
     family::{Family, OpenGate},
     progress::Events,
 };
 use mainspring_kernel::{
+    input::Input,
     json::compact,
     key::ExecutionKey,
     plan::Decision,
+    record::Record,
     state::{ExecutionStatus, GateState, State},
     value::Value,
 };
 
 use super::{
     asking::{Answer, ask},
+    noted,
     summary::Summary,
 };
 use crate::{
@@ -90,21 +93,20 @@ async fn to_rest(
     let (mut events, mut progress) = (Events::new(&id, &plan), Progress::new(*terminal));
     for frame in &frames {
         let is_new = frame.sequence >= shown;
+        if is_new {
+            show(&mut events, &mut progress, &frame.records, frame.now, global);
+            continue;
+        }
         for record in &frame.records {
-            match is_new {
-                true => show(&mut events, &mut progress, record, frame.now, global),
-                false => {
-                    events.of_record(record, frame.now);
-                    progress.remember(&plan, record, frame.now);
-                }
-            }
+            events.of_record(record, frame.now);
+            progress.remember(&plan, record, frame.now);
         }
     }
     let mut tick = tokio::time::interval(REDRAW);
     let shown = std::cell::RefCell::new((events, progress));
-    let following = runner::follow(engine, &mut watch, &from, signals, |_, record, now| {
+    let following = runner::follow(engine, &mut watch, &from, signals, |_, records, now| {
         let (events, progress) = &mut *shown.borrow_mut();
-        show(events, progress, record, now, global);
+        show(events, progress, records, now, global);
     });
     tokio::pin!(following);
     let followed = loop {
@@ -120,17 +122,17 @@ async fn to_rest(
 /// How often the times of running steps are redrawn.
 const REDRAW: std::time::Duration = std::time::Duration::from_millis(100);
 
-fn show(
-    events: &mut Events<'_>,
-    progress: &mut Progress,
-    record: &mainspring_kernel::record::Record,
-    now: u64,
-    global: &Global,
-) {
+/// Shows what is in a frame.
+fn show(events: &mut Events<'_>, progress: &mut Progress, records: &[Record], now: u64, global: &Global) {
+    for record in records {
+        if global.json {
+            events.of_record(record, now).iter().for_each(print_event);
+        } else {
+            progress.record(events.plan(), record, now);
+        }
+    }
     if global.json {
-        events.of_record(record, now).iter().for_each(print_event);
-    } else {
-        progress.record(events.plan(), record, now);
+        events.cancel_requested(records, now).iter().for_each(print_event);
     }
 }
 
@@ -144,6 +146,7 @@ async fn decide_all(
     signals: &mut Signals,
 ) -> Result<bool, Refusal> {
     let by = place::user();
+    let row = engine.store().execution(state.key).map_err(EngineError::from)?;
     let family = Family::of(engine.loader(), engine.key(), state)?;
     for open in &family.gates {
         let (decision, reason) = match gates {
@@ -155,8 +158,10 @@ async fn decide_all(
                 Answer::Elsewhere => return Ok(true),
             },
         };
-        let taken =
-            engine.decide(open.execution, open.instance.clone(), open.gate.number, decision, &by, reason).await?;
+        let noted = row.as_ref().and_then(|row| noted::decision(row, open, decision, &reason, &by));
+        let (instance, gate) = (open.instance.clone(), open.gate.number);
+        let input = Input::Decide { instance, gate, decision, by: by.clone(), reason };
+        let taken = engine.take(open.execution, input, noted).await?;
         if !taken && !still_open(engine, open)? {
             terminal.remark("the gate was decided meanwhile, or its time is over");
         } else if !taken {

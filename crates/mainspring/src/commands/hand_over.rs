@@ -2,12 +2,13 @@
 
 use mainspring_engine::{EngineError, inbox};
 use mainspring_kernel::{input::Input, json::compact, key::ExecutionKey, value::Value};
+use mainspring_store::AuditEntry;
 
 use super::run::taken_in;
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
-    ground::Ground,
+    naming::Looked,
     terminal::{Terminal, say},
 };
 
@@ -19,10 +20,22 @@ pub(crate) struct Handed {
     pub(crate) by: String,
 }
 
-/// Posts an input to whoever works on an execution, and waits until it was taken in.
-pub(crate) fn hand_over(ground: &Ground, key: ExecutionKey, input: &Input, global: &Global) -> Result<Handed, Refusal> {
+/// Posts an input to whoever works on an execution, with what the audit log says of it, and waits until it was taken in.
+pub(crate) fn hand_over(
+    looked: &Looked,
+    key: ExecutionKey,
+    input: &Input,
+    noted: Option<AuditEntry>,
+    global: &Global,
+) -> Result<Handed, Refusal> {
+    let ground = &looked.ground;
     let store = ground.store()?;
-    let id = inbox::post(&*store, ground.home(), key, input)?;
+    // Whether it changes anything is found out by whoever takes it in: the log says what was done here.
+    let noted = noted.map(|entry| AuditEntry { action: format!("{}.posted", entry.action), ..entry });
+    let id = match &noted {
+        Some(entry) => inbox::post_noted(&*store, ground.home(), key, input, (entry, &looked.key))?,
+        None => inbox::post(&*store, ground.home(), key, input)?,
+    };
     let gone = || -> Result<Option<()>, EngineError> {
         let letters = inbox::waiting(&*store, usize::MAX >> 1)?;
         let waits = letters.iter().any(|arrived| arrived.letter.execution == key && arrived.letter.id == id);

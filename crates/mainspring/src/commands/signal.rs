@@ -1,19 +1,29 @@
 //! `mainspring signal`: a named message to an execution.
 
 use clap::Args;
-use mainspring_engine::Reach;
-use mainspring_kernel::{hash::hex, input::Input, json, value::Value};
+use mainspring_engine::{EngineError, Reach};
+use mainspring_kernel::{
+    cbor,
+    hash::hex,
+    input::Input,
+    json,
+    limits::SIGNAL_BYTES_MAX,
+    state::{State, Unheard},
+    value::Value,
+};
+use mainspring_store::ExecutionRow;
 
 use super::{
     follow::{From, Gates, follow},
     hand_over::hand_over,
-    remote,
+    noted, remote,
     resume::leave,
 };
 use crate::{
     cli::Global,
     exit::{Exit, Refusal},
     naming::{block_on, engine, find, look},
+    place,
     runner::{self, Signals},
     terminal::Terminal,
 };
@@ -42,6 +52,7 @@ pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> R
             read.map_err(|error| Refusal::bad_input("bad_payload", format!("--payload is not JSON: {error}")))?.value
         }
     };
+    check_payload(&payload)?;
     if let Some(client) = global.client()? {
         return remote::signal(signal, payload, &client, global, terminal);
     }
@@ -50,25 +61,65 @@ pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> R
     if mainspring_store::is_final(&row.status) {
         return Err(Refusal::contract("ended", format!("`{}` has ended: it is {}", row.id, row.status)));
     }
-    let id = signal.message_id()?;
+    let input = Input::Signal { id: signal.message_id()?, name: signal.name.clone(), payload };
+    let noted = noted::signal(&row, &signal.name, &place::user());
+    let state = || -> Result<State, EngineError> {
+        Ok(looked.loader.journal(row.key)?.ok_or(EngineError::NoSuchExecution)?.journal.state)
+    };
     if looked.is_others() {
-        let input = Input::Signal { id: id.clone(), name: signal.name.clone(), payload };
-        return Ok(hand_over(&looked.ground, row.key, &input, global)?.tell(global, terminal));
+        was_kept(&row, &state()?, &input)?;
+        let handed = hand_over(&looked, row.key, &input, noted, global)?;
+        if handed.taken && !was_kept(&row, &state()?, &input)? {
+            return Err(not_kept(&row, Unheard::Full));
+        }
+        return Ok(handed.tell(global, terminal));
     }
     drop(looked);
     block_on(async {
         let mut signals = Signals::new()?;
         let engine = engine(global, Reach::named()).await?;
         let before = runner::standing(&engine, row.key, |_, _| ())?;
-        let taken = engine.signal(row.key, id, signal.name.clone(), payload).await?;
-        if !taken {
-            terminal.remark("nothing has changed: a signal of this identity came before, or the execution is ending");
-        }
-        engine.attend(row.key);
-        let from = From::Frame(before.next_sequence);
-        let exit = follow(&engine, row.key, Gates::Ask, from, global, terminal, &mut signals).await;
+        let taken = engine.take(row.key, input.clone(), noted).await?;
+        let is_there = if taken { Ok(true) } else { was_kept(&row, &engine.state(row.key)?, &input) };
+        let exit = match is_there {
+            Ok(_) => {
+                if !taken {
+                    terminal.remark("nothing has changed: a signal of this identity came before");
+                }
+                engine.attend(row.key);
+                let from = From::Frame(before.next_sequence);
+                follow(&engine, row.key, Gates::Ask, from, global, terminal, &mut signals).await
+            }
+            Err(refusal) => Err(refusal),
+        };
         leave(&engine, exit, terminal, &mut signals).await
     })
+}
+
+/// Refuses what is larger than a signal may bring.
+fn check_payload(payload: &Value) -> Result<(), Refusal> {
+    let bytes = cbor::byte_count(payload);
+    if bytes <= SIGNAL_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!(
+        "--payload takes {bytes} bytes in binary form, and a signal brings {SIGNAL_BYTES_MAX} at the most: put large data into files and name them"
+    );
+    Err(Refusal::bad_input("payload_too_large", message))
+}
+
+/// Whether an execution has had this signal; refused if it is not going to keep it.
+fn was_kept(row: &ExecutionRow, state: &State, input: &Input) -> Result<bool, Refusal> {
+    let Input::Signal { id, name, payload } = input else { return Ok(true) };
+    match state.unheard(id, name, payload) {
+        None => Ok(false),
+        Some(Unheard::Repeated) => Ok(true),
+        Some(unheard) => Err(not_kept(row, unheard)),
+    }
+}
+
+fn not_kept(row: &ExecutionRow, why: Unheard) -> Refusal {
+    Refusal::contract("signal_not_kept", format!("the signal is not kept: `{}` {}", row.id, why.words()))
 }
 
 impl Signal {

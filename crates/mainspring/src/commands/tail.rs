@@ -126,6 +126,10 @@ impl Shown {
                     (false, _) => self.progress.record(&state.plan, record, frame.now),
                 }
             }
+            let is_told = global.json && frame.sequence >= self.next;
+            if let Some(event) = events.cancel_requested(&frame.records, frame.now).filter(|_| is_told) {
+                say!("{}", mainspring_kernel::json::compact(&event));
+            }
         }
         self.next = frames.last().map_or(0, |frame| frame.sequence + 1);
         if global.json && state.ended_at.is_some() {

@@ -263,6 +263,8 @@ fn attempt(answer: &Answer<'_>) -> Result<AttemptTrace, Trouble> {
         output: answer.any("output"),
         failure,
         because: answer.text("because")?,
+        // Nobody reads them here but from the answer's own words: the note has the last.
+        decisions: Vec::new(),
         note: answer.maybe_text("note")?,
         log,
         child: child

@@ -112,8 +112,8 @@ pub(super) async fn to_its_rest(
         let told = frame.records.iter().filter_map(|record| events.of_record(record, frame.now));
         told.filter(|_| is_new).for_each(|event| print_event(&event));
     }
-    let followed = runner::follow(engine, &mut watch, &from, signals, |_, record, now| {
-        events.of_record(record, now).iter().for_each(print_event);
+    let followed = runner::follow(engine, &mut watch, &from, signals, |_, records, now| {
+        records.iter().filter_map(|record| events.of_record(record, now)).for_each(|event| print_event(&event));
     });
     match followed.await? {
         Followed::Rests => Ok(rested(&runner::standing(engine, key, |_, _| ())?, &events, engine)),

@@ -130,3 +130,125 @@ fn what_was_acknowledged_before_a_power_cut_is_there_after_it() {
         decide(&owner, &going, &first, true).expect(409);
     });
 }
+
+fn log_of(client: &Client) -> Vec<Value> {
+    let log = client.get("/api/audit").expect(200).json();
+    log.get("entries").and_then(Value::as_list).unwrap().to_vec()
+}
+
+/// The newest entry of an action: its actor, its target and its detail.
+#[track_caller]
+fn noted(client: &Client, action: &str) -> (String, String, Value) {
+    let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_text).unwrap().to_string();
+    let entry = log_of(client).into_iter().rev().find(|entry| text(entry, "action") == action);
+    let entry = entry.unwrap_or_else(|| panic!("nothing is noted of {action}: {:?}", log_of(client)));
+    (text(&entry, "actor"), text(&entry, "target"), entry.get("detail").unwrap().clone())
+}
+
+fn of(value: &Value, key: &str) -> Value {
+    value.get(key).cloned().unwrap_or_default()
+}
+
+#[test]
+fn every_decision_is_seen_with_who_when_and_why() {
+    everywhere(|place| {
+        let server = place.start();
+        let ours = Organization::new(&server, "acme");
+        let named = Value::List(vec!["bob".into(), "cem".into()]);
+        save(&ours.owner, "ship", gate(&[("approvers", named), ("count", 2u64.into())]));
+        let (bob, cem) = (ours.member("bob", "member"), ours.member("cem", "member"));
+        let id = asking(&ours.owner, "r1");
+        let token = bob.get(&format!("/api/executions/{id}")).text_at("resumeToken");
+        decide(&bob, &id, &token, true).expect(200);
+        let (actor, target, detail) = noted(&ours.owner, "approval.decide");
+        assert_eq!((actor.as_str(), target.as_str(), of(&detail, "reason")), ("bob", id.as_str(), "because".into()));
+        let body = Value::map([("approve", Value::Bool(true)), ("resumeToken", token.as_str().into())]);
+        cem.post(&format!("/api/executions/{id}/approve"), &body).expect(200);
+        assert_eq!(of(&noted(&ours.owner, "approval.decide").2, "reason"), Value::Null);
+        let steps = ours.owner.get(&format!("/api/executions/{id}/steps")).expect(200).json();
+        let steps = steps.get("steps").and_then(Value::as_list).unwrap();
+        let decisions = of(&steps[0], "decisions");
+        let told: Vec<_> = decisions.as_list().unwrap().iter().map(|one| (of(one, "by"), of(one, "reason"))).collect();
+        assert_eq!(told, [("bob".into(), "because".into()), ("cem".into(), Value::Null)]);
+        for one in decisions.as_list().unwrap() {
+            assert_eq!(of(one, "decision"), "approve".into());
+            assert!(of(one, "at").as_text().is_some_and(|at| at.ends_with('Z')), "{one:?}");
+        }
+        assert!(steps[1].get("decisions").is_none(), "nobody was asked there");
+    });
+}
+
+#[test]
+fn a_reason_has_a_length() {
+    everywhere(|place| {
+        let server = place.start();
+        let owner = server.owner();
+        save(&owner, "ship", gate(&[]));
+        let id = asking(&owner, "r1");
+        let token = owner.get(&format!("/api/executions/{id}")).text_at("resumeToken");
+        let (long, longest) = ("\u{e4}".repeat(2_001), "\u{e4}".repeat(2_000));
+        let body = |reason: &str| {
+            [("approve", Value::Bool(true)), ("resumeToken", token.as_str().into()), ("reason", reason.into())]
+        };
+        let refused = owner.post(&format!("/api/executions/{id}/approve"), &Value::map(body(&long))).expect(400);
+        assert!(refused.text_at("error").contains("2000"), "{refused:?}");
+        let by_name = Value::map([("approve", Value::Bool(true)), ("reason", long.as_str().into())]);
+        owner.post(&format!("/api/approvals/{id}:gate:1/decide"), &by_name).expect(400);
+        let form = format!("decision=approve&reason={}&resumeToken={token}", "x".repeat(2_001));
+        let kind = [("content-type", "application/x-www-form-urlencoded")];
+        owner.send("POST", &format!("/approve/{id}:gate:1"), &kind, Some(&form)).expect(400);
+        if let Some(mut command) = place.command(&["approve", &id, "--reason", &long]) {
+            let refused = command.output().unwrap();
+            assert_eq!(refused.status.code(), Some(10), "{refused:?}");
+        }
+        owner.post(&format!("/api/executions/{id}/approve"), &Value::map(body(&longest))).expect(200);
+    });
+}
+
+#[test]
+fn a_gate_that_nobody_decides_in_time_is_in_the_log() {
+    everywhere(|place| {
+        let server = place.start();
+        let owner = server.owner();
+        save(&owner, "ship", gate(&[("ttlMs", 1u64.into())]));
+        let variables = Map::from([("version".to_string(), Value::from("1.2"))]);
+        let id = start(&owner, "ship", "r1", variables).expect(202).text_at("executionId");
+        let is_over = || owner.get(&format!("/api/executions/{id}/wait")).text_at("status") == "cancelled";
+        assert!(std::iter::repeat_with(is_over).any(|is_over| is_over));
+        let (actor, target, detail) = noted(&owner, "approval.decide");
+        assert_eq!((actor.as_str(), target), ("(timeout)", id));
+        assert_eq!((of(&detail, "step"), of(&detail, "decision")), ("gate".into(), "deny".into()));
+        assert_eq!(of(&owner.get("/api/audit/verify").expect(200).json(), "ok"), Value::Bool(true));
+    });
+}
+
+/// Whoever has the server's folder and its key is in the log too, whether the server runs or not.
+#[test]
+fn what_is_done_beside_the_server_is_in_its_log() {
+    everywhere(|place| {
+        let mut server = place.start();
+        let (owner, token) = (server.owner(), server.token.clone().unwrap());
+        save(&owner, "ship", gate(&[]));
+        let (posted, called_off, direct) = (asking(&owner, "r1"), asking(&owner, "r2"), asking(&owner, "r3"));
+        let Some(mut approve) = place.command(&["approve", &posted, "--reason", "from here"]) else { return };
+        let done = approve.output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        let (actor, target, detail) = noted(&owner, "approval.decide.posted");
+        assert_eq!((of(&detail, "by"), of(&detail, "reason")), ("command line".into(), "from here".into()));
+        assert!(target == posted && actor != "owner", "{actor} {target}");
+        let arguments: [&[&str]; 2] = [&["signal", &called_off, "go"], &["cancel", &called_off, "--reason", "enough"]];
+        for (arguments, action) in arguments.iter().zip(["execution.signal.posted", "execution.cancel.posted"]) {
+            let done = place.command(arguments).unwrap().output().unwrap();
+            assert!(done.status.success(), "{done:?}");
+            assert_eq!(noted(&owner, action).1, called_off);
+        }
+        assert_eq!(server.stop(), Some(0));
+        let done = place.command(&["deny", &direct]).unwrap().output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        let server = place.start();
+        let owner = server.client(&token);
+        let (by, target, detail) = noted(&owner, "approval.decide");
+        assert_eq!((by, target, of(&detail, "decision")), (actor, direct, "deny".into()));
+        assert_eq!(of(&owner.get("/api/audit/verify").expect(200).json(), "ok"), Value::Bool(true));
+    });
+}

@@ -6,6 +6,7 @@ mod support;
 mod client;
 mod process;
 
+mod acts;
 mod approvals;
 mod audit;
 mod between;

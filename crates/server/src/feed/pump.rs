@@ -181,7 +181,7 @@ impl<'a> Teller<'a> {
     }
 
     fn of_frame(&mut self, frame: &Happened) -> Vec<Told> {
-        let events: Vec<Value> = frame
+        let mut events: Vec<Value> = frame
             .records
             .iter()
             .filter_map(|record| match record {
@@ -189,6 +189,7 @@ impl<'a> Teller<'a> {
                 record => self.events.of_record(record, frame.now),
             })
             .collect();
+        events.extend(self.events.cancel_requested(&frame.records, frame.now));
         events.iter().map(|event| self.placed(frame.sequence, event)).collect()
     }
 

@@ -1,8 +1,17 @@
 //! What is done to an execution from outside: decided, called off, signalled, reported on.
 
 use axum::{Json, extract::State};
-use mainspring_engine::{engine::now_ms, family::OpenGate};
-use mainspring_kernel::{hash::Hash, input::Input, key::ExecutionKey, plan::Decision, value::Value};
+use mainspring_engine::{EngineError, engine::now_ms, family::OpenGate, load::LoadError};
+use mainspring_kernel::{
+    cbor,
+    hash::Hash,
+    input::Input,
+    key::ExecutionKey,
+    limits::{REASON_CHARS_MAX, SIGNAL_BYTES_MAX},
+    plan::Decision,
+    state::Unheard,
+    value::Value,
+};
 use mainspring_store::{AuditEntry, ExecutionRow, is_final};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -15,7 +24,7 @@ use crate::{
     identity::{Caller, Kind},
     problem::{Answer, Code, Problem, ProblemBody},
     shelf::entry,
-    starting::{Delivered, check_control, delivered, visible},
+    starting::{check_control, visible},
     view::{look, may_decide},
 };
 
@@ -36,7 +45,8 @@ struct Approve {
     approve: bool,
     /// What opens the gate, as the execution shows it to those who may decide.
     resume_token: String,
-    /// Why, for the journal.
+    /// Why, for the journal and the audit log.
+    #[schema(max_length = 2000)]
     reason: Option<String>,
 }
 
@@ -52,6 +62,17 @@ pub(super) struct Done {
     pub status: String,
 }
 
+/// What an input came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Delivered {
+    /// It was taken in, now or before, and has changed something.
+    Taken,
+    /// It was taken in, and changed nothing.
+    Stale,
+    /// It is durable in the inbox of the execution, which runs at another node.
+    Posted,
+}
+
 /// An input, to whom, and what the audit log says of it.
 struct Act {
     execution: ExecutionKey,
@@ -65,12 +86,43 @@ async fn give(app: &App, caller: &Caller, row: &ExecutionRow, act: Act) -> Answe
     let Act { execution, input, action, detail } = act;
     let audit = entry(caller, action, &row.id, detail);
     let answer = app.engine.take(execution, input.clone(), Some(audit.clone())).await;
-    let post = move |app: &App| {
+    app.run(move |app| {
+        let is_here = match answer {
+            Ok(true) => return Ok(Delivered::Taken),
+            Ok(false) => true,
+            Err(EngineError::NotHere) => false,
+            Err(error) => return Err(error.into()),
+        };
+        if is_signal_repeated(app, execution, &input)? {
+            return Ok(Delivered::Taken);
+        }
+        if is_here {
+            return Ok(Delivered::Stale);
+        }
         // Whether it changes anything is found out by whoever takes it in: the log says what was done here.
         let audit = AuditEntry { action: format!("{action}.posted"), ..audit };
-        app.engine.post(execution, &input, Some(&audit)).map(drop)
+        app.engine.post(execution, &input, Some(&audit))?;
+        Ok(Delivered::Posted)
+    })
+    .await
+}
+
+/// Whether an input is a signal that has come before. One that changes nothing for another reason is refused, so that who
+/// sends it knows.
+fn is_signal_repeated(app: &App, execution: ExecutionKey, input: &Input) -> Answer<bool> {
+    let Input::Signal { id, name, payload } = input else { return Ok(false) };
+    let state = match app.engine.state(execution) {
+        // Whoever can read it takes it in.
+        Err(EngineError::Load(LoadError::Newer(_))) => return Ok(false),
+        read => read?,
     };
-    app.run(move |app| delivered(answer, || post(app))).await
+    match state.unheard(id, name, payload) {
+        None => Ok(false),
+        Some(Unheard::Repeated) => Ok(true),
+        Some(unheard) => {
+            Err(Problem::new(Code::Conflict, format!("The signal is not kept: the execution {}.", unheard.words())))
+        }
+    }
 }
 
 async fn done(app: &App, key: ExecutionKey, delivered: Delivered) -> Answer<Done> {
@@ -101,6 +153,24 @@ fn check_length(field: &str, text: &str) -> Answer<()> {
     Err(Problem::field(field, "it must have 1 to 200 characters"))
 }
 
+/// Refuses a reason that is longer than journals and audit logs keep.
+fn check_reason(reason: Option<&str>) -> Answer<()> {
+    if reason.is_none_or(|reason| reason.chars().count() <= REASON_CHARS_MAX) {
+        return Ok(());
+    }
+    Err(Problem::field("reason", format!("it must have at most {REASON_CHARS_MAX} characters")))
+}
+
+/// Refuses what is larger than a signal may bring.
+fn check_payload(payload: &Value) -> Answer<()> {
+    let bytes = cbor::byte_count(payload);
+    if bytes <= SIGNAL_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("it takes {bytes} bytes in binary form, and a signal brings {SIGNAL_BYTES_MAX} at the most");
+    Err(Problem::field("payload", message))
+}
+
 /// The gate of an execution that a token opens, if the caller may decide there.
 fn opened(app: &App, caller: &Caller, row: &ExecutionRow, token: &str) -> Answer<OpenGate> {
     let given = Hash::of(token.as_bytes());
@@ -125,11 +195,14 @@ pub(super) async fn decide(
     approve: bool,
     reason: Option<String>,
 ) -> Answer<Done> {
+    check_reason(reason.as_deref())?;
     let asker = caller.clone();
     let (row, open) = app.run(move |app| opened(app, &asker, &row, &token).map(|open| (row, open))).await?;
     let decision = if approve { Decision::Approve } else { Decision::Deny };
-    let (reason, by) = (reason.map_or(Value::Null, Value::from), caller.user.clone());
-    let detail = Value::map([("step", open.path.as_str().into()), ("decision", decision.name().into())]);
+    let (reason, by) = (Value::from(reason), caller.user.clone());
+    let detail =
+        [("step", open.path.as_str().into()), ("decision", decision.name().into()), ("reason", reason.clone())];
+    let detail = Value::map(detail);
     let input = Input::Decide { instance: open.instance, gate: open.gate.number, decision, by, reason };
     let act = Act { execution: open.execution, input, action: "approval.decide", detail };
     let delivered = give(app, caller, &row, act).await?;
@@ -178,8 +251,12 @@ async fn cancel(
     let reason = body.reason.unwrap_or_else(|| "user_cancelled".into());
     check_length("reason", &reason)?;
     let row = controlled(&app, &caller, id).await?;
+    if is_final(&row.status) {
+        return Err(Problem::new(Code::Conflict, "The execution has ended."));
+    }
+    let detail = Value::map([("reason", reason.as_str().into())]);
     let input = Input::Cancel { reason, by: caller.user.clone() };
-    let act = Act { execution: row.key, input, action: "execution.cancel", detail: Value::Null };
+    let act = Act { execution: row.key, input, action: "execution.cancel", detail };
     let delivered = give(&app, &caller, &row, act).await?;
     if delivered == Delivered::Stale {
         return Err(Problem::new(Code::Conflict, "The execution has ended, or is ending already."));
@@ -197,13 +274,17 @@ struct Signal {
     /// What a step waits for.
     #[schema(min_length = 1, max_length = 200)]
     name: String,
-    /// What it brings.
+    /// What it brings: at most 256 KiB in binary form.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     payload: Data,
 }
 
 /// Send an execution a named message. One that comes before it is waited for is kept.
+///
+/// One that is answered with a status of the execution is there, also as the second of its id. `accepted` says that it is
+/// durable in the inbox and will be taken in, unless the execution has come to its end or is full by then: the same again,
+/// under its id, is answered as it came out. 409 says that it is not kept, and why.
 #[utoipa::path(post, path = "/api/executions/{id}/signal", tag = "executions", params(("id" = String, Path)), request_body = Signal,
     extensions(("x-permission" = json!("executions:control"))),
     responses((status = 200, body = Done), (status = 409, body = ProblemBody)))]
@@ -215,16 +296,18 @@ async fn signal(
 ) -> Answer<Json<Done>> {
     check_length("id", &body.id)?;
     check_length("name", &body.name)?;
+    check_payload(&body.payload.0)?;
     let row = controlled(&app, &caller, id).await?;
-    if is_final(&row.status) {
-        return Err(Problem::new(Code::Conflict, "The execution has ended."));
-    }
     let detail = Value::map([("name", body.name.as_str().into())]);
     let input = Input::Signal { id: body.id, name: body.name, payload: body.payload.0 };
     let act = Act { execution: row.key, input, action: "execution.signal", detail };
-    // One of this name has come before: it is the same message, and is there.
-    let delivered = give(&app, &caller, &row, act).await?;
-    done(&app, row.key, delivered).await.map(Json)
+    match give(&app, &caller, &row, act).await? {
+        // There was no room for it when it came, and there is by now.
+        Delivered::Stale => {
+            Err(Problem::new(Code::Conflict, "The signal was not kept, and may be now: send it again."))
+        }
+        delivered => done(&app, row.key, delivered).await.map(Json),
+    }
 }
 
 /// What a session says of its execution.

@@ -19,7 +19,7 @@ use crate::{
     extract::{Asked, Named},
     identity::Caller,
     page::{PageQuery, limit},
-    problem::{Answer, Problem, ProblemBody},
+    problem::{Answer, Code, Problem, ProblemBody},
     starting::visible,
     view::{gate, look, may_decide},
 };
@@ -122,16 +122,32 @@ async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQue
             .filter(|_| pending.len() >= limit)
             .map(|last| format!("{}:{}:{}", last.execution, last.step, last.gate));
         let mut approvals = Vec::new();
-        for waiting in pending {
-            let Some(row) = store.execution(waiting.execution)? else { continue };
-            // One that was decided since is not there any more, and one that cannot be read is told by its execution.
-            let Ok(looked) = look(app, &row) else { continue };
-            let is_it = |open: &&OpenGate| open.step == waiting.step && open.gate.number == waiting.gate;
-            approvals.extend(own(&row, &looked).find(is_it).map(|open| approval(app, &caller, &row, open)));
+        for gates in pending.chunk_by(|one, next| one.execution == next.execution) {
+            let Some(row) = store.execution(gates[0].execution)? else { continue };
+            let Some(looked) = readable(&row.id, look(app, &row))? else { continue };
+            for waiting in gates {
+                // One that was decided since is not there any more.
+                let is_it = |open: &&OpenGate| open.step == waiting.step && open.gate.number == waiting.gate;
+                approvals.extend(own(&row, &looked).find(is_it).map(|open| approval(app, &caller, &row, open)));
+            }
         }
         Ok(Json(Approvals { approvals, next_cursor }))
     })
     .await
+}
+
+/// What was read of an execution; `None` where it is gone, or broken: that is told by the execution itself, and the others
+/// are listed without it. Where the store does not answer there is no list: one that seems whole would hide what waits.
+fn readable<T>(id: &str, read: Answer<T>) -> Answer<Option<T>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(problem) if problem.code == Code::NotFound => Ok(None),
+        Err(problem) if problem.code == Code::InternalError => {
+            tracing::warn!(execution = id, message = problem.message, "what waits for people cannot be read");
+            Ok(None)
+        }
+        Err(problem) => Err(problem),
+    }
 }
 
 fn cursor(text: &str) -> Answer<(ExecutionKey, String, u32)> {
@@ -170,7 +186,8 @@ async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -
 struct Decision {
     /// Whether it may go on.
     approve: bool,
-    /// Why, for the journal.
+    /// Why, for the journal and the audit log.
+    #[schema(max_length = 2000)]
     reason: Option<String>,
 }
 
@@ -187,4 +204,19 @@ async fn decide(
     let asker = caller.clone();
     let (row, open) = app.run(move |app| found(app, &asker, &id)).await?;
     decide_at(&app, &caller, row, open.token, body.approve, body.reason).await.map(Json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_broken_is_left_out_and_what_is_not_answered_is_not() {
+        let read = |code: Option<Code>| readable("e", code.map_or(Ok(()), |code| Err(Problem::new(code, "why"))));
+        assert_eq!(read(None), Ok(Some(())));
+        for code in [Code::NotFound, Code::InternalError] {
+            assert_eq!(read(Some(code)), Ok(None), "{code:?}");
+        }
+        assert_eq!(read(Some(Code::Unavailable)).map_err(|problem| problem.code), Err(Code::Unavailable));
+    }
 }

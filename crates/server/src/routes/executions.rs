@@ -118,7 +118,8 @@ async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -
 struct Steps {
     /// The execution.
     execution_id: String,
-    /// In the order in which they began: `{stepId, attempt, status, startedAt, completedAt, input, output, error, because}`.
+    /// In the order in which they began: `{stepId, attempt, status, startedAt, completedAt, input, output, error, because}`,
+    /// with `decisions: [{decision, by, at, reason}]` where people were asked; `by` is null where nobody decided in time.
     #[schema(value_type = Vec<Object>)]
     steps: Vec<Data>,
 }

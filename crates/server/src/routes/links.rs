@@ -83,7 +83,8 @@ async fn show(
 struct DecisionForm {
     /// `approve` or `deny`.
     decision: String,
-    /// Why, for the journal.
+    /// Why, for the journal and the audit log.
+    #[schema(max_length = 2000)]
     reason: Option<String>,
     /// Of the page: it opens what was shown there, and nothing else.
     resume_token: String,
@@ -233,8 +234,8 @@ fn approval(caller: &Caller, row: &ExecutionRow, open: &OpenGate, path: &str) ->
         .text(path)
         .markup("\"><input type=\"hidden\" name=\"resumeToken\" value=\"")
         .text(&open.token)
-        .markup("\"><label for=\"reason\">Why, for the journal (if you like)</label>")
-        .markup("<textarea id=\"reason\" name=\"reason\" rows=\"3\"></textarea>")
+        .markup("\"><label for=\"reason\">Why, for the journal and the audit log (if you like)</label>")
+        .markup("<textarea id=\"reason\" name=\"reason\" rows=\"3\" maxlength=\"2000\"></textarea>")
         .markup("<button name=\"decision\" value=\"approve\">Approve</button>")
         .markup("<button name=\"decision\" value=\"deny\">Deny</button></form>")
 }

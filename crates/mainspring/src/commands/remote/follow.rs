@@ -205,6 +205,7 @@ impl<'a> Following<'a> {
         match event.kind.as_str() {
             "execution.queued" => self.progress.queue(Some(text(event, "waitingFor"))),
             "execution.admitted" => self.progress.queue(None),
+            "execution.cancel_requested" => self.progress.cancelling(text(event, "reason"), text(event, "by")),
             _ => {}
         }
         for happened in happened(event, row, now) {

@@ -46,7 +46,7 @@ pub(in crate::commands) fn signal(
             ("payload", payload),
         ]);
         let route = route(&["api", "executions", &id, "signal"], &[]);
-        let done = client.post(&route, &body, Repeat::May).await.map_err(|trouble| ending(trouble, &id))?;
+        let done = client.post(&route, &body, Repeat::May).await?;
         Ok(handed(client, &done)?)
     })?;
     Ok(handed.tell(global, terminal))
