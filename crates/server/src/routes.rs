@@ -55,8 +55,8 @@ const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 #[openapi(
     info(
         title = "Mainspring",
-        description = "Durable, governed workflows. Every route says in `x-permission` which permission it asks for; \
-            a credential is sent as `Authorization: Bearer msp_…`. Errors are `{error, code, details}`.",
+        description = "Durable, governed workflows. Every route says in `x-permission` which permission it asks for \
+            (`credential`: any that lets in, `public`: none at all); a credential is sent as `Authorization: Bearer msp_…`. Errors are `{error, code, details}`.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     components(schemas(ProblemBody)),
