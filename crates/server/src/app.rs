@@ -1,7 +1,6 @@
 //! What all requests share.
 
 use std::{
-    collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
@@ -23,7 +22,7 @@ use crate::{
 
 /// Requests that wait for the store or the sandbox at a time: each holds a thread, with memory of its own. The engine has
 /// the threads beyond these for itself, whatever is asked.
-const WAITING_MAX: usize = 64;
+pub(crate) const WAITING_MAX: usize = 64;
 
 /// What the server is told when it starts.
 #[derive(Debug, Clone)]
@@ -111,11 +110,6 @@ impl App {
     /// what they do, and else as [`run`](Self::run).
     pub async fn look<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Answer<T> + Send + 'static) -> Answer<T> {
         if self.engine.store().is_at_hand() { work(self) } else { self.run(work).await }
-    }
-
-    /// Features that a new organisation has.
-    pub fn usual_features() -> BTreeMap<String, bool> {
-        BTreeMap::from([(crate::nouns::RUNTIME_FEATURE.to_string(), true)])
     }
 }
 

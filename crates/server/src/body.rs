@@ -10,7 +10,7 @@ use mainspring_kernel::{json, value::Value};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned, de::Error as _, ser::Error as _};
 use serde_json::value::RawValue;
 
-use crate::problem::{Code, Problem};
+use crate::problem::{Answer, Code, Problem};
 
 /// A JSON body. Fields that the type does not know are refused by the type.
 #[derive(Debug, Clone)]
@@ -69,6 +69,11 @@ impl<'de> Deserialize<'de> for Data {
     }
 }
 
+/// Reads a field that may be null and may be left out, which says something else: `Some(None)` and `None`.
+pub(crate) fn stated<'de, T: Deserialize<'de>, D: Deserializer<'de>>(field: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(field).map(Some)
+}
+
 /// A thing with the version that `If-Match` takes.
 #[derive(Debug, Clone)]
 pub struct Tagged<T> {
@@ -94,4 +99,9 @@ pub fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let version = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).and_then(|tag| tag.parse().ok());
     let unknown = || Problem::new(Code::PreconditionFailed, "If-Match must be the ETag of an earlier answer.");
     version.map(Some).ok_or_else(unknown)
+}
+
+/// Refuses an edit of what is of another version than the caller has seen.
+pub(crate) fn check_seen(seen: Option<u64>, version: u64) -> Answer<()> {
+    if seen.is_none_or(|seen| seen == version) { Ok(()) } else { Err(Problem::stale()) }
 }

@@ -32,8 +32,11 @@ use crate::{
     signing_in::{check_origin, cookie, is_safe},
 };
 
-/// The extension of OpenAPI by which a route says what it asks for: a permission, or `public`.
+/// The extension of OpenAPI by which a route says what it asks for: a permission, [`CREDENTIAL`], or `public`.
 pub(crate) const EXTENSION: &str = "x-permission";
+
+/// What a route says that asks for a credential and for no permission.
+pub(crate) const CREDENTIAL: &str = "credential";
 
 /// Bytes of a body: a definition of the largest size with room for what is around it.
 pub(crate) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -58,6 +61,8 @@ enum Need {
     Health,
     /// Nothing: anybody may call it.
     Public,
+    /// A credential, whatever it carries.
+    Credential,
     /// A credential with this permission.
     Permission(Permission),
 }
@@ -94,6 +99,7 @@ fn need(operation: &Operation) -> Option<Need> {
     match name {
         "public" if is_health(operation) => Some(Need::Health),
         "public" => Some(Need::Public),
+        CREDENTIAL => Some(Need::Credential),
         name => Permission::parse(name).map(Need::Permission),
     }
 }
@@ -114,11 +120,15 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
             let (verdict, admitted) = stranger(&app, address(&app, &request));
             (Some(verdict), admitted.map(|()| None))
         }
-        Some(Need::Permission(permission)) => {
+        Some(need @ (Need::Credential | Need::Permission(_))) => {
             let (method, headers) = (request.method().clone(), request.headers().clone());
             let address = address(&app, &request);
             let (verdict, caller) = identify(&app, &method, &headers, address).await;
-            (Some(verdict), caller.and_then(|caller| caller.require(permission).map(|()| Some(caller))))
+            let may = |caller: &Caller| match need {
+                Need::Permission(permission) => caller.require(permission),
+                _ => Ok(()),
+            };
+            (Some(verdict), caller.and_then(|caller| may(&caller).map(|()| Some(caller))))
         }
     };
     let (mut parts, body) = request.into_parts();

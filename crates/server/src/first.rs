@@ -1,13 +1,14 @@
 //! The first start: an organisation, its owner and a token, in one change.
 
+use std::collections::BTreeMap;
+
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::value::Value;
 use mainspring_store::{AuditEntry, Catalogue, Change, Changed};
 
 use crate::{
-    App,
     identity::{Role, TokenText},
-    nouns::{Limits, Member, Organization, Token},
+    nouns::{Limits, Member, Organization, RUNTIME_FEATURE, Token},
     problem::{Answer, Problem},
     shelf::{Listing, Shelf},
 };
@@ -24,7 +25,10 @@ pub fn begin(catalogue: &dyn Catalogue, sealing: &[u8; 32]) -> Answer<Option<Str
         return Ok(None);
     }
     let token = TokenText::new()?;
-    let (change, _) = organization(catalogue, ORGANIZATION, "My organization", OWNER, &token, sealing)?;
+    // Whoever starts a server starts workflows in it at once.
+    let features = BTreeMap::from([(RUNTIME_FEATURE.to_string(), true)]);
+    let new = New { id: ORGANIZATION, name: "My organization", owner: OWNER, features };
+    let change = organization(catalogue, new, &token, sealing)?;
     match catalogue.change(&change)? {
         Changed::Done => Ok(Some(token.reveal())),
         // Another node of the same store was quicker, and has shown its token.
@@ -32,18 +36,27 @@ pub fn begin(catalogue: &dyn Catalogue, sealing: &[u8; 32]) -> Answer<Option<Str
     }
 }
 
+/// An organisation that is to be.
+pub(crate) struct New<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// What people call it.
+    pub name: &'a str,
+    /// Its first member, who owns it.
+    pub owner: &'a str,
+    /// Features by name; one that is not here is off.
+    pub features: BTreeMap<String, bool>,
+}
+
 /// The change that makes an organisation with its owner and a token of theirs.
 pub(crate) fn organization(
     catalogue: &dyn Catalogue,
-    id: &str,
-    name: &str,
-    owner: &str,
+    new: New<'_>,
     token: &TokenText,
     sealing: &[u8; 32],
-) -> Answer<(Change, Organization)> {
-    let now = now_ms();
-    let organization =
-        Organization { name: name.into(), created_at: now, features: App::usual_features(), limits: Limits::default() };
+) -> Answer<Change> {
+    let (now, New { id, name, owner, features }) = (now_ms(), new);
+    let organization = Organization { name: name.into(), created_at: now, features, limits: Limits::default() };
     let member = Member { role: Role::Owner, name: None, is_operator: id == ORGANIZATION, created_at: now };
     let body = Token {
         organization: id.into(),
@@ -74,7 +87,7 @@ pub(crate) fn organization(
         target: id.into(),
         detail: mainspring_kernel::cbor::encode(&detail),
     }];
-    Ok((Change { puts, audit, sealing: *sealing, ..Change::default() }, organization))
+    Ok(Change { puts, audit, sealing: *sealing, ..Change::default() })
 }
 
 /// Whether a text can be the id of a member: as [`check_id`], without colons, which stand between ids in keys.

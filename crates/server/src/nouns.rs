@@ -1,11 +1,13 @@
 //! What the server keeps beside executions, a file for each noun: its stored form and its other names.
 
+mod given;
 mod member;
 mod organization;
 mod token;
 mod version;
 mod workflow;
 
+pub use given::Given;
 pub use member::Member;
 pub use organization::{Limits, Organization, RUNTIME_FEATURE};
 pub use token::{SignIn, Token};

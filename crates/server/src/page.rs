@@ -33,3 +33,9 @@ pub(crate) fn limit(asked: Option<usize>) -> Answer<usize> {
 pub(crate) fn cursor<T>(page: &[T], limit: usize, id: impl Fn(&T) -> String) -> Option<String> {
     page.last().filter(|_| page.len() >= limit).map(id)
 }
+
+/// A cursor that is a number.
+pub(crate) fn number(cursor: Option<&str>) -> Answer<Option<u64>> {
+    let unknown = |_| Problem::field("cursor", "it is not the `nextCursor` of an answer");
+    cursor.map(|text| text.parse().map_err(unknown)).transpose()
+}

@@ -137,6 +137,11 @@ impl Problem {
     pub fn raced() -> Self {
         Self::new(Code::Conflict, "Something else has changed this at the same moment. Read it again and repeat.")
     }
+
+    /// It is of another version than the one that the caller has seen.
+    pub fn stale() -> Self {
+        Self::new(Code::PreconditionFailed, "It has changed since: read it again for its new ETag.")
+    }
 }
 
 impl IntoResponse for Problem {

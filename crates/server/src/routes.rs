@@ -52,8 +52,8 @@ use crate::{
 #[openapi(
     info(
         title = "Mainspring",
-        description = "Durable, governed workflows. Every route says in `x-permission` which permission it asks for; \
-            a credential is sent as `Authorization: Bearer msp_…`. Errors are `{error, code, details}`.",
+        description = "Durable, governed workflows. Every route says in `x-permission` which permission it asks for \
+            (`credential`: any that lets in, `public`: none at all); a credential is sent as `Authorization: Bearer msp_…`. Errors are `{error, code, details}`.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     components(schemas(ProblemBody)),

@@ -1,5 +1,7 @@
 //! How workflows are saved: checked, versioned, audited, in one change.
 
+use std::collections::BTreeSet;
+
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::{document::Document, value::Value};
 use mainspring_store::{AuditEntry, Change, Changed, Put};
@@ -8,13 +10,13 @@ use utoipa::ToSchema;
 
 use crate::{
     app::App,
-    body::Data,
+    body::{Data, check_seen, stated},
     compiling::{compile, invalid},
     first::check_id,
     identity::{Caller, random},
-    nouns::{Source, Version, Workflow, version_id},
+    nouns::{Given, Source, Version, Workflow, version_id},
     problem::{Answer, Code, Problem},
-    shelf::{Held, Listing, Shelf, entry, make},
+    shelf::{Held, Listing, Noun, Shelf, entry, make},
 };
 
 /// How often a change is made anew when something else has changed the same thing.
@@ -26,16 +28,20 @@ const DESCRIPTION_MAX: usize = 10_000;
 const TAG_MAX: usize = 100;
 const TAGS_MAX: usize = 50;
 
-/// Fields of a workflow that are to change. What is not named stays.
+/// Fields of a workflow that are to change. What is not named stays; null takes away what need not be there.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Draft {
-    /// Another id, for people: unique among the member's.
-    pub slug: Option<String>,
+    /// Another id, for people: unique among the member's. Null for none.
+    #[serde(default, deserialize_with = "stated")]
+    #[schema(value_type = Option<String>)]
+    pub slug: Option<Option<String>>,
     /// What people call it.
     pub name: Option<String>,
-    /// What it is for.
-    pub description: Option<String>,
+    /// What it is for. Null for nothing.
+    #[serde(default, deserialize_with = "stated")]
+    #[schema(value_type = Option<String>)]
+    pub description: Option<Option<String>>,
     /// Its semantic version. A definition that changes without one counts the last part up.
     pub version: Option<String>,
     /// The definition.
@@ -43,11 +49,13 @@ pub(crate) struct Draft {
     pub data: Option<Data>,
     /// Whether it can be started.
     pub enabled: Option<bool>,
-    /// Words to find it by.
-    pub tags: Option<Vec<String>>,
+    /// Words to find it by. Null for none.
+    #[serde(default, deserialize_with = "stated")]
+    #[schema(value_type = Option<Vec<String>>)]
+    pub tags: Option<Option<Vec<String>>>,
 }
 
-/// A workflow to save as a whole.
+/// A workflow to save as a whole. What is not named is not there afterwards; its version and whether it can be started stay.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Whole {
@@ -59,36 +67,39 @@ pub(crate) struct Whole {
     pub name: Option<String>,
     /// What it is for.
     pub description: Option<String>,
-    /// Its semantic version; 1.0.0 for a new one.
+    /// Its semantic version; 1.0.0 for a new one, and counted up by a definition that changes.
     pub version: Option<String>,
     /// The definition.
     #[schema(value_type = Object)]
     pub data: Data,
-    /// Whether it can be started; yes for a new one.
+    /// Whether it can be started; yes for a new one, else what it was.
     pub enabled: Option<bool>,
     /// Words to find it by.
     pub tags: Option<Vec<String>>,
 }
 
 impl Whole {
-    fn draft(&self) -> Draft {
+    /// The draft of a workflow of this id that says all of it.
+    fn draft(&self, id: &str) -> Draft {
         let Self { slug, name, description, version, data, enabled, tags, .. } = self.clone();
+        let name = Some(name.or_else(|| slug.clone()).unwrap_or_else(|| id.to_string()));
+        let (slug, description, tags) = (Some(slug), Some(description), Some(tags));
         Draft { slug, name, description, version, data: Some(data), enabled, tags }
     }
 }
 
 /// Saves a workflow as a whole.
 pub(crate) fn sync(app: &App, caller: &Caller, whole: &Whole, seen: Option<u64>) -> Answer<Held<Workflow>> {
-    retried(app, seen, || {
+    retried(app, || {
         let (id, held) = target(app, caller, whole)?;
-        let prepared = prepare(app, caller, &id, held, &whole.draft(), Source::Sync, seen)?;
+        let prepared = prepare(app, caller, &id, held, &whole.draft(&id), Source::Sync, seen)?;
         Ok((changes(app, [&prepared]), prepared.held))
     })
 }
 
 /// Saves all workflows of the caller, and deletes the caller's others.
 pub(crate) fn sync_all(app: &App, caller: &Caller, wholes: &[Whole]) -> Answer<(Vec<Held<Workflow>>, Vec<String>)> {
-    retried(app, None, || {
+    retried(app, || {
         let shelf = Shelf::of(app.catalogue(), &caller.organization);
         let mut prepared: Vec<Prepared> = Vec::new();
         for whole in wholes {
@@ -96,9 +107,10 @@ pub(crate) fn sync_all(app: &App, caller: &Caller, wholes: &[Whole]) -> Answer<(
             if prepared.iter().any(|other| other.held.id == id) {
                 return Err(Problem::field("workflows", format!("two of them are `{id}`")));
             }
-            prepared.push(prepare(app, caller, &id, held, &whole.draft(), Source::Sync, None)?);
+            prepared.push(prepare(app, caller, &id, held, &whole.draft(&id), Source::Sync, None)?);
         }
         let mut change = changes(app, &prepared);
+        check_given(&change.puts)?;
         let mut deleted = Vec::new();
         for other in shelf.all::<Workflow>(Some(("user", caller.user.clone())))? {
             if prepared.iter().all(|kept| kept.held.id != other.id) {
@@ -119,7 +131,7 @@ pub(crate) fn update(
     seen: Option<u64>,
     find: impl Fn() -> Answer<Held<Workflow>>,
 ) -> Answer<Held<Workflow>> {
-    retried(app, seen, || {
+    retried(app, || {
         let held = find()?;
         let id = held.id.clone();
         let prepared = prepare(app, caller, &id, Some(held), draft, Source::Update, seen)?;
@@ -134,7 +146,7 @@ pub(crate) fn delete(
     seen: Option<u64>,
     find: impl Fn() -> Answer<Held<Workflow>>,
 ) -> Answer<()> {
-    retried(app, seen, || {
+    retried(app, || {
         let held = find()?;
         check_owner(caller, &held)?;
         check_seen(seen, held.version)?;
@@ -160,9 +172,9 @@ fn changes<'a>(app: &App, prepared: impl IntoIterator<Item = &'a Prepared>) -> C
     change
 }
 
-/// Makes a change, again if something else has changed the same thing meanwhile and the caller has not said which version
-/// it means.
-fn retried<T>(app: &App, seen: Option<u64>, mut prepare: impl FnMut() -> Answer<(Change, T)>) -> Answer<T> {
+/// Makes a change, again if something else has changed the same thing meanwhile; whether the caller means the version that
+/// there is by then is asked anew.
+fn retried<T>(app: &App, mut prepare: impl FnMut() -> Answer<(Change, T)>) -> Answer<T> {
     for _ in 0..TRIES {
         let (change, done) = prepare()?;
         match make(app.catalogue(), &change)? {
@@ -170,19 +182,10 @@ fn retried<T>(app: &App, seen: Option<u64>, mut prepare: impl FnMut() -> Answer<
             Err(Changed::NameTaken { .. }) => {
                 return Err(Problem::new(Code::Conflict, "Another workflow of this member has this slug."));
             }
-            Err(_) if seen.is_some() => return Err(stale()),
             Err(_) => {}
         }
     }
     Err(Problem::raced())
-}
-
-fn stale() -> Problem {
-    Problem::new(Code::PreconditionFailed, "It has changed since: read it again for its new ETag.")
-}
-
-fn check_seen(seen: Option<u64>, version: u64) -> Answer<()> {
-    if seen.is_none_or(|seen| seen == version) { Ok(()) } else { Err(stale()) }
 }
 
 fn check_owner(caller: &Caller, held: &Held<Workflow>) -> Answer<()> {
@@ -227,12 +230,14 @@ fn prepare(
     }
     let version = held.as_ref().map_or(0, |held| held.version);
     check_seen(seen, version)?;
+    // What stands for the names is read before it is looked at what they mean.
+    let mut puts = given(shelf, id, held.as_ref(), draft)?;
     check_names(shelf, id, held.is_none(), draft)?;
     let now = now_ms();
     let before = held.map(|held| held.body);
     let mut workflow = match &before {
         Some(before) => before.clone(),
-        None => fresh(shelf, caller, id, draft, now)?,
+        None => fresh(shelf, caller, id, now)?,
     };
     fill(&mut workflow, draft);
     if let Some(data) = &draft.data {
@@ -243,7 +248,6 @@ fn prepare(
     workflow.updated_at = now;
     let is_new =
         before.as_ref().is_none_or(|before| before.hash != workflow.hash || before.version != workflow.version);
-    let mut puts = Vec::new();
     if is_new {
         let has_changed = before.as_ref().is_some_and(|before| before.hash != workflow.hash);
         if has_changed && draft.version.is_none() {
@@ -264,6 +268,28 @@ fn prepare(
     Ok(Prepared { held: Held { id: id.into(), version: version + 1, body: workflow }, puts, audit })
 }
 
+/// The names that a draft gives to a workflow which did not have them before.
+fn given(shelf: Shelf<'_>, id: &str, held: Option<&Held<Workflow>>, draft: &Draft) -> Answer<Vec<Put>> {
+    let slug = draft.slug.as_ref().and_then(Option::as_deref);
+    let before = held.and_then(|held| held.body.slug.as_deref());
+    let slug = slug.filter(|slug| *slug != id && Some(*slug) != before);
+    let put = |name: &str| {
+        let version = shelf.get::<Given>(name)?.map_or(0, |held| held.version);
+        shelf.put(name, &Given {}, version)
+    };
+    held.is_none().then_some(id).into_iter().chain(slug).map(put).collect()
+}
+
+/// Of workflows that are saved together, none is given the id or the slug of another one.
+fn check_given(puts: &[Put]) -> Answer<()> {
+    let mut names = BTreeSet::new();
+    let given = puts.iter().filter(|put| put.item.noun == Given::NOUN);
+    match given.map(|put| &put.item.id).find(|name| !names.insert(*name)) {
+        Some(name) => Err(Problem::field("workflows", format!("two of them have `{name}` as their id or slug"))),
+        None => Ok(()),
+    }
+}
+
 /// An id is nobody's slug and a slug is no other workflow's id, so that what is called by one name stays what it is.
 fn check_names(shelf: Shelf<'_>, id: &str, is_new: bool, draft: &Draft) -> Answer<()> {
     let taken = |what: &str, name: &str, other: &str| {
@@ -274,21 +300,21 @@ fn check_names(shelf: Shelf<'_>, id: &str, is_new: bool, draft: &Draft) -> Answe
     if slugs.iter().any(|other| other.id != id) {
         return Err(taken("The id", id, "slug"));
     }
-    match &draft.slug {
+    match draft.slug.as_ref().and_then(Option::as_ref) {
         Some(slug) if slug != id && shelf.get::<Workflow>(slug)?.is_some() => Err(taken("The slug", slug, "id")),
         _ => Ok(()),
     }
 }
 
 /// A new workflow, before its draft is filled in. Where one of this id was deleted, its history goes on.
-fn fresh(shelf: Shelf<'_>, caller: &Caller, id: &str, draft: &Draft, now: u64) -> Answer<Workflow> {
+fn fresh(shelf: Shelf<'_>, caller: &Caller, id: &str, now: u64) -> Answer<Workflow> {
     let name = Some(("workflow", id.to_string()));
     let listing = Listing { name, is_descending: true, limit: 1, ..Listing::default() };
     let last = shelf.list::<Version>(listing)?;
     Ok(Workflow {
         user: caller.user.clone(),
         slug: None,
-        name: draft.slug.clone().unwrap_or_else(|| id.to_string()),
+        name: id.to_string(),
         description: None,
         version: "1.0.0".into(),
         data: Data::default(),
@@ -303,8 +329,12 @@ fn fresh(shelf: Shelf<'_>, caller: &Caller, id: &str, draft: &Draft, now: u64) -
 
 fn fill(workflow: &mut Workflow, draft: &Draft) {
     let Draft { slug, name, description, version, enabled, tags, .. } = draft.clone();
-    workflow.slug = slug.or(workflow.slug.take());
-    workflow.description = description.or(workflow.description.take());
+    if let Some(slug) = slug {
+        workflow.slug = slug;
+    }
+    if let Some(description) = description {
+        workflow.description = description;
+    }
     if let Some(name) = name {
         workflow.name = name;
     }
@@ -315,7 +345,7 @@ fn fill(workflow: &mut Workflow, draft: &Draft) {
         workflow.enabled = enabled;
     }
     if let Some(tags) = tags {
-        workflow.tags = tags;
+        workflow.tags = tags.unwrap_or_default();
     }
 }
 
@@ -343,8 +373,8 @@ fn check(draft: &Draft) -> Answer<()> {
         _ => Ok(()),
     };
     bound("name", &draft.name, NAME_MAX)?;
-    bound("description", &draft.description, DESCRIPTION_MAX)?;
-    if let Some(slug) = &draft.slug {
+    bound("description", draft.description.as_ref().unwrap_or(&None), DESCRIPTION_MAX)?;
+    if let Some(Some(slug)) = &draft.slug {
         check_id("slug", slug)?;
     }
     if let Some(version) = &draft.version
@@ -352,7 +382,7 @@ fn check(draft: &Draft) -> Answer<()> {
     {
         return Err(Problem::field("version", "it must be a semantic version like 1.4.0"));
     }
-    let tags = draft.tags.as_deref().unwrap_or_default();
+    let tags = draft.tags.iter().flatten().flatten().collect::<Vec<_>>();
     if tags.len() > TAGS_MAX || tags.iter().any(|tag| tag.is_empty() || tag.chars().count() > TAG_MAX) {
         return Err(Problem::field("tags", format!("at most {TAGS_MAX}, each of 1 to {TAG_MAX} characters")));
     }

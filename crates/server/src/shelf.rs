@@ -146,6 +146,21 @@ pub fn make(catalogue: &dyn Catalogue, change: &Change) -> Answer<Result<(), Cha
     }
 }
 
+/// Makes a change that is prepared anew when something else has changed the same things meanwhile, so many times at the most.
+pub fn retried<T>(
+    catalogue: &dyn Catalogue,
+    tries: usize,
+    mut prepare: impl FnMut() -> Answer<(Change, T)>,
+) -> Answer<T> {
+    for _ in 0..tries {
+        let (change, done) = prepare()?;
+        if make(catalogue, &change)?.is_ok() {
+            return Ok(done);
+        }
+    }
+    Err(Problem::raced())
+}
+
 /// What the audit log says of an act. No secrets, and no payloads but the reasons of decisions, which are given for it: a
 /// log cannot be erased.
 pub fn entry(caller: &Caller, action: &str, target: &str, detail: Value) -> AuditEntry {

@@ -67,9 +67,9 @@ pub(crate) async fn saved(
         None => stem(file)?,
     };
     let mut body = Map::from([("slug".to_string(), Value::from(slug.as_str()))]);
-    body.extend(
-        document.value.get("name").filter(|name| name.as_text().is_some()).map(|name| ("name".into(), name.clone())),
-    );
+    // What it says of itself: a workflow is saved as a whole, and what is not said is not there afterwards.
+    let own = |key: &str| document.value.get(key).filter(|text| text.as_text().is_some()).cloned();
+    body.extend(["name", "description"].into_iter().filter_map(|key| Some((key.to_string(), own(key)?))));
     body.insert("data".into(), document.value);
     let route = route(&["api", "workflows", "sync"], &[]);
     // Saving the same twice is saving it once: the second changes nothing.

@@ -2,10 +2,11 @@
 
 use std::{path::Path, process::Command};
 
-use mainspring_kernel::value::Value;
+use mainspring_kernel::value::{Map, Value};
 
 use super::{
-    process::{Organization, everywhere},
+    process::{Organization, Server, everywhere},
+    starts::{save, start},
     support::MAINSPRING,
 };
 
@@ -52,4 +53,69 @@ fn an_export_is_the_whole_log_and_is_proven_without_the_server() {
         let (exit, told) = verify(&file, &[]);
         assert!(exit == Some(1) && told.contains("line 10"), "{told}");
     });
+}
+
+#[test]
+fn the_log_says_what_was_changed_and_what_lets_in_as_it_comes_and_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let ours = Organization::new(&server, "acme");
+    ours.member("bob", "member");
+    let until = "2999-01-01T00:00:00.000Z";
+    let scopes = Value::List(vec!["workflows:read".into()]);
+    let of_bob =
+        [("name", "n".into()), ("userId", "bob".into()), ("scopes", scopes.clone()), ("expiresAt", until.into())];
+    let made = ours.owner.post("/api/tokens", &Value::map(of_bob)).expect(201).text_at("id");
+    for change in [r#"{"limits": {"perWorkflow": 3}, "name": "Acme"}"#, r#"{"limits": {"perWorkflow": null}}"#] {
+        ours.owner.send("PATCH", "/api/organization", &[], Some(change)).expect(200);
+    }
+    ours.owner.send("DELETE", "/api/members/bob", &[], None).expect(204);
+    let log = ours.owner.get("/api/audit?limit=200").expect(200).json();
+    let last = log.get("entries").and_then(Value::as_list).unwrap().iter().rev().take(4).rev();
+    let last: Vec<_> = last.map(|entry| (entry.get("action").unwrap(), entry.get("detail").unwrap())).collect();
+    let by = last[0].1.get("by").unwrap();
+    let said = |action: &str, fields: &[(&str, Value)]| {
+        let detail = fields.iter().cloned().chain([("by", by.clone())]);
+        (Value::from(action), Value::map(detail))
+    };
+    let limits = |limit: Value| ("limits", Value::map([("perWorkflow", limit)]));
+    let expected = [
+        said("token.create", &[("user", "bob".into()), ("scopes", scopes), ("expiresAt", until.into())]),
+        said("organization.update", &[("name", "Acme".into()), limits(3u64.into())]),
+        said("organization.update", &[limits(Value::Null)]),
+    ];
+    assert!(last[..3].iter().zip(&expected).all(|(found, said)| *found == (&said.0, &said.1)), "{last:?}");
+    let revoked = last[3].1.get("revoked").and_then(Value::as_list).unwrap();
+    assert!(revoked.len() == 2 && revoked.contains(&made.as_str().into()), "{last:?}");
+}
+
+#[test]
+fn pages_of_the_log_and_of_a_journal_are_asked_for_as_all_others_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    let sleep = [("type", Value::from("sleep")), ("durationMs", 1u64.into())];
+    save(&owner, "rest", Value::List(vec![Value::map(sleep)]));
+    let id = start(&owner, "rest", "r1", Map::new()).expect(202).text_at("executionId");
+    owner.get(&format!("/api/executions/{id}/wait")).expect(200);
+    for (path, key, filter) in [
+        ("/api/audit".to_string(), "entries", "after=1"),
+        (format!("/api/executions/{id}/journal"), "frames", "from=1"),
+    ] {
+        let rows = |page: &Value| page.get(key).and_then(Value::as_list).unwrap().to_vec();
+        let all = rows(&owner.get(&path).expect(200).json());
+        assert!(all.len() > 1, "{path}");
+        let (mut found, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = owner.get(&format!("{path}?limit=1{cursor}")).expect(200).json();
+            found.extend(rows(&page));
+            match page.get("nextCursor").and_then(Value::as_text) {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        assert_eq!(found, all, "{path}");
+        assert_eq!(rows(&owner.get(&format!("{path}?{filter}")).expect(200).json()), all[1..], "{path}");
+        owner.get(&format!("{path}?cursor=x")).expect(400);
+    }
 }

@@ -181,7 +181,7 @@ fn a_chain_that_was_changed_on_its_way_does_not_verify() {
         let body = json::compact(&Value::map([
             ("executionId", Value::from(id.as_str())),
             ("frames", frames.into()),
-            ("next", Value::Null),
+            ("nextCursor", Value::Null),
         ]));
         let saying = body.clone();
         let between = Between::new(&server.address, move |head, _| {

@@ -2,6 +2,8 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
+use mainspring_kernel::value::Value;
+
 use super::{
     commands::{Caller, assert_refused, at_a_terminal},
     process::Server,
@@ -45,6 +47,20 @@ fn a_token_is_checked_stored_used_and_taken_away() {
     assert!(gone.exit == Some(0) && gone.stdout.contains("signed out"), "{gone:?}");
     assert_refused(&here(&["workflows"]), 20, &["there is no token for"]);
     assert_refused(&call(caller.without_server(&["logout", &url]), b""), 10, &["there is no token"]);
+}
+
+#[test]
+fn a_token_that_may_little_is_stored_and_used_for_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let scopes = Value::List(vec!["workflows:read".into()]);
+    let made = server.owner().post("/api/tokens", &Value::map([("name", "narrow".into()), ("scopes", scopes)]));
+    let (caller, url) = (Caller::owner(&server), format!("http://{}", server.address));
+    let stored = login(&caller, &url, &made.expect(201).text_at("token"));
+    assert!(stored.exit == Some(0) && stored.stdout.contains("you are owner"), "{stored:?}");
+    let here = |command: &str| call(caller.without_server(&[command, "--server", &url]), b"");
+    assert_eq!(here("workflows").exit, Some(0));
+    assert_refused(&here("list"), 20, &["executions:read"]);
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn what_a_role_gave_goes_with_it() {
     put(&owner, "eve", "owner").expect(200);
     put(&owner, "adm", "admin").expect(200);
     let of = |member: &str| server.client(&token(&owner, &[("userId", member.into())]).expect(201).text_at("token"));
-    let (eve, admin) = (of("eve"), of("adm"));
+    let admin = of("adm");
     // An admin touches no owner: neither what they are, nor what lets them in.
     put(&admin, "eve", "viewer").expect(403);
     token(&admin, &[("userId", "eve".into())]).expect(403);
@@ -93,18 +93,63 @@ fn what_a_role_gave_goes_with_it() {
     let of_owner =
         of_owner.filter(|one| one.get("userId") == Some(&"owner".into())).find_map(|one| one.get("id")?.as_text());
     admin.send("DELETE", &format!("/api/tokens/{}", of_owner.unwrap()), &[], None).expect(403);
-    // Who was made an owner keeps nothing that an admin has made for them before.
+    // Who was made an owner keeps nothing that an admin has made for them before, and nothing that was made with that.
     put(&owner, "bob", "member").expect(200);
-    let planted = server.client(&token(&admin, &[("userId", "bob".into())]).expect(201).text_at("token"));
-    planted.get("/api/me").expect(200);
+    let planted = token(&admin, &[("userId", "bob".into())]).expect(201);
+    let id = planted.text_at("id");
+    let planted = server.client(&planted.text_at("token"));
+    let second = server.client(&token(&planted, &[]).expect(201).text_at("token"));
+    let browser = second.signed_in();
+    let all = [planted, second, browser];
+    all.iter().for_each(|one| drop(one.get("/api/me").expect(200)));
     put(&owner, "bob", "owner").expect(200);
-    planted.get("/api/me").expect(401);
-    // Who runs the installation does so as an owner.
-    let acme = Value::map([("id", Value::from("acme")), ("owner", "ada".into())]);
-    put(&eve, "owner", "viewer").expect(200);
-    owner.post("/api/organizations", &acme).expect(403);
-    put(&eve, "owner", "owner").expect(200);
-    owner.post("/api/organizations", &acme).expect(403);
+    all.iter().for_each(|one| drop(one.get("/api/me").expect(401)));
+    let log = owner.get("/api/audit?limit=200").expect(200).json();
+    let last = log.get("entries").and_then(Value::as_list).unwrap().last().unwrap().get("detail").unwrap().clone();
+    assert!(last.get("revoked").and_then(Value::as_list).unwrap().contains(&id.as_str().into()), "{last:?}");
+}
+
+#[test]
+fn who_runs_the_installation_is_made_and_unmade_by_others_who_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    let put = |client: &Client, member: &str, field: (&str, Value)| {
+        client.put(&format!("/api/members/{member}"), &Value::map([field]))
+    };
+    let remove = |client: &Client, path: &str| client.send("DELETE", path, &[], None);
+    let found = |client: &Client, id: &str| {
+        let body = Value::map([("id", Value::from(id)), ("owner", "ada".into())]);
+        client.post("/api/organizations", &body)
+    };
+    let of = |member: &str| server.client(&token(&owner, &[("userId", member.into())]).expect(201).text_at("token"));
+    put(&owner, "eve", ("role", "owner".into())).expect(200);
+    put(&owner, "bob", ("role", "member".into())).expect(200);
+    let (eve, id) = (of("eve"), token(&owner, &[]).expect(201).text_at("id"));
+    // An owner who does not run it takes that from nobody, in no way.
+    put(&eve, "owner", ("role", "viewer".into())).expect(403);
+    put(&eve, "eve", ("operator", true.into())).expect(403);
+    token(&eve, &[("userId", "owner".into())]).expect(403);
+    remove(&eve, "/api/members/owner").expect(403);
+    remove(&eve, &format!("/api/tokens/{id}")).expect(403);
+    found(&eve, "acme").expect(403);
+    // The last who does goes on, and only an owner does.
+    for field in [("role", Value::from("admin")), ("operator", false.into())] {
+        let last = put(&owner, "owner", field).expect(409);
+        assert!(last.text.contains("the last who runs the installation"), "{last:?}");
+    }
+    remove(&owner, "/api/members/owner").expect(409);
+    put(&owner, "bob", ("operator", true.into())).expect(400);
+    // Another one begins with nothing that let them in before.
+    let made = put(&owner, "eve", ("operator", true.into())).expect(200);
+    assert_eq!(made.json().get("operator"), Some(&true.into()));
+    eve.get("/api/me").expect(401);
+    let eve = of("eve");
+    found(&eve, "acme").expect(201);
+    put(&eve, "owner", ("role", "viewer".into())).expect(200);
+    found(&owner, "globex").expect(403);
+    put(&eve, "owner", ("role", "owner".into())).expect(200);
+    remove(&eve, "/api/members/eve").expect(409);
 }
 
 #[test]

@@ -111,7 +111,8 @@ pub(crate) struct Organization {
 impl Organization {
     /// Makes one.
     pub(crate) fn new(server: &Server, id: &str) -> Self {
-        let body = Value::map([("id", Value::from(id)), ("owner", "ada".into())]);
+        let features = Value::map([("workflow_runtime_v1", Value::Bool(true))]);
+        let body = Value::map([("id", Value::from(id)), ("owner", "ada".into()), ("features", features)]);
         let made = server.owner().post("/api/organizations", &body).expect(201);
         Self { owner: server.client(&made.text_at("token")), server: server.address.clone() }
     }

@@ -14,7 +14,8 @@ const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 const ROLES: [&str; 5] = ["owner", "admin", "member", "viewer", "agent"];
 
 /// Which roles may, as people would say it: written down a second time, so that a change of one is noticed by the other.
-const MAY: [(&str, &str); 14] = [
+const MAY: [(&str, &str); 15] = [
+    ("credential", "owner admin member viewer agent"),
     ("workflows:read", "owner admin member viewer agent"),
     ("workflows:write", "owner admin member agent"),
     ("executions:read", "owner admin member viewer agent"),
@@ -241,6 +242,8 @@ fn credentials_end_when_they_are_revoked_expire_or_lose_their_member() {
     let made = bob.post("/api/tokens", &narrow).expect(201);
     let narrow = server.client(&made.text_at("token"));
     narrow.get("/api/workflows").expect(200);
+    let me = narrow.get("/api/me").expect(200).json();
+    assert_eq!(me.get("permissions"), Some(&Value::List(vec!["workflows:read".into()])));
     narrow.get("/api/executions").expect(403);
     narrow.get("/api/tokens").expect(403);
     let past = Value::map([("name", Value::from("p")), ("expiresAt", "2020-01-01T00:00:00Z".into())]);

@@ -93,6 +93,28 @@ fn a_repeat_gives_the_first_whatever_else_it_says() {
 }
 
 #[test]
+fn a_repeat_gives_the_first_also_where_its_slug_means_several_by_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let ours = Organization::new(&server, "acme");
+    let save_as = |member: &str, id: &str| {
+        let data = Value::map([("steps", echo())]);
+        let body = Value::map([("id", Value::from(id)), ("slug", "ship".into()), ("data", data)]);
+        ours.member(member, "member").post("/api/workflows/sync", &body).expect(200);
+    };
+    let ada = &ours.owner;
+    save_as("bob", "w-bob");
+    let first = start(ada, "ship", "r1", named("Ada")).expect(202);
+    save_as("eve", "w-eve");
+    let again = start(ada, "ship", "r1", named("Ada")).expect(200);
+    assert_eq!(again.text_at("executionId"), first.text_at("executionId"));
+    start(ada, "ship", "r2", named("Ada")).expect(409);
+    // What was asked of both, by their ids, is not told by the slug.
+    start(ada, "w-eve", "r1", named("Ada")).expect(202);
+    start(ada, "ship", "r1", named("Ada")).expect(409);
+}
+
+#[test]
 fn what_is_turned_off_starts_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());

@@ -122,10 +122,9 @@ fn all(client: &Client, path: &str, key: &str) -> Vec<Value> {
     loop {
         let page = client.get(&format!("{path}limit=200{cursor}")).expect(200).json();
         found.extend(page.get(key).and_then(Value::as_list).unwrap().iter().cloned());
-        match (page.get("nextCursor").and_then(Value::as_text), page.get("next").and_then(Value::as_u64)) {
-            (Some(next), _) => cursor = format!("&cursor={next}"),
-            (_, Some(next)) => cursor = format!("&after={next}"),
-            (None, None) => return found,
+        match page.get("nextCursor").and_then(Value::as_text) {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return found,
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::{
     export::{Entry, Head, line, prove},
     extract::Asked,
     identity::Caller,
-    page::limit,
+    page::{cursor, limit, number},
     problem::Answer,
     shelf::PAGE_MAX,
 };
@@ -44,6 +44,8 @@ struct AuditQuery {
     /// At most so many, up to 200; 50 if nothing is said.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
+    /// `nextCursor` of the page before.
+    cursor: Option<String>,
 }
 
 /// An entry.
@@ -73,8 +75,8 @@ struct EntryBody {
 struct Entries {
     /// In order.
     entries: Vec<EntryBody>,
-    /// What `after` of the next page is; null if there is none.
-    next: Option<u64>,
+    /// What the next page is asked for with; null if there is none.
+    next_cursor: Option<String>,
 }
 
 fn body(row: &AuditRow) -> EntryBody {
@@ -95,11 +97,11 @@ fn body(row: &AuditRow) -> EntryBody {
     extensions(("x-permission" = json!("audit:read"))),
     responses((status = 200, body = Entries)))]
 async fn list(State(app): State<App>, caller: Caller, Asked(query): Asked<AuditQuery>) -> Answer<Json<Entries>> {
-    let limit = limit(query.limit)?;
+    let (limit, after) = (limit(query.limit)?, number(query.cursor.as_deref())?);
     app.run(move |app| {
-        let rows = app.catalogue().audit(&caller.organization, query.after.unwrap_or(0), limit)?;
-        let next = rows.last().filter(|_| rows.len() >= limit).map(|last| last.number);
-        Ok(Json(Entries { entries: rows.iter().map(body).collect(), next }))
+        let rows = app.catalogue().audit(&caller.organization, after.max(query.after).unwrap_or(0), limit)?;
+        let next_cursor = cursor(&rows, limit, |last| last.number.to_string());
+        Ok(Json(Entries { entries: rows.iter().map(body).collect(), next_cursor }))
     })
     .await
 }

@@ -16,7 +16,7 @@ use crate::{
     compiling::named,
     extract::{Asked, Named},
     identity::Caller,
-    page::{cursor, limit},
+    page::{cursor, limit, number},
     problem::{Answer, Code, Problem, ProblemBody},
     shelf::Shelf,
     starting::visible,
@@ -144,8 +144,8 @@ struct Journal {
     execution_id: String,
     /// Its frames, in order.
     frames: Vec<FrameBody>,
-    /// The sequence that the next page begins with; null if there is none.
-    next: Option<u64>,
+    /// What the next page is asked for with; null if there is none.
+    next_cursor: Option<String>,
 }
 
 /// A frame of a journal.
@@ -169,11 +169,13 @@ struct FrameBody {
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct JournalQuery {
-    /// The first frame's sequence.
+    /// Only those of this sequence and behind it.
     from: Option<u64>,
     /// At most so many, up to 200; 50 if nothing is said.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
+    /// `nextCursor` of the page before.
+    cursor: Option<String>,
 }
 
 /// The journal of an execution, frame by frame, with the hashes that chain them.
@@ -186,13 +188,13 @@ async fn journal(
     Named(id): Named<String>,
     Asked(query): Asked<JournalQuery>,
 ) -> Answer<Json<Journal>> {
-    let limit = limit(query.limit)?;
+    let (limit, next) = (limit(query.limit)?, number(query.cursor.as_deref())?);
     app.run(move |app| {
         let row = visible(app, &caller, &id)?;
-        let stored = app.engine.store().frames(row.key, query.from.unwrap_or(0), limit)?;
+        let stored = app.engine.store().frames(row.key, next.max(query.from).unwrap_or(0), limit)?;
         let frames = stored.iter().map(frame).collect::<Answer<Vec<_>>>()?;
-        let next = frames.last().filter(|_| frames.len() >= limit).map(|last| last.sequence + 1);
-        Ok(Json(Journal { execution_id: row.id, frames, next }))
+        let next_cursor = cursor(&frames, limit, |last| (last.sequence + 1).to_string());
+        Ok(Json(Journal { execution_id: row.id, frames, next_cursor }))
     })
     .await
 }

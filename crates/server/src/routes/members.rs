@@ -1,6 +1,10 @@
 //! Who belongs to an organisation.
 
-use axum::{Json, extract::State, http::StatusCode};
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+};
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::value::Value;
 use mainspring_store::{Change, Removal};
@@ -8,21 +12,22 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+use super::tokens::TRIES;
 use crate::{
     app::App,
-    body::Body,
+    body::{Body, Tagged, check_seen, if_match},
     clock,
     extract::{Asked, Named},
     first::check_member_id,
-    identity::{Caller, Role},
+    identity::{Caller, Permission, Role},
     nouns::{Member, Token},
     page::{PageQuery, cursor, limit},
     problem::{Answer, Code, Problem, ProblemBody},
-    shelf::{Held, Listing, Shelf, entry, make},
+    shelf::{Held, Listing, Shelf, entry, retried},
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(put, remove)).routes(routes!(me))
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get, put, remove)).routes(routes!(me))
 }
 
 /// A member.
@@ -35,15 +40,21 @@ struct MemberBody {
     role: Role,
     /// What people call them.
     name: Option<String>,
+    /// Whether they run the installation.
+    operator: bool,
     /// Since when.
     created_at: String,
 }
 
 impl From<&Held<Member>> for MemberBody {
     fn from(held: &Held<Member>) -> Self {
-        let Member { role, name, created_at, .. } = held.body.clone();
-        Self { id: held.id.clone(), role, name, created_at: clock::text(created_at) }
+        let Member { role, name, is_operator, created_at } = held.body.clone();
+        Self { id: held.id.clone(), role, name, operator: is_operator, created_at: clock::text(created_at) }
     }
+}
+
+fn tagged(held: &Held<Member>) -> Tagged<MemberBody> {
+    Tagged { version: held.version, body: MemberBody::from(held) }
 }
 
 /// A page of members.
@@ -72,8 +83,8 @@ struct Me {
     permissions: Vec<&'static str>,
 }
 
-/// Who the credential is.
-#[utoipa::path(get, path = "/api/me", tag = "members", extensions(("x-permission" = json!("organization:read"))),
+/// Who the credential is, whatever it may do.
+#[utoipa::path(get, path = "/api/me", tag = "members", extensions(("x-permission" = json!("credential"))),
     responses((status = 200, body = Me)))]
 async fn me(caller: Caller) -> Json<Me> {
     let known = crate::identity::PERMISSIONS.iter();
@@ -102,106 +113,159 @@ async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQue
     .await
 }
 
-/// What a member is to be.
+/// A member. The `ETag` is another one also after a credential of theirs was made.
+#[utoipa::path(get, path = "/api/members/{id}", tag = "members", params(("id" = String, Path)),
+    extensions(("x-permission" = json!("members:read"))),
+    responses((status = 200, body = MemberBody)))]
+async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Tagged<MemberBody>> {
+    app.run(move |app| Ok(tagged(&Shelf::of(app.catalogue(), &caller.organization).must(&id)?))).await
+}
+
+/// What a member is to be. What is not named stays.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Put {
-    /// What they are there.
-    role: Role,
+    /// What they are there. It must be said of a new member.
+    role: Option<Role>,
     /// What people call them.
     #[schema(max_length = 200)]
     name: Option<String>,
+    /// Whether they run the installation, which is for owners alone. Only who runs it says so.
+    operator: Option<bool>,
 }
 
-/// Owners are made and unmade by owners.
-fn check_owners(caller: &Caller, roles: &[Role]) -> Answer<()> {
-    if roles.contains(&Role::Owner) && caller.role != Role::Owner {
-        return Err(Problem::new(Code::Forbidden, "Only an owner makes or changes owners."));
+impl Put {
+    /// The member that comes of it.
+    fn over(&self, before: Option<&Member>) -> Answer<Member> {
+        let new = || Problem::field("role", "it must be said of a new member");
+        let role = self.role.or(before.map(|before| before.role)).ok_or_else(new)?;
+        let stays = before.is_some_and(|before| before.is_operator) && role == Role::Owner;
+        let is_operator = self.operator.unwrap_or(stays);
+        if is_operator && role != Role::Owner {
+            return Err(Problem::field("operator", "only an owner runs the installation"));
+        }
+        let name = self.name.clone().or_else(|| before?.name.clone());
+        Ok(Member { role, name, is_operator, created_at: before.map_or_else(now_ms, |before| before.created_at) })
+    }
+}
+
+/// Owners are made and unmade by owners, and who runs the installation by others who do.
+fn check_rank<'a>(caller: &Caller, members: impl IntoIterator<Item = &'a Member>) -> Answer<()> {
+    for member in members {
+        if member.role == Role::Owner && caller.role != Role::Owner {
+            return Err(Problem::new(Code::Forbidden, "Only an owner makes or changes owners."));
+        }
+        if member.is_operator && !caller.has(Permission::InstallationWrite) {
+            let message = "Only who runs the installation makes or changes others who do.";
+            return Err(Problem::new(Code::Forbidden, message));
+        }
     }
     Ok(())
 }
 
-/// The last owner stays one: an organisation without would be nobody's. It stands in the change itself, because two owners
-/// may go at the same moment.
-fn check_last(shelf: Shelf<'_>, id: &str) -> Answer<mainspring_store::Put> {
+/// The other owner who stays where one goes, and who runs the installation where one goes who does: without, it would be
+/// nobody's. They stand in the change itself, because two may go at the same moment.
+fn staying(shelf: Shelf<'_>, id: &str, was: &Member, is: Option<&Member>) -> Answer<Option<mainspring_store::Put>> {
+    let goes = |holds: fn(&Member) -> bool| holds(was) && !is.is_some_and(holds);
+    let operator_goes = goes(|member| member.is_operator);
+    if !operator_goes && !goes(|member| member.role == Role::Owner) {
+        return Ok(None);
+    }
     let owners = shelf.all::<Member>(Some(("role", "owner".into())))?;
-    let other = owners.iter().find(|owner| owner.id != id);
-    let last = || Problem::new(Code::Conflict, "This is the organization's last owner: make another one first.");
-    let other = other.ok_or_else(last)?;
-    shelf.put(&other.id, &other.body, other.version)
+    let mut others = owners.iter().filter(|other| other.id != id && (other.body.is_operator || !operator_goes));
+    let what = if operator_goes { "the last who runs the installation" } else { "the organization's last owner" };
+    let last = || Problem::new(Code::Conflict, format!("This is {what}: make another one first."));
+    let other = others.next().ok_or_else(last)?;
+    shelf.put(&other.id, &other.body, other.version).map(Some)
 }
 
-fn tokens_of(app: &App, caller: &Caller, member: &str) -> Answer<Vec<Held<Token>>> {
+/// Whether a member becomes what not every admin makes credentials for: an owner, or who runs the installation.
+fn rises(was: &Member, is: &Member) -> bool {
+    was.role != Role::Owner && is.role == Role::Owner || !was.is_operator && is.is_operator
+}
+
+/// What takes all credentials of a member away, whoever has made them, with the sign-ins that stand for them; and their ids.
+fn revoked(app: &App, caller: &Caller, member: &str) -> Answer<(Vec<Removal>, Value)> {
+    let installation = Shelf::of(app.catalogue(), "");
     let theirs = ("member", Token::of_member(&caller.organization, member));
-    Shelf::of(app.catalogue(), "").all::<Token>(Some(theirs))
+    let tokens = installation.all::<Token>(Some(theirs))?;
+    let ids: Vec<Value> = tokens.iter().map(|token| token.id.as_str().into()).collect();
+    let removal = |token: &Held<Token>| Removal { expected: None, ..installation.removal(token) };
+    Ok((tokens.iter().map(removal).collect(), ids.into()))
 }
 
-/// Make somebody a member, or change what they are.
+/// Make somebody a member, or change what they are; what is not named stays. Who becomes an owner, or is to run the
+/// installation, loses all credentials that they had. With `If-Match` only if it is still the version of that `ETag`.
 #[utoipa::path(put, path = "/api/members/{id}", tag = "members", params(("id" = String, Path)), request_body = Put,
     extensions(("x-permission" = json!("members:write"))),
-    responses((status = 200, body = MemberBody), (status = 409, body = ProblemBody)))]
+    responses((status = 200, body = MemberBody), (status = 409, body = ProblemBody),
+        (status = 412, body = ProblemBody)))]
 async fn put(
     State(app): State<App>,
     caller: Caller,
     Named(id): Named<String>,
+    headers: HeaderMap,
     Body(body): Body<Put>,
-) -> Answer<Json<MemberBody>> {
+) -> Answer<Tagged<MemberBody>> {
     check_member_id("id", &id)?;
     if body.name.as_ref().is_some_and(|name| name.is_empty() || name.chars().count() > 200) {
         return Err(Problem::field("name", "it must have 1 to 200 characters"));
     }
+    let seen = if_match(&headers)?;
     app.run(move |app| {
-        let shelf = Shelf::of(app.catalogue(), &caller.organization);
-        let before = shelf.get::<Member>(&id)?;
-        let was = before.as_ref().map(|before| before.body.role);
-        check_owners(&caller, &[Some(body.role), was].into_iter().flatten().collect::<Vec<_>>())?;
-        let member = match &before {
-            Some(before) => Member {
-                role: body.role,
-                name: body.name.or(before.body.name.clone()),
-                is_operator: before.body.is_operator && body.role == Role::Owner,
-                ..before.body.clone()
-            },
-            None => Member { role: body.role, name: body.name, is_operator: false, created_at: now_ms() },
-        };
-        let version = before.map_or(0, |before| before.version);
-        let mut puts = vec![shelf.put(&id, &member, version)?];
-        if was == Some(Role::Owner) && body.role != Role::Owner {
-            puts.push(check_last(shelf, &id)?);
-        }
-        let role = serde_json::to_value(body.role).ok().and_then(|role| Some(role.as_str()?.to_string()));
-        let audit = vec![entry(&caller, "member.put", &id, Value::map([("role", role.as_deref().into())]))];
-        // What an admin has made for somebody is no way to an owner's rights.
-        let rises = body.role == Role::Owner && was.is_some_and(|was| was != Role::Owner);
-        let theirs = if rises { tokens_of(app, &caller, &id)? } else { Vec::new() };
-        let others = theirs.iter().filter(|token| token.body.made_by != id);
-        let removals =
-            others.map(|token| Removal { expected: None, ..Shelf::of(app.catalogue(), "").removal(token) }).collect();
-        let change = Change { removals, puts, audit, sealing: *app.engine.key() };
-        make(app.catalogue(), &change)?.map_err(|_| Problem::raced())?;
-        Ok(Json(MemberBody::from(&Held { id, version: version + 1, body: member })))
+        let held = retried(app.catalogue(), TRIES, || changing(app, &caller, &id, &body, seen))?;
+        Ok(tagged(&held))
     })
     .await
+}
+
+/// The change that makes a member what they are to be.
+fn changing(app: &App, caller: &Caller, id: &str, put: &Put, seen: Option<u64>) -> Answer<(Change, Held<Member>)> {
+    let shelf = Shelf::of(app.catalogue(), &caller.organization);
+    let before = shelf.get::<Member>(id)?;
+    let version = before.as_ref().map_or(0, |before| before.version);
+    check_seen(seen, version)?;
+    let before = before.map(|before| before.body);
+    let member = put.over(before.as_ref())?;
+    check_rank(caller, before.iter().chain([&member]))?;
+    let mut puts = vec![shelf.put(id, &member, version)?];
+    if let Some(was) = &before {
+        puts.extend(staying(shelf, id, was, Some(&member))?);
+    }
+    let role = serde_json::to_value(member.role).ok().and_then(|role| Some(role.as_str()?.to_string()));
+    let mut detail: Vec<(&str, Value)> = vec![("role", role.into()), ("operator", member.is_operator.into())];
+    // What somebody else has made for a member, or has made with that, is no way to rights that they get later.
+    let rises = before.is_some_and(|before| rises(&before, &member));
+    let (removals, ids) = if rises { revoked(app, caller, id)? } else { Default::default() };
+    detail.extend(rises.then_some(("revoked", ids)));
+    let audit = vec![entry(caller, "member.put", id, Value::map(detail))];
+    let change = Change { removals, puts, audit, sealing: *app.engine.key() };
+    Ok((change, Held { id: id.into(), version: version + 1, body: member }))
 }
 
 /// Remove a member: their credentials let nobody in any more. Their workflows stay, as an admin's to change.
 #[utoipa::path(delete, path = "/api/members/{id}", tag = "members", params(("id" = String, Path)),
     extensions(("x-permission" = json!("members:write"))),
-    responses((status = 204), (status = 409, body = ProblemBody)))]
-async fn remove(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<StatusCode> {
+    responses((status = 204), (status = 409, body = ProblemBody), (status = 412, body = ProblemBody)))]
+async fn remove(
+    State(app): State<App>,
+    caller: Caller,
+    Named(id): Named<String>,
+    headers: HeaderMap,
+) -> Answer<StatusCode> {
+    let seen = if_match(&headers)?;
     app.run(move |app| {
         let shelf = Shelf::of(app.catalogue(), &caller.organization);
-        let held = shelf.must::<Member>(&id)?;
-        check_owners(&caller, &[held.body.role])?;
-        let puts = if held.body.role == Role::Owner { vec![check_last(shelf, &id)?] } else { Vec::new() };
-        let installation = Shelf::of(app.catalogue(), "");
-        let tokens = tokens_of(app, &caller, &id)?;
-        let of_token = |token| Removal { expected: None, ..installation.removal(token) };
-        let removals = [shelf.removal(&held)].into_iter().chain(tokens.iter().map(of_token));
-        let removals = removals.collect();
-        let audit = vec![entry(&caller, "member.remove", &id, Value::Null)];
-        let change = Change { removals, puts, audit, sealing: *app.engine.key() };
-        make(app.catalogue(), &change)?.map_err(|_| Problem::raced())?;
+        retried(app.catalogue(), TRIES, || {
+            let held = shelf.must::<Member>(&id)?;
+            check_seen(seen, held.version)?;
+            check_rank(&caller, [&held.body])?;
+            let puts = staying(shelf, &id, &held.body, None)?.into_iter().collect();
+            let (mut removals, ids) = revoked(app, &caller, &id)?;
+            removals.insert(0, shelf.removal(&held));
+            let audit = vec![entry(&caller, "member.remove", &id, Value::map([("revoked", ids)]))];
+            Ok((Change { removals, puts, audit, sealing: *app.engine.key() }, ()))
+        })?;
         Ok(StatusCode::NO_CONTENT)
     })
     .await

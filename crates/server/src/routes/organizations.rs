@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::{Json, extract::State, http::StatusCode};
-use mainspring_kernel::value::Value;
+use mainspring_kernel::value::{Map, Value};
 use mainspring_store::Change;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -11,9 +11,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    body::{Body, Tagged, if_match},
+    body::{Body, Tagged, check_seen, if_match, stated},
     clock,
-    first::{check_id, check_member_id, organization},
+    first::{New, check_id, check_member_id, organization},
     identity::{Caller, TokenText},
     nouns::{Limits, Organization, RUNTIME_FEATURE},
     problem::{Answer, Code, Problem, ProblemBody},
@@ -64,7 +64,33 @@ struct Update {
     /// Features by name: `workflow_runtime_v1`.
     features: Option<BTreeMap<String, bool>>,
     /// How much may be under way at a time.
-    limits: Option<Limits>,
+    limits: Option<LimitsUpdate>,
+}
+
+/// Limits that are to change. What is not named stays.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct LimitsUpdate {
+    /// Of one member.
+    #[schema(minimum = 1)]
+    per_user: Option<u32>,
+    /// Of the organisation.
+    #[schema(minimum = 1)]
+    per_organization: Option<u32>,
+    /// Of each of its workflows. Null for no limit of their own.
+    #[serde(default, deserialize_with = "stated")]
+    #[schema(value_type = Option<u32>, minimum = 1)]
+    per_workflow: Option<Option<u32>>,
+}
+
+impl LimitsUpdate {
+    fn over(self, before: Limits) -> Limits {
+        Limits {
+            per_user: self.per_user.unwrap_or(before.per_user),
+            per_organization: self.per_organization.unwrap_or(before.per_organization),
+            per_workflow: self.per_workflow.unwrap_or(before.per_workflow),
+        }
+    }
 }
 
 /// Change settings of the caller's organisation.
@@ -83,19 +109,13 @@ async fn update(
     app.run(move |app| {
         let shelf = Shelf::of(app.catalogue(), "");
         let mut held = shelf.must::<Organization>(&caller.organization)?;
-        if seen.is_some_and(|seen| seen != held.version) {
-            return Err(Problem::new(
-                Code::PreconditionFailed,
-                "It has changed since: read it again for its new ETag.",
-            ));
-        }
+        check_seen(seen, held.version)?;
+        let before = held.body.clone();
         held.body.name = body.name.unwrap_or(held.body.name);
-        held.body.limits = body.limits.unwrap_or(held.body.limits);
+        held.body.limits = body.limits.unwrap_or_default().over(held.body.limits);
         held.body.features.extend(body.features.unwrap_or_default());
-        let features = held.body.features.iter().map(|(name, is_on)| (name.as_str(), Value::from(*is_on)));
-        let detail = Value::map([("features", Value::map(features))]);
         let puts = vec![shelf.put(&held.id, &held.body, held.version)?];
-        let audit = vec![entry(&caller, "organization.update", &held.id, detail)];
+        let audit = vec![entry(&caller, "organization.update", &held.id, changed(&before, &held.body))];
         let change = Change { puts, audit, sealing: *app.engine.key(), ..Change::default() };
         make(app.catalogue(), &change)?.map_err(|_| Problem::raced())?;
         app.engine.limits_changed(&held.id);
@@ -105,20 +125,51 @@ async fn update(
     .await
 }
 
+/// What is different, as it is now, for the audit log.
+fn changed(before: &Organization, now: &Organization) -> Value {
+    let limits = |limits: Limits| {
+        let Limits { per_user, per_organization, per_workflow } = limits;
+        let all =
+            [("perUser", Some(per_user)), ("perOrganization", Some(per_organization)), ("perWorkflow", per_workflow)];
+        all.map(|(name, limit)| (name, Value::from(limit)))
+    };
+    let limits = limits(now.limits).into_iter().zip(limits(before.limits)).filter(|(now, before)| now != before);
+    let limits: Map = limits.map(|((name, limit), _)| (name.to_string(), limit)).collect();
+    let features = now.features.iter().filter(|(name, is_on)| before.features.get(*name) != Some(*is_on));
+    let features: Map = features.map(|(name, is_on)| (name.clone(), (*is_on).into())).collect();
+    let said: [(&str, Option<Value>); 3] = [
+        ("name", (now.name != before.name).then(|| now.name.as_str().into())),
+        ("features", (!features.is_empty()).then(|| features.into())),
+        ("limits", (!limits.is_empty()).then(|| limits.into())),
+    ];
+    Value::map(said.into_iter().filter_map(|(key, value)| Some((key, value?))))
+}
+
 fn check(body: &Update) -> Answer<()> {
-    if body.name.as_ref().is_some_and(|name| !(1..=200).contains(&name.chars().count())) {
-        return Err(Problem::field("name", "it must have 1 to 200 characters"));
-    }
-    let known = |name: &&String| *name != RUNTIME_FEATURE;
-    if let Some(other) = body.features.iter().flat_map(BTreeMap::keys).find(known) {
-        return Err(Problem::field("features", format!("`{other}` is no feature; there is {RUNTIME_FEATURE}")));
-    }
-    let of_nothing =
-        |limits: Limits| limits.per_user == 0 || limits.per_organization == 0 || limits.per_workflow == Some(0);
-    if body.limits.is_some_and(of_nothing) {
+    check_name(body.name.as_deref())?;
+    check_features(body.features.as_ref())?;
+    let of_nothing = |limits: &LimitsUpdate| {
+        [limits.per_user, limits.per_organization, limits.per_workflow.flatten()].contains(&Some(0))
+    };
+    if body.limits.as_ref().is_some_and(of_nothing) {
         return Err(Problem::field("limits", "a limit of 0 lets nothing run: turn the feature off instead"));
     }
     Ok(())
+}
+
+fn check_name(name: Option<&str>) -> Answer<()> {
+    if name.is_some_and(|name| !(1..=200).contains(&name.chars().count())) {
+        return Err(Problem::field("name", "it must have 1 to 200 characters"));
+    }
+    Ok(())
+}
+
+fn check_features(features: Option<&BTreeMap<String, bool>>) -> Answer<()> {
+    let mut others = features.into_iter().flat_map(BTreeMap::keys).filter(|name| *name != RUNTIME_FEATURE);
+    match others.next() {
+        Some(other) => Err(Problem::field("features", format!("`{other}` is no feature; there is {RUNTIME_FEATURE}"))),
+        None => Ok(()),
+    }
 }
 
 /// An organisation to make.
@@ -132,6 +183,9 @@ struct Create {
     name: Option<String>,
     /// Its first member, who owns it.
     owner: String,
+    /// Features by name: `workflow_runtime_v1`, without which nothing starts. What is not named is off.
+    #[serde(default)]
+    features: BTreeMap<String, bool>,
 }
 
 /// An organisation that was made. This is the only answer that shows its owner's token.
@@ -145,7 +199,8 @@ struct Created {
     token: String,
 }
 
-/// Make an organisation with its owner and a credential of theirs: for those who run the installation.
+/// Make an organisation with its owner and a credential of theirs: for those who run the installation. Nothing starts in it
+/// before its feature `workflow_runtime_v1` is on, by `features` here or by `PATCH /api/organization`.
 #[utoipa::path(post, path = "/api/organizations", tag = "organizations", request_body = Create,
     extensions(("x-permission" = json!("installation:write"))),
     responses((status = 201, body = Created), (status = 409, body = ProblemBody)))]
@@ -156,13 +211,13 @@ async fn create(
 ) -> Answer<(StatusCode, Json<Created>)> {
     check_id("id", &body.id)?;
     check_member_id("owner", &body.owner)?;
-    if body.name.as_ref().is_some_and(|name| !(1..=200).contains(&name.chars().count())) {
-        return Err(Problem::field("name", "it must have 1 to 200 characters"));
-    }
+    check_name(body.name.as_deref())?;
+    check_features(Some(&body.features))?;
     app.run(move |app| {
         let token = TokenText::new()?;
         let name = body.name.unwrap_or_else(|| body.id.clone());
-        let (mut change, _) = organization(app.catalogue(), &body.id, &name, &body.owner, &token, app.engine.key())?;
+        let new = New { id: &body.id, name: &name, owner: &body.owner, features: body.features };
+        let mut change = organization(app.catalogue(), new, &token, app.engine.key())?;
         change.audit.push(entry(&caller, "organization.create", &body.id, Value::Null));
         let taken = |_| Problem::new(Code::Conflict, format!("There is an organization `{}` already.", body.id));
         make(app.catalogue(), &change)?.map_err(taken)?;

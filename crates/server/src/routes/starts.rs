@@ -13,7 +13,7 @@ use crate::{
     compiling::{is_light, named},
     identity::Caller,
     nouns::Workflow,
-    problem::{Answer, Problem, ProblemBody},
+    problem::{Answer, Code, Problem, ProblemBody},
     shelf::{Held, Shelf},
     starting::{Starting, earlier, manual_key, prepare, submit},
 };
@@ -133,7 +133,13 @@ enum Found {
 
 /// What was accepted once is accepted, whatever has changed since: also when the workflow is gone.
 fn found(app: &App, asker: &Caller, id: &str, client_request: &str) -> Answer<Found> {
-    let workflow = named(Shelf::of(app.catalogue(), &asker.organization), &asker.user, id)?;
+    let workflow = match named(Shelf::of(app.catalogue(), &asker.organization), &asker.user, id) {
+        Err(problem) if problem.code == Code::Conflict => {
+            let row = once_meant(app, asker, id, client_request)?.ok_or(problem)?;
+            return Ok(Found::Earlier(Box::new(row)));
+        }
+        workflow => workflow?,
+    };
     let name = workflow.as_ref().map_or(id, |workflow| workflow.id.as_str());
     let idempotency_key = manual_key(name, &asker.user, client_request);
     if let Some(row) = earlier(app, asker, name, &idempotency_key)? {
@@ -141,6 +147,17 @@ fn found(app: &App, asker: &Caller, id: &str, client_request: &str) -> Answer<Fo
     }
     let workflow = Box::new(workflow.ok_or_else(|| Problem::not_found("workflow"))?);
     Ok(Found::Fresh { workflow, idempotency_key, client_request: client_request.to_string() })
+}
+
+/// What was started under a slug that has come to be that of several workflows since, if that can be told.
+fn once_meant(app: &App, asker: &Caller, slug: &str, client_request: &str) -> Answer<Option<ExecutionRow>> {
+    let shelf = Shelf::of(app.catalogue(), &asker.organization);
+    let mut found = Vec::new();
+    for held in shelf.all::<Workflow>(Some(("slug", slug.to_string())))? {
+        let key = manual_key(&held.id, &asker.user, client_request);
+        found.extend(earlier(app, asker, &held.id, &key)?);
+    }
+    Ok(found.pop().filter(|_| found.is_empty()))
 }
 
 /// What the first request of a name has started.

@@ -9,20 +9,24 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    app::App,
+    app::{App, WAITING_MAX},
     body::Body,
     clock,
     extract::{Asked, Named},
-    identity::{Caller, Permission, TokenText},
+    identity::{Caller, Permission, Role, TokenText},
     nouns::{Member, Token},
     page::{PageQuery, cursor, limit},
     problem::{Answer, Code, Problem, ProblemBody},
-    shelf::{Held, Listing, Shelf, entry, make},
+    shelf::{Held, Listing, Shelf, entry, make, retried},
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(revoke))
 }
+
+/// How often a member or a credential of theirs is tried to be changed while others are: of as many as ask at the same
+/// moment here, each comes in its turn.
+pub(super) const TRIES: usize = WAITING_MAX;
 
 /// A credential, without what lets in.
 #[derive(Debug, Serialize, ToSchema)]
@@ -34,6 +38,8 @@ struct TokenBody {
     user_id: String,
     /// What its owner calls it.
     name: String,
+    /// Who made it.
+    made_by: String,
     /// The only permissions that it carries; empty for all of the member's.
     scopes: Vec<Permission>,
     /// The execution whose session it is for, if it is a session's.
@@ -48,11 +54,13 @@ struct TokenBody {
 
 impl From<&Held<Token>> for TokenBody {
     fn from(held: &Held<Token>) -> Self {
-        let Token { user, name, scopes, session_of, created_at, expires_at, last_used_at, .. } = held.body.clone();
+        let Token { user, name, made_by, scopes, session_of, created_at, expires_at, last_used_at, .. } =
+            held.body.clone();
         Self {
             id: held.id.clone(),
             user_id: user,
             name,
+            made_by,
             scopes,
             session_of,
             created_at: clock::text(created_at),
@@ -141,51 +149,72 @@ async fn create(
         return Err(Problem::field("expiresAt", "it has passed already"));
     }
     app.run(move |app| {
-        let user = body.user_id.unwrap_or_else(|| caller.user.clone());
-        let members = Shelf::of(app.catalogue(), &caller.organization);
-        let member = members.get::<Member>(&user)?;
-        check_owner(&caller, &user, member.as_ref())?;
-        check_scopes(&caller, &body.scopes)?;
-        let member = member.ok_or_else(|| Problem::not_found("member"))?;
         // What a credential makes ends no later than itself.
         let expires_at = [expires_at, caller.expires_at].into_iter().flatten().min();
-        let mut session_of = None;
-        if let Some(execution) = &body.session_of {
-            let row = crate::starting::visible(app, &caller, execution)?;
-            crate::starting::check_control(&caller, &row)?;
-            session_of = Some(row.id);
-        }
-        let text = TokenText::new()?;
-        let token = Token {
-            organization: caller.organization.clone(),
-            user: user.clone(),
-            name: body.name,
-            made_by: caller.user.clone(),
-            hash: text.hash().hex(),
-            scopes: body.scopes,
-            session_of,
-            created_at: now_ms(),
-            expires_at,
-            last_used_at: None,
-            sign_ins: Vec::new(),
-            signed_in_by: None,
-        };
-        // The member is put as they are, so that nobody gets a credential at the moment when they are removed or promoted.
-        let puts = vec![
-            Shelf::of(app.catalogue(), "").put(&text.id, &token, 0)?,
-            members.put(&user, &member.body, member.version)?,
-        ];
-        let audit = vec![entry(&caller, "token.create", &text.id, Value::map([("user", user.as_str().into())]))];
-        let change = Change { puts, audit, sealing: *app.engine.key(), ..Change::default() };
-        make(app.catalogue(), &change)?.map_err(|_| Problem::raced())?;
-        let created =
-            Created { token: text.reveal(), id: text.id, user_id: user, expires_at: expires_at.map(clock::text) };
-        Ok((StatusCode::CREATED, Json(created)))
+        let text = retried(app.catalogue(), TRIES, || making(app, &caller, &body, expires_at))?;
+        let user_id = body.user_id.unwrap_or(caller.user);
+        let (token, expires_at) = (text.reveal(), expires_at.map(clock::text));
+        Ok((StatusCode::CREATED, Json(Created { token, id: text.id, user_id, expires_at })))
     })
     .await
 }
 
-/// Whose credential it may be: one's own; for an admin any member's but an owner's.
+/// The change that makes a new credential, and its text.
+fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) -> Answer<(Change, TokenText)> {
+    let user = body.user_id.as_deref().unwrap_or(&caller.user);
+    let (installation, members) = (Shelf::of(app.catalogue(), ""), Shelf::of(app.catalogue(), &caller.organization));
+    let member = members.get::<Member>(user)?;
+    check_owner(caller, user, member.as_ref())?;
+    check_scopes(caller, &body.scopes)?;
+    let member = member.ok_or_else(|| Problem::not_found("member"))?;
+    let mut session_of = None;
+    if let Some(execution) = &body.session_of {
+        let row = crate::starting::visible(app, caller, execution)?;
+        crate::starting::check_control(caller, &row)?;
+        session_of = Some(row.id);
+    }
+    let own = installation.get::<Token>(&caller.token)?;
+    let own = own.ok_or_else(|| Problem::new(Code::Unauthorized, "This credential has just been revoked."))?;
+    let text = TokenText::new()?;
+    let token = Token {
+        organization: caller.organization.clone(),
+        user: user.into(),
+        name: body.name.clone(),
+        made_by: caller.user.clone(),
+        hash: text.hash().hex(),
+        scopes: body.scopes.clone(),
+        session_of,
+        created_at: now_ms(),
+        expires_at,
+        last_used_at: None,
+        sign_ins: Vec::new(),
+        signed_in_by: None,
+    };
+    // The member and the credential that makes it are put as they are, so that nobody gets one at the moment when they are
+    // removed or promoted, and none is made with one that is revoked.
+    let puts = vec![
+        installation.put(&text.id, &token, 0)?,
+        installation.put(&own.id, &own.body, own.version)?,
+        members.put(user, &member.body, member.version)?,
+    ];
+    let audit = vec![entry(caller, "token.create", &text.id, described(&token))];
+    Ok((Change { puts, audit, sealing: *app.engine.key(), ..Change::default() }, text))
+}
+
+/// What the audit log says of a credential: whose it is, and what it carries less than that member.
+fn described(token: &Token) -> Value {
+    let scopes: Vec<Value> = token.scopes.iter().map(|scope| scope.name().into()).collect();
+    let said: [(&str, Option<Value>); 4] = [
+        ("user", Some(token.user.as_str().into())),
+        ("scopes", (!scopes.is_empty()).then(|| scopes.into())),
+        ("sessionOf", token.session_of.as_deref().map(Into::into)),
+        ("expiresAt", token.expires_at.map(|at| clock::text(at).into())),
+    ];
+    Value::map(said.into_iter().filter_map(|(key, value)| Some((key, value?))))
+}
+
+/// Whose credential it may be: one's own; for an admin any member's but an owner's; that of who runs the installation only
+/// for others who do.
 fn check_owner(caller: &Caller, user: &str, member: Option<&Held<Member>>) -> Answer<()> {
     if user == caller.user {
         return Ok(());
@@ -194,8 +223,12 @@ fn check_owner(caller: &Caller, user: &str, member: Option<&Held<Member>>) -> An
         return Err(Problem::new(Code::Forbidden, "Only an admin makes or revokes credentials of others."));
     }
     let member = member.ok_or_else(|| Problem::not_found("member"))?;
-    if member.body.role == crate::identity::Role::Owner && caller.role != crate::identity::Role::Owner {
+    if member.body.role == Role::Owner && caller.role != Role::Owner {
         return Err(Problem::new(Code::Forbidden, "Only an owner makes or revokes credentials of an owner."));
+    }
+    if member.body.is_operator && !caller.has(Permission::InstallationWrite) {
+        let message = "Only who runs the installation makes or revokes credentials of others who do.";
+        return Err(Problem::new(Code::Forbidden, message));
     }
     Ok(())
 }

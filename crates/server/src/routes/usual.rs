@@ -2,22 +2,46 @@
 //! here once, by what a route asks for.
 
 use utoipa::openapi::{
-    ContentBuilder, HeaderBuilder, ObjectBuilder, PathItem, Ref, RefOr, Response, ResponseBuilder,
-    path::{Operation, Parameter, ParameterIn},
+    ContentBuilder, HeaderBuilder, ObjectBuilder, PathItem, Ref, RefOr, Required, Response, ResponseBuilder,
+    path::{Operation, Parameter, ParameterBuilder, ParameterIn},
     schema::Type,
 };
 
-use crate::door::{EXTENSION, is_health};
+use crate::door::{CREDENTIAL, EXTENSION, is_health};
+
+/// The answer to an edit of what has changed since: whoever gives it takes `If-Match`.
+const STALE: &str = "412";
 
 /// Adds the usual answers to the operations of a path. Those of health have none: nothing holds them up.
 pub(super) fn describe(item: &mut PathItem) {
     let PathItem { get, post, put, patch, delete, .. } = item;
-    for operation in [get, post, put, patch, delete].into_iter().flatten().filter(|operation| !is_health(operation)) {
+    let mut operations: Vec<_> = [get, post, put, patch, delete].into_iter().flatten().collect();
+    let is_edited = operations.iter().any(|operation| operation.responses.responses.contains_key(STALE));
+    for operation in operations.iter_mut().filter(|operation| !is_health(operation)) {
         let is_page = operation.tags.iter().flatten().any(|tag| tag == "pages");
         for (status, answer) in answers(operation) {
             let answer = with_body(answer, is_page);
             operation.responses.responses.entry(status.into()).or_insert_with(|| answer.into());
         }
+        if is_edited {
+            describe_tags(operation);
+        }
+    }
+}
+
+/// Adds the version of a thing that can be edited: to what shows it, and to what changes the one that the caller has seen.
+fn describe_tags(operation: &mut Operation) {
+    let tag = || ObjectBuilder::new().schema_type(Type::String);
+    if let Some(RefOr::T(shown)) = operation.responses.responses.get_mut("200") {
+        let header = HeaderBuilder::new().schema(Some(tag())).description(Some("Its version, for `If-Match`"));
+        shown.headers.insert("ETag".into(), header.build().into());
+    }
+    if operation.responses.responses.contains_key(STALE) {
+        let text = "The `ETag` of an earlier answer: what has changed since stays as it is (412). `*`, or nothing, for \
+            whichever version there is";
+        let parameter = ParameterBuilder::new().name("If-Match").parameter_in(ParameterIn::Header);
+        let parameter = parameter.required(Required::False).description(Some(text)).schema(Some(tag()));
+        operation.parameters.get_or_insert_default().push(parameter.build().into());
     }
 }
 
@@ -29,13 +53,14 @@ fn answers(operation: &Operation) -> Vec<(&'static str, Response)> {
     };
     let permission = operation.extensions.as_ref().and_then(|all| all.get(EXTENSION)?.as_str());
     let is_closed = permission != Some("public");
+    let is_narrow = is_closed && permission != Some(CREDENTIAL);
     let is_built = operation.responses.responses.keys().any(|status| status.starts_with(['2', '3']));
     let has_body = operation.request_body.is_some();
     let is_asked = has_body || takes(ParameterIn::Query) || takes(ParameterIn::Header);
     let table = [
         (is_asked, "400", "What was sent cannot be read, or is not what the route takes (`VALIDATION_ERROR`)"),
         (is_closed, "401", "No credential that lets in (`UNAUTHORIZED`)"),
-        (is_closed, "403", "The credential does not allow this (`FORBIDDEN`)"),
+        (is_narrow, "403", "The credential does not allow this (`FORBIDDEN`)"),
         (
             takes(ParameterIn::Path) && is_built,
             "404",

@@ -275,9 +275,9 @@ async fn history(
     app.run(move |app| {
         let shelf = Shelf::of(app.catalogue(), &caller.organization);
         let workflow = named(shelf, &caller.user, &id)?.map_or(id, |held| held.id);
-        let name = Some(("workflow", workflow));
+        let (name, is_first) = (Some(("workflow", workflow)), page.cursor.is_none());
         let found = shelf.list::<Version>(Listing { name, after: page.cursor, is_descending: true, limit })?;
-        if found.is_empty() {
+        if found.is_empty() && is_first {
             return Err(Problem::not_found("workflow"));
         }
         let next_cursor = cursor(&found, limit, |last| last.id.clone());

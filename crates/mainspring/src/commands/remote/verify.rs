@@ -57,17 +57,21 @@ pub(in crate::commands) fn verify(verify: &Verify, client: &Client, global: &Glo
 
 async fn journal(client: &Client, id: &str, global: &Global) -> Result<Exit, Refusal> {
     let mut chain = Chain::default();
-    let mut from = Some(0);
+    let mut cursor: Option<String> = None;
+    let limit = PAGE_FRAMES.to_string();
     let found = loop {
-        let Some(number) = from else { break Ok(chain.next) };
-        let (first, limit) = (number.to_string(), PAGE_FRAMES.to_string());
-        let query = [("from", first.as_str()), ("limit", limit.as_str())];
+        let (before, mut query) = (chain.next, vec![("limit", limit.as_str())]);
+        query.extend(cursor.iter().map(|cursor| ("cursor", cursor.as_str())));
         let page = client.get(&route(&["api", "executions", id, "journal"], &query)).await?;
         let page = Answer::new(client, "a journal", &page);
-        let next = page.any("next").as_u64();
+        cursor = page.maybe_text("nextCursor")?;
         match chain.add(&page)? {
-            Ok(()) if next.is_none_or(|next| next == chain.next && next > number) => from = next,
-            Ok(()) => break Err(format!("the journal goes on after frame {} and the frame is not there", chain.next)),
+            Ok(()) if cursor.is_none() => break Ok(chain.next),
+            // A server that goes round in a circle ends here.
+            Ok(()) if chain.next == before => {
+                break Err(format!("the journal goes on with frame {before} and the frame is not there"));
+            }
+            Ok(()) => {}
             Err(why) => break Err(why),
         }
     };
