@@ -155,12 +155,16 @@ mod tests {
 
     use super::*;
 
-    /// A connection to a server of one route, and its end there.
+    /// A connection to a server of one route that is not asked to stop, and its end there.
     fn connected(routes: Router) -> (DuplexStream, JoinHandle<()>) {
         let (ours, theirs) = tokio::io::duplex(64);
         let served = Served { builder: builder(), routes };
-        let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        (ours, tokio::spawn(served.connection(theirs, peer, GracefulShutdown::new().watcher())))
+        let (peer, watched) = (SocketAddr::from((Ipv4Addr::LOCALHOST, 1)), GracefulShutdown::new());
+        let serving = async move {
+            served.connection(theirs, peer, watched.watcher()).await;
+            drop(watched);
+        };
+        (ours, tokio::spawn(serving))
     }
 
     fn routes() -> Router {
@@ -170,10 +174,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_does_not_ask_is_let_go() {
         for begun in ["", "P", "PRI * HTTP", "GET / HTTP/1.1\r\nhost: a"] {
-            let (mut ours, served) = connected(routes());
+            let (mut ours, mut served) = connected(routes());
             ours.write_all(begun.as_bytes()).await.unwrap();
-            let ended = timeout(HEAD_PATIENCE + Duration::from_secs(1), served).await;
-            assert!(ended.is_ok(), "{begun:?} holds a connection");
+            let second = Duration::from_secs(1);
+            assert!(timeout(HEAD_PATIENCE - second, &mut served).await.is_err(), "{begun:?} has no time");
+            assert!(timeout(second * 2, served).await.is_ok(), "{begun:?} holds a connection");
         }
     }
 
@@ -193,10 +198,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_does_not_read_is_let_go() {
-        let (mut ours, served) = connected(routes());
+        let (mut ours, mut served) = connected(routes());
         ours.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-        let ended = timeout(WRITE_PATIENCE + Duration::from_secs(1), served).await;
-        assert!(ended.is_ok(), "whoever reads nothing holds a connection");
+        let second = Duration::from_secs(1);
+        assert!(timeout(WRITE_PATIENCE - second, &mut served).await.is_err(), "who is slow has no time");
+        assert!(timeout(second * 2, served).await.is_ok(), "whoever reads nothing holds a connection");
     }
 
     #[tokio::test]
