@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 
 /// What the codes of a server come to here: the exit code, the class, what to do. Those that are not listed go by their
 /// status: a newer server has more.
-const PROBLEMS: [(&str, Exit, Class, &str); 17] = [
+const PROBLEMS: [(&str, Exit, Class, &str); 18] = [
     ("VALIDATION_ERROR", Exit::BadInput, Class::Invalid, ""),
     ("INVALID_DEFINITION", Exit::BadInput, Class::Invalid, ""),
     ("NOT_FOUND", Exit::BadInput, Class::Invalid, ""),
@@ -51,6 +51,7 @@ const PROBLEMS: [(&str, Exit, Class, &str); 17] = [
     ("PRECONDITION_FAILED", Exit::Contract, Class::Policy, ""),
     ("RATE_LIMITED", Exit::Policy, Class::RateLimited, "try again later"),
     ("UNAVAILABLE", Exit::Failed, Class::Unavailable, "try again"),
+    ("REQUEST_TIMEOUT", Exit::Failed, Class::Unavailable, "try again"),
     ("NOT_AVAILABLE", Exit::Failed, Class::Unavailable, ""),
     ("METHOD_NOT_ALLOWED", Exit::Failed, Class::Internal, ""),
     ("UNSUPPORTED_MEDIA_TYPE", Exit::Failed, Class::Internal, ""),
