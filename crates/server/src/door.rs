@@ -2,19 +2,18 @@
 
 use std::{
     collections::BTreeMap,
-    error::Error,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     time::Duration,
 };
 
 use axum::{
-    body::{Body, HttpBody, to_bytes},
+    body::{Body, HttpBody},
     extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State},
     http::{HeaderMap, HeaderValue, Method, header::AUTHORIZATION, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use http_body_util::LengthLimitError;
+use http_body_util::BodyExt;
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::hash::Hash;
 use mainspring_store::Change;
@@ -43,6 +42,9 @@ pub(crate) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Bytes of a body that may come from anybody: what signs in is short.
 const STRANGERS_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes beyond these that are read and thrown away.
+const SURPLUS_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// How long a body may take to come.
 const BODY_PATIENCE: Duration = Duration::from_secs(60);
@@ -169,19 +171,31 @@ pub(crate) async fn count(State(app): State<App>, request: Request, next: Next) 
 
 /// All of a body, from whoever sends it in time: what is only begun holds no place for ever.
 async fn whole(body: Body, bytes_max: usize, patience: Duration) -> Answer<Body> {
-    let too_large =
-        || Problem::new(Code::PayloadTooLarge, format!("The body is larger than {} KiB.", bytes_max / 1024));
-    if body.size_hint().lower() > bytes_max as u64 {
-        return Err(too_large());
-    }
-    let read = timeout(patience, to_bytes(body, bytes_max)).await.map_err(|_| {
+    let read = timeout(patience, read(body, bytes_max)).await.map_err(|_| {
         let message = format!("The body has not come within {} s: send it again.", patience.as_secs());
         Problem::new(Code::RequestTimeout, message)
     })?;
-    read.map(Body::from).map_err(|error| match error.source().is_some_and(|source| source.is::<LengthLimitError>()) {
-        true => too_large(),
-        false => Problem::new(Code::ValidationError, format!("The body broke off: {error}.")),
-    })
+    read.map(Body::from)
+}
+
+async fn read(mut body: Body, bytes_max: usize) -> Answer<Vec<u8>> {
+    let (mut bytes, mut count) = (Vec::new(), 0);
+    // Whoever sends a little too much hears why: an answer in the midst of it is heard by few.
+    let is_bearable = |count: usize| count <= bytes_max + SURPLUS_BYTES_MAX;
+    let mut goes_on = is_bearable(usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX));
+    while goes_on && let Some(frame) = body.frame().await {
+        let broke_off = |error| Problem::new(Code::ValidationError, format!("The body broke off: {error}."));
+        let Ok(data) = frame.map_err(broke_off)?.into_data() else { continue };
+        count += data.len();
+        goes_on = is_bearable(count);
+        if count <= bytes_max {
+            bytes.extend_from_slice(&data);
+        }
+    }
+    if goes_on && count <= bytes_max {
+        return Ok(bytes);
+    }
+    Err(Problem::new(Code::PayloadTooLarge, format!("The body is larger than {} KiB.", bytes_max / 1024)))
 }
 
 fn refuse(problem: Problem) -> Response {
@@ -367,7 +381,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 mod tests {
     use std::{convert::Infallible, io};
 
-    use axum::body::Bytes;
+    use axum::body::{Bytes, to_bytes};
     use tokio_stream::{StreamExt, iter, pending};
 
     use super::*;
