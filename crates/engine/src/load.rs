@@ -16,11 +16,11 @@ use mainspring_kernel::{
     state::State,
     stored::{Head, StoredFrame},
 };
-use mainspring_store::{RemoteAttempt, Store, StoreError};
+use mainspring_store::{Most, RemoteAttempt, Store, StoreError};
 
 use crate::shard::LoadAnswer;
 
-/// Frames read from the store at a time: what bounds the memory of reading a long journal.
+/// Frames read from the store at a time, as long as they are small: of large ones it gives fewer.
 const FRAMES_AT_A_TIME: usize = 4096;
 
 /// A journal, folded.
@@ -121,7 +121,7 @@ impl Loader {
         let broken = |broken: Broken| LoadError::Broken(broken.to_string());
         // The head was read first: what an engine has added since is of another moment.
         let up_to_head = |from: u64| -> Result<Vec<StoredFrame>, StoreError> {
-            let mut frames = self.store.frames(execution, from, FRAMES_AT_A_TIME)?;
+            let mut frames = self.store.frames(execution, from, Most::of(FRAMES_AT_A_TIME))?;
             frames.retain(|frame| frame.sequence <= row.head.sequence);
             Ok(frames)
         };
@@ -143,7 +143,7 @@ impl Loader {
 
     /// Frames beyond the head are there only while an engine goes on; then the head has moved as well.
     fn check_end(&self, execution: ExecutionKey, head: &Head) -> Result<(), LoadError> {
-        let beyond = self.store.frames(execution, head.sequence + 1, 1)?;
+        let beyond = self.store.frames(execution, head.sequence + 1, Most::of(1))?;
         let Some(frame) = beyond.first() else { return Ok(()) };
         match self.store.head(execution)? {
             Some(now) if now.head != *head => Ok(()),
@@ -188,7 +188,7 @@ impl Loader {
 
 /// Whether a newer release has begun an execution, and goes on with it.
 pub(crate) fn is_newer(store: &dyn Store, execution: ExecutionKey) -> Result<bool, StoreError> {
-    let first = store.frames(execution, 0, 1)?;
+    let first = store.frames(execution, 0, Most::of(1))?;
     Ok(first.first().and_then(Frame::decide_version).is_some_and(|version| version > DECIDE_VERSION))
 }
 

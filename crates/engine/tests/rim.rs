@@ -31,7 +31,7 @@ use mainspring_kernel::{
 };
 use mainspring_store::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Late, Letter,
-    Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table, memory::MemoryStore, partition_of,
+    Most, Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table, memory::MemoryStore, partition_of,
 };
 use tokio::sync::Semaphore;
 
@@ -107,8 +107,8 @@ impl Store for Awkward {
         self.store.head(execution)
     }
 
-    fn frames(&self, execution: ExecutionKey, from: u64, limit: usize) -> Result<Vec<StoredFrame>, StoreError> {
-        self.store.frames(execution, from, limit)
+    fn frames(&self, execution: ExecutionKey, from: u64, most: Most) -> Result<Vec<StoredFrame>, StoreError> {
+        self.store.frames(execution, from, most)
     }
 
     fn partitions(&self) -> Result<u32, StoreError> {

@@ -26,7 +26,7 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_store::{
-    Answer, AuditEntry, Batch, Catalogue, CommitError, Fence, Letter, Part, Refusal, Store, memory::MemoryStore,
+    Answer, AuditEntry, Batch, Catalogue, CommitError, Fence, Letter, Most, Part, Refusal, Store, memory::MemoryStore,
 };
 
 const START: u64 = 1_767_225_600_000;
@@ -219,7 +219,7 @@ fn what_the_audit_log_says_of_an_input_is_there_once_if_the_input_changed_anythi
     give(&mut bench, "second", "second");
     give(&mut bench, "second", "never");
     bench.commit_all();
-    let log = bench.store.audit("o", 0, 9).unwrap();
+    let log = bench.store.audit("o", 0, Most::of(9)).unwrap();
     let actions: Vec<&str> = log.iter().map(|row| row.entry.action.as_str()).collect();
     assert_eq!(actions, ["written", "not written", "first", "second"]);
     assert!(bench.store.audit_head("o").unwrap().unwrap().is_sealed(&[1; 32], "o"));

@@ -25,7 +25,7 @@ use mainspring_kernel::{
     stored::Head,
     value::{Map, Value},
 };
-use mainspring_store::{Batch, Expected, Fence, Part, Store, sqlite::SqliteStore};
+use mainspring_store::{Batch, Expected, Fence, Most, Part, Store, sqlite::SqliteStore};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 
@@ -343,7 +343,7 @@ enum Sealed {
 fn forge(stage: &Stage, in_input: bool, sealed: Sealed) -> u64 {
     let store = stage.store();
     let forged = || Value::map([("exitCode", 0u64.into()), ("stdout", "forged".into())]);
-    let stored = store.frames(stage.victim, 0, 1000).unwrap();
+    let stored = store.frames(stage.victim, 0, Most::of(1000)).unwrap();
     let (mut before, mut first) = (Hash::default(), None);
     let mut frames = Vec::new();
     for stored in &stored {
@@ -463,7 +463,7 @@ fn what_is_erased_is_gone_from_the_files_and_the_chain_holds() {
     assert!(is_in_files(stage.folder.path(), SECRET), "it is there before");
     let store = stage.store();
     let mut erased = Vec::new();
-    for stored in store.frames(stage.victim, 0, 1000).unwrap() {
+    for stored in store.frames(stage.victim, 0, Most::of(1000)).unwrap() {
         for (place, value) in stored.values.iter().enumerate() {
             let holds = |body: &Vec<u8>| body.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
             if value.body.as_ref().is_some_and(holds) {
@@ -493,7 +493,7 @@ fn what_is_erased_is_gone_from_the_files_and_the_chain_holds() {
 }
 
 fn erase_all(store: &Arc<dyn Store>, key: ExecutionKey) {
-    for stored in store.frames(key, 0, 1000).unwrap() {
+    for stored in store.frames(key, 0, Most::of(1000)).unwrap() {
         for place in 0..stored.values.len() {
             store.erase(key, stored.sequence, place).unwrap();
         }

@@ -69,6 +69,29 @@ impl<'de> Deserialize<'de> for Data {
     }
 }
 
+/// A value as it goes out, so that how much there is of it is known before.
+#[derive(Debug, Clone)]
+pub(crate) struct Written(Box<RawValue>);
+
+impl Written {
+    /// A value, written.
+    pub(crate) fn of(value: &Value) -> Answer<Self> {
+        let broken = |error| Problem::new(Code::InternalError, format!("A value cannot be written: {error}."));
+        RawValue::from_string(json::compact(value)).map(Self).map_err(broken)
+    }
+
+    /// Bytes of it.
+    pub(crate) fn byte_count(&self) -> usize {
+        self.0.get().len()
+    }
+}
+
+impl Serialize for Written {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
 /// Reads a field that may be null and may be left out, which says something else: `Some(None)` and `None`.
 pub(crate) fn stated<'de, T: Deserialize<'de>, D: Deserializer<'de>>(field: D) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(field).map(Some)

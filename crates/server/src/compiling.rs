@@ -16,7 +16,7 @@ use mainspring_kernel::{
     plan::{Plan, Step, Work},
     value::Value,
 };
-use mainspring_store::StoredPlan;
+use mainspring_store::{Most, StoredPlan};
 
 use crate::{
     app::App,
@@ -101,8 +101,8 @@ pub(crate) fn named(shelf: Shelf<'_>, user: &str, name: &str) -> Answer<Option<H
     if let Some(found) = own(shelf, user, name)? {
         return Ok(Some(found));
     }
-    let listing = Listing { name: Some(("slug", name.to_string())), limit: 2, ..Listing::default() };
-    let mut found = shelf.list::<Workflow>(listing)?;
+    let listing = Listing { name: Some(("slug", name.to_string())), most: Most::of(2), ..Listing::default() };
+    let mut found = shelf.list::<Workflow>(listing)?.rows;
     if found.len() > 1 {
         let message = format!("`{name}` is the slug of several workflows: name one by its id");
         return Err(Problem::new(Code::Conflict, message));
@@ -123,9 +123,9 @@ fn started(shelf: Shelf<'_>, owner: &str, name: &str) -> Answer<Option<Held<Work
     if let Some(found) = own(shelf, owner, name)? {
         return Ok(Some(found));
     }
-    let called = shelf.all::<Workflow>(Some(("name", name.to_string())))?;
-    let mut theirs = called.into_iter().filter(|held| held.body.user == owner);
-    match (theirs.next(), theirs.next()) {
+    let called = shelf.all::<Workflow>(Some(("name", name.to_string())));
+    let mut theirs = called.filter(|held| held.as_ref().map_or(true, |held| held.body.user == owner));
+    match (theirs.next().transpose()?, theirs.next().transpose()?) {
         (Some(_), Some(_)) => {
             let message = format!("`{name}` is what several workflows are called: name one by its id");
             Err(Problem::new(Code::Conflict, message))

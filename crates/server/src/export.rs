@@ -14,10 +14,10 @@ use mainspring_kernel::{
     json,
     time::{parse_rfc3339, rfc3339},
 };
-use mainspring_store::{AuditEntry, AuditHead, AuditRow, Catalogue, StoreError};
+use mainspring_store::{AuditEntry, AuditHead, AuditRow, Catalogue, Most, StoreError};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{body::Data, shelf::PAGE_MAX};
+use crate::{body::Data, page::PAGE_MAX};
 
 /// What the first line says that it is.
 const FORMAT: &str = "mainspring-audit-export/1";
@@ -140,14 +140,14 @@ pub fn prove(
     let head = catalogue.audit_head(organization)?;
     let mut chain = Chain::default();
     let Some(head) = head else {
-        let stray = !catalogue.audit(organization, 0, 1)?.is_empty();
+        let stray = !catalogue.audit(organization, 0, Most::of(1))?.is_empty();
         return Ok((0, stray.then(|| "the log has entries and no head".to_string())));
     };
     if !head.is_sealed(key, organization) {
         return Ok((0, Some("the head is not sealed with this installation's key".into())));
     }
     while chain.number < head.number {
-        let rows = catalogue.audit(organization, chain.number, PAGE_MAX)?;
+        let rows = catalogue.audit(organization, chain.number, Most::of(PAGE_MAX))?;
         if rows.is_empty() {
             return Ok((chain.number, Some(format!("entry {} is missing", chain.number + 1))));
         }

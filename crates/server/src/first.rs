@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::value::Value;
-use mainspring_store::{AuditEntry, Catalogue, Change, Changed};
+use mainspring_store::{AuditEntry, Catalogue, Change, Changed, Most};
 
 use crate::{
     identity::{Role, TokenText},
@@ -21,7 +21,11 @@ pub const OWNER: &str = "owner";
 
 /// Makes the first organisation, if there is none: its owner's token, which is shown once.
 pub fn begin(catalogue: &dyn Catalogue, sealing: &[u8; 32]) -> Answer<Option<String>> {
-    if !Shelf::of(catalogue, "").list::<Organization>(Listing { limit: 1, ..Listing::default() })?.is_empty() {
+    if !Shelf::of(catalogue, "")
+        .list::<Organization>(Listing { most: Most::of(1), ..Listing::default() })?
+        .rows
+        .is_empty()
+    {
         return Ok(None);
     }
     let token = TokenText::new()?;

@@ -13,7 +13,7 @@ use std::{
 
 use mainspring_engine::{Engine, engine::now_ms};
 use mainspring_kernel::hash::Hash;
-use mainspring_store::{AuditHead, AuditRow, Catalogue, Change, Changed, Item, Query, StoreError};
+use mainspring_store::{AuditHead, AuditRow, Catalogue, Change, Changed, Item, Most, Query, StoreError};
 
 use crate::{
     identity::Caller,
@@ -122,8 +122,8 @@ impl Catalogue for Watched {
         self.inner().items(query)
     }
 
-    fn audit(&self, organization: &str, after: u64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
-        self.inner().audit(organization, after, limit)
+    fn audit(&self, organization: &str, after: u64, most: Most) -> Result<Vec<AuditRow>, StoreError> {
+        self.inner().audit(organization, after, most)
     }
 
     fn audit_head(&self, organization: &str) -> Result<Option<AuditHead>, StoreError> {

@@ -6,6 +6,7 @@ mod audit;
 mod definitions;
 mod executions;
 mod health;
+mod journal;
 mod later;
 pub(crate) mod links;
 mod members;
@@ -69,6 +70,7 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(definitions::routes())
         .merge(starts::routes())
         .merge(executions::routes())
+        .merge(journal::routes())
         .merge(acts::routes())
         .merge(stream::routes())
         .merge(approvals::routes())

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::{document::Document, value::Value};
-use mainspring_store::{AuditEntry, Change, Changed, Put};
+use mainspring_store::{AuditEntry, Change, Changed, Most, Put};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -112,7 +112,8 @@ pub(crate) fn sync_all(app: &App, caller: &Caller, wholes: &[Whole]) -> Answer<(
         let mut change = changes(app, &prepared);
         check_given(&change.puts)?;
         let mut deleted = Vec::new();
-        for other in shelf.all::<Workflow>(Some(("user", caller.user.clone())))? {
+        for other in shelf.all::<Workflow>(Some(("user", caller.user.clone()))) {
+            let other = other?;
             if prepared.iter().all(|kept| kept.held.id != other.id) {
                 change.removals.push(shelf.removal(&other));
                 change.audit.push(entry(caller, "workflow.delete", &other.id, Value::Null));
@@ -295,8 +296,8 @@ fn check_names(shelf: Shelf<'_>, id: &str, is_new: bool, draft: &Draft) -> Answe
     let taken = |what: &str, name: &str, other: &str| {
         Problem::new(Code::Conflict, format!("{what} `{name}` is taken: another workflow has it as its {other}."))
     };
-    let listing = Listing { name: Some(("slug", id.to_string())), limit: 2, ..Listing::default() };
-    let slugs = if is_new { shelf.list::<Workflow>(listing)? } else { Vec::new() };
+    let listing = Listing { name: Some(("slug", id.to_string())), most: Most::of(2), ..Listing::default() };
+    let slugs = if is_new { shelf.list::<Workflow>(listing)?.rows } else { Vec::new() };
     if slugs.iter().any(|other| other.id != id) {
         return Err(taken("The id", id, "slug"));
     }
@@ -309,8 +310,8 @@ fn check_names(shelf: Shelf<'_>, id: &str, is_new: bool, draft: &Draft) -> Answe
 /// A new workflow, before its draft is filled in. Where one of this id was deleted, its history goes on.
 fn fresh(shelf: Shelf<'_>, caller: &Caller, id: &str, now: u64) -> Answer<Workflow> {
     let name = Some(("workflow", id.to_string()));
-    let listing = Listing { name, is_descending: true, limit: 1, ..Listing::default() };
-    let last = shelf.list::<Version>(listing)?;
+    let listing = Listing { name, is_descending: true, most: Most::of(1), ..Listing::default() };
+    let last = shelf.list::<Version>(listing)?.rows;
     Ok(Workflow {
         user: caller.user.clone(),
         slug: None,

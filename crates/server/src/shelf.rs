@@ -2,19 +2,14 @@
 
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::{cbor, value::Value};
-use mainspring_store::{AuditEntry, Catalogue, Change, Changed, Item, Name, Put, Query, Removal};
+use mainspring_store::{AuditEntry, Catalogue, Change, Changed, Item, Most, Name, Put, Query, Removal};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     identity::Caller,
+    page::{PAGE_MAX, Page},
     problem::{Answer, Code, Problem},
 };
-
-/// Things on one page of a list at the most.
-pub const PAGE_MAX: usize = 200;
-
-/// Things on a page if nobody says otherwise.
-pub const PAGE_DEFAULT: usize = 50;
 
 /// A noun of the catalogue: its stored form.
 pub trait Noun: Serialize + DeserializeOwned {
@@ -67,26 +62,28 @@ impl<'a> Shelf<'a> {
     }
 
     /// Things by their ids.
-    pub fn list<T: Noun>(self, listing: Listing) -> Answer<Vec<Held<T>>> {
-        let Listing { name, after, is_descending, limit } = listing;
+    pub fn list<T: Noun>(self, listing: Listing) -> Answer<Page<Held<T>>> {
+        let Listing { name, after, is_descending, most } = listing;
         let name = name.map(|(field, value)| (field.to_string(), value));
         let (noun, organization) = (T::NOUN.to_string(), self.organization.to_string());
-        let found = self.catalogue.items(&Query { noun, organization, name, after, is_descending, limit })?;
-        found.into_iter().map(read).collect()
+        let found = self.catalogue.items(&Query { noun, organization, name, after, is_descending, most })?;
+        let mut page = Page::new(most);
+        for item in found {
+            let bytes = item.body.len();
+            page.add(read(item)?, bytes);
+        }
+        Ok(page)
     }
 
-    /// All things of a noun that carry a name, however many.
-    pub fn all<T: Noun>(self, name: Option<(&'static str, String)>) -> Answer<Vec<Held<T>>> {
-        let mut all: Vec<Held<T>> = Vec::new();
-        loop {
-            let after = all.last().map(|last| last.id.clone());
-            let page = self.list(Listing { name: name.clone(), after, is_descending: false, limit: PAGE_MAX })?;
-            let is_last = page.len() < PAGE_MAX;
-            all.extend(page);
-            if is_last {
-                return Ok(all);
-            }
-        }
+    /// All things of a noun that carry a name, however many: a page of them is in memory at a time, so keep of each only
+    /// what is needed.
+    pub fn all<T: Noun>(self, name: Option<(&'static str, String)>) -> All<'a, T> {
+        self.each(name, Most::of(PAGE_MAX))
+    }
+
+    fn each<T: Noun>(self, name: Option<(&'static str, String)>, most: Most) -> All<'a, T> {
+        let next = Some(Listing { name, most, ..Listing::default() });
+        All { shelf: self, page: Vec::new().into_iter(), next }
     }
 
     /// What puts a thing in the place of `expected`, 0 for a new one.
@@ -126,8 +123,36 @@ pub struct Listing {
     pub after: Option<String>,
     /// Whether the largest id comes first.
     pub is_descending: bool,
-    /// At most so many.
-    pub limit: usize,
+    /// At most so much.
+    pub most: Most,
+}
+
+/// Things one after the other, by their ids.
+pub struct All<'a, T> {
+    shelf: Shelf<'a>,
+    page: std::vec::IntoIter<Held<T>>,
+    /// What is behind this page; `None` where nothing is.
+    next: Option<Listing>,
+}
+
+impl<T: Noun> Iterator for All<'_, T> {
+    type Item = Answer<Held<T>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(held) = self.page.next() {
+                return Some(Ok(held));
+            }
+            let listing = self.next.take()?;
+            let page = match self.shelf.list::<T>(listing.clone()) {
+                Ok(page) => page,
+                Err(problem) => return Some(Err(problem)),
+            };
+            let after = page.next_cursor(|last| last.id.clone());
+            self.next = after.map(|after| Listing { after: Some(after), ..listing });
+            self.page = page.rows.into_iter();
+        }
+    }
 }
 
 fn read<T: Noun>(item: Item) -> Answer<Held<T>> {
@@ -175,5 +200,76 @@ pub fn entry(caller: &Caller, action: &str, target: &str, detail: Value) -> Audi
         action: action.into(),
         target: target.into(),
         detail: cbor::encode(&detail),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mainspring_store::memory::MemoryStore;
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Serialize, Deserialize)]
+    struct Stone(String);
+
+    impl Noun for Stone {
+        const NOUN: &'static str = "stone";
+        const WORD: &'static str = "stone";
+
+        fn names(&self) -> Vec<(&'static str, String, bool)> {
+            vec![("first letter", self.0[..1].into(), false)]
+        }
+    }
+
+    /// Stones called by their places, of which each third has a kilobyte and begins with another letter.
+    fn stones(count: usize) -> MemoryStore {
+        let store = MemoryStore::new();
+        let shelf = Shelf::of(&store, "o");
+        let stone = |place| Stone(if place % 3 == 2 { "b".repeat(1000) } else { "a".into() });
+        let puts = (0..count).map(|place| shelf.put(&format!("{place:03}"), &stone(place), 0).unwrap()).collect();
+        assert_eq!(make(&store, &Change { puts, ..Change::default() }), Ok(Ok(())));
+        store
+    }
+
+    #[test]
+    fn a_list_in_pages_is_the_whole_list_however_they_end() {
+        let store = stones(10);
+        let pages = |rows: usize, bytes: usize, is_descending: bool| {
+            let (mut pages, mut after): (Vec<Vec<String>>, _) = (Vec::new(), None);
+            loop {
+                let listing = Listing { name: None, after, is_descending, most: Most { rows, bytes } };
+                let page = Shelf::of(&store, "o").list::<Stone>(listing).unwrap();
+                after = page.next_cursor(|last| last.id.clone());
+                pages.push(page.rows.into_iter().map(|held| held.id).collect());
+                if after.is_none() {
+                    return pages;
+                }
+            }
+        };
+        // A small stone has three bytes: a quoted letter.
+        assert_eq!(pages(9, 1_000, false)[..3], [["000", "001", "002"], ["003", "004", "005"], ["006", "007", "008"]]);
+        assert_eq!(pages(9, 3, true)[..2], [["009"], ["008"]]);
+        let all: Vec<String> = (0..10).map(|place| format!("{place:03}")).collect();
+        for rows in 1..12 {
+            for bytes in [1, 4, 1_000, 1_010, 100_000] {
+                assert_eq!(pages(rows, bytes, false).concat(), all, "{rows} rows of {bytes} bytes");
+                let mut down = pages(rows, bytes, true).concat();
+                down.reverse();
+                assert_eq!(down, all, "{rows} rows of {bytes} bytes, downwards");
+            }
+        }
+    }
+
+    #[test]
+    fn all_things_come_whatever_a_page_of_them_weighs() {
+        let store = stones(PAGE_MAX * 2 + 1);
+        let shelf = Shelf::of(&store, "o");
+        let count = |stones: All<'_, Stone>| stones.map(|held| held.unwrap().id).collect::<Vec<_>>().len();
+        assert_eq!(count(shelf.all(None)), PAGE_MAX * 2 + 1);
+        for most in [Most { rows: 7, bytes: 1 }, Most { rows: 7, bytes: 2_000 }] {
+            assert_eq!(count(shelf.each(None, most)), PAGE_MAX * 2 + 1, "{most:?}");
+            assert_eq!(count(shelf.each(Some(("first letter", "b".into())), most)), 133, "{most:?}");
+        }
     }
 }

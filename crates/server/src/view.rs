@@ -148,10 +148,9 @@ impl CancelRequested {
     }
 }
 
-/// An execution's state, trace and gates, read from its journal.
+/// An execution's state and gates, read from its journal.
 pub(crate) struct Looked {
     pub state: State,
-    pub trace: Trace,
     pub cancel_requested: Option<CancelRequested>,
     pub family: Family,
     pub quarantined: Option<String>,
@@ -160,16 +159,23 @@ pub(crate) struct Looked {
 /// Reads an execution's journal.
 pub(crate) fn look(app: &App, row: &ExecutionRow) -> Answer<Looked> {
     let loader: &Loader = app.engine.loader();
-    let (mut trace, mut cancel_requested) = (Trace::default(), None);
-    let each = |state: &State, frame: &Frame| {
-        trace.add(&state.plan, frame);
+    let mut cancel_requested = None;
+    let each = |_: &State, frame: &Frame| {
         cancel_requested = cancel_requested.take().or_else(|| CancelRequested::of(frame));
     };
     let read = loader.frames(row.key, each).map_err(EngineError::from)?;
     let read = read.ok_or_else(|| Problem::not_found("execution"))?;
     let state = read.journal.state;
     let family = Family::of(loader, app.engine.key(), &state)?;
-    Ok(Looked { state, trace, cancel_requested, family, quarantined: read.quarantined })
+    Ok(Looked { state, cancel_requested, family, quarantined: read.quarantined })
+}
+
+/// The attempts of an execution, in the order in which they began: a further one always comes last.
+pub(crate) fn attempts(app: &App, row: &ExecutionRow) -> Answer<Vec<AttemptTrace>> {
+    let mut trace = Trace::default();
+    let each = |state: &State, frame: &Frame| trace.add(&state.plan, frame);
+    let read = app.engine.loader().frames(row.key, each).map_err(EngineError::from)?;
+    read.map(|_| trace.attempts).ok_or_else(|| Problem::not_found("execution"))
 }
 
 /// Whether the caller may decide at a gate: a person whom it names, or else the execution's owner or an admin.
@@ -214,9 +220,4 @@ pub(crate) fn gate(open: &OpenGate, with_token: bool) -> Value {
         map.remove("resumeToken");
     }
     value
-}
-
-/// The attempts of an execution.
-pub(crate) fn steps(trace: &Trace) -> Vec<Data> {
-    trace.attempts.iter().map(|attempt| Data(AttemptTrace::to_value(attempt))).collect()
 }

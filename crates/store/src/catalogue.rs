@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use mainspring_kernel::{cbor::Writer, hash::Hash};
 
-use crate::StoreError;
+use crate::{Most, StoreError};
 
 /// The longest noun, organisation or id of a thing: three of them fit into a third of a page, which is what an index of
 /// PostgreSQL takes. Names may be as long as they like.
@@ -19,15 +19,16 @@ pub trait Catalogue: Send + Sync {
     /// The one thing of a noun and an organisation that carries a unique name.
     fn item_named(&self, noun: &str, organization: &str, field: &str, value: &str) -> Result<Option<Item>, StoreError>;
 
-    /// Things of one noun and one organisation, by their ids, at most [`Query::limit`].
+    /// Things of one noun and one organisation, by their ids, at most [`Query::most`]. Their bytes are those of their bodies.
     fn items(&self, query: &Query) -> Result<Vec<Item>, StoreError>;
 
     /// Makes a change true, all of it or nothing. Durable when this returns [`Changed::Done`]. Whatever it names with more
     /// than [`ID_BYTES_MAX`] bytes is [`StoreError::Unavailable`].
     fn change(&self, change: &Change) -> Result<Changed, StoreError>;
 
-    /// An organisation's audit log from behind a number on (0 for the first), in order, at most `limit`.
-    fn audit(&self, organization: &str, after: u64, limit: usize) -> Result<Vec<AuditRow>, StoreError>;
+    /// An organisation's audit log from behind a number on (0 for the first), in order. Its bytes are those of
+    /// [`AuditRow::byte_count`].
+    fn audit(&self, organization: &str, after: u64, most: Most) -> Result<Vec<AuditRow>, StoreError>;
 
     /// Where an organisation's audit log ends; `None` while it is empty.
     fn audit_head(&self, organization: &str) -> Result<Option<AuditHead>, StoreError>;
@@ -75,8 +76,8 @@ pub struct Query {
     pub after: Option<String>,
     /// Whether the largest id comes first. Ids are compared by their bytes.
     pub is_descending: bool,
-    /// At most so many.
-    pub limit: usize,
+    /// At most so much.
+    pub most: Most,
 }
 
 /// What is made true together, in this order: things are removed first, then put. All versions are looked at before any
@@ -182,6 +183,11 @@ impl AuditRow {
         let entry = AuditEntry { at: entry.at.min(i64::MAX as u64), ..entry };
         let hash = chained(hash, number, &entry);
         Self { number, entry, hash }
+    }
+
+    /// How much there is of what may be of any length: the target, and what is said about it.
+    pub fn byte_count(&self) -> usize {
+        self.entry.target.len() + self.entry.detail.len()
     }
 
     /// Whether it is what followed `before`, which is all zeros for the first.

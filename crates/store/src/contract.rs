@@ -13,6 +13,10 @@ use crate::{AuditEntry, Catalogue};
 /// A payload body above this size lies once in the blob table, by its hash, however many frames name it.
 pub const BLOB_BYTES_MIN: usize = 32 * 1024;
 
+/// Bytes that are read at a time, where nobody asks for less: what one turn of an execution may write, and two of the
+/// largest values and definitions. Whoever reads more of them reads again behind what came.
+pub const READ_BYTES: usize = 8 * 1024 * 1024;
+
 /// What keeps journals and the catalogue. Blocking: callers decide on which thread they wait.
 pub trait Store: Send + Sync {
     /// Makes `holder` the owner of a partition and returns the new epoch, larger than every earlier one of that
@@ -93,9 +97,12 @@ pub trait Store: Send + Sync {
     /// The head of a journal and the reason if the execution is quarantined; `None` for an unknown execution.
     fn head(&self, execution: ExecutionKey) -> Result<Option<HeadRow>, StoreError>;
 
-    /// Frames from a sequence on, in order, at most `limit`. What cannot be read back in its stored form (not in the
+    /// Frames from a sequence on, in order, with their values. What cannot be read back in its stored form (not in the
     /// sense of the kernel, only the store's own packing) is an error that names the frame.
-    fn frames(&self, execution: ExecutionKey, from: u64, limit: usize) -> Result<Vec<StoredFrame>, StoreError>;
+    ///
+    /// Bytes are those of frames and values as the store keeps them, so that two stores may end with different frames. The
+    /// end of the journal is where nothing comes, or where its [head](Self::head) says.
+    fn frames(&self, execution: ExecutionKey, from: u64, most: Most) -> Result<Vec<StoredFrame>, StoreError>;
 
     /// Executions of some partitions that must be looked at by `until_ms`, by their time and then by their key, at most
     /// `limit`, beginning behind `after`. One with `wake_at` 0 has open work. Quarantined ones are left out.
@@ -160,6 +167,47 @@ pub trait Store: Send + Sync {
         before: Option<ExecutionKey>,
         limit: usize,
     ) -> Result<Vec<ExecutionRow>, StoreError>;
+}
+
+/// How much is read at a time: rows, as long as there are fewer than `rows` and those before have fewer than `bytes`
+/// together. So the first always comes, however large it is, and nobody has to hold much more than `bytes`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Most {
+    /// At most so many.
+    pub rows: usize,
+    /// The row that reaches so many is the last; at least 1.
+    pub bytes: usize,
+}
+
+impl Most {
+    /// So many rows, of [`READ_BYTES`].
+    pub const fn of(rows: usize) -> Self {
+        Self { rows, bytes: READ_BYTES }
+    }
+
+    /// Whether this is as much as was asked for: only then may there be more.
+    pub const fn is_met(self, rows: usize, bytes: usize) -> bool {
+        rows >= self.rows || rows > 0 && bytes >= self.bytes
+    }
+
+    /// The rows that are read of those there are.
+    pub(crate) fn take<T>(self, rows: impl Iterator<Item = T>, byte_count: impl Fn(&T) -> usize) -> Vec<T> {
+        let (mut taken, mut bytes) = (Vec::new(), 0);
+        for row in rows {
+            if self.is_met(taken.len(), bytes) {
+                break;
+            }
+            bytes += byte_count(&row);
+            taken.push(row);
+        }
+        taken
+    }
+}
+
+impl Default for Most {
+    fn default() -> Self {
+        Self::of(0)
+    }
 }
 
 /// Who is called with the partitions of a hint.

@@ -14,7 +14,8 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 
 use crate::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow, Late,
-    Letter, Node, Origin, Part, Posting, Refusal, RemoteAttempt, Store, StoreError, StoredPlan, Table, partition_of,
+    Letter, Most, Node, Origin, Part, Posting, Refusal, RemoteAttempt, Store, StoreError, StoredPlan, Table,
+    partition_of,
 };
 
 /// A store that lives as long as its last handle.
@@ -366,10 +367,10 @@ impl Store for MemoryStore {
         Ok(self.state().heads.get(&execution).cloned())
     }
 
-    fn frames(&self, execution: ExecutionKey, from: u64, limit: usize) -> Result<Vec<StoredFrame>, StoreError> {
+    fn frames(&self, execution: ExecutionKey, from: u64, most: Most) -> Result<Vec<StoredFrame>, StoreError> {
         let state = self.state();
-        let frames = state.frames.get(&execution).into_iter().flatten();
-        Ok(frames.filter(|frame| frame.sequence >= from).take(limit).cloned().collect())
+        let frames = state.frames.get(&execution).into_iter().flatten().filter(|frame| frame.sequence >= from);
+        Ok(most.take(frames, |frame| frame.byte_count()).into_iter().cloned().collect())
     }
 
     fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {

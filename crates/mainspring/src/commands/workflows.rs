@@ -19,9 +19,9 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct Workflows {}
 
-/// Workflows of a page, and of all that are listed.
+/// Workflows of a page, if they are small, and of all that are listed.
 const PAGE: usize = 100;
-const PAGES_MAX: usize = 1_000;
+const ROWS_MAX: usize = 100_000;
 
 /// Lists them.
 pub(crate) fn workflows(_: &Workflows, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
@@ -59,7 +59,7 @@ pub(crate) fn workflows(_: &Workflows, global: &Global, _: &Terminal) -> Result<
 /// All workflows, without their definitions.
 async fn all(client: &Client) -> Result<Vec<Value>, Trouble> {
     let (mut found, mut cursor) = (Vec::new(), None::<String>);
-    for _ in 0..PAGES_MAX {
+    while found.len() < ROWS_MAX {
         let limit = PAGE.to_string();
         let mut query = vec![("limit", limit.as_str())];
         query.extend(cursor.iter().map(|cursor| ("cursor", cursor.as_str())));
@@ -69,9 +69,11 @@ async fn all(client: &Client) -> Result<Vec<Value>, Trouble> {
             let own = workflow.as_map().into_iter().flatten().filter(|(key, _)| *key != "data");
             Value::Map(own.map(|(key, value)| (key.clone(), value.clone())).collect::<Map>())
         };
-        found.extend(answer.list("workflows")?.iter().map(without_data));
+        let workflows = answer.list("workflows")?;
+        found.extend(workflows.iter().map(without_data));
         let next = answer.maybe_text("nextCursor")?;
-        if next.is_none() || next == cursor {
+        // A server that goes round in a circle ends here.
+        if next.is_none() || next == cursor || workflows.is_empty() {
             break;
         }
         cursor = next;

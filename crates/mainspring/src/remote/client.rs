@@ -30,7 +30,7 @@ const BODY_PATIENCE: Duration = Duration::from_secs(60);
 const WAIT_MS: u64 = 30_000;
 const WAIT_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Bytes of an answer. The largest are the steps of an execution with a great many.
+/// Bytes of an answer. The largest are pages of lists, which end with what reaches 8 MiB.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How often a request is sent that may be sent again, and what is waited for before each but the first.

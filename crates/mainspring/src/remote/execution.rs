@@ -238,10 +238,23 @@ impl Gate {
 
 /// What an execution did, attempt by attempt: as values, and read.
 pub(crate) async fn attempts(client: &Client, id: &str) -> Result<(Vec<Value>, Vec<AttemptTrace>), Trouble> {
-    let value = client.get(&route(&["api", "executions", id, "steps"], &[])).await?;
-    let steps = Answer::new(client, "the steps of an execution", &value).objects("steps", "a step")?;
-    let read = steps.iter().map(attempt).collect::<Result<_, _>>()?;
-    Ok((steps.iter().map(|step| step.value.clone()).collect(), read))
+    let (mut values, mut read, mut cursor) = (Vec::new(), Vec::new(), None::<String>);
+    loop {
+        let query: Vec<(&str, &str)> = cursor.iter().map(|cursor| ("cursor", cursor.as_str())).collect();
+        let page = client.get(&route(&["api", "executions", id, "steps"], &query)).await?;
+        let answer = Answer::new(client, "the steps of an execution", &page);
+        let steps = answer.objects("steps", "a step")?;
+        for step in &steps {
+            read.push(attempt(step)?);
+            values.push(step.value.clone());
+        }
+        let next = answer.maybe_text("nextCursor")?;
+        // A server that goes round in a circle ends here.
+        if next.is_none() || next == cursor || steps.is_empty() {
+            return Ok((values, read));
+        }
+        cursor = next;
+    }
 }
 
 fn attempt(answer: &Answer<'_>) -> Result<AttemptTrace, Trouble> {

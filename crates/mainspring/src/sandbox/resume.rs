@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use mainspring_engine::{engine::now_ms, keys, load::Loader, token};
 use mainspring_kernel::{frame::Frame, key::ExecutionKey, record::Record, state::GateState, value::Value};
-use mainspring_store::{Store, StoreError, sqlite::SqliteStore};
+use mainspring_store::{Most, Store, StoreError, sqlite::SqliteStore};
 
 use super::{
     Answer,
@@ -75,7 +75,7 @@ fn may_decide(gate: &GateState, by: &str) -> Result<(), Refusal> {
 /// Where the execution works, by its first frame. Read before the key is known, because where the key lies depends on
 /// it: whatever is written there, the journal is then checked with a key of this user.
 fn workspace(store: &dyn Store, key: ExecutionKey) -> Result<PathBuf, Refusal> {
-    let frames = store.frames(key, 0, 1).map_err(store_refusal)?;
+    let frames = store.frames(key, 0, Most::of(1)).map_err(store_refusal)?;
     let first = frames.first().and_then(|stored| Frame::read(stored).ok());
     let workspace = first.and_then(|(frame, _)| match frame.records.into_iter().next() {
         Some(Record::Started { context, .. }) => {

@@ -18,6 +18,7 @@ mod escalation;
 mod events;
 mod limits;
 mod links;
+mod lists;
 mod members;
 mod oidc;
 mod organizations;

@@ -133,8 +133,9 @@ pub(crate) fn enter(app: &App, settings: &Settings, claims: &Claims) -> Answer<E
 
 /// Somebody's sign-ins that have ended, and the oldest where there are too many for another.
 fn too_many(installation: Shelf<'_>, organization: &str, user: &str, now: u64) -> Answer<Vec<Removal>> {
-    let theirs = installation.all::<Token>(Some(("member", Token::of_member(organization, user))))?;
-    let mut theirs: Vec<_> = theirs.into_iter().filter(|held| held.body.signed_in_by.is_some()).collect();
+    let theirs = installation.all::<Token>(Some(("member", Token::of_member(organization, user))));
+    let is_sign_in = |held: &Held<Token>| held.body.signed_in_by.is_some();
+    let mut theirs = theirs.filter(|held| held.as_ref().map_or(true, is_sign_in)).collect::<Answer<Vec<_>>>()?;
     theirs.sort_by_key(|held| std::cmp::Reverse(held.body.created_at));
     let is_over = |held: &Held<Token>| held.body.expires_at.is_some_and(|at| at <= now);
     let goes = theirs.iter().enumerate().filter(|(place, held)| is_over(held) || *place + 1 >= SIGN_INS_MAX);

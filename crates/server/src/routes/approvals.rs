@@ -3,7 +3,7 @@
 use axum::{Json, extract::State};
 use mainspring_engine::family::OpenGate;
 use mainspring_kernel::key::ExecutionKey;
-use mainspring_store::ExecutionRow;
+use mainspring_store::{ExecutionRow, GateRow};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -14,11 +14,11 @@ use super::{
 };
 use crate::{
     app::App,
-    body::{Body, Data},
+    body::{Body, Written},
     clock,
     extract::{Asked, Named},
     identity::Caller,
-    page::{PageQuery, limit},
+    page::{Page, PageQuery, most},
     problem::{Answer, Code, Problem, ProblemBody},
     starting::visible,
     view::{gate, look, may_decide},
@@ -45,7 +45,7 @@ struct Approval {
     /// What is approved: `{stepId, prompt, items, approvers, count, approvedBy, expiresAt}`, with `resumeToken` for those
     /// who may decide.
     #[schema(value_type = Object)]
-    gate: Data,
+    gate: Written,
     /// When it is decided by itself.
     timeout_at: String,
     /// How, then: `approve` or `deny`.
@@ -84,21 +84,21 @@ fn link(base: &str, id: &str) -> String {
     url
 }
 
-fn approval(app: &App, caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> Approval {
+fn approval(app: &App, caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> Answer<Approval> {
     let may_decide = may_decide(caller, row, open);
-    Approval {
+    Ok(Approval {
         id: name(&row.id, open),
         execution_id: row.id.clone(),
         workflow_id: row.workflow_id.clone(),
         step_id: open.step.clone(),
         message: open.gate.prompt.clone(),
-        gate: Data(gate(open, may_decide)),
+        gate: Written::of(&gate(open, may_decide))?,
         timeout_at: clock::text(open.gate.expires_at),
         default_action: open.gate.on_timeout.name(),
         status: "pending",
         may_decide,
         url: link(&app.settings.base, &name(&row.id, open)),
-    }
+    })
 }
 
 /// The gates of an execution itself; those of what it has started are listed with that.
@@ -111,29 +111,46 @@ fn own<'a>(row: &'a ExecutionRow, looked: &'a crate::view::Looked) -> impl Itera
     extensions(("x-permission" = json!("executions:read"))),
     responses((status = 200, body = Approvals)))]
 async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQuery>) -> Answer<Json<Approvals>> {
-    let limit = limit(page.limit)?;
+    let most = most(page.limit)?;
     let after = page.cursor.as_deref().map(cursor).transpose()?;
     app.run(move |app| {
         let store = app.engine.store();
         let after = after.as_ref().map(|(execution, step, gate)| (*execution, step.as_str(), *gate));
-        let pending = store.pending_approvals(Some(&caller.organization), after, limit)?;
-        let next_cursor = pending
-            .last()
-            .filter(|_| pending.len() >= limit)
-            .map(|last| format!("{}:{}:{}", last.execution, last.step, last.gate));
-        let mut approvals = Vec::new();
+        let pending = store.pending_approvals(Some(&caller.organization), after, most.rows)?;
+        let mut page = Page::new(most);
+        let mut seen = 0;
         for gates in pending.chunk_by(|one, next| one.execution == next.execution) {
-            let Some(row) = store.execution(gates[0].execution)? else { continue };
-            let Some(looked) = readable(&row.id, look(app, &row))? else { continue };
-            for waiting in gates {
-                // One that was decided since is not there any more.
-                let is_it = |open: &&OpenGate| open.step == waiting.step && open.gate.number == waiting.gate;
-                approvals.extend(own(&row, &looked).find(is_it).map(|open| approval(app, &caller, &row, open)));
+            seen += add(app, &caller, gates, &mut page)?;
+            if page.is_full() {
+                break;
             }
         }
-        Ok(Json(Approvals { approvals, next_cursor }))
+        // The place of the last gate that was looked at, also where it was decided since and is not on the page.
+        let is_all = seen == pending.len() && pending.len() < most.rows;
+        let last = pending[..seen].last().filter(|_| !is_all);
+        let next_cursor = last.map(|last| format!("{}:{}:{}", last.execution, last.step, last.gate));
+        Ok(Json(Approvals { approvals: page.rows, next_cursor }))
     })
     .await
+}
+
+/// Puts the gates of one execution on a page while there is room, and says at how many it has looked.
+fn add(app: &App, caller: &Caller, gates: &[GateRow], page: &mut Page<Approval>) -> Answer<usize> {
+    let Some(row) = app.engine.store().execution(gates[0].execution)? else { return Ok(gates.len()) };
+    let Some(looked) = readable(&row.id, look(app, &row))? else { return Ok(gates.len()) };
+    for (place, waiting) in gates.iter().enumerate() {
+        if page.is_full() {
+            return Ok(place);
+        }
+        // One that was decided since is not there any more.
+        let is_it = |open: &&OpenGate| open.step == waiting.step && open.gate.number == waiting.gate;
+        if let Some(open) = own(&row, &looked).find(is_it) {
+            let approval = approval(app, caller, &row, open)?;
+            let bytes = approval.message.len() + approval.gate.byte_count();
+            page.add(approval, bytes);
+        }
+    }
+    Ok(gates.len())
 }
 
 /// What was read of an execution; `None` where it is gone, or broken: that is told by the execution itself, and the others
@@ -175,7 +192,7 @@ pub(super) fn found(app: &App, caller: &Caller, id: &str) -> Answer<(ExecutionRo
 async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Json<Approval>> {
     app.run(move |app| {
         let (row, open) = found(app, &caller, &id)?;
-        Ok(Json(approval(app, &caller, &row, &open)))
+        approval(app, &caller, &row, &open).map(Json)
     })
     .await
 }

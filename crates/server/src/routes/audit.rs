@@ -11,7 +11,7 @@ use axum::{
 };
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::cbor;
-use mainspring_store::AuditRow;
+use mainspring_store::{AuditRow, Most};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -25,9 +25,8 @@ use crate::{
     export::{Entry, Head, line, prove},
     extract::Asked,
     identity::Caller,
-    page::{cursor, limit, number},
+    page::{PAGE_MAX, Page, most, number},
     problem::Answer,
-    shelf::PAGE_MAX,
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -97,11 +96,14 @@ fn body(row: &AuditRow) -> EntryBody {
     extensions(("x-permission" = json!("audit:read"))),
     responses((status = 200, body = Entries)))]
 async fn list(State(app): State<App>, caller: Caller, Asked(query): Asked<AuditQuery>) -> Answer<Json<Entries>> {
-    let (limit, after) = (limit(query.limit)?, number(query.cursor.as_deref())?);
+    let (most, after) = (most(query.limit)?, number(query.cursor.as_deref())?);
     app.run(move |app| {
-        let rows = app.catalogue().audit(&caller.organization, after.max(query.after).unwrap_or(0), limit)?;
-        let next_cursor = cursor(&rows, limit, |last| last.number.to_string());
-        Ok(Json(Entries { entries: rows.iter().map(body).collect(), next_cursor }))
+        let mut page = Page::new(most);
+        for row in app.catalogue().audit(&caller.organization, after.max(query.after).unwrap_or(0), most)? {
+            page.add(body(&row), row.byte_count());
+        }
+        let next_cursor = page.next_cursor(|last| last.number.to_string());
+        Ok(Json(Entries { entries: page.rows, next_cursor }))
     })
     .await
 }
@@ -161,7 +163,7 @@ async fn carry(app: App, organization: String, first: Vec<u8>, last: u64, to: mp
             return;
         }
         let whose = organization.clone();
-        let read = app.run(move |app| Ok(app.catalogue().audit(&whose, after, PAGE_MAX)?)).await;
+        let read = app.run(move |app| Ok(app.catalogue().audit(&whose, after, Most::of(PAGE_MAX))?)).await;
         let rows = match read {
             Ok(rows) if !rows.is_empty() => rows,
             Ok(_) => return,

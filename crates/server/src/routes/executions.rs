@@ -4,20 +4,19 @@ use std::time::Duration;
 
 use axum::{Json, extract::State};
 use mainspring_kernel::key::ExecutionKey;
-use mainspring_store::{ExecutionRow, Filter, is_final};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use mainspring_store::{ExecutionRow, Filter, Most, Store, is_final};
+use serde::Deserialize;
+use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::workflows::Executions;
 use crate::{
     app::App,
-    body::Data,
     compiling::named,
     extract::{Asked, Named},
     identity::Caller,
-    page::{cursor, limit, number},
-    problem::{Answer, Code, Problem, ProblemBody},
+    page::{Page, most},
+    problem::{Answer, Problem, ProblemBody},
     shelf::Shelf,
     starting::visible,
     view::{self, ExecutionBody, ExecutionSummary, look},
@@ -28,12 +27,7 @@ const WAIT_MS_MAX: u64 = 60_000;
 const WAIT_MS_DEFAULT: u64 = 30_000;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(get))
-        .routes(routes!(steps))
-        .routes(routes!(journal))
-        .routes(routes!(wait))
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get)).routes(routes!(wait))
 }
 
 /// Which executions.
@@ -64,13 +58,40 @@ pub(super) fn page(
     asked: Option<usize>,
     after: Option<&str>,
 ) -> Answer<Json<Executions>> {
-    let limit = limit(asked)?;
+    let most = most(asked)?;
     let unknown = || Problem::field("cursor", "it is not the `nextCursor` of an answer");
     let before = after.map(|text| ExecutionKey::parse(text).ok_or_else(unknown)).transpose()?;
     let filter = Filter { statuses, workflow_id, organization: Some(caller.organization.clone()), ..Filter::default() };
-    let rows = app.engine.store().executions(&filter, before, limit)?;
-    let next_cursor = cursor(&rows, limit, |row| row.key.to_string());
-    Ok(Json(Executions { executions: rows.iter().map(ExecutionSummary::from).collect(), next_cursor }))
+    let page = rows(&**app.engine.store(), &filter, before, most)?;
+    let next_cursor = page.next_cursor(|row| row.key.to_string());
+    Ok(Json(Executions { executions: page.rows.iter().map(ExecutionSummary::from).collect(), next_cursor }))
+}
+
+/// Rows read at a time. A definition's own name and version stand in them, of any length.
+const ROWS_AT_A_TIME: usize = 25;
+
+fn rows(
+    store: &dyn Store,
+    filter: &Filter,
+    mut before: Option<ExecutionKey>,
+    most: Most,
+) -> Answer<Page<ExecutionRow>> {
+    let mut page = Page::new(most);
+    while !page.is_full() {
+        let asked = page.room().min(ROWS_AT_A_TIME);
+        let rows = store.executions(filter, before, asked)?;
+        let is_last = rows.len() < asked;
+        before = rows.last().map(|row| row.key);
+        for row in rows {
+            let texts = [&row.workflow, &row.workflow_version, &row.error, &row.idempotency_key, &row.session_id];
+            let bytes = texts.into_iter().flatten().map(String::len).sum();
+            page.add(row, bytes);
+        }
+        if is_last {
+            break;
+        }
+    }
+    Ok(page)
 }
 
 /// The organisation's executions, the newest first.
@@ -110,107 +131,6 @@ fn whole(app: &App, caller: &Caller, id: &str) -> Answer<ExecutionBody> {
     responses((status = 200, body = ExecutionBody)))]
 async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Json<ExecutionBody>> {
     app.run(move |app| whole(app, &caller, &id).map(Json)).await
-}
-
-/// What an execution did, attempt by attempt.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct Steps {
-    /// The execution.
-    execution_id: String,
-    /// In the order in which they began: `{stepId, attempt, status, startedAt, completedAt, input, output, error, because}`,
-    /// with `decisions: [{decision, by, at, reason}]` where people were asked; `by` is null where nobody decided in time.
-    #[schema(value_type = Vec<Object>)]
-    steps: Vec<Data>,
-}
-
-/// What an execution did, attempt by attempt.
-#[utoipa::path(get, path = "/api/executions/{id}/steps", tag = "executions", params(("id" = String, Path)),
-    extensions(("x-permission" = json!("executions:read"))),
-    responses((status = 200, body = Steps)))]
-async fn steps(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Json<Steps>> {
-    app.run(move |app| {
-        let row = visible(app, &caller, &id)?;
-        Ok(Json(Steps { steps: view::steps(&look(app, &row)?.trace), execution_id: row.id }))
-    })
-    .await
-}
-
-/// The journal of an execution: what is proved and how long it is.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct Journal {
-    /// The execution.
-    execution_id: String,
-    /// Its frames, in order.
-    frames: Vec<FrameBody>,
-    /// What the next page is asked for with; null if there is none.
-    next_cursor: Option<String>,
-}
-
-/// A frame of a journal.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct FrameBody {
-    /// Its place, from 0.
-    sequence: u64,
-    /// When it was decided.
-    at: String,
-    /// The hash of the frame before it, `sha256:…`.
-    before: String,
-    /// Its own hash.
-    hash: String,
-    /// The frame as it is stored, in deterministic CBOR, as hexadecimal digits: what the hash is over.
-    frame: String,
-}
-
-/// Which frames.
-#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct JournalQuery {
-    /// Only those of this sequence and behind it.
-    from: Option<u64>,
-    /// At most so many, up to 200; 50 if nothing is said.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<usize>,
-    /// `nextCursor` of the page before.
-    cursor: Option<String>,
-}
-
-/// The journal of an execution, frame by frame, with the hashes that chain them.
-#[utoipa::path(get, path = "/api/executions/{id}/journal", tag = "executions", params(("id" = String, Path), JournalQuery),
-    extensions(("x-permission" = json!("executions:read"))),
-    responses((status = 200, body = Journal)))]
-async fn journal(
-    State(app): State<App>,
-    caller: Caller,
-    Named(id): Named<String>,
-    Asked(query): Asked<JournalQuery>,
-) -> Answer<Json<Journal>> {
-    let (limit, next) = (limit(query.limit)?, number(query.cursor.as_deref())?);
-    app.run(move |app| {
-        let row = visible(app, &caller, &id)?;
-        let stored = app.engine.store().frames(row.key, next.max(query.from).unwrap_or(0), limit)?;
-        let frames = stored.iter().map(frame).collect::<Answer<Vec<_>>>()?;
-        let next_cursor = cursor(&frames, limit, |last| (last.sequence + 1).to_string());
-        Ok(Json(Journal { execution_id: row.id, frames, next_cursor }))
-    })
-    .await
-}
-
-fn frame(stored: &mainspring_kernel::stored::StoredFrame) -> Answer<FrameBody> {
-    let broken = |error: mainspring_kernel::frame::FrameError| {
-        Problem::new(Code::InternalError, format!("Frame {} cannot be read: {error}.", stored.sequence))
-    };
-    let (frame, hash) = mainspring_kernel::frame::Frame::read(stored).map_err(broken)?;
-    Ok(FrameBody {
-        sequence: frame.sequence,
-        at: crate::clock::text(frame.now),
-        before: frame.before.prefixed(),
-        hash: hash.prefixed(),
-        frame: mainspring_kernel::hash::hex(&stored.frame),
-    })
 }
 
 /// How long to wait.

@@ -21,7 +21,7 @@ use crate::{
     first::check_member_id,
     identity::{Caller, Permission, Role},
     nouns::{Member, Token},
-    page::{PageQuery, cursor, limit},
+    page::{PageQuery, most},
     problem::{Answer, Code, Problem, ProblemBody},
     shelf::{Held, Listing, Shelf, entry, retried},
 };
@@ -103,12 +103,12 @@ async fn me(caller: Caller) -> Json<Me> {
     extensions(("x-permission" = json!("members:read"))),
     responses((status = 200, body = Members)))]
 async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQuery>) -> Answer<Json<Members>> {
-    let limit = limit(page.limit)?;
+    let most = most(page.limit)?;
     app.run(move |app| {
-        let listing = Listing { after: page.cursor, limit, ..Listing::default() };
+        let listing = Listing { after: page.cursor, most, ..Listing::default() };
         let found = Shelf::of(app.catalogue(), &caller.organization).list::<Member>(listing)?;
-        let next_cursor = cursor(&found, limit, |last| last.id.clone());
-        Ok(Json(Members { members: found.iter().map(MemberBody::from).collect(), next_cursor }))
+        let next_cursor = found.next_cursor(|last| last.id.clone());
+        Ok(Json(Members { members: found.rows.iter().map(MemberBody::from).collect(), next_cursor }))
     })
     .await
 }
@@ -171,11 +171,12 @@ fn staying(shelf: Shelf<'_>, id: &str, was: &Member, is: Option<&Member>) -> Ans
     if !operator_goes && !goes(|member| member.role == Role::Owner) {
         return Ok(None);
     }
-    let owners = shelf.all::<Member>(Some(("role", "owner".into())))?;
-    let mut others = owners.iter().filter(|other| other.id != id && (other.body.is_operator || !operator_goes));
+    let owners = shelf.all::<Member>(Some(("role", "owner".into())));
+    let stays = |other: &Held<Member>| other.id != id && (other.body.is_operator || !operator_goes);
+    let mut others = owners.filter(|other| other.as_ref().map_or(true, stays));
     let what = if operator_goes { "the last who runs the installation" } else { "the organization's last owner" };
     let last = || Problem::new(Code::Conflict, format!("This is {what}: make another one first."));
-    let other = others.next().ok_or_else(last)?;
+    let other = others.next().ok_or_else(last)??;
     shelf.put(&other.id, &other.body, other.version).map(Some)
 }
 
@@ -188,10 +189,10 @@ fn rises(was: &Member, is: &Member) -> bool {
 fn revoked(app: &App, caller: &Caller, member: &str) -> Answer<(Vec<Removal>, Value)> {
     let installation = Shelf::of(app.catalogue(), "");
     let theirs = ("member", Token::of_member(&caller.organization, member));
-    let tokens = installation.all::<Token>(Some(theirs))?;
-    let ids: Vec<Value> = tokens.iter().map(|token| token.id.as_str().into()).collect();
-    let removal = |token: &Held<Token>| Removal { expected: None, ..installation.removal(token) };
-    Ok((tokens.iter().map(removal).collect(), ids.into()))
+    let removal = |token: Answer<Held<Token>>| Ok(Removal { expected: None, ..installation.removal(&token?) });
+    let removals = installation.all::<Token>(Some(theirs)).map(removal).collect::<Answer<Vec<_>>>()?;
+    let ids: Vec<Value> = removals.iter().map(|removal| removal.id.as_str().into()).collect();
+    Ok((removals, ids.into()))
 }
 
 /// Make somebody a member, or change what they are; what is not named stays. Who becomes an owner, or is to run the

@@ -153,7 +153,8 @@ fn found(app: &App, asker: &Caller, id: &str, client_request: &str) -> Answer<Fo
 fn once_meant(app: &App, asker: &Caller, slug: &str, client_request: &str) -> Answer<Option<ExecutionRow>> {
     let shelf = Shelf::of(app.catalogue(), &asker.organization);
     let mut found = Vec::new();
-    for held in shelf.all::<Workflow>(Some(("slug", slug.to_string())))? {
+    for held in shelf.all::<Workflow>(Some(("slug", slug.to_string()))) {
+        let held = held?;
         let key = manual_key(&held.id, &asker.user, client_request);
         found.extend(earlier(app, asker, &held.id, &key)?);
     }

@@ -15,7 +15,7 @@ use crate::{
     extract::{Asked, Named},
     identity::{Caller, Permission, Role, TokenText},
     nouns::{Member, Token},
-    page::{PageQuery, cursor, limit},
+    page::{PageQuery, most},
     problem::{Answer, Code, Problem, ProblemBody},
     shelf::{Held, Listing, Shelf, entry, make, retried},
 };
@@ -117,17 +117,17 @@ struct Created {
     extensions(("x-permission" = json!("tokens:own"))),
     responses((status = 200, body = Tokens)))]
 async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQuery>) -> Answer<Json<Tokens>> {
-    let limit = limit(page.limit)?;
+    let most = most(page.limit)?;
     app.run(move |app| {
         let name = if caller.role.is_admin() {
             ("organization", caller.organization.clone())
         } else {
             ("member", Token::of_member(&caller.organization, &caller.user))
         };
-        let listing = Listing { name: Some(name), after: page.cursor, limit, ..Listing::default() };
+        let listing = Listing { name: Some(name), after: page.cursor, most, ..Listing::default() };
         let found = Shelf::of(app.catalogue(), "").list::<Token>(listing)?;
-        let next_cursor = cursor(&found, limit, |last| last.id.clone());
-        Ok(Json(Tokens { tokens: found.iter().map(TokenBody::from).collect(), next_cursor }))
+        let next_cursor = found.next_cursor(|last| last.id.clone());
+        Ok(Json(Tokens { tokens: found.rows.iter().map(TokenBody::from).collect(), next_cursor }))
     })
     .await
 }

@@ -17,7 +17,7 @@ use crate::{
     extract::{Asked, Named},
     identity::Caller,
     nouns::{Source, Version, Workflow},
-    page::{PageQuery, cursor, limit},
+    page::{PageQuery, most},
     problem::{Answer, Problem, ProblemBody},
     saving::{self, Draft, Whole},
     shelf::{Held, Listing, Shelf},
@@ -65,11 +65,13 @@ pub(crate) struct WorkflowBody {
     updated_at: String,
 }
 
-impl From<&Held<Workflow>> for WorkflowBody {
-    fn from(held: &Held<Workflow>) -> Self {
-        let Workflow { user, slug, name, description, version, data, hash, enabled, tags, .. } = held.body.clone();
+impl From<Held<Workflow>> for WorkflowBody {
+    fn from(held: Held<Workflow>) -> Self {
+        let Workflow {
+            user, slug, name, description, version, data, hash, enabled, tags, created_at, updated_at, ..
+        } = held.body;
         Self {
-            id: held.id.clone(),
+            id: held.id,
             user_id: user,
             slug,
             name,
@@ -79,8 +81,8 @@ impl From<&Held<Workflow>> for WorkflowBody {
             workflow_hash: hash,
             enabled,
             tags,
-            created_at: clock::text(held.body.created_at),
-            updated_at: clock::text(held.body.updated_at),
+            created_at: clock::text(created_at),
+            updated_at: clock::text(updated_at),
         }
     }
 }
@@ -170,12 +172,12 @@ fn found(app: &App, caller: &Caller, name: &str) -> Answer<Held<Workflow>> {
     extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = Workflows)))]
 async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQuery>) -> Answer<Json<Workflows>> {
-    let limit = limit(page.limit)?;
+    let most = most(page.limit)?;
     app.run(move |app| {
-        let listing = Listing { after: page.cursor, limit, ..Listing::default() };
+        let listing = Listing { after: page.cursor, most, ..Listing::default() };
         let found = Shelf::of(app.catalogue(), &caller.organization).list::<Workflow>(listing)?;
-        let next_cursor = cursor(&found, limit, |last| last.id.clone());
-        Ok(Json(Workflows { workflows: found.iter().map(WorkflowBody::from).collect(), next_cursor }))
+        let next_cursor = found.next_cursor(|last| last.id.clone());
+        Ok(Json(Workflows { workflows: found.rows.into_iter().map(WorkflowBody::from).collect(), next_cursor }))
     })
     .await
 }
@@ -185,10 +187,10 @@ async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQue
     extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = WorkflowBody), (status = 409, body = ProblemBody)))]
 async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Tagged<WorkflowBody>> {
-    app.run(move |app| found(app, &caller, &id).map(|held| tagged(&held))).await
+    app.run(move |app| found(app, &caller, &id).map(tagged)).await
 }
 
-fn tagged(held: &Held<Workflow>) -> Tagged<WorkflowBody> {
+fn tagged(held: Held<Workflow>) -> Tagged<WorkflowBody> {
     Tagged { version: held.version, body: WorkflowBody::from(held) }
 }
 
@@ -206,7 +208,7 @@ async fn sync(
     let seen = if_match(&headers)?;
     app.run(move |app| {
         let saved = saving::sync(app, &caller, &body, seen)?;
-        Ok(tagged(&saved))
+        Ok(tagged(saved))
     })
     .await
 }
@@ -218,7 +220,7 @@ async fn sync(
 async fn sync_all(State(app): State<App>, caller: Caller, Body(body): Body<SyncAll>) -> Answer<Json<Synced>> {
     app.run(move |app| {
         let (saved, deleted) = saving::sync_all(app, &caller, &body.workflows)?;
-        Ok(Json(Synced { workflows: saved.iter().map(WorkflowBody::from).collect(), deleted }))
+        Ok(Json(Synced { workflows: saved.into_iter().map(WorkflowBody::from).collect(), deleted }))
     })
     .await
 }
@@ -238,7 +240,7 @@ async fn update(
     let seen = if_match(&headers)?;
     app.run(move |app| {
         let held = saving::update(app, &caller, &draft, seen, || found(app, &caller, &id))?;
-        Ok(tagged(&held))
+        Ok(tagged(held))
     })
     .await
 }
@@ -271,25 +273,25 @@ async fn history(
     Named(id): Named<String>,
     Asked(page): Asked<PageQuery>,
 ) -> Answer<Json<History>> {
-    let limit = limit(page.limit)?;
+    let most = most(page.limit)?;
     app.run(move |app| {
         let shelf = Shelf::of(app.catalogue(), &caller.organization);
         let workflow = named(shelf, &caller.user, &id)?.map_or(id, |held| held.id);
         let (name, is_first) = (Some(("workflow", workflow)), page.cursor.is_none());
-        let found = shelf.list::<Version>(Listing { name, after: page.cursor, is_descending: true, limit })?;
-        if found.is_empty() && is_first {
+        let found = shelf.list::<Version>(Listing { name, after: page.cursor, is_descending: true, most })?;
+        if found.rows.is_empty() && is_first {
             return Err(Problem::not_found("workflow"));
         }
-        let next_cursor = cursor(&found, limit, |last| last.id.clone());
-        Ok(Json(History { history: found.iter().map(version).collect(), next_cursor }))
+        let next_cursor = found.next_cursor(|last| last.id.clone());
+        Ok(Json(History { history: found.rows.into_iter().map(version).collect(), next_cursor }))
     })
     .await
 }
 
-fn version(held: &Held<Version>) -> VersionBody {
-    let body = held.body.clone();
+fn version(held: Held<Version>) -> VersionBody {
+    let body = held.body;
     VersionBody {
-        id: held.id.clone(),
+        id: held.id,
         workflow_id: body.workflow,
         workflow_version: body.version,
         workflow_hash: body.hash,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::MemoryStore;
 use crate::{
-    AuditEntry, AuditHead, AuditRow, Catalogue, Change, Changed, Item, Put, Query, StoreError,
+    AuditEntry, AuditHead, AuditRow, Catalogue, Change, Changed, Item, Most, Put, Query, StoreError,
     catalogue::{chain, check_lengths, in_order},
 };
 
@@ -107,7 +107,7 @@ impl Catalogue for MemoryStore {
         if let Some(after) = &query.after {
             found.retain(|item| if query.is_descending { item.id < *after } else { item.id > *after });
         }
-        Ok(found.into_iter().take(query.limit).cloned().collect())
+        Ok(query.most.take(found.into_iter(), |item| item.body.len()).into_iter().cloned().collect())
     }
 
     fn change(&self, change: &Change) -> Result<Changed, StoreError> {
@@ -115,10 +115,10 @@ impl Catalogue for MemoryStore {
         Ok(self.state().things.change(change))
     }
 
-    fn audit(&self, organization: &str, after: u64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
+    fn audit(&self, organization: &str, after: u64, most: Most) -> Result<Vec<AuditRow>, StoreError> {
         let state = self.state();
-        let rows = state.things.audit.get(organization).into_iter().flatten();
-        Ok(rows.filter(|row| row.number > after).take(limit).cloned().collect())
+        let rows = state.things.audit.get(organization).into_iter().flatten().filter(|row| row.number > after);
+        Ok(most.take(rows, |row| row.byte_count()).into_iter().cloned().collect())
     }
 
     fn audit_head(&self, organization: &str) -> Result<Option<AuditHead>, StoreError> {

@@ -19,7 +19,7 @@ use super::{
     format::{self, FORMAT},
     journal, row,
 };
-use crate::{Format, Inspection, Listed, Named, NodeSeen, Store, StoreError, number::integer};
+use crate::{Format, Inspection, Listed, Most, Named, NodeSeen, Store, StoreError, number::integer};
 
 /// How long it may take to reach the server, to be let in and to be told about it.
 const ANSWER_MS: u64 = 5_000;
@@ -155,7 +155,7 @@ impl Inspection for PostgresInspection {
             let mut newest_ms = 0;
             for found in session.query(include_str!("sql/inspect_newest.sql"), &[&limit]).await? {
                 let (execution, sequence) = (row::key(&found, 0)?, row::number(&found, 1)?);
-                let frame = journal::frames(session, execution, sequence, 1).await?.pop();
+                let frame = journal::frames(session, execution, sequence, Most::of(1)).await?.pop();
                 // One that cannot be read is for whoever verifies.
                 let read = frame.and_then(|frame| mainspring_kernel::frame::Frame::read(&frame).ok());
                 newest_ms = read.map_or(newest_ms, |(frame, _)| frame.now.max(newest_ms));

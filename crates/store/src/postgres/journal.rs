@@ -20,7 +20,7 @@ use super::{
     writes::Writes,
 };
 use crate::{
-    Arrived, Due, HeadRow, Late, Letter, Posting,
+    Arrived, Due, HeadRow, Late, Letter, Most, Posting,
     number::integer,
     values::{Content, PackedValue, unpack},
 };
@@ -41,27 +41,28 @@ fn head_of_row(found: &Row) -> Result<HeadRow, Fault> {
 }
 
 /// Frames, and then the blobs that they name. Between the two a value may be erased, and its blob with it: then both are
-/// read again as they were at one moment, and what is missing there is missing.
+/// read again as they were at one moment, and what is missing there is missing. The statements count frames and blobs each by
+/// themselves, so that what comes is cut once more.
 pub(super) async fn frames(
     session: &Session,
     execution: ExecutionKey,
     from: u64,
-    limit: usize,
+    most: Most,
 ) -> Result<Vec<StoredFrame>, Fault> {
-    let (key, from, limit) = (&execution.0[..], integer(from), integer(limit as u64));
-    let sql = include_str!("sql/frames.sql");
-    let rows = session.query(sql, &[&key, &from, &limit]).await?;
+    let (key, from, limit) = (&execution.0[..], integer(from), integer(most.rows as u64));
+    let (sql, bytes) = (include_str!("sql/frames.sql"), integer(most.bytes as u64));
+    let rows = session.query(sql, &[&key, &from, &limit, &bytes]).await?;
     let frames = packed(execution, &rows)?;
-    let bodies = blobs(session, &frames).await?;
+    let bodies = blobs(session, &frames, bytes).await?;
     if named(&frames).all(|hash| bodies.contains_key(&hash)) {
-        return loaded(execution, frames, &bodies);
+        return loaded(execution, frames, &bodies, most);
     }
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-    let answers = session.round(&[ask(begin, &[]), ask(sql, &[&key, &from, &limit])]).await?;
+    let answers = session.round(&[ask(begin, &[]), ask(sql, &[&key, &from, &limit, &bytes])]).await?;
     let frames = packed(execution, &answers[1])?;
-    let bodies = blobs(session, &frames).await?;
+    let bodies = blobs(session, &frames, bytes).await?;
     session.query("COMMIT", &[]).await?;
-    loaded(execution, frames, &bodies)
+    loaded(execution, frames, &bodies, most)
 }
 
 /// A frame whose values are still packed: sequence, frame, values.
@@ -79,34 +80,49 @@ fn packed(execution: ExecutionKey, rows: &[Row]) -> Result<Vec<PackedFrame>, Fau
 }
 
 fn named(frames: &[PackedFrame]) -> impl Iterator<Item = Hash> {
-    frames.iter().flat_map(|(_, _, values)| values).filter_map(|value| match value.content {
+    frames.iter().flat_map(|(_, _, values)| blobs_of(values))
+}
+
+fn blobs_of(values: &[PackedValue]) -> impl Iterator<Item = Hash> {
+    values.iter().filter_map(|value| match value.content {
         Content::Blob(hash) => Some(hash),
         _ => None,
     })
 }
 
-async fn blobs(session: &Session, frames: &[PackedFrame]) -> Result<BTreeMap<Hash, Vec<u8>>, Fault> {
-    let hashes: BTreeSet<Hash> = named(frames).collect();
-    if hashes.is_empty() {
+/// Blobs; `None` for those that are there and were not read, as there is enough of the frames before.
+type Blobs = BTreeMap<Hash, Option<Vec<u8>>>;
+
+async fn blobs(session: &Session, frames: &[PackedFrame], bytes: i64) -> Result<Blobs, Fault> {
+    let mut wanted: BTreeMap<Hash, i64> = BTreeMap::new();
+    for (sequence, _, values) in frames {
+        blobs_of(values).for_each(|hash| _ = wanted.entry(hash).or_insert(integer(*sequence)));
+    }
+    if wanted.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.0[..]).collect();
-    let found = session.query(include_str!("sql/blobs.sql"), &[&hashes]).await?;
+    let hashes: Vec<&[u8]> = wanted.keys().map(|hash| &hash.0[..]).collect();
+    let sequences: Vec<i64> = wanted.values().copied().collect();
+    let found = session.query(include_str!("sql/blobs.sql"), &[&hashes, &sequences, &bytes]).await?;
     found.iter().map(|found| Ok((row::hash(found, 0)?, row::column(found, 1)?))).collect()
 }
 
+/// The frames up to the first whose blobs were not read.
 fn loaded(
     execution: ExecutionKey,
     frames: Vec<PackedFrame>,
-    bodies: &BTreeMap<Hash, Vec<u8>>,
+    bodies: &Blobs,
+    most: Most,
 ) -> Result<Vec<StoredFrame>, Fault> {
+    let is_beyond = |hash: Hash| bodies.get(&hash).is_some_and(Option::is_none);
+    let is_read = |(_, _, values): &PackedFrame| !blobs_of(values).any(is_beyond);
     let frame = |(sequence, frame, values): PackedFrame| {
         let value = |value: PackedValue| {
             let body = match value.content {
                 Content::Inline(body) => Some(body),
                 Content::Erased(_) => None,
                 Content::Blob(hash) => {
-                    let sound = bodies.get(&hash).filter(|bytes| Hash::of(bytes) == hash);
+                    let sound = bodies.get(&hash).and_then(Option::as_ref).filter(|bytes| Hash::of(bytes) == hash);
                     let what = "a blob that it names is missing or changed";
                     Some(sound.ok_or_else(|| damaged(execution, sequence, what))?.clone())
                 }
@@ -116,7 +132,8 @@ fn loaded(
         let values = values.into_iter().map(value).collect::<Result<_, Fault>>()?;
         Ok(StoredFrame { sequence, frame, values })
     };
-    frames.into_iter().map(frame).collect()
+    let frames: Vec<StoredFrame> = frames.into_iter().take_while(is_read).map(frame).collect::<Result<_, Fault>>()?;
+    Ok(most.take(frames.into_iter(), StoredFrame::byte_count))
 }
 
 /// An error that names the frame.

@@ -48,7 +48,7 @@ use self::{
 };
 use crate::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Heard, Late,
-    Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table,
+    Most, Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table,
 };
 
 /// Over how many partitions a new store spreads: enough for some dozen nodes to share them evenly, few enough that each
@@ -219,8 +219,8 @@ impl Store for PostgresStore {
         self.lent(async |session| journal::head(session, execution).await)
     }
 
-    fn frames(&self, execution: ExecutionKey, from: u64, limit: usize) -> Result<Vec<StoredFrame>, StoreError> {
-        self.lent(async |session| journal::frames(session, execution, from, limit).await)
+    fn frames(&self, execution: ExecutionKey, from: u64, most: Most) -> Result<Vec<StoredFrame>, StoreError> {
+        self.lent(async |session| journal::frames(session, execution, from, most).await)
     }
 
     fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {

@@ -17,7 +17,7 @@ use super::{
     writes::{Column, Statement, Writes, column},
 };
 use crate::{
-    AuditHead, AuditRow, Catalogue, Change, Changed, Item, Name, Query, StoreError,
+    AuditHead, AuditRow, Catalogue, Change, Changed, Item, Most, Name, Query, StoreError,
     catalogue::{check_lengths, in_order},
     number::integer,
 };
@@ -51,8 +51,8 @@ impl Catalogue for PostgresStore {
         self.once(Who::Others, async |session| write(session, change).await)
     }
 
-    fn audit(&self, organization: &str, after: u64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
-        self.lent(async |session| audit::rows(session, organization, after, limit).await)
+    fn audit(&self, organization: &str, after: u64, most: Most) -> Result<Vec<AuditRow>, StoreError> {
+        self.lent(async |session| audit::rows(session, organization, after, most).await)
     }
 
     fn audit_head(&self, organization: &str) -> Result<Option<AuditHead>, StoreError> {
@@ -249,17 +249,17 @@ fn columns<'a>(places: &[&Place]) -> Vec<Column<'a>> {
 
 /// Ids are looked for from a bound on, or below one: behind an id comes the same id with a zero.
 async fn list(session: &Session, query: &Query) -> Result<Vec<Item>, Fault> {
-    let Query { noun, organization, name, after, is_descending, limit } = query;
+    let Query { noun, organization, name, after, is_descending, most } = query;
     let bound = match (after, is_descending) {
         (None, false) => Vec::new(),
         (Some(after), false) => [after.as_bytes(), &[0]].concat(),
         (None, true) => ABOVE_ALL_IDS.to_vec(),
         (Some(after), true) => after.as_bytes().to_vec(),
     };
-    let limit = integer(*limit as u64);
+    let (limit, bytes) = (integer(most.rows as u64), integer(most.bytes as u64));
     let key = name.as_ref().map(|(field, value)| name_key(field, value).0.to_vec());
     let (of_noun, of_organization) = (noun.as_bytes(), organization.as_bytes());
-    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&of_noun, &of_organization, &bound, &limit];
+    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&of_noun, &of_organization, &bound, &limit, &bytes];
     values.extend(key.as_ref().map(|key| key as &(dyn ToSql + Sync)));
     let sql = match (&key, is_descending) {
         (None, false) => include_str!("sql/items_up.sql"),
@@ -270,7 +270,8 @@ async fn list(session: &Session, query: &Query) -> Result<Vec<Item>, Fault> {
     items(noun, organization, &session.query(sql, &values).await?)
 }
 
-/// The things that a statement gives with a row for each of their names, or with one row if they have none.
+/// The things that a statement gives with a row for each of their names, or with one row if they have none. The body is in
+/// the first row alone.
 fn items(noun: &str, organization: &str, rows: &[Row]) -> Result<Vec<Item>, Fault> {
     let mut items: Vec<Item> = Vec::new();
     for found in rows {

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::{SqliteStore, lock};
 use crate::{
-    Answer, Batch, CommitError, Fence, Letter, Part, Posting, Store, StoreError,
+    Answer, Batch, CommitError, Fence, Letter, Most, Part, Posting, Store, StoreError,
     suite::verb::{Turn, Verb, goes_on, key, look, opens, run},
 };
 
@@ -87,7 +87,7 @@ fn others_write_and_read_beside_the_engine() {
                 // What a head names is there, with the letter of its commit; both parts of a batch become true at once.
                 let sequence = reader.head(key(1)).unwrap().unwrap().head.sequence;
                 assert!(reader.head(key(0)).unwrap().unwrap().head.sequence >= sequence);
-                assert!(reader.frames(key(0), 0, usize::MAX).unwrap().len() as u64 > sequence);
+                assert!(reader.frames(key(0), 0, Most::of(usize::MAX)).unwrap().len() as u64 > sequence);
                 let letters = reader.inbox(&[0], 0, usize::MAX).unwrap();
                 assert!(letters.iter().filter(|arrived| arrived.letter.execution == key(2)).count() as u64 >= sequence);
                 looked += 1;
@@ -222,7 +222,7 @@ fn a_damaged_row_names_its_frame() {
         let connection = lock(store.writer.as_ref().unwrap());
         connection.execute_batch("SAVEPOINT damage").unwrap();
         connection.execute_batch(damage).unwrap();
-        let found = super::journal::frames(&connection, key(0), 1, 9).unwrap_err();
+        let found = super::journal::frames(&connection, key(0), 1, Most::of(9)).unwrap_err();
         connection.execute_batch("ROLLBACK TO damage; RELEASE damage").unwrap();
         let error = super::failure::of_store(&place.path(), &found);
         let name = format!("frame 1 of {}", key(0));
@@ -317,7 +317,7 @@ fn erased_bytes_are_in_no_file() {
     assert!(contains(&place), "the blob is still named");
     assert_eq!(store.erase(key(0), 31, 1), Ok(true));
     assert!(!contains(&place), "the secret is still in a file");
-    let values = &store.frames(key(0), 31, 1).unwrap()[0].values;
+    let values = &store.frames(key(0), 31, Most::of(1)).unwrap()[0].values;
     assert!(values.iter().all(|value| value.body.is_none() && value.salt == [0; 16]));
     assert_eq!(run(&store, &Verb::Erase(0, 31, 1)), "false");
 }

@@ -18,7 +18,7 @@ use super::{
     failure, journal, nodes,
 };
 use crate::{
-    Format, Inspection, Listed, Named, NodeSeen, Store, StoreError,
+    Format, Inspection, Listed, Most, Named, NodeSeen, Store, StoreError,
     number::{integer, natural},
 };
 
@@ -183,7 +183,7 @@ impl Inspection for SqliteInspection {
             let of_row = |row: &Row<'_>| Ok((ExecutionKey(row.get(0)?), natural(row.get(1)?)));
             let found = connection.query_row(include_str!("sql/inspect_newest.sql"), [], of_row).optional()?;
             let Some((execution, sequence)) = found else { return Ok(0) };
-            let frame = journal::frames(connection, execution, sequence, 1)?.pop();
+            let frame = journal::frames(connection, execution, sequence, Most::of(1))?.pop();
             let read = frame.map(|frame| Frame::read(&frame)).transpose();
             let read = read.map_err(|error| journal::damaged(execution, sequence, &error.message))?;
             Ok(read.map_or(0, |(frame, _)| frame.now))

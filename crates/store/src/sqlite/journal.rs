@@ -8,7 +8,7 @@ use mainspring_kernel::{
 use rusqlite::{Connection, Error, OptionalExtension, Row, params, types::Type};
 
 use crate::{
-    Arrived, Due, HeadRow, Late, Letter,
+    Arrived, Due, HeadRow, Late, Letter, Most,
     number::{integer, natural},
     values::{Content, PackedValue, unpack},
 };
@@ -32,18 +32,21 @@ pub(super) fn frames(
     connection: &Connection,
     execution: ExecutionKey,
     from: u64,
-    limit: usize,
+    most: Most,
 ) -> rusqlite::Result<Vec<StoredFrame>> {
     let mut statement = connection.prepare_cached(include_str!("sql/frames.sql"))?;
-    let mut rows = statement.query(params![execution.0, integer(from), integer(limit as u64)])?;
-    let mut frames = Vec::new();
-    while let Some(row) = rows.next()? {
+    let mut rows = statement.query(params![execution.0, integer(from), integer(most.rows as u64)])?;
+    let (mut frames, mut bytes) = (Vec::new(), 0);
+    while !most.is_met(frames.len(), bytes) {
+        let Some(row) = rows.next()? else { break };
         let sequence = natural(row.get(0)?);
         let packed = unpack(row.get_ref(2)?.as_blob()?).ok_or_else(|| {
             damaged(execution, sequence, "the values beside it do not have the form they were written in")
         })?;
         let values = packed.into_iter().map(|value| load(connection, execution, sequence, value));
-        frames.push(StoredFrame { sequence, frame: row.get(1)?, values: values.collect::<Result<_, _>>()? });
+        let frame = StoredFrame { sequence, frame: row.get(1)?, values: values.collect::<Result<_, _>>()? };
+        bytes += frame.byte_count();
+        frames.push(frame);
     }
     Ok(frames)
 }

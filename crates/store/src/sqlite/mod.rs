@@ -34,8 +34,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 pub use self::inspect::{Checked, SqliteInspection, Stamp};
 use self::{connection::Beside, readers::Readers};
 use crate::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Late, Node,
-    Origin, Posting, RemoteAttempt, Store, StoreError, Table, meter::sync_time,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Late, Most,
+    Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table, meter::sync_time,
 };
 
 /// A store in a file.
@@ -190,8 +190,8 @@ impl Store for SqliteStore {
         self.read(|connection| journal::head(connection, execution))
     }
 
-    fn frames(&self, execution: ExecutionKey, from: u64, limit: usize) -> Result<Vec<StoredFrame>, StoreError> {
-        self.read(|connection| journal::frames(connection, execution, from, limit))
+    fn frames(&self, execution: ExecutionKey, from: u64, most: Most) -> Result<Vec<StoredFrame>, StoreError> {
+        self.read(|connection| journal::frames(connection, execution, from, most))
     }
 
     fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {

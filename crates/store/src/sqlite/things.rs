@@ -4,7 +4,7 @@ use rusqlite::{Connection, Params, Row, ToSql, params};
 
 use super::{SqliteStore, audit};
 use crate::{
-    AuditHead, AuditRow, Catalogue, Change, Changed, Item, Name, Query, Removal, StoreError,
+    AuditHead, AuditRow, Catalogue, Change, Changed, Item, Most, Name, Query, Removal, StoreError,
     catalogue::{check_lengths, in_order},
     number::{integer, natural},
 };
@@ -12,12 +12,13 @@ use crate::{
 impl Catalogue for SqliteStore {
     fn item(&self, noun: &str, organization: &str, id: &str) -> Result<Option<Item>, StoreError> {
         let sql = include_str!("sql/item.sql");
-        self.read(|connection| Ok(items(connection, noun, organization, sql, params![noun, organization, id])?.pop()))
+        let values = params![noun, organization, id];
+        self.read(|connection| Ok(items(connection, noun, organization, Most::of(1), sql, values)?.pop()))
     }
 
     fn item_named(&self, noun: &str, organization: &str, field: &str, value: &str) -> Result<Option<Item>, StoreError> {
         let (sql, values) = (include_str!("sql/item_named.sql"), params![noun, organization, field, value]);
-        self.read(|connection| Ok(items(connection, noun, organization, sql, values)?.pop()))
+        self.read(|connection| Ok(items(connection, noun, organization, Most::of(1), sql, values)?.pop()))
     }
 
     fn items(&self, query: &Query) -> Result<Vec<Item>, StoreError> {
@@ -37,8 +38,8 @@ impl Catalogue for SqliteStore {
         })
     }
 
-    fn audit(&self, organization: &str, after: u64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
-        self.read(|connection| audit::rows(connection, organization, after, limit))
+    fn audit(&self, organization: &str, after: u64, most: Most) -> Result<Vec<AuditRow>, StoreError> {
+        self.read(|connection| audit::rows(connection, organization, after, most))
     }
 
     fn audit_head(&self, organization: &str) -> Result<Option<AuditHead>, StoreError> {
@@ -103,58 +104,59 @@ fn remove_names(connection: &Connection, noun: &str, organization: &str, id: &st
 /// Ids are looked for from a bound on, or below one: behind an id comes the same id with U+0000; above all texts are
 /// blobs.
 fn list(connection: &Connection, query: &Query) -> rusqlite::Result<Vec<Item>> {
-    let Query { noun, organization, name, after, is_descending, limit } = query;
+    let Query { noun, organization, name, after, is_descending, most } = query;
     let bound: Box<dyn ToSql> = match (after, is_descending) {
         (None, false) => Box::new(""),
         (Some(after), false) => Box::new(format!("{after}\0")),
         (None, true) => Box::new(Vec::new()),
         (Some(after), true) => Box::new(after.as_str()),
     };
-    let limit = integer(*limit as u64);
+    let limit = integer(most.rows as u64);
     match name {
         None => {
             let sql = match is_descending {
                 false => include_str!("sql/items_up.sql"),
                 true => include_str!("sql/items_down.sql"),
             };
-            items(connection, noun, organization, sql, params![noun, organization, bound, limit])
+            items(connection, noun, organization, *most, sql, params![noun, organization, bound, limit])
         }
         Some((field, value)) => {
             let sql = match is_descending {
                 false => include_str!("sql/items_named_up.sql"),
                 true => include_str!("sql/items_named_down.sql"),
             };
-            items(connection, noun, organization, sql, params![noun, organization, bound, limit, field, value])
+            let values = params![noun, organization, bound, limit, field, value];
+            items(connection, noun, organization, *most, sql, values)
         }
     }
 }
 
-/// The things that a statement gives with a row for each of their names, or with one row if they have none.
+/// The things that a statement gives, with their names. No statement brings both, or sorts: the whole list would be read
+/// before its first row comes.
 fn items(
     connection: &Connection,
     noun: &str,
     organization: &str,
+    most: Most,
     sql: &str,
     values: impl Params,
 ) -> rusqlite::Result<Vec<Item>> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(values)?;
-    let mut items: Vec<Item> = Vec::new();
-    while let Some(row) = rows.next()? {
-        let id: String = row.get(0)?;
-        if items.last().is_none_or(|item| item.id != id) {
-            let (noun, organization) = (noun.to_owned(), organization.to_owned());
-            let (version, body) = (natural(row.get(1)?), row.get(2)?);
-            items.push(Item { noun, organization, id, version, names: vec![], body });
-        }
-        if let (Some(item), Some(name)) = (items.last_mut(), name_of_row(row)?) {
-            item.names.push(name);
-        }
+    let (mut items, mut bytes) = (Vec::new(), 0);
+    while !most.is_met(items.len(), bytes) {
+        let Some(row) = rows.next()? else { break };
+        let (id, version, body): (String, i64, Vec<u8>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        bytes += body.len();
+        let names = names(connection, noun, organization, &id)?;
+        let (noun, organization) = (noun.to_owned(), organization.to_owned());
+        items.push(Item { noun, organization, id, version: natural(version), names, body });
     }
     Ok(items)
 }
 
-fn name_of_row(row: &Row<'_>) -> rusqlite::Result<Option<Name>> {
-    let Some(field) = row.get(3)? else { return Ok(None) };
-    Ok(Some(Name { field, value: row.get(4)?, is_unique: row.get(5)? }))
+fn names(connection: &Connection, noun: &str, organization: &str, id: &str) -> rusqlite::Result<Vec<Name>> {
+    let name = |row: &Row<'_>| Ok(Name { field: row.get(0)?, value: row.get(1)?, is_unique: row.get(2)? });
+    let mut statement = connection.prepare_cached(include_str!("sql/item_names.sql"))?;
+    statement.query_map(params![noun, organization, id], name)?.collect()
 }

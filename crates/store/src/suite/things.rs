@@ -11,7 +11,8 @@ use super::{
     },
 };
 use crate::{
-    AuditEntry, AuditRow, Change as Request, Changed, Item as Thing, Name, Put, Query, Removal, Store, StoreError,
+    AuditEntry, AuditRow, Change as Request, Changed, Item as Thing, Most, Name, Put, Query, READ_BYTES, Removal,
+    Store, StoreError,
 };
 
 /// Field, value and whether it is unique.
@@ -85,9 +86,11 @@ pub(super) fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreErro
     match verb {
         Item(at) => item(store, at),
         ItemNamed(of, field, value) => item_named(store, of, field, value),
-        Items(asked) => items(store, asked),
+        Items(asked) => items(store, asked, READ_BYTES),
+        ItemsWithin(asked, bytes) => items(store, asked, *bytes),
         Change(deed) => change(store, deed),
-        Audit(organization, after, limit) => audit(store, organization, *after, *limit),
+        Audit(organization, after, limit) => audit(store, organization, *after, Most::of(*limit)),
+        AuditWithin(organization, bytes) => audit(store, organization, 0, Most { rows: 99, bytes: *bytes }),
         other => panic!("no verb of a catalogue: {other:?}"),
     }
 }
@@ -110,11 +113,12 @@ fn item_named(store: &dyn Store, of: Word, field: Word, value: Word) -> Result<S
     Ok(join(store.catalogue().item_named(&noun, &organization, field, value)?.into_iter().map(draw)))
 }
 
-fn items(store: &dyn Store, asked: &Asked) -> Result<String, StoreError> {
-    let (of, name, after, is_descending, limit) = *asked;
+fn items(store: &dyn Store, asked: &Asked, bytes: usize) -> Result<String, StoreError> {
+    let (of, name, after, is_descending, rows) = *asked;
     let (noun, organization, _) = place(of);
     let name = name.map(|(field, value)| (field.into(), value.into()));
-    let query = Query { noun, organization, name, after: after.map(Into::into), is_descending, limit };
+    let most = Most { rows, bytes };
+    let query = Query { noun, organization, name, after: after.map(Into::into), is_descending, most };
     Ok(join(store.catalogue().items(&query)?.into_iter().map(draw)))
 }
 
@@ -130,10 +134,10 @@ fn draw(item: Thing) -> String {
 }
 
 /// The actions, after the whole log was found to be one chain that ends where its head says.
-fn audit(store: &dyn Store, organization: Word, after: u64, limit: usize) -> Result<String, StoreError> {
+fn audit(store: &dyn Store, organization: Word, after: u64, most: Most) -> Result<String, StoreError> {
     let catalogue = store.catalogue();
     let (mut before, mut number) = (Default::default(), 0);
-    for row in catalogue.audit(organization, 0, usize::MAX)? {
+    for row in catalogue.audit(organization, 0, Most::of(usize::MAX))? {
         number += 1;
         assert!(row.number == number && row.follows(before), "{row:?}");
         assert_eq!(row.entry, AuditEntry { at: i64::MAX as u64, ..entry(organization, &row.entry.action) });
@@ -142,7 +146,7 @@ fn audit(store: &dyn Store, organization: Word, after: u64, limit: usize) -> Res
     let head = catalogue.audit_head(organization)?;
     assert_eq!(head.as_ref().map_or((0, Default::default()), |head| (head.number, head.hash)), (number, before));
     assert!(head.is_none_or(|head| head.is_sealed(&SEALING, organization) && !head.is_sealed(&[1; 32], organization)));
-    let rows = catalogue.audit(organization, after, limit)?;
+    let rows = catalogue.audit(organization, after, most)?;
     Ok(join(rows.into_iter().map(|AuditRow { number, entry, .. }| format!("{number}:{}", entry.action))))
 }
 
@@ -296,6 +300,16 @@ fn lists() -> Vec<Case> {
             (Items(("w o", by, None, true, 1)), "é.1=(by:u\0)"),
             (Items(("w o", Some(("by", "w")), None, true, 9)), ""),
             (Items(("w p", None, None, false, 9)), "a.1=(by:u\0)"),
+            // Their bodies have 5, 6, 6, 7, 6 and 7 bytes: one that begins before there are as many comes whole.
+            (ItemsWithin(("w o", None, None, false, 9), 1), ".1=(by:u\0)"),
+            (ItemsWithin(("w o", None, None, false, 9), 11), ".1=(by:u\0) Z.1=(by:u\0)"),
+            (ItemsWithin(("w o", None, None, false, 9), 12), ".1=(by:u\0) Z.1=(by:u\0) a.1=(by:u\0!)"),
+            (ItemsWithin(("w o", None, None, false, 1), 12), ".1=(by:u\0)"),
+            (ItemsWithin(("w o", None, Some("a"), false, 9), 7), "a\0.1=(by:u\0)"),
+            (ItemsWithin(("w o", None, None, true, 9), 8), "é.1=(by:u\0) b.1=(by:v)"),
+            (ItemsWithin(("w o", by, None, false, 9), 18), ".1=(by:u\0) Z.1=(by:u\0) a.1=(by:u\0!) a\0.1=(by:u\0)"),
+            (ItemsWithin(("w o", by, None, true, 9), 14), "é.1=(by:u\0) a\0.1=(by:u\0)"),
+            (ItemsWithin(("w o", by, None, true, 0), 14), ""),
         ],
     )]
 }
@@ -317,6 +331,10 @@ fn logs() -> Vec<Case> {
                 (Audit("", 0, 9), "1:e"),
                 (Audit("o", 0, 1), "1:a"),
                 (Audit("o", 2, 9), ""),
+                // Targets and what is said have 12 bytes together in the first of these, and 13 in the second.
+                (AuditWithin("p", 1), "1:b"),
+                (AuditWithin("p", 12), "1:b"),
+                (AuditWithin("p", 13), "1:b 2:d\0"),
             ],
         ),
         (

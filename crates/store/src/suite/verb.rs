@@ -11,8 +11,8 @@ use mainspring_kernel::{
 
 use super::things::{self, Asked, Deed};
 use crate::{
-    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, GateRow, Late, Letter, Node, Origin, Part,
-    Posting, Refusal, RemoteAttempt, RowChange, Store, StoreError, StoredPlan, Table, partition_of,
+    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, GateRow, Late, Letter, Most, Node, Origin,
+    Part, Posting, Refusal, RemoteAttempt, RowChange, Store, StoreError, StoredPlan, Table, partition_of,
 };
 
 /// Executions of the tests are below this.
@@ -41,6 +41,8 @@ pub(crate) enum Verb {
     Commit(u64, Vec<Turn>),
     Head(u8),
     Frames(u8, u64, usize),
+    /// From the first on, as many as begin before there are so many bytes.
+    FramesWithin(u8, usize),
     Due(u32, u64, usize),
     /// Behind an execution and its time.
     DueAfter(u32, u64, (u8, u64), usize),
@@ -78,6 +80,10 @@ pub(crate) enum Verb {
     Change(Deed),
     /// Whose, behind which number, limit.
     Audit(Word, u64, usize),
+    /// Whose, as many as begin before there are so many bytes.
+    AuditWithin(Word, usize),
+    /// As many as begin before there are so many bytes.
+    ItemsWithin(Asked, usize),
 }
 
 /// A [`Part`] in few words: one frame after `after`, in partition 0, with a row if it is the first.
@@ -265,7 +271,11 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         Verb::Commit(epoch, turns) => commit(store, *epoch, turns),
         Verb::Head(execution) => draw_head(store, *execution)?,
         Verb::Frames(execution, from, limit) => {
-            let frames = store.frames(key(*execution), *from, *limit)?;
+            let frames = store.frames(key(*execution), *from, Most::of(*limit))?;
+            join(frames.into_iter().map(|frame| draw_frame(*execution, frame)))
+        }
+        Verb::FramesWithin(execution, bytes) => {
+            let frames = store.frames(key(*execution), 0, Most { rows: usize::MAX, bytes: *bytes })?;
             join(frames.into_iter().map(|frame| draw_frame(*execution, frame)))
         }
         Verb::Due(partition, until_ms, limit) => draw_due(store.due(&[*partition], *until_ms, None, *limit)?),

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 use mainspring_store::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Heard, Late,
-    Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table,
+    Most, Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table,
 };
 
 /// What is shown: a batch, and what became of each part.
@@ -106,8 +106,8 @@ impl Store for Tapped {
         self.store.head(execution)
     }
 
-    fn frames(&self, execution: ExecutionKey, from: u64, limit: usize) -> Result<Vec<StoredFrame>, StoreError> {
-        self.store.frames(execution, from, limit)
+    fn frames(&self, execution: ExecutionKey, from: u64, most: Most) -> Result<Vec<StoredFrame>, StoreError> {
+        self.store.frames(execution, from, most)
     }
 
     fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mainspring_engine::{keys, load::Loader};
-use mainspring_server::{export::prove, nouns::Organization, shelf::Shelf};
+use mainspring_server::{export::prove, nouns::Organization, problem::Problem, shelf::Shelf};
 use mainspring_store::{Filter, Store, StoreError};
 
 use super::{Opened, Patient, check::Check, refused};
@@ -63,13 +63,14 @@ fn journals(store: &Arc<dyn Store>, key: [u8; 32]) -> Result<Check, StoreError> 
 }
 
 fn audit_logs(store: &dyn Store, key: &[u8; 32]) -> Result<Check, StoreError> {
-    let found = Shelf::of(store.catalogue(), "").all::<Organization>(None);
-    let organizations = found.map_err(|problem| StoreError::Damaged(problem.message))?;
+    let found = Shelf::of(store.catalogue(), "").all::<Organization>(None).map(|held| held.map(|held| held.id));
+    let organizations: Result<Vec<String>, Problem> = found.collect();
+    let organizations = organizations.map_err(|problem| StoreError::Damaged(problem.message))?;
     let (mut entries, mut broken) = (0, Vec::new());
     for organization in &organizations {
-        let (count, wrong) = prove(store.catalogue(), key, &organization.id)?;
+        let (count, wrong) = prove(store.catalogue(), key, organization)?;
         entries += count;
-        broken.extend(wrong.map(|why| format!("{}: {why}", organization.id)));
+        broken.extend(wrong.map(|why| format!("{organization}: {why}")));
     }
     let (all, verb) = (counted(entries, "entry", "entries"), if entries == 1 { "is" } else { "are" });
     let whose = counted(organizations.len() as u64, "organisation", "organisations");

@@ -1,6 +1,14 @@
-SELECT found.id, version, body, field, value, is_unique
+-- As many as begin before there are $5 bytes. A body goes out once, however many names there are.
+SELECT found.id, version,
+    CASE WHEN row_number() OVER (PARTITION BY found.id ORDER BY field, value) = 1 THEN body END,
+    field, value, is_unique
 FROM (
-    SELECT * FROM items WHERE noun = $1 AND organization = $2 AND id < $3 ORDER BY id DESC LIMIT $4
+    SELECT * FROM (
+        SELECT *, sum(octet_length(body)) OVER (ORDER BY id DESC) AS bytes FROM items
+        WHERE noun = $1 AND organization = $2 AND id < $3
+        ORDER BY id DESC LIMIT $4
+    ) AS counted
+    WHERE bytes - octet_length(body) < $5
 ) AS found
 LEFT JOIN item_names USING (noun, organization, id)
 ORDER BY found.id DESC, field, value

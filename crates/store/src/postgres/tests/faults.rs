@@ -4,7 +4,7 @@ use std::{sync::mpsc, thread};
 
 use super::{commit, letter, open};
 use crate::{
-    Answer, Batch, CommitError, Fence, Letter, Part, Store, StoreError,
+    Answer, Batch, CommitError, Fence, Letter, Most, Part, Store, StoreError,
     postgres::{
         Options, PostgresStore,
         server::{self, Server},
@@ -189,13 +189,13 @@ fn a_damaged_row_names_its_frame() {
     ];
     for damage in damages {
         beside.execute(damage).unwrap();
-        let error = store.frames(key(0), 1, 9).unwrap_err();
+        let error = store.frames(key(0), 1, Most::of(9)).unwrap_err();
         let name = format!("frame 1 of {}", key(0));
         assert!(matches!(&error, StoreError::Damaged(what) if what.contains(&name)), "{damage}: {error}");
         beside
             .execute("DELETE FROM frames; DELETE FROM blobs; INSERT INTO frames SELECT * FROM sound_frames; INSERT INTO blobs SELECT * FROM sound_blobs")
             .unwrap();
-        assert_eq!(store.frames(key(0), 1, 9).unwrap().len(), 2);
+        assert_eq!(store.frames(key(0), 1, Most::of(9)).unwrap().len(), 2);
     }
     beside.execute("UPDATE heads SET hash = 'short'").unwrap();
     let error = store.head(key(0)).unwrap_err();
@@ -235,10 +235,10 @@ fn an_erase_between_two_looks_is_no_damage() {
             }
         });
         while !erasing.is_finished() {
-            assert_eq!(store.frames(key(0), 0, usize::MAX).unwrap().len(), 40);
+            assert_eq!(store.frames(key(0), 0, Most::of(usize::MAX)).unwrap().len(), 40);
         }
     });
-    let frames = store.frames(key(0), 0, usize::MAX).unwrap();
+    let frames = store.frames(key(0), 0, Most::of(usize::MAX)).unwrap();
     assert!(frames.iter().all(|frame| frame.values[0].body.is_none()));
     let scratch_locks = scratch.beside().unwrap();
     wait_for_no_locks(&scratch_locks, scratch.schema());

@@ -15,7 +15,7 @@ use mainspring_kernel::{
 
 use super::{letter, open};
 use crate::{
-    Answer, AuditEntry, Batch, Catalogue, Change, Changed, Fence, Item, Letter, Name, Origin, Part, Posting, Put,
+    Answer, AuditEntry, Batch, Catalogue, Change, Changed, Fence, Item, Letter, Most, Name, Origin, Part, Posting, Put,
     Removal, Store, StoredPlan,
     postgres::format::{FORMAT, MIGRATIONS},
     suite::{postgres::server, verb::opens},
@@ -77,7 +77,7 @@ fn of_many_who_change_one_thing_each_version_is_one_s_and_the_log_has_no_gaps() 
     });
     assert_eq!(store.item("w", "o", "a").unwrap().unwrap().version, done as u64);
     for organization in ["o", "p"] {
-        let rows = store.audit(organization, 0, usize::MAX).unwrap();
+        let rows = store.audit(organization, 0, Most::of(usize::MAX)).unwrap();
         assert_eq!(rows.len(), done);
         let mut before = Default::default();
         for row in &rows {
@@ -117,7 +117,12 @@ fn of_many_who_want_the_same_names_in_any_order_one_has_them() {
     assert!(done > 0);
     assert_eq!(store.audit_head("o").unwrap().unwrap().number, done as u64);
     assert_eq!(
-        store.items(&crate::Query { noun: "w".into(), organization: "o".into(), limit: 9, ..Default::default() }),
+        store.items(&crate::Query {
+            noun: "w".into(),
+            organization: "o".into(),
+            most: Most::of(9),
+            ..Default::default()
+        }),
         Ok(vec![])
     );
 }
@@ -147,7 +152,7 @@ fn commits_letters_and_changes_that_note_something_in_the_same_logs_wait_for_eac
         3
     });
     for organization in ["o", "p"] {
-        assert_eq!(store.audit(organization, 0, usize::MAX).unwrap().len(), done);
+        assert_eq!(store.audit(organization, 0, Most::of(usize::MAX)).unwrap().len(), done);
         assert_eq!(store.audit_head(organization).unwrap().unwrap().number, done as u64);
     }
 }
