@@ -96,17 +96,19 @@ pub(crate) struct ExecutionBody {
     pub waiting_for: Option<&'static str>,
     /// What people call the workflow.
     pub workflow_name: Option<String>,
-    /// More about what started it.
-    #[schema(value_type = Object)]
+    /// More about what started it; null for what an execution has started.
+    #[schema(value_type = Option<Object>)]
     pub trigger_metadata: Data,
-    /// What it began with: `@vars`.
-    #[schema(value_type = Object)]
+    /// What it began with: `@vars`. An object, or null where it was erased; another value only where an execution gave it
+    /// one and it failed of that.
+    #[schema(value_type = serde_json::Value)]
     pub variables: Data,
-    /// What it began with: `@input`.
-    #[schema(value_type = Option<Object>)]
+    /// What it began with: `@input`, any value; null for none, or where it was erased.
+    #[schema(value_type = serde_json::Value)]
     pub input: Data,
-    /// The output; what there is of it while it runs.
-    #[schema(value_type = Option<Object>)]
+    /// The output of one that has completed: any value. Until then, and of one that has not, an object with the output
+    /// variables that there are.
+    #[schema(value_type = serde_json::Value)]
     pub outputs: Data,
     /// Why it ended as it did: `{code, class, message, details, stepId}`; null until it has, and if nothing failed.
     #[schema(value_type = Option<Object>)]

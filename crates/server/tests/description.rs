@@ -66,3 +66,58 @@ fn what_can_be_edited_is_shown_with_its_version_and_edited_by_it() {
     assert_eq!(sorted(taken), sorted(all(&["delete", "patch", "post", "put"])));
     assert_eq!(sorted(given), sorted(all(&["get", "patch", "post", "put"])));
 }
+
+/// What may stand in a field: the types that the description names, or `any` where it names none.
+fn kinds(schema: &serde_json::Value) -> String {
+    let names = |kinds: &serde_json::Value| match kinds {
+        serde_json::Value::Array(kinds) => {
+            kinds.iter().map(|kind| kind.as_str().unwrap()).collect::<Vec<_>>().join(" or ")
+        }
+        kind => kind.as_str().unwrap_or("any").to_string(),
+    };
+    let is_open = ["$ref", "oneOf", "allOf", "anyOf", "enum"].iter().all(|key| schema[key].is_null());
+    if is_open { names(&schema["type"]) } else { "another".into() }
+}
+
+#[test]
+fn a_field_is_described_as_what_may_stand_there() {
+    let description = serde_json::to_value(mainspring_server::description()).unwrap();
+    let schemas = &description["components"]["schemas"];
+    for (shape, field, wanted) in [
+        ("Approval", "gate", "object"),
+        ("Attempt", "error", "object or null"),
+        ("Attempt", "input", "any"),
+        ("Attempt", "note", "string"),
+        ("Attempt", "output", "any"),
+        ("Definition", "definition", "object or string"),
+        ("Draft", "data", "object or null"),
+        ("EntryBody", "detail", "object or null"),
+        ("ExecutionBody", "error", "object or null"),
+        ("ExecutionBody", "input", "any"),
+        ("ExecutionBody", "outputs", "any"),
+        ("ExecutionBody", "requiresApproval", "object or null"),
+        ("ExecutionBody", "triggerMetadata", "object or null"),
+        ("ExecutionBody", "variables", "any"),
+        ("ProblemBody", "details", "object or null"),
+        ("Report", "outputs", "any"),
+        ("Run", "input", "any"),
+        ("Run", "metadata", "object or null"),
+        ("Run", "variables", "object or null"),
+        ("Signal", "payload", "any"),
+        ("Started", "variables", "object or null"),
+        ("VersionBody", "workflowData", "object"),
+        ("Whole", "data", "object"),
+        ("WorkflowBody", "data", "object"),
+    ] {
+        let parts = schemas[shape]["allOf"].as_array().cloned().unwrap_or_else(|| vec![schemas[shape].clone()]);
+        let found = parts.iter().map(|part| &part["properties"][field]).find(|schema| !schema.is_null());
+        let found = found.unwrap_or_else(|| panic!("{shape} has no {field}"));
+        assert_eq!(kinds(found), wanted, "{shape}.{field}: {found}");
+        assert!(found["description"].as_str().is_some_and(|text| !text.is_empty()), "{shape}.{field} says nothing");
+    }
+    // What may be left out stays so.
+    for (shape, field) in [("Run", "input"), ("Signal", "payload"), ("Report", "outputs"), ("Attempt", "note")] {
+        let needed = schemas[shape]["required"].as_array().into_iter().flatten();
+        assert!(needed.clone().all(|one| one != field), "{shape}.{field} may be left out");
+    }
+}

@@ -69,6 +69,33 @@ fn an_execution_runs_to_its_end_and_keeps_what_it_began_with() {
 }
 
 #[test]
+fn values_of_every_kind_come_in_and_go_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    let waits = [("id", "go".into()), ("type", Value::from("signal")), ("signal", "go".into())];
+    let both = Value::List(vec!["@input".into(), "@go".into()]);
+    let data = Value::map([("steps", Value::List(vec![Value::map(waits)])), ("output", both)]);
+    owner.post("/api/workflows/sync", &Value::map([("id", Value::from("echo")), ("data", data)])).expect(200);
+    let values = [Value::Null, true.into(), 7u64.into(), "t".into(), Value::List(vec![1u64.into()]), Map::new().into()];
+    for (number, value) in values.into_iter().enumerate() {
+        let asked = [("workflowId", "echo".into()), ("clientRequestId", format!("r{number}").into())];
+        let asked = asked.into_iter().chain([("input", value.clone())]);
+        let id = owner.post("/api/triggers/manual/run", &Value::map(asked)).expect(202).text_at("executionId");
+        let signal = [("id", "s".into()), ("name", "go".into()), ("payload", value.clone())];
+        owner.post(&format!("/api/executions/{id}/signal"), &Value::map(signal)).expect(200);
+        let ended = owner.get(&format!("/api/executions/{id}/wait")).expect(200).json();
+        assert_eq!(ended.get("input"), Some(&value));
+        assert_eq!(ended.get("outputs"), Some(&Value::List(vec![value.clone(), value.clone()])), "{ended:?}");
+        let steps = owner.get(&format!("/api/executions/{id}/steps")).expect(200).json();
+        let steps = steps.get("steps").and_then(Value::as_list).unwrap().to_vec();
+        assert_eq!(steps[0].get("output"), Some(&value));
+    }
+    let asked = [("workflowId", "echo".into()), ("clientRequestId", "r".into()), ("variables", Value::from("text"))];
+    owner.post("/api/triggers/manual/run", &Value::map(asked)).expect(400);
+}
+
+#[test]
 fn a_repeat_gives_the_first_whatever_else_it_says() {
     everywhere(|place| {
         let mut server = place.start();

@@ -274,9 +274,9 @@ struct Signal {
     /// What a step waits for.
     #[schema(min_length = 1, max_length = 200)]
     name: String,
-    /// What it brings: at most 256 KiB in binary form.
+    /// What it brings: any value, of at most 256 KiB in binary form.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = serde_json::Value)]
     payload: Data,
 }
 
@@ -317,17 +317,17 @@ struct Report {
     /// The status that the session reports.
     #[serde(rename = "status")]
     _status: String,
-    /// The outputs, if it has ended.
+    /// The outputs, if it has ended: any value.
     #[serde(default, rename = "outputs")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = serde_json::Value)]
     _outputs: Data,
-    /// The steps, if it has ended.
+    /// The steps, if it has ended: any value.
     #[serde(default, rename = "steps")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = serde_json::Value)]
     _steps: Data,
-    /// Why it failed.
+    /// Why it failed: any value.
     #[serde(default, rename = "error")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = serde_json::Value)]
     _error: Data,
 }
 

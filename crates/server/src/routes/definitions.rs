@@ -9,7 +9,10 @@ use mainspring_kernel::{
     value::Value,
 };
 use serde::Deserialize;
-use utoipa::ToSchema;
+use utoipa::{
+    ToSchema,
+    openapi::schema::{ObjectBuilder, Schema, SchemaType, Type},
+};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
@@ -27,9 +30,14 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Definition {
-    /// The definition as an object, or its text in YAML or JSON: then diagnostics have lines and columns.
-    #[schema(value_type = Object)]
+    #[schema(schema_with = object_or_text)]
     definition: Data,
+}
+
+fn object_or_text() -> Schema {
+    let kinds = SchemaType::from_iter([Type::Object, Type::String]);
+    let said = "The definition as an object, or its text in YAML or JSON: then diagnostics have lines and columns.";
+    ObjectBuilder::new().schema_type(kinds).description(Some(said)).into()
 }
 
 fn compiled(app: &App, definition: Value) -> Result<Compiled, Vec<Diagnostic>> {

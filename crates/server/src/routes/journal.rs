@@ -35,12 +35,63 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 struct Steps {
     /// The execution.
     execution_id: String,
-    /// In the order in which they began: `{stepId, attempt, status, startedAt, completedAt, input, output, error, because}`,
-    /// with `decisions: [{decision, by, at, reason}]` where people were asked; `by` is null where nobody decided in time.
-    #[schema(value_type = Vec<Object>)]
+    /// In the order in which they began.
+    #[schema(value_type = Vec<Attempt>)]
     steps: Vec<Written>,
     /// What the next page is asked for with; null if there is none.
     next_cursor: Option<String>,
+}
+
+/// An attempt at a step.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "described here, and written by the kernel")]
+struct Attempt {
+    /// The step instance, as `fetch[3].parse`.
+    step_id: String,
+    /// Which, from 1; 0 for a step that was skipped, or failed before it could begin.
+    attempt: u32,
+    /// `running`, `waiting`, `waiting_approval`, `completed`, `failed`, `skipped` or `cancelled`.
+    status: String,
+    /// When it began.
+    started_at: String,
+    /// When it ended; null while it has not.
+    completed_at: Option<String>,
+    /// The resolved parameters: any value.
+    input: serde_json::Value,
+    /// The output of one that completed: any value; else null.
+    output: serde_json::Value,
+    /// Why it failed: `{code, class, message, details}`; null where it did not.
+    #[schema(value_type = Option<Object>, required)]
+    error: (),
+    /// What led to it.
+    because: String,
+    /// Why it was skipped, retried, called off or decided.
+    #[schema(nullable = false)]
+    note: Option<String>,
+    /// What was decided, where people were asked.
+    #[schema(nullable = false)]
+    decisions: Option<Vec<Decided>>,
+    /// The execution that it has started.
+    #[schema(nullable = false)]
+    child_execution_id: Option<String>,
+    /// What its function wrote to its console: `{level, text}`.
+    #[schema(value_type = Option<Vec<Object>>, nullable = false)]
+    log: (),
+}
+
+/// What was decided at a gate.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described here, and written by the kernel")]
+struct Decided {
+    /// `approve` or `deny`.
+    decision: String,
+    /// Who; null where nobody decided in time.
+    by: Option<String>,
+    /// When.
+    at: String,
+    /// Why, if that was said and not erased.
+    reason: Option<String>,
 }
 
 /// Which attempts.

@@ -31,15 +31,15 @@ struct Run {
     /// The request's own name: a second request of the same name by the same member is the same request.
     #[schema(min_length = 1, max_length = 200)]
     client_request_id: String,
-    /// `@vars`.
+    /// `@vars`: an object.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     variables: Data,
-    /// `@input`.
+    /// `@input`: any value that fits the workflow's `inputSchema`, if it has one.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = serde_json::Value)]
     input: Data,
-    /// Whatever else is worth keeping with the execution.
+    /// Whatever else is worth keeping with the execution: an object.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     metadata: Data,
@@ -59,8 +59,8 @@ struct Started {
     workflow_id: Option<String>,
     /// `sha256:…` of the definition that it began with.
     workflow_hash: String,
-    /// What it began with: those of the first request, if this one is a repeat.
-    #[schema(value_type = Object)]
+    /// What it began with: those of the first request, if this one is a repeat. Null where those were erased.
+    #[schema(value_type = Option<Object>)]
     variables: Data,
     /// Whether an earlier request of the same name has started it.
     existed: bool,
