@@ -178,3 +178,91 @@ async fn wait(
     }
     app.run(move |app| whole(app, &caller, &id).map(Json)).await
 }
+
+#[cfg(test)]
+mod tests {
+    use mainspring_kernel::{
+        hash::Hash,
+        stored::{Head, StoredFrame},
+    };
+    use mainspring_store::{Batch, Fence, Part, memory::MemoryStore};
+
+    use super::*;
+
+    /// An execution of a number, in whose row a definition's version has so many letters.
+    fn part(number: u8, letters: usize) -> Part {
+        let execution = ExecutionKey([number; 16]);
+        let row = ExecutionRow {
+            key: execution,
+            id: number.to_string(),
+            organization: Some("o".into()),
+            workflow_id: None,
+            trigger_id: None,
+            workflow: None,
+            workflow_version: Some("1".repeat(letters)),
+            workflow_hash: String::new(),
+            plan_hash: Hash::default(),
+            status: if number % 2 == 0 { "running" } else { "failed" }.into(),
+            outcome: None,
+            error: None,
+            trigger_type: "subworkflow".into(),
+            initiator_type: "manual".into(),
+            initiator_user_id: None,
+            idempotency_key: None,
+            session_id: None,
+            partition: 0,
+            attempt_count: 1,
+            started_at: 1,
+            completed_at: None,
+        };
+        Part {
+            execution,
+            partition: 0,
+            expected: None,
+            frames: vec![StoredFrame { sequence: 0, frame: vec![1], values: Vec::new() }],
+            head: Head { sequence: 0, hash: Hash::default(), seal: Hash::default() },
+            wake_at: None,
+            row: Some(row),
+            change: None,
+            plans: Vec::new(),
+            consumed: Vec::new(),
+            letters: Vec::new(),
+            late: Vec::new(),
+            audit: Vec::new(),
+            gates_closed: Vec::new(),
+            gates_opened: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_list_in_pages_is_the_whole_list_however_they_end() {
+        let store = MemoryStore::new();
+        let epoch = store.claim(0, "n").unwrap();
+        let parts = (1..=100).map(|number| part(number, if number % 10 == 0 { 1_000 } else { 1 })).collect();
+        let batch = Batch { fences: vec![Fence { partition: 0, epoch }], parts, sealing: [0; 32] };
+        assert_eq!(store.commit(&batch).unwrap().len(), 100);
+        let pages = |statuses: Vec<String>, most: Most| {
+            let filter = Filter { statuses, organization: Some("o".into()), ..Filter::default() };
+            let (mut pages, mut before) = (Vec::new(), None);
+            loop {
+                let page = rows(&store, &filter, before, most).unwrap();
+                let next = page.next_cursor(|row| row.key.to_string());
+                pages.push(page.rows.iter().map(|row| row.key.0[0]).collect::<Vec<_>>());
+                match next {
+                    Some(next) => before = ExecutionKey::parse(&next),
+                    None => return pages,
+                }
+            }
+        };
+        let sizes = |pages: Vec<Vec<u8>>| pages.iter().map(Vec::len).collect::<Vec<_>>();
+        // The newest has a thousand bytes, as has each tenth behind it.
+        assert_eq!(sizes(pages(Vec::new(), Most { rows: 60, bytes: 100_000 })), [60, 40]);
+        assert_eq!(sizes(pages(Vec::new(), Most { rows: 60, bytes: 1_000 }))[..3], [1, 10, 10]);
+        let all: Vec<u8> = (1..=100).rev().collect();
+        let running: Vec<u8> = all.iter().copied().filter(|number| number % 2 == 0).collect();
+        for most in [Most { rows: 1, bytes: 9 }, Most { rows: 25, bytes: 1_001 }, Most { rows: 200, bytes: 100_000 }] {
+            assert_eq!(pages(Vec::new(), most).concat(), all, "{most:?}");
+            assert_eq!(pages(vec!["running".into()], most).concat(), running, "{most:?}");
+        }
+    }
+}
