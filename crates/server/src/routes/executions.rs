@@ -202,7 +202,7 @@ mod tests {
             workflow_version: Some("1".repeat(letters)),
             workflow_hash: String::new(),
             plan_hash: Hash::default(),
-            status: if number % 2 == 0 { "running" } else { "failed" }.into(),
+            status: if number.is_multiple_of(2) { "running" } else { "failed" }.into(),
             outcome: None,
             error: None,
             trigger_type: "subworkflow".into(),
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(sizes(pages(Vec::new(), Most { rows: 60, bytes: 100_000 })), [60, 40]);
         assert_eq!(sizes(pages(Vec::new(), Most { rows: 60, bytes: 1_000 }))[..3], [1, 10, 10]);
         let all: Vec<u8> = (1..=100).rev().collect();
-        let running: Vec<u8> = all.iter().copied().filter(|number| number % 2 == 0).collect();
+        let running: Vec<u8> = all.iter().copied().filter(|number| number.is_multiple_of(2)).collect();
         for most in [Most { rows: 1, bytes: 9 }, Most { rows: 25, bytes: 1_001 }, Most { rows: 200, bytes: 100_000 }] {
             assert_eq!(pages(Vec::new(), most).concat(), all, "{most:?}");
             assert_eq!(pages(vec!["running".into()], most).concat(), running, "{most:?}");

@@ -270,13 +270,9 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         Verb::Leave(name) => store.leave(name).map(|()| "done".into())?,
         Verb::Commit(epoch, turns) => commit(store, *epoch, turns),
         Verb::Head(execution) => draw_head(store, *execution)?,
-        Verb::Frames(execution, from, limit) => {
-            let frames = store.frames(key(*execution), *from, Most::of(*limit))?;
-            join(frames.into_iter().map(|frame| draw_frame(*execution, frame)))
-        }
+        Verb::Frames(execution, from, limit) => draw_frames(store, *execution, *from, Most::of(*limit))?,
         Verb::FramesWithin(execution, bytes) => {
-            let frames = store.frames(key(*execution), 0, Most { rows: usize::MAX, bytes: *bytes })?;
-            join(frames.into_iter().map(|frame| draw_frame(*execution, frame)))
+            draw_frames(store, *execution, 0, Most { rows: usize::MAX, bytes: *bytes })?
         }
         Verb::Due(partition, until_ms, limit) => draw_due(store.due(&[*partition], *until_ms, None, *limit)?),
         Verb::DueAfter(partition, until_ms, (execution, wake_at), limit) => {
@@ -415,6 +411,11 @@ fn draw_head(store: &dyn Store, execution: u8) -> Result<String, StoreError> {
     let ended = if row.ended { " ended" } else { "" };
     let quarantined = row.quarantined.map(|reason| format!(" quarantined: {reason}")).unwrap_or_default();
     Ok(format!("{} in {}{wake}{ended}{quarantined}", row.head.sequence, row.partition))
+}
+
+fn draw_frames(store: &dyn Store, execution: u8, from: u64, most: Most) -> Result<String, StoreError> {
+    let frames = store.frames(key(execution), from, most)?;
+    Ok(join(frames.into_iter().map(|frame| draw_frame(execution, frame))))
 }
 
 fn draw_frame(execution: u8, frame: StoredFrame) -> String {
