@@ -1,5 +1,7 @@
 //! The server as a process, from outside: its routes over real connections.
 
+#[path = "../support/secured.rs"]
+mod secured;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -12,7 +12,7 @@ use self::provider::{CLIENT, Key, Mood, Provider, SECRET, Sign, encoded, now_s};
 use super::{
     client::{Client, Reply},
     process::{Organization, Server},
-    secure::before,
+    secured::before,
     starts::{save, start},
     support::MAINSPRING,
 };
