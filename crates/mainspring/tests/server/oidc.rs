@@ -575,18 +575,16 @@ fn the_doctor_looks_at_the_provider() {
     let usual = provider.issuer();
     let told = look(&usual);
     assert!(told.contains("\"state\":\"ok\"") && told.contains("\"keys\":"), "{told}");
-    let ill: [(fn(&mut provider::Ways), &str); 4] = [
-        (|ways| ways.calls_itself = Some("https://other.example".into()), "https://other.example"),
-        (|ways| ways.keys.clear(), "no key"),
-        (|ways| ways.mood = Mood::NoJson, "its description"),
-        (|ways| ways.token_endpoint = Some("http://plain.example/token".into()), "not https"),
-    ];
-    for (change, why) in ill {
+    let check = |change: fn(&mut provider::Ways), why: &str| {
         let provider = Provider::start();
         change(&mut provider.ways());
         let told = look(&provider.issuer());
         assert!(told.contains("\"state\":\"broken\"") && told.contains(why), "{why}: {told}");
-    }
+    };
+    check(|ways| ways.calls_itself = Some("https://other.example".into()), "https://other.example");
+    check(|ways| ways.keys.clear(), "no key");
+    check(|ways| ways.mood = Mood::NoJson, "its description");
+    check(|ways| ways.token_endpoint = Some("http://plain.example/token".into()), "not https");
     let unreachable = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let told = look(&format!("http://{unreachable}"));
     assert!(told.contains("\"state\":\"broken\"") && told.contains("oidc"), "{told}");
