@@ -11,7 +11,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    body::{Body, Data, Tagged, if_match},
+    body::{Body, Data, Tagged, if_match, no_if_match},
     clock,
     compiling::named,
     extract::{Asked, Named},
@@ -189,7 +189,7 @@ async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -
 }
 
 fn tagged(held: &Held<Workflow>) -> Tagged<WorkflowBody> {
-    Tagged { version: held.version, body: WorkflowBody::from(held) }
+    Tagged { tag: held.tag(), body: WorkflowBody::from(held) }
 }
 
 /// Save a workflow as a whole: make it, or change the one of this id or slug.
@@ -215,7 +215,13 @@ async fn sync(
 #[utoipa::path(post, path = "/api/workflows/sync-all", tag = "workflows", request_body = SyncAll,
     extensions(("x-permission" = json!("workflows:write"))),
     responses((status = 200, body = Synced), (status = 409, body = ProblemBody)))]
-async fn sync_all(State(app): State<App>, caller: Caller, Body(body): Body<SyncAll>) -> Answer<Json<Synced>> {
+async fn sync_all(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    Body(body): Body<SyncAll>,
+) -> Answer<Json<Synced>> {
+    no_if_match(&headers)?;
     app.run(move |app| {
         let (saved, deleted) = saving::sync_all(app, &caller, &body.workflows)?;
         Ok(Json(Synced { workflows: saved.iter().map(WorkflowBody::from).collect(), deleted }))
