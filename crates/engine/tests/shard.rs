@@ -6,7 +6,7 @@ use mainspring_engine::{
     inbox::{self, Untaken},
     lease::Leases,
     load::Loader,
-    request::{Request, row},
+    request::{Request, row, starts},
     shard::{Event, Fate, Keys, LoadAnswer, Output, Queued, Reply, Shard, Submission, Ticket},
 };
 use mainspring_kernel::{
@@ -14,6 +14,7 @@ use mainspring_kernel::{
     decide::{DECIDE_VERSION, decide_with},
     definition::{Syntax, compile, read},
     effect::Outcome,
+    failure::{Class, Failure},
     frame::Frame,
     hash::Hash,
     input::Input,
@@ -75,6 +76,7 @@ impl Bench {
     fn submit(&mut self, plan: &Arc<Plan>) {
         let mut request = Request::new(plan.clone(), "me");
         (request.bounds.max_steps, request.bounds.max_parallel) = (Some(100_000), Some(10_000));
+        request.workflows = starts(plan).into_iter().map(|name| (name.to_string(), self::plan(ONE))).collect();
         let stored_plans = request.stored_plans();
         let start = request.start(self.key);
         let row = row(self.key, &start, plan, self.now);
@@ -98,7 +100,7 @@ impl Bench {
                 Output::Adopt { instance, attempt, .. } => self.adopts.push((instance, attempt.number)),
                 Output::Reply(ticket, reply) => self.replies.push((ticket, reply)),
                 Output::Tell(moment) => self.told.push(moment.sequence),
-                Output::Stop { .. } | Output::Forget { .. } => {}
+                Output::Stop { .. } | Output::Forget { .. } | Output::LettersPosted(_) => {}
                 other => panic!("unexpected: {other:?}"),
             }
         }
@@ -275,6 +277,73 @@ fn the_store_lists_the_gates_that_wait() {
         bench.commit_all();
         assert_eq!((listed(&bench).len(), bench.state().ended_at.is_some()), (0, true));
     }
+}
+
+/// A row is what lists show: it has an error when the execution has ended, and the one that it has ended with.
+#[test]
+fn the_row_of_an_execution_says_how_it_stands_and_what_it_ended_with() {
+    const CLEANS: &str = r#"{"nodes":[{"id":"a","type":"bash","command":"true"},{"id":"tidy","type":"approval"}],
+        "edges":[{"from":"a","to":"tidy","when":"always"}]}"#;
+    let failed = |bench: &mut Bench| {
+        let outcome = Outcome::Failed(Failure::new(Class::Invalid, "no_good", "it is no good"));
+        bench.take(Input::Receipt { instance: Instance::of_step(0), attempt: 1, outcome }, None);
+    };
+    let cancelled = |bench: &mut Bench| bench.take(Input::Cancel { reason: "enough".into(), by: "me".into() }, None);
+    let approved = |bench: &mut Bench| bench.take(decide_at(1, Decision::Approve), None);
+    let denied = |bench: &mut Bench| bench.take(decide_at(0, Decision::Deny), None);
+    let goes_on = r#"{"steps":[{"type":"bash","id":"a","command":"true","onError":"continue"}]}"#;
+    let ask = r#"{"steps":[{"type":"approval","id":"ask"}]}"#;
+    // Those that end in the commit that begins them have a row with that end, and no change of one.
+    let miss = r#"{"steps":[{"type":"return","input":"@vars.none.of"}]}"#;
+    let nothing = r#"{"steps":[{"type":"return","input":1}]}"#;
+    type Given<'a> = &'a [&'a dyn Fn(&mut Bench)];
+    // A child that waits for people is stopped: its parent has work out again, and is about to end.
+    let child = r#"{"steps":[{"type":"subworkflow","id":"sub","workflow":"w"}]}"#;
+    let held = |bench: &mut Bench| {
+        bench.take(Input::ChildWaits { instance: Instance::of_step(0), attempt: 1, count: 1 }, None);
+    };
+    let stopped = |bench: &mut Bench| {
+        let outcome = Outcome::Cancelled("parent_cancelled".into());
+        bench.take(Input::Receipt { instance: Instance::of_step(0), attempt: 1, outcome }, None);
+    };
+    let cases: [(&str, Given<'_>, &[&str]); 9] = [
+        (ONE, &[&failed], &["running - - -", "failed - no_good 7"]),
+        (goes_on, &[&failed], &["running - - -", "completed with_failures - 7"]),
+        (CLEANS, &[&failed, &approved], &["running - - -", "waiting_approval - - -", "failed - no_good 14"]),
+        (CLEANS, &[&failed, &cancelled], &["running - - -", "waiting_approval - - -", "cancelled - enough 14"]),
+        (ask, &[&cancelled], &["waiting_approval - - -", "cancelled - enough 7"]),
+        (ask, &[&denied], &["waiting_approval - - -", "cancelled - approval_denied 7"]),
+        (
+            child,
+            &[&held, &cancelled, &stopped],
+            &["running - - -", "waiting_approval - - -", "running - - -", "cancelled - enough 21"],
+        ),
+        (nothing, &[], &["completed - - 0"]),
+        (miss, &[], &["failed - reference_not_found 0"]),
+    ];
+    for (definition, given, expected) in cases {
+        let mut bench = Bench::with_room(Arc::new(MemoryStore::default()), START, 1 << 20);
+        bench.submit(&plan(definition));
+        bench.commit_all();
+        let told = |bench: &Bench| {
+            let row = bench.store.execution(bench.key).unwrap().unwrap();
+            let text = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+            let at = text(row.completed_at.map(|at| (at - START).to_string()));
+            format!("{} {} {} {at}", row.status, text(row.outcome), text(row.error))
+        };
+        let mut seen = vec![told(&bench)];
+        for give in given {
+            bench.now += 7;
+            give(&mut bench);
+            bench.commit_all();
+            seen.push(told(&bench));
+        }
+        assert_eq!(seen, expected, "{definition}");
+    }
+}
+
+fn decide_at(step: u32, decision: Decision) -> Input {
+    Input::Decide { instance: Instance::of_step(step), gate: 1, decision, by: "me".into(), reason: Value::Null }
 }
 
 fn signal() -> Input {
