@@ -11,13 +11,14 @@ use mainspring_engine::{
 };
 use mainspring_kernel::{
     apply::apply,
+    cbor,
     decide::{DECIDE_VERSION, decide_with},
     definition::{Syntax, compile, read},
     effect::Outcome,
     failure::{Class, Failure},
     frame::Frame,
     hash::Hash,
-    input::Input,
+    input::{Input, Lineage, Parent, Start},
     instance::Instance,
     key::ExecutionKey,
     plan::{Decision, Plan},
@@ -344,6 +345,52 @@ fn the_row_of_an_execution_says_how_it_stands_and_what_it_ended_with() {
 
 fn decide_at(step: u32, decision: Decision) -> Input {
     Input::Decide { instance: Instance::of_step(step), gate: 1, decision, by: "me".into(), reason: Value::Null }
+}
+
+/// What is started and not waited for is a start of its own; what is waited for is a part of what waits. The entry names
+/// who has started what began it, and is in the commit that begins it.
+#[test]
+fn a_start_that_an_execution_makes_and_does_not_wait_for_is_in_the_audit_log() {
+    let lineage = |parent: Option<Parent>, depth: u32| Some(Lineage { parent, depth, workflows: Vec::new() });
+    let parent = || Some(Parent { execution: ExecutionKey([9; 16]), instance: Instance::of_step(0), attempt: 1 });
+    let detached = "execution.start by me of the-child: by workflow, parentExecutionId the-parent, parentStepId aside";
+    for (lineage, organization, expected) in [
+        (lineage(None, 1), Some("o"), Some(detached)),
+        (lineage(parent(), 1), Some("o"), None),
+        (lineage(None, 0), Some("o"), None),
+        (None, Some("o"), None),
+        (lineage(None, 1), None, None),
+    ] {
+        let mut bench = Bench::new();
+        let mut request = Request::new(plan(r#"{"steps":[{"type":"approval","id":"ask"}]}"#), "me");
+        request.execution_id = Some("the-child".into());
+        let said = [("type", "subworkflow"), ("parentExecutionId", "the-parent"), ("parentStepId", "aside")];
+        let said = said.into_iter().chain(organization.map(|name| ("organizationId", name)));
+        request.trigger = Value::map(said.map(|(key, value)| (key, Value::from(value))));
+        let (plan, stored_plans) = (request.plan.clone(), request.stored_plans());
+        let start = Box::new(Start { lineage, ..request.start(bench.key) });
+        let again = Input::Start(start.clone());
+        let row = row(bench.key, &start, &plan, START);
+        let (execution, letter, ticket, audit) = (bench.key, None, None, None);
+        let submission = Submission { execution, plan, stored_plans, start, row, letter, ticket, audit };
+        bench.handle(Event::Submit(Box::new(submission)));
+        assert_eq!(bench.commits.len(), 1, "it begins and is noted in one commit");
+        bench.commit_all();
+        // The letter that brought it may come twice.
+        bench.take(again, None);
+        bench.load();
+        bench.commit_all();
+        let told: Vec<String> =
+            bench.store.audit("o", 0, 9).unwrap().into_iter().map(|row| noted(&row.entry)).collect();
+        assert_eq!(told, Vec::from_iter(expected), "{organization:?}");
+    }
+}
+
+fn noted(entry: &AuditEntry) -> String {
+    let detail = cbor::decode(&entry.detail).unwrap();
+    let text = |(key, value): (&String, &Value)| format!("{key} {}", value.as_text().unwrap());
+    let detail: Vec<String> = detail.as_map().unwrap().iter().map(text).collect();
+    format!("{} by {} of {}: {}", entry.action, entry.actor, entry.target, detail.join(", "))
 }
 
 fn signal() -> Input {
