@@ -9,6 +9,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
+    approvers::shown,
     body::{Body, Data},
     compiling::{is_light, named},
     identity::Caller,
@@ -64,6 +65,10 @@ struct Started {
     variables: Data,
     /// Whether an earlier request of the same name has started it.
     existed: bool,
+    /// Who is named to decide at one of its gates, or of those that it starts, and cannot as the organization stands:
+    /// `{severity, code, path, line, column, message, mend}`. Empty where an earlier request has started it.
+    #[schema(value_type = Vec<Object>)]
+    warnings: Vec<Data>,
 }
 
 fn object(field: &str, data: Data) -> Answer<Map> {
@@ -99,7 +104,7 @@ async fn run(State(app): State<App>, caller: Caller, Body(run): Body<Run>) -> An
     let starting = Starting { trigger: "manual", metadata, idempotency_key, variables, input };
     let (asker, id, is_light) = (caller.clone(), workflow.id.clone(), is_light(&app, &workflow.body));
     let work = move |app: &App| prepare(app, &asker, &workflow, starting);
-    let request = if is_light { app.look(work).await? } else { app.run(work).await? };
+    let (request, warnings) = if is_light { app.look(work).await? } else { app.run(work).await? };
     let (variables, hash) = (Value::Map(request.variables.clone()), request.plan.workflow_hash.prefixed());
     let submitted = submit(&app, &caller, request, &id).await?;
     if submitted.existed {
@@ -119,6 +124,7 @@ async fn run(State(app): State<App>, caller: Caller, Body(run): Body<Run>) -> An
         workflow_hash: hash,
         variables: Data(variables),
         existed: false,
+        warnings: shown(&warnings),
     };
     Ok((StatusCode::ACCEPTED, Json(started)))
 }
@@ -172,5 +178,6 @@ fn repeated(app: &App, row: &ExecutionRow) -> Answer<Started> {
         workflow_hash: row.workflow_hash.clone(),
         variables: Data(variables),
         existed: true,
+        warnings: Vec::new(),
     })
 }
