@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::{
     app::App,
     body::{Data, Tag, check_seen, stated},
-    compiling::{compile, invalid},
+    compiling::{compile, invalid, keep},
     first::check_id,
     identity::{Caller, random},
     nouns::{Given, Source, Version, Workflow, version_id},
@@ -242,7 +242,8 @@ fn prepare(
     fill(&mut workflow, draft);
     if let Some(data) = &draft.data {
         let document = Document::placeless(data.0.clone());
-        workflow.hash = compile(app, &document).map_err(|found| invalid(&found))?.workflow_hash.prefixed();
+        let compiled = compile(app, &document).map_err(|found| invalid(&found))?;
+        workflow.hash = keep(app, compiled).plan.workflow_hash.prefixed();
         workflow.data = data.clone();
     }
     workflow.updated_at = now;

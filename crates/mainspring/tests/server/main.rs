@@ -10,6 +10,7 @@ mod process;
 
 mod acts;
 mod approvals;
+mod approvers;
 mod audit;
 mod between;
 mod broken;

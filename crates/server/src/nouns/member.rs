@@ -26,11 +26,7 @@ impl Noun for Member {
     const WORD: &'static str = "member";
 
     fn names(&self) -> Vec<(&'static str, String, bool)> {
-        vec![(
-            "role",
-            serde_json::to_value(self.role).ok().and_then(|role| Some(role.as_str()?.to_string())).unwrap_or_default(),
-            false,
-        )]
+        vec![("role", self.role.name().into(), false)]
     }
 }
 

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     app::App,
+    approvers::{Approver, Members},
     body::{Body, Data},
     clock,
     extract::{Asked, Named},
@@ -54,6 +55,11 @@ struct Approval {
     status: &'static str,
     /// Whether the caller may decide.
     may_decide: bool,
+    /// Those whom it names, as they stand now; empty where it names nobody, and the execution's owner and the admins decide.
+    approvers: Vec<Approver>,
+    /// Whether as many as have to can still approve, as the organization stands. Where it is false, the gate can be denied
+    /// or called off, or waits until its time is over, unless who is missing becomes a member in a role that decides.
+    can_be_approved: bool,
     /// The page where people read and decide, once they have signed in there.
     url: String,
 }
@@ -84,9 +90,15 @@ fn link(base: &str, id: &str) -> String {
     url
 }
 
-fn approval(app: &App, caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> Approval {
+fn approval(
+    app: &App,
+    caller: &Caller,
+    members: &mut Members<'_>,
+    row: &ExecutionRow,
+    open: &OpenGate,
+) -> Answer<Approval> {
     let may_decide = may_decide(caller, row, open);
-    Approval {
+    Ok(Approval {
         id: name(&row.id, open),
         execution_id: row.id.clone(),
         workflow_id: row.workflow_id.clone(),
@@ -97,8 +109,10 @@ fn approval(app: &App, caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> 
         default_action: open.gate.on_timeout.name(),
         status: "pending",
         may_decide,
+        approvers: members.named(open)?,
+        can_be_approved: members.are_enough(row, open)?,
         url: link(&app.settings.base, &name(&row.id, open)),
-    }
+    })
 }
 
 /// The gates of an execution itself; those of what it has started are listed with that.
@@ -121,14 +135,16 @@ async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQue
             .last()
             .filter(|_| pending.len() >= limit)
             .map(|last| format!("{}:{}:{}", last.execution, last.step, last.gate));
-        let mut approvals = Vec::new();
+        let (mut approvals, mut members) = (Vec::new(), Members::of(app, &caller));
         for gates in pending.chunk_by(|one, next| one.execution == next.execution) {
             let Some(row) = store.execution(gates[0].execution)? else { continue };
             let Some(looked) = readable(&row.id, look(app, &row))? else { continue };
             for waiting in gates {
                 // One that was decided since is not there any more.
                 let is_it = |open: &&OpenGate| open.step == waiting.step && open.gate.number == waiting.gate;
-                approvals.extend(own(&row, &looked).find(is_it).map(|open| approval(app, &caller, &row, open)));
+                if let Some(open) = own(&row, &looked).find(is_it) {
+                    approvals.push(approval(app, &caller, &mut members, &row, open)?);
+                }
             }
         }
         Ok(Json(Approvals { approvals, next_cursor }))
@@ -175,7 +191,7 @@ pub(super) fn found(app: &App, caller: &Caller, id: &str) -> Answer<(ExecutionRo
 async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Json<Approval>> {
     app.run(move |app| {
         let (row, open) = found(app, &caller, &id)?;
-        Ok(Json(approval(app, &caller, &row, &open)))
+        approval(app, &caller, &mut Members::of(app, &caller), &row, &open).map(Json)
     })
     .await
 }

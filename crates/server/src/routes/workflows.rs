@@ -11,6 +11,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
+    approvers::of_saved,
     body::{Body, Data, Tagged, if_match, no_if_match},
     clock,
     compiling::named,
@@ -85,6 +86,22 @@ impl From<&Held<Workflow>> for WorkflowBody {
     }
 }
 
+/// A workflow that was saved.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SavedBody {
+    /// As it is now.
+    #[serde(flatten)]
+    workflow: WorkflowBody,
+    /// What its author should know: `{severity, code, path, line, column, message, mend}`. Also who is named to decide at
+    /// one of its gates, or of those that it starts, and cannot as the organization stands.
+    #[schema(value_type = Vec<Object>)]
+    warnings: Vec<Data>,
+}
+
+fn saved(app: &App, caller: &Caller, held: &Held<Workflow>) -> Answer<SavedBody> {
+    Ok(SavedBody { workflow: WorkflowBody::from(held), warnings: of_saved(app, caller, &held.body)? })
+}
+
 /// A page of workflows.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -106,8 +123,8 @@ struct SyncAll {
 /// What became of a whole set.
 #[derive(Debug, Serialize, ToSchema)]
 struct Synced {
-    /// As they are now.
-    workflows: Vec<WorkflowBody>,
+    /// As they are now, each with its warnings.
+    workflows: Vec<SavedBody>,
     /// The ids of those that were deleted.
     deleted: Vec<String>,
 }
@@ -195,18 +212,18 @@ fn tagged(held: &Held<Workflow>) -> Tagged<WorkflowBody> {
 /// Save a workflow as a whole: make it, or change the one of this id or slug.
 #[utoipa::path(post, path = "/api/workflows/sync", tag = "workflows", request_body = Whole,
     extensions(("x-permission" = json!("workflows:write"))),
-    responses((status = 200, body = WorkflowBody), (status = 409, body = ProblemBody),
+    responses((status = 200, body = SavedBody), (status = 409, body = ProblemBody),
         (status = 412, body = ProblemBody)))]
 async fn sync(
     State(app): State<App>,
     caller: Caller,
     headers: HeaderMap,
     Body(body): Body<Whole>,
-) -> Answer<Tagged<WorkflowBody>> {
+) -> Answer<Tagged<SavedBody>> {
     let seen = if_match(&headers)?;
     app.run(move |app| {
-        let saved = saving::sync(app, &caller, &body, seen)?;
-        Ok(tagged(&saved))
+        let held = saving::sync(app, &caller, &body, seen)?;
+        Ok(Tagged { tag: held.tag(), body: saved(app, &caller, &held)? })
     })
     .await
 }
@@ -223,8 +240,9 @@ async fn sync_all(
 ) -> Answer<Json<Synced>> {
     no_if_match(&headers)?;
     app.run(move |app| {
-        let (saved, deleted) = saving::sync_all(app, &caller, &body.workflows)?;
-        Ok(Json(Synced { workflows: saved.iter().map(WorkflowBody::from).collect(), deleted }))
+        let (all, deleted) = saving::sync_all(app, &caller, &body.workflows)?;
+        let workflows = all.iter().map(|held| saved(app, &caller, held)).collect::<Answer<_>>()?;
+        Ok(Json(Synced { workflows, deleted }))
     })
     .await
 }
@@ -232,7 +250,7 @@ async fn sync_all(
 /// Change fields of a workflow; what is not named stays. With `If-Match` only if it is still the version of that `ETag`.
 #[utoipa::path(put, path = "/api/workflows/{id}", tag = "workflows", params(("id" = String, Path)), request_body = Draft,
     extensions(("x-permission" = json!("workflows:write"))),
-    responses((status = 200, body = WorkflowBody), (status = 409, body = ProblemBody),
+    responses((status = 200, body = SavedBody), (status = 409, body = ProblemBody),
         (status = 412, body = ProblemBody)))]
 async fn update(
     State(app): State<App>,
@@ -240,11 +258,11 @@ async fn update(
     Named(id): Named<String>,
     headers: HeaderMap,
     Body(draft): Body<Draft>,
-) -> Answer<Tagged<WorkflowBody>> {
+) -> Answer<Tagged<SavedBody>> {
     let seen = if_match(&headers)?;
     app.run(move |app| {
         let held = saving::update(app, &caller, &draft, seen, || found(app, &caller, &id))?;
-        Ok(tagged(&held))
+        Ok(Tagged { tag: held.tag(), body: saved(app, &caller, &held)? })
     })
     .await
 }
