@@ -1,5 +1,5 @@
 //! What an organisation's audit log says of what is done to its executions without a credential of its server: by whoever
-//! has the store and its key at hand, and by the end of a gate's time.
+//! has the store and its key at hand, by the end of a gate's time, and by an execution that starts another one.
 
 use mainspring_kernel::{
     cbor,
@@ -22,9 +22,32 @@ pub fn of_user(row: &ExecutionRow, user: &str, action: &str, detail: Map) -> Opt
     Some(AuditEntry { organization, at, actor, action: action.into(), target, detail: with(detail, "command line") })
 }
 
+/// The entry of what no request has brought, if there is one: an input that comes of time or of another execution.
+pub(crate) fn of_itself(state: &State, input: &Input, records: &[Record]) -> Option<AuditEntry> {
+    of_timeout(state, input, records).or_else(|| of_child(state, input))
+}
+
+/// The entry of an execution that another one begins and does not wait for; `None` for one that is no organisation's. One
+/// that is waited for is a part of what waits, and has no entry, as the steps of that have none.
+fn of_child(state: &State, input: &Input) -> Option<AuditEntry> {
+    let Input::Start(start) = input else { return None };
+    let is_detached = start.lineage.as_ref().is_some_and(|lineage| lineage.depth > 0 && lineage.parent.is_none());
+    let said = |key: &str| start.trigger.get(key).cloned().unwrap_or_default();
+    let organization = said(ORGANIZATION_IN_TRIGGER).as_text().filter(|_| is_detached)?.to_string();
+    let detail = ["parentExecutionId", "parentStepId"].map(|key| (key.into(), said(key)));
+    Some(AuditEntry {
+        organization,
+        at: state.now,
+        actor: start.by.clone(),
+        action: "execution.start".into(),
+        target: start.execution_id.clone(),
+        detail: with(Map::from(detail), "workflow"),
+    })
+}
+
 /// The entry of a gate of which the time is over, if these records of that decide it; `None` for an execution that is no
 /// organisation's.
-pub(crate) fn of_timeout(state: &State, input: &Input, records: &[Record]) -> Option<AuditEntry> {
+fn of_timeout(state: &State, input: &Input, records: &[Record]) -> Option<AuditEntry> {
     let Input::Timer(Timer::Gate(instance, _)) = input else { return None };
     let start = state.start.as_ref()?;
     let organization = start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text)?.to_string();

@@ -334,7 +334,7 @@ impl Shard {
             let now = live.state.now;
             let Turn { results, records, actions, letters } = turn;
             let Queued { input, letter, ticket, audit } = queued;
-            let audit = audit.or_else(|| noting::of_timeout(&live.state, &input, &records).map(Box::new));
+            let audit = audit.or_else(|| noting::of_itself(&live.state, &input, &records).map(Box::new));
             self.tally.turn(&input);
             let spans = match self.makes_spans {
                 true => span::ended(&live.state, &input, &records, live.handed_out_at),

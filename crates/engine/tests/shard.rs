@@ -6,17 +6,19 @@ use mainspring_engine::{
     inbox::{self, Untaken},
     lease::Leases,
     load::Loader,
-    request::{Request, row},
+    request::{Request, row, starts},
     shard::{Event, Fate, Keys, LoadAnswer, Output, Queued, Reply, Shard, Submission, Ticket},
 };
 use mainspring_kernel::{
     apply::apply,
+    cbor,
     decide::{DECIDE_VERSION, decide_with},
     definition::{Syntax, compile, read},
     effect::Outcome,
+    failure::{Class, Failure},
     frame::Frame,
     hash::Hash,
-    input::Input,
+    input::{Input, Lineage, Parent, Start},
     instance::Instance,
     key::ExecutionKey,
     plan::{Decision, Plan},
@@ -75,6 +77,7 @@ impl Bench {
     fn submit(&mut self, plan: &Arc<Plan>) {
         let mut request = Request::new(plan.clone(), "me");
         (request.bounds.max_steps, request.bounds.max_parallel) = (Some(100_000), Some(10_000));
+        request.workflows = starts(plan).into_iter().map(|name| (name.to_string(), self::plan(ONE))).collect();
         let stored_plans = request.stored_plans();
         let start = request.start(self.key);
         let row = row(self.key, &start, plan, self.now);
@@ -98,7 +101,7 @@ impl Bench {
                 Output::Adopt { instance, attempt, .. } => self.adopts.push((instance, attempt.number)),
                 Output::Reply(ticket, reply) => self.replies.push((ticket, reply)),
                 Output::Tell(moment) => self.told.push(moment.sequence),
-                Output::Stop { .. } | Output::Forget { .. } => {}
+                Output::Stop { .. } | Output::Forget { .. } | Output::LettersPosted(_) => {}
                 other => panic!("unexpected: {other:?}"),
             }
         }
@@ -275,6 +278,119 @@ fn the_store_lists_the_gates_that_wait() {
         bench.commit_all();
         assert_eq!((listed(&bench).len(), bench.state().ended_at.is_some()), (0, true));
     }
+}
+
+/// A row is what lists show: it has an error when the execution has ended, and the one that it has ended with.
+#[test]
+fn the_row_of_an_execution_says_how_it_stands_and_what_it_ended_with() {
+    const CLEANS: &str = r#"{"nodes":[{"id":"a","type":"bash","command":"true"},{"id":"tidy","type":"approval"}],
+        "edges":[{"from":"a","to":"tidy","when":"always"}]}"#;
+    let failed = |bench: &mut Bench| {
+        let outcome = Outcome::Failed(Failure::new(Class::Invalid, "no_good", "it is no good"));
+        bench.take(Input::Receipt { instance: Instance::of_step(0), attempt: 1, outcome }, None);
+    };
+    let cancelled = |bench: &mut Bench| bench.take(Input::Cancel { reason: "enough".into(), by: "me".into() }, None);
+    let approved = |bench: &mut Bench| bench.take(decide_at(1, Decision::Approve), None);
+    let denied = |bench: &mut Bench| bench.take(decide_at(0, Decision::Deny), None);
+    let goes_on = r#"{"steps":[{"type":"bash","id":"a","command":"true","onError":"continue"}]}"#;
+    let ask = r#"{"steps":[{"type":"approval","id":"ask"}]}"#;
+    // Those that end in the commit that begins them have a row with that end, and no change of one.
+    let miss = r#"{"steps":[{"type":"return","input":"@vars.none.of"}]}"#;
+    let nothing = r#"{"steps":[{"type":"return","input":1}]}"#;
+    type Given<'a> = &'a [&'a dyn Fn(&mut Bench)];
+    // A child that waits for people is stopped: its parent has work out again, and is about to end.
+    let child = r#"{"steps":[{"type":"subworkflow","id":"sub","workflow":"w"}]}"#;
+    let held = |bench: &mut Bench| {
+        bench.take(Input::ChildWaits { instance: Instance::of_step(0), attempt: 1, count: 1 }, None);
+    };
+    let stopped = |bench: &mut Bench| {
+        let outcome = Outcome::Cancelled("parent_cancelled".into());
+        bench.take(Input::Receipt { instance: Instance::of_step(0), attempt: 1, outcome }, None);
+    };
+    let cases: [(&str, Given<'_>, &[&str]); 9] = [
+        (ONE, &[&failed], &["running - - -", "failed - no_good 7"]),
+        (goes_on, &[&failed], &["running - - -", "completed with_failures - 7"]),
+        (CLEANS, &[&failed, &approved], &["running - - -", "waiting_approval - - -", "failed - no_good 14"]),
+        (CLEANS, &[&failed, &cancelled], &["running - - -", "waiting_approval - - -", "cancelled - enough 14"]),
+        (ask, &[&cancelled], &["waiting_approval - - -", "cancelled - enough 7"]),
+        (ask, &[&denied], &["waiting_approval - - -", "cancelled - approval_denied 7"]),
+        (
+            child,
+            &[&held, &cancelled, &stopped],
+            &["running - - -", "waiting_approval - - -", "running - - -", "cancelled - enough 21"],
+        ),
+        (nothing, &[], &["completed - - 0"]),
+        (miss, &[], &["failed - reference_not_found 0"]),
+    ];
+    for (definition, given, expected) in cases {
+        let mut bench = Bench::with_room(Arc::new(MemoryStore::default()), START, 1 << 20);
+        bench.submit(&plan(definition));
+        bench.commit_all();
+        let told = |bench: &Bench| {
+            let row = bench.store.execution(bench.key).unwrap().unwrap();
+            let text = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+            let at = text(row.completed_at.map(|at| (at - START).to_string()));
+            format!("{} {} {} {at}", row.status, text(row.outcome), text(row.error))
+        };
+        let mut seen = vec![told(&bench)];
+        for give in given {
+            bench.now += 7;
+            give(&mut bench);
+            bench.commit_all();
+            seen.push(told(&bench));
+        }
+        assert_eq!(seen, expected, "{definition}");
+    }
+}
+
+fn decide_at(step: u32, decision: Decision) -> Input {
+    Input::Decide { instance: Instance::of_step(step), gate: 1, decision, by: "me".into(), reason: Value::Null }
+}
+
+/// What is started and not waited for is a start of its own; what is waited for is a part of what waits. The entry names
+/// who has started what began it, and is in the commit that begins it.
+#[test]
+fn a_start_that_an_execution_makes_and_does_not_wait_for_is_in_the_audit_log() {
+    let lineage = |parent: Option<Parent>, depth: u32| Some(Lineage { parent, depth, workflows: Vec::new() });
+    let parent = || Some(Parent { execution: ExecutionKey([9; 16]), instance: Instance::of_step(0), attempt: 1 });
+    let detached = "execution.start by me of the-child: by workflow, parentExecutionId the-parent, parentStepId aside";
+    for (lineage, organization, expected) in [
+        (lineage(None, 1), Some("o"), Some(detached)),
+        (lineage(parent(), 1), Some("o"), None),
+        (lineage(None, 0), Some("o"), None),
+        (None, Some("o"), None),
+        (lineage(None, 1), None, None),
+    ] {
+        let mut bench = Bench::new();
+        let mut request = Request::new(plan(r#"{"steps":[{"type":"approval","id":"ask"}]}"#), "me");
+        request.execution_id = Some("the-child".into());
+        let said = [("type", "subworkflow"), ("parentExecutionId", "the-parent"), ("parentStepId", "aside")];
+        let said = said.into_iter().chain(organization.map(|name| ("organizationId", name)));
+        request.trigger = Value::map(said.map(|(key, value)| (key, Value::from(value))));
+        let (plan, stored_plans) = (request.plan.clone(), request.stored_plans());
+        let start = Box::new(Start { lineage, ..request.start(bench.key) });
+        let again = Input::Start(start.clone());
+        let row = row(bench.key, &start, &plan, START);
+        let (execution, letter, ticket, audit) = (bench.key, None, None, None);
+        let submission = Submission { execution, plan, stored_plans, start, row, letter, ticket, audit };
+        bench.handle(Event::Submit(Box::new(submission)));
+        assert_eq!(bench.commits.len(), 1, "it begins and is noted in one commit");
+        bench.commit_all();
+        // The letter that brought it may come twice.
+        bench.take(again, None);
+        bench.load();
+        bench.commit_all();
+        let told: Vec<String> =
+            bench.store.audit("o", 0, Most::of(9)).unwrap().into_iter().map(|row| noted(&row.entry)).collect();
+        assert_eq!(told, Vec::from_iter(expected), "{organization:?}");
+    }
+}
+
+fn noted(entry: &AuditEntry) -> String {
+    let detail = cbor::decode(&entry.detail).unwrap();
+    let text = |(key, value): (&String, &Value)| format!("{key} {}", value.as_text().unwrap());
+    let detail: Vec<String> = detail.as_map().unwrap().iter().map(text).collect();
+    format!("{} by {} of {}: {}", entry.action, entry.actor, entry.target, detail.join(", "))
 }
 
 fn signal() -> Input {

@@ -59,6 +59,8 @@ pub struct Compiled {
     pub normalised: Value,
     /// The hash over the canonical JSON of the normalised definition.
     pub workflow_hash: Hash,
+    /// The way to each step, by its number: a plan does not keep it, and whoever adds a finding of their own needs it.
+    pub paths: Vec<Path>,
     /// What its author should know all the same.
     pub warnings: Vec<Diagnostic>,
 }
@@ -111,14 +113,14 @@ pub fn compile_with(document: &Document, inspector: &dyn Inspector) -> Result<Co
     let has_errors = report.has_errors();
     let found = report.into_sorted();
     match compiled {
-        Some((plan, normalised)) if !has_errors => {
-            Ok(Compiled { workflow_hash: plan.workflow_hash, plan, normalised, warnings: found })
+        Some((plan, normalised, paths)) if !has_errors => {
+            Ok(Compiled { workflow_hash: plan.workflow_hash, plan, normalised, paths, warnings: found })
         }
         _ => Err(found),
     }
 }
 
-fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Plan, Value)> {
+fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Plan, Value, Vec<Path>)> {
     if is_deeper(&document.value, DEFINITION_DEPTH_MAX) {
         let message = format!("values nested more than {DEFINITION_DEPTH_MAX} deep");
         report.error(diagnostic::TOO_LARGE, &Path::root(), message, "flatten them");
@@ -151,6 +153,7 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
         return None;
     }
     let normalised = normalised(&document.value, &outline);
+    let paths = outline.entries.iter().map(|entry| entry.fields.path.clone()).collect();
     let plan = Plan {
         name: root.name,
         version: root.version,
@@ -164,7 +167,7 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
         blocks: edges::with_graph(outline.blocks, graph),
         steps,
     };
-    Some((plan, normalised))
+    Some((plan, normalised, paths))
 }
 
 /// The definition with ids assigned where they are missing, and nothing else changed: defaults are not written into it,

@@ -10,7 +10,7 @@ use alloc::{
 use core::fmt;
 
 use crate::{
-    document::{Path, Place, ReadError},
+    document::{Document, Path, Place, ReadError},
     value::Value,
 };
 
@@ -19,7 +19,7 @@ use crate::{
 pub struct Diagnostic {
     /// Whether the definition is refused for it.
     pub severity: Severity,
-    /// What a program branches on: one of [`CODES`].
+    /// What a program branches on: one of [`CODES`], or a server's own where it depends on who is there.
     pub code: &'static str,
     /// The way to the part that it is about.
     pub path: Path,
@@ -149,6 +149,12 @@ const SHOWN_CHARS_MAX: usize = 100;
 const QUOTED_CHARS_MAX: usize = 60;
 
 impl Diagnostic {
+    /// A finding for which nothing is refused, about a part of a document.
+    pub fn warning(code: &'static str, path: Path, document: &Document, message: &str, mend: &str) -> Self {
+        let place = document.place(&path);
+        Self { severity: Severity::Warning, code, path, place, message: plain(message), mend: plain(mend) }
+    }
+
     /// `{severity, code, path, line, column, message, mend}`; line and column are null without a text.
     pub fn to_value(&self) -> Value {
         Value::map([
@@ -241,7 +247,7 @@ impl Excerpt {
 }
 
 /// A text of the author inside a message: quoted, escaped, and cut where it is long.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     if text.chars().nth(QUOTED_CHARS_MAX).is_none() {
         return format!("{text:?}");
     }

@@ -11,7 +11,7 @@ use tokio_rustls::rustls::{
 };
 
 /// The file of further certificate authorities, by the name that OpenSSL has given it.
-const AUTHORITIES_VARIABLE: &str = "SSL_CERT_FILE";
+pub(crate) const AUTHORITIES_VARIABLE: &str = "SSL_CERT_FILE";
 
 /// Mozilla's authorities, and those that the environment names.
 pub(crate) fn trusting() -> Result<Arc<ClientConfig>, Refusal> {

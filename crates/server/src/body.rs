@@ -1,5 +1,7 @@
 //! Bodies: JSON that is refused where it is not what the route takes, and values on their way in and out.
 
+use std::fmt;
+
 use axum::{
     body::Bytes,
     extract::{FromRequest, Request},
@@ -97,34 +99,67 @@ pub(crate) fn stated<'de, T: Deserialize<'de>, D: Deserializer<'de>>(field: D) -
     Option::deserialize(field).map(Some)
 }
 
-/// A thing with the version that `If-Match` takes.
+/// A thing with the tag that `If-Match` takes.
 #[derive(Debug, Clone)]
 pub struct Tagged<T> {
     /// The thing.
     pub body: T,
-    /// Its version.
-    pub version: u64,
+    /// Its tag.
+    pub tag: Tag,
+}
+
+/// Which state of a thing. Versions begin anew where a thing is deleted and made again under the same name: since when it is
+/// there tells the two apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tag {
+    version: u64,
+    created_at: u64,
+}
+
+impl Tag {
+    /// Of a version of a thing, and the time at which it was made, in milliseconds.
+    pub fn new(version: u64, created_at: u64) -> Self {
+        Self { version, created_at }
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (version, created_at) = text.strip_prefix('"')?.strip_suffix('"')?.split_once('-')?;
+        let tag = Self { version: version.parse().ok()?, created_at: u64::from_str_radix(created_at, 16).ok()? };
+        // One thing has one tag, and no other text is it.
+        (tag.to_string() == text).then_some(tag)
+    }
+}
+
+impl fmt::Display for Tag {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "\"{}-{:x}\"", self.version, self.created_at)
+    }
 }
 
 impl<T: Serialize> IntoResponse for Tagged<T> {
     fn into_response(self) -> Response {
-        ([("etag", format!("\"{}\"", self.version))], axum::Json(self.body)).into_response()
+        ([("etag", self.tag.to_string())], axum::Json(self.body)).into_response()
     }
 }
 
-/// The version that the caller has seen, if it says so: one strong tag. `*` is whichever there is.
-pub fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+/// What the caller has seen, if it says so: one strong tag. `*` is whichever there is.
+pub fn if_match(headers: &HeaderMap) -> Result<Option<Tag>, Problem> {
     let Some(given) = headers.get("if-match") else { return Ok(None) };
     let text = given.to_str().unwrap_or_default().trim();
     if text == "*" {
         return Ok(None);
     }
-    let version = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).and_then(|tag| tag.parse().ok());
     let unknown = || Problem::new(Code::PreconditionFailed, "If-Match must be the ETag of an earlier answer.");
-    version.map(Some).ok_or_else(unknown)
+    Tag::read(text).map(Some).ok_or_else(unknown)
 }
 
-/// Refuses an edit of what is of another version than the caller has seen.
-pub(crate) fn check_seen(seen: Option<u64>, version: u64) -> Answer<()> {
-    if seen.is_none_or(|seen| seen == version) { Ok(()) } else { Err(Problem::stale()) }
+/// Refuses a condition where there is no one thing that it could be about.
+pub(crate) fn no_if_match(headers: &HeaderMap) -> Answer<()> {
+    let message = "there is no ETag of all workflows together: leave it out, or save them one by one";
+    if headers.contains_key("if-match") { Err(Problem::field("If-Match", message)) } else { Ok(()) }
+}
+
+/// Refuses an edit of what is not as the caller has seen it; `None` is what is not there.
+pub(crate) fn check_seen(seen: Option<Tag>, tag: Option<Tag>) -> Answer<()> {
+    if seen.is_none() || seen == tag { Ok(()) } else { Err(Problem::stale()) }
 }

@@ -12,7 +12,7 @@ use mainspring_engine::{
 use mainspring_kernel::{
     definition::{Compiled, compile_with},
     diagnostic::{Diagnostic, Severity},
-    document::Document,
+    document::{Document, Path},
     plan::{Plan, Step, Work},
     value::Value,
 };
@@ -20,6 +20,7 @@ use mainspring_store::{Most, StoredPlan};
 
 use crate::{
     app::App,
+    approvers::asking,
     body::Data,
     nouns::Workflow,
     problem::{Answer, Code, Problem},
@@ -31,7 +32,26 @@ const PLANS_MAX: usize = 1024;
 
 /// Plans by the hash of their definitions.
 #[derive(Default)]
-pub(crate) struct Plans(Mutex<BTreeMap<String, (Arc<Plan>, StoredPlan)>>);
+pub(crate) struct Plans(Mutex<BTreeMap<String, Made>>);
+
+/// A definition, compiled: cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Made {
+    pub plan: Arc<Plan>,
+    pub stored: StoredPlan,
+    /// Where people are asked, or workflows started that may ask some.
+    pub asking: Arc<[(u32, Path)]>,
+    /// What its author should know, whoever is there to decide.
+    pub warnings: Arc<[Diagnostic]>,
+}
+
+impl From<Compiled> for Made {
+    fn from(compiled: Compiled) -> Self {
+        let Compiled { plan, paths, warnings, .. } = compiled;
+        let asking = asking(&plan, &paths).into();
+        Self { stored: stored_plan(&plan), plan: Arc::new(plan), asking, warnings: warnings.into() }
+    }
+}
 
 /// Compiles a definition, with its functions and schemas looked into.
 pub(crate) fn compile(app: &App, document: &Document) -> Result<Compiled, Vec<Diagnostic>> {
@@ -50,29 +70,35 @@ pub(crate) fn invalid(diagnostics: &[Diagnostic]) -> Problem {
 }
 
 /// The plan of a stored workflow.
-pub(crate) fn plan_of(app: &App, workflow: &Workflow) -> Answer<(Arc<Plan>, StoredPlan)> {
+pub(crate) fn plan_of(app: &App, workflow: &Workflow) -> Answer<Made> {
     if let Some(known) = app.plans.0.lock().unwrap_or_else(PoisonError::into_inner).get(&workflow.hash) {
         return Ok(known.clone());
     }
     let document = Document::placeless(workflow.data.0.clone());
-    let plan = Arc::new(compile(app, &document).map_err(|found| invalid(&found))?.plan);
-    let made = (plan.clone(), stored_plan(&plan));
+    Ok(keep(app, compile(app, &document).map_err(|found| invalid(&found))?))
+}
+
+/// Keeps what a definition compiles to, so that it is not compiled again when it is started.
+pub(crate) fn keep(app: &App, compiled: Compiled) -> Made {
+    let (hash, made) = (compiled.workflow_hash.prefixed(), Made::from(compiled));
     let mut plans = app.plans.0.lock().unwrap_or_else(PoisonError::into_inner);
     if plans.len() >= PLANS_MAX {
         plans.clear();
     }
-    plans.insert(workflow.hash.clone(), made.clone());
-    Ok(made)
+    plans.insert(hash, made.clone());
+    made
 }
 
-/// Whether to prepare a start of it takes little more than a look: its plan is known, it starts no others, and neither the
-/// sandbox nor a folder is needed for it.
+/// Whether to prepare a start of it takes little more than a look: its plan is known, it starts no others, nobody is named
+/// whom it asks, and neither the sandbox nor a folder is needed for it.
 pub(crate) fn is_light(app: &App, workflow: &Workflow) -> bool {
     let plans = app.plans.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some((plan, _)) = plans.get(&workflow.hash) else { return false };
+    let Some(Made { plan, .. }) = plans.get(&workflow.hash) else { return false };
     let is_light = |step: &Step| match &step.work {
         Work::Effect { effect, .. } => effect != "bash",
         Work::Subworkflow { .. } => false,
+        // Whether those whom it asks can decide is looked up.
+        Work::Approval(gate) => gate.approvers.is_empty() && gate.count <= 1,
         _ => true,
     };
     plan.input_schema.is_none() && plan.steps.iter().all(is_light)
@@ -80,7 +106,7 @@ pub(crate) fn is_light(app: &App, workflow: &Workflow) -> bool {
 
 /// What starts a workflow, with all that it may start itself.
 pub(crate) fn request_of(app: &App, shelf: Shelf<'_>, workflow: &Workflow, by: &str) -> Answer<Request> {
-    let (plan, stored) = plan_of(app, workflow)?;
+    let Made { plan, stored, .. } = plan_of(app, workflow)?;
     let workflows = family(&plan, |name| -> Result<Arc<Plan>, Unfound> {
         let child = started(shelf, &workflow.user, name)?.ok_or_else(|| {
             Unfound(Problem::field("workflow", format!("it starts `{name}`, and there is no such workflow here")))
@@ -89,7 +115,7 @@ pub(crate) fn request_of(app: &App, shelf: Shelf<'_>, workflow: &Workflow, by: &
             let message = format!("it starts `{name}`, which is disabled");
             return Err(Unfound(Problem::new(Code::WorkflowDisabled, message)));
         }
-        Ok(plan_of(app, &child.body)?.0)
+        Ok(plan_of(app, &child.body)?.plan)
     });
     let workflows = workflows.map_err(|Unfound(problem)| problem)?;
     Ok(Request { workflows, ..Request::of(plan, stored, by) })
@@ -119,7 +145,7 @@ fn own(shelf: Shelf<'_>, user: &str, name: &str) -> Answer<Option<Held<Workflow>
 }
 
 /// The workflow that a step means which starts one: as its owner names it, also by what the owner calls it.
-fn started(shelf: Shelf<'_>, owner: &str, name: &str) -> Answer<Option<Held<Workflow>>> {
+pub(crate) fn started(shelf: Shelf<'_>, owner: &str, name: &str) -> Answer<Option<Held<Workflow>>> {
     if let Some(found) = own(shelf, owner, name)? {
         return Ok(Some(found));
     }

@@ -4,6 +4,7 @@
 //! file, and it is also what the door reads: a route that says nothing is closed.
 
 pub mod app;
+mod approvers;
 pub mod body;
 mod bus;
 mod clock;

@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 
 use crate::{
     app::App,
-    body::{Data, check_seen, stated},
-    compiling::{compile, invalid},
+    body::{Data, Tag, check_seen, stated},
+    compiling::{compile, invalid, keep},
     first::check_id,
     identity::{Caller, random},
     nouns::{Given, Source, Version, Workflow, version_id},
@@ -89,7 +89,7 @@ impl Whole {
 }
 
 /// Saves a workflow as a whole.
-pub(crate) fn sync(app: &App, caller: &Caller, whole: &Whole, seen: Option<u64>) -> Answer<Held<Workflow>> {
+pub(crate) fn sync(app: &App, caller: &Caller, whole: &Whole, seen: Option<Tag>) -> Answer<Held<Workflow>> {
     retried(app, || {
         let (id, held) = target(app, caller, whole)?;
         let prepared = prepare(app, caller, &id, held, &whole.draft(&id), Source::Sync, seen)?;
@@ -129,7 +129,7 @@ pub(crate) fn update(
     app: &App,
     caller: &Caller,
     draft: &Draft,
-    seen: Option<u64>,
+    seen: Option<Tag>,
     find: impl Fn() -> Answer<Held<Workflow>>,
 ) -> Answer<Held<Workflow>> {
     retried(app, || {
@@ -144,13 +144,13 @@ pub(crate) fn update(
 pub(crate) fn delete(
     app: &App,
     caller: &Caller,
-    seen: Option<u64>,
+    seen: Option<Tag>,
     find: impl Fn() -> Answer<Held<Workflow>>,
 ) -> Answer<()> {
     retried(app, || {
         let held = find()?;
         check_owner(caller, &held)?;
-        check_seen(seen, held.version)?;
+        check_seen(seen, Some(held.tag()))?;
         let removals = vec![Shelf::of(app.catalogue(), &caller.organization).removal(&held)];
         let audit = vec![entry(caller, "workflow.delete", &held.id, Value::Null)];
         Ok((Change { removals, audit, sealing: *app.engine.key(), ..Change::default() }, ()))
@@ -222,15 +222,15 @@ fn prepare(
     held: Option<Held<Workflow>>,
     draft: &Draft,
     source: Source,
-    seen: Option<u64>,
+    seen: Option<Tag>,
 ) -> Answer<Prepared> {
     check(draft)?;
     let shelf = Shelf::of(app.catalogue(), &caller.organization);
     if let Some(held) = &held {
         check_owner(caller, held)?;
     }
+    check_seen(seen, held.as_ref().map(Held::tag))?;
     let version = held.as_ref().map_or(0, |held| held.version);
-    check_seen(seen, version)?;
     // What stands for the names is read before it is looked at what they mean.
     let mut puts = given(shelf, id, held.as_ref(), draft)?;
     check_names(shelf, id, held.is_none(), draft)?;
@@ -243,7 +243,8 @@ fn prepare(
     fill(&mut workflow, draft);
     if let Some(data) = &draft.data {
         let document = Document::placeless(data.0.clone());
-        workflow.hash = compile(app, &document).map_err(|found| invalid(&found))?.workflow_hash.prefixed();
+        let compiled = compile(app, &document).map_err(|found| invalid(&found))?;
+        workflow.hash = keep(app, compiled).plan.workflow_hash.prefixed();
         workflow.data = data.clone();
     }
     workflow.updated_at = now;

@@ -6,6 +6,7 @@ use mainspring_store::{AuditEntry, Catalogue, Change, Changed, Item, Most, Name,
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
+    body::Tag,
     identity::Caller,
     page::{PAGE_MAX, Page},
     problem::{Answer, Code, Problem},
@@ -27,10 +28,23 @@ pub trait Noun: Serialize + DeserializeOwned {
 pub struct Held<T> {
     /// Its id.
     pub id: String,
-    /// Its version: what `If-Match` takes.
+    /// Its version.
     pub version: u64,
     /// What is stored.
     pub body: T,
+}
+
+/// A noun whose things can be edited by many.
+pub trait Dated: Noun {
+    /// When it was made, in milliseconds.
+    fn created_at(&self) -> u64;
+}
+
+impl<T: Dated> Held<T> {
+    /// What `If-Match` takes.
+    pub(crate) fn tag(&self) -> Tag {
+        Tag::new(self.version, self.body.created_at())
+    }
 }
 
 /// The catalogue with its types, for one organisation; the empty name is the installation.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use mainspring_engine::{Submitted, request::Request};
 use mainspring_kernel::{
+    diagnostic::Diagnostic,
     key::ExecutionKey,
     plan::{Step, Work},
     value::{Map, Value},
@@ -12,6 +13,7 @@ use mainspring_store::{ExecutionRow, Origin};
 
 use crate::{
     app::App,
+    approvers::of_start,
     compiling::request_of,
     first::ORGANIZATION,
     identity::{Caller, Kind, Permission, random},
@@ -56,8 +58,14 @@ pub(crate) fn earlier(app: &App, caller: &Caller, workflow: &str, key: &str) -> 
     Ok(app.engine.store().execution_by_idempotency_key(&origin, key)?)
 }
 
-/// What the engine is asked for, once everything about it is known to be right.
-pub(crate) fn prepare(app: &App, caller: &Caller, workflow: &Held<Workflow>, starting: Starting) -> Answer<Request> {
+/// What the engine is asked for, once everything about it is known to be right; and what whoever starts it should know of
+/// those who are to decide at its gates.
+pub(crate) fn prepare(
+    app: &App,
+    caller: &Caller,
+    workflow: &Held<Workflow>,
+    starting: Starting,
+) -> Answer<(Request, Vec<Diagnostic>)> {
     caller.require(Permission::ExecutionsStart)?;
     running(app, &caller.organization)?;
     if !workflow.body.enabled {
@@ -81,8 +89,9 @@ pub(crate) fn prepare(app: &App, caller: &Caller, workflow: &Held<Workflow>, sta
         Problem::new(Code::ValidationError, failure.message).with(details)
     };
     request.admit(&*app.evaluator).map_err(unfit)?;
+    let warnings = of_start(app, caller, &workflow.body)?;
     let workspace = workspace(app, caller, &request)?;
-    Ok(Request { workspace, ..request })
+    Ok((Request { workspace, ..request }, warnings))
 }
 
 /// How long a start may lie in an inbox before the caller is told to ask again, and how often it is looked for.

@@ -205,7 +205,7 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, looked: &Looked) -> Exec
         trigger_metadata: Data(of_trigger("metadata")),
         variables: Data(start.map(|start| start.variables.clone()).unwrap_or_default()),
         input: Data(start.map(|start| start.input.clone()).unwrap_or_default()),
-        outputs: Data(state.output().cloned().unwrap_or_else(|| Value::Map(state.outputs.clone()))),
+        outputs: Data(outputs(state)),
         error: Data(envelope::error(state)),
         cancel_requested: looked.cancel_requested.clone(),
         resume_token: first.map(|open| open.token.clone()),
@@ -213,6 +213,20 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, looked: &Looked) -> Exec
         approvals,
         quarantined: looked.quarantined.clone(),
     }
+}
+
+/// The output; what there is of it until the execution has ended.
+fn outputs(state: &State) -> Value {
+    state.output().cloned().unwrap_or_else(|| Value::Map(state.outputs.clone()))
+}
+
+/// The output, the first open gate and the error of an execution that stands like this; null for what there is not yet.
+pub(crate) fn so_far(app: &App, caller: &Caller, row: &ExecutionRow, state: &State) -> Answer<(Value, Value, Value)> {
+    let is_something = state.ended_at.is_some() || !state.outputs.is_empty();
+    let output = if is_something { outputs(state) } else { Value::Null };
+    let family = Family::of(app.engine.loader(), app.engine.key(), state)?;
+    let first = family.gates.first().map(|open| gate(open, may_decide(caller, row, open)));
+    Ok((output, first.unwrap_or_default(), envelope::error(state)))
 }
 
 /// A gate; its token only for those who may use it.

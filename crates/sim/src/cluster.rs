@@ -21,12 +21,12 @@ mod workflows;
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, BinaryHeap, btree_map::Entry},
     sync::Arc,
 };
 
 use mainspring_engine::load::Loader;
-use mainspring_kernel::hash::Hash;
+use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 use mainspring_store::{Store, memory::MemoryStore};
 
 use crate::{
@@ -134,6 +134,8 @@ struct Cluster {
     ledger: Ledger,
     people: People,
     misfortune: Misfortune,
+    /// What began by letter and was not written once, and nobody was told.
+    swallowed: BTreeSet<ExecutionKey>,
     workflows: Workflows,
     /// The store does not answer before this.
     down_until: u64,
@@ -164,6 +166,7 @@ impl Cluster {
             ledger: Ledger::new(workflows.plans()),
             people: People::new(size.executions),
             misfortune,
+            swallowed: BTreeSet::new(),
             workflows,
             down_until: 0,
             ended: None,

@@ -14,6 +14,7 @@ mod machine;
 mod proof;
 mod server;
 mod settings;
+mod sign_in;
 
 use clap::Args;
 use mainspring_engine::home::Home;
@@ -92,6 +93,7 @@ pub(crate) fn doctor(doctor: &Doctor, global: &Global, _: &Terminal) -> Result<E
         }
     }
     machine::look(&mut report);
+    sign_in::look(&patient, &mut report);
     server::look(&patient, &mut report);
     Ok(report.end())
 }

@@ -37,7 +37,7 @@ enum Format {
 
 /// Draws a plan.
 pub(crate) fn plan(plan: &Plan, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
-    let Some(compiled) = checked(&plan.file, global)? else { return Ok(Exit::BadInput) };
+    let Some((compiled, _)) = checked(&plan.file, global)? else { return Ok(Exit::BadInput) };
     let format = if global.json { Format::Json } else { plan.format };
     let drawing = match format {
         Format::Text => draw::terminal(

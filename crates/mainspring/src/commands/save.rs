@@ -9,7 +9,7 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
-use super::validate::{compiled, said, syntax_of};
+use super::validate::{compiled, list, said, syntax_of};
 use crate::{
     bounded,
     cli::Global,
@@ -40,7 +40,7 @@ pub(crate) fn save(save: &Save, global: &Global, _: &Terminal) -> Result<Exit, R
     let (slug, version, hash) = (answer.maybe_text("slug")?, answer.text("version")?, answer.text("workflowHash")?);
     let slug = slug.map_or_else(|| answer.text("id"), Ok)?;
     if global.json {
-        let keys = ["id", "slug", "name", "version", "workflowHash", "enabled", "updatedAt"];
+        let keys = ["id", "slug", "name", "version", "workflowHash", "enabled", "updatedAt", "warnings"];
         say!("{}", compact(&Value::map(keys.map(|key| (key, answer.any(key))))));
     } else {
         say!("{} {} {}", bold(&shown(&slug)), shown(&version), dim(&shown(&hash)));
@@ -50,7 +50,7 @@ pub(crate) fn save(save: &Save, global: &Global, _: &Terminal) -> Result<Exit, R
 }
 
 /// Saves a file's definition under a slug; the workflow as the server has it then, or nothing where the definition is
-/// invalid: what is wrong with it is shown here.
+/// invalid. What is wrong with it, and what the server warns of, is shown here.
 pub(crate) async fn saved(
     file: &Path,
     slug: Option<&str>,
@@ -74,11 +74,14 @@ pub(crate) async fn saved(
     let route = route(&["api", "workflows", "sync"], &[]);
     // Saving the same twice is saving it once: the second changes nothing.
     match client.post(&route, &Value::Map(body), Repeat::May).await {
-        Ok(saved) => Ok(Some(saved)),
+        Ok(saved) => {
+            said(&list(&saved, "warnings"), Some(file));
+            Ok(Some(saved))
+        }
         Err(trouble) if trouble.is("INVALID_DEFINITION") => {
             // What this program finds itself it shows with lines and columns. A server of another version may find else.
             if compiled(file, global)?.is_some() {
-                said(&trouble.refusal.failure.details, "diagnostics", file);
+                said(&list(&trouble.refusal.failure.details, "diagnostics"), Some(file));
                 return Err(trouble.into());
             }
             Ok(None)

@@ -32,10 +32,15 @@ pub(crate) struct Validate {
 
 /// Checks a definition.
 pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
-    let Some(compiled) = checked(&validate.file, global)? else { return Ok(Exit::BadInput) };
+    let Some((compiled, there)) = checked(&validate.file, global)? else { return Ok(Exit::BadInput) };
     let plan = &compiled.plan;
     if global.json {
-        say!("{}", compact(&envelope::of_plan(plan, &compiled.warnings)));
+        let mut answer = envelope::of_plan(plan, &compiled.warnings);
+        if let Value::Map(answer) = &mut answer {
+            let own = compiled.warnings.iter().map(Diagnostic::to_value);
+            answer.insert("warnings".into(), own.chain(there).collect::<Vec<_>>().into());
+        }
+        say!("{}", compact(&answer));
     } else {
         let name = shown(plan.name.as_deref().unwrap_or("workflow"));
         // A step for each item is two of the plan, and one of its author.
@@ -46,12 +51,13 @@ pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Re
     Ok(Exit::Fine)
 }
 
-/// A definition's file, compiled here and checked by the server that a flag names, if one does. What is wrong with it is
-/// shown here, and `None` given. A server that only the environment names is not asked: a file needs none.
-pub(crate) fn checked(file: &Path, global: &Global) -> Result<Option<Compiled>, Refusal> {
+/// A definition's file, compiled here and checked by the server that a flag names, if one does; with what that warns of
+/// besides. What is wrong with it is shown here, and `None` given. A server that only the environment names is not asked: a
+/// file needs none.
+pub(crate) fn checked(file: &Path, global: &Global) -> Result<Option<(Compiled, Vec<Value>)>, Refusal> {
     let Some(compiled) = compiled(file, global)? else { return Ok(None) };
     let client = if global.server.is_some() { global.client()? } else { None };
-    let Some(client) = client else { return Ok(Some(compiled)) };
+    let Some(client) = client else { return Ok(Some((compiled, Vec::new()))) };
     let text = bounded::file(file).map_err(|why| Refusal::bad_input("unreadable", why))?;
     let body = Value::map([("definition", Value::from(String::from_utf8_lossy(&text).as_ref()))]);
     let route = route(&["api", "definitions", "validate"], &[]);
@@ -60,7 +66,11 @@ pub(crate) fn checked(file: &Path, global: &Global) -> Result<Option<Compiled>, 
     if there.word("status", &[("valid", true), ("invalid", false)])? {
         let (own, hash) = (compiled.workflow_hash.prefixed(), there.text("workflowHash")?);
         if own == hash {
-            return Ok(Some(compiled));
+            let known: Vec<Value> = compiled.warnings.iter().map(Diagnostic::to_value).collect();
+            let besides: Vec<Value> =
+                list(&answer, "warnings").into_iter().filter(|warning| !known.contains(warning)).collect();
+            said(&besides, Some(file));
+            return Ok(Some((compiled, besides)));
         }
         let message = format!(
             "{} reads the definition otherwise: its hash is {hash} there and {own} here; is one of the two programs older?",
@@ -68,22 +78,29 @@ pub(crate) fn checked(file: &Path, global: &Global) -> Result<Option<Compiled>, 
         );
         return Err(Refusal::contract("other_hash", message));
     }
-    said(&answer, "errors", file);
+    said(&list(&answer, "errors"), Some(file));
     if global.json {
         say!("{}", compact(&answer));
     }
     Ok(None)
 }
 
-/// Shows the diagnostics of a server.
-pub(crate) fn said(answer: &Value, key: &str, file: &Path) {
-    for found in answer.get(key).and_then(Value::as_list).unwrap_or_default() {
+/// A list of an answer; empty if there is none, as a server of an older release has none of warnings.
+pub(crate) fn list(answer: &Value, key: &str) -> Vec<Value> {
+    answer.get(key).and_then(Value::as_list).unwrap_or_default().to_vec()
+}
+
+/// Shows the diagnostics of a server; those of a definition that is no file here without one.
+pub(crate) fn said(found: &[Value], file: Option<&Path>) {
+    for found in found {
         let text = |key: &str| found.get(key).and_then(Value::as_text).unwrap_or_default();
         let number = |key: &str| found.get(key).and_then(Value::as_u64).map(|number| format!("{number}:"));
         let place = [number("line"), number("column")].into_iter().flatten().collect::<String>();
         let head = format!("{}[{}]: {}", shown(text("severity")), shown(text("code")), paragraph(text("message")));
-        tell!("{}", status("failed").replace("failed", &head));
-        tell!("--> {}:{place} {}", shown(&file.display().to_string()), shown(text("path")));
+        let word = if text("severity") == Severity::Warning.name() { "waiting" } else { "failed" };
+        tell!("{}", status(word).replace(word, &head));
+        let file = file.map(|file| format!("{}:{place} ", file.display())).unwrap_or_default();
+        tell!("--> {}{}", shown(&file), shown(text("path")));
         if !text("mend").is_empty() {
             tell!(" = {}", shown(text("mend")));
         }

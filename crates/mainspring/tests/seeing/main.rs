@@ -13,6 +13,8 @@ use mainspring_engine::load::Loader;
 use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey};
 use mainspring_store::{Filter, Store, sqlite::SqliteStore};
 
+#[path = "../support/secured.rs"]
+mod secured;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -222,3 +222,31 @@ fn an_address_that_is_none_is_refused() {
     assert_eq!(code, Some(10), "{stderr}");
     assert!(stderr.contains("--otlp") && stderr.contains("http://localhost:4318"), "{stderr}");
 }
+
+#[test]
+fn a_collector_is_checked_by_those_who_are_trusted() {
+    let collector = Collector::start();
+    let (url, certificate) = secured::before(&collector.address);
+    let ground = Ground::new();
+    definition(&ground, "one", "steps: [{id: a, type: bash, command: 'true'}]");
+    let file = ground.workspace().join("authority.pem");
+    fs::write(&file, certificate).unwrap();
+    let file = file.to_str().unwrap();
+    let told = |environment: &[(&str, &str)]| {
+        let arguments = ["run", "one.yaml", "--otlp", &url, "--log", "warn", "--log-format", "json"];
+        let (code, _, stderr) = run(&ground, &arguments, environment);
+        (code, stderr, collector.spans().len())
+    };
+    let (code, stderr, spans) = told(&[]);
+    assert!(code == Some(0) && spans == 0 && stderr.contains("invalid peer certificate"), "{stderr}");
+    let mut before = 0;
+    for name in ["SSL_CERT_FILE", "OTEL_EXPORTER_OTLP_CERTIFICATE", "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"] {
+        // What is not asked is not read.
+        let other = if name.contains("TRACES") { "SSL_CERT_FILE" } else { "OTHER" };
+        let (code, stderr, spans) = told(&[(name, file), (other, "/no/such/file")]);
+        assert!(code == Some(0) && spans > before, "{name}: {stderr}");
+        before = spans;
+    }
+    let (code, stderr, _) = told(&[("OTEL_EXPORTER_OTLP_CERTIFICATE", "/no/such/file")]);
+    assert!(code == Some(10) && stderr.contains("OTEL_EXPORTER_OTLP_CERTIFICATE: /no/such/file"), "{code:?} {stderr}");
+}

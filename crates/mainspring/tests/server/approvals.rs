@@ -4,7 +4,7 @@ use mainspring_kernel::value::{Map, Value};
 
 use super::{
     client::{Client, Reply},
-    process::{Organization, everywhere},
+    process::{Organization, Server, everywhere},
     starts::{save, start},
 };
 
@@ -85,15 +85,31 @@ fn a_denial_cancels() {
     });
 }
 
+/// A gate at which two who are named, and nobody else, must both approve.
+struct Named {
+    ours: Organization,
+    bob: Client,
+    cem: Client,
+    /// The execution that asks.
+    id: String,
+}
+
+impl Named {
+    fn asking(server: &Server) -> Self {
+        let ours = Organization::new(server, "acme");
+        let named = Value::List(vec!["bob".into(), "cem".into()]);
+        let (bob, cem) = (ours.member("bob", "member"), ours.member("cem", "member"));
+        save(&ours.owner, "ship", gate(&[("approvers", named), ("count", 2u64.into())]));
+        let id = asking(&ours.owner, "r1");
+        Self { ours, bob, cem, id }
+    }
+}
+
 #[test]
 fn named_approvers_decide_and_nobody_else_and_as_many_as_are_asked_for() {
     everywhere(|place| {
         let server = place.start();
-        let ours = Organization::new(&server, "acme");
-        let named = Value::List(vec!["bob".into(), "cem".into()]);
-        save(&ours.owner, "ship", gate(&[("approvers", named), ("count", 2u64.into())]));
-        let (bob, cem) = (ours.member("bob", "member"), ours.member("cem", "member"));
-        let id = asking(&ours.owner, "r1");
+        let Named { ours, bob, cem, id } = Named::asking(&server);
         assert!(!ours.owner.get(&format!("/api/executions/{id}")).text.contains("wrf_rt_"), "the owner is not named");
         let token = |client: &Client| client.get(&format!("/api/executions/{id}")).text_at("resumeToken");
         let first = token(&bob);
@@ -153,11 +169,7 @@ fn of(value: &Value, key: &str) -> Value {
 fn every_decision_is_seen_with_who_when_and_why() {
     everywhere(|place| {
         let server = place.start();
-        let ours = Organization::new(&server, "acme");
-        let named = Value::List(vec!["bob".into(), "cem".into()]);
-        save(&ours.owner, "ship", gate(&[("approvers", named), ("count", 2u64.into())]));
-        let (bob, cem) = (ours.member("bob", "member"), ours.member("cem", "member"));
-        let id = asking(&ours.owner, "r1");
+        let Named { ours, bob, cem, id } = Named::asking(&server);
         let token = bob.get(&format!("/api/executions/{id}")).text_at("resumeToken");
         decide(&bob, &id, &token, true).expect(200);
         let (actor, target, detail) = noted(&ours.owner, "approval.decide");

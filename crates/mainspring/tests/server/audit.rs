@@ -6,7 +6,7 @@ use mainspring_kernel::value::{Map, Value};
 
 use super::{
     process::{Organization, Server, everywhere},
-    starts::{save, start},
+    starts::{echo, save, start},
     support::MAINSPRING,
 };
 
@@ -52,6 +52,46 @@ fn an_export_is_the_whole_log_and_is_proven_without_the_server() {
         std::fs::write(&file, exported.text.replace("\"m7\"", "\"m8\"")).unwrap();
         let (exit, told) = verify(&file, &[]);
         assert!(exit == Some(1) && told.contains("line 10"), "{told}");
+    });
+}
+
+/// One that is started and not waited for goes on by itself, whoever has started what started it. One that is waited for
+/// is a part of what waits.
+#[test]
+fn what_a_workflow_starts_and_does_not_wait_for_is_in_the_log() {
+    everywhere(|place| {
+        let server = place.start();
+        let ours = Organization::new(&server, "acme");
+        save(&ours.owner, "child", echo());
+        let step = |id: &str, waits: bool| {
+            let fields = [("id", Value::from(id)), ("type", "subworkflow".into()), ("workflow", "child".into())];
+            let variables = Value::map([("name", Value::from("Ada"))]);
+            Value::map(fields.into_iter().chain([("wait", waits.into()), ("variables", variables)]))
+        };
+        save(&ours.owner, "parent", Value::List(vec![step("aside", false), step("within", true)]));
+        let bob = ours.member("bob", "member");
+        let parent = start(&bob, "parent", "r1", Map::new()).expect(202).text_at("executionId");
+        let ended = bob.get(&format!("/api/executions/{parent}/wait")).expect(200);
+        assert_eq!(ended.text_at("status"), "completed", "{ended:?}");
+        let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_text).unwrap_or_default().to_string();
+        let rows = || {
+            let listed = ours.owner.get("/api/executions").expect(200).json();
+            listed.get("executions").and_then(Value::as_list).unwrap().to_vec()
+        };
+        let is_done = |rows: &Vec<Value>| rows.len() == 3 && rows.iter().all(|row| text(row, "status") == "completed");
+        let rows = std::iter::repeat_with(rows).find(is_done).unwrap();
+        let aside = rows.iter().find(|row| text(row, "triggerType") == "subworkflow_detached").unwrap();
+        let log = ours.owner.get("/api/audit?limit=200").expect(200).json();
+        let entries = log.get("entries").and_then(Value::as_list).unwrap();
+        let starts: Vec<&Value> = entries.iter().filter(|entry| text(entry, "action") == "execution.start").collect();
+        let targets: Vec<String> = starts.iter().map(|entry| text(entry, "target")).collect();
+        assert_eq!(targets, [parent.clone(), text(aside, "id")]);
+        assert_eq!(text(starts[1], "actor"), "bob");
+        let detail = starts[1].get("detail").unwrap();
+        let said = ["by", "parentExecutionId", "parentStepId"].map(|key| text(detail, key));
+        assert_eq!(said, ["workflow".to_string(), parent, "aside".into()]);
+        let proof = ours.owner.get("/api/audit/verify").expect(200).json();
+        assert_eq!(proof.get("ok"), Some(&Value::Bool(true)), "{proof:?}");
     });
 }
 

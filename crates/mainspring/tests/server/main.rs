@@ -1,5 +1,7 @@
 //! The server as a process, from outside: its routes over real connections.
 
+#[path = "../support/secured.rs"]
+mod secured;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -8,6 +10,7 @@ mod process;
 
 mod acts;
 mod approvals;
+mod approvers;
 mod audit;
 mod between;
 mod broken;

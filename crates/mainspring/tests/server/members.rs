@@ -31,6 +31,10 @@ fn a_member_is_shown_and_edited_by_what_was_seen() {
     assert_eq!((changed.text_at("role"), changed.text_at("name")), ("viewer".into(), "Bob".into()));
     remove(changed.header("etag").unwrap()).expect(204);
     ours.owner.get("/api/members/bob").expect(404);
+    // Whoever has seen the one that is gone has not seen the one that has its name now.
+    put(tag, r#"{"role": "member"}"#).expect(412);
+    put("*", r#"{"role": "member"}"#).expect(200);
+    put(made.header("etag").unwrap(), r#"{"role": "admin"}"#).expect(412);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use self::provider::{CLIENT, Key, Mood, Provider, SECRET, Sign, encoded, now_s};
 use super::{
     client::{Client, Reply},
     process::{Organization, Server},
-    secure::before,
+    secured::before,
     starts::{save, start},
     support::MAINSPRING,
 };
@@ -559,4 +559,33 @@ fn settings_that_cannot_be_are_refused_and_no_secret_is_shown() {
     }
     // There is no flag that would show it to everybody on the machine.
     assert_ne!(config(&with(&["--oidc-client-secret", "x"]), None).0, Some(0));
+}
+
+#[test]
+fn the_doctor_looks_at_the_provider() {
+    let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
+    let look = |issuer: &str| {
+        let mut command = Command::new(MAINSPRING);
+        command.env_clear().env("HOME", folder.path()).env("MAINSPRING_OIDC_CLIENT_SECRET", SECRET);
+        command.args(["doctor", "--json", "--oidc-issuer", issuer, "--oidc-client-id", CLIENT]);
+        let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let line = text.lines().find(|line| line.contains("\"check\":\"sign-in\""));
+        line.unwrap_or_else(|| panic!("nobody looks at the provider: {text}")).to_string()
+    };
+    let usual = provider.issuer();
+    let told = look(&usual);
+    assert!(told.contains("\"state\":\"ok\"") && told.contains("\"keys\":"), "{told}");
+    let check = |change: fn(&mut provider::Ways), why: &str| {
+        let provider = Provider::start();
+        change(&mut provider.ways());
+        let told = look(&provider.issuer());
+        assert!(told.contains("\"state\":\"broken\"") && told.contains(why), "{why}: {told}");
+    };
+    check(|ways| ways.calls_itself = Some("https://other.example".into()), "https://other.example");
+    check(|ways| ways.keys.clear(), "no key");
+    check(|ways| ways.mood = Mood::NoJson, "its description");
+    check(|ways| ways.token_endpoint = Some("http://plain.example/token".into()), "not https");
+    let unreachable = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let told = look(&format!("http://{unreachable}"));
+    assert!(told.contains("\"state\":\"broken\"") && told.contains("oidc"), "{told}");
 }

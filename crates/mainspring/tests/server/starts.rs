@@ -119,6 +119,63 @@ fn a_repeat_gives_the_first_whatever_else_it_says() {
     });
 }
 
+fn of(reply: &Reply, key: &str) -> Value {
+    reply.json().get(key).unwrap_or_else(|| panic!("no `{key}` in {reply:?}")).clone()
+}
+
+/// The first answer knows nothing yet; a repeat says how it stands, to those who may see that.
+#[test]
+fn the_answer_to_a_start_is_the_envelope_of_what_was_started() {
+    everywhere(|place| {
+        let server = place.start();
+        let ours = Organization::new(&server, "acme");
+        let ada = &ours.owner;
+        let fails = "export default function () { throw new Error('no good'); }";
+        let fails = Value::map([("id", Value::from("bad")), ("type", "code".into()), ("code", fails.into())]);
+        let gate = Value::map([("id", Value::from("ask")), ("type", "approval".into()), ("prompt", "Go on?".into())]);
+        let mut asks = echo().as_list().unwrap().to_vec();
+        asks.push(gate.clone());
+        save(ada, "ends", echo());
+        save(ada, "fails", Value::List(vec![fails]));
+        save(ada, "asks", Value::List(asks));
+        save(ada, "asks-first", Value::List(vec![gate]));
+        // What runs it, its status then, and whether that is well.
+        for (workflow, status, ok) in [
+            ("ends", "completed", true),
+            ("fails", "failed", false),
+            ("asks", "waiting_approval", true),
+            ("asks-first", "waiting_approval", true),
+        ] {
+            let first = start(ada, workflow, "r1", named("Ada")).expect(202);
+            assert_eq!(["output", "requiresApproval", "error"].map(|key| of(&first, key)), [const { Value::Null }; 3]);
+            assert_eq!((of(&first, "ok"), first.text_at("status")), (Value::Bool(true), "pending".into()));
+            let id = first.text_at("executionId");
+            let seen = ada.get(&format!("/api/executions/{id}/wait")).expect(200);
+            let again = start(ada, workflow, "r1", named("Ada")).expect(200);
+            assert_eq!((of(&again, "ok"), again.text_at("status")), (Value::Bool(ok), status.into()), "{workflow}");
+            for key in ["requiresApproval", "error"] {
+                assert_eq!(of(&again, key), of(&seen, key), "{workflow} {key}");
+            }
+            let output = if workflow == "asks-first" { Value::Null } else { of(&seen, "outputs") };
+            assert_eq!(of(&again, "output"), output, "{workflow}");
+            assert_eq!(of(&again, "error") == Value::Null, ok, "{again:?}");
+            assert_eq!(again.text.contains("wrf_rt_"), status == "waiting_approval", "{again:?}");
+            assert_eq!(of(&again, "warnings"), Value::List(Vec::new()));
+        }
+        // A credential that only starts does not see what comes of it; one that may not decide gets no token.
+        let token = |scopes: &[&str]| {
+            let scopes = scopes.iter().map(|scope| Value::from(*scope)).collect::<Vec<_>>();
+            let body = Value::map([("name", Value::from("ci")), ("scopes", Value::List(scopes))]);
+            server.client(&ada.post("/api/tokens", &body).expect(201).text_at("token"))
+        };
+        let blind = start(&token(&["executions:start"]), "asks", "r1", Map::new()).expect(200);
+        assert_eq!(blind.text_at("status"), "waiting_approval");
+        assert_eq!(["output", "requiresApproval", "error"].map(|key| of(&blind, key)), [const { Value::Null }; 3]);
+        let looks = start(&token(&["executions:start", "executions:read"]), "asks", "r1", Map::new()).expect(200);
+        assert!(looks.text.contains("Go on?") && !looks.text.contains("wrf_rt_"), "{looks:?}");
+    });
+}
+
 #[test]
 fn a_repeat_gives_the_first_also_where_its_slug_means_several_by_now() {
     let folder = tempfile::tempdir().unwrap();

@@ -150,4 +150,11 @@ fn an_edit_of_what_has_changed_since_is_refused() {
     // The history has what was defined, and not what it was called.
     let history = owner.get("/api/workflows/hello/history").expect(200).json();
     assert_eq!(history.get("history").and_then(Value::as_list).unwrap().len(), 1);
+    // The name goes to another workflow, with versions of its own.
+    owner.send("DELETE", "/api/workflows/hello", &[], None).expect(204);
+    save(&owner, "hello", super::starts::echo());
+    edit(&tag, "fourth").expect(412);
+    let all = owner.send("POST", "/api/workflows/sync-all", &[("if-match", &tag)], Some(r#"{"workflows": []}"#));
+    assert!(all.expect(400).text.contains("If-Match"));
+    owner.get("/api/workflows/hello").expect(200);
 }

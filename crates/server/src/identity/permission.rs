@@ -106,6 +106,17 @@ impl Permission {
 }
 
 impl Role {
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Owner => "owner",
+            Admin => "admin",
+            Member => "member",
+            Viewer => "viewer",
+            Agent => "agent",
+        }
+    }
+
     /// Whether it may act on what is another member's.
     pub fn is_admin(self) -> bool {
         matches!(self, Owner | Admin)
@@ -121,6 +132,13 @@ mod tests {
         for (permission, name, _) in PERMISSIONS {
             assert_eq!(serde_json::to_value(permission).unwrap(), name);
             assert_eq!(Permission::parse(name), Some(permission));
+        }
+    }
+
+    #[test]
+    fn roles_have_the_names_that_are_stored() {
+        for role in [Owner, Admin, Member, Viewer, Agent] {
+            assert_eq!(serde_json::to_value(role).unwrap(), role.name());
         }
     }
 

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{identity::Role, shelf::Noun};
+use crate::{
+    identity::Role,
+    shelf::{Dated, Noun},
+};
 
 /// A member as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,10 +26,12 @@ impl Noun for Member {
     const WORD: &'static str = "member";
 
     fn names(&self) -> Vec<(&'static str, String, bool)> {
-        vec![(
-            "role",
-            serde_json::to_value(self.role).ok().and_then(|role| Some(role.as_str()?.to_string())).unwrap_or_default(),
-            false,
-        )]
+        vec![("role", self.role.name().into(), false)]
+    }
+}
+
+impl Dated for Member {
+    fn created_at(&self) -> u64 {
+        self.created_at
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::shelf::Noun;
+use crate::shelf::{Dated, Noun};
 
 /// The feature without which nothing starts (first specification, 12.1).
 pub const RUNTIME_FEATURE: &str = "workflow_runtime_v1";
@@ -56,5 +56,11 @@ impl Noun for Organization {
 
     fn names(&self) -> Vec<(&'static str, String, bool)> {
         Vec::new()
+    }
+}
+
+impl Dated for Organization {
+    fn created_at(&self) -> u64 {
+        self.created_at
     }
 }

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{body::Data, shelf::Noun};
+use crate::{
+    body::Data,
+    shelf::{Dated, Noun},
+};
 
 /// A workflow as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,5 +55,11 @@ impl Noun for Workflow {
             names.push(("slug", slug.clone(), false));
         }
         names
+    }
+}
+
+impl Dated for Workflow {
+    fn created_at(&self) -> u64 {
+        self.created_at
     }
 }

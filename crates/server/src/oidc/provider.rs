@@ -105,6 +105,13 @@ impl Provider {
         Self { settings, fetch, clock, metadata: Mutex::default(), keys: Mutex::default(), room }
     }
 
+    /// Asks the provider for what it says of itself and for its keys, as the first sign-in would: how many keys there are, or
+    /// what it does not do.
+    pub async fn look(&self) -> Result<usize, String> {
+        let keys = async { self.fresh_keys(&*self.metadata().await?).await };
+        keys.await.map(|keys| keys.len()).map_err(|problem| problem.message)
+    }
+
     /// What it was told.
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     app::App,
+    approvers::{Approver, Members},
     body::{Body, Written},
     clock,
     extract::{Asked, Named},
@@ -54,6 +55,11 @@ struct Approval {
     status: &'static str,
     /// Whether the caller may decide.
     may_decide: bool,
+    /// Those whom it names, as they stand now; empty where it names nobody, and the execution's owner and the admins decide.
+    approvers: Vec<Approver>,
+    /// Whether as many as have to can still approve, as the organization stands. Where it is false, the gate can be denied
+    /// or called off, or waits until its time is over, unless who is missing becomes a member in a role that decides.
+    can_be_approved: bool,
     /// The page where people read and decide, once they have signed in there.
     url: String,
 }
@@ -84,7 +90,13 @@ fn link(base: &str, id: &str) -> String {
     url
 }
 
-fn approval(app: &App, caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> Answer<Approval> {
+fn approval(
+    app: &App,
+    caller: &Caller,
+    members: &mut Members<'_>,
+    row: &ExecutionRow,
+    open: &OpenGate,
+) -> Answer<Approval> {
     let may_decide = may_decide(caller, row, open);
     Ok(Approval {
         id: name(&row.id, open),
@@ -97,6 +109,8 @@ fn approval(app: &App, caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> 
         default_action: open.gate.on_timeout.name(),
         status: "pending",
         may_decide,
+        approvers: members.named(open)?,
+        can_be_approved: members.are_enough(row, open)?,
         url: link(&app.settings.base, &name(&row.id, open)),
     })
 }
@@ -117,10 +131,10 @@ async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQue
         let store = app.engine.store();
         let after = after.as_ref().map(|(execution, step, gate)| (*execution, step.as_str(), *gate));
         let pending = store.pending_approvals(Some(&caller.organization), after, most.rows)?;
-        let mut page = Page::new(most);
+        let (mut page, mut members) = (Page::new(most), Members::of(app, &caller));
         let mut seen = 0;
         for gates in pending.chunk_by(|one, next| one.execution == next.execution) {
-            seen += add(app, &caller, gates, &mut page)?;
+            seen += add(app, &caller, &mut members, gates, &mut page)?;
             if page.is_full() {
                 break;
             }
@@ -135,7 +149,13 @@ async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQue
 }
 
 /// Puts the gates of one execution on a page while there is room, and says at how many it has looked.
-fn add(app: &App, caller: &Caller, gates: &[GateRow], page: &mut Page<Approval>) -> Answer<usize> {
+fn add(
+    app: &App,
+    caller: &Caller,
+    members: &mut Members<'_>,
+    gates: &[GateRow],
+    page: &mut Page<Approval>,
+) -> Answer<usize> {
     let Some(row) = app.engine.store().execution(gates[0].execution)? else { return Ok(gates.len()) };
     let Some(looked) = readable(&row.id, look(app, &row))? else { return Ok(gates.len()) };
     for (place, waiting) in gates.iter().enumerate() {
@@ -145,8 +165,9 @@ fn add(app: &App, caller: &Caller, gates: &[GateRow], page: &mut Page<Approval>)
         // One that was decided since is not there any more.
         let is_it = |open: &&OpenGate| open.step == waiting.step && open.gate.number == waiting.gate;
         if let Some(open) = own(&row, &looked).find(is_it) {
-            let approval = approval(app, caller, &row, open)?;
-            let bytes = approval.message.len() + approval.gate.byte_count();
+            let approval = approval(app, caller, members, &row, open)?;
+            let named: usize = approval.approvers.iter().map(Approver::byte_count).sum();
+            let bytes = approval.message.len() + approval.gate.byte_count() + named;
             page.add(approval, bytes);
         }
     }
@@ -192,7 +213,7 @@ pub(super) fn found(app: &App, caller: &Caller, id: &str) -> Answer<(ExecutionRo
 async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Json<Approval>> {
     app.run(move |app| {
         let (row, open) = found(app, &caller, &id)?;
-        approval(app, &caller, &row, &open).map(Json)
+        approval(app, &caller, &mut Members::of(app, &caller), &row, &open).map(Json)
     })
     .await
 }

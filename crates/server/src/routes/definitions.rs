@@ -17,8 +17,10 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
+    approvers::{Starter, Written, asking, warnings},
     body::{Body, Data},
     compiling::{compile, invalid},
+    identity::Caller,
     problem::Answer,
 };
 
@@ -40,39 +42,52 @@ fn object_or_text() -> Schema {
     ObjectBuilder::new().schema_type(kinds).description(Some(said)).into()
 }
 
-fn compiled(app: &App, definition: Value) -> Result<Compiled, Vec<Diagnostic>> {
-    match definition {
-        Value::Text(text) => {
-            let document = definition::read(text.as_bytes(), Syntax::Guess).map_err(|found| vec![found])?;
-            compile(app, &document)
-        }
-        value => compile(app, &Document::placeless(value)),
-    }
+fn compiled(app: &App, definition: Value) -> Result<(Compiled, Document), Vec<Diagnostic>> {
+    let document = match definition {
+        Value::Text(text) => definition::read(text.as_bytes(), Syntax::Guess).map_err(|found| vec![found])?,
+        value => Document::placeless(value),
+    };
+    Ok((compile(app, &document)?, document))
+}
+
+/// Everything that its author should know, in the order of the document, if it were the caller's.
+fn all_warnings(app: &App, caller: &Caller, compiled: &Compiled, document: &Document) -> Answer<Vec<Diagnostic>> {
+    let asking = asking(&compiled.plan, &compiled.paths);
+    let written = Written { plan: &compiled.plan, asking: &asking, document };
+    let mut all = compiled.warnings.clone();
+    all.extend(warnings(app, caller, &caller.user, Starter::Anybody, written)?);
+    all.sort_by(|one, next| (one.place, &one.path).cmp(&(next.place, &next.path)));
+    Ok(all)
 }
 
 /// Check a definition: `{ok, status: valid | invalid, workflowHash, errors, warnings, stepOrder}`. One that is invalid is
-/// an answer, not an error.
+/// an answer, not an error. It is warned also of who is named to decide at a gate and cannot as the organization stands.
 #[utoipa::path(post, path = "/api/definitions/validate", tag = "definitions", request_body = Definition,
     extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = Object)))]
-async fn validate(State(app): State<App>, Body(body): Body<Definition>) -> Answer<Json<Data>> {
+async fn validate(State(app): State<App>, caller: Caller, Body(body): Body<Definition>) -> Answer<Json<Data>> {
     app.run(move |app| {
         Ok(Json(Data(match compiled(app, body.definition.0) {
-            Ok(found) => envelope::of_plan(&found.plan, &found.warnings),
+            Ok((found, document)) => envelope::of_plan(&found.plan, &all_warnings(app, &caller, &found, &document)?),
             Err(found) => envelope::of_diagnostics(&found),
         })))
     })
     .await
 }
 
-/// The plan that a definition compiles to: steps, edges, policies.
+/// The plan that a definition compiles to: steps, edges, policies; and the `warnings` that checking it gives.
 #[utoipa::path(post, path = "/api/definitions/plan", tag = "definitions", request_body = Definition,
     extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = Object)))]
-async fn plan(State(app): State<App>, Body(body): Body<Definition>) -> Answer<Json<Data>> {
+async fn plan(State(app): State<App>, caller: Caller, Body(body): Body<Definition>) -> Answer<Json<Data>> {
     app.run(move |app| {
-        let found = compiled(app, body.definition.0).map_err(|found| invalid(&found))?;
-        Ok(Json(Data(found.plan.to_value())))
+        let (found, document) = compiled(app, body.definition.0).map_err(|found| invalid(&found))?;
+        let warnings = all_warnings(app, &caller, &found, &document)?;
+        let mut plan = found.plan.to_value();
+        if let Value::Map(plan) = &mut plan {
+            plan.insert("warnings".into(), warnings.iter().map(Diagnostic::to_value).collect::<Vec<_>>().into());
+        }
+        Ok(Json(Data(plan)))
     })
     .await
 }

@@ -21,6 +21,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{acts::decide as decide_at, approvals::found, oidc};
 use crate::{
     app::App,
+    approvers::Members,
     clock,
     extract::{Asked, Named},
     html::Html,
@@ -35,6 +36,10 @@ pub(crate) const PLACE: &str = "/approve/";
 
 /// Where their form of a sign-in is sent.
 pub(crate) const SIGN_IN: &str = "/sign-in";
+
+/// What is said where a gate cannot be approved.
+const TOO_FEW: &str = "Too few of those who may decide here are members in a role that decides. Unless that changes, this can \
+    be denied, or waits until its time is over.";
 
 /// What forms are sent as.
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -68,10 +73,17 @@ async fn show(
     let looked = async {
         let (Named(id), _) = (named?, asked?);
         let asker = caller.clone();
-        app.run(move |app| found(app, &asker, &id)).await
+        app.run(move |app| {
+            let (row, open) = found(app, &asker, &id)?;
+            let are_enough = Members::of(app, &asker).are_enough(&row, &open)?;
+            Ok((row, open, are_enough))
+        })
+        .await
     };
     match looked.await {
-        Ok((row, open)) => approval(&caller, &row, &open, uri.path()).page(StatusCode::OK, "Approval"),
+        Ok((row, open, are_enough)) => {
+            approval(&caller, &row, &open, are_enough, uri.path()).page(StatusCode::OK, "Approval")
+        }
         Err(problem) => refused(&app, problem, uri.path(), &HeaderMap::new()),
     }
 }
@@ -201,7 +213,7 @@ fn form<const N: usize>(
 }
 
 /// What is approved, by whom, until when; and for those who may decide, how.
-fn approval(caller: &Caller, row: &ExecutionRow, open: &OpenGate, path: &str) -> Html {
+fn approval(caller: &Caller, row: &ExecutionRow, open: &OpenGate, are_enough: bool, path: &str) -> Html {
     let gate = &open.gate;
     let row_of = |name: &'static str, text: &str| {
         Html::default().markup("<tr><th>").markup(name).add(Html::of("td", text)).markup("</tr>")
@@ -226,7 +238,8 @@ fn approval(caller: &Caller, row: &ExecutionRow, open: &OpenGate, path: &str) ->
         .add(row_of("approvals", &format!("{} of {}", gate.approved_by.len(), gate.count)))
         .add(row_of("waits until", &by_itself))
         .add(row_of("you are", &signed_in))
-        .markup("</table>");
+        .markup("</table>")
+        .all((!are_enough).then(|| Html::of("p", TOO_FEW)));
     if !may_decide(caller, row, open) {
         return page.markup("<p>You may look at this, and not decide.</p>");
     }

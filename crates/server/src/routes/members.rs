@@ -15,7 +15,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::tokens::TRIES;
 use crate::{
     app::App,
-    body::{Body, Tagged, check_seen, if_match},
+    body::{Body, Tag, Tagged, check_seen, if_match},
     clock,
     extract::{Asked, Named},
     first::check_member_id,
@@ -54,7 +54,7 @@ impl From<&Held<Member>> for MemberBody {
 }
 
 fn tagged(held: &Held<Member>) -> Tagged<MemberBody> {
-    Tagged { version: held.version, body: MemberBody::from(held) }
+    Tagged { tag: held.tag(), body: MemberBody::from(held) }
 }
 
 /// A page of members.
@@ -221,11 +221,11 @@ async fn put(
 }
 
 /// The change that makes a member what they are to be.
-fn changing(app: &App, caller: &Caller, id: &str, put: &Put, seen: Option<u64>) -> Answer<(Change, Held<Member>)> {
+fn changing(app: &App, caller: &Caller, id: &str, put: &Put, seen: Option<Tag>) -> Answer<(Change, Held<Member>)> {
     let shelf = Shelf::of(app.catalogue(), &caller.organization);
     let before = shelf.get::<Member>(id)?;
+    check_seen(seen, before.as_ref().map(Held::tag))?;
     let version = before.as_ref().map_or(0, |before| before.version);
-    check_seen(seen, version)?;
     let before = before.map(|before| before.body);
     let member = put.over(before.as_ref())?;
     check_rank(caller, before.iter().chain([&member]))?;
@@ -259,7 +259,7 @@ async fn remove(
         let shelf = Shelf::of(app.catalogue(), &caller.organization);
         retried(app.catalogue(), TRIES, || {
             let held = shelf.must::<Member>(&id)?;
-            check_seen(seen, held.version)?;
+            check_seen(seen, Some(held.tag()))?;
             check_rank(&caller, [&held.body])?;
             let puts = staying(shelf, &id, &held.body, None)?.into_iter().collect();
             let (mut removals, ids) = revoked(app, &caller, &id)?;

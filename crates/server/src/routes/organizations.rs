@@ -43,7 +43,7 @@ struct OrganizationBody {
 fn tagged(held: &Held<Organization>) -> Tagged<OrganizationBody> {
     let Organization { name, created_at, features, limits } = held.body.clone();
     let body = OrganizationBody { id: held.id.clone(), name, features, limits, created_at: clock::text(created_at) };
-    Tagged { body, version: held.version }
+    Tagged { body, tag: held.tag() }
 }
 
 /// The caller's organisation.
@@ -109,7 +109,7 @@ async fn update(
     app.run(move |app| {
         let shelf = Shelf::of(app.catalogue(), "");
         let mut held = shelf.must::<Organization>(&caller.organization)?;
-        check_seen(seen, held.version)?;
+        check_seen(seen, Some(held.tag()))?;
         let before = held.body.clone();
         held.body.name = body.name.unwrap_or(held.body.name);
         held.body.limits = body.limits.unwrap_or_default().over(held.body.limits);

@@ -1,7 +1,10 @@
 //! Starting a workflow by hand.
 
 use axum::{Json, extract::State, http::StatusCode};
-use mainspring_kernel::value::{Map, Value};
+use mainspring_kernel::{
+    state::ExecutionStatus,
+    value::{Map, Value},
+};
 use mainspring_store::ExecutionRow;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -9,13 +12,15 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
+    approvers::shown,
     body::{Body, Data},
     compiling::{is_light, named},
-    identity::Caller,
+    identity::{Caller, Permission},
     nouns::Workflow,
     problem::{Answer, Code, Problem, ProblemBody},
     shelf::{Held, Shelf},
     starting::{Starting, earlier, manual_key, prepare, submit},
+    view::so_far,
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -45,11 +50,11 @@ struct Run {
     metadata: Data,
 }
 
-/// What was started.
+/// What was started: the envelope of an execution (first specification, 6.2), as far as it has come.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Started {
-    /// True.
+    /// False where it has failed since an earlier request of the same name has started it.
     ok: bool,
     /// The execution's status.
     status: String,
@@ -64,6 +69,20 @@ struct Started {
     variables: Data,
     /// Whether an earlier request of the same name has started it.
     existed: bool,
+    /// The output; what there is of it while it runs. Null while there is nothing, and for a credential that may not see
+    /// executions, as the two below.
+    #[schema(value_type = serde_json::Value)]
+    output: Data,
+    /// The first open gate, with `resumeToken` for those who may decide there; null if none is open.
+    #[schema(value_type = Option<Object>)]
+    requires_approval: Data,
+    /// Why it ended as it did: `{code, class, message, details, stepId}`; null until it has, and if nothing failed.
+    #[schema(value_type = Option<Object>)]
+    error: Data,
+    /// Who is named to decide at one of its gates, or of those that it starts, and cannot as the organization stands:
+    /// `{severity, code, path, line, column, message, mend}`. Empty where an earlier request has started it.
+    #[schema(value_type = Vec<Object>)]
+    warnings: Vec<Data>,
 }
 
 fn object(field: &str, data: Data) -> Answer<Map> {
@@ -89,7 +108,8 @@ async fn run(State(app): State<App>, caller: Caller, Body(run): Body<Run>) -> An
     let found = app.look(move |app| found(app, &asker, &id, &client_request)).await?;
     let (workflow, idempotency_key, client_request) = match found {
         Found::Earlier(row) => {
-            let started = app.run(move |app| repeated(app, &row)).await?;
+            let asker = caller.clone();
+            let started = app.run(move |app| repeated(app, &asker, &row)).await?;
             return Ok((StatusCode::OK, Json(started)));
         }
         Found::Fresh { workflow, idempotency_key, client_request } => (workflow, idempotency_key, client_request),
@@ -99,14 +119,15 @@ async fn run(State(app): State<App>, caller: Caller, Body(run): Body<Run>) -> An
     let starting = Starting { trigger: "manual", metadata, idempotency_key, variables, input };
     let (asker, id, is_light) = (caller.clone(), workflow.id.clone(), is_light(&app, &workflow.body));
     let work = move |app: &App| prepare(app, &asker, &workflow, starting);
-    let request = if is_light { app.look(work).await? } else { app.run(work).await? };
+    let (request, warnings) = if is_light { app.look(work).await? } else { app.run(work).await? };
     let (variables, hash) = (Value::Map(request.variables.clone()), request.plan.workflow_hash.prefixed());
     let submitted = submit(&app, &caller, request, &id).await?;
     if submitted.existed {
+        let asker = caller.clone();
         let started = app
             .run(move |app| {
                 let row = app.engine.store().execution(submitted.execution)?;
-                repeated(app, &row.ok_or_else(Problem::raced)?)
+                repeated(app, &asker, &row.ok_or_else(Problem::raced)?)
             })
             .await?;
         return Ok((StatusCode::OK, Json(started)));
@@ -119,6 +140,10 @@ async fn run(State(app): State<App>, caller: Caller, Body(run): Body<Run>) -> An
         workflow_hash: hash,
         variables: Data(variables),
         existed: false,
+        output: Data::default(),
+        requires_approval: Data::default(),
+        error: Data::default(),
+        warnings: shown(&warnings),
     };
     Ok((StatusCode::ACCEPTED, Json(started)))
 }
@@ -161,17 +186,27 @@ fn once_meant(app: &App, asker: &Caller, slug: &str, client_request: &str) -> An
     Ok(found.pop().filter(|_| found.is_empty()))
 }
 
-/// What the first request of a name has started.
-fn repeated(app: &App, row: &ExecutionRow) -> Answer<Started> {
+/// What the first request of a name has started, as it stands now.
+fn repeated(app: &App, caller: &Caller, row: &ExecutionRow) -> Answer<Started> {
     let state = app.engine.state(row.key)?;
+    // A credential that only starts learns no more than that it has.
+    let (output, requires_approval, error) = match caller.has(Permission::ExecutionsRead) {
+        true => so_far(app, caller, row, &state)?,
+        false => Default::default(),
+    };
+    let status = state.status();
     let variables = state.start.map(|start| start.variables).unwrap_or_default();
     Ok(Started {
-        ok: true,
-        status: row.status.clone(),
+        ok: status != ExecutionStatus::Failed,
+        status: status.name().into(),
         execution_id: row.id.clone(),
         workflow_id: row.workflow_id.clone(),
         workflow_hash: row.workflow_hash.clone(),
         variables: Data(variables),
         existed: true,
+        output: Data(output),
+        requires_approval: Data(requires_approval),
+        error: Data(error),
+        warnings: Vec::new(),
     })
 }

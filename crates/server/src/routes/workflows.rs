@@ -11,7 +11,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    body::{Body, Data, Tagged, if_match},
+    approvers::of_saved,
+    body::{Body, Data, Tagged, if_match, no_if_match},
     clock,
     compiling::named,
     extract::{Asked, Named},
@@ -87,6 +88,23 @@ impl From<Held<Workflow>> for WorkflowBody {
     }
 }
 
+/// A workflow that was saved.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SavedBody {
+    /// As it is now.
+    #[serde(flatten)]
+    workflow: WorkflowBody,
+    /// What its author should know: `{severity, code, path, line, column, message, mend}`. Also who is named to decide at
+    /// one of its gates, or of those that it starts, and cannot as the organization stands.
+    #[schema(value_type = Vec<Object>)]
+    warnings: Vec<Data>,
+}
+
+fn saved(app: &App, caller: &Caller, held: Held<Workflow>) -> Answer<SavedBody> {
+    let warnings = of_saved(app, caller, &held.body)?;
+    Ok(SavedBody { workflow: WorkflowBody::from(held), warnings })
+}
+
 /// A page of workflows.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -108,8 +126,8 @@ struct SyncAll {
 /// What became of a whole set.
 #[derive(Debug, Serialize, ToSchema)]
 struct Synced {
-    /// As they are now.
-    workflows: Vec<WorkflowBody>,
+    /// As they are now, each with its warnings.
+    workflows: Vec<SavedBody>,
     /// The ids of those that were deleted.
     deleted: Vec<String>,
 }
@@ -191,24 +209,24 @@ async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -
 }
 
 fn tagged(held: Held<Workflow>) -> Tagged<WorkflowBody> {
-    Tagged { version: held.version, body: WorkflowBody::from(held) }
+    Tagged { tag: held.tag(), body: WorkflowBody::from(held) }
 }
 
 /// Save a workflow as a whole: make it, or change the one of this id or slug.
 #[utoipa::path(post, path = "/api/workflows/sync", tag = "workflows", request_body = Whole,
     extensions(("x-permission" = json!("workflows:write"))),
-    responses((status = 200, body = WorkflowBody), (status = 409, body = ProblemBody),
+    responses((status = 200, body = SavedBody), (status = 409, body = ProblemBody),
         (status = 412, body = ProblemBody)))]
 async fn sync(
     State(app): State<App>,
     caller: Caller,
     headers: HeaderMap,
     Body(body): Body<Whole>,
-) -> Answer<Tagged<WorkflowBody>> {
+) -> Answer<Tagged<SavedBody>> {
     let seen = if_match(&headers)?;
     app.run(move |app| {
-        let saved = saving::sync(app, &caller, &body, seen)?;
-        Ok(tagged(saved))
+        let held = saving::sync(app, &caller, &body, seen)?;
+        Ok(Tagged { tag: held.tag(), body: saved(app, &caller, held)? })
     })
     .await
 }
@@ -217,10 +235,17 @@ async fn sync(
 #[utoipa::path(post, path = "/api/workflows/sync-all", tag = "workflows", request_body = SyncAll,
     extensions(("x-permission" = json!("workflows:write"))),
     responses((status = 200, body = Synced), (status = 409, body = ProblemBody)))]
-async fn sync_all(State(app): State<App>, caller: Caller, Body(body): Body<SyncAll>) -> Answer<Json<Synced>> {
+async fn sync_all(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    Body(body): Body<SyncAll>,
+) -> Answer<Json<Synced>> {
+    no_if_match(&headers)?;
     app.run(move |app| {
-        let (saved, deleted) = saving::sync_all(app, &caller, &body.workflows)?;
-        Ok(Json(Synced { workflows: saved.into_iter().map(WorkflowBody::from).collect(), deleted }))
+        let (all, deleted) = saving::sync_all(app, &caller, &body.workflows)?;
+        let workflows = all.into_iter().map(|held| saved(app, &caller, held)).collect::<Answer<_>>()?;
+        Ok(Json(Synced { workflows, deleted }))
     })
     .await
 }
@@ -228,7 +253,7 @@ async fn sync_all(State(app): State<App>, caller: Caller, Body(body): Body<SyncA
 /// Change fields of a workflow; what is not named stays. With `If-Match` only if it is still the version of that `ETag`.
 #[utoipa::path(put, path = "/api/workflows/{id}", tag = "workflows", params(("id" = String, Path)), request_body = Draft,
     extensions(("x-permission" = json!("workflows:write"))),
-    responses((status = 200, body = WorkflowBody), (status = 409, body = ProblemBody),
+    responses((status = 200, body = SavedBody), (status = 409, body = ProblemBody),
         (status = 412, body = ProblemBody)))]
 async fn update(
     State(app): State<App>,
@@ -236,11 +261,11 @@ async fn update(
     Named(id): Named<String>,
     headers: HeaderMap,
     Body(draft): Body<Draft>,
-) -> Answer<Tagged<WorkflowBody>> {
+) -> Answer<Tagged<SavedBody>> {
     let seen = if_match(&headers)?;
     app.run(move |app| {
         let held = saving::update(app, &caller, &draft, seen, || found(app, &caller, &id))?;
-        Ok(tagged(held))
+        Ok(Tagged { tag: held.tag(), body: saved(app, &caller, held)? })
     })
     .await
 }

@@ -97,16 +97,19 @@ impl Cluster {
         };
         let mut delay = if slow { self.dice.below(2 * LEASE_MS) } else { self.dice.below(4) };
         if matches!(&what, What::Commit { .. }) {
-            delay += self.nodes[node].pause_ms;
+            delay += self.nodes[node].pause_ms + self.gathers_ms(node);
         }
         let life = self.nodes[node].life;
         self.at(delay, Happening::Store(Asked { node, life, what }));
     }
 
     /// What a commit meets on its way.
-    pub(super) fn fate_of_commit(&mut self, node: usize) -> CommitFate {
+    pub(super) fn fate_of_commit(&mut self, node: usize, batch: &Batch) -> CommitFate {
         if self.is_about_to_lapse(node) {
             return *self.dice.pick(&[CommitFate::UnknownWritten, CommitFate::UnknownNotWritten]);
+        }
+        if self.swallows_beginnings(batch) {
+            return CommitFate::UnknownNotWritten;
         }
         let chances = [
             (self.misfortune.crash_around_commit, CommitFate::CrashBefore),
@@ -227,9 +230,8 @@ impl Cluster {
             CommitFate::Fine | CommitFate::Slow => {}
             CommitFate::NotWritten => answer = Err(CommitError::NotWritten("nobody answers".into())),
             CommitFate::UnknownWritten | CommitFate::UnknownNotWritten => {
-                let after = match self.nodes[who.0].held_up_until.checked_sub(self.now) {
-                    // When the word after that has brought back for good what was lost.
-                    Some(held_up_ms) => held_up_ms + LEASE_MS / 4 + self.dice.below(LEASE_MS),
+                let after = match self.delay_of_lapsed(who.0) {
+                    Some(delay) => delay,
                     None => self.delay_of_answer(),
                 };
                 let answer = Err(CommitError::Unknown("the line is cut".into()));

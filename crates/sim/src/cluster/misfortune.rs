@@ -1,10 +1,15 @@
 //! What goes wrong, how often, and for how long.
 
+use mainspring_store::Batch;
+
 use super::{Cluster, Happening};
 use crate::{faults::Dice, setup::START_MS};
 
 /// The lease of simulated nodes, in milliseconds.
 pub(super) const LEASE_MS: u64 = 10_000;
+
+/// How long before it loses everything a node that is held up is about to.
+const ABOUT_TO_LAPSE_MS: u64 = LEASE_MS * 3 / 10;
 
 /// The temper of a seed: each kind of misfortune has a weight of its own, often none.
 #[derive(Debug, Clone)]
@@ -130,12 +135,40 @@ impl Cluster {
         Ok(())
     }
 
-    /// Whether a word is held up. The last one of every node always is, in a seed where any is: later misfortunes mend
-    /// what is forgotten.
-    pub(super) fn holds_word_up(&mut self) -> bool {
-        let is_last = self.now + LEASE_MS > START_MS + self.misfortune.lasts_ms;
-        let percent = if is_last && self.misfortune.held_up > 0 { 100 } else { self.misfortune.held_up };
-        self.strikes(percent)
+    /// Whether the misfortunes are about to end, or have ended.
+    fn is_last(&self) -> bool {
+        self.now + LEASE_MS > START_MS + self.misfortune.lasts_ms
+    }
+
+    /// Whether nobody is told that a commit was not written in which something begins by letter. The last ones all meet
+    /// that once, in a seed where any does: later misfortunes mend what is forgotten.
+    pub(super) fn swallows_beginnings(&mut self, batch: &Batch) -> bool {
+        if !self.is_last() || self.is_calm() || self.misfortune.unknown_not_written == 0 {
+            return false;
+        }
+        let begun = batch.parts.iter().filter(|part| part.expected.is_none() && !part.frames.is_empty());
+        let by_letter: Vec<_> = begun.filter(|part| !part.consumed.is_empty()).map(|part| part.execution).collect();
+        let before = self.swallowed.len();
+        self.swallowed.extend(by_letter);
+        self.swallowed.len() > before
+    }
+
+    /// How long a commit takes so that much gathers behind it, for the one that is on its way when a node that is held up
+    /// has lost everything. Only the last time, as above.
+    pub(super) fn gathers_ms(&self, node: usize) -> u64 {
+        let left_ms = self.nodes[node].held_up_until.saturating_sub(self.now);
+        if self.is_last() { left_ms.saturating_sub(ABOUT_TO_LAPSE_MS) } else { 0 }
+    }
+
+    /// Whether a word is held up. The last one of every node that has something to lose always is, in a seed where any is:
+    /// later misfortunes mend what is forgotten.
+    pub(super) fn holds_word_up(&mut self, node: usize) -> bool {
+        let is_last = self.is_last() && self.misfortune.held_up > 0;
+        match self.nodes[node].holds().is_empty() {
+            false if is_last => self.strikes(100),
+            true if is_last => false,
+            _ => self.strikes(self.misfortune.held_up),
+        }
     }
 
     /// A word is answered so late that the node believes everything lost, and hears then that it was not. A lease is
@@ -153,7 +186,17 @@ impl Cluster {
     /// everything is lost, and when it comes back.
     pub(super) fn is_about_to_lapse(&self, node: usize) -> bool {
         let left_ms = self.nodes[node].held_up_until.saturating_sub(self.now);
-        (1..LEASE_MS * 3 / 10).contains(&left_ms)
+        (1..ABOUT_TO_LAPSE_MS).contains(&left_ms)
+    }
+
+    /// When the answer comes to a commit of a node that is held up: when the word after that has brought back for good what
+    /// was lost. The last time that is as soon as journals can be read, before anybody has looked at them again.
+    pub(super) fn delay_of_lapsed(&mut self, node: usize) -> Option<u64> {
+        let held_up_ms = self.nodes[node].held_up_until.checked_sub(self.now)?;
+        let unreadable_ms = self.nodes[node].unreadable_until - self.now;
+        let is_last = self.is_last();
+        let after_ms = self.dice.below(if is_last { LEASE_MS / 10 } else { LEASE_MS });
+        Some(if is_last { unreadable_ms } else { held_up_ms + LEASE_MS / 4 } + after_ms)
     }
 
     /// All nodes live from now on, and are of the newest release.

@@ -70,7 +70,7 @@ impl Cluster {
         match output {
             Output::Commit { flight, batch } => {
                 self.nodes[node].in_flight = true;
-                let fate = self.fate_of_commit(node);
+                let fate = self.fate_of_commit(node, &batch);
                 self.nodes[node].is_commit_slow = fate == CommitFate::Slow;
                 self.ask_store(node, What::Commit { flight, batch, fate });
             }

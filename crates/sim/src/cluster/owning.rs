@@ -89,7 +89,7 @@ impl Cluster {
         sent_at: Tick,
     ) -> Result<(), String> {
         let is_late = self.is_word_late(node);
-        let delay = match self.holds_word_up() {
+        let delay = match self.holds_word_up(node) {
             true => self.hold_up(node),
             false if is_late => self.dice.below(LEASE_MS),
             false => self.delay_of_answer(),

@@ -22,6 +22,7 @@ use crate::{
         run::{Run, detached, input, variables},
         save::saved,
         signal::fresh_id,
+        validate::{list, said},
     },
     exit::{Exit, Refusal},
     naming::block_on,
@@ -48,6 +49,8 @@ struct Workflow {
     id: String,
     name: String,
     data: Value,
+    /// What was warned of when it was saved just now.
+    warnings: Vec<Value>,
 }
 
 /// An execution that was started.
@@ -55,6 +58,8 @@ struct Started {
     id: String,
     status: String,
     existed: bool,
+    /// Who is named to decide there and cannot.
+    warnings: Vec<Value>,
 }
 
 /// Runs a workflow of a server.
@@ -85,6 +90,9 @@ pub(in crate::commands) fn run(
             }
             prepared = prepared => prepared?,
         };
+        // Whoever has just saved it has read them.
+        let news = started.warnings.iter().filter(|warning| !workflow.warnings.contains(warning));
+        said(&news.cloned().collect::<Vec<_>>(), None);
         if run.detach {
             detached(&started.id, &started.status, global);
             return Ok(Exit::Fine);
@@ -144,7 +152,8 @@ async fn workflow(run: &Run, client: &Client, global: &Global, terminal: &Termin
         }
     };
     let answer = Answer::new(client, "a workflow", &body);
-    Ok(Workflow { id: answer.text("id")?, name: answer.text("name")?, data: answer.any("data") })
+    let (id, name) = (answer.text("id")?, answer.text("name")?);
+    Ok(Workflow { id, name, data: answer.any("data"), warnings: list(&body, "warnings") })
 }
 
 /// Whether a text can be nothing but the name of a file: no id and no slug has a slash.
@@ -181,7 +190,8 @@ async fn start(
         _ => trouble.into(),
     })?;
     let answer = Answer::new(client, "what was started", &done);
-    Ok(Started { id: answer.text("executionId")?, status: answer.text("status")?, existed: answer.flag("existed")? })
+    let (id, status) = (answer.text("executionId")?, answer.text("status")?);
+    Ok(Started { id, status, existed: answer.flag("existed")?, warnings: list(&done, "warnings") })
 }
 
 /// One who follows an execution and decides at its gates.

@@ -1,6 +1,6 @@
 //! One collector: requests to it, one after the other on one connection.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
@@ -9,13 +9,11 @@ use hyper::{
     client::conn::http1::SendRequest,
     header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT},
 };
+use tokio_rustls::rustls::ClientConfig;
 use url::Url;
 
 use super::Settings;
-use crate::{
-    connecting::{Secrecy, connect},
-    tls::trusting_mozilla,
-};
+use crate::connecting::{Secrecy, connect};
 
 /// The time of a request, connecting included.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,12 +34,14 @@ pub(super) struct Unsent {
 pub(super) struct Collector {
     endpoint: Url,
     headers: Vec<(HeaderName, HeaderValue)>,
+    trust: Arc<ClientConfig>,
     connection: Option<SendRequest<Full<Bytes>>>,
 }
 
 impl Collector {
     pub(super) fn new(settings: &Settings) -> Self {
-        Self { endpoint: settings.endpoint.clone(), headers: settings.headers.clone(), connection: None }
+        let Settings { endpoint, headers, trust, .. } = settings.clone();
+        Self { endpoint, headers, trust, connection: None }
     }
 
     pub(super) fn endpoint(&self) -> &Url {
@@ -107,9 +107,8 @@ impl Collector {
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Unsent> {
         let host = self.endpoint.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let port = self.endpoint.port_or_known_default().unwrap_or(4318);
-        let trust = trusting_mozilla();
         let is_plain = self.endpoint.scheme() == "http";
-        connect(host, port, if is_plain { Secrecy::Plain } else { Secrecy::Tls(&trust) }).await.map_err(passing)
+        connect(host, port, if is_plain { Secrecy::Plain } else { Secrecy::Tls(&self.trust) }).await.map_err(passing)
     }
 }
 

@@ -1,13 +1,16 @@
 //! Where traces go, by our flag and the variables that all of OpenTelemetry reads
 //! (<https://opentelemetry.io/docs/specs/otel/protocol/exporter/>).
 
+use std::{path::Path, sync::Arc};
+
 use hyper::header::{HeaderName, HeaderValue};
+use tokio_rustls::rustls::ClientConfig;
 use url::Url;
 
-use crate::exit::Refusal;
+use crate::{exit::Refusal, tls};
 
 /// What is read.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(in crate::seeing) struct Settings {
     /// Where requests go, path included.
     pub(super) endpoint: Url,
@@ -15,6 +18,8 @@ pub(in crate::seeing) struct Settings {
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     /// What is known of this process.
     pub(super) resource: Vec<(String, String)>,
+    /// By whom the collector's certificate is checked.
+    pub(super) trust: Arc<ClientConfig>,
 }
 
 impl Settings {
@@ -44,12 +49,21 @@ impl Settings {
             .into_iter()
             .find_map(|name| variable(name).map(|given| headers(name, &given)));
         let resource = resource(variable("OTEL_RESOURCE_ATTRIBUTES"), variable("OTEL_SERVICE_NAME"));
-        Ok(Some(Self { endpoint, headers: headers.transpose()?.unwrap_or_default(), resource }))
+        let trust = trust(endpoint.scheme() == "https", variable)?;
+        Ok(Some(Self { endpoint, headers: headers.transpose()?.unwrap_or_default(), resource, trust }))
     }
 }
 
 fn refused(place: &str, why: &str) -> Refusal {
     Refusal::bad_input("bad_otlp", format!("{place}: {why}"))
+}
+
+/// Mozilla's authorities, and those of the file that a variable of OpenTelemetry names, or else the one of all clients here.
+fn trust(is_secret: bool, variable: impl Fn(&str) -> Option<String>) -> Result<Arc<ClientConfig>, Refusal> {
+    let names = ["OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "OTEL_EXPORTER_OTLP_CERTIFICATE", tls::AUTHORITIES_VARIABLE];
+    let named = names.into_iter().filter(|_| is_secret).find_map(|name| Some((name, variable(name)?)));
+    let Some((name, file)) = named else { return Ok(tls::trusting_mozilla()) };
+    tls::trusting_also(Path::new(&file)).map_err(|why| refused(name, &format!("{file}: {why}")))
 }
 
 fn url(place: &str, given: &str) -> Result<Url, Refusal> {

@@ -1,0 +1,39 @@
+//! The provider of OpenID Connect, if people sign in with one: whether it says of itself what a sign-in needs.
+
+use std::sync::Arc;
+
+use mainspring_server::oidc::Provider;
+
+use super::{
+    Patient,
+    check::{Check, Report},
+};
+use crate::{fetching::Fetcher, naming::block_on};
+
+const NAME: &str = "sign-in";
+
+/// Looks at the provider. Where none is set there is nothing to say.
+pub(super) fn look(patient: &Patient, report: &mut Report) {
+    let Some(settings) = patient.settings.as_ref().and_then(|settings| settings.oidc.clone()) else { return };
+    let issuer = settings.issuer.clone();
+    let asked = block_on(async {
+        let provider = Provider::new(settings, Arc::new(Fetcher::new()?));
+        Ok(provider.look().await)
+    });
+    report.add(match asked {
+        Ok(Ok(0)) => {
+            let mend = "publish there a key that it signs with: until then nobody can sign in with it";
+            Check::broken(NAME, format!("{issuer} answers, and publishes no key that is known here"), mend)
+        }
+        Ok(Ok(keys)) => {
+            let word = if keys == 1 { "key" } else { "keys" };
+            Check::ok(NAME, format!("{issuer} answers, with {keys} {word}")).with("keys", keys as i64)
+        }
+        Ok(Err(why)) => {
+            let mend = "compare the settings `oidc…` with what the provider says of itself, and look whether this machine \
+                        reaches it and trusts its certificate";
+            Check::broken(NAME, why, mend)
+        }
+        Err(refusal) => Check::broken(NAME, refusal.failure.message, "mend what the sentence names, and look again"),
+    });
+}

@@ -1,0 +1,345 @@
+//! Whether those whom a gate asks can decide there. Whoever is no member, or has a role that decides nothing, cannot; and a
+//! gate that asks for more than can waits until its time is over. That is told, and nothing is refused for it: who is
+//! missing may come.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mainspring_engine::family::OpenGate;
+use mainspring_kernel::{
+    diagnostic::{Diagnostic, quoted},
+    document::{Document, Path},
+    hash::Hash,
+    limits::{APPROVAL_COUNT_MAX, LINEAGE_WORKFLOWS_MAX},
+    plan::{Decision, Gate, Plan, Work},
+    value::Value,
+};
+use mainspring_store::ExecutionRow;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    app::App,
+    body::Data,
+    compiling::{Made, plan_of, started},
+    identity::{Caller, Permission, Role},
+    nouns::{Member, Workflow},
+    page::PAGE_MAX,
+    problem::Answer,
+    shelf::Shelf,
+};
+
+/// The code of a warning: somebody who is named cannot decide.
+pub(crate) const CANNOT_DECIDE: &str = "approver_cannot_decide";
+
+/// The other one: fewer can decide than must approve.
+pub(crate) const TOO_FEW: &str = "too_few_approvers";
+
+/// Warnings of this kind in one answer: a definition has room for a hundred thousand names.
+const WARNINGS_MAX: usize = 100;
+
+/// Members looked up one by one for a request. With more all of them are read at once, so that what a request costs is
+/// bounded by who is there and not by who is named.
+const LOOKS_MAX: usize = 200;
+
+/// Owners, and admins, looked at for a request: a page of each, and more than any gate asks for.
+const ADMINS_MAX: usize = PAGE_MAX;
+
+const _: () = assert!(ADMINS_MAX > APPROVAL_COUNT_MAX as usize, "the admins looked at must be enough for every gate");
+
+/// Bytes of what is said of somebody whom a gate names, beside the name: of a hundred thousand short names it is most.
+const APPROVER_BYTES: usize = 80;
+
+/// Somebody whom a gate names.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Approver {
+    /// Their name, as the gate has it.
+    user_id: String,
+    /// What they are in the organization; null if they are no member, or where the caller may not see members.
+    role: Option<Role>,
+    /// Whether they have approved already.
+    has_approved: bool,
+    /// Whether a decision of theirs counts now: a member of a role that decides, who has not approved yet.
+    can_decide: bool,
+}
+
+impl Approver {
+    /// Bytes of content that it brings onto a page.
+    pub(crate) fn byte_count(&self) -> usize {
+        self.user_id.len() + APPROVER_BYTES
+    }
+}
+
+/// The members of an organisation, as far as a request asks for them.
+pub(crate) struct Members<'a> {
+    shelf: Shelf<'a>,
+    shows_roles: bool,
+    known: BTreeMap<String, Option<Role>>,
+    is_whole: bool,
+    admins: Option<BTreeSet<String>>,
+}
+
+/// Whose execution a gate belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Starter<'a> {
+    /// This one's.
+    Known(&'a str),
+    /// That of whoever will start it.
+    Anybody,
+}
+
+impl<'a> Members<'a> {
+    pub(crate) fn of(app: &'a App, caller: &'a Caller) -> Self {
+        let shelf = Shelf::of(app.catalogue(), &caller.organization);
+        let shows_roles = caller.has(Permission::MembersRead);
+        Self { shelf, shows_roles, known: BTreeMap::new(), is_whole: false, admins: None }
+    }
+
+    /// What a member is; `None` for a name that no member has.
+    fn role(&mut self, user: &str) -> Answer<Option<Role>> {
+        if let Some(role) = self.known.get(user) {
+            return Ok(*role);
+        }
+        if self.known.len() >= LOOKS_MAX && !self.is_whole {
+            for held in self.shelf.all::<Member>(None) {
+                let held = held?;
+                self.known.insert(held.id, Some(held.body.role));
+            }
+            self.is_whole = true;
+            return self.role(user);
+        }
+        let held = if self.is_whole { None } else { self.shelf.get::<Member>(user)? };
+        let role = held.map(|held| held.body.role);
+        self.known.insert(user.into(), role);
+        Ok(role)
+    }
+
+    fn can_decide(&mut self, user: &str) -> Answer<bool> {
+        Ok(self.role(user)?.is_some_and(|role| Permission::ApprovalsDecide.is_of(role)))
+    }
+
+    /// Owners and admins: all of them, or more than any gate asks for.
+    fn admins(&mut self) -> Answer<&BTreeSet<String>> {
+        if self.admins.is_none() {
+            let mut admins = BTreeSet::new();
+            for role in [Role::Owner, Role::Admin] {
+                let of_role = self.shelf.all::<Member>(Some(("role", role.name().into())));
+                for held in of_role.take(ADMINS_MAX) {
+                    admins.insert(held?.id);
+                }
+            }
+            self.admins = Some(admins);
+        }
+        Ok(self.admins.get_or_insert_default())
+    }
+
+    /// How many of those whom a gate asks can decide there and have not.
+    fn able(&mut self, approvers: &[String], starter: Starter<'_>, approved_by: &[String]) -> Answer<usize> {
+        let mut able = 0;
+        if !approvers.is_empty() {
+            for user in approvers.iter().filter(|user| !approved_by.contains(user)) {
+                able += usize::from(self.can_decide(user)?);
+            }
+            return Ok(able);
+        }
+        able += self.admins()?.iter().filter(|admin| !approved_by.contains(admin)).count();
+        able += usize::from(match starter {
+            Starter::Anybody => true,
+            Starter::Known(user) => {
+                let counts = !approved_by.iter().any(|by| by == user) && !self.admins()?.contains(user);
+                counts && self.can_decide(user)?
+            }
+        });
+        Ok(able)
+    }
+
+    /// Those whom an open gate names.
+    pub(crate) fn named(&mut self, open: &OpenGate) -> Answer<Vec<Approver>> {
+        let gate = &open.gate;
+        let each = |user: &String| {
+            let has_approved = gate.approved_by.contains(user);
+            let can_decide = self.can_decide(user)? && !has_approved;
+            let role = self.role(user)?.filter(|_| self.shows_roles);
+            Ok(Approver { user_id: user.clone(), role, has_approved, can_decide })
+        };
+        gate.approvers.iter().map(each).collect()
+    }
+
+    /// Whether as many can still approve at an open gate as have to.
+    pub(crate) fn are_enough(&mut self, row: &ExecutionRow, open: &OpenGate) -> Answer<bool> {
+        let gate = &open.gate;
+        let starter = Starter::Known(row.initiator_user_id.as_deref().unwrap_or_default());
+        let able = self.able(&gate.approvers, starter, &gate.approved_by)?;
+        Ok(gate.approved_by.len() + able >= gate.count as usize)
+    }
+}
+
+/// A definition with the ways to its parts.
+#[derive(Clone, Copy)]
+pub(crate) struct Written<'a> {
+    pub plan: &'a Plan,
+    /// The steps at which people are asked or workflows are started, as [`asking`] finds them.
+    pub asking: &'a [(u32, Path)],
+    /// Where its text has them; a document without places where there is no text.
+    pub document: &'a Document,
+}
+
+/// The steps of a plan at which people are asked, or at which a workflow is started that may ask some, with the ways there.
+pub(crate) fn asking(plan: &Plan, paths: &[Path]) -> Vec<(u32, Path)> {
+    let asks = |number: u32| matches!(plan.step(number).work, Work::Approval(_) | Work::Subworkflow { .. });
+    let numbered = (0..).zip(paths).filter(|(number, _)| asks(*number));
+    numbered.map(|(number, path)| (number, path.clone())).collect()
+}
+
+/// What is found of who can decide, in a definition and in those that it starts.
+struct Findings<'a> {
+    app: &'a App,
+    members: Members<'a>,
+    /// By whose names workflows are called.
+    owner: &'a str,
+    starter: Starter<'a>,
+    found: Vec<Diagnostic>,
+}
+
+/// Warns of gates at which too few can decide as the organisation stands: in a definition of this owner, and in those that
+/// it starts.
+pub(crate) fn warnings(
+    app: &App,
+    caller: &Caller,
+    owner: &str,
+    starter: Starter<'_>,
+    written: Written<'_>,
+) -> Answer<Vec<Diagnostic>> {
+    if written.asking.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut findings = Findings { app, members: Members::of(app, caller), owner, starter, found: Vec::new() };
+    let mut seen = BTreeSet::from([written.plan.workflow_hash]);
+    for (number, path) in written.asking {
+        match &written.plan.step(*number).work {
+            Work::Approval(gate) => {
+                for (code, at, message, mend) in findings.gate(gate, path)? {
+                    findings.found.push(Diagnostic::warning(code, at, written.document, &message, &mend));
+                }
+            }
+            Work::Subworkflow { workflow, .. } => findings.started(workflow, path, written.document, &mut seen)?,
+            _ => {}
+        }
+    }
+    findings.found.truncate(WARNINGS_MAX);
+    Ok(findings.found)
+}
+
+/// A warning before its place is known: code, path, message, mend.
+type Finding = (&'static str, Path, String, String);
+
+impl Findings<'_> {
+    /// What a gate asks for and does not get.
+    fn gate(&mut self, gate: &Gate, path: &Path) -> Answer<Vec<Finding>> {
+        let Gate { approvers, count, .. } = gate;
+        let mut found = Vec::new();
+        // There is nothing to look up: an organisation has an owner.
+        if self.found.len() >= WARNINGS_MAX || approvers.is_empty() && *count <= 1 {
+            return Ok(found);
+        }
+        // What matters most comes first: the rest may be cut off.
+        let able = self.members.able(approvers, self.starter, &[])?;
+        if able < *count as usize {
+            let (key, whom) = match approvers.as_slice() {
+                [] => ("count", "the execution's owner and the admins".to_string()),
+                named => ("approvers", format!("the {} named", named.len())),
+            };
+            let ending = match gate.on_timeout {
+                Decision::Approve => "approved",
+                Decision::Deny => "denied",
+            };
+            let message = format!(
+                "{able} of {whom} can decide here, and {count} must approve: the gate would wait until its time is over, \
+                 and be {ending} by itself"
+            );
+            let mend = "make members of those who decide, in a role that may, or ask for fewer in `count`";
+            found.push((TOO_FEW, path.key(key), message, mend.into()));
+        }
+        for (at, user) in approvers.iter().enumerate() {
+            if found.len() < WARNINGS_MAX && !self.members.can_decide(user)? {
+                let (message, mend) = self.cannot(user)?;
+                found.push((CANNOT_DECIDE, path.key("approvers").index(at), message, mend));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Why somebody cannot decide, as far as the caller may know who is there; and what helps.
+    fn cannot(&mut self, user: &str) -> Answer<(String, String)> {
+        let role = self.members.role(user)?;
+        let user = quoted(user);
+        Ok(match role {
+            _ if !self.members.shows_roles => {
+                (format!("{user} cannot decide in this organization"), "name somebody who can, by their id".into())
+            }
+            None => (
+                format!("{user} is no member of this organization, and cannot decide"),
+                "make them a member, or name somebody who is, by their id".into(),
+            ),
+            Some(role) => (
+                format!("{user} cannot decide as {}", role.name()),
+                "give them a role that decides (member, admin, owner), or name somebody else".into(),
+            ),
+        })
+    }
+
+    /// The same of a workflow that is started at a step, and of those that it starts; a step is told of each once. One that
+    /// is not there, or does not compile, says so itself where it is to start.
+    fn started(&mut self, name: &str, way: &Path, document: &Document, seen: &mut BTreeSet<Hash>) -> Answer<()> {
+        let mut names = vec![name.to_string()];
+        let mut looks = 0;
+        while let Some(name) = names.pop() {
+            looks += 1;
+            if looks > LINEAGE_WORKFLOWS_MAX || self.found.len() >= WARNINGS_MAX {
+                break;
+            }
+            let Ok(Some(held)) = started(self.members.shelf, self.owner, &name) else { continue };
+            let Ok(made) = plan_of(self.app, &held.body) else { continue };
+            if !seen.insert(made.plan.workflow_hash) {
+                continue;
+            }
+            for (number, path) in made.asking.iter() {
+                match &made.plan.step(*number).work {
+                    Work::Approval(gate) => {
+                        for (code, at, message, mend) in self.gate(gate, path)? {
+                            let message = format!("in {}, which it starts, at {at}: {message}", quoted(&name));
+                            self.found.push(Diagnostic::warning(code, way.clone(), document, &message, &mend));
+                        }
+                    }
+                    Work::Subworkflow { workflow, .. } => names.push(workflow.clone()),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the author of a stored workflow should know, as the organisation stands.
+pub(crate) fn of_saved(app: &App, caller: &Caller, workflow: &Workflow) -> Answer<Vec<Data>> {
+    let made = plan_of(app, workflow)?;
+    let found = of_made(app, caller, &workflow.user, Starter::Anybody, &made)?;
+    Ok(shown(made.warnings.iter().chain(&found)))
+}
+
+/// What whoever starts a stored workflow should know of those who are to decide: the organisation may have changed since
+/// it was saved.
+pub(crate) fn of_start(app: &App, caller: &Caller, workflow: &Workflow) -> Answer<Vec<Diagnostic>> {
+    of_made(app, caller, &workflow.user, Starter::Known(&caller.user), &plan_of(app, workflow)?)
+}
+
+fn of_made(app: &App, caller: &Caller, owner: &str, starter: Starter<'_>, made: &Made) -> Answer<Vec<Diagnostic>> {
+    // What is stored has no text, and nothing in it a line.
+    let document = Document::placeless(Value::Null);
+    warnings(app, caller, owner, starter, Written { plan: &made.plan, asking: &made.asking, document: &document })
+}
+
+/// Warnings as answers have them.
+pub(crate) fn shown<'d>(warnings: impl IntoIterator<Item = &'d Diagnostic>) -> Vec<Data> {
+    warnings.into_iter().map(|warning| Data(warning.to_value())).collect()
+}
