@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 use crate::{
     app::App,
     body::Data,
-    compiling::{Made, plan_of, started},
+    compiling::{Coming, Made, plan_of, started},
     identity::{Caller, Permission, Role},
     nouns::{Member, Workflow},
     page::PAGE_MAX,
@@ -198,6 +198,7 @@ struct Findings<'a> {
     /// By whose names workflows are called.
     owner: &'a str,
     starter: Starter<'a>,
+    coming: &'a Coming<'a>,
     found: Vec<Diagnostic>,
 }
 
@@ -208,12 +209,13 @@ pub(crate) fn warnings(
     caller: &Caller,
     owner: &str,
     starter: Starter<'_>,
+    coming: &Coming<'_>,
     written: Written<'_>,
 ) -> Answer<Vec<Diagnostic>> {
     if written.asking.is_empty() {
         return Ok(Vec::new());
     }
-    let mut findings = Findings { app, members: Members::of(app, caller), owner, starter, found: Vec::new() };
+    let mut findings = Findings { app, members: Members::of(app, caller), owner, starter, coming, found: Vec::new() };
     let mut seen = BTreeSet::from([written.plan.workflow_hash]);
     for (number, path) in written.asking {
         match &written.plan.step(*number).work {
@@ -298,7 +300,7 @@ impl Findings<'_> {
             if looks > LINEAGE_WORKFLOWS_MAX || self.found.len() >= WARNINGS_MAX {
                 break;
             }
-            let Ok(Some(held)) = started(self.members.shelf, self.owner, &name) else { continue };
+            let Ok(Some(held)) = started(self.members.shelf, self.owner, &name, self.coming) else { continue };
             let Ok(made) = plan_of(self.app, &held.body) else { continue };
             if !seen.insert(made.plan.workflow_hash) {
                 continue;
@@ -320,23 +322,40 @@ impl Findings<'_> {
     }
 }
 
-/// What the author of a stored workflow should know, as the organisation stands.
-pub(crate) fn of_saved(app: &App, caller: &Caller, workflow: &Workflow) -> Answer<Vec<Data>> {
-    let made = plan_of(app, workflow)?;
-    let found = of_made(app, caller, &workflow.user, Starter::Anybody, &made)?;
+/// What the author of a workflow that is to be saved should know, as the organisation stands and the change leaves what it
+/// starts.
+pub(crate) fn of_saved(app: &App, caller: &Caller, workflow: &Workflow, coming: &Coming<'_>) -> Answer<Vec<Data>> {
+    // One of before that does not compile any more can be renamed and disabled; it says so itself where it is to start.
+    let Ok(made) = plan_of(app, workflow) else { return Ok(Vec::new()) };
+    let found = of_made(app, caller, &workflow.user, Starter::Anybody, coming, &made)?;
     Ok(shown(made.warnings.iter().chain(&found)))
 }
 
 /// What whoever starts a stored workflow should know of those who are to decide: the organisation may have changed since
 /// it was saved.
 pub(crate) fn of_start(app: &App, caller: &Caller, workflow: &Workflow) -> Answer<Vec<Diagnostic>> {
-    of_made(app, caller, &workflow.user, Starter::Known(&caller.user), &plan_of(app, workflow)?)
+    let (made, coming) = (plan_of(app, workflow)?, Coming::default());
+    of_made(app, caller, &workflow.user, Starter::Known(&caller.user), &coming, &made)
 }
 
-fn of_made(app: &App, caller: &Caller, owner: &str, starter: Starter<'_>, made: &Made) -> Answer<Vec<Diagnostic>> {
+fn of_made(
+    app: &App,
+    caller: &Caller,
+    owner: &str,
+    starter: Starter<'_>,
+    coming: &Coming<'_>,
+    made: &Made,
+) -> Answer<Vec<Diagnostic>> {
     // What is stored has no text, and nothing in it a line.
     let document = Document::placeless(Value::Null);
-    warnings(app, caller, owner, starter, Written { plan: &made.plan, asking: &made.asking, document: &document })
+    warnings(
+        app,
+        caller,
+        owner,
+        starter,
+        coming,
+        Written { plan: &made.plan, asking: &made.asking, document: &document },
+    )
 }
 
 /// Warnings as answers have them.

@@ -1,7 +1,7 @@
 //! Definitions to plans, once for each.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -108,7 +108,7 @@ pub(crate) fn is_light(app: &App, workflow: &Workflow) -> bool {
 pub(crate) fn request_of(app: &App, shelf: Shelf<'_>, workflow: &Workflow, by: &str) -> Answer<Request> {
     let Made { plan, stored, .. } = plan_of(app, workflow)?;
     let workflows = family(&plan, |name| -> Result<Arc<Plan>, Unfound> {
-        let child = started(shelf, &workflow.user, name)?.ok_or_else(|| {
+        let child = started(shelf, &workflow.user, name, &Coming::default())?.ok_or_else(|| {
             Unfound(Problem::field("workflow", format!("it starts `{name}`, and there is no such workflow here")))
         })?;
         if !child.body.enabled {
@@ -124,7 +124,7 @@ pub(crate) fn request_of(app: &App, shelf: Shelf<'_>, workflow: &Workflow, by: &
 /// The workflow that a name means to a member: a slug of their own, an id, or somebody's slug, if only one has it. What
 /// others name theirs never changes what a member's own slugs mean.
 pub(crate) fn named(shelf: Shelf<'_>, user: &str, name: &str) -> Answer<Option<Held<Workflow>>> {
-    if let Some(found) = own(shelf, user, name)? {
+    if let Some(found) = own(shelf, user, name, &Coming::default())? {
         return Ok(Some(found));
     }
     let listing = Listing { name: Some(("slug", name.to_string())), most: Most::of(2), ..Listing::default() };
@@ -137,20 +137,64 @@ pub(crate) fn named(shelf: Shelf<'_>, user: &str, name: &str) -> Answer<Option<H
 }
 
 /// The same, without what only others call so.
-fn own(shelf: Shelf<'_>, user: &str, name: &str) -> Answer<Option<Held<Workflow>>> {
-    match shelf.named::<Workflow>("own slug", &Workflow::own_slug(user, name))? {
-        Some(found) => Ok(Some(found)),
-        None => shelf.get::<Workflow>(name),
+fn own(shelf: Shelf<'_>, user: &str, name: &str, coming: &Coming<'_>) -> Answer<Option<Held<Workflow>>> {
+    if let Some(put) = coming.by_slug.get(&(user, name)) {
+        return Ok(Some((*put).clone()));
+    }
+    let by_slug = shelf.named::<Workflow>("own slug", &Workflow::own_slug(user, name))?;
+    if let Some(found) = by_slug.filter(|stored| coming.stays(stored)) {
+        return Ok(Some(found));
+    }
+    match coming.kept.get(name) {
+        Some(put) => Ok(Some((*put).clone())),
+        None => Ok(shelf.get::<Workflow>(name)?.filter(|stored| coming.stays(stored))),
+    }
+}
+
+/// Workflows as a change leaves them that is about to be made: what they start is what is there afterwards.
+#[derive(Default)]
+pub(crate) struct Coming<'a> {
+    kept: BTreeMap<&'a str, &'a Held<Workflow>>,
+    /// Those of an owner with a slug, which is one, and with what people call it.
+    by_slug: BTreeMap<(&'a str, &'a str), &'a Held<Workflow>>,
+    by_name: BTreeMap<(&'a str, &'a str), Vec<&'a Held<Workflow>>>,
+    gone: BTreeSet<&'a str>,
+}
+
+impl<'a> Coming<'a> {
+    /// Those that are put, and the ids of those that are taken away.
+    pub(crate) fn of(kept: impl IntoIterator<Item = &'a Held<Workflow>>, gone: &'a [String]) -> Self {
+        let mut coming = Self { gone: gone.iter().map(String::as_str).collect(), ..Self::default() };
+        for held in kept {
+            let Workflow { user, slug, name, .. } = &held.body;
+            coming.kept.insert(&held.id, held);
+            coming.by_slug.extend(slug.iter().map(|slug| ((user.as_str(), slug.as_str()), held)));
+            coming.by_name.entry((user, name)).or_default().push(held);
+        }
+        coming
+    }
+
+    /// What is stored, unless the change replaces it or takes it away.
+    fn stays(&self, stored: &Held<Workflow>) -> bool {
+        !self.kept.contains_key(stored.id.as_str()) && !self.gone.contains(stored.id.as_str())
     }
 }
 
 /// The workflow that a step means which starts one: as its owner names it, also by what the owner calls it.
-pub(crate) fn started(shelf: Shelf<'_>, owner: &str, name: &str) -> Answer<Option<Held<Workflow>>> {
-    if let Some(found) = own(shelf, owner, name)? {
+pub(crate) fn started(
+    shelf: Shelf<'_>,
+    owner: &str,
+    name: &str,
+    coming: &Coming<'_>,
+) -> Answer<Option<Held<Workflow>>> {
+    if let Some(found) = own(shelf, owner, name, coming)? {
         return Ok(Some(found));
     }
     let called = shelf.all::<Workflow>(Some(("name", name.to_string())));
-    let mut theirs = called.filter(|held| held.as_ref().map_or(true, |held| held.body.user == owner));
+    let is_theirs = |held: &Held<Workflow>| held.body.user == owner && coming.stays(held);
+    let stored = called.filter(|held| held.as_ref().map_or(true, &is_theirs));
+    let put = coming.by_name.get(&(owner, name)).into_iter().flatten();
+    let mut theirs = put.map(|held| Ok((*held).clone())).chain(stored);
     match (theirs.next().transpose()?, theirs.next().transpose()?) {
         (Some(_), Some(_)) => {
             let message = format!("`{name}` is what several workflows are called: name one by its id");
@@ -172,5 +216,85 @@ impl From<String> for Unfound {
 impl From<Problem> for Unfound {
     fn from(problem: Problem) -> Self {
         Self(problem)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mainspring_store::{Change, memory::MemoryStore};
+
+    use super::*;
+    use crate::shelf::make;
+
+    type Named = (&'static str, Option<&'static str>, &'static str);
+
+    /// A workflow of an id, a slug and a name; its hash tells which of its states it is.
+    fn held((id, slug, name): Named, state: &str, version: u64) -> Held<Workflow> {
+        let body = Workflow {
+            user: "ada".into(),
+            slug: slug.map(Into::into),
+            name: name.into(),
+            description: None,
+            version: "1.0.0".into(),
+            data: Data::default(),
+            hash: state.into(),
+            enabled: true,
+            tags: Vec::new(),
+            created_at: 0,
+            updated_at: 0,
+            revision: 1,
+        };
+        Held { id: id.into(), version, body }
+    }
+
+    /// What a workflow of this id may be called; nothing where it is not there.
+    fn states(id: &'static str) -> Vec<Option<Named>> {
+        let slugs = [None, Some("a"), Some("b")];
+        let all = slugs.into_iter().flat_map(|slug| ["a", "b", "c"].map(|name| Some((id, slug, name))));
+        all.chain([None]).collect()
+    }
+
+    #[test]
+    fn a_name_means_before_a_change_is_made_what_it_means_afterwards() {
+        let ask = |shelf: Shelf<'_>, coming: &Coming<'_>| {
+            ["a", "b", "c", "d"].map(|name| {
+                let found = started(shelf, "ada", name, coming).map_err(|problem| problem.code);
+                found.map(|found| found.map(|held| (held.id, held.body.hash)))
+            })
+        };
+        let pairs = || states("a").into_iter().flat_map(|one| states("d").into_iter().map(move |two| [one, two]));
+        let mut made = 0;
+        for (before, after) in pairs().flat_map(|before| pairs().map(move |after| (before, after))) {
+            let store = MemoryStore::new();
+            let shelf = Shelf::of(&store, "o");
+            let (mut first, mut then, mut kept, mut gone) =
+                (Change::default(), Change::default(), Vec::new(), Vec::new());
+            for (before, after) in before.into_iter().zip(after) {
+                let was = before.map(|named| held(named, "before", 1));
+                first.puts.extend(was.iter().map(|was| shelf.put(&was.id, &was.body, 0).unwrap()));
+                match after {
+                    // What is called the same is not in the change.
+                    Some(_) if after == before => {}
+                    Some(named) => {
+                        let (put, version) = (held(named, "after", 2), u64::from(was.is_some()));
+                        then.puts.push(shelf.put(&put.id, &put.body, version).unwrap());
+                        kept.push(put);
+                    }
+                    None => {
+                        then.removals.extend(was.iter().map(|was| shelf.removal(was)));
+                        gone.extend(was.map(|was| was.id));
+                    }
+                }
+            }
+            if make(&store, &first).unwrap().is_err() {
+                continue;
+            }
+            let expected = ask(shelf, &Coming::of(&kept, &gone));
+            if make(&store, &then).unwrap().is_ok() {
+                assert_eq!(ask(shelf, &Coming::default()), expected, "{before:?} {after:?}");
+                made += 1;
+            }
+        }
+        assert!(made > 5_000, "{made}");
     }
 }

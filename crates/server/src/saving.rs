@@ -10,8 +10,9 @@ use utoipa::ToSchema;
 
 use crate::{
     app::App,
+    approvers::of_saved,
     body::{Data, Tag, check_seen, stated},
-    compiling::{compile, invalid, keep},
+    compiling::{Coming, compile, invalid, keep},
     first::check_id,
     identity::{Caller, random},
     nouns::{Given, Source, Version, Workflow, version_id},
@@ -88,17 +89,25 @@ impl Whole {
     }
 }
 
+/// A workflow that was saved.
+pub(crate) struct Saved {
+    /// As it is now.
+    pub held: Held<Workflow>,
+    /// What its author should know. It is looked up before the change is made: where that fails, nothing was saved.
+    pub warnings: Vec<Data>,
+}
+
 /// Saves a workflow as a whole.
-pub(crate) fn sync(app: &App, caller: &Caller, whole: &Whole, seen: Option<Tag>) -> Answer<Held<Workflow>> {
+pub(crate) fn sync(app: &App, caller: &Caller, whole: &Whole, seen: Option<Tag>) -> Answer<Saved> {
     retried(app, || {
         let (id, held) = target(app, caller, whole)?;
         let prepared = prepare(app, caller, &id, held, &whole.draft(&id), Source::Sync, seen)?;
-        Ok((changes(app, [&prepared]), prepared.held))
+        one(app, caller, prepared)
     })
 }
 
 /// Saves all workflows of the caller, and deletes the caller's others.
-pub(crate) fn sync_all(app: &App, caller: &Caller, wholes: &[Whole]) -> Answer<(Vec<Held<Workflow>>, Vec<String>)> {
+pub(crate) fn sync_all(app: &App, caller: &Caller, wholes: &[Whole]) -> Answer<(Vec<Saved>, Vec<String>)> {
     retried(app, || {
         let shelf = Shelf::of(app.catalogue(), &caller.organization);
         let mut prepared: Vec<Prepared> = Vec::new();
@@ -120,7 +129,11 @@ pub(crate) fn sync_all(app: &App, caller: &Caller, wholes: &[Whole]) -> Answer<(
                 deleted.push(other.id);
             }
         }
-        Ok((change, (prepared.into_iter().map(|prepared| prepared.held).collect(), deleted)))
+        let held: Vec<_> = prepared.into_iter().map(|prepared| prepared.held).collect();
+        let coming = Coming::of(&held, &deleted);
+        let told = held.iter().map(|held| of_saved(app, caller, &held.body, &coming)).collect::<Answer<Vec<_>>>()?;
+        let saved = held.into_iter().zip(told).map(|(held, warnings)| Saved { held, warnings }).collect();
+        Ok((change, (saved, deleted)))
     })
 }
 
@@ -131,12 +144,12 @@ pub(crate) fn update(
     draft: &Draft,
     seen: Option<Tag>,
     find: impl Fn() -> Answer<Held<Workflow>>,
-) -> Answer<Held<Workflow>> {
+) -> Answer<Saved> {
     retried(app, || {
         let held = find()?;
         let id = held.id.clone();
         let prepared = prepare(app, caller, &id, Some(held), draft, Source::Update, seen)?;
-        Ok((changes(app, [&prepared]), prepared.held))
+        one(app, caller, prepared)
     })
 }
 
@@ -162,6 +175,13 @@ struct Prepared {
     held: Held<Workflow>,
     puts: Vec<Put>,
     audit: AuditEntry,
+}
+
+/// The change that saves one workflow, and what comes of it.
+fn one(app: &App, caller: &Caller, prepared: Prepared) -> Answer<(Change, Saved)> {
+    let (change, held) = (changes(app, [&prepared]), prepared.held);
+    let warnings = of_saved(app, caller, &held.body, &Coming::of([&held], &[]))?;
+    Ok((change, Saved { held, warnings }))
 }
 
 fn changes<'a>(app: &App, prepared: impl IntoIterator<Item = &'a Prepared>) -> Change {

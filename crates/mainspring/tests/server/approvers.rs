@@ -6,6 +6,7 @@ use mainspring_kernel::{
     json,
     value::{Map, Value},
 };
+use mainspring_store::{Catalogue, Change, Changed, Item, Put, sqlite::SqliteStore};
 
 use super::{
     client::{Client, Reply},
@@ -203,6 +204,70 @@ fn what_a_workflow_starts_is_looked_into_and_what_changes_is_told_at_the_next_st
         owner.send("DELETE", "/api/members/zoe", &[], None).expect(204);
         assert_eq!(begin("r3"), expected);
     });
+}
+
+/// What is saved together is looked into together, as it is going to be.
+#[test]
+fn workflows_that_are_saved_together_are_looked_into_as_they_become() {
+    everywhere(|place| {
+        let server = place.start();
+        let ours = organization(&server);
+        let one = |id: &str, text: &str| Value::map([("id", Value::from(id)), ("data", definition(text))]);
+        let caller = r#"{"steps":[{"type":"subworkflow","id":"s","workflow":"asks"}]}"#;
+        let asks = |who: &str| format!(r#"{{"steps":[{{"type":"approval","id":"a","approvers":["{who}","bob"]}}]}}"#);
+        let synced = |all: Vec<Value>| {
+            let answer = ours.owner.post("/api/workflows/sync-all", &Value::map([("workflows", all.into())]));
+            places(&list(&answer.expect(200).json(), "workflows")[0])
+        };
+        let told = [(CANNOT.to_string(), "steps[0]".to_string())];
+        assert_eq!(synced(vec![one("calls", caller), one("asks", &asks("zoe"))]), told);
+        assert_eq!(synced(vec![one("calls", caller), one("asks", &asks("ada"))]), []);
+        assert_eq!(synced(vec![one("calls", caller), one("asks", &asks("eve"))]), told);
+        assert_eq!(synced(vec![one("calls", caller)]), [], "what it starts is gone");
+        // One that starts itself is told of once, and of what it is from now on.
+        let own = |who: &str| {
+            format!(
+                r#"{{"steps":[{{"type":"approval","id":"a","approvers":["{who}","bob"]}},{{"type":"subworkflow","id":"b","workflow":"again"}}]}}"#
+            )
+        };
+        saved(&ours.owner, "again", &own("zoe"));
+        assert_eq!(places(&saved(&ours.owner, "again", &own("ada"))), []);
+    });
+}
+
+/// Whoever is told that saving failed has saved nothing.
+#[test]
+fn where_it_cannot_be_looked_up_who_decides_nothing_is_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(folder.path());
+    let token = server.token.clone().unwrap();
+    let asks = |who: &str| format!(r#"{{"steps":[{{"type":"approval","id":"a","approvers":["{who}"]}}]}}"#);
+    let whole = |id: &str, who: &str| Value::map([("id", Value::from(id)), ("data", definition(&asks(who)))]);
+    server.owner().put("/api/members/bob", &Value::map([("role", Value::from("member"))])).expect(200);
+    let before = saved(&server.owner(), "kept", &asks("zoe"));
+    assert_eq!(server.stop(), Some(0));
+    let store = SqliteStore::open(&folder.path().join("data/journal.db")).unwrap();
+    let bob = store.item("member", "default", "bob").unwrap().unwrap();
+    let (expected, body) = (bob.version, b"{".to_vec());
+    let puts = vec![Put { item: Item { version: expected + 1, body, ..bob }, expected }];
+    assert_eq!(store.change(&Change { puts, ..Change::default() }), Ok(Changed::Done));
+    drop(store);
+    let server = Server::start(folder.path());
+    let owner = server.client(&token);
+    let all = Value::map([("workflows", Value::List(vec![whole("new", "zoe"), whole("kept", "bob")]))]);
+    let update = Value::map([("data", definition(&asks("bob")))]);
+    for refused in [
+        owner.post("/api/workflows/sync", &whole("new", "bob")),
+        owner.post("/api/workflows/sync", &whole("kept", "bob")),
+        owner.post("/api/workflows/sync-all", &all),
+        owner.put("/api/workflows/kept", &update),
+    ] {
+        assert!(refused.expect(500).text.contains("The stored member `bob` cannot be read"));
+    }
+    owner.get("/api/workflows/new").expect(404);
+    let kept = owner.get("/api/workflows/kept").expect(200).json();
+    assert_eq!(kept.get("workflowHash"), before.get("workflowHash"));
+    assert_eq!(list(&owner.get("/api/workflows/kept/history").expect(200).json(), "history").len(), 1);
 }
 
 /// More people than are looked up one by one.

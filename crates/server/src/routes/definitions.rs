@@ -19,7 +19,7 @@ use crate::{
     app::App,
     approvers::{Starter, Written, asking, warnings},
     body::{Body, Data},
-    compiling::{compile, invalid},
+    compiling::{Coming, compile, invalid},
     identity::Caller,
     problem::Answer,
 };
@@ -55,7 +55,7 @@ fn all_warnings(app: &App, caller: &Caller, compiled: &Compiled, document: &Docu
     let asking = asking(&compiled.plan, &compiled.paths);
     let written = Written { plan: &compiled.plan, asking: &asking, document };
     let mut all = compiled.warnings.clone();
-    all.extend(warnings(app, caller, &caller.user, Starter::Anybody, written)?);
+    all.extend(warnings(app, caller, &caller.user, Starter::Anybody, &Coming::default(), written)?);
     all.sort_by(|one, next| (one.place, &one.path).cmp(&(next.place, &next.path)));
     Ok(all)
 }

@@ -11,7 +11,6 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    approvers::of_saved,
     body::{Body, Data, Tagged, if_match, no_if_match},
     clock,
     compiling::named,
@@ -20,7 +19,7 @@ use crate::{
     nouns::{Source, Version, Workflow},
     page::{PageQuery, most},
     problem::{Answer, Problem, ProblemBody},
-    saving::{self, Draft, Whole},
+    saving::{self, Draft, Saved, Whole},
     shelf::{Held, Listing, Shelf},
     view::ExecutionSummary,
 };
@@ -100,9 +99,10 @@ pub(crate) struct SavedBody {
     warnings: Vec<Data>,
 }
 
-fn saved(app: &App, caller: &Caller, held: Held<Workflow>) -> Answer<SavedBody> {
-    let warnings = of_saved(app, caller, &held.body)?;
-    Ok(SavedBody { workflow: WorkflowBody::from(held), warnings })
+impl From<Saved> for SavedBody {
+    fn from(Saved { held, warnings }: Saved) -> Self {
+        Self { workflow: WorkflowBody::from(held), warnings }
+    }
 }
 
 /// A page of workflows.
@@ -225,8 +225,8 @@ async fn sync(
 ) -> Answer<Tagged<SavedBody>> {
     let seen = if_match(&headers)?;
     app.run(move |app| {
-        let held = saving::sync(app, &caller, &body, seen)?;
-        Ok(Tagged { tag: held.tag(), body: saved(app, &caller, held)? })
+        let saved = saving::sync(app, &caller, &body, seen)?;
+        Ok(Tagged { tag: saved.held.tag(), body: SavedBody::from(saved) })
     })
     .await
 }
@@ -243,9 +243,8 @@ async fn sync_all(
 ) -> Answer<Json<Synced>> {
     no_if_match(&headers)?;
     app.run(move |app| {
-        let (all, deleted) = saving::sync_all(app, &caller, &body.workflows)?;
-        let workflows = all.into_iter().map(|held| saved(app, &caller, held)).collect::<Answer<_>>()?;
-        Ok(Json(Synced { workflows, deleted }))
+        let (saved, deleted) = saving::sync_all(app, &caller, &body.workflows)?;
+        Ok(Json(Synced { workflows: saved.into_iter().map(SavedBody::from).collect(), deleted }))
     })
     .await
 }
@@ -264,8 +263,8 @@ async fn update(
 ) -> Answer<Tagged<SavedBody>> {
     let seen = if_match(&headers)?;
     app.run(move |app| {
-        let held = saving::update(app, &caller, &draft, seen, || found(app, &caller, &id))?;
-        Ok(Tagged { tag: held.tag(), body: saved(app, &caller, held)? })
+        let saved = saving::update(app, &caller, &draft, seen, || found(app, &caller, &id))?;
+        Ok(Tagged { tag: saved.held.tag(), body: SavedBody::from(saved) })
     })
     .await
 }
