@@ -362,3 +362,17 @@ fn of_made(
 pub(crate) fn shown<'d>(warnings: impl IntoIterator<Item = &'d Diagnostic>) -> Vec<Data> {
     warnings.into_iter().map(|warning| Data(warning.to_value())).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn somebody_who_is_named_weighs_what_they_take_on_a_page() {
+        for role in [None, Some(Role::Owner), Some(Role::Admin), Some(Role::Member), Some(Role::Viewer)] {
+            let approver = Approver { user_id: "zoe".into(), role, has_approved: false, can_decide: false };
+            let written = serde_json::to_string(&approver).unwrap().len();
+            assert!((written..written + 20).contains(&approver.byte_count()), "{role:?}: {written}");
+        }
+    }
+}
