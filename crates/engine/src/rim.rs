@@ -70,6 +70,10 @@ const UNKNOWN_COMMITS_MAX: u32 = 3;
 /// close again, one for each of hundreds of threads.
 const LOADS_AT_A_TIME: usize = 4;
 
+/// Evaluations that have a thread, most of them waiting for a worker. Looks, words and those who ask this process for
+/// something take their threads from the same 512.
+const EVALUATIONS_AT_A_TIME: usize = 64;
+
 /// What reaches the rim.
 pub(crate) enum Command {
     /// An event for the shard.
@@ -157,6 +161,12 @@ impl Reach {
     }
 }
 
+/// When it is looked again for what nobody tells of.
+struct Looks {
+    letters_at: Instant,
+    timers_at: Instant,
+}
+
 /// What the rim shares with those who call the engine.
 pub(crate) struct Outside {
     pub(crate) commands: Commands,
@@ -177,6 +187,7 @@ pub(crate) struct Rim {
     store: Arc<dyn Store>,
     loader: Arc<Loader>,
     loads: Arc<Semaphore>,
+    evaluations: Arc<Semaphore>,
     executors: Executors,
     evaluator: Arc<dyn Evaluator>,
     home: Option<(Home, Held)>,
@@ -240,6 +251,7 @@ impl Rim {
             store,
             loader,
             loads: Arc::new(Semaphore::new(LOADS_AT_A_TIME)),
+            evaluations: Arc::new(Semaphore::new(EVALUATIONS_AT_A_TIME)),
             executors,
             evaluator,
             home,
@@ -282,29 +294,23 @@ impl Rim {
         self.listen();
         self.publish();
         self.see_beginning();
-        let mut look_for_timers = tokio::time::interval(LOOK_FOR_TIMERS);
-        let mut look_for_letters = tokio::time::interval(LOOK_FOR_LETTERS);
+        let mut looks = Looks { letters_at: Instant::now(), timers_at: Instant::now() };
         let mut commands = Vec::with_capacity(COMMANDS_AT_A_TIME);
         while !self.is_over() {
             let wake =
                 self.shard.next_wake().map(|at| Instant::now() + Duration::from_millis(at.saturating_sub(now_ms())));
+            let next = [wake, self.speak_at, Some(looks.letters_at), Some(looks.timers_at)].into_iter().flatten().min();
             tokio::select! {
                 biased;
                 count = received.recv_many(&mut commands, COMMANDS_AT_A_TIME) => if count == 0 { break },
-                Some(answer) = self.answers.recv() => self.committed(answer),
-                () = sleep_until(wake) => self.handle(Event::Wake),
-                () = sleep_until(self.speak_at) => self.speak(),
+                answer = self.answers.recv(), if !self.over => match answer {
+                    Some(answer) => self.committed(answer),
+                    None => self.stop("the thread that writes has ended; this is a fault of ours".into()),
+                },
+                () = sleep_until(next) => {}
                 () = ring(bell.as_ref()) => self.look_for_letters(),
-                _ = look_for_letters.tick() => {
-                    self.count_memory();
-                    self.look_for_all_letters();
-                    self.look_for_queues_of_others();
-                }
-                _ = look_for_timers.tick() => {
-                    self.look_for_timers();
-                    self.look_at_organizations();
-                }
             }
+            self.do_what_is_due(wake, &mut looks);
             self.count_commands(&commands, received.len());
             for command in commands.drain(..) {
                 if self.shard.gathered() >= WORTH_A_COMMIT {
@@ -321,6 +327,28 @@ impl Rim {
             let _ = std::fs::remove_file(home.bell());
         }
         self.leave().await;
+    }
+
+    /// What has its time, however much else there is to do: a node that is never idle would say no word, and lose everything.
+    fn do_what_is_due(&mut self, wake: Option<Instant>, looks: &mut Looks) {
+        let now = Instant::now();
+        if self.speak_at.is_some_and(|at| at <= now) {
+            self.speak();
+        }
+        if wake.is_some_and(|at| at <= now) {
+            self.handle(Event::Wake);
+        }
+        if looks.letters_at <= now {
+            looks.letters_at = now + LOOK_FOR_LETTERS;
+            self.count_memory();
+            self.look_for_all_letters();
+            self.look_for_queues_of_others();
+        }
+        if looks.timers_at <= now {
+            looks.timers_at = now + LOOK_FOR_TIMERS;
+            self.look_for_timers();
+            self.look_at_organizations();
+        }
     }
 
     /// What is held by a word whose time is over is lost before anything else happens.
@@ -416,7 +444,7 @@ impl Rim {
                     // The committer ends only with the rim.
                     let _ = self.commits.send((flight, batch, self.pause, std::time::Instant::now()));
                 }
-                Output::Load(execution) => self.load(execution),
+                Output::Load(execution, number) => self.load(execution, number),
                 Output::Perform { execution, instance, attempt } => self.perform(execution, instance, attempt),
                 Output::Stop { execution, instance, attempt } => {
                     let running = self.running.get(&(execution, instance, attempt));
@@ -534,7 +562,7 @@ impl Rim {
         }
     }
 
-    fn load(&self, execution: ExecutionKey) {
+    fn load(&self, execution: ExecutionKey, number: u64) {
         let (loader, commands, loads) = (self.loader.clone(), self.commands.clone(), self.loads.clone());
         let meters = self.meters.loads.clone();
         tokio::spawn(async move {
@@ -546,7 +574,7 @@ impl Rim {
                 meters.count(&answer, began.elapsed());
                 seeing::see_load(execution, &answer);
                 drop(permit);
-                let _ = commands.send(Command::Event(Event::Loaded(execution, answer)));
+                let _ = commands.send(Command::Event(Event::Loaded(execution, number, answer)));
             });
         });
     }
@@ -574,12 +602,17 @@ impl Rim {
     /// Strangers' code runs on a thread of its own, and the shard goes on with its other executions.
     fn evaluate(&self, execution: ExecutionKey, evaluation: u64, suspended: Suspended) {
         let (evaluator, commands) = (self.evaluator.clone(), self.commands.clone());
-        let time = self.meters.evaluation_time.clone();
-        tokio::task::spawn_blocking(move || {
-            let began = std::time::Instant::now();
-            let finished = Box::new(suspended.finish(&*evaluator));
-            time.record(began.elapsed());
-            let _ = commands.send(Command::Event(Event::Evaluated { execution, evaluation, finished }));
+        let (time, evaluations) = (self.meters.evaluation_time.clone(), self.evaluations.clone());
+        tokio::spawn(async move {
+            // Nobody closes it.
+            let permit = evaluations.acquire_owned().await;
+            tokio::task::spawn_blocking(move || {
+                let began = std::time::Instant::now();
+                let finished = Box::new(suspended.finish(&*evaluator));
+                time.record(began.elapsed());
+                drop(permit);
+                let _ = commands.send(Command::Event(Event::Evaluated { execution, evaluation, finished }));
+            });
         });
     }
 

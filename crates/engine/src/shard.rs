@@ -75,6 +75,11 @@ pub struct Shard {
     /// Inputs that nobody sends again, of executions that could not be read. Whoever makes a cell takes them out of here
     /// with it: of an execution with a cell there are none, or they would wait for nobody.
     kept: BTreeMap<ExecutionKey, Vec<Queued>>,
+    /// The journals that are being read, by the number of the last time that each was asked for: an answer to what was asked
+    /// before may have been read before a commit that has landed since.
+    reading: BTreeMap<ExecutionKey, u64>,
+    /// Who asked for what is in commits of which nobody knows whether they were written.
+    in_doubt: BTreeSet<Ticket>,
     /// What is to be told of commits of which nobody knows yet whether they were written.
     untold: BTreeMap<ExecutionKey, Vec<Moment>>,
     /// Letters that nobody can take in any more.
@@ -90,6 +95,7 @@ pub struct Shard {
     room: flight::Room,
     flights: u64,
     evaluations: u64,
+    loads: u64,
     tally: tally::Tally,
     /// Whether it is told what attempts and executions were, for those who write traces.
     makes_spans: bool,
@@ -129,6 +135,8 @@ impl Shard {
             letting_go: Vec::new(),
             adopting: BTreeSet::new(),
             kept: BTreeMap::new(),
+            reading: BTreeMap::new(),
+            in_doubt: BTreeSet::new(),
             untold: BTreeMap::new(),
             dead_letters: BTreeMap::new(),
             plans_stored: BTreeSet::new(),
@@ -139,6 +147,7 @@ impl Shard {
             room: flight::Room::default(),
             flights: 0,
             evaluations: 0,
+            loads: 0,
             tally: tally::Tally::default(),
             makes_spans: false,
             outputs: VecDeque::new(),
@@ -155,7 +164,7 @@ impl Shard {
         match event {
             Event::Submit(submission) => self.submit(now, *submission),
             Event::Take(execution, queued) => self.take(now, execution, queued),
-            Event::Loaded(execution, answer) => self.loaded(now, execution, *answer),
+            Event::Loaded(execution, number, answer) => self.loaded(now, execution, number, *answer),
             Event::Committed { flight, answer } => self.committed(flight, answer),
             Event::Adopted { execution, instance, attempt, fate } => {
                 self.adopted(now, execution, instance, attempt, fate);
@@ -214,9 +223,14 @@ impl Shard {
         self.leases.decide_version()
     }
 
-    /// Whether inputs wait for a journal that is being read.
+    /// Whether inputs wait for a journal that is being read, or what an effect has brought back for a turn that waits for its
+    /// evaluations: nobody else knows of it.
     pub fn has_waiting(&self) -> bool {
-        self.cells.values().any(|cell| matches!(cell, Cell::Loading(waiting) if !waiting.is_empty()))
+        self.cells.values().any(|cell| match cell {
+            Cell::Loading(waiting) => !waiting.is_empty(),
+            Cell::Evaluating(_) => cell.queued().any(|queued| owning::brought(queued).is_some()),
+            Cell::Live(_) => false,
+        })
     }
 
     fn submit(&mut self, now: u64, submission: Submission) {
@@ -265,7 +279,10 @@ impl Shard {
             live.handed_out_at = span::handed_out_at(&live.state, &queued.input);
         }
         match decide(&mut live.state, &queued.input, now) {
-            Err(illegal) => self.quarantine(execution, illegal.message),
+            Err(illegal) => {
+                self.refuse(vec![queued], ShardError::Quarantined(illegal.message.clone()));
+                self.quarantine(execution, illegal.message);
+            }
             Ok(Decided::Turn(turn)) => self.finish(now, execution, queued, turn, before),
             Ok(Decided::Paused(paused)) => self.suspend(execution, queued, paused, before),
         }
@@ -304,7 +321,8 @@ impl Shard {
         match turn {
             Ok(turn) => self.finish(now, execution, queued, turn, None),
             Err(why) => {
-                self.refuse(waiting, ShardError::Quarantined(why.clone()));
+                let all = [queued].into_iter().chain(waiting).collect();
+                self.refuse(all, ShardError::Quarantined(why.clone()));
                 return self.quarantine(execution, why);
             }
         }
@@ -410,7 +428,13 @@ impl Shard {
     fn load(&mut self, execution: ExecutionKey, before: Vec<Queued>, after: Vec<Queued>) {
         let kept = self.kept.remove(&execution).unwrap_or_default();
         self.cells.insert(execution, Cell::Loading(before.into_iter().chain(kept).chain(after).collect()));
-        self.outputs.push_back(Output::Load(execution));
+        self.ask_for_journal(execution);
+    }
+
+    fn ask_for_journal(&mut self, execution: ExecutionKey) {
+        self.loads += 1;
+        self.reading.insert(execution, self.loads);
+        self.outputs.push_back(Output::Load(execution, self.loads));
     }
 
     fn due(&mut self, due: Vec<mainspring_store::Due>) {
@@ -421,15 +445,19 @@ impl Shard {
         }
     }
 
-    fn loaded(&mut self, now: u64, execution: ExecutionKey, answer: LoadAnswer) {
-        // A partition that was lost and came back has two loads on their way: the second answer finds the execution live,
-        // with inputs that nobody else knows.
+    fn loaded(&mut self, now: u64, execution: ExecutionKey, number: u64, answer: LoadAnswer) {
+        // A partition that was lost and came back has two loads on their way, and the answer to the first is out of date.
+        if self.reading.get(&execution) != Some(&number) {
+            return;
+        }
+        self.reading.remove(&execution);
         let Some(Cell::Loading(waiting)) = self.cells.get_mut(&execution) else { return };
         let waiting = std::mem::take(waiting);
         self.cells.remove(&execution);
+        let is_known = !matches!(answer, LoadAnswer::Unavailable(_));
+        let untold = if is_known { self.untold.remove(&execution).unwrap_or_default() } else { Vec::new() };
         match answer {
             LoadAnswer::Journal(mut journal) => {
-                let untold = self.untold.remove(&execution).unwrap_or_default();
                 let written = untold.into_iter().filter(|moment| moment.sequence <= journal.head.sequence);
                 self.outputs.extend(written.map(|moment| Output::Tell(Arc::new(moment))));
                 let remote = std::mem::take(&mut journal.remote);
@@ -442,13 +470,14 @@ impl Shard {
             }
             LoadAnswer::Unknown => {
                 // A beginning comes this way when its commit failed in an unknown way: it was not written, and its
-                // letter still waits.
+                // letter still waits. Whatever else waits is read again behind it, and taken in when it has begun.
                 let is_start = |queued: &Queued| matches!(queued.input, Input::Start(_));
                 let (starts, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_start);
                 if starts.iter().any(|start| start.letter.is_some()) {
                     self.outputs.push_back(Output::LettersWait);
+                } else {
+                    self.bury(execution, &others);
                 }
-                self.bury(execution, &others);
                 self.refuse(others, ShardError::NoSuchExecution);
                 let why =
                     "the execution's beginning could not be written, and nothing of it is stored; is the disk full?";
@@ -590,8 +619,14 @@ impl Shard {
     }
 
     fn refuse(&mut self, queued: Vec<Queued>, error: ShardError) {
-        let tickets = queued.into_iter().filter_map(|queued| queued.ticket);
-        self.outputs.extend(tickets.map(|ticket| Output::Reply(ticket, Err(error.clone()))));
+        for ticket in queued.into_iter().filter_map(|queued| queued.ticket) {
+            self.reply(ticket, Err(error.clone()));
+        }
+    }
+
+    fn reply(&mut self, ticket: Ticket, reply: words::Reply) {
+        self.in_doubt.remove(&ticket);
+        self.outputs.push_back(Output::Reply(ticket, reply));
     }
 }
 

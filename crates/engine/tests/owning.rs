@@ -25,7 +25,7 @@ use mainspring_kernel::{
     state::Status,
     value::Value,
 };
-use mainspring_store::{Answer, Batch, CommitError, Node, Store, memory::MemoryStore};
+use mainspring_store::{Answer, Batch, CommitError, Due, Node, Refusal, Store, memory::MemoryStore};
 
 const NOW: u64 = 1_767_225_600_000;
 const TERMS: Terms = Terms { lease_ms: 10_000 };
@@ -52,6 +52,8 @@ struct Bench {
     replies: Vec<(Ticket, Reply)>,
     passed_on: Vec<Input>,
     given_up: GivenUp,
+    /// The number of the last load.
+    asked_for: u64,
 }
 
 impl Bench {
@@ -75,6 +77,7 @@ impl Bench {
             replies: Vec::new(),
             passed_on: Vec::new(),
             given_up: GivenUp::default(),
+            asked_for: 0,
         }
     }
 
@@ -122,7 +125,10 @@ impl Bench {
                     self.store.stop_remote(&remote).unwrap();
                     format!("stop {} elsewhere", remote.number)
                 }
-                Output::Load(_) => "load".into(),
+                Output::Load(_, number) => {
+                    self.asked_for = number;
+                    "load".into()
+                }
                 Output::Perform { attempt, .. } => format!("perform {} {}", attempt.step, attempt.number),
                 Output::Stop { attempt, .. } => format!("stop {attempt}"),
                 Output::Adopt { attempt, .. } => format!("adopt {} {}", attempt.step, attempt.number),
@@ -200,7 +206,7 @@ impl Bench {
 
     fn load(&mut self) {
         let answer = Box::new(self.loader.load(KEY));
-        self.handle(Event::Loaded(KEY, answer));
+        self.handle(Event::Loaded(KEY, self.asked_for, answer));
     }
 
     fn seen(&mut self) -> String {
@@ -328,7 +334,7 @@ fn a_commit_on_its_way_when_its_partition_is_lost_and_gained_again_begins_nothin
     bench.handle(Event::Due(vec![mainspring_store::Due { execution: KEY, wake_at: 0 }]));
     assert_eq!(bench.seen(), "gained [0], commit, lost [0], gained [0], load");
     assert_eq!(bench.write(), [Answer::Durable]);
-    assert_eq!(bench.seen(), "tell 0, reply", "whoever reads the journal begins what is open");
+    assert_eq!(bench.seen(), "load, tell 0, reply", "whoever reads the journal begins what is open");
     bench.load();
     assert_eq!(bench.seen(), "adopt a 1");
 }
@@ -414,12 +420,13 @@ fn a_receipt_outlives_a_store_that_does_not_answer_while_an_old_commit_is_on_its
         bench.speak();
         bench.receipt(0);
         let unavailable = || Box::new(LoadAnswer::Unavailable("the disk is busy".into()));
-        bench.handle(Event::Loaded(KEY, unavailable()));
+        bench.handle(Event::Loaded(KEY, bench.asked_for, unavailable()));
         bench.handle(Event::Committed { flight, answer: Err(CommitError::Unknown("?".into())) });
         if !second_answers {
             bench.handle(Event::Take(KEY, Queued::silent(signal())));
-            bench.handle(Event::Loaded(KEY, unavailable()));
+            bench.handle(Event::Loaded(KEY, bench.asked_for, unavailable()));
             bench.shard.handle(NOW + 2_000, Event::Wake);
+            bench.carry();
         }
         bench.seen();
         bench.load();
@@ -583,7 +590,7 @@ fn what_runs_of_an_execution_that_could_not_be_read_again_goes_on_where_it_is() 
     first.handle(Event::Take(KEY, Queued { input, letter: None, ticket: Some(Ticket(2)), audit: None }));
     let (flight, _) = first.commits.pop_front().unwrap();
     first.handle(Event::Committed { flight, answer: Err(CommitError::Unknown("?".into())) });
-    first.handle(Event::Loaded(KEY, Box::new(LoadAnswer::Unavailable("the server begins".into()))));
+    first.handle(Event::Loaded(KEY, first.asked_for, Box::new(LoadAnswer::Unavailable("the server begins".into()))));
     first.seen();
     second.speak();
     first.speak();
@@ -686,4 +693,71 @@ fn what_was_not_begun_when_the_word_is_over_is_not_begun_for_others_either() {
     first.seen();
     second.take_over();
     assert_eq!(second.seen(), "gained [0], load, adopt a 1");
+}
+
+#[test]
+fn who_asked_for_what_may_have_been_written_is_not_sent_elsewhere() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.speak();
+    bench.submit();
+    let (flight, batch) = bench.commits.pop_front().unwrap();
+    bench.store.commit(&batch).unwrap();
+    bench.handle(Event::Committed { flight, answer: Err(CommitError::Unknown("?".into())) });
+    // While it is being read, the lease ends.
+    bench.tick = Tick(9_000);
+    bench.carry();
+    let (_, reply) = bench.replies.pop().unwrap();
+    assert!(matches!(&reply, Err(ShardError::Store(why)) if why.contains("unknown")), "{reply:?}");
+}
+
+#[test]
+fn a_commit_by_an_old_right_takes_nothing_that_was_gained_since() {
+    let store = store();
+    let mut bench = Bench::new(&store, "a");
+    bench.speak();
+    bench.submit();
+    bench.handle(Event::Lapsed);
+    store.claim(0, "somebody").unwrap();
+    store.take("a", &[0]).unwrap();
+    bench.speak();
+    bench.seen();
+    assert!(matches!(bench.write()[..], [Answer::Refused(Refusal::Fence)]));
+    assert_eq!(bench.shard.held().collect::<Vec<_>>(), [0]);
+    // Nothing of it is written, and whoever asked is told so.
+    bench.load();
+    let (_, reply) = bench.replies.pop().unwrap();
+    assert!(matches!(reply, Err(ShardError::Store(_))), "{reply:?}");
+}
+
+#[test]
+fn what_was_read_before_an_old_commit_landed_is_read_again() {
+    // The journal that is read first comes before the commit has landed, or behind it: then it is out of date.
+    for is_late in [false, true] {
+        let mut bench = Bench::new(&store(), "a");
+        bench.speak();
+        let steps = r#"{"steps":[{"type":"signal","id":"s","signal":"n"},{"type":"bash","id":"b","command":"true"}]}"#;
+        bench.submit_plan(plan_of(steps));
+        bench.write();
+        let input = Input::Signal { id: "i".into(), name: "n".into(), payload: Value::Null };
+        bench.handle(Event::Take(KEY, Queued { input, letter: None, ticket: Some(Ticket(2)), audit: None }));
+        // The commit is slow; the lease is over, and the word that comes late brings everything back.
+        let mut word = bench.word();
+        bench.tick = Tick(9_000);
+        bench.carry();
+        word.until = Tick(18_000);
+        bench.hear(word);
+        bench.handle(Event::Due(vec![Due { execution: KEY, wake_at: 0 }]));
+        let (read, number) = (bench.loader.load(KEY), bench.asked_for);
+        let come = Event::Loaded(KEY, number, Box::new(read));
+        if is_late {
+            assert_eq!(bench.write(), [Answer::Durable]);
+            bench.handle(come);
+        } else {
+            bench.handle(come);
+            assert_eq!(bench.write(), [Answer::Durable]);
+        }
+        bench.seen();
+        bench.load();
+        assert!(bench.seen().contains("adopt b"), "nobody ever performs b");
+    }
 }

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc, Mutex,
+        Arc, Condvar, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
@@ -13,6 +13,7 @@ use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
 use mainspring_engine::{
     Engine, EngineError, Ground, Reach, Sharing,
     admission::{self, Bounds, Limits},
+    evaluator::{Evaluator, InProcess},
     home::Home,
     inbox,
     lease::Terms,
@@ -58,6 +59,7 @@ struct Doors {
     ends: AtomicU32,
     posts: AtomicU32,
     remote_reads: AtomicU32,
+    words: AtomicU32,
 }
 
 impl Awkward {
@@ -132,6 +134,7 @@ impl Store for Awkward {
     }
 
     fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
+        self.doors.words.fetch_add(1, Ordering::SeqCst);
         self.store.beat(node, lease_ms)
     }
 
@@ -239,7 +242,7 @@ fn engine(store: Awkward, reach: Reach) -> Engine {
     Engine::run(
         Arc::new(store),
         [1; 32],
-        (Executors::new(Vec::new()), std::sync::Arc::new(mainspring_engine::evaluator::InProcess)),
+        (Executors::new(Vec::new()), std::sync::Arc::new(InProcess)),
         Ground::default(),
         reach,
     )
@@ -346,7 +349,7 @@ impl Executor for Stubborn {
 async fn node_at_work(store: &MemoryStore) -> (Engine, Arc<Doors>, Arc<Stubborn>, ExecutionKey) {
     let (awkward, executor) = (Awkward::on(store), Stubborn::new());
     let doors = awkward.doors.clone();
-    let workers = (Executors::new(vec![executor.clone()]), Arc::new(mainspring_engine::evaluator::InProcess) as Arc<_>);
+    let workers = (Executors::new(vec![executor.clone()]), Arc::new(InProcess) as Arc<_>);
     let sharing = Some(Sharing { terms: Terms { lease_ms: 2_000 }, place: String::new() });
     let ground = Ground { sharing, ..Ground::default() };
     let engine = Engine::run(Arc::new(awkward), [1; 32], workers, ground, Reach::All).unwrap();
@@ -451,7 +454,7 @@ fn of(organization: &str, id: &str) -> Request {
 fn counting(store: &MemoryStore, sharing: Option<Sharing>) -> (Engine, Arc<Doors>) {
     let awkward = Awkward::on(store);
     let doors = awkward.doors.clone();
-    let workers = (Executors::new(Vec::new()), Arc::new(mainspring_engine::evaluator::InProcess) as Arc<_>);
+    let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as Arc<_>);
     let ground = Ground { limits: Some(Arc::new(OneEach)), sharing, ..Ground::default() };
     (Engine::run(Arc::new(awkward), [1; 32], workers, ground, Reach::All).unwrap(), doors)
 }
@@ -645,6 +648,137 @@ fn nobody_is_admitted_by_who_does_not_know_how() {
         assert_eq!((status(&store, theirs).as_str(), doors.posts.load(Ordering::SeqCst)), ("pending", posts));
         store.leave(&other.name).unwrap();
         until(async || status(&store, theirs) == "running").await;
+        engine.drain().await;
+    });
+}
+
+/// Holds up every evaluation until it is opened.
+#[derive(Default)]
+struct Gate {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+    asked: AtomicU32,
+}
+
+impl Gate {
+    fn open(&self) {
+        *self.is_open.lock().unwrap() = true;
+        self.opened.notify_all();
+    }
+}
+
+/// Opens it at its end, also where a test fails: the runtime waits for those who wait there.
+struct Opening(Arc<Gate>);
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+impl Evaluator for Gate {
+    fn call(&self, request: &mainspring_sandbox::Request) -> mainspring_sandbox::Answer {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        drop(self.opened.wait_while(self.is_open.lock().unwrap(), |is_open| !*is_open).unwrap());
+        mainspring_sandbox::evaluate(request)
+    }
+}
+
+const CODE: &str = r#"{"steps":[{"type":"code","id":"c","code":"export default () => 1"}]}"#;
+
+/// A step whose result goes through a function.
+const THEN_CODE: &str = r#"{"steps":[{"type":"bash","id":"a","command":"true","onInterrupted":"fail"},
+    {"type":"code","id":"c","code":"export default () => 1"}]}"#;
+
+/// A node with such a lease, and a runtime that it shares with those who ask.
+fn busy(lease_ms: u64, evaluator: Arc<dyn Evaluator>, work: impl AsyncFnOnce(Arc<Engine>, Arc<Doors>)) {
+    let awkward = Awkward::on(&MemoryStore::new());
+    let doors = awkward.doors.clone();
+    tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_all().build().unwrap().block_on(async {
+        let sharing = Some(Sharing { terms: Terms { lease_ms }, place: String::new() });
+        let ground = Ground { sharing, ..Ground::default() };
+        let workers = (Executors::new(Vec::new()), evaluator);
+        let engine = Arc::new(Engine::run(Arc::new(awkward), [1; 32], workers, ground, Reach::All).unwrap());
+        until(async || !engine.held().is_empty()).await;
+        work(engine.clone(), doors).await;
+        engine.drain().await;
+    });
+}
+
+async fn some_more_words(doors: &Doors) {
+    let before = doors.words.load(Ordering::SeqCst);
+    until(async || doors.words.load(Ordering::SeqCst) >= before + 6).await;
+}
+
+#[test]
+fn a_node_says_its_word_however_much_comes() {
+    busy(3_000, Arc::new(InProcess), async |engine, doors| {
+        let (is_over, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+        let ask = |_| {
+            let (engine, is_over, asked) = (engine.clone(), is_over.clone(), asked.clone());
+            tokio::spawn(async move {
+                let plan = plan(r#"{"steps":[{"type":"return","id":"r","input":1}]}"#);
+                while !is_over.load(Ordering::SeqCst) {
+                    let _ = engine.submit(Request::new(plan.clone(), "me")).await;
+                    asked.fetch_add(1, Ordering::SeqCst);
+                }
+            })
+        };
+        let askers: Vec<_> = (0..2_000).map(ask).collect();
+        for _ in 0..5 {
+            let (words, before) = (doors.words.load(Ordering::SeqCst), asked.load(Ordering::SeqCst));
+            until(async || doors.words.load(Ordering::SeqCst) > words || engine.held().is_empty()).await;
+            let since = asked.load(Ordering::SeqCst) - before;
+            // A machine that does not work at all for so long is no fault of ours.
+            assert!(!engine.held().is_empty() || since < 100, "{since} were answered, and no word was said");
+        }
+        is_over.store(true, Ordering::SeqCst);
+        for asker in askers {
+            asker.await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_node_says_its_word_however_many_functions_wait() {
+    let gate = Arc::new(Gate::default());
+    busy(800, gate.clone(), async |engine, doors| {
+        for _ in 0..600 {
+            let engine = engine.clone();
+            tokio::spawn(async move { engine.submit(Request::new(plan(CODE), "me")).await });
+        }
+        until(async || gate.asked.load(Ordering::SeqCst) >= 64).await;
+        let _opening = Opening(gate.clone());
+        some_more_words(&doors).await;
+    });
+}
+
+#[test]
+fn what_has_come_is_written_before_the_engine_ends_also_where_a_function_looks_at_it() {
+    let store = MemoryStore::new();
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(async {
+        let (executor, gate) = (Stubborn::new(), Arc::new(Gate::default()));
+        let run = |evaluator: Arc<dyn Evaluator>| {
+            let workers = (Executors::new(vec![executor.clone()]), evaluator);
+            Arc::new(Engine::run(Arc::new(store.clone()), [1; 32], workers, Ground::default(), Reach::All).unwrap())
+        };
+        let engine = run(gate.clone());
+        let execution = engine.submit(Request::new(plan(THEN_CODE), "me")).await.unwrap().execution;
+        until(async || executor.begun.load(Ordering::SeqCst) == 1).await;
+        executor.may_end.add_permits(1);
+        until(async || gate.asked.load(Ordering::SeqCst) == 1).await;
+        let leaving = engine.clone();
+        let leaves = tokio::spawn(async move { leaving.drain().await });
+        until(async || engine.is_draining()).await;
+        // It has heard of that when it answers this, and has looked at what is left when it answers once more.
+        let _ = (engine.pending().await, engine.pending().await);
+        gate.open();
+        leaves.await.unwrap();
+        let engine = run(Arc::new(InProcess));
+        engine.attend(execution);
+        until(async || store.execution(execution).unwrap().unwrap().completed_at.is_some()).await;
+        let row = store.execution(execution).unwrap().unwrap();
+        assert_eq!((row.status.as_str(), row.error.as_deref()), ("completed", None));
         engine.drain().await;
     });
 }

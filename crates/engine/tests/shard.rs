@@ -28,7 +28,8 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_store::{
-    Answer, AuditEntry, Batch, Catalogue, CommitError, Fence, Letter, Most, Part, Refusal, Store, memory::MemoryStore,
+    Answer, AuditEntry, Batch, Catalogue, CommitError, Fence, Letter, Most, Part, Posting, Refusal, Store,
+    memory::MemoryStore,
 };
 
 const START: u64 = 1_767_225_600_000;
@@ -47,6 +48,10 @@ struct Bench {
     now: u64,
     commits: VecDeque<(u64, Arc<Batch>)>,
     loads: u32,
+    /// The number of the last one.
+    asked_for: u64,
+    /// How often it was asked to look for letters again.
+    letters_wait: u32,
     performed: Vec<u32>,
     adopts: Vec<(Instance, u32)>,
     replies: Vec<(Ticket, Reply)>,
@@ -71,7 +76,21 @@ impl Bench {
         let key = ExecutionKey::new(START, *b"0123456789");
         let (commits, performed, adopts) = (VecDeque::new(), Vec::new(), Vec::new());
         let (replies, told) = (Vec::new(), Vec::new());
-        Self { store, shard, loader, key, now, commits, loads: 0, performed, adopts, replies, told }
+        Self {
+            store,
+            shard,
+            loader,
+            key,
+            now,
+            commits,
+            loads: 0,
+            asked_for: 0,
+            letters_wait: 0,
+            performed,
+            adopts,
+            replies,
+            told,
+        }
     }
 
     fn submit(&mut self, plan: &Arc<Plan>) {
@@ -96,11 +115,15 @@ impl Bench {
         while let Some(output) = self.shard.next_output() {
             match output {
                 Output::Commit { flight, batch } => self.commits.push_back((flight, batch)),
-                Output::Load(_) => self.loads += 1,
+                Output::Load(_, number) => {
+                    self.loads += 1;
+                    self.asked_for = number;
+                }
                 Output::Perform { attempt, .. } => self.performed.push(attempt.number),
                 Output::Adopt { instance, attempt, .. } => self.adopts.push((instance, attempt.number)),
                 Output::Reply(ticket, reply) => self.replies.push((ticket, reply)),
                 Output::Tell(moment) => self.told.push(moment.sequence),
+                Output::LettersWait => self.letters_wait += 1,
                 Output::Stop { .. } | Output::Forget { .. } | Output::LettersPosted(_) => {}
                 other => panic!("unexpected: {other:?}"),
             }
@@ -130,7 +153,7 @@ impl Bench {
 
     fn answer_load(&mut self, answer: LoadAnswer) {
         self.loads = self.loads.checked_sub(1).expect("a load");
-        self.handle(Event::Loaded(self.key, Box::new(answer)));
+        self.handle(Event::Loaded(self.key, self.asked_for, Box::new(answer)));
     }
 
     fn look(&mut self) {
@@ -604,4 +627,38 @@ fn a_wide_parallel_takes_linear_time() {
     bench.submit(&plan(&text));
     bench.commit_all();
     assert_eq!(bench.performed.len(), 10_000);
+}
+
+/// Takes in all letters that wait.
+fn take_letters(bench: &mut Bench) {
+    for arrived in bench.store.inbox(&[0], 0, 9).unwrap() {
+        let event = inbox::event_of(&*bench.store, arrived.letter).unwrap();
+        bench.handle(event);
+    }
+}
+
+#[test]
+fn a_letter_behind_a_beginning_that_was_not_written_is_not_thrown_away() {
+    let mut bench = Bench::on(Arc::new(MemoryStore::default()), START);
+    let request = Request::new(plan(r#"{"steps":[{"type":"signal","id":"s","signal":"n"}]}"#), "me");
+    let start = Input::Start(Box::new(request.clone().start(bench.key)));
+    let plans = request.stored_plans();
+    for input in [&start, &Input::Cancel { reason: "c".into(), by: "parent".into() }] {
+        let letter = inbox::letter(bench.key, input, 1, START);
+        assert!(bench.store.post(&Posting { plans: &plans, ..Posting::of(&letter, 1) }).unwrap());
+    }
+    let arrived = bench.store.inbox(&[0], 0, 9).unwrap();
+    // Both in one look, and one commit.
+    for arrived in arrived {
+        bench.shard.handle(START, inbox::event_of(&*bench.store, arrived.letter).unwrap());
+    }
+    bench.handle(Event::Wake);
+    bench.commit_unknown(false);
+    bench.load();
+    assert_eq!(std::mem::take(&mut bench.letters_wait), 1, "the beginning is to be read again");
+    bench.commit_all();
+    take_letters(&mut bench);
+    bench.commit_all();
+    assert!(bench.store.inbox(&[0], 0, 9).unwrap().is_empty());
+    assert_eq!(bench.state().status(), ExecutionStatus::Cancelled);
 }

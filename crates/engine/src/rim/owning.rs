@@ -11,7 +11,7 @@ use std::{
 
 use mainspring_effects::AttemptName;
 use mainspring_kernel::{effect::Attempt, input::Input, instance::Instance, key::ExecutionKey};
-use mainspring_store::RemoteAttempt;
+use mainspring_store::{RemoteAttempt, Store};
 use tokio::time::Instant;
 
 use super::{Command, Rim};
@@ -42,10 +42,16 @@ impl Rim {
         self.speak_at = None;
         let Some(member) = self.member.clone() else { return };
         let (given_up, is_leaving, commands) = (self.giving_up.clone(), self.draining, self.commands.clone());
-        tokio::task::spawn_blocking(move || {
+        let speak = move || {
             let word = member.speak(&given_up, is_leaving, tick);
             let _ = commands.send(Command::Spoken(given_up, word));
-        });
+        };
+        // On a thread of its own: behind all that waits for one of the runtime's, the lease would be over.
+        if let Err(error) = std::thread::Builder::new().name("word".into()).spawn(speak) {
+            self.trouble = Some(format!("there is no thread to say its word: {error}"));
+            self.publish();
+            self.speak_at = Some(Instant::now() + TRY_AGAIN);
+        }
     }
 
     pub(super) fn spoken(&mut self, given_up: &GivenUp, word: Word) {
@@ -148,14 +154,22 @@ impl Rim {
         let node = self.member.as_ref().map_or_else(String::new, |member| member.name().to_owned());
         let [posted, abandoned] = self.meters.passed_on.clone();
         *self.passing_on.entry(execution).or_default() += 1;
-        tokio::task::spawn_blocking(move || {
-            let began = std::time::Instant::now();
+        let (receipt, of) = (Arc::new(input), remote.clone());
+        // Behind the letter: whoever sees that it does not go on any more finds what it brought back. If this is not heard, the
+        // letter says it as well.
+        let post = move |store: &dyn Store, input: &Input| {
+            let is_posted = inbox::post(store, None, execution, input).is_ok();
+            let _ = of.as_ref().filter(|_| is_posted).map(|of| store.end_remote(&node, std::slice::from_ref(of)));
+            is_posted
+        };
+        let post = Arc::new(post);
+        tokio::spawn(async move {
+            let began = Instant::now();
             loop {
-                if inbox::post(&*store, None, execution, &input).is_ok() {
+                let (post, store, receipt) = (post.clone(), store.clone(), receipt.clone());
+                // Of a try that panics nobody knows that it was heard.
+                if tokio::task::spawn_blocking(move || post(&*store, &receipt)).await.unwrap_or(false) {
                     posted.increment(1);
-                    // Behind the letter: whoever sees that it does not go on any more finds what it brought back. If this
-                    // is not heard, the letter says it as well.
-                    let _ = remote.as_ref().map(|remote| store.end_remote(&node, std::slice::from_ref(remote)));
                     break;
                 }
                 let is_awaited = remote.is_some() && !life.is_over() && !life.is_leaving();
@@ -164,7 +178,8 @@ impl Rim {
                     tracing::error!(%execution, "a receipt for an execution that others hold could not be posted");
                     break;
                 }
-                std::thread::sleep(TRY_AGAIN);
+                // Without a thread: those who wait for the store would have all of them.
+                tokio::time::sleep(TRY_AGAIN).await;
             }
             let _ = commands.send(Command::PassedOn(execution, remote));
         });

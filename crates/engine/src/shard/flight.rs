@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_kernel::{decide::Action, hash::Hash, key::ExecutionKey, stored::Head};
-use mainspring_store::{Answer, Batch, CommitError, Expected, Part, Refusal};
+use mainspring_store::{Answer, Batch, CommitError, Expected, Fence, Part, Refusal};
 
 use crate::shard::{
     Shard,
@@ -13,6 +13,10 @@ use crate::shard::{
 
 /// Executions in one commit at the most: what bounds the time of a transaction.
 const PARTS_MAX: usize = 4096;
+
+/// Plans of which it is remembered that the store has them. Whoever brings one that is forgotten writes it once more, which
+/// changes nothing.
+const PLANS_KNOWN_MAX: usize = 65_536;
 
 /// A commit on its way.
 #[derive(Debug)]
@@ -97,6 +101,11 @@ impl Shard {
             }
         }
         for (execution, letters) in std::mem::take(&mut self.dead_letters) {
+            // Somebody has begun it, or is about to, and takes them in.
+            if self.cells.contains_key(&execution) {
+                self.outputs.push_back(Output::LettersWait);
+                continue;
+            }
             passengers.push(Passenger::of(execution, None, Draft::default()));
             parts.push(burial(execution, self.leases.partition(execution), letters));
         }
@@ -129,7 +138,11 @@ impl Shard {
                         Answer::Refused(Refusal::Sequence) if is_burial(part) => {
                             self.outputs.push_back(Output::LettersWait);
                         }
-                        Answer::Refused(refusal) => self.refused(passenger, refusal),
+                        Answer::Refused(refusal) => {
+                            let mut fences = flight.batch.fences.iter();
+                            let fence = fences.find(|fence| fence.partition == part.partition).copied();
+                            self.refused(passenger, refusal, fence);
+                        }
                     }
                 }
                 self.spent = Some(flight);
@@ -153,6 +166,7 @@ impl Shard {
                         continue;
                     }
                     self.untold.entry(passenger.execution).or_default().extend(passenger.moments);
+                    self.in_doubt.extend(passenger.queued.iter().filter_map(|(queued, _)| queued.ticket));
                     self.reload(passenger.execution, passenger.queued);
                 }
             }
@@ -168,8 +182,15 @@ impl Shard {
 
     fn durable(&mut self, passenger: &Passenger, part: &Part) {
         self.tally.durable(part);
+        if self.plans_stored.len() >= PLANS_KNOWN_MAX {
+            self.plans_stored.clear();
+        }
         self.plans_stored.extend(part.plans.iter().map(|plan| plan.hash));
         self.letters_posted(receivers(part).collect());
+        // Its partition was lost and came back meanwhile: whoever has read it since may have read it without this.
+        if passenger.is_orphan && !part.frames.is_empty() && self.cells.contains_key(&passenger.execution) {
+            return self.reload(passenger.execution, Vec::new());
+        }
         if !passenger.is_orphan
             && !part.frames.is_empty()
             && let Some(live) = self.cells.get_mut(&passenger.execution).and_then(Cell::live_mut)
@@ -192,9 +213,12 @@ impl Shard {
     }
 
     fn land(&mut self, passenger: Passenger) {
-        let Passenger { execution, queued, actions, moments, settled, is_orphan, .. } = passenger;
+        let Passenger { execution, after, queued, actions, moments, settled, is_orphan } = passenger;
         if !is_orphan {
-            if let Some(live) = self.cells.get_mut(&execution).and_then(Cell::live_mut) {
+            // A burial is of no cell, and whoever has begun since counts nothing for it.
+            if after.is_some()
+                && let Some(live) = self.cells.get_mut(&execution).and_then(Cell::live_mut)
+            {
                 live.on_the_way = live.on_the_way.saturating_sub(1);
             }
             actions.into_iter().for_each(|action| self.act(execution, action));
@@ -203,7 +227,9 @@ impl Shard {
         self.outputs.extend(forgotten);
         self.outputs.extend(moments.into_iter().map(|moment| Output::Tell(Arc::new(moment))));
         for (queued, changed) in queued {
-            self.outputs.extend(queued.ticket.map(|ticket| Output::Reply(ticket, Ok(Taken { changed }))));
+            if let Some(ticket) = queued.ticket {
+                self.reply(ticket, Ok(Taken { changed }));
+            }
         }
         self.rest(execution);
     }
@@ -226,7 +252,8 @@ impl Shard {
         }
     }
 
-    fn refused(&mut self, passenger: Passenger, refusal: Refusal) {
+    /// `fence` is that under which it went.
+    fn refused(&mut self, passenger: Passenger, refusal: Refusal, fence: Option<Fence>) {
         let execution = passenger.execution;
         match refusal {
             Refusal::IdTaken(other) | Refusal::IdempotencyKeyTaken(other) => {
@@ -238,10 +265,16 @@ impl Shard {
             // Somebody else has written: what is stored counts, and the inputs are taken in again on top of it.
             Refusal::Sequence | Refusal::Ended => self.reload(execution, passenger.queued),
             Refusal::Fence => {
+                let partition = self.leases.partition(execution);
+                let held = self.leases.fence(partition);
+                // Lost, and given to this node again: what was not written is taken in by the new right. What was decided
+                // meanwhile knew nothing of it.
+                if held.is_some() && held != fence {
+                    return self.reload(execution, passenger.queued);
+                }
                 let queued = passenger.queued.into_iter().map(|(queued, _)| queued).collect();
                 self.pass_on(execution, queued);
-                let partition = self.leases.partition(execution);
-                if self.leases.fence(partition).is_some() {
+                if held.is_some() {
                     self.lose(&[partition]);
                 }
             }
@@ -265,6 +298,7 @@ impl Shard {
     pub(super) fn forget_cell(&mut self, execution: ExecutionKey) -> Vec<Queued> {
         self.dirty.remove(&execution);
         self.resting.remove(execution);
+        self.reading.remove(&execution);
         let cell = self.cells.remove(&execution);
         if let Some(Cell::Live(live)) = &cell
             && let Some((at, _)) = live.state.next_timer()

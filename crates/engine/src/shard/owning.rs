@@ -275,7 +275,10 @@ impl Shard {
     pub(super) fn pass_on(&mut self, execution: ExecutionKey, queued: Vec<Queued>) {
         for queued in queued {
             if let Some(ticket) = queued.ticket {
-                self.outputs.push_back(Output::Reply(ticket, Err(ShardError::NotHere)));
+                // Who is told to ask elsewhere begins something anew.
+                let is_in_doubt = self.in_doubt.contains(&ticket);
+                let why = "the execution passes to another node, and whether this was taken in before is unknown";
+                self.reply(ticket, Err(if is_in_doubt { ShardError::Store(why.into()) } else { ShardError::NotHere }));
             } else if let Some((instance, number)) = brought(&queued) {
                 let lent = self.lent.remove(&(execution, instance.clone(), number));
                 let remote = lent.map(|lent| RemoteAttempt { execution, step: lent.step, number });
@@ -292,7 +295,7 @@ impl Shard {
 
 /// The attempt whose receipt an input is, if its effect has brought that and nobody else knows of it. That an attempt is
 /// interrupted, whoever holds it finds out by itself.
-fn brought(queued: &Queued) -> Option<(&Instance, u32)> {
+pub(super) fn brought(queued: &Queued) -> Option<(&Instance, u32)> {
     match &queued.input {
         Input::Receipt { instance, attempt, outcome } if queued.letter.is_none() => {
             (*outcome != Outcome::Interrupted).then_some((instance, *attempt))

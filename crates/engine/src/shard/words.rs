@@ -23,8 +23,8 @@ pub enum Event {
     Submit(Box<Submission>),
     /// An input for an execution.
     Take(ExecutionKey, Queued),
-    /// The answer to [`Output::Load`].
-    Loaded(ExecutionKey, Box<LoadAnswer>),
+    /// The answer to [`Output::Load`], with its number.
+    Loaded(ExecutionKey, u64, Box<LoadAnswer>),
     /// The answer to [`Output::Commit`].
     Committed {
         /// Which.
@@ -79,7 +79,7 @@ impl Event {
         match self {
             Self::Submit(submission) => submission.execution,
             Self::Take(execution, _)
-            | Self::Loaded(execution, _)
+            | Self::Loaded(execution, ..)
             | Self::Adopted { execution, .. }
             | Self::Evaluated { execution, .. } => *execution,
             Self::Committed { .. } | Self::Due(_) | Self::Heard(_) | Self::Lapsed | Self::Wake => ExecutionKey([0; 16]),
@@ -159,8 +159,8 @@ pub enum Output {
         /// What. Shared with the shard, which asks for the very same again if nothing of it was written.
         batch: Arc<Batch>,
     },
-    /// Read an execution's journal.
-    Load(ExecutionKey),
+    /// Read an execution's journal. The number goes back with the answer.
+    Load(ExecutionKey, u64),
     /// Perform an attempt; its receipt is an input.
     Perform {
         /// Whose.
@@ -267,7 +267,7 @@ impl Output {
             Self::Perform { execution, .. } => is_lent || !is_gone(execution),
             Self::Adopt { execution, .. }
             | Self::Evaluate { execution, .. }
-            | Self::Load(execution)
+            | Self::Load(execution, _)
             | Self::Attend(execution)
             | Self::Quarantine(execution, _) => !is_gone(execution),
             // Of an attempt that whoever holds it now asks to stop again, if it is to be stopped.

@@ -26,7 +26,7 @@ pub(super) enum What {
         batch: Arc<Batch>,
         fate: CommitFate,
     },
-    Load(ExecutionKey),
+    Load(ExecutionKey, u64),
     /// A word, under the name that the process had when it said so.
     Speak {
         member: Member,
@@ -141,18 +141,19 @@ impl Cluster {
         let Asked { node, life, what } = asked;
         let who = (node, life);
         let is_down = self.now < self.down_until;
-        let is_unreadable = matches!(what, What::Load(_)) && self.now < self.nodes[node].unreadable_until;
+        let is_unreadable = matches!(what, What::Load(..)) && self.now < self.nodes[node].unreadable_until;
         let fails = is_down || is_unreadable || self.strikes(self.misfortune.read_fails);
         let why = || StoreError::Unavailable("nobody answers".into());
         match what {
             What::Commit { flight, batch, fate } => return self.commit(who, flight, &batch, fate, is_down),
-            What::Load(execution) if fails => {
-                self.answer(who, Inner::Loaded(execution, Box::new(LoadAnswer::Unavailable("nobody answers".into()))));
+            What::Load(execution, number) if fails => {
+                let answer = LoadAnswer::Unavailable("nobody answers".into());
+                self.answer(who, Inner::Loaded(execution, number, Box::new(answer)));
             }
-            What::Load(execution) => {
+            What::Load(execution, number) => {
                 let loaded = self.loader.load(execution);
                 let answer = if self.is_too_new(node, execution) { LoadAnswer::Newer("newer".into()) } else { loaded };
-                self.answer(who, Inner::Loaded(execution, Box::new(answer)));
+                self.answer(who, Inner::Loaded(execution, number, Box::new(answer)));
             }
             What::Speak { given_up, .. } if fails => {
                 self.answer(who, Inner::Spoken(given_up, Word::Unheard(why())));

@@ -82,7 +82,7 @@ pub(super) enum Inner {
     Hint(Vec<u32>),
     Spoken(GivenUp, Word),
     Committed(u64, Result<Vec<Answer>, CommitError>),
-    Loaded(ExecutionKey, Box<LoadAnswer>),
+    Loaded(ExecutionKey, u64, Box<LoadAnswer>),
     Letters(Vec<Arrived>, bool),
     Due(Vec<Due>),
     /// The inbox was looked at, or could not be.
@@ -317,7 +317,9 @@ impl Cluster {
             Inner::Hint(partitions) => self.hear(node, &partitions),
             Inner::Spoken(given_up, word) => self.spoken(node, &given_up, word),
             Inner::Committed(flight, answer) => self.committed(node, flight, answer),
-            Inner::Loaded(execution, answer) => self.handle(node, Event::Loaded(execution, answer)),
+            Inner::Loaded(execution, number, answer) => {
+                self.handle(node, Event::Loaded(execution, number, answer));
+            }
             Inner::Letters(letters, is_all) => self.take_letters(node, letters, is_all)?,
             Inner::Due(due) => self.handle(node, Event::Due(due)),
             Inner::Looked(asked, is_read) => self.looked(node, asked, is_read),

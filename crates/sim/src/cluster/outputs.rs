@@ -74,7 +74,7 @@ impl Cluster {
                 self.nodes[node].is_commit_slow = fate == CommitFate::Slow;
                 self.ask_store(node, What::Commit { flight, batch, fate });
             }
-            Output::Load(execution) => self.ask_store(node, What::Load(execution)),
+            Output::Load(execution, number) => self.ask_store(node, What::Load(execution, number)),
             Output::Perform { execution, instance, attempt } => {
                 self.perform(node, execution, &instance, &attempt)?;
             }

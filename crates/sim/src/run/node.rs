@@ -129,9 +129,9 @@ impl Run<'_> {
                         return Ok(Pumped::Crashed);
                     }
                 }
-                Output::Load(execution) => {
+                Output::Load(execution, number) => {
                     let answer = Box::new(self.loader.load(execution));
-                    self.node.handle(self.node_now, Event::Loaded(execution, answer));
+                    self.node.handle(self.node_now, Event::Loaded(execution, number, answer));
                 }
                 Output::Perform { instance, attempt, .. } => self.world.perform(self.now, &instance, &attempt)?,
                 Output::Stop { execution, instance, attempt } => {
