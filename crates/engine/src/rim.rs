@@ -70,7 +70,7 @@ const UNKNOWN_COMMITS_MAX: u32 = 3;
 /// close again, one for each of hundreds of threads.
 const LOADS_AT_A_TIME: usize = 4;
 
-/// Evaluations that have a thread, most of them waiting for a worker. Looks, words and those who ask this process for
+/// Evaluations that have a thread, most of them waiting for a worker. Loads, looks and those who ask this process for
 /// something take their threads from the same 512.
 const EVALUATIONS_AT_A_TIME: usize = 64;
 
