@@ -341,6 +341,29 @@ pub struct Part {
     pub gates_opened: Vec<GateRow>,
 }
 
+impl Part {
+    /// One that changes nothing yet: of an execution that is not there.
+    pub fn empty(execution: ExecutionKey, partition: u32) -> Self {
+        Self {
+            execution,
+            partition,
+            expected: None,
+            frames: Vec::new(),
+            head: Head { sequence: 0, hash: Hash::default(), seal: Hash::default() },
+            wake_at: None,
+            row: None,
+            change: None,
+            plans: Vec::new(),
+            consumed: Vec::new(),
+            letters: Vec::new(),
+            late: Vec::new(),
+            audit: Vec::new(),
+            gates_closed: Vec::new(),
+            gates_opened: Vec::new(),
+        }
+    }
+}
+
 /// The head that a part was decided on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {

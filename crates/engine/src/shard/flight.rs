@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use mainspring_kernel::{decide::Action, hash::Hash, key::ExecutionKey, stored::Head};
+use mainspring_kernel::{decide::Action, key::ExecutionKey};
 use mainspring_store::{Answer, Batch, CommitError, Expected, Fence, Part, Refusal};
 
 use crate::shard::{
@@ -320,23 +320,7 @@ fn is_burial(part: &Part) -> bool {
 
 /// The part that does nothing but take letters out of the inbox of an execution that is not there.
 fn burial(execution: ExecutionKey, partition: u32, letters: Vec<String>) -> Part {
-    Part {
-        execution,
-        partition,
-        expected: None,
-        frames: Vec::new(),
-        head: Head { sequence: 0, hash: Hash::default(), seal: Hash::default() },
-        wake_at: None,
-        row: None,
-        change: None,
-        plans: Vec::new(),
-        consumed: letters,
-        letters: Vec::new(),
-        late: Vec::new(),
-        audit: Vec::new(),
-        gates_closed: Vec::new(),
-        gates_opened: Vec::new(),
-    }
+    Part { consumed: letters, ..Part::empty(execution, partition) }
 }
 
 impl Passenger {

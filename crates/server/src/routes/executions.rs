@@ -181,10 +181,7 @@ async fn wait(
 
 #[cfg(test)]
 mod tests {
-    use mainspring_kernel::{
-        hash::Hash,
-        stored::{Head, StoredFrame},
-    };
+    use mainspring_kernel::{hash::Hash, stored::StoredFrame};
     use mainspring_store::{Batch, Fence, Part, memory::MemoryStore};
 
     use super::*;
@@ -216,21 +213,9 @@ mod tests {
             completed_at: None,
         };
         Part {
-            execution,
-            partition: 0,
-            expected: None,
             frames: vec![StoredFrame { sequence: 0, frame: vec![1], values: Vec::new() }],
-            head: Head { sequence: 0, hash: Hash::default(), seal: Hash::default() },
-            wake_at: None,
             row: Some(row),
-            change: None,
-            plans: Vec::new(),
-            consumed: Vec::new(),
-            letters: Vec::new(),
-            late: Vec::new(),
-            audit: Vec::new(),
-            gates_closed: Vec::new(),
-            gates_opened: Vec::new(),
+            ..Part::empty(execution, 0)
         }
     }
 

@@ -265,23 +265,7 @@ mod tests {
         let store = MemoryStore::new();
         let epoch = store.claim(0, "n").unwrap();
         let head = Head { sequence: frames.len() as u64 - 1, hash: Hash::default(), seal: Hash::default() };
-        let part = Part {
-            execution: KEY,
-            partition: 0,
-            expected: None,
-            frames,
-            head,
-            wake_at: None,
-            row: None,
-            change: None,
-            plans: Vec::new(),
-            consumed: Vec::new(),
-            letters: Vec::new(),
-            late: Vec::new(),
-            audit: Vec::new(),
-            gates_closed: Vec::new(),
-            gates_opened: Vec::new(),
-        };
+        let part = Part { frames, head, ..Part::empty(KEY, 0) };
         let batch = Batch { fences: vec![Fence { partition: 0, epoch }], parts: vec![part], sealing: [0; 32] };
         assert_eq!(store.commit(&batch), Ok(vec![mainspring_store::Answer::Durable]));
         store
