@@ -8,6 +8,7 @@ pub mod engine;
 pub mod envelope;
 mod error;
 pub mod evaluator;
+pub mod fair;
 pub mod family;
 pub mod home;
 pub mod inbox;
