@@ -7,12 +7,15 @@ mod cell;
 mod flight;
 mod gates;
 mod owning;
+pub(crate) mod panics;
 mod resting;
+mod split;
 pub mod tally;
+mod timers;
 mod words;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque, btree_map::Entry},
     sync::Arc,
 };
 
@@ -39,6 +42,7 @@ use crate::{
     shard::{
         cell::{Cell, Evaluating, Summary},
         resting::Resting,
+        timers::Timers,
     },
     span,
 };
@@ -58,7 +62,9 @@ pub struct Shard {
     /// Executions with something that waits for the next commit.
     dirty: BTreeSet<ExecutionKey>,
     /// When to look at which execution again.
-    timers: BTreeSet<(u64, ExecutionKey)>,
+    timers: Timers,
+    /// Executions whose turn was split and whose frames are durable, in the order in which they go on.
+    to_continue: VecDeque<ExecutionKey>,
     /// Attempts that this process performs, with the names of their steps: of an execution that could not be read again
     /// there is no cell, and what runs of it is lent all the same.
     performing: BTreeMap<(ExecutionKey, Instance, u32), String>,
@@ -70,8 +76,8 @@ pub struct Shard {
     handing_over: BTreeSet<u32>,
     /// What was given up, until the store says so too: a word that was begun before may still tell of it.
     letting_go: Vec<Fence>,
-    /// Attempts of which it is being found out what became of them.
-    adopting: BTreeSet<(ExecutionKey, Instance, u32)>,
+    /// Attempts of which it is being found out what became of them, by execution.
+    adopting: BTreeMap<ExecutionKey, BTreeMap<Instance, u32>>,
     /// Inputs that nobody sends again, of executions that could not be read. Whoever makes a cell takes them out of here
     /// with it: of an execution with a cell there are none, or they would wait for nobody.
     kept: BTreeMap<ExecutionKey, Vec<Queued>>,
@@ -127,13 +133,14 @@ impl Shard {
             cells: BTreeMap::new(),
             resting: Resting::new(resting_bytes_max),
             dirty: BTreeSet::new(),
-            timers: BTreeSet::new(),
+            timers: Timers::default(),
+            to_continue: VecDeque::new(),
             performing: BTreeMap::new(),
             lent: BTreeMap::new(),
             elsewhere: BTreeMap::new(),
             handing_over: BTreeSet::new(),
             letting_go: Vec::new(),
-            adopting: BTreeSet::new(),
+            adopting: BTreeMap::new(),
             kept: BTreeMap::new(),
             reading: BTreeMap::new(),
             in_doubt: BTreeSet::new(),
@@ -175,7 +182,7 @@ impl Shard {
             Event::Due(due) => self.due(due),
             Event::Heard(heard) => self.heard(&heard),
             Event::Lapsed => self.lapsed(),
-            Event::Wake => {}
+            Event::Wake => self.continue_one(now),
         }
         self.fire_timers(now);
     }
@@ -200,17 +207,21 @@ impl Shard {
         self.dirty.len()
     }
 
-    /// When the shard wants to be woken.
+    /// When the shard wants to be woken; 0 if a split turn is to go on, which it does for each [`Event::Wake`].
     pub fn next_wake(&self) -> Option<u64> {
-        self.timers.first().map(|(at, _)| *at)
+        if self.has_split() { Some(0) } else { self.timers.first().map(|(at, _)| at) }
+    }
+
+    /// Whether a split turn is to go on.
+    pub fn has_split(&self) -> bool {
+        !self.to_continue.is_empty()
     }
 
     /// What is going on, and what has a time set.
     pub fn pending(&self) -> Pending {
-        let timed: BTreeSet<_> = self.timers.iter().map(|(_, execution)| *execution).collect();
         let goes_on = |cell: &Cell| !matches!(cell, Cell::Live(live) if live.is_idle());
         let live = self.cells.iter().filter(|(_, cell)| goes_on(cell)).map(|(execution, _)| *execution);
-        Pending { live: live.collect(), timed: timed.into_iter().collect() }
+        Pending { live: live.collect(), timed: self.timers.executions().collect() }
     }
 
     /// Whether something of an execution is in memory, or on its way to the disk.
@@ -268,13 +279,28 @@ impl Shard {
 
     /// One input, one turn, at most one frame.
     fn turn(&mut self, now: u64, execution: ExecutionKey, queued: Queued) {
-        let Some(cell) = self.cells.get_mut(&execution) else { return };
-        let live = match cell {
-            Cell::Live(live) => live,
-            Cell::Loading(waiting) => return waiting.push(queued),
-            Cell::Evaluating(out) => return out.waiting.push(queued),
-        };
-        let before = live.state.next_timer().map(|(at, _)| *at);
+        match self.cells.get_mut(&execution) {
+            Some(Cell::Live(live)) => {
+                // A message that was read a second time while the commit that consumes it is on its way.
+                if let Some(letter) = &queued.letter
+                    && !live.letters.insert(letter.clone())
+                {
+                    return;
+                }
+                let asked = queued.ticket;
+                self.contain(execution, asked, |shard| shard.decide(now, execution, queued));
+            }
+            Some(Cell::Loading(waiting)) => waiting.push(queued),
+            Some(Cell::Evaluating(out)) => out.waiting.push(queued),
+            None => {
+                let why = "an input before this one has set the execution aside";
+                self.refuse(vec![queued], ShardError::Quarantined(why.into()));
+            }
+        }
+    }
+
+    fn decide(&mut self, now: u64, execution: ExecutionKey, queued: Queued) {
+        let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { return };
         if self.makes_spans {
             live.handed_out_at = span::handed_out_at(&live.state, &queued.input);
         }
@@ -283,15 +309,15 @@ impl Shard {
                 self.refuse(vec![queued], ShardError::Quarantined(illegal.message.clone()));
                 self.quarantine(execution, illegal.message);
             }
-            Ok(Decided::Turn(turn)) => self.finish(now, execution, queued, turn, before),
-            Ok(Decided::Paused(paused)) => self.suspend(execution, queued, paused, before),
+            Ok(Decided::Turn(turn)) => self.finish(now, execution, queued, turn),
+            Ok(Decided::Paused(paused)) => self.suspend(execution, queued, paused),
         }
     }
 
     /// A turn waits for evaluations: it goes out with the state, and whatever comes meanwhile waits for it.
-    fn suspend(&mut self, execution: ExecutionKey, queued: Queued, paused: Paused, before: Option<u64>) {
+    fn suspend(&mut self, execution: ExecutionKey, queued: Queued, paused: Paused) {
         let Some(Cell::Live(mut live)) = self.cells.remove(&execution) else { return };
-        before.map(|at| self.timers.remove(&(at, execution)));
+        self.timers.remove(execution);
         self.evaluations += 1;
         let number = self.evaluations;
         let nothing = State::new(execution, live.state.plan.clone());
@@ -319,7 +345,10 @@ impl Shard {
         live.state = state;
         self.cells.insert(execution, Cell::Live(Box::new(live)));
         match turn {
-            Ok(turn) => self.finish(now, execution, queued, turn, None),
+            Ok(turn) => {
+                let asked = queued.ticket;
+                self.contain(execution, asked, |shard| shard.finish(now, execution, queued, turn));
+            }
             Err(why) => {
                 let all = [queued].into_iter().chain(waiting).collect();
                 self.refuse(all, ShardError::Quarantined(why.clone()));
@@ -335,15 +364,13 @@ impl Shard {
     }
 
     /// All of a turn is decided: it becomes a frame.
-    fn finish(&mut self, now: u64, execution: ExecutionKey, queued: Queued, turn: Turn, before: Option<u64>) {
+    fn finish(&mut self, now: u64, execution: ExecutionKey, queued: Queued, turn: Turn) {
         let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { return };
         if let Input::Receipt { instance, attempt, .. } = &queued.input {
             let name = (execution, instance.clone(), *attempt);
             self.performing.remove(&name);
             self.elsewhere.remove(&name);
         }
-        let after = live.state.next_timer().map(|(at, _)| *at);
-        let is_split = live.state.is_split;
         if turn.records.is_empty() {
             self.tally.unchanged += 1;
             live.draft.take_without_frame(now, queued);
@@ -370,55 +397,44 @@ impl Shard {
             live.draft.take(stored, (frame, spans), (letter, ticket, audit), actions, &live.state, live.summary.status);
         }
         self.dirty.insert(execution);
-        self.reschedule(execution, before, after);
-        if is_split {
-            self.turn(now, execution, Queued::silent(Input::Continue));
-        }
+        self.reschedule(execution);
     }
 
-    fn reschedule(&mut self, execution: ExecutionKey, before: Option<u64>, after: Option<u64>) {
-        if before != after {
-            before.map(|at| self.timers.remove(&(at, execution)));
-            after.map(|at| self.timers.insert((at, execution)));
-        }
+    /// Sets the time of an execution in memory by its state. Timers of a split turn fire where it goes on.
+    fn reschedule(&mut self, execution: ExecutionKey) {
+        let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
+        let next = live.state.next_timer().filter(|_| !live.state.is_split).map(|(at, _)| *at);
+        self.timers.set(execution, next);
     }
 
     /// Gives every execution whose time has come its timers; one that is not in memory is loaded and gets them then.
     fn fire_timers(&mut self, now: u64) {
         for _ in 0..TIMERS_AT_A_TIME {
-            let Some((at, execution)) = self.timers.first().copied().filter(|(at, _)| *at <= now) else { return };
+            let Some((_, execution)) = self.timers.first().filter(|(at, _)| *at <= now) else { return };
             match self.cells.get(&execution) {
-                Some(Cell::Live(live)) => match live.state.next_timer() {
-                    Some((due, timer)) if *due <= now && !self.waits_for_adoption(execution, timer) => {
-                        let timer = timer.clone();
-                        self.tally.timer(now - *due);
-                        self.fire(now, execution, timer);
+                Some(Cell::Live(live)) if live.state.is_split => self.timers.remove(execution),
+                Some(Cell::Live(_)) => match self.next_timer(execution, now) {
+                    Some((due, timer)) if due <= now => {
+                        self.tally.timer(now - due);
+                        self.fire(now, execution, (due, timer));
                     }
-                    _ => drop(self.timers.remove(&(at, execution))),
+                    next => self.timers.set(execution, next.map(|(at, _)| at)),
                 },
-                Some(Cell::Loading(_) | Cell::Evaluating(_)) => drop(self.timers.remove(&(at, execution))),
+                Some(Cell::Loading(_) | Cell::Evaluating(_)) => self.timers.remove(execution),
                 None => {
-                    self.timers.remove(&(at, execution));
+                    self.timers.remove(execution);
                     self.load(execution, Vec::new(), Vec::new());
                 }
             }
         }
     }
 
-    /// An attempt of which nobody knows yet whether it runs is not out of time: a node that was down for long would call
-    /// everything a timeout that was interrupted.
-    fn waits_for_adoption(&self, execution: ExecutionKey, timer: &Timer) -> bool {
-        match timer {
-            Timer::Attempt(instance, attempt) => self.adopting.contains(&(execution, instance.clone(), *attempt)),
-            _ => false,
-        }
-    }
-
-    fn fire(&mut self, now: u64, execution: ExecutionKey, timer: Timer) {
+    fn fire(&mut self, now: u64, execution: ExecutionKey, (due, timer): (u64, Timer)) {
         self.turn(now, execution, Queued::silent(Input::Timer(timer.clone())));
         // A timer that has given nothing would be due for ever: that is a fault of decide.
         if let Some(Cell::Live(live)) = self.cells.get(&execution)
-            && live.state.next_timer().is_some_and(|(_, next)| *next == timer)
+            && !live.state.is_split
+            && live.state.timers.contains(&(due, timer.clone()))
         {
             self.quarantine(execution, format!("a timer has no effect: {timer:?}"));
         }
@@ -440,7 +456,7 @@ impl Shard {
     fn due(&mut self, due: Vec<mainspring_store::Due>) {
         for due in due {
             if self.holds(due.execution) && !self.cells.contains_key(&due.execution) {
-                self.timers.insert((due.wake_at, due.execution));
+                self.timers.set_at_latest(due.execution, due.wake_at);
             }
         }
     }
@@ -461,8 +477,11 @@ impl Shard {
                 let written = untold.into_iter().filter(|moment| moment.sequence <= journal.head.sequence);
                 self.outputs.extend(written.map(|moment| Output::Tell(Arc::new(moment))));
                 let remote = std::mem::take(&mut journal.remote);
-                self.cells.insert(execution, Cell::loaded(*journal));
-                self.go_on(now, execution, &remote);
+                let asked: Vec<Ticket> = waiting.iter().filter_map(|queued| queued.ticket).collect();
+                self.contain(execution, asked, |shard| {
+                    shard.cells.insert(execution, Cell::loaded(*journal));
+                    shard.go_on(execution, &remote);
+                });
                 for queued in waiting {
                     self.turn(now, execution, queued);
                 }
@@ -495,14 +514,14 @@ impl Shard {
                 self.refuse(asked, ShardError::Store(reason));
                 if !silent.is_empty() {
                     self.kept.insert(execution, silent);
-                    self.timers.insert((now + LOOK_AGAIN_MS, execution));
+                    self.timers.set_at_latest(execution, now + LOOK_AGAIN_MS);
                 }
             }
         }
     }
 
     /// Asks a loaded state for its open work. This is all of recovery. `remote` is what goes on at other nodes.
-    fn go_on(&mut self, now: u64, execution: ExecutionKey, remote: &[(RemoteAttempt, String)]) {
+    fn go_on(&mut self, execution: ExecutionKey, remote: &[(RemoteAttempt, String)]) {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
         for instance in &live.state.open_attempts {
             if let Some(child) = child_of(&live.state, instance) {
@@ -526,23 +545,25 @@ impl Shard {
                 if is_stopping {
                     self.outputs.push_back(Output::StopRemote(remote.clone()));
                 }
-            } else if self.adopting.insert(name) {
+            } else if begin_adopting(&mut self.adopting, name) {
                 self.outputs.push_back(Output::Adopt { execution, instance: instance.clone(), attempt });
             }
         }
-        let (next, is_split) = (live.state.next_timer().map(|(at, _)| *at), live.state.is_split);
-        self.timers.extend(next.map(|at| (at, execution)));
-        if is_split {
-            self.turn(now, execution, Queued::silent(Input::Continue));
-        }
+        self.reschedule(execution);
+        self.queue_split(execution);
     }
 
     /// An attempt that this process did not begin: it begins for the first time if it was never started, runs on, or is
     /// interrupted.
     fn adopted(&mut self, now: u64, execution: ExecutionKey, instance: Instance, number: u32, fate: Fate) {
         // An answer to what was asked before its partition was lost and came back: somebody may have begun it since.
-        if !self.adopting.remove(&(execution, instance.clone(), number)) {
+        let Entry::Occupied(mut adopting) = self.adopting.entry(execution) else { return };
+        if adopting.get().get(&instance) != Some(&number) {
             return;
+        }
+        adopting.get_mut().remove(&instance);
+        if adopting.get().is_empty() {
+            adopting.remove();
         }
         if let Some(Cell::Evaluating(out)) = self.cells.get_mut(&execution) {
             return out.adopted.push((instance, number, fate));
@@ -551,9 +572,9 @@ impl Shard {
     }
 
     fn fated(&mut self, now: u64, execution: ExecutionKey, instance: Instance, number: u32, fate: Fate) {
-        let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
         // Its time may have come meanwhile, and was not counted.
-        self.timers.extend(live.state.next_timer().map(|(at, _)| (*at, execution)));
+        self.reschedule(execution);
+        let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
         let is_open = live.state.open_attempts.contains(&instance);
         let Some(step) = live.state.steps.get(&instance).filter(|step| is_open && step.attempt == number) else {
             return;
@@ -601,7 +622,7 @@ impl Shard {
 
     /// Sets an execution aside. Its neighbours go on.
     fn quarantine(&mut self, execution: ExecutionKey, reason: String) {
-        self.timers.retain(|(_, timed)| *timed != execution);
+        self.timers.remove(execution);
         self.dirty.remove(&execution);
         self.resting.remove(execution);
         if let Some(cell) = self.cells.remove(&execution) {
@@ -628,6 +649,14 @@ impl Shard {
         self.in_doubt.remove(&ticket);
         self.outputs.push_back(Output::Reply(ticket, reply));
     }
+}
+
+/// Whether nobody is finding out yet what became of an attempt; from now on somebody is.
+fn begin_adopting(
+    adopting: &mut BTreeMap<ExecutionKey, BTreeMap<Instance, u32>>,
+    (execution, instance, number): (ExecutionKey, Instance, u32),
+) -> bool {
+    adopting.entry(execution).or_default().insert(instance, number) != Some(number)
 }
 
 /// The execution that an attempt of a step waits for.

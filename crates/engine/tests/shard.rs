@@ -131,9 +131,15 @@ impl Bench {
     }
 
     fn commit_all(&mut self) {
-        while let Some((flight, batch)) = self.commits.pop_front() {
-            let answer = self.store.commit(&batch);
-            self.handle(Event::Committed { flight, answer });
+        loop {
+            while let Some((flight, batch)) = self.commits.pop_front() {
+                let answer = self.store.commit(&batch);
+                self.handle(Event::Committed { flight, answer });
+            }
+            if !self.shard.has_split() {
+                return;
+            }
+            self.handle(Event::Wake);
         }
     }
 
@@ -533,6 +539,68 @@ fn what_runs_on_is_still_out_of_time() {
     bench.handle(Event::Wake);
     bench.commit_all();
     assert!(bench.state().steps[&Instance::of_step(0)].stopping.is_some());
+}
+
+/// Timers of other steps, and the deadline, fire while it is being found out what became of an attempt.
+#[test]
+fn one_attempt_that_is_adopted_late_delays_no_other_timer() {
+    let text = r#"{"constraints":{"timeoutMs":900000},"steps":[{"type":"parallel","id":"p","steps":[
+        {"type":"bash","id":"a","command":"true"},{"type":"sleep","id":"nap","durationMs":700000}]}]}"#;
+    let store = Arc::new(MemoryStore::default());
+    let mut bench = Bench::on(store.clone(), START);
+    bench.submit(&plan(text));
+    bench.commit_all();
+    let mut bench = Bench::on(store, START + 600_000);
+    bench.look();
+    bench.load();
+    bench.handle(Event::Wake);
+    assert_eq!((bench.adopts.len(), bench.shard.next_wake()), (1, Some(START + 700_000)));
+    bench.now = START + 700_000;
+    bench.handle(Event::Wake);
+    bench.commit_all();
+    let state = bench.state();
+    let naps = state.steps.iter().find(|(instance, _)| instance.name(&state.plan) == "nap");
+    assert_eq!(naps.map(|(_, step)| step.status), Some(Status::Completed));
+    assert_eq!(bench.shard.next_wake(), Some(START + 900_000), "the deadline is next");
+    bench.adopt_all(Fate::Interrupted);
+    bench.commit_all();
+    assert_eq!(bench.performed, [2], "the attempt was interrupted, and did not time out");
+}
+
+/// It was handed out in a commit of which nobody knew whether it was written, and never started.
+#[test]
+fn an_attempt_that_was_cancelled_before_it_started_does_not_start() {
+    let mut bench = Bench::new();
+    bench.submit(&plan(ONE));
+    bench.commit_unknown(true);
+    bench.load();
+    bench.take(Input::Cancel { reason: "c".into(), by: "me".into() }, Some(2));
+    bench.commit_all();
+    bench.adopt_all(Fate::NeverStarted);
+    bench.commit_all();
+    assert_eq!(bench.performed, Vec::<u32>::new());
+    assert_eq!(bench.state().status(), ExecutionStatus::Cancelled);
+}
+
+/// A look at the inbox finds messages also while the commit that consumes them is on its way.
+#[test]
+fn a_message_that_is_read_again_before_it_is_consumed_is_taken_in_once() {
+    let mut bench = Bench::new();
+    bench.submit(&plan(ONE));
+    bench.commit_all();
+    let (instance, outcome) = (Instance::of_step(0), Outcome::Done(Value::from("x".repeat(10_000))));
+    let letter = inbox::letter(bench.key, &Input::Receipt { instance, attempt: 1, outcome }, 1, START);
+    assert!(bench.store.post(&Posting::of(&letter, 1)).unwrap());
+    let event = || inbox::event_of(&*bench.store, letter.clone()).unwrap();
+    let [first, in_draft, in_flight] = [event(), event(), event()];
+    bench.shard.handle(START, first);
+    bench.handle(in_draft);
+    bench.handle(in_flight);
+    assert_eq!(bench.commits.len(), 1);
+    bench.commit_all();
+    assert_eq!(bench.state().status(), ExecutionStatus::Completed);
+    assert_eq!(bench.store.late(bench.key).unwrap(), [], "the receipt is in the journal and nowhere else");
+    assert!(bench.store.inbox(&[0], 0, 9).unwrap().is_empty());
 }
 
 #[test]

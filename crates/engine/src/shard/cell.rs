@@ -1,6 +1,6 @@
 //! An execution in memory: its state, and what waits for the next commit.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_kernel::{
     decide::Action,
@@ -96,6 +96,10 @@ pub(super) struct Live {
     pub(super) gates: Gates,
     /// When the attempt was handed out whose receipt is being taken in.
     pub(super) handed_out_at: u64,
+    /// The messages whose inputs are taken in and not durable yet.
+    pub(super) letters: BTreeSet<String>,
+    /// Whether it is in the queue of those whose split turns go on.
+    pub(super) is_queued: bool,
 }
 
 /// What turns have decided and no commit has taken yet.
@@ -137,6 +141,8 @@ impl Cell {
             bytes: 0,
             gates: Gates::default(),
             handed_out_at: 0,
+            letters: BTreeSet::new(),
+            is_queued: false,
         }))
     }
 
@@ -156,6 +162,8 @@ impl Cell {
             on_the_way: 0,
             bytes,
             handed_out_at: 0,
+            letters: BTreeSet::new(),
+            is_queued: false,
         }))
     }
 

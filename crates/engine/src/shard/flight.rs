@@ -128,9 +128,11 @@ impl Shard {
         self.tally.commit(&answer);
         match answer {
             Ok(answers) => {
+                let mut posted = BTreeSet::new();
                 for ((passenger, part), answer) in flight.passengers.drain(..).zip(&flight.batch.parts).zip(answers) {
                     match answer {
                         Answer::Durable => {
+                            posted.extend(receivers(part));
                             self.durable(&passenger, part);
                             self.landing.push_back(passenger);
                         }
@@ -145,6 +147,7 @@ impl Shard {
                         }
                     }
                 }
+                self.letters_posted(posted);
                 self.spent = Some(flight);
             }
             Err(CommitError::NotWritten(why)) => {
@@ -186,7 +189,6 @@ impl Shard {
             self.plans_stored.clear();
         }
         self.plans_stored.extend(part.plans.iter().map(|plan| plan.hash));
-        self.letters_posted(receivers(part).collect());
         // Its partition was lost and came back meanwhile: whoever has read it since may have read it without this.
         if passenger.is_orphan && !part.frames.is_empty() && self.cells.contains_key(&passenger.execution) {
             return self.reload(passenger.execution, Vec::new());
@@ -220,6 +222,9 @@ impl Shard {
                 && let Some(live) = self.cells.get_mut(&execution).and_then(Cell::live_mut)
             {
                 live.on_the_way = live.on_the_way.saturating_sub(1);
+                for letter in queued.iter().filter_map(|(queued, _)| queued.letter.as_ref()) {
+                    live.letters.remove(letter);
+                }
             }
             actions.into_iter().for_each(|action| self.act(execution, action));
         }
@@ -231,6 +236,7 @@ impl Shard {
                 self.reply(ticket, Ok(Taken { changed }));
             }
         }
+        self.queue_split(execution);
         self.rest(execution);
     }
 
@@ -244,7 +250,10 @@ impl Shard {
             self.cells.remove(&execution);
             return self.resting.remove(execution);
         }
-        self.resting.add(execution, live.bytes);
+        if !self.resting.add(execution, live.bytes) {
+            self.cells.remove(&execution);
+            return;
+        }
         while let Some(surplus) = self.resting.pop_surplus() {
             if matches!(self.cells.get(&surplus), Some(Cell::Live(live)) if live.is_idle()) {
                 self.cells.remove(&surplus);
@@ -299,13 +308,8 @@ impl Shard {
         self.dirty.remove(&execution);
         self.resting.remove(execution);
         self.reading.remove(&execution);
-        let cell = self.cells.remove(&execution);
-        if let Some(Cell::Live(live)) = &cell
-            && let Some((at, _)) = live.state.next_timer()
-        {
-            self.timers.remove(&(*at, execution));
-        }
-        cell.map(Cell::into_queued).unwrap_or_default()
+        self.timers.remove(execution);
+        self.cells.remove(&execution).map(Cell::into_queued).unwrap_or_default()
     }
 }
 

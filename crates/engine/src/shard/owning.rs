@@ -13,7 +13,7 @@ use crate::{
     lease::{Change, Tick, wish},
     member::Heard,
     shard::{
-        Shard,
+        Shard, begin_adopting,
         cell::Cell,
         flight::{Flight, Passenger},
         words::{GivenUp, Output, Queued, ShardError},
@@ -88,7 +88,7 @@ impl Shard {
     pub fn idle(&self) -> BTreeSet<u32> {
         let mut idle: BTreeSet<u32> = self.leases.held().collect();
         let busy = self.cells.iter().filter(|(_, cell)| !matches!(cell, Cell::Live(live) if live.is_idle()));
-        let performing = self.performing.keys().chain(&self.adopting).map(|(execution, ..)| execution);
+        let performing = self.performing.keys().map(|(execution, ..)| execution).chain(self.adopting.keys());
         for execution in busy.map(|(execution, _)| execution).chain(performing) {
             idle.remove(&self.leases.partition(*execution));
         }
@@ -174,7 +174,7 @@ impl Shard {
                 self.outputs.extend(remote.map(Output::StopRemote));
             } else if let Some(attempt) = open_attempt(&live.state, instance) {
                 self.elsewhere.remove(&name);
-                if self.adopting.insert(name.clone()) {
+                if begin_adopting(&mut self.adopting, name.clone()) {
                     let (execution, instance, _) = name;
                     self.outputs.push_back(Output::Adopt { execution, instance, attempt });
                 }
@@ -198,7 +198,7 @@ impl Shard {
         let mut partitions = std::mem::take(&mut self.handing_over);
         let unread = self.cells.iter().filter(|(_, cell)| matches!(cell, Cell::Loading(_)));
         let unread = unread.map(|(execution, _)| execution).chain(self.kept.keys());
-        let unsettled = self.adopting.iter().map(|(execution, ..)| execution).chain(unread);
+        let unsettled = self.adopting.keys().chain(unread);
         for partition in unsettled.map(|execution| self.leases.partition(*execution)).collect::<BTreeSet<u32>>() {
             if partitions.remove(&partition) {
                 self.handing_over.insert(partition);
@@ -244,10 +244,10 @@ impl Shard {
         let is_gone = |execution: &ExecutionKey| partitions.contains(&leases.partition(*execution));
         let gone: Vec<ExecutionKey> = self.cells.keys().copied().filter(is_gone).collect();
         self.outputs.retain(|output| output.stays_without(&is_gone, is_lent));
-        self.timers.retain(|(_, execution)| !is_gone(execution));
+        self.timers.retain(|execution| !is_gone(execution));
         self.dead_letters.retain(|execution, _| !is_gone(execution));
         self.untold.retain(|execution, _| !is_gone(execution));
-        self.adopting.retain(|(execution, ..)| !is_gone(execution));
+        self.adopting.retain(|execution, _| !is_gone(execution));
         self.elsewhere.retain(|(execution, ..), _| !is_gone(execution));
         self.handing_over.retain(|partition| !partitions.contains(partition));
         let on_the_way = self.flight.iter_mut().flat_map(Flight::passengers).chain(&mut self.landing);

@@ -26,13 +26,18 @@ impl Resting {
         Self { bytes_max, bytes: 0, order: BTreeMap::new(), places: BTreeMap::new(), next: 0 }
     }
 
-    /// An execution comes to rest.
-    pub(super) fn add(&mut self, execution: ExecutionKey, bytes: usize) {
+    /// An execution comes to rest. False if there would be no room for it even without all others: then it does not stay,
+    /// and none of those gives way to it.
+    pub(super) fn add(&mut self, execution: ExecutionKey, bytes: usize) -> bool {
         self.remove(execution);
+        if bytes > self.bytes_max {
+            return false;
+        }
         self.order.insert(self.next, execution);
         self.places.insert(execution, (self.next, bytes));
         self.next += 1;
         self.bytes += bytes;
+        true
     }
 
     /// An execution is not in memory any more.
@@ -66,19 +71,31 @@ mod tests {
     fn who_has_rested_longest_goes_first_and_only_for_room() {
         let mut resting = Resting::new(10);
         for number in [1, 2, 3] {
-            resting.add(key(number), 3);
+            assert!(resting.add(key(number), 3));
         }
         assert_eq!(resting.pop_surplus(), None);
         // One that has moved meanwhile rests anew, with what it has become.
-        resting.add(key(1), 6);
+        assert!(resting.add(key(1), 6));
         assert_eq!(resting.bytes, 12);
         assert_eq!(resting.pop_surplus(), Some(key(2)));
         assert_eq!(resting.pop_surplus(), None);
-        resting.add(key(4), 11);
-        assert_eq!([(); 4].map(|()| resting.pop_surplus()), [Some(key(3)), Some(key(1)), Some(key(4)), None]);
-        resting.add(key(5), 4);
+        assert!(resting.add(key(4), 10), "one of exactly the room there is stays, and the others go");
+        assert_eq!([(); 3].map(|()| resting.pop_surplus()), [Some(key(3)), Some(key(1)), None]);
+        resting.remove(key(4));
+        assert!(resting.add(key(5), 4));
         resting.remove(key(5));
         resting.remove(key(6));
         assert_eq!((resting.bytes, resting.order.len(), resting.places.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_journal_larger_than_the_room_evicts_nobody() {
+        let mut resting = Resting::new(10);
+        assert!(resting.add(key(1), 6) && resting.add(key(2), 4));
+        assert!(!resting.add(key(3), 11));
+        assert_eq!((resting.pop_surplus(), resting.bytes), (None, 10));
+        // One that rests and has grown beyond the room goes alone.
+        assert!(!resting.add(key(1), 12));
+        assert_eq!((resting.pop_surplus(), resting.bytes), (None, 4));
     }
 }

@@ -122,7 +122,13 @@ impl Run<'_> {
     fn pump(&mut self) -> Result<Pumped, String> {
         loop {
             self.node.flush();
-            let Some(output) = self.node.next_output() else { return Ok(Pumped::Quiet) };
+            let Some(output) = self.node.next_output() else {
+                if self.node.has_split() {
+                    self.node.handle(self.node_now, Event::Wake);
+                    continue;
+                }
+                return Ok(Pumped::Quiet);
+            };
             match output {
                 Output::Commit { flight, batch } => {
                     if self.commit(flight, &batch)? == Pumped::Crashed {

@@ -1,0 +1,361 @@
+//! Split turns: an execution of any length takes one frame at a time, on a small stack, and others have their turns between.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use mainspring_engine::{
+    inbox,
+    lease::{Leases, Terms, Tick},
+    load::Loader,
+    member::{Member, Word},
+    request::{Request, row},
+    shard::{Event, Keys, Output, Queued, Shard, ShardError, Submission, Ticket},
+};
+use mainspring_kernel::{
+    decide::DECIDE_VERSION,
+    definition::{Syntax, compile, read},
+    input::Input,
+    key::ExecutionKey,
+    limits::TURN_RECORDS_MAX,
+    plan::Plan,
+    state::ExecutionStatus,
+    value::Value,
+};
+use mainspring_store::{Batch, Node, Posting, Store, memory::MemoryStore};
+
+const NOW: u64 = 1_767_225_600_000;
+const LEASE: Terms = Terms { lease_ms: 10_000 };
+
+/// Much less than the 2 MiB that a thread of the runtime has.
+const STACK_BYTES: usize = 256 * 1024;
+
+const SPINS: &str = r#"{"constraints":{"maxSteps":1000000},"steps":[{"type":"loop","id":"spin","while":{"ref":"@index","lt":ROUNDS},
+    "maxRounds":1000000,"steps":[{"type":"conditional","id":"c","condition":true,"then":[]}]}]}"#;
+const WAITS: &str = r#"{"steps":[{"type":"signal","id":"s","signal":"go"}]}"#;
+
+fn plan(text: &str) -> Arc<Plan> {
+    Arc::new(compile(&read(text.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan)
+}
+
+fn spins(rounds: u32) -> Arc<Plan> {
+    plan(&SPINS.replace("ROUNDS", &rounds.to_string()))
+}
+
+fn key(number: u8) -> ExecutionKey {
+    ExecutionKey::new(NOW, [number; 10])
+}
+
+/// A shard and what it has put out.
+struct Driver {
+    store: MemoryStore,
+    member: Member,
+    shard: Shard,
+    now: u64,
+    tick: Tick,
+    commits: VecDeque<(u64, Arc<Batch>)>,
+    /// Frames of each part that was written, with its execution, in their order.
+    written: Vec<(ExecutionKey, usize)>,
+    records: usize,
+    longest: usize,
+    loads: Vec<(ExecutionKey, u64)>,
+    replies: Vec<(Ticket, Result<bool, ShardError>)>,
+    quarantined: Vec<ExecutionKey>,
+    lost: bool,
+}
+
+impl Driver {
+    fn on(store: &MemoryStore, name: &str) -> Self {
+        let shared: Arc<dyn Store> = Arc::new(store.clone());
+        let node = Node { name: name.into(), place: "".into(), release: "0".into(), decide_version: DECIDE_VERSION };
+        let mut driver = Self {
+            store: store.clone(),
+            member: Member::new(shared, LEASE, node),
+            shard: Shard::new(Leases::none(), Keys { sealing: [1; 32], salting: [2; 32] }, usize::MAX),
+            now: NOW,
+            tick: Tick(0),
+            commits: VecDeque::new(),
+            written: Vec::new(),
+            records: 0,
+            longest: 0,
+            loads: Vec::new(),
+            replies: Vec::new(),
+            quarantined: Vec::new(),
+            lost: false,
+        };
+        driver.beat();
+        driver
+    }
+
+    fn beat(&mut self) {
+        let tick = self.tick;
+        let Word::Heard(heard) = self.member.speak(&Default::default(), false, || tick) else { panic!("not heard") };
+        self.handle(Event::Heard(heard));
+    }
+
+    fn handle(&mut self, event: Event) {
+        self.shard.expire(self.tick);
+        self.shard.handle(self.now, event);
+        self.carry();
+    }
+
+    fn carry(&mut self) {
+        self.shard.flush();
+        while let Some(output) = self.shard.next_output() {
+            match output {
+                Output::Commit { flight, batch } => self.commits.push_back((flight, batch)),
+                Output::Load(execution, number) => self.loads.push((execution, number)),
+                Output::Reply(ticket, reply) => self.replies.push((ticket, reply.map(|taken| taken.changed))),
+                Output::Tell(moment) => {
+                    self.records += moment.records.len();
+                    self.longest = self.longest.max(moment.records.len());
+                }
+                Output::Quarantine(execution, _) => self.quarantined.push(execution),
+                Output::Lost(_) => self.lost = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn submit(&mut self, execution: ExecutionKey, plan: &Arc<Plan>, ticket: u64) {
+        self.submit_as(execution, Request::new(plan.clone(), "me"), plan, ticket);
+    }
+
+    fn submit_as(&mut self, execution: ExecutionKey, mut request: Request, plan: &Arc<Plan>, ticket: u64) {
+        request.bounds.max_steps = Some(1_000_000);
+        let stored_plans = request.stored_plans();
+        let start = Box::new(request.start(execution));
+        let (row, plan, ticket) = (row(execution, &start, plan, self.now), plan.clone(), Some(Ticket(ticket)));
+        let (letter, audit) = (None, None);
+        let submission = Submission { execution, plan, stored_plans, start, row, letter, ticket, audit };
+        self.handle(Event::Submit(Box::new(submission)));
+    }
+
+    /// Writes the commit that is on its way, if there is one.
+    fn write(&mut self) {
+        let Some((flight, batch)) = self.commits.pop_front() else { return };
+        self.written.extend(batch.parts.iter().map(|part| (part.execution, part.frames.len())));
+        let answer = self.store.commit(&batch);
+        drop(batch);
+        self.handle(Event::Committed { flight, answer });
+    }
+
+    fn load_all(&mut self) {
+        let loader = Loader::new(Arc::new(self.store.clone()), [1; 32]).among_nodes();
+        for (execution, number) in std::mem::take(&mut self.loads) {
+            let answer = Box::new(loader.load(execution));
+            self.handle(Event::Loaded(execution, number, answer));
+        }
+    }
+
+    /// Goes on as a driver does, until nothing is to be done at this time.
+    fn run(&mut self) {
+        loop {
+            self.write();
+            self.load_all();
+            if self.shard.next_wake().is_some_and(|at| at <= self.now) {
+                self.handle(Event::Wake);
+            } else if self.commits.is_empty() && self.loads.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn is_in_memory(&self, execution: ExecutionKey) -> bool {
+        self.shard.has(execution)
+    }
+
+    fn status(&self, execution: ExecutionKey) -> ExecutionStatus {
+        let loader = Loader::new(Arc::new(self.store.clone()), [1; 32]);
+        loader.journal(execution).unwrap().unwrap().journal.state.status()
+    }
+}
+
+fn store() -> MemoryStore {
+    MemoryStore::new()
+}
+
+fn on_a_small_stack(work: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+        thread.spawn_scoped(scope, work).unwrap().join().unwrap();
+    });
+}
+
+#[test]
+fn two_million_records_take_one_frame_at_a_time_on_a_small_stack() {
+    let plan = spins(400_000);
+    on_a_small_stack(move || {
+        let mut driver = Driver::on(&store(), "a");
+        driver.submit(key(1), &plan, 1);
+        assert_eq!(driver.commits.len(), 1, "the first frame goes to the store at once");
+        let mut turns = 0;
+        while driver.is_in_memory(key(1)) {
+            driver.write();
+            assert_eq!(driver.replies.len(), 1, "the start is answered when its frame is durable");
+            let before = driver.commits.len();
+            driver.handle(Event::Wake);
+            assert!(driver.commits.len() <= before + 1);
+            turns += 1;
+            // The heartbeat has its place between any two frames.
+            driver.tick = Tick(driver.tick.0 + 1_000);
+            driver.beat();
+        }
+        assert!(driver.records >= 2_000_000, "{}", driver.records);
+        assert!(turns >= driver.records / (TURN_RECORDS_MAX + 16), "{turns}");
+        assert!(driver.longest <= TURN_RECORDS_MAX + 16, "{}", driver.longest);
+        assert!(driver.written.iter().all(|(_, frames)| *frames == 1), "a draft has one frame");
+    });
+}
+
+/// Submits an execution that splits its turn, and goes on with it for some frames.
+fn amid(rounds: u32, frames: usize) -> (MemoryStore, Driver) {
+    let store = store();
+    let mut driver = Driver::on(&store, "a");
+    driver.submit(key(1), &spins(rounds), 1);
+    for _ in 1..frames {
+        driver.write();
+        driver.handle(Event::Wake);
+    }
+    driver.write();
+    assert_eq!((driver.written.len(), driver.shard.has_split()), (frames, true));
+    (store, driver)
+}
+
+#[test]
+fn nothing_goes_on_before_its_frames_are_durable() {
+    let (_, mut driver) = amid(10_000, 2);
+    driver.handle(Event::Wake);
+    assert_eq!((driver.commits.len(), driver.shard.has_split()), (1, false));
+    for _ in 0..3 {
+        driver.handle(Event::Wake);
+    }
+    driver.write();
+    assert_eq!(driver.written.last(), Some(&(key(1), 1)), "however often it is woken");
+}
+
+#[test]
+fn what_a_lease_no_longer_holds_does_not_go_on() {
+    let (_, mut driver) = amid(10_000, 3);
+    driver.tick = Tick(LEASE.lease_ms);
+    driver.handle(Event::Wake);
+    assert!(driver.lost && driver.commits.is_empty() && !driver.shard.has_split());
+}
+
+#[test]
+fn others_have_their_turns_and_their_commits_between() {
+    let (_, mut driver) = amid(10_000, 2);
+    driver.submit(key(2), &plan(WAITS), 2);
+    driver.write();
+    driver.handle(Event::Wake);
+    let input = Input::Signal { id: "i".into(), name: "go".into(), payload: Value::Null };
+    driver.handle(Event::Take(key(2), Queued { input, letter: None, ticket: Some(Ticket(3)), audit: None }));
+    driver.write();
+    driver.write();
+    assert_eq!(driver.status(key(2)), ExecutionStatus::Completed);
+    assert_eq!(driver.status(key(1)), ExecutionStatus::Running);
+    driver.run();
+    assert_eq!(driver.status(key(1)), ExecutionStatus::Completed);
+}
+
+#[test]
+fn of_several_that_go_on_each_has_one_frame_in_turn() {
+    let (_, mut driver) = amid(10_000, 1);
+    driver.submit(key(2), &spins(10_000), 2);
+    driver.write();
+    driver.written.clear();
+    for _ in 0..6 {
+        driver.handle(Event::Wake);
+        driver.write();
+    }
+    let order: Vec<_> = driver.written.iter().map(|(execution, frames)| (*execution == key(1), *frames)).collect();
+    assert_eq!(order, [(true, 1), (false, 1), (true, 1), (false, 1), (true, 1), (false, 1)]);
+}
+
+/// The message with the start is consumed by the first frame: a node that dies of an execution, whatever it dies of, does
+/// not find its start again, and the next one goes on behind what is stored.
+#[test]
+fn every_node_that_takes_over_gets_further() {
+    let store = store();
+    let plan = spins(6_000);
+    let mut request = Request::new(plan.clone(), "me");
+    request.bounds.max_steps = Some(1_000_000);
+    let plans = request.stored_plans();
+    let start = Input::Start(Box::new(request.start(key(1))));
+    let letter = inbox::letter(key(1), &start, store.partitions().unwrap(), NOW);
+    let posting = Posting { plans: &plans, ..Posting::of(&letter, store.partitions().unwrap()) };
+    assert!(store.post(&posting).unwrap());
+    let partitions: Vec<u32> = (0..store.partitions().unwrap()).collect();
+    let mut lives = 0;
+    while lives == 0 || store.head(key(1)).unwrap().is_some() && !has_ended(&store) {
+        let mut driver = Driver::on(&store, &format!("life {lives}"));
+        for arrived in store.inbox(&partitions, 0, 9).unwrap() {
+            assert_eq!(lives, 0, "the start is read once");
+            driver.handle(inbox::event_of(&store, arrived.letter).unwrap());
+        }
+        driver.handle(Event::Due(store.due(&partitions, NOW, None, 9).unwrap()));
+        let before = store.head(key(1)).unwrap().map_or(0, |row| row.head.sequence + 1);
+        driver.load_all();
+        driver.handle(Event::Wake);
+        driver.write();
+        let after = store.head(key(1)).unwrap().map_or(0, |row| row.head.sequence + 1);
+        assert_eq!(after, before + 1, "one more frame for each life");
+        driver.member.leave();
+        lives += 1;
+    }
+    assert!(lives > 4, "{lives}");
+}
+
+fn has_ended(store: &MemoryStore) -> bool {
+    let row = store.execution(key(1)).unwrap();
+    row.is_some_and(|row| row.completed_at.is_some())
+}
+
+#[test]
+fn a_deadline_ends_what_never_comes_to_rest() {
+    let text = SPINS.replace("ROUNDS", "1000000").replace("{\"maxSteps\"", "{\"timeoutMs\":5000,\"maxSteps\"");
+    let mut driver = Driver::on(&store(), "a");
+    driver.submit(key(1), &plan(&text), 1);
+    for _ in 0..3 {
+        driver.write();
+        driver.handle(Event::Wake);
+    }
+    driver.now += 5_000;
+    driver.run();
+    assert_ne!(driver.status(key(1)), ExecutionStatus::Completed);
+    assert!(driver.quarantined.is_empty() && driver.written.len() < 60, "{}", driver.written.len());
+}
+
+#[test]
+fn a_cancel_ends_what_never_comes_to_rest() {
+    let (_, mut driver) = amid(1_000_000, 3);
+    let input = Input::Cancel { by: "me".into(), reason: "why".into() };
+    driver.handle(Event::Take(key(1), Queued { input, letter: None, ticket: Some(Ticket(2)), audit: None }));
+    driver.run();
+    assert_eq!(driver.status(key(1)), ExecutionStatus::Cancelled);
+    assert_eq!(driver.replies.last(), Some(&(Ticket(2), Ok(true))));
+}
+
+/// A plan that no compiler makes: a block names a step that is not there.
+fn impossible() -> Arc<Plan> {
+    let mut plan = Plan::clone(&plan(WAITS));
+    plan.steps.clear();
+    Arc::new(plan)
+}
+
+#[test]
+fn a_panic_sets_one_execution_aside_and_no_other() {
+    let mut driver = Driver::on(&store(), "a");
+    driver.submit(key(2), &plan(WAITS), 2);
+    driver.run();
+    driver.submit_as(key(1), Request::new(plan(WAITS), "me"), &impossible(), 1);
+    driver.run();
+    assert_eq!(driver.quarantined, [key(1)]);
+    let Some((Ticket(1), Err(ShardError::Quarantined(why)))) = driver.replies.pop() else {
+        panic!("{:?}", driver.replies)
+    };
+    assert!(why.contains("panicked"), "{why}");
+    assert!(!driver.shard.has(key(1)));
+    let input = Input::Signal { id: "i".into(), name: "go".into(), payload: Value::Null };
+    driver.handle(Event::Take(key(2), Queued { input, letter: None, ticket: Some(Ticket(3)), audit: None }));
+    driver.run();
+    assert_eq!(driver.status(key(2)), ExecutionStatus::Completed);
+}
