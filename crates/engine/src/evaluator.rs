@@ -7,6 +7,7 @@ use mainspring_kernel::{
     definition::{Complaint, Inspector},
     evaluation::{Check, Evaluated, Evaluation, Function},
     failure::{Class, Failure},
+    input::ORGANIZATION_IN_TRIGGER,
     json,
     limits::OUTPUT_BYTES_MAX,
     state::State,
@@ -18,6 +19,37 @@ use mainspring_sandbox::{Answer, Call, Console, Fault, FaultKind, Limits, Reques
 pub trait Evaluator: Send + Sync {
     /// Answers one request of the sandbox. Returns within the request's limit of time, whatever the function does.
     fn call(&self, request: &Request) -> Answer;
+
+    /// Answers a request of a tenant: an organization, or the empty text for the user of this machine. A pool gives each
+    /// tenant processes of its own and a fair share of them; an evaluator without processes has nothing to keep apart.
+    fn call_for(&self, _tenant: &str, request: &Request) -> Answer {
+        self.call(request)
+    }
+}
+
+/// An evaluator for the requests of one tenant.
+#[derive(Clone, Copy)]
+pub struct ForTenant<'e> {
+    /// Answers the requests.
+    pub evaluator: &'e dyn Evaluator,
+    /// The organization whose definitions and values are evaluated.
+    pub tenant: &'e str,
+}
+
+impl Evaluator for ForTenant<'_> {
+    fn call(&self, request: &Request) -> Answer {
+        self.evaluator.call_for(self.tenant, request)
+    }
+
+    fn call_for(&self, tenant: &str, request: &Request) -> Answer {
+        self.evaluator.call_for(tenant, request)
+    }
+}
+
+/// The organization that an execution belongs to, as [`Evaluator::call_for`] takes it.
+pub fn tenant_of(state: &State) -> &str {
+    let start = state.start.as_ref();
+    start.and_then(|start| start.trigger.get(ORGANIZATION_IN_TRIGGER)?.as_text()).unwrap_or_default()
 }
 
 /// Evaluates in this process: for tests, and for functions that are trusted to end.
@@ -32,7 +64,11 @@ impl Evaluator for InProcess {
 
 impl Evaluator for Workers {
     fn call(&self, request: &Request) -> Answer {
-        Workers::call(self, request)
+        self.call_for("", request)
+    }
+
+    fn call_for(&self, tenant: &str, request: &Request) -> Answer {
+        Workers::call(self, tenant, request)
     }
 }
 

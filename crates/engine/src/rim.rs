@@ -33,7 +33,7 @@ use tracing::{debug, error, info};
 use crate::{
     admission::{Found, Limits},
     engine::now_ms,
-    evaluator::{Evaluator, Suspended},
+    evaluator::{Evaluator, ForTenant, Suspended, tenant_of},
     home::{Held, Home},
     load::Loader,
     member::{Member, Word, tick},
@@ -608,7 +608,8 @@ impl Rim {
             let permit = evaluations.acquire_owned().await;
             tokio::task::spawn_blocking(move || {
                 let began = std::time::Instant::now();
-                let finished = Box::new(suspended.finish(&*evaluator));
+                let tenant = tenant_of(&suspended.state).to_owned();
+                let finished = Box::new(suspended.finish(&ForTenant { evaluator: &*evaluator, tenant: &tenant }));
                 time.record(began.elapsed());
                 drop(permit);
                 let _ = commands.send(Command::Event(Event::Evaluated { execution, evaluation, finished }));

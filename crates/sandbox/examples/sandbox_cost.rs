@@ -30,8 +30,8 @@ fn main() -> io::Result<()> {
     ];
     for (name, call) in calls {
         let request = Request { call, limits: Limits::default() };
-        let first = took(1, || drop(workers.call(&request)));
-        let warm = took(CALLS, || drop(workers.call(&request)));
+        let first = took(1, || drop(workers.call("", &request)));
+        let warm = took(CALLS, || drop(workers.call("", &request)));
         let here = took(100, || drop(evaluate(&request)));
         println!("{name:12} first {first:>9.1?}   in a worker {warm:>9.1?}   here, with its thread {here:>9.1?}");
     }

@@ -117,6 +117,24 @@ pub(crate) const START_MAX: Duration = Duration::from_secs(10);
 /// Workers of a pool that was given no number: evaluations are short, and the machine has other work.
 pub(crate) const WORKERS_DEFAULT_MAX: usize = 4;
 
+/// Calls that one worker answers before it is replaced: starting one costs some milliseconds, so that this adds
+/// microseconds to a call, and code that has broken out of the interpreter sees no more calls than these.
+pub(crate) const CALLS_PER_WORKER_MAX: u32 = 1_000;
+
+/// How long a worker stays without a call. Those of organizations that have gone quiet keep no memory.
+pub(crate) const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// How often idle workers are looked at.
+pub(crate) const IDLE_LOOK: Duration = Duration::from_secs(10);
+
+/// How long a call waits for a worker: as long as the longest call may run, since a tenant's own calls may hold its share
+/// for that long. No call waits for ever.
+pub(crate) const WORKER_WAIT_MAX: Duration = Duration::from_millis(WALL_MS_MAX);
+
+/// Calls of one tenant that wait for a worker. Callers wait on threads, of which a process has some hundreds; one that
+/// asks for more than this is answered at once.
+pub(crate) const CALLS_WAITING_MAX: usize = 512;
+
 /// How deep a value may nest: what `serde_json` reads.
 pub(crate) const VALUE_DEPTH_MAX: usize = 127;
 

@@ -5,18 +5,22 @@
 
 mod keeper;
 mod link;
+mod share;
 
 use crate::answer::Answer;
 use crate::fault::{Fault, FaultKind};
 use crate::javascript::time_exceeded;
-use crate::limits::{START_MAX, WALL_GRACE, WALL_MS_MAX, WORKERS_DEFAULT_MAX};
+use crate::limits::{
+    CALLS_PER_WORKER_MAX, IDLE_MAX, START_MAX, WALL_GRACE, WALL_MS_MAX, WORKER_WAIT_MAX, WORKERS_DEFAULT_MAX,
+};
 use crate::request::{Call, Request};
 use crate::wire::Message;
 use keeper::Keeper;
 use link::{Link, Lost};
+use share::{Place, Share};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,21 +35,25 @@ pub struct WorkerCommand {
 
 /// A pool of workers. Shared by reference; every method may be called from any thread.
 ///
-/// Workers are started when they are needed, used again, and replaced when they died. Dropping the pool ends them, and
-/// so does the kernel when this process ends.
+/// A worker answers calls of one tenant alone and is started when it is needed; it ends after [`CALLS_PER_WORKER_MAX`]
+/// calls, after [`IDLE_MAX`] without one, where another tenant needs its place, and with the pool or this process.
 pub struct Workers {
-    workers_max: usize,
     keeper: Keeper,
-    state: Mutex<State>,
-    /// Told whenever a worker is put back or given up.
-    freed: Condvar,
+    shared: Arc<Shared>,
 }
 
-#[derive(Default)]
-struct State {
-    idle: Vec<Link>,
-    /// Workers that are idle, in use, or about to be started.
-    alive: usize,
+/// What the threads that call and the thread that starts workers share.
+struct Shared {
+    share: Mutex<Share<Worker>>,
+    /// Told whenever a place was given out or taken back.
+    changed: Condvar,
+}
+
+/// A worker with its age.
+struct Worker {
+    link: Link,
+    calls: u32,
+    idle_since: Instant,
 }
 
 impl Workers {
@@ -55,39 +63,39 @@ impl Workers {
         Workers::with_count(command, cores.min(WORKERS_DEFAULT_MAX))
     }
 
-    /// A pool of at most `workers_max` workers, and at least one.
+    /// A pool of at most `workers_max` workers for one tenant, and at least one. As many again are kept in reserve for
+    /// tenants that use none.
     pub fn with_count(command: WorkerCommand, workers_max: usize) -> Workers {
-        Workers {
-            workers_max: workers_max.max(1),
-            keeper: Keeper::new(command),
-            state: Mutex::default(),
-            freed: Condvar::new(),
-        }
+        let shared = Arc::new(Shared { share: Mutex::new(Share::new(workers_max)), changed: Condvar::new() });
+        let tidied = shared.clone();
+        Workers { keeper: Keeper::new(command, Arc::new(move || tidied.end_idle())), shared }
     }
 
-    /// Answers a request. Blocks until a worker is free, then for at most the wall limit of the request and a second.
+    /// Answers a request of a tenant. Waits at most [`WORKER_WAIT_MAX`] for a worker, then at most the wall limit of the
+    /// request and a second for its answer.
     ///
     /// A worker that dies unasked is the fault `crashed`; one that died before it had read the request is replaced once
     /// without a word.
-    pub fn call(&self, request: &Request) -> Answer {
+    pub fn call(&self, tenant: &str, request: &Request) -> Answer {
         let bytes = request.to_bytes();
         let wall = Duration::from_millis(request.limits.wall_ms_max.min(WALL_MS_MAX)) + WALL_GRACE;
         let mut retried = false;
         loop {
-            let mut link = match self.acquire() {
-                Ok(link) => link,
+            let mut worker = match self.acquire(tenant, Instant::now() + WORKER_WAIT_MAX) {
+                Ok(worker) => worker,
                 Err(fault) => return Answer::of(Err(fault)),
             };
-            let answer = link.ask(&bytes, Instant::now() + START_MAX, wall);
-            let lost = match answer {
+            let lost = match worker.link.ask(&bytes, Instant::now() + START_MAX, wall) {
                 Ok(answer) => {
-                    self.release(Some(link));
+                    worker.calls += 1;
+                    let is_spent = worker.calls >= CALLS_PER_WORKER_MAX;
+                    self.shared.release(tenant, (!is_spent).then_some(worker));
                     return answer;
                 }
                 Err(lost) => lost,
             };
-            drop(link);
-            self.release(None);
+            drop(worker);
+            self.shared.release(tenant, None);
             if lost == Lost::BeforeReading && !retried {
                 retried = true;
                 continue;
@@ -98,38 +106,65 @@ impl Workers {
 
     /// What holds the workers, as one of them says.
     pub fn hello(&self) -> Answer {
-        self.call(&Request { call: Call::Hello, limits: crate::Limits::default() })
+        self.call("", &Request { call: Call::Hello, limits: crate::Limits::default() })
     }
 
-    fn acquire(&self) -> Result<Link, Fault> {
-        let mut state = self.state();
+    /// A worker of this tenant, idle or new, once it is this call's turn.
+    fn acquire(&self, tenant: &str, deadline: Instant) -> Result<Worker, Fault> {
+        match self.shared.place(tenant, deadline)? {
+            Place::Idle(worker) => Ok(worker),
+            Place::New(ended) => {
+                drop(ended);
+                let started = self.keeper.start().inspect_err(|_| self.shared.release(tenant, None))?;
+                Ok(Worker { link: started, calls: 0, idle_since: Instant::now() })
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Waits for a place in the pool.
+    fn place(&self, tenant: &str, deadline: Instant) -> Result<Place<Worker>, Fault> {
+        let busy = |why: &str| {
+            let message = format!("No worker was free for this call: {why}. Try again when fewer calls run.");
+            Fault::new(FaultKind::Unavailable, message)
+        };
+        let mut share = self.share();
+        let ticket = share.wait(tenant).ok_or_else(|| busy("too many calls of its organization wait already"))?;
         loop {
-            if let Some(link) = state.idle.pop() {
-                return Ok(link);
+            if let Some(place) = share.take(tenant, ticket) {
+                // The next one in turn may have a place as well.
+                self.changed.notify_all();
+                return Ok(place);
             }
-            if state.alive < self.workers_max {
-                break;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                share.leave(tenant, ticket);
+                self.changed.notify_all();
+                return Err(busy("others have kept all of them for as long as a call may wait"));
             }
-            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            share = self.changed.wait_timeout(share, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        state.alive += 1;
-        drop(state);
-        self.keeper.start().inspect_err(|_| self.release(None))
     }
 
-    /// Puts a worker back, or gives up its place.
-    fn release(&self, link: Option<Link>) {
-        let mut state = self.state();
-        match link {
-            Some(link) => state.idle.push(link),
-            None => state.alive -= 1,
-        }
-        self.freed.notify_one();
+    /// Takes a place back, with its worker if that goes on.
+    fn release(&self, tenant: &str, worker: Option<Worker>) {
+        let worker = worker.map(|worker| Worker { idle_since: Instant::now(), ..worker });
+        let mut share = self.share();
+        share.release(tenant, worker);
+        drop(share);
+        self.changed.notify_all();
     }
 
-    /// Nothing that runs under the lock can leave the state half-changed.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn end_idle(&self) {
+        let over = self.share().end_idle(|worker| worker.idle_since.elapsed() >= IDLE_MAX);
+        // Ending a worker waits for it, and is done without the lock.
+        drop(over);
+    }
+
+    /// Nothing that runs under the lock can leave the share half-changed.
+    fn share(&self) -> MutexGuard<'_, Share<Worker>> {
+        self.share.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

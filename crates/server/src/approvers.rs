@@ -301,7 +301,7 @@ impl Findings<'_> {
                 break;
             }
             let Ok(Some(held)) = started(self.members.shelf, self.owner, &name, self.coming) else { continue };
-            let Ok(made) = plan_of(self.app, &held.body) else { continue };
+            let Ok(made) = plan_of(self.app, self.members.shelf.organization(), &held.body) else { continue };
             if !seen.insert(made.plan.workflow_hash) {
                 continue;
             }
@@ -326,7 +326,7 @@ impl Findings<'_> {
 /// starts.
 pub(crate) fn of_saved(app: &App, caller: &Caller, workflow: &Workflow, coming: &Coming<'_>) -> Answer<Vec<Data>> {
     // One of before that does not compile any more can be renamed and disabled; it says so itself where it is to start.
-    let Ok(made) = plan_of(app, workflow) else { return Ok(Vec::new()) };
+    let Ok(made) = plan_of(app, &caller.organization, workflow) else { return Ok(Vec::new()) };
     let found = of_made(app, caller, &workflow.user, Starter::Anybody, coming, &made)?;
     Ok(shown(made.warnings.iter().chain(&found)))
 }
@@ -334,7 +334,7 @@ pub(crate) fn of_saved(app: &App, caller: &Caller, workflow: &Workflow, coming: 
 /// What whoever starts a stored workflow should know of those who are to decide: the organisation may have changed since
 /// it was saved.
 pub(crate) fn of_start(app: &App, caller: &Caller, workflow: &Workflow) -> Answer<Vec<Diagnostic>> {
-    let (made, coming) = (plan_of(app, workflow)?, Coming::default());
+    let (made, coming) = (plan_of(app, &caller.organization, workflow)?, Coming::default());
     of_made(app, caller, &workflow.user, Starter::Known(&caller.user), &coming, &made)
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use mainspring_engine::{
-    evaluator::Looking,
+    evaluator::{ForTenant, Looking},
     request::{Request, family, stored_plan},
 };
 use mainspring_kernel::{
@@ -53,9 +53,9 @@ impl From<Compiled> for Made {
     }
 }
 
-/// Compiles a definition, with its functions and schemas looked into.
-pub(crate) fn compile(app: &App, document: &Document) -> Result<Compiled, Vec<Diagnostic>> {
-    compile_with(document, &Looking(&*app.evaluator))
+/// Compiles a definition of an organization, with its functions and schemas looked into.
+pub(crate) fn compile(app: &App, organization: &str, document: &Document) -> Result<Compiled, Vec<Diagnostic>> {
+    compile_with(document, &Looking(&ForTenant { evaluator: &*app.evaluator, tenant: organization }))
 }
 
 /// The answer to a definition that does not compile: every diagnostic.
@@ -70,12 +70,12 @@ pub(crate) fn invalid(diagnostics: &[Diagnostic]) -> Problem {
 }
 
 /// The plan of a stored workflow.
-pub(crate) fn plan_of(app: &App, workflow: &Workflow) -> Answer<Made> {
+pub(crate) fn plan_of(app: &App, organization: &str, workflow: &Workflow) -> Answer<Made> {
     if let Some(known) = app.plans.0.lock().unwrap_or_else(PoisonError::into_inner).get(&workflow.hash) {
         return Ok(known.clone());
     }
     let document = Document::placeless(workflow.data.0.clone());
-    Ok(keep(app, compile(app, &document).map_err(|found| invalid(&found))?))
+    Ok(keep(app, compile(app, organization, &document).map_err(|found| invalid(&found))?))
 }
 
 /// Keeps what a definition compiles to, so that it is not compiled again when it is started.
@@ -106,7 +106,7 @@ pub(crate) fn is_light(app: &App, workflow: &Workflow) -> bool {
 
 /// What starts a workflow, with all that it may start itself.
 pub(crate) fn request_of(app: &App, shelf: Shelf<'_>, workflow: &Workflow, by: &str) -> Answer<Request> {
-    let Made { plan, stored, .. } = plan_of(app, workflow)?;
+    let Made { plan, stored, .. } = plan_of(app, shelf.organization(), workflow)?;
     let workflows = family(&plan, |name| -> Result<Arc<Plan>, Unfound> {
         let child = started(shelf, &workflow.user, name, &Coming::default())?.ok_or_else(|| {
             Unfound(Problem::field("workflow", format!("it starts `{name}`, and there is no such workflow here")))
@@ -115,7 +115,7 @@ pub(crate) fn request_of(app: &App, shelf: Shelf<'_>, workflow: &Workflow, by: &
             let message = format!("it starts `{name}`, which is disabled");
             return Err(Unfound(Problem::new(Code::WorkflowDisabled, message)));
         }
-        Ok(plan_of(app, &child.body)?.plan)
+        Ok(plan_of(app, shelf.organization(), &child.body)?.plan)
     });
     let workflows = workflows.map_err(|Unfound(problem)| problem)?;
     Ok(Request { workflows, ..Request::of(plan, stored, by) })

@@ -263,7 +263,7 @@ fn prepare(
     fill(&mut workflow, draft);
     if let Some(data) = &draft.data {
         let document = Document::placeless(data.0.clone());
-        let compiled = compile(app, &document).map_err(|found| invalid(&found))?;
+        let compiled = compile(app, &caller.organization, &document).map_err(|found| invalid(&found))?;
         workflow.hash = keep(app, compiled).plan.workflow_hash.prefixed();
         workflow.data = data.clone();
     }

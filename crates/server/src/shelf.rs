@@ -60,6 +60,11 @@ impl<'a> Shelf<'a> {
         Self { catalogue, organization }
     }
 
+    /// The organization, or the empty name of the installation.
+    pub fn organization(self) -> &'a str {
+        self.organization
+    }
+
     /// A thing by its id.
     pub fn get<T: Noun>(self, id: &str) -> Answer<Option<Held<T>>> {
         self.catalogue.item(T::NOUN, self.organization, id)?.map(read).transpose()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mainspring_engine::{Submitted, request::Request};
+use mainspring_engine::{Submitted, evaluator::ForTenant, request::Request};
 use mainspring_kernel::{
     diagnostic::Diagnostic,
     key::ExecutionKey,
@@ -88,7 +88,8 @@ pub(crate) fn prepare(
         let details = serde_json::to_value(crate::body::Data(failure.to_value())).unwrap_or_default();
         Problem::new(Code::ValidationError, failure.message).with(details)
     };
-    request.admit(&*app.evaluator).map_err(unfit)?;
+    let evaluator = ForTenant { evaluator: &*app.evaluator, tenant: &caller.organization };
+    request.admit(&evaluator).map_err(unfit)?;
     let warnings = of_start(app, caller, &workflow.body)?;
     let workspace = workspace(app, caller, &request)?;
     Ok((Request { workspace, ..request }, warnings))

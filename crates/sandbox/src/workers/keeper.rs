@@ -6,18 +6,23 @@
 use super::WorkerCommand;
 use super::link::Link;
 use crate::fault::{Fault, FaultKind};
+use crate::limits::IDLE_LOOK;
 use std::io;
 use std::sync::PoisonError;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, OnceLock};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 
 /// One order for a worker: where to put it.
 type Order = SyncSender<io::Result<Link>>;
 
+/// Ends workers that nobody has used for long.
+pub(super) type EndIdle = Arc<dyn Fn() + Send + Sync>;
+
 /// Starts workers on a thread of its own, which begins with the first of them.
 pub(super) struct Keeper {
     command: WorkerCommand,
+    end_idle: EndIdle,
     running: OnceLock<Running>,
 }
 
@@ -29,13 +34,14 @@ struct Running {
 }
 
 impl Keeper {
-    pub(super) fn new(command: WorkerCommand) -> Keeper {
-        Keeper { command, running: OnceLock::new() }
+    /// `end_idle` is called now and then while no worker is ordered.
+    pub(super) fn new(command: WorkerCommand, end_idle: EndIdle) -> Keeper {
+        Keeper { command, end_idle, running: OnceLock::new() }
     }
 
     pub(super) fn start(&self) -> Result<Link, Fault> {
         let (order, started) = sync_channel(1);
-        let running = self.running.get_or_init(|| Running::begin(self.command.clone()));
+        let running = self.running.get_or_init(|| Running::begin(self.command.clone(), self.end_idle.clone()));
         let orders = running.orders.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let sent = orders.is_some_and(|orders| orders.send(order).is_ok());
         let started = if sent { started.recv().ok() } else { None };
@@ -47,9 +53,10 @@ impl Keeper {
 }
 
 impl Running {
-    fn begin(command: WorkerCommand) -> Self {
+    fn begin(command: WorkerCommand, end_idle: EndIdle) -> Self {
         let (orders, taken) = sync_channel(0);
-        let thread = thread::Builder::new().name("sandbox keeper".to_owned()).spawn(move || keep(&command, &taken));
+        let thread =
+            thread::Builder::new().name("sandbox keeper".to_owned()).spawn(move || keep(&command, &end_idle, &taken));
         // Without its thread, the channel is closed and every start fails with a word.
         Self { orders: Mutex::new(Some(orders)), thread: thread.ok() }
     }
@@ -65,9 +72,13 @@ impl Drop for Running {
     }
 }
 
-fn keep(command: &WorkerCommand, orders: &Receiver<Order>) {
-    while let Ok(order) = orders.recv() {
-        // Who ordered it may be gone; the link then ends its worker as it is dropped.
-        let _ = order.send(Link::start(command));
+fn keep(command: &WorkerCommand, end_idle: &EndIdle, orders: &Receiver<Order>) {
+    loop {
+        match orders.recv_timeout(IDLE_LOOK) {
+            // Who ordered it may be gone; the link then ends its worker as it is dropped.
+            Ok(order) => drop(order.send(Link::start(command))),
+            Err(RecvTimeoutError::Timeout) => end_idle(),
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
     }
 }

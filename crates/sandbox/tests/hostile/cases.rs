@@ -245,7 +245,7 @@ const SMALL: Limits =
 
 /// What is wrong with an answer, if anything.
 fn look(workers: &Workers, request: &Request, outcome: &Outcome) -> Option<String> {
-    let answer = workers.call(request);
+    let answer = workers.call("", request);
     let is_expected = match (outcome, &answer.result) {
         (Is(expected), Ok(text)) => text == expected,
         (Fails(kinds), Err(fault)) => kinds.contains(&fault.kind),
@@ -257,7 +257,7 @@ fn look(workers: &Workers, request: &Request, outcome: &Outcome) -> Option<Strin
     let is_bounded = answer.console.lines.len() <= limits::CONSOLE_LINES_MAX && bytes <= limits::CONSOLE_BYTES_MAX;
     // Time is the one thing that is not the same twice.
     let is_timed = |answer: &Answer| matches!(&answer.result, Err(fault) if fault.kind == TimeExceeded);
-    let again = workers.call(request);
+    let again = workers.call("", request);
     let is_same = is_timed(&answer) || is_timed(&again) || again == answer;
     let told = || format!("{answer:?}, then {again:?}").chars().take(1_000).collect();
     (!(is_expected && is_short && is_bounded && is_same)).then(told)
@@ -302,7 +302,7 @@ pub(crate) fn checks() {
     for (source, _) in hostile_sources() {
         let name = beginning(&source);
         let request = Request { call: Call::CheckFunction { source }, limits: SMALL };
-        let (answer, again) = (workers.call(&request), workers.call(&request));
+        let (answer, again) = (workers.call("", &request), workers.call("", &request));
         assert_eq!(answer.result.is_ok(), again.result.is_ok(), "{name}");
         let expected = [StackExceeded, Syntax, Crashed, SourceTooLarge, MemoryExceeded, TimeExceeded];
         let is_expected = answer.result.as_ref().err().is_none_or(|fault| expected.contains(&fault.kind));

@@ -42,12 +42,12 @@ fn object_or_text() -> Schema {
     ObjectBuilder::new().schema_type(kinds).description(Some(said)).into()
 }
 
-fn compiled(app: &App, definition: Value) -> Result<(Compiled, Document), Vec<Diagnostic>> {
+fn compiled(app: &App, caller: &Caller, definition: Value) -> Result<(Compiled, Document), Vec<Diagnostic>> {
     let document = match definition {
         Value::Text(text) => definition::read(text.as_bytes(), Syntax::Guess).map_err(|found| vec![found])?,
         value => Document::placeless(value),
     };
-    Ok((compile(app, &document)?, document))
+    Ok((compile(app, &caller.organization, &document)?, document))
 }
 
 /// Everything that its author should know, in the order of the document, if it were the caller's.
@@ -67,7 +67,7 @@ fn all_warnings(app: &App, caller: &Caller, compiled: &Compiled, document: &Docu
     responses((status = 200, body = Object)))]
 async fn validate(State(app): State<App>, caller: Caller, Body(body): Body<Definition>) -> Answer<Json<Data>> {
     app.run(move |app| {
-        Ok(Json(Data(match compiled(app, body.definition.0) {
+        Ok(Json(Data(match compiled(app, &caller, body.definition.0) {
             Ok((found, document)) => envelope::of_plan(&found.plan, &all_warnings(app, &caller, &found, &document)?),
             Err(found) => envelope::of_diagnostics(&found),
         })))
@@ -81,7 +81,7 @@ async fn validate(State(app): State<App>, caller: Caller, Body(body): Body<Defin
     responses((status = 200, body = Object)))]
 async fn plan(State(app): State<App>, caller: Caller, Body(body): Body<Definition>) -> Answer<Json<Data>> {
     app.run(move |app| {
-        let (found, document) = compiled(app, body.definition.0).map_err(|found| invalid(&found))?;
+        let (found, document) = compiled(app, &caller, body.definition.0).map_err(|found| invalid(&found))?;
         let warnings = all_warnings(app, &caller, &found, &document)?;
         let mut plan = found.plan.to_value();
         if let Value::Map(plan) = &mut plan {

@@ -1,0 +1,238 @@
+//! The places of a pool, shared among tenants: bookkeeping without processes, clocks or locks.
+//!
+//! | a tenant uses | gets a place while |
+//! |---|---|
+//! | none | any of the pool's places is free, the reserve included |
+//! | some, and nobody else waits | an ordinary place is free |
+//! | some, and somebody else waits | an ordinary place is free and the tenant has less than half of them |
+//!
+//! Among the tenants that may get a place, the one that uses fewest is served first, then the one that was served longest
+//! ago. Calls of one tenant are served in their order.
+
+use crate::limits::CALLS_WAITING_MAX;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The order of calls that wait.
+pub(super) type Ticket = u64;
+
+/// An idle worker with its tenant.
+pub(super) struct Idle<W> {
+    tenant: String,
+    worker: W,
+}
+
+/// How a call gets its worker.
+pub(super) enum Place<W> {
+    /// By a worker that has answered calls of the same tenant before.
+    Idle(W),
+    /// By a new worker; the idle worker of another tenant is ended first where there is one.
+    New(Option<W>),
+}
+
+/// Places, idle workers and waiting calls.
+pub(super) struct Share<W> {
+    /// Places that a tenant may have more than one of.
+    ordinary: usize,
+    /// Oldest first.
+    idle: VecDeque<Idle<W>>,
+    tenants: BTreeMap<String, Tenant>,
+    next_ticket: Ticket,
+    /// Counts places given out, to order tenants by.
+    served: u64,
+}
+
+/// What is known of a tenant that uses a place or waits for one.
+#[derive(Default)]
+struct Tenant {
+    used: usize,
+    waiting: VecDeque<Ticket>,
+    served_at: u64,
+}
+
+impl<W> Share<W> {
+    /// As many ordinary places, and as many again in reserve for tenants that use none.
+    pub(super) fn new(ordinary: usize) -> Self {
+        let (idle, tenants) = (VecDeque::new(), BTreeMap::new());
+        Self { ordinary: ordinary.max(1), idle, tenants, next_ticket: 0, served: 0 }
+    }
+
+    /// Queues a call; nothing if too many calls of its tenant wait already.
+    pub(super) fn wait(&mut self, tenant: &str) -> Option<Ticket> {
+        let entry = self.tenants.entry(tenant.to_owned()).or_default();
+        if entry.waiting.len() >= CALLS_WAITING_MAX {
+            return None;
+        }
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        entry.waiting.push_back(ticket);
+        Some(ticket)
+    }
+
+    /// Gives a place to a call, if it is the next to get one.
+    pub(super) fn take(&mut self, tenant: &str, ticket: Ticket) -> Option<Place<W>> {
+        if self.next() != Some(ticket) {
+            return None;
+        }
+        let entry = self.tenants.get_mut(tenant)?;
+        entry.waiting.pop_front();
+        entry.used += 1;
+        self.served += 1;
+        entry.served_at = self.served;
+        // The one used last is warmest.
+        if let Some(at) = self.idle.iter().rposition(|idle| idle.tenant == tenant) {
+            return self.idle.remove(at).map(|idle| Place::Idle(idle.worker));
+        }
+        let is_full = self.used() + self.idle.len() > self.places();
+        Some(Place::New(if is_full { self.idle.pop_front().map(|idle| idle.worker) } else { None }))
+    }
+
+    /// Forgets a call that waits no longer.
+    pub(super) fn leave(&mut self, tenant: &str, ticket: Ticket) {
+        if let Some(entry) = self.tenants.get_mut(tenant) {
+            entry.waiting.retain(|waiting| *waiting != ticket);
+        }
+        self.tidy(tenant);
+    }
+
+    /// Takes a place back, with its worker if that can answer more calls of this tenant.
+    pub(super) fn release(&mut self, tenant: &str, worker: Option<W>) {
+        if let Some(entry) = self.tenants.get_mut(tenant) {
+            entry.used = entry.used.saturating_sub(1);
+        }
+        self.tidy(tenant);
+        self.idle.extend(worker.map(|worker| Idle { tenant: tenant.to_owned(), worker }));
+    }
+
+    /// Takes out the idle workers that are to be ended.
+    pub(super) fn end_idle(&mut self, mut is_over: impl FnMut(&W) -> bool) -> Vec<W> {
+        let (over, kept) = self.idle.drain(..).partition(|idle| is_over(&idle.worker));
+        self.idle = kept;
+        VecDeque::into_iter(over).map(|idle| idle.worker).collect()
+    }
+
+    /// The call that gets the next place, if there is a place for any.
+    fn next(&self) -> Option<Ticket> {
+        let served = self.tenants.iter().filter(|(name, tenant)| self.may_take(name, tenant));
+        let served = served.min_by_key(|(_, tenant)| (tenant.used, tenant.served_at));
+        served.and_then(|(_, tenant)| tenant.waiting.front().copied())
+    }
+
+    fn may_take(&self, name: &str, tenant: &Tenant) -> bool {
+        if tenant.waiting.is_empty() {
+            return false;
+        }
+        let used = self.used();
+        if tenant.used == 0 {
+            return used < self.places();
+        }
+        let others_wait = self.tenants.iter().any(|(other, entry)| other != name && !entry.waiting.is_empty());
+        used < self.ordinary && (!others_wait || tenant.used < (self.ordinary / 2).max(1))
+    }
+
+    fn places(&self) -> usize {
+        2 * self.ordinary
+    }
+
+    fn used(&self) -> usize {
+        self.tenants.values().map(|tenant| tenant.used).sum()
+    }
+
+    /// Keeps no entry of a tenant that asks for nothing.
+    fn tidy(&mut self, tenant: &str) {
+        if self.tenants.get(tenant).is_some_and(|entry| entry.used == 0 && entry.waiting.is_empty()) {
+            self.tenants.remove(tenant);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Queues a call and tries to serve it; how it got its place.
+    fn ask(share: &mut Share<u32>, tenant: &str) -> (Ticket, Option<&'static str>) {
+        let ticket = share.wait(tenant).unwrap();
+        (ticket, took(share, tenant, ticket))
+    }
+
+    fn took(share: &mut Share<u32>, tenant: &str, ticket: Ticket) -> Option<&'static str> {
+        share.take(tenant, ticket).map(|place| match place {
+            Place::Idle(_) => "idle",
+            Place::New(None) => "new",
+            Place::New(Some(_)) => "instead",
+        })
+    }
+
+    #[test]
+    fn a_tenant_alone_has_all_ordinary_places_and_another_gets_one_at_once() {
+        let mut share = Share::<u32>::new(2);
+        assert_eq!(ask(&mut share, "a").1, Some("new"));
+        assert_eq!(ask(&mut share, "a").1, Some("new"));
+        let (third, place) = ask(&mut share, "a");
+        assert_eq!(place, None, "the reserve is for others");
+        assert_eq!(ask(&mut share, "b").1, Some("new"), "five heavy calls of `a` do not delay `b`");
+        assert_eq!(ask(&mut share, "c").1, Some("new"));
+        let (waits, place) = ask(&mut share, "d");
+        assert_eq!(place, None, "every place is used");
+        share.release("a", None);
+        assert_eq!(took(&mut share, "a", third), None, "`d` uses fewer");
+        assert_eq!(took(&mut share, "d", waits), Some("new"));
+    }
+
+    #[test]
+    fn a_tenant_has_at_most_half_while_others_wait() {
+        let mut share = Share::<u32>::new(4);
+        (0..3).for_each(|_| assert_eq!(ask(&mut share, "a").1, Some("new")));
+        assert_eq!(ask(&mut share, "b").1, Some("new"));
+        let ((a, none), (b, nothing)) = (ask(&mut share, "a"), ask(&mut share, "b"));
+        assert_eq!((none, nothing), (None, None));
+        share.release("a", None);
+        assert_eq!(took(&mut share, "a", a), None, "it has two of four");
+        assert_eq!(took(&mut share, "b", b), Some("new"));
+    }
+
+    #[test]
+    fn tenants_take_turns_and_calls_of_one_keep_their_order() {
+        let mut share = Share::<u32>::new(1);
+        let (_, first) = ask(&mut share, "a");
+        let (_, second) = ask(&mut share, "b");
+        assert_eq!((first, second), (Some("new"), Some("new")));
+        let waiting: Vec<_> = ["a", "a", "b", "b"].map(|tenant| (tenant, ask(&mut share, tenant).0)).into();
+        let mut served = Vec::new();
+        share.release("a", None);
+        share.release("b", None);
+        for _ in 0..waiting.len() {
+            let at = waiting.iter().position(|(tenant, ticket)| took(&mut share, tenant, *ticket).is_some());
+            let at = at.expect("somebody is served");
+            share.release(waiting[at].0, None);
+            served.push(at);
+        }
+        assert_eq!(served, [0, 2, 1, 3]);
+        assert!(share.tenants.is_empty(), "nothing is kept of tenants that ask for nothing");
+    }
+
+    #[test]
+    fn a_worker_answers_one_tenant_alone() {
+        let mut share = Share::<u32>::new(1);
+        ask(&mut share, "a");
+        share.release("a", Some(1));
+        assert_eq!(ask(&mut share, "b").1, Some("new"));
+        assert_eq!(ask(&mut share, "a").1, Some("idle"));
+        share.release("b", Some(2));
+        share.release("a", Some(1));
+        assert_eq!(ask(&mut share, "c").1, Some("instead"), "the oldest idle worker makes room");
+        assert_eq!(share.end_idle(|_| true), [1]);
+        assert_eq!(share.end_idle(|_| true), [0; 0]);
+    }
+
+    #[test]
+    fn calls_that_wait_are_bounded_and_may_leave() {
+        let mut share = Share::<u32>::new(1);
+        ask(&mut share, "a");
+        let tickets: Vec<_> = (0..CALLS_WAITING_MAX).map(|_| share.wait("a").unwrap()).collect();
+        assert_eq!(share.wait("a"), None);
+        assert!(share.wait("b").is_some(), "another tenant has a queue of its own");
+        share.leave("a", tickets[5]);
+        assert!(share.wait("a").is_some());
+    }
+}
