@@ -3,7 +3,7 @@
 use std::{os::unix::net::UnixDatagram, sync::Arc};
 
 use mainspring_kernel::{hash::Hash, input::Input, key::ExecutionKey, plan::Plan};
-use mainspring_store::{Arrived, AuditEntry, Letter, Posting, Store, StoreError, StoredPlan, partition_of};
+use mainspring_store::{Arrived, AuditEntry, Letter, Most, Posting, Store, StoreError, StoredPlan, partition_of};
 
 use crate::{
     EngineError,
@@ -45,7 +45,7 @@ pub fn post_noted(
 /// All letters that wait in a store, as far as there are not more than `limit`.
 pub fn waiting(store: &dyn Store, limit: usize) -> Result<Vec<Arrived>, StoreError> {
     let partitions: Vec<u32> = (0..store.partitions()?).collect();
-    store.inbox(&partitions, 0, limit)
+    store.inbox(&partitions, 0, Most::of(limit))
 }
 
 /// Puts a letter where it belongs, however often the number of partitions changes meanwhile.

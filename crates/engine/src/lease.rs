@@ -177,6 +177,7 @@ mod tests {
             holders: holders.iter().map(|(partition, holder)| (*partition, (*holder).into())).collect(),
             nodes: nodes.split_whitespace().map(node).collect(),
             to_stop: Vec::new(),
+            clock_ms: 0,
         }
     }
 

@@ -520,7 +520,7 @@ impl Rim {
     /// An unknown outcome is read back and tried again, which a disk that refuses every time would make endless.
     fn count_doubt(&mut self, error: Option<&CommitError>) {
         match error {
-            Some(CommitError::NotWritten(_)) => {}
+            Some(CommitError::NotWritten(_) | CommitError::Refused(_)) => {}
             Some(error @ CommitError::Unknown(_)) if self.member.is_none() => {
                 self.unknown_commits += 1;
                 if self.unknown_commits >= UNKNOWN_COMMITS_MAX {

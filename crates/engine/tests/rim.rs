@@ -174,8 +174,8 @@ impl Store for Awkward {
         self.store.post(posting)
     }
 
-    fn inbox(&self, partitions: &[u32], after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
-        self.store.inbox(partitions, after, limit)
+    fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError> {
+        self.store.inbox(partitions, after, most)
     }
 
     fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
@@ -301,7 +301,7 @@ fn a_store_that_does_not_answer_sets_nothing_aside() {
     block_on(async {
         let awkward = Awkward { plans_fail: AtomicU32::new(3), ..Awkward::on(&store) };
         let engine = engine(awkward, Reach::named());
-        until(async || store.inbox(&[0], 0, 9).unwrap().is_empty()).await;
+        until(async || store.inbox(&[0], 0, Most::of(9)).unwrap().is_empty()).await;
         for id in ["a", "b"] {
             assert_eq!(store.execution_by_id(id).unwrap().expect("it is begun").status, "running");
         }

@@ -699,7 +699,7 @@ fn a_wide_parallel_takes_linear_time() {
 
 /// Takes in all letters that wait.
 fn take_letters(bench: &mut Bench) {
-    for arrived in bench.store.inbox(&[0], 0, 9).unwrap() {
+    for arrived in bench.store.inbox(&[0], 0, Most::of(9)).unwrap() {
         let event = inbox::event_of(&*bench.store, arrived.letter).unwrap();
         bench.handle(event);
     }
@@ -715,7 +715,7 @@ fn a_letter_behind_a_beginning_that_was_not_written_is_not_thrown_away() {
         let letter = inbox::letter(bench.key, input, 1, START);
         assert!(bench.store.post(&Posting { plans: &plans, ..Posting::of(&letter, 1) }).unwrap());
     }
-    let arrived = bench.store.inbox(&[0], 0, 9).unwrap();
+    let arrived = bench.store.inbox(&[0], 0, Most::of(9)).unwrap();
     // Both in one look, and one commit.
     for arrived in arrived {
         bench.shard.handle(START, inbox::event_of(&*bench.store, arrived.letter).unwrap());
@@ -727,6 +727,6 @@ fn a_letter_behind_a_beginning_that_was_not_written_is_not_thrown_away() {
     bench.commit_all();
     take_letters(&mut bench);
     bench.commit_all();
-    assert!(bench.store.inbox(&[0], 0, 9).unwrap().is_empty());
+    assert!(bench.store.inbox(&[0], 0, Most::of(9)).unwrap().is_empty());
     assert_eq!(bench.state().status(), ExecutionStatus::Cancelled);
 }

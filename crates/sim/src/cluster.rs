@@ -27,7 +27,7 @@ use std::{
 
 use mainspring_engine::load::Loader;
 use mainspring_kernel::{hash::Hash, key::ExecutionKey};
-use mainspring_store::{Store, memory::MemoryStore};
+use mainspring_store::{Most, Store, memory::MemoryStore};
 
 use crate::{
     faults::Dice,
@@ -227,7 +227,7 @@ impl Cluster {
             return Ok(false);
         }
         let partitions: Vec<u32> = (0..self.store.partitions().map_err(|error| error.to_string())?).collect();
-        let letters = self.store.inbox(&partitions, 0, 1).map_err(|error| error.to_string())?;
+        let letters = self.store.inbox(&partitions, 0, Most::of(1)).map_err(|error| error.to_string())?;
         Ok(letters.is_empty())
     }
 

@@ -116,12 +116,12 @@ pub trait Store: Send + Sync {
     /// need not). False, and nothing is written, if the store spreads over another number of partitions by now.
     fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError>;
 
-    /// Letters that wait in some partitions, in order of arrival, at most `limit`, beginning after `after` (an arrival
-    /// number; 0 for the first).
+    /// Letters that wait in some partitions, in order of arrival, beginning after `after` (an arrival number; 0 for the
+    /// first). Bytes are those of bodies and ids.
     ///
     /// Where several processes write at the same time, a letter may come to light after one with a larger number did:
     /// look from the beginning every now and then.
-    fn inbox(&self, partitions: &[u32], after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError>;
+    fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError>;
 
     /// A plan by its hash.
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError>;
@@ -188,6 +188,11 @@ impl Most {
     /// Whether this is as much as was asked for: only then may there be more.
     pub const fn is_met(self, rows: usize, bytes: usize) -> bool {
         rows >= self.rows || rows > 0 && bytes >= self.bytes
+    }
+
+    /// Whether these letters are as much as was asked for: only then may there be more.
+    pub fn is_met_by(self, letters: &[Arrived]) -> bool {
+        self.is_met(letters.len(), letters.iter().map(Arrived::byte_count).sum())
     }
 
     /// The rows that are read of those there are.
@@ -301,6 +306,8 @@ pub struct Table {
     pub nodes: Vec<Node>,
     /// Attempts that go on at the asking node for others, and that those want stopped.
     pub to_stop: Vec<RemoteAttempt>,
+    /// The store's clock when it answered, in milliseconds since 1970.
+    pub clock_ms: u64,
 }
 
 /// One execution's share of a batch.
@@ -362,6 +369,16 @@ impl Part {
             gates_opened: Vec::new(),
         }
     }
+
+    /// About as many bytes as it takes to write it: frames with their values, plans, letters and late receipts. What rows
+    /// take beside those is bounded and small.
+    pub fn byte_count(&self) -> usize {
+        let frames: usize = self.frames.iter().map(StoredFrame::byte_count).sum();
+        let plans: usize = self.plans.iter().map(|plan| plan.bytes.len()).sum();
+        let letters: usize = self.letters.iter().map(Letter::byte_count).sum();
+        let late: usize = self.late.iter().map(|late| late.body.len()).sum();
+        frames + plans + letters + late
+    }
 }
 
 /// The head that a part was decided on.
@@ -400,8 +417,12 @@ pub enum Refusal {
 /// Why a batch has no answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommitError {
-    /// Nothing of it was written, certainly: no room, a file that may not be written.
+    /// Nothing of it was written, certainly, and the store is the reason: it is not reachable, has no room, or may not be
+    /// written. The same batch may be written later.
     NotWritten(String),
+    /// Nothing of it was written, certainly, and something in the batch is the reason: a row that contradicts it, a value
+    /// or a size that the store does not take. Other parts may be written; the same batch would be refused again.
+    Refused(String),
     /// It may or may not be on disk: read the heads before anything else is done.
     Unknown(String),
     /// The disk did not do what it was asked (fsync failed): nothing that this process believes about it holds.
@@ -454,6 +475,20 @@ pub struct Arrived {
     pub number: u64,
     /// The letter.
     pub letter: Letter,
+}
+
+impl Arrived {
+    /// The bytes that count where [`Most`] bounds them.
+    pub fn byte_count(&self) -> usize {
+        self.letter.byte_count()
+    }
+}
+
+impl Letter {
+    /// Bytes of the body and the id.
+    pub fn byte_count(&self) -> usize {
+        self.body.len() + self.id.len()
+    }
 }
 
 /// A compiled plan, as the kernel writes it.
@@ -643,6 +678,7 @@ impl fmt::Display for CommitError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotWritten(why) => write!(out, "nothing was written: {why}"),
+            Self::Refused(why) => write!(out, "the store refused what was to be written: {why}"),
             Self::Unknown(why) => write!(out, "whether it was written is unknown: {why}"),
             Self::Fatal(why) => write!(out, "the disk failed: {why}"),
         }

@@ -220,6 +220,7 @@ impl State {
             holders: holders.map(|(partition, holder)| (*partition, holder.clone())).collect(),
             nodes: alive.map(|(_, (node, _))| node.clone()).collect(),
             to_stop: to_stop.map(|(attempt, _)| attempt.clone()).collect(),
+            clock_ms: self.now,
         }
     }
 
@@ -398,11 +399,12 @@ impl Store for MemoryStore {
         Ok(true)
     }
 
-    fn inbox(&self, partitions: &[u32], after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
+    fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError> {
         let state = self.state();
         let is_asked = |letter: &Letter| partitions.contains(&letter.partition);
         let waiting = state.inbox.iter().filter(|(number, letter)| **number > after && is_asked(letter));
-        Ok(waiting.take(limit).map(|(number, letter)| Arrived { number: *number, letter: letter.clone() }).collect())
+        let letters = most.take(waiting, |(_, letter)| letter.byte_count());
+        Ok(letters.into_iter().map(|(number, letter)| Arrived { number: *number, letter: letter.clone() }).collect())
     }
 
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use mainspring_store::Arrived;
+use mainspring_store::{Arrived, Most};
 use tokio::net::UnixDatagram;
 
 use super::{Command, LOOK_FOR_LETTERS, Rim};
@@ -17,6 +17,9 @@ const WINDOW_MS: u64 = 60_000;
 
 /// Letters and timers read at a time.
 const ROWS_AT_A_TIME: usize = 10_000;
+
+/// Letters read at a time, by count and by bytes.
+const LETTERS_AT_A_TIME: Most = Most::of(ROWS_AT_A_TIME);
 
 impl Rim {
     pub(super) fn look_for_timers(&self) {
@@ -32,7 +35,7 @@ impl Rim {
         let (store, commands) = (self.store.clone(), self.commands.clone());
         let meters = self.meters.inbox.clone();
         tokio::task::spawn_blocking(move || {
-            if let Ok(letters) = store.inbox(&partitions, after, ROWS_AT_A_TIME) {
+            if let Ok(letters) = store.inbox(&partitions, after, LETTERS_AT_A_TIME) {
                 meters.look(&letters, now_ms());
                 if !letters.is_empty() {
                     let _ = commands.send(Command::Letters(letters, false));
@@ -60,9 +63,9 @@ impl Rim {
         let meters = self.meters.inbox.clone();
         tokio::task::spawn_blocking(move || {
             if with_letters {
-                let Ok(letters) = store.inbox(&partitions, 0, ROWS_AT_A_TIME) else { return };
+                let Ok(letters) = store.inbox(&partitions, 0, LETTERS_AT_A_TIME) else { return };
                 meters.look(&letters, now_ms());
-                let is_all = letters.len() < ROWS_AT_A_TIME;
+                let is_all = !LETTERS_AT_A_TIME.is_met_by(&letters);
                 let _ = commands.send(Command::Letters(letters, is_all));
             }
             // To the end, in pages: what is out of reach may fill one, or many.
@@ -85,8 +88,8 @@ impl Rim {
         tokio::task::spawn_blocking(move || {
             let mut after = 0;
             let is_read = loop {
-                let Ok(letters) = store.inbox(&partitions, after, ROWS_AT_A_TIME) else { break false };
-                let is_last = letters.len() < ROWS_AT_A_TIME;
+                let Ok(letters) = store.inbox(&partitions, after, LETTERS_AT_A_TIME) else { break false };
+                let is_last = !LETTERS_AT_A_TIME.is_met_by(&letters);
                 after = letters.last().map_or(after, |arrived| arrived.number);
                 let _ = commands.send(Command::Letters(letters, false));
                 if is_last {

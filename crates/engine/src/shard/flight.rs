@@ -150,7 +150,7 @@ impl Shard {
                 self.letters_posted(posted);
                 self.spent = Some(flight);
             }
-            Err(CommitError::NotWritten(why)) => {
+            Err(CommitError::NotWritten(why) | CommitError::Refused(why)) => {
                 // The very same commit again, when the rim asks: nothing of it is on the disk.
                 self.flights += 1;
                 let (id, batch) = (self.flights, flight.batch.clone());

@@ -19,7 +19,7 @@ use mainspring_kernel::{
     record::Record,
     state::State,
 };
-use mainspring_store::{Fence, Part, Store, memory::MemoryStore, partition_of};
+use mainspring_store::{Fence, Most, Part, Store, memory::MemoryStore, partition_of};
 
 use super::history::History;
 
@@ -259,7 +259,7 @@ impl Ledger {
     /// What has not ended, for people.
     pub(super) fn open_in_words(&self, store: &MemoryStore) -> String {
         let partitions: Vec<u32> = (0..store.partitions().unwrap_or(1)).collect();
-        let letters = store.inbox(&partitions, 0, 5).unwrap_or_default();
+        let letters = store.inbox(&partitions, 0, Most::of(5)).unwrap_or_default();
         let letters: Vec<_> = letters.iter().map(|arrived| &arrived.letter.id).collect();
         let open: Vec<String> = self
             .open_executions()

@@ -9,7 +9,9 @@ use mainspring_engine::{
     shard::{GivenUp, LoadAnswer},
 };
 use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey, record::Record};
-use mainspring_store::{Answer, Batch, CommitError, Posting, Refusal, RemoteAttempt, Store, StoreError, partition_of};
+use mainspring_store::{
+    Answer, Batch, CommitError, Most, Posting, Refusal, RemoteAttempt, Store, StoreError, partition_of,
+};
 
 use super::{Cluster, Happening, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS, node::Inner, owning::ToAdopt};
 
@@ -167,7 +169,8 @@ impl Cluster {
                 self.answer_in(LOOK_FOR_LETTERS_MS, who, Inner::Looked(asked, false));
             }
             What::LookToAdopt(partitions, asked) => {
-                let letters = self.store.inbox(&partitions, 0, usize::MAX).map_err(|error| error.to_string())?;
+                let letters =
+                    self.store.inbox(&partitions, 0, Most::of(usize::MAX)).map_err(|error| error.to_string())?;
                 let delay = self.delay_of_answer();
                 self.answer_in(delay, who, Inner::Letters(letters, false));
                 self.answer_in(delay, who, Inner::Looked(asked, true));

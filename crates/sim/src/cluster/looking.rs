@@ -7,7 +7,7 @@ use mainspring_engine::{
     shard::{Event, Submission},
 };
 use mainspring_kernel::{input::Queue, key::ExecutionKey};
-use mainspring_store::{Arrived, Due, Letter, Store, StoreError};
+use mainspring_store::{Arrived, Due, Letter, Most, Store, StoreError};
 
 use super::{Cluster, line::What, node::Inner};
 
@@ -123,7 +123,7 @@ impl Cluster {
     /// anybody asks what became of the attempt.
     pub(super) fn look(&mut self, who: (usize, u32), partitions: &[u32], after: Option<u64>) -> Result<(), String> {
         let failed = |error: StoreError| error.to_string();
-        let letters = self.store.inbox(partitions, after.unwrap_or(0), usize::MAX).map_err(failed)?;
+        let letters = self.store.inbox(partitions, after.unwrap_or(0), Most::of(usize::MAX)).map_err(failed)?;
         let delay = self.delay_of_answer();
         if !letters.is_empty() || after.is_none() {
             self.answer_in(delay, who, Inner::Letters(letters, after.is_none()));

@@ -5,7 +5,7 @@ use mainspring_engine::{
     shard::{Event, Fate, Output, Queued, Shard, ShardError, Ticket},
 };
 use mainspring_kernel::{effect::Attempt, input::Input, instance::Instance, key::ExecutionKey};
-use mainspring_store::{Batch, CommitError, Fence, Store, memory::MemoryStore};
+use mainspring_store::{Batch, CommitError, Fence, Most, Store, memory::MemoryStore};
 
 use crate::{
     faults::{self, CommitFault},
@@ -219,7 +219,7 @@ impl Run<'_> {
     /// What executions have told each other is taken in at once.
     fn take_letters(&mut self) -> Result<(), String> {
         let error = |error: mainspring_store::StoreError| error.to_string();
-        let letters = self.store.inbox(&[SIMULATED_PARTITION], self.letters_seen, ROWS_MAX).map_err(error)?;
+        let letters = self.store.inbox(&[SIMULATED_PARTITION], self.letters_seen, Most::of(ROWS_MAX)).map_err(error)?;
         for arrived in letters {
             self.letters_seen = self.letters_seen.max(arrived.number);
             let times = if self.fate.strikes(self.fate.faults.deliver_twice) { 2 } else { 1 };

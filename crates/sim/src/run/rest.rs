@@ -1,7 +1,7 @@
 //! What must hold of every run when nothing moves any more, whatever the workflow.
 
 use mainspring_kernel::{decide::child_key, key::ExecutionKey, plan::Work, state::Status};
-use mainspring_store::Store;
+use mainspring_store::{Most, Store};
 
 use crate::{mirror::Mirror, setup::SIMULATED_PARTITION, world::Stage};
 
@@ -14,7 +14,8 @@ impl Run<'_> {
             self.check_catalogue(*execution, member)?;
             self.check_calls(*execution, member)?;
         }
-        let letters = self.store.inbox(&[SIMULATED_PARTITION], 0, usize::MAX).map_err(|error| error.to_string())?;
+        let letters =
+            self.store.inbox(&[SIMULATED_PARTITION], 0, Most::of(usize::MAX)).map_err(|error| error.to_string())?;
         if letters.is_empty() { Ok(()) } else { Err(format!("nothing moves, and {} letters wait", letters.len())) }
     }
 

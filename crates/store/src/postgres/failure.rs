@@ -7,8 +7,11 @@
 //! | 08…, 57P01, 57P02, 57P03, 57P05, 25P03, or silence: the connection is gone | lost | again, on a new one | unknown |
 //! | 40003: it does not know either | lost | again, on a new one | unknown |
 //! | 26000, 0A000: the connection has statements of before | lost | again, on a new one | not written |
-//! | any other, as an error | refused | not written | not written |
+//! | 25, 28, 3D, 3F, 42, 53, 55, 58: the server, its disk, or what this user may do | refused | not written | not written |
+//! | any other, as an error: what was to be written is not taken (22, 23, 54, 57014, …) | refused | refused | refused |
 //! | any other, as the end of the connection | refused | not written | unknown |
+//!
+//! 23505 is tried again, as the next try finds what came in between; if it still stands then, a row contradicts the journal.
 //!
 //! COMMIT travels with the statements before it. If one of those is answered with an error, the transaction is ended and
 //! COMMIT will be answered with ROLLBACK: nothing was written, certainly. If it is not answered at all, COMMIT may have
@@ -112,9 +115,29 @@ pub(super) fn of_store(server: &str, fault: Fault) -> StoreError {
     }
 }
 
-/// The error of a commit of which nothing was written.
+/// The error of a commit of which nothing was written: whether the store or what was to be written is the reason.
 pub(super) fn not_written(server: &str, fault: &Fault) -> CommitError {
-    CommitError::NotWritten(format!("{server}: {}", words(fault)))
+    let why = format!("{server}: {}", words(fault));
+    if is_of_content(fault) { CommitError::Refused(why) } else { CommitError::NotWritten(why) }
+}
+
+/// Whether another batch might be written where this one is not.
+fn is_of_content(fault: &Fault) -> bool {
+    match fault {
+        // A row of one of the executions cannot be read.
+        Fault::Damaged(_) => true,
+        Fault::Raced | Fault::Silence(_) | Fault::Busy(_) | Fault::Store(_) => false,
+        Fault::Postgres(error) => match error.as_db_error() {
+            Some(said) => is_code_of_content(said.code().code()),
+            // A value that does not fit into a message, or an answer that does not fit what was asked.
+            None => !is_of_connection(error),
+        },
+    }
+}
+
+fn is_code_of_content(code: &str) -> bool {
+    let of_server = ["08", "25", "28", "3D", "3F", "42", "53", "55", "57P", "58", "F0", "40", "26", "0A"];
+    !of_server.iter().any(|class| code.starts_with(class))
 }
 
 /// The error of a commit of which nobody knows.
@@ -218,6 +241,16 @@ mod tests {
         for (code, expected, has_mend) in table {
             assert_eq!((of_code(code), !mend(code).is_empty()), (expected, has_mend), "{code}");
         }
+    }
+
+    #[test]
+    fn what_the_server_does_not_take_is_told_from_a_server_that_takes_nothing() {
+        let content =
+            ["22003", "22021", "22P02", "23505", "23502", "23514", "54000", "57014", "P0001", "XX000", "XX001"];
+        let server =
+            ["08006", "25006", "28P01", "40001", "42501", "42P01", "53100", "53200", "55P03", "57P01", "58030"];
+        assert!(content.iter().all(|code| is_code_of_content(code)));
+        assert!(!server.iter().any(|code| is_code_of_content(code)));
     }
 
     #[test]

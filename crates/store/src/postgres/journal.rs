@@ -207,10 +207,11 @@ pub(super) async fn inbox(
     session: &Session,
     partitions: &[u32],
     after: u64,
-    limit: usize,
+    most: Most,
 ) -> Result<Vec<Arrived>, Fault> {
-    let (partitions, after, limit) = (each_once(partitions), integer(after), integer(limit as u64));
-    let found = session.query(include_str!("sql/inbox.sql"), &[&partitions, &after, &limit]).await?;
+    let (partitions, after) = (each_once(partitions), integer(after));
+    let (rows, bytes) = (integer(most.rows as u64), integer(most.bytes as u64));
+    let found = session.query(include_str!("sql/inbox.sql"), &[&partitions, &after, &rows, &bytes]).await?;
     let arrived = |found| {
         let letter = Letter {
             execution: row::key(found, 1)?,

@@ -231,8 +231,8 @@ impl Store for PostgresStore {
         self.lent(async |session| journal::post(session, posting).await)
     }
 
-    fn inbox(&self, partitions: &[u32], after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
-        self.lent(async |session| journal::inbox(session, partitions, after, limit).await)
+    fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError> {
+        self.lent(async |session| journal::inbox(session, partitions, after, most).await)
     }
 
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {

@@ -93,8 +93,8 @@ pub(super) async fn table(session: &Session, name: &str) -> Result<Table, Fault>
 
 /// The partitions, their holders, the nodes and what is to stop, as four statements have found them.
 fn table_of(name: &str, answers: &[Vec<tokio_postgres::Row>]) -> Result<Table, Fault> {
-    let partitions = row::small_number(first(&answers[0])?, 0)?;
-    let mut table = Table { partitions, held: vec![], holders: vec![], nodes: vec![], to_stop: vec![] };
+    let (partitions, clock_ms) = (row::small_number(first(&answers[0])?, 0)?, row::number(first(&answers[0])?, 1)?);
+    let mut table = Table { partitions, held: vec![], holders: vec![], nodes: vec![], to_stop: vec![], clock_ms };
     for found in &answers[1] {
         let (partition, epoch, holder) = (row::small_number(found, 0)?, row::number(found, 1)?, row::word(found, 2)?);
         table.held.extend((holder == name).then_some(Fence { partition, epoch }));

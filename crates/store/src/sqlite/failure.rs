@@ -29,7 +29,20 @@ pub(super) fn of_store(path: &Path, error: &Error) -> StoreError {
 /// so that also an error of reading or writing leaves nothing. An fsync that failed says that the disk lies.
 pub(super) fn before_commit(path: &Path, error: &Error) -> CommitError {
     let what = format!("{}: {error}", path.display());
-    if is_of_fsync(error) { CommitError::Fatal(what) } else { CommitError::NotWritten(what) }
+    match error.sqlite_error_code() {
+        _ if is_of_fsync(error) => CommitError::Fatal(what),
+        // A page that cannot be read is of one execution as likely as of all: the other parts show which.
+        Some(
+            ErrorCode::ConstraintViolation
+            | ErrorCode::TooBig
+            | ErrorCode::TypeMismatch
+            | ErrorCode::DatabaseCorrupt
+            | ErrorCode::ParameterOutOfRange,
+        ) => CommitError::Refused(what),
+        Some(_) => CommitError::NotWritten(what),
+        // Not SQLite's: a row that is not as it was written, or a value that it cannot be given.
+        None => CommitError::Refused(what),
+    }
 }
 
 /// What an error of COMMIT itself means. It appends the changed pages and then the commit mark to the log, and
@@ -44,9 +57,9 @@ pub(super) fn at_commit(path: &Path, error: &Error) -> CommitError {
             | ErrorCode::ReadOnly
             | ErrorCode::CannotOpen
             | ErrorCode::DatabaseBusy
-            | ErrorCode::DatabaseLocked
-            | ErrorCode::ConstraintViolation,
+            | ErrorCode::DatabaseLocked,
         ) => CommitError::NotWritten(what),
+        Some(ErrorCode::ConstraintViolation) => CommitError::Refused(what),
         _ => CommitError::Unknown(what),
     }
 }
@@ -68,7 +81,11 @@ mod tests {
             (ffi::SQLITE_CANTOPEN, "not written", "not written"),
             (ffi::SQLITE_BUSY, "not written", "not written"),
             (ffi::SQLITE_NOMEM, "not written", "unknown"),
-            (ffi::SQLITE_CORRUPT, "not written", "unknown"),
+            (ffi::SQLITE_CORRUPT, "refused", "unknown"),
+            (ffi::SQLITE_CONSTRAINT_PRIMARYKEY, "refused", "refused"),
+            (ffi::SQLITE_CONSTRAINT_DATATYPE, "refused", "refused"),
+            (ffi::SQLITE_TOOBIG, "refused", "unknown"),
+            (ffi::SQLITE_MISMATCH, "refused", "unknown"),
             (ffi::SQLITE_IOERR_READ, "not written", "unknown"),
             (ffi::SQLITE_IOERR_WRITE, "not written", "unknown"),
             (ffi::SQLITE_IOERR_FSYNC, "fatal", "fatal"),
@@ -76,6 +93,7 @@ mod tests {
         ];
         let word = |error: CommitError| match error {
             CommitError::NotWritten(_) => "not written",
+            CommitError::Refused(_) => "refused",
             CommitError::Unknown(_) => "unknown",
             CommitError::Fatal(_) => "fatal",
         };

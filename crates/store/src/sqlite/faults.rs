@@ -88,7 +88,7 @@ fn others_write_and_read_beside_the_engine() {
                 let sequence = reader.head(key(1)).unwrap().unwrap().head.sequence;
                 assert!(reader.head(key(0)).unwrap().unwrap().head.sequence >= sequence);
                 assert!(reader.frames(key(0), 0, Most::of(usize::MAX)).unwrap().len() as u64 > sequence);
-                let letters = reader.inbox(&[0], 0, usize::MAX).unwrap();
+                let letters = reader.inbox(&[0], 0, Most::of(usize::MAX)).unwrap();
                 assert!(letters.iter().filter(|arrived| arrived.letter.execution == key(2)).count() as u64 >= sequence);
                 looked += 1;
             }
@@ -103,7 +103,7 @@ fn others_write_and_read_beside_the_engine() {
         drop(ends);
         reader.join().unwrap();
     });
-    assert_eq!(engine.inbox(&[0], 0, usize::MAX).unwrap().len() as u64, 2 * ROUNDS);
+    assert_eq!(engine.inbox(&[0], 0, Most::of(usize::MAX)).unwrap().len() as u64, 2 * ROUNDS);
 }
 
 #[test]
@@ -336,4 +336,25 @@ fn an_erase_that_leaves_the_bytes_in_the_log_says_so() {
     reader.execute_batch("COMMIT").unwrap();
     assert_eq!(run(&store, &Verb::Erase(0, 0, 0)), "false");
     assert_eq!(fs::metadata(place.0.path().join("store.db-wal")).unwrap().len(), 0);
+}
+
+#[test]
+fn what_a_row_contradicts_is_told_from_a_store_that_takes_nothing() {
+    let place = Place::new();
+    let store = place.open();
+    run(&store, &Verb::Claim(0));
+    commit(&store, vec![opens(0).part(), opens(1).part()]).unwrap();
+    let other = Connection::open(place.path()).unwrap();
+    other
+        .execute_batch(
+            "INSERT INTO frames (execution, sequence, frame, \"values\")
+             SELECT execution, sequence + 1, frame, \"values\" FROM frames ORDER BY execution LIMIT 1",
+        )
+        .unwrap();
+    let heads = || [0, 1].map(|number| store.head(key(number)).unwrap());
+    let before = heads();
+    let both = commit(&store, vec![goes_on(0, 0).part(), goes_on(1, 0).part()]);
+    assert!(matches!(&both, Err(CommitError::Refused(why)) if why.contains("UNIQUE")), "{both:?}");
+    assert_eq!(heads(), before, "of a refused batch nothing is written");
+    assert_eq!(commit(&store, vec![goes_on(1, 0).part()]), Ok(vec![Answer::Durable]), "the other one is written");
 }

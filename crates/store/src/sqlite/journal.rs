@@ -106,10 +106,10 @@ pub(super) fn inbox(
     connection: &Connection,
     partitions: &[u32],
     after: u64,
-    limit: usize,
+    most: Most,
 ) -> rusqlite::Result<Vec<Arrived>> {
     let mut statement = connection.prepare_cached(include_str!("sql/inbox.sql"))?;
-    let arrived = |row: &Row<'_>| {
+    let arrived = |row: &Row<'_>| -> rusqlite::Result<Arrived> {
         let letter = Letter {
             execution: ExecutionKey(row.get(1)?),
             id: row.get(2)?,
@@ -119,15 +119,17 @@ pub(super) fn inbox(
         };
         Ok(Arrived { number: natural(row.get(0)?), letter })
     };
-    let mut found = Vec::new();
-    for partition in partitions {
-        for arrived in statement.query_map(params![partition, integer(after), integer(limit as u64)], arrived)? {
-            found.push(arrived?);
-        }
+    let asked: Vec<String> = partitions.iter().map(u32::to_string).collect();
+    let asked = format!("[{}]", asked.join(","));
+    let mut rows = statement.query(params![asked, integer(after), integer(most.rows as u64)])?;
+    let (mut letters, mut bytes) = (Vec::new(), 0);
+    while !most.is_met(letters.len(), bytes) {
+        let Some(row) = rows.next()? else { break };
+        let letter = arrived(row)?;
+        bytes += letter.byte_count();
+        letters.push(letter);
     }
-    found.sort_by_key(|arrived| arrived.number);
-    found.truncate(limit);
-    Ok(found)
+    Ok(letters)
 }
 
 pub(super) fn late(connection: &Connection, execution: ExecutionKey) -> rusqlite::Result<Vec<Late>> {

@@ -211,8 +211,8 @@ impl Store for SqliteStore {
         })
     }
 
-    fn inbox(&self, partitions: &[u32], after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
-        self.read(|connection| journal::inbox(connection, partitions, after, limit))
+    fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError> {
+        self.read(|connection| journal::inbox(connection, partitions, after, most))
     }
 
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {

@@ -72,6 +72,7 @@ pub(super) fn table(connection: &Connection, name: &str) -> rusqlite::Result<Tab
         holders: holders.query_map([now], holder)?.collect::<Result<_, _>>()?,
         nodes: nodes.query_map([now], node_of_row)?.collect::<Result<_, _>>()?,
         to_stop: to_stop.query_map([name], remote_of_row)?.collect::<Result<_, _>>()?,
+        clock_ms: natural(now),
     })
 }
 

@@ -98,6 +98,7 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
             let after = (execution, random.of(&[0, 20, 50]));
             Verb::DueAfter(0, random.below(60) as u64, after, random.below(4))
         }
+        18 if random.one_in(2) => Verb::InboxOf(vec![1, 0], random.below(4), random.below(40) + 1),
         18 => Verb::Frames(execution, random.below(4) as u64, random.below(4)),
         _ => {
             let statuses = random.some(2, |random| random.of(&["running", "completed", "pending"]));

@@ -52,7 +52,8 @@ pub(crate) enum Verb {
     PostOf(u32, u8, Word),
     /// The same, with what is noted: in whose log, and what was done.
     PostNoted(u32, u8, Word, Vec<(Word, Word)>),
-    InboxOf(Vec<u32>, usize),
+    /// Partitions, rows, bytes.
+    InboxOf(Vec<u32>, usize, usize),
     /// Partition, how many of its letters to pass over, limit.
     Inbox(u32, usize, usize),
     Plan(u8),
@@ -283,7 +284,7 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         Verb::Post(execution, id) => post(store, *execution, id, 1, &[])?,
         Verb::PostOf(partitions, execution, id) => post(store, *execution, id, *partitions, &[])?,
         Verb::PostNoted(partitions, execution, id, noted) => post(store, *execution, id, *partitions, noted)?,
-        Verb::InboxOf(partitions, limit) => join(store.inbox(partitions, 0, *limit)?.into_iter().map(draw_arrived)),
+        Verb::InboxOf(of, rows, bytes) => draw_letters(store, of, 0, Most { rows: *rows, bytes: *bytes })?,
         Verb::Inbox(partition, skip, limit) => draw_inbox(store, *partition, *skip, *limit)?,
         Verb::Plan(number) => match store.plan(plan(*number).hash)? {
             Some(bytes) if bytes == plan(*number).bytes => "kept".into(),
@@ -446,10 +447,14 @@ fn draw_gate(row: GateRow) -> String {
 }
 
 fn draw_inbox(store: &dyn Store, partition: u32, skip: usize, limit: usize) -> Result<String, StoreError> {
-    let all = store.inbox(&[partition], 0, usize::MAX)?;
+    let all = store.inbox(&[partition], 0, Most::of(usize::MAX))?;
     assert!(all.is_sorted_by(|a, b| a.number < b.number));
     let after = skip.checked_sub(1).and_then(|last| all.get(last)).map_or(0, |arrived| arrived.number);
-    Ok(join(store.inbox(&[partition], after, limit)?.into_iter().map(draw_arrived)))
+    draw_letters(store, &[partition], after, Most::of(limit))
+}
+
+fn draw_letters(store: &dyn Store, partitions: &[u32], after: u64, most: Most) -> Result<String, StoreError> {
+    Ok(join(store.inbox(partitions, after, most)?.into_iter().map(draw_arrived)))
 }
 
 fn draw_arrived(arrived: Arrived) -> String {

@@ -118,8 +118,8 @@ impl Store for Tapped {
         self.store.post(posting)
     }
 
-    fn inbox(&self, partitions: &[u32], after: u64, limit: usize) -> Result<Vec<Arrived>, StoreError> {
-        self.store.inbox(partitions, after, limit)
+    fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError> {
+        self.store.inbox(partitions, after, most)
     }
 
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {

@@ -1,1 +1,1 @@
-SELECT partitions FROM spread
+SELECT partitions, CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) FROM spread

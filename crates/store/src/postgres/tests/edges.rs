@@ -4,7 +4,7 @@ use std::{sync::Barrier, thread};
 
 use super::{commit, letter, open};
 use crate::{
-    Answer, Batch, Fence, Filter, Letter, Node, Part, Posting, Refusal, Store, StoreError, StoredPlan,
+    Answer, Batch, Fence, Filter, Letter, Most, Node, Part, Posting, Refusal, Store, StoreError, StoredPlan,
     postgres::{
         Options, PostgresStore, format,
         row::column,
@@ -235,13 +235,13 @@ fn words_are_kept_as_they_are() {
         assert_eq!(store.pin(&format!("pin {number}"), word).as_deref(), Ok(word));
         let sent = Letter { id: word.into(), ..letter("") };
         assert_eq!((store.post(&Posting::of(&sent, 1)), store.post(&Posting::of(&sent, 1))), (Ok(true), Ok(true)));
-        assert_eq!(store.inbox(&[0], 0, 9).unwrap().pop().unwrap().letter, sent);
+        assert_eq!(store.inbox(&[0], 0, Most::of(9)).unwrap().pop().unwrap().letter, sent);
         let node =
             Node { name: format!("{number}\0"), place: word.into(), release: word.into(), decide_version: u32::MAX };
         assert!(store.beat(&node, u64::MAX).unwrap().unwrap().nodes.contains(&node));
         assert_eq!(store.take(&node.name, &[100 + number as u32]).unwrap().len(), 1);
     }
-    assert_eq!(store.inbox(&[0], 0, 99).unwrap().len(), 6, "each word is another letter");
+    assert_eq!(store.inbox(&[0], 0, Most::of(99)).unwrap().len(), 6, "each word is another letter");
     // A letter with the longest of them leaves as any other.
     let consumed = vec!["lång\0".repeat(3_000)];
     let part = Part { execution: key(5), consumed, ..Turn { frames: 0, ..goes_on(5, 0) }.part() };
@@ -252,7 +252,7 @@ fn words_are_kept_as_they_are() {
             .unwrap(),
         [Answer::Durable]
     );
-    assert_eq!(store.inbox(&[0], 0, 99).unwrap().len(), 5);
+    assert_eq!(store.inbox(&[0], 0, Most::of(99)).unwrap().len(), 5);
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn plans_go_with_letters_that_are_posted_and_not_with_others() {
     let sent = letter("a");
     let posting = |partitions| Posting { plans: std::slice::from_ref(&plan), ..Posting::of(&sent, partitions) };
     assert_eq!(store.post(&posting(2)), Ok(false));
-    assert_eq!((store.plan(plan.hash), store.inbox(&[0], 0, 9)), (Ok(None), Ok(vec![])));
+    assert_eq!((store.plan(plan.hash), store.inbox(&[0], 0, Most::of(9))), (Ok(None), Ok(vec![])));
     assert_eq!(store.post(&posting(1)), Ok(true));
     assert_eq!(store.plan(plan.hash).unwrap().as_deref(), Some(&b"plan"[..]));
 }

@@ -8,7 +8,7 @@ use std::{
 
 use super::{LOOKS_MAX, commit, letter, open, wait_until, wait_until_blocked};
 use crate::{
-    Answer, Fence, Node, Posting, Refusal, Store,
+    Answer, Fence, Most, Node, Posting, Refusal, Store,
     suite::{
         postgres::server,
         verb::{Turn, goes_on, key, opens},
@@ -199,8 +199,8 @@ fn a_letter_is_in_the_partition_of_its_time() {
         // It waited, and then it was told; or it came first, and was moved with the others.
         let posted = posting.join().unwrap().unwrap();
         let partition = crate::partition_of(key(5), 2);
-        assert_eq!(store.inbox(&[partition], 0, 9).unwrap().len(), 1 + usize::from(posted));
-        assert_eq!(store.inbox(&[0, 1], 0, 9).unwrap().len(), 1 + usize::from(posted));
+        assert_eq!(store.inbox(&[partition], 0, Most::of(9)).unwrap().len(), 1 + usize::from(posted));
+        assert_eq!(store.inbox(&[0, 1], 0, Most::of(9)).unwrap().len(), 1 + usize::from(posted));
     });
 }
 
@@ -283,7 +283,7 @@ fn a_part_without_frames_waits_for_the_head_that_it_was_decided_on() {
         blocker.execute("COMMIT").unwrap();
         assert_eq!(committing.join().unwrap(), Ok(vec![Answer::Refused(Refusal::Sequence)]));
     });
-    assert_eq!(store.inbox(&[0], 0, 9), Ok(vec![]));
+    assert_eq!(store.inbox(&[0], 0, Most::of(9)), Ok(vec![]));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::{
 
 use super::{commit, letter, open, wait_until};
 use crate::{
-    Batch, CommitError, Fence, Node, Part, Store, StoreError,
+    Answer, Batch, CommitError, Fence, Most, Node, Part, Store, StoreError,
     suite::{
         postgres::server,
         verb::{Turn, goes_on, key, opens},
@@ -97,7 +97,7 @@ fn a_commit_without_an_answer_is_unknown() {
         let answer = committing.join().unwrap();
         assert!(matches!(&answer, Err(CommitError::Unknown(_))), "{answer:?}");
     });
-    assert_eq!(direct.inbox(&[0], 0, 9).unwrap()[0].letter.execution, key(5));
+    assert_eq!(direct.inbox(&[0], 0, Most::of(9)).unwrap()[0].letter.execution, key(5));
     // And the store goes on.
     assert_eq!(store.head(key(0)).unwrap().unwrap().head.sequence, 0);
 }
@@ -119,4 +119,55 @@ fn what_was_taken_without_an_answer_is_no_success_and_stands_in_the_next_beat() 
     });
     let table = direct.beat(&node, 1_000_000).unwrap().unwrap();
     assert_eq!(table.held, [Fence { partition: 0, epoch: 1 }]);
+}
+
+/// Passes the server's messages on one by one and cuts the connection in the place of the answer to COMMIT, which the
+/// server has done by then. The answers to all statements before it come through.
+fn cut_before_the_answer_to_commit() -> (u16, Arc<AtomicBool>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let (port, was_cut) = (listener.local_addr().unwrap().port(), Arc::new(AtomicBool::new(false)));
+    let cuts = was_cut.clone();
+    thread::spawn(move || {
+        for store in listener.incoming() {
+            let (mut store, cuts) = (store.unwrap(), cuts.clone());
+            let mut server = TcpStream::connect(("127.0.0.1", server().port())).unwrap();
+            let (mut from_server, mut to_store) = (server.try_clone().unwrap(), store.try_clone().unwrap());
+            thread::spawn(move || std::io::copy(&mut store, &mut server));
+            thread::spawn(move || {
+                let mut head = [0; 5];
+                while from_server.read_exact(&mut head).is_ok() {
+                    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+                    let mut body = vec![0; length - 4];
+                    from_server.read_exact(&mut body).unwrap();
+                    if head[0] == b'C' && body == b"COMMIT\0" && !cuts.swap(true, Ordering::AcqRel) {
+                        to_store.shutdown(Shutdown::Both).unwrap();
+                        return;
+                    }
+                    if to_store.write_all(&head).and_then(|()| to_store.write_all(&body)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (port, was_cut)
+}
+
+#[test]
+fn a_connection_that_is_cut_where_only_the_answer_to_commit_is_missing_leaves_the_outcome_unknown() {
+    let scratch = server().scratch();
+    let direct = open(&scratch.address());
+    direct.claim(0, "node").unwrap();
+    commit(&direct, 1, &[opens(0)]).unwrap();
+    // Opened by the direct way first, so that the first COMMIT between is that of the batch.
+    let (port, was_cut) = cut_before_the_answer_to_commit();
+    let through = scratch.address().replace(&format!(":{}/", server().port()), &format!(":{port}/"));
+    let store = open(&format!("{through}&sslmode=disable"));
+    was_cut.store(false, Ordering::Release);
+    let answer = commit(&store, 1, &[goes_on(0, 0)]);
+    assert!(matches!(&answer, Err(CommitError::Unknown(_))), "{answer:?}");
+    assert!(was_cut.load(Ordering::Acquire), "no COMMIT was answered at all");
+    assert_eq!(direct.head(key(0)).unwrap().unwrap().head.sequence, 1, "the server has done it");
+    // A batch that writes nothing ends with ROLLBACK, and the one that writes again is answered.
+    assert_eq!(commit(&store, 1, &[goes_on(0, 1)]), Ok(vec![Answer::Durable]));
 }
