@@ -600,7 +600,7 @@ fn a_message_that_is_read_again_before_it_is_consumed_is_taken_in_once() {
     bench.commit_all();
     assert_eq!(bench.state().status(), ExecutionStatus::Completed);
     assert_eq!(bench.store.late(bench.key).unwrap(), [], "the receipt is in the journal and nowhere else");
-    assert!(bench.store.inbox(&[0], 0, 9).unwrap().is_empty());
+    assert!(bench.store.inbox(&[0], 0, Most::of(9)).unwrap().is_empty());
 }
 
 #[test]

@@ -20,7 +20,7 @@ use mainspring_kernel::{
     state::ExecutionStatus,
     value::Value,
 };
-use mainspring_store::{Batch, Node, Posting, Store, memory::MemoryStore};
+use mainspring_store::{Batch, Most, Node, Posting, Store, memory::MemoryStore};
 
 const NOW: u64 = 1_767_225_600_000;
 const LEASE: Terms = Terms { lease_ms: 10_000 };
@@ -287,7 +287,7 @@ fn every_node_that_takes_over_gets_further() {
     let mut lives = 0;
     while lives == 0 || store.head(key(1)).unwrap().is_some() && !has_ended(&store) {
         let mut driver = Driver::on(&store, &format!("life {lives}"));
-        for arrived in store.inbox(&partitions, 0, 9).unwrap() {
+        for arrived in store.inbox(&partitions, 0, Most::of(9)).unwrap() {
             assert_eq!(lives, 0, "the start is read once");
             driver.handle(inbox::event_of(&store, arrived.letter).unwrap());
         }
