@@ -135,6 +135,7 @@ impl Engine {
                 (Leases::none(), Some(Member::here(store.clone(), terms, &place)?), loader.among_nodes())
             }
         };
+        inbox::seal_older(&store, &key)?;
         let mut salting = [0; 32];
         getrandom::fill(&mut salting).map_err(|error| EngineError::Stopped(error.to_string()))?;
         let mut shard = Shard::new(leases, Keys { sealing: key, salting }, RESTING_BYTES_MAX);
@@ -275,10 +276,7 @@ impl Engine {
         input: &Input,
         audit: Option<&AuditEntry>,
     ) -> Result<String, EngineError> {
-        match audit {
-            None => inbox::post(&*self.store, None, execution, input),
-            Some(entry) => inbox::post_noted(&*self.store, None, execution, input, (entry, &self.key)),
-        }
+        inbox::post(&*self.store, None, &self.key, (execution, input), audit)
     }
 
     /// Every durable frame of an execution from now on. Read the journal after this to miss none.

@@ -1,5 +1,7 @@
 //! Letters: how a process that does not hold the folder reaches the executions in it.
 
+mod seal;
+
 use std::{os::unix::net::UnixDatagram, sync::Arc};
 
 use mainspring_kernel::{hash::Hash, input::Input, key::ExecutionKey, plan::Plan};
@@ -15,31 +17,31 @@ use crate::{
     shard::{Event, Queued, Submission},
 };
 
-/// The letter that brings an input to an execution, in a store that spreads over so many partitions.
-pub fn letter(execution: ExecutionKey, input: &Input, partitions: u32, posted_at: u64) -> Letter {
+pub(crate) use seal::seal_older;
+
+/// The letter that brings an input to an execution, in a store that spreads over so many partitions, sealed with the
+/// installation's key.
+pub fn letter(key: &[u8; 32], execution: ExecutionKey, input: &Input, partitions: u32, posted_at: u64) -> Letter {
     let partition = partition_of(execution, partitions);
-    Letter { execution, partition, id: identity(input), body: input.encode(), posted_at }
+    sealed(key, Letter { execution, partition, id: identity(input), body: input.encode(), posted_at })
 }
 
-/// Posts an input to an execution, rings the bell of whoever runs it, and gives the letter's id.
+/// The same message with its body, an encoded input, behind a seal.
+pub fn sealed(key: &[u8; 32], message: Letter) -> Letter {
+    let body = seal::seal(key, message.execution, &message.id, message.posted_at, &message.body);
+    Letter { body, ..message }
+}
+
+/// Posts an input to an execution with an optional audit entry, rings the bell of whoever runs it, and gives the letter's
+/// id. `key` is the installation's: message and audit log are sealed with it.
 pub fn post(
     store: &dyn Store,
     home: Option<&Home>,
-    execution: ExecutionKey,
-    input: &Input,
+    key: &[u8; 32],
+    (execution, input): (ExecutionKey, &Input),
+    audit: Option<&AuditEntry>,
 ) -> Result<String, EngineError> {
-    put(store, home, (execution, input), &[], None)
-}
-
-/// The same, with what the audit log says of it, and what the log is sealed with.
-pub fn post_noted(
-    store: &dyn Store,
-    home: Option<&Home>,
-    execution: ExecutionKey,
-    input: &Input,
-    noted: (&AuditEntry, &[u8; 32]),
-) -> Result<String, EngineError> {
-    put(store, home, (execution, input), &[], Some(noted))
+    put(store, home, key, (execution, input), &[], audit)
 }
 
 /// All letters that wait in a store, as far as there are not more than `limit`.
@@ -52,16 +54,16 @@ pub fn waiting(store: &dyn Store, limit: usize) -> Result<Vec<Arrived>, StoreErr
 fn put(
     store: &dyn Store,
     home: Option<&Home>,
+    key: &[u8; 32],
     (execution, input): (ExecutionKey, &Input),
     plans: &[StoredPlan],
-    noted: Option<(&AuditEntry, &[u8; 32])>,
+    audit: Option<&AuditEntry>,
 ) -> Result<String, EngineError> {
-    let audit = noted.map_or(&[][..], |(entry, _)| std::slice::from_ref(entry));
-    let sealing = noted.map_or([0; 32], |(_, sealing)| *sealing);
+    let audit = audit.map_or(&[][..], std::slice::from_ref);
     loop {
         let partitions = store.partitions()?;
-        let letter = letter(execution, input, partitions, now_ms());
-        if store.post(&Posting { letter: &letter, plans, partitions, audit, sealing })? {
+        let letter = letter(key, execution, input, partitions, now_ms());
+        if store.post(&Posting { letter: &letter, plans, partitions, audit, sealing: *key })? {
             store.hint(&[letter.partition]);
             home.into_iter().for_each(ring);
             return Ok(letter.id);
@@ -88,12 +90,11 @@ fn identity(input: &Input) -> String {
 }
 
 /// Posts the start of an execution; whoever runs the folder begins it. One of this name that is there already is the one.
-/// `sealing` is what the audit log is sealed with, where the request is noted.
 pub fn post_start(
     store: &dyn Store,
     home: Option<&Home>,
     mut request: Request,
-    sealing: &[u8; 32],
+    key: &[u8; 32],
 ) -> Result<ExecutionKey, EngineError> {
     if let Some(id) = &request.execution_id
         && let Some(row) = store.execution_by_id(id)?
@@ -103,7 +104,7 @@ pub fn post_start(
     let execution = new_key()?;
     let (plans, audit) = (request.stored_plans(), request.take_audit(execution));
     let input = Input::Start(Box::new(request.start(execution)));
-    put(store, home, (execution, &input), &plans, audit.as_deref().map(|entry| (entry, sealing)))?;
+    put(store, home, key, (execution, &input), &plans, audit.as_deref())?;
     Ok(execution)
 }
 
@@ -119,15 +120,19 @@ fn ring(home: &Home) {
 pub enum Untaken {
     /// It cannot be understood, and never will be.
     Unreadable(String),
+    /// It was not written with the installation's key: it is taken out of the inbox, and changes nothing.
+    Forged,
     /// The store did not answer, or it is for an execution that a newer release has begun and goes on with. The letter
     /// stays where it is, and is read again at the next look.
     Unavailable,
 }
 
-/// What a letter is to a shard; why not, if it cannot be taken in.
-pub fn event_of(store: &dyn Store, letter: Letter) -> Result<Event, Untaken> {
+/// What a letter is to a shard; why not, if it cannot be taken in. A letter counts only if its seal holds.
+pub fn event_of(store: &dyn Store, key: &[u8; 32], letter: Letter) -> Result<Event, Untaken> {
     let unreadable = |why: String| Untaken::Unreadable(format!("the letter `{}` cannot be read: {why}", letter.id));
-    let input = Input::decode(&letter.body).map_err(|error| match is_newer(store, letter.execution) {
+    let opened = seal::open(store, key, &letter).map_err(|_| Untaken::Unavailable)?;
+    let input = opened.map_err(|seal::Forged| Untaken::Forged)?;
+    let input = Input::decode(input).map_err(|error| match is_newer(store, letter.execution) {
         Ok(false) => unreadable(error.to_string()),
         Ok(true) | Err(_) => Untaken::Unavailable,
     })?;
@@ -140,6 +145,9 @@ pub fn event_of(store: &dyn Store, letter: Letter) -> Result<Event, Untaken> {
         LoadError::Broken(why) => unreadable(why),
     })?;
     let bytes = bytes.ok_or_else(|| unreadable("its plan is not stored".into()))?;
+    if Plan::hash(&bytes) != start.plan_hash {
+        return Err(unreadable(format!("the stored plan is not {:?}", start.plan_hash)));
+    }
     let plan = Arc::new(Plan::decode(&bytes).map_err(|error| unreadable(error.to_string()))?);
     let row = row(letter.execution, &start, &plan, letter.posted_at);
     let stored_plans = vec![StoredPlan { hash: start.plan_hash, bytes }];

@@ -58,6 +58,11 @@ impl Loader {
         Self { is_among_nodes: true, ..self }
     }
 
+    /// The installation's key: journals and inbox messages are sealed with it.
+    pub(crate) fn key(&self) -> &[u8; 32] {
+        &self.sealing
+    }
+
     /// The answer to a shard that asks for an execution.
     pub fn load(&self, execution: ExecutionKey) -> LoadAnswer {
         match self.journal_with_remote(execution) {

@@ -35,6 +35,7 @@ use mainspring_store::{Fence, RemoteAttempt, StoredPlan};
 
 use crate::{
     evaluator::Suspended,
+    inbox,
     lease::Leases,
     load::Journal,
     noting,
@@ -179,6 +180,7 @@ impl Shard {
             Event::Evaluated { execution, evaluation, finished } => {
                 self.evaluated(now, execution, evaluation, *finished);
             }
+            Event::Discard(execution, message) => self.discard(now, execution, message),
             Event::Due(due) => self.due(due),
             Event::Heard(heard) => self.heard(&heard),
             Event::Lapsed => self.lapsed(),
@@ -386,14 +388,14 @@ impl Shard {
                 false => Vec::new(),
             };
             let frame = Frame { sequence, before: live.head, now, input, results, records };
-            let salting = self.keys.salting;
+            let Keys { salting, sealing } = self.keys;
             let (stored, hash) = frame.store(&|place| salt(&salting, execution, sequence, place));
             live.bytes += stored.byte_count();
             (live.head, live.next_sequence) = (hash, sequence + 1);
             live.summary = Summary::of(&live.state);
             live.gates.follow(&live.state, &frame.records);
             let leases = &self.leases;
-            live.draft.letters.extend(letters.into_iter().map(|letter| posted(letter, leases, now)));
+            live.draft.letters.extend(letters.into_iter().map(|letter| posted(letter, (&sealing, leases), now)));
             live.draft.take(stored, (frame, spans), (letter, ticket, audit), actions, &live.state, live.summary.status);
         }
         self.dirty.insert(execution);
@@ -639,6 +641,12 @@ impl Shard {
         }
     }
 
+    /// Takes a forged message out of the inbox: with an input that changes nothing.
+    fn discard(&mut self, now: u64, execution: ExecutionKey, message: String) {
+        let queued = Queued { letter: Some(message), ..Queued::silent(Input::Continue) };
+        self.take(now, execution, queued);
+    }
+
     fn refuse(&mut self, queued: Vec<Queued>, error: ShardError) {
         for ticket in queued.into_iter().filter_map(|queued| queued.ticket) {
             self.reply(ticket, Err(error.clone()));
@@ -666,10 +674,11 @@ fn child_of(state: &State, instance: &Instance) -> Option<ExecutionKey> {
     is_child.then(|| child_key(state, instance, attempt))
 }
 
-fn posted(letter: Letter, leases: &Leases, now: u64) -> mainspring_store::Letter {
+fn posted(letter: Letter, (key, leases): (&[u8; 32], &Leases), now: u64) -> mainspring_store::Letter {
     let Letter { to, id, input } = letter;
     let partition = leases.partition(to);
-    mainspring_store::Letter { execution: to, partition, id, body: input.encode(), posted_at: now }
+    let message = mainspring_store::Letter { execution: to, partition, id, body: input.encode(), posted_at: now };
+    inbox::sealed(key, message)
 }
 
 /// The salt of a payload: nobody without the process's key can make it, and the process forgets its key.

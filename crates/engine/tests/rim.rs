@@ -294,10 +294,10 @@ fn a_store_that_does_not_answer_sets_nothing_aside() {
     let store = MemoryStore::new();
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(folder.path());
-    let first = inbox::post_start(&store, Some(&home), request("a"), &[0; 32]).unwrap();
+    let first = inbox::post_start(&store, Some(&home), request("a"), &[1; 32]).unwrap();
     let signal = Input::Signal { id: "s".into(), name: "go".into(), payload: Value::Null };
-    inbox::post(&store, Some(&home), first, &signal).unwrap();
-    inbox::post_start(&store, Some(&home), request("b"), &[0; 32]).unwrap();
+    inbox::post(&store, Some(&home), &[1; 32], (first, &signal), None).unwrap();
+    inbox::post_start(&store, Some(&home), request("b"), &[1; 32]).unwrap();
     block_on(async {
         let awkward = Awkward { plans_fail: AtomicU32::new(3), ..Awkward::on(&store) };
         let engine = engine(awkward, Reach::named());
@@ -513,6 +513,7 @@ fn what_is_set_aside_leaves_its_place() {
         doors.list_is_shut.store(true, Ordering::SeqCst);
         let unreadable =
             Letter { execution: keys[1], partition: 0, id: "letter".into(), body: Vec::new(), posted_at: 0 };
+        let unreadable = inbox::sealed(&[1; 32], unreadable);
         store.post(&Posting::of(&unreadable, 1)).unwrap();
         until(async || status(&store, keys[2]) == "running").await;
         assert!(store.head(keys[1]).unwrap().unwrap().quarantined.is_some());
@@ -610,6 +611,7 @@ fn an_end_is_told_to_who_counts() {
         until(async || doors.hints.lock().unwrap().remove(&theirs)).await;
         let partition = 0;
         let unreadable = Letter { execution, partition, id: "letter".into(), body: Vec::new(), posted_at: 0 };
+        let unreadable = inbox::sealed(&[1; 32], unreadable);
         store.post(&Posting::of(&unreadable, 2)).unwrap();
         until(async || doors.hints.lock().unwrap().contains(&theirs)).await;
         engine.drain().await;

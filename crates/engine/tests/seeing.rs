@@ -121,7 +121,7 @@ async fn a_receipt_that_counts_for_nothing_is_a_late_one() {
     let execution = submit(&engine, WAITS).await;
     let outcome = Outcome::Done(Value::Null);
     let receipt = Input::Receipt { instance: Instance::of_step(0), attempt: 1, outcome };
-    inbox::post(&store, None, execution, &receipt).unwrap();
+    inbox::post(&store, None, &KEY, (execution, &receipt), None).unwrap();
     assert_eq!(seen.wait_for("mainspring_late_receipts_total").await, [1.0]);
     assert_eq!(seen.of("mainspring_inbox_letters_taken_total"), [1.0]);
     assert_eq!(seen.of("mainspring_inputs_without_effect_total"), [1.0]);

@@ -589,9 +589,9 @@ fn a_message_that_is_read_again_before_it_is_consumed_is_taken_in_once() {
     bench.submit(&plan(ONE));
     bench.commit_all();
     let (instance, outcome) = (Instance::of_step(0), Outcome::Done(Value::from("x".repeat(10_000))));
-    let letter = inbox::letter(bench.key, &Input::Receipt { instance, attempt: 1, outcome }, 1, START);
+    let letter = inbox::letter(&[1; 32], bench.key, &Input::Receipt { instance, attempt: 1, outcome }, 1, START);
     assert!(bench.store.post(&Posting::of(&letter, 1)).unwrap());
-    let event = || inbox::event_of(&*bench.store, letter.clone()).unwrap();
+    let event = || inbox::event_of(&*bench.store, &[1; 32], letter.clone()).unwrap();
     let [first, in_draft, in_flight] = [event(), event(), event()];
     bench.shard.handle(START, first);
     bench.handle(in_draft);
@@ -679,10 +679,15 @@ fn what_a_newer_release_has_begun_is_left_alone_also_where_it_cannot_be_read() {
         let answer = Loader::new(store.clone(), [1; 32]).load(key);
         assert_eq!(matches!(answer, LoadAnswer::Newer(_)), is_newer, "{answer:?}");
         assert_eq!(matches!(answer, LoadAnswer::Broken(_)), !is_newer, "{answer:?}");
-        let letter = Letter { body: vec![0x81, 0x17], ..inbox::letter(key, &Input::Admit, 1, START) };
-        let untaken = inbox::event_of(&*store, letter).unwrap_err();
+        let letter = inbox::sealed(&[1; 32], Letter { body: vec![0x81, 0x17], ..letter_of(key) });
+        let untaken = inbox::event_of(&*store, &[1; 32], letter).unwrap_err();
         assert_eq!(untaken == Untaken::Unavailable, is_newer, "{untaken:?}");
     }
+}
+
+/// A message that is not sealed yet.
+fn letter_of(execution: ExecutionKey) -> Letter {
+    Letter { execution, partition: 0, id: "letter".into(), body: Vec::new(), posted_at: START }
 }
 
 /// With the square of the branches as work, this would not end.
@@ -700,7 +705,7 @@ fn a_wide_parallel_takes_linear_time() {
 /// Takes in all letters that wait.
 fn take_letters(bench: &mut Bench) {
     for arrived in bench.store.inbox(&[0], 0, Most::of(9)).unwrap() {
-        let event = inbox::event_of(&*bench.store, arrived.letter).unwrap();
+        let event = inbox::event_of(&*bench.store, &[1; 32], arrived.letter).unwrap();
         bench.handle(event);
     }
 }
@@ -712,13 +717,13 @@ fn a_letter_behind_a_beginning_that_was_not_written_is_not_thrown_away() {
     let start = Input::Start(Box::new(request.clone().start(bench.key)));
     let plans = request.stored_plans();
     for input in [&start, &Input::Cancel { reason: "c".into(), by: "parent".into() }] {
-        let letter = inbox::letter(bench.key, input, 1, START);
+        let letter = inbox::letter(&[1; 32], bench.key, input, 1, START);
         assert!(bench.store.post(&Posting { plans: &plans, ..Posting::of(&letter, 1) }).unwrap());
     }
     let arrived = bench.store.inbox(&[0], 0, Most::of(9)).unwrap();
     // Both in one look, and one commit.
     for arrived in arrived {
-        bench.shard.handle(START, inbox::event_of(&*bench.store, arrived.letter).unwrap());
+        bench.shard.handle(START, inbox::event_of(&*bench.store, &[1; 32], arrived.letter).unwrap());
     }
     bench.handle(Event::Wake);
     bench.commit_unknown(false);

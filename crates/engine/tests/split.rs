@@ -280,7 +280,7 @@ fn every_node_that_takes_over_gets_further() {
     request.bounds.max_steps = Some(1_000_000);
     let plans = request.stored_plans();
     let start = Input::Start(Box::new(request.start(key(1))));
-    let letter = inbox::letter(key(1), &start, store.partitions().unwrap(), NOW);
+    let letter = inbox::letter(&[1; 32], key(1), &start, store.partitions().unwrap(), NOW);
     let posting = Posting { plans: &plans, ..Posting::of(&letter, store.partitions().unwrap()) };
     assert!(store.post(&posting).unwrap());
     let partitions: Vec<u32> = (0..store.partitions().unwrap()).collect();
@@ -289,7 +289,7 @@ fn every_node_that_takes_over_gets_further() {
         let mut driver = Driver::on(&store, &format!("life {lives}"));
         for arrived in store.inbox(&partitions, 0, Most::of(9)).unwrap() {
             assert_eq!(lives, 0, "the start is read once");
-            driver.handle(inbox::event_of(&store, arrived.letter).unwrap());
+            driver.handle(inbox::event_of(&store, &[1; 32], arrived.letter).unwrap());
         }
         driver.handle(Event::Due(store.due(&partitions, NOW, None, 9).unwrap()));
         let before = store.head(key(1)).unwrap().map_or(0, |row| row.head.sequence + 1);

@@ -44,7 +44,7 @@ use evaluations::Task;
 
 /// The version of what this module decides. It is pinned at the start of an execution; what changes the records that
 /// come of an input changes only behind a higher one.
-pub const DECIDE_VERSION: u32 = 4;
+pub const DECIDE_VERSION: u32 = 5;
 
 /// From this version on what needs no place begins beside what holds all of them; a retry policy is asked about an
 /// interruption as about any failure; a parent knows when its child waits for people and when one has denied there; a

@@ -511,3 +511,32 @@ fn is_in_files(folder: &Path, text: &str) -> bool {
         _ => false,
     })
 }
+
+/// A row that somebody without the key puts into the inbox is no approval, also after the mark of sealed inboxes is gone.
+#[test]
+fn a_row_in_the_inbox_is_no_approval() {
+    let stage = Stage::new(false);
+    let instance = mainspring_kernel::instance::Instance::of_step(2);
+    let (decision, by) = (Decision::Approve, "owner".to_string());
+    let body = Input::Decide { instance, gate: 1, decision, by, reason: Value::Null }.encode();
+    let intruder = stage.intruder();
+    let put = "INSERT INTO inbox (execution, id, partition, body, posted_at) VALUES (?1, 'decide', 0, ?2, 0)";
+    for strip in ["", "DELETE FROM pinned WHERE name LIKE 'inbox%'"] {
+        intruder.execute_batch(strip).unwrap();
+        intruder.execute(put, params![stage.victim.0, body]).unwrap();
+        block_on(async {
+            let engine = open(stage.folder.path()).await;
+            let posted = || intruder.query_row("SELECT count(*) FROM inbox", [], |row| row.get::<_, u32>(0)).unwrap();
+            tokio::time::timeout(std::time::Duration::from_secs(60), async {
+                while posted() > 0 {
+                    tokio::task::yield_now().await;
+                }
+            })
+            .await
+            .expect("a forged message is taken out of the inbox");
+            assert_eq!(engine.state(stage.victim).unwrap().status(), ExecutionStatus::WaitingApproval);
+            engine.drain().await;
+        });
+    }
+    verify(&stage.store(), stage.victim).unwrap();
+}

@@ -139,11 +139,11 @@ impl Rim {
             return;
         }
         // A word that is not said or not heard is said at the next look.
-        let store = self.store.clone();
+        let (store, key) = (self.store.clone(), *self.loader.key());
         tokio::task::spawn_blocking(move || {
             elsewhere
                 .into_iter()
-                .try_for_each(|execution| inbox::post(&*store, None, execution, &Input::Admit).map(drop))
+                .try_for_each(|execution| inbox::post(&*store, None, &key, (execution, &Input::Admit), None).map(drop))
         });
     }
 

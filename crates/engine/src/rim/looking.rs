@@ -120,13 +120,22 @@ impl Rim {
                 continue;
             }
             self.reach.extend(execution);
-            match inbox::event_of(&*self.store, arrived.letter) {
+            let id = arrived.letter.id.clone();
+            match inbox::event_of(&*self.store, self.loader.key(), arrived.letter) {
                 Ok(event) => {
                     if self.member.is_some() {
                         self.letters_out.insert(number);
                     }
                     self.meters.inbox.taken.increment(1);
                     self.enter(event);
+                }
+                Err(Untaken::Forged) => {
+                    tracing::error!(%execution, message = id, "an inbox message was not written with the installation's key; it is discarded");
+                    self.meters.inbox.forged.increment(1);
+                    if self.member.is_some() {
+                        self.letters_out.insert(number);
+                    }
+                    self.enter(crate::shard::Event::Discard(execution, id));
                 }
                 Err(Untaken::Unreadable(why)) if self.store.quarantine(execution, &why).is_ok() => {
                     self.see_quarantine(execution, &why);

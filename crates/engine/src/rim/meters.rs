@@ -90,6 +90,7 @@ pub(super) struct Inbox {
     waiting: Gauge,
     oldest: Gauge,
     pub(super) taken: Counter,
+    pub(super) forged: Counter,
 }
 
 /// Of attempts, by effect.
@@ -135,6 +136,7 @@ impl Meters {
                 waiting: gauge!("mainspring_inbox_letters"),
                 oldest: gauge!("mainspring_inbox_oldest_age_seconds"),
                 taken: counter!("mainspring_inbox_letters_taken_total"),
+                forged: counter!("mainspring_inbox_messages_forged_total"),
             },
             attempts: Attempts::new(),
             evaluation_time: histogram!("mainspring_evaluation_seconds"),

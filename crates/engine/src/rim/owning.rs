@@ -157,8 +157,9 @@ impl Rim {
         let (receipt, of) = (Arc::new(input), remote.clone());
         // Behind the letter: whoever sees that it does not go on any more finds what it brought back. If this is not heard, the
         // letter says it as well.
+        let key = *self.loader.key();
         let post = move |store: &dyn Store, input: &Input| {
-            let is_posted = inbox::post(store, None, execution, input).is_ok();
+            let is_posted = inbox::post(store, None, &key, (execution, input), None).is_ok();
             let _ = of.as_ref().filter(|_| is_posted).map(|of| store.end_remote(&node, std::slice::from_ref(of)));
             is_posted
         };

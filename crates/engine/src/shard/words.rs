@@ -52,6 +52,8 @@ pub enum Event {
         /// The state and the turn, or what is wrong with us.
         finished: Box<(State, Result<Turn, String>)>,
     },
+    /// A message in an execution's inbox, by id, that was not written with the installation's key.
+    Discard(ExecutionKey, String),
     /// Executions that the store says are to be looked at.
     Due(Vec<Due>),
     /// The store has heard that this node is alive.
@@ -81,7 +83,8 @@ impl Event {
             Self::Take(execution, _)
             | Self::Loaded(execution, ..)
             | Self::Adopted { execution, .. }
-            | Self::Evaluated { execution, .. } => *execution,
+            | Self::Evaluated { execution, .. }
+            | Self::Discard(execution, _) => *execution,
             Self::Committed { .. } | Self::Due(_) | Self::Heard(_) | Self::Lapsed | Self::Wake => ExecutionKey([0; 16]),
         }
     }

@@ -32,10 +32,7 @@ pub(crate) fn hand_over(
     let store = ground.store()?;
     // Whether it changes anything is found out by whoever takes it in: the log says what was done here.
     let noted = noted.map(|entry| AuditEntry { action: format!("{}.posted", entry.action), ..entry });
-    let id = match &noted {
-        Some(entry) => inbox::post_noted(&*store, ground.home(), key, input, (entry, &looked.key))?,
-        None => inbox::post(&*store, ground.home(), key, input)?,
-    };
+    let id = inbox::post(&*store, ground.home(), &looked.key, (key, input), noted.as_ref())?;
     let gone = || -> Result<Option<()>, EngineError> {
         let letters = inbox::waiting(&*store, usize::MAX >> 1)?;
         let waits = letters.iter().any(|arrived| arrived.letter.execution == key && arrived.letter.id == id);

@@ -13,6 +13,8 @@ use mainspring_store::{
     Answer, Batch, CommitError, Most, Posting, Refusal, RemoteAttempt, Store, StoreError, partition_of,
 };
 
+use crate::setup::keys;
+
 use super::{Cluster, Happening, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS, node::Inner, owning::ToAdopt};
 
 /// Something that a node asks of the store.
@@ -195,7 +197,7 @@ impl Cluster {
     /// Whoever has the partition hears of it, mostly.
     pub(super) fn post(&mut self, execution: ExecutionKey, input: &Input) -> Result<(), String> {
         let partitions = self.store.partitions().map_err(|error| error.to_string())?;
-        let letter = inbox::letter(execution, input, partitions, self.now);
+        let letter = inbox::letter(&keys().sealing, execution, input, partitions, self.now);
         self.store.post(&Posting::of(&letter, partitions)).map_err(|error| error.to_string())?;
         self.hint(&[letter.partition]);
         Ok(())

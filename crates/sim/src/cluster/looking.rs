@@ -10,6 +10,7 @@ use mainspring_kernel::{input::Queue, key::ExecutionKey};
 use mainspring_store::{Arrived, Due, Letter, Most, Store, StoreError};
 
 use super::{Cluster, line::What, node::Inner};
+use crate::setup::keys;
 
 /// How often a node looks at its inbox and at its timers.
 pub(super) const LOOK_FOR_LETTERS_MS: u64 = 1_000;
@@ -99,7 +100,7 @@ impl Cluster {
 
     /// What a letter is to a shard; `None` if the store does not give the plan that it needs.
     fn read_letter(&mut self, letter: &Letter) -> Result<Option<Event>, String> {
-        let event = inbox::event_of(&self.store, letter.clone());
+        let event = inbox::event_of(&self.store, &keys().sealing, letter.clone());
         let mut event = event.map_err(|untaken| format!("a letter cannot be taken in: {untaken:?}"))?;
         if let Event::Submit(submission) = &mut event {
             self.count(submission);

@@ -14,6 +14,7 @@ use mainspring_kernel::{
 use mainspring_store::{Origin, Posting, Store, memory::MemoryStore, partition_of};
 
 use super::{Cluster, Happening, node::Inner};
+use crate::setup::keys;
 
 /// How often people look at what waits for them.
 pub(super) const LOOK_MS: u64 = 3_000;
@@ -96,7 +97,7 @@ impl Cluster {
             let execution = self.fresh_key();
             let input = Input::Start(start(execution));
             let partitions = self.store.partitions().map_err(|error| error.to_string())?;
-            let letter = mainspring_engine::inbox::letter(execution, &input, partitions, self.now);
+            let letter = mainspring_engine::inbox::letter(&keys().sealing, execution, &input, partitions, self.now);
             let posting = Posting { plans: &stored_plans, ..Posting::of(&letter, partitions) };
             self.store.post(&posting).map_err(|error| error.to_string())?;
             self.hint(&[letter.partition]);

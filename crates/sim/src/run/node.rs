@@ -224,7 +224,7 @@ impl Run<'_> {
             self.letters_seen = self.letters_seen.max(arrived.number);
             let times = if self.fate.strikes(self.fate.faults.deliver_twice) { 2 } else { 1 };
             for _ in 0..times {
-                let event = mainspring_engine::inbox::event_of(&self.store, arrived.letter.clone());
+                let event = mainspring_engine::inbox::event_of(&self.store, &keys().sealing, arrived.letter.clone());
                 let event = event.map_err(|untaken| format!("a letter cannot be taken in: {untaken:?}"))?;
                 if let Event::Submit(submission) = &event {
                     self.family.add(submission.execution, submission.plan.clone());

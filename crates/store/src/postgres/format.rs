@@ -15,11 +15,12 @@ use crate::StoreError;
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
 /// From format n to n + 1. Entries are only ever appended.
-pub(super) const MIGRATIONS: [&str; 4] = [
+pub(super) const MIGRATIONS: [&str; 5] = [
     include_str!("sql/migration_1.sql"),
     include_str!("sql/migration_2.sql"),
     include_str!("sql/migration_3.sql"),
     include_str!("sql/migration_4.sql"),
+    include_str!("sql/migration_5.sql"),
 ];
 
 const PROGRAM: &str = "mainspring";

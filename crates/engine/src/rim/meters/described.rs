@@ -2,10 +2,14 @@
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
-const COUNTERS: [(&str, &str); 17] = [
+const COUNTERS: [(&str, &str); 18] = [
     ("mainspring_commits_total", "Commits by their answer; refused if a part of it was."),
     ("mainspring_commit_parts_total", "Executions' parts of commits by their answer."),
     ("mainspring_inbox_letters_taken_total", "Letters taken in from the inbox."),
+    (
+        "mainspring_inbox_messages_forged_total",
+        "Inbox messages that were discarded because they were not written with the installation's key.",
+    ),
     ("mainspring_turns_total", "Turns that gave a frame, by what they took in."),
     ("mainspring_inputs_without_effect_total", "Inputs that changed nothing: repeated, late or stale."),
     ("mainspring_journal_loads_total", "Journals read back into memory, by what was found."),

@@ -1,0 +1,126 @@
+//! Seals of inbox messages: the engine acts only on messages that were written with the installation's key.
+//!
+//! A sealed body is the byte [`SEALED`], an HMAC-SHA-256 of 32 bytes, and the encoded input. An encoded input by itself, as
+//! older releases wrote it, begins with the head of a CBOR array (0x80 to 0x9f), so the two forms cannot be confused.
+
+use std::sync::Arc;
+
+use mainspring_kernel::{cbor::Writer, hash::Hash, key::ExecutionKey};
+use mainspring_store::{Arrived, Filter, Letter, Most, Store, StoreError};
+
+use crate::load::{LoadError, Loader};
+
+/// The first byte of a sealed body.
+const SEALED: u8 = 1;
+
+/// The seal and the byte before it.
+const SEAL_BYTES: usize = 1 + 32;
+
+/// The first version of decide that came with sealed messages. An execution of this version proves that the store has been
+/// used by a release that seals.
+const SEALED_SINCE_DECIDE_VERSION: u32 = 5;
+
+/// The newest executions that are read to find out whether a store without the mark is really of an older release.
+const EXECUTIONS_CHECKED_MAX: usize = 16;
+
+/// Messages that are read at a time while those of an older release are sealed.
+const MESSAGES_READ_MAX: usize = 256;
+
+/// The store keeps the seal of the inbox as a whole under this name: messages without a seal are older than it.
+const MARK: &str = "inbox-sealed";
+
+/// A message that was not written with the installation's key, or was changed since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Forged;
+
+/// The body of a message: the encoded input behind its seal.
+pub(super) fn seal(key: &[u8; 32], to: ExecutionKey, id: &str, posted_at: u64, input: &[u8]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(SEAL_BYTES + input.len());
+    body.push(SEALED);
+    body.extend(code(key, to, id, posted_at, input).0);
+    body.extend(input);
+    body
+}
+
+/// The encoded input of a message, if its seal holds. A message without a seal counts if [`seal_older`] found it in a
+/// store of an older release.
+pub(super) fn open<'a>(
+    store: &dyn Store,
+    key: &[u8; 32],
+    message: &'a Letter,
+) -> Result<Result<&'a [u8], Forged>, StoreError> {
+    let Letter { execution, id, body, posted_at, .. } = message;
+    if let Some((&SEALED, rest)) = body.split_first() {
+        let Some((seal, input)) = rest.split_first_chunk::<32>() else { return Ok(Err(Forged)) };
+        let expected = code(key, *execution, id, *posted_at, input);
+        return Ok(if expected.equals_in_constant_time(&Hash(*seal)) { Ok(input) } else { Err(Forged) });
+    }
+    let kept = store.pinned(&name_of_older(*execution, id))?;
+    let expected = code(key, *execution, id, *posted_at, body);
+    let is_known = kept.and_then(|kept| Hash::parse(&kept)).is_some_and(|kept| expected.equals_in_constant_time(&kept));
+    Ok(if is_known { Ok(body) } else { Err(Forged) })
+}
+
+/// Seals the messages that an older release left in the inbox, once: their seals are kept beside them. Afterwards the store
+/// carries a mark, and a message without a seal is a forgery. Does nothing in a store that carries the mark.
+///
+/// A store without the mark that has executions of a release which seals has lost the mark to somebody's hand: nothing is
+/// sealed then, so that removing the mark opens no way in.
+pub(crate) fn seal_older(store: &Arc<dyn Store>, key: &[u8; 32]) -> Result<(), StoreError> {
+    let mark = Hash::keyed(key, &[b"mainspring inbox sealed 1"]).hex();
+    if store.pinned(MARK)?.as_ref() == Some(&mark) {
+        return Ok(());
+    }
+    if has_sealed(store, key)? {
+        tracing::error!(
+            "the store has lost the mark `{MARK}`, which says that inbox messages are sealed: it was changed by \
+             something other than Mainspring; messages without a seal are refused"
+        );
+        return Ok(());
+    }
+    let partitions: Vec<u32> = (0..store.partitions()?).collect();
+    let mut after = 0;
+    loop {
+        let messages = store.inbox(&partitions, after, Most::of(MESSAGES_READ_MAX))?;
+        let Some(last) = messages.last() else { break };
+        after = last.number;
+        for Arrived { letter: Letter { execution, id, body, posted_at, .. }, .. } in &messages {
+            if body.first() != Some(&SEALED) {
+                store.pin(&name_of_older(*execution, id), &code(key, *execution, id, *posted_at, body).hex())?;
+            }
+        }
+    }
+    store.pin(MARK, &mark).map(drop)
+}
+
+/// Whether a release that seals has begun one of the newest executions.
+fn has_sealed(store: &Arc<dyn Store>, key: &[u8; 32]) -> Result<bool, StoreError> {
+    let loader = Loader::new(store.clone(), *key);
+    for row in store.executions(&Filter::default(), None, EXECUTIONS_CHECKED_MAX)? {
+        match loader.journal(row.key) {
+            Ok(Some(read)) => {
+                if read.journal.state.decide_version >= SEALED_SINCE_DECIDE_VERSION {
+                    return Ok(true);
+                }
+            }
+            Ok(None) | Err(LoadError::Broken(_)) => {}
+            Err(LoadError::Newer(_)) => return Ok(true),
+            Err(LoadError::Store(error)) => return Err(error),
+        }
+    }
+    Ok(false)
+}
+
+fn name_of_older(to: ExecutionKey, id: &str) -> String {
+    format!("inbox-message {to} {}", Hash::of(id.as_bytes()).hex())
+}
+
+fn code(key: &[u8; 32], to: ExecutionKey, id: &str, posted_at: u64, input: &[u8]) -> Hash {
+    let mut writer = Writer::default();
+    writer.array(4);
+    writer.text("mainspring inbox message 1");
+    writer.byte_string(&to.0);
+    writer.text(id);
+    writer.unsigned(posted_at);
+    Hash::keyed(key, &[&writer.bytes, input])
+}
