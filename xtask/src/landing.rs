@@ -1,6 +1,6 @@
 //! Everything that a change needs before it lands: steps in order, each with its time, up to the first that fails.
 
-use crate::{conformance, need, tidy};
+use crate::{conformance, limited, need, tidy};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,6 +22,8 @@ struct Step {
 enum Work {
     /// Cargo with these arguments.
     Cargo(&'static [&'static str]),
+    /// Cargo with these arguments, which run tests: a test that hangs fails by name.
+    Tests(&'static [&'static str]),
     Tidy,
     /// Compares the cases with the given ones, where those are.
     Conformance,
@@ -32,7 +34,7 @@ const STEPS: [Step; 6] = [
     Step { name: "tidy", work: Work::Tidy },
     Step { name: "clippy", work: Work::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
     Step { name: "build", work: Work::Cargo(&["build", "--workspace", "--bins"]) },
-    Step { name: "test", work: Work::Cargo(&["test", "--workspace"]) },
+    Step { name: "test", work: Work::Tests(&["test", "--workspace"]) },
     Step { name: "conformance", work: Work::Conformance },
 ];
 
@@ -78,6 +80,7 @@ fn perform(root: &Path, step: &Step) -> (Result<String, String>, Duration) {
     let started = Instant::now();
     let outcome = match step.work {
         Work::Cargo(arguments) => cargo(root, arguments),
+        Work::Tests(arguments) => limited::run(root, arguments),
         Work::Tidy => tidy::run(root),
         Work::Conformance => compare_cases(root, std::env::var_os(CASES_VARIABLE).map(PathBuf::from)),
     };
@@ -87,7 +90,7 @@ fn perform(root: &Path, step: &Step) -> (Result<String, String>, Duration) {
 impl Work {
     fn as_command(&self) -> String {
         match self {
-            Work::Cargo(arguments) => format!("cargo {}", arguments.join(" ")),
+            Work::Cargo(arguments) | Work::Tests(arguments) => format!("cargo {}", arguments.join(" ")),
             Work::Tidy => "cargo xtask tidy".to_owned(),
             Work::Conformance => "cargo xtask conformance --against DIR".to_owned(),
         }

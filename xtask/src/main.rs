@@ -18,6 +18,7 @@ mod chaos;
 mod conformance;
 mod finding;
 mod landing;
+mod limited;
 mod mutants;
 mod need;
 mod repository;
