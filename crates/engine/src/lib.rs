@@ -14,6 +14,7 @@ pub mod home;
 pub mod inbox;
 pub mod keys;
 pub mod lease;
+pub mod limits;
 pub mod load;
 pub mod member;
 pub mod naming;

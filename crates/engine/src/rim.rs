@@ -231,6 +231,7 @@ pub(crate) struct Rim {
     is_stalled: bool,
     /// Whether it was told that the shared store does not hear this node.
     is_unheard: bool,
+    writing: owning::Writing,
 }
 
 impl Rim {
@@ -285,6 +286,7 @@ impl Rim {
             admitting: limits.map(Admitting::new),
             is_stalled: false,
             is_unheard: false,
+            writing: owning::Writing::default(),
         }
     }
 
@@ -401,6 +403,7 @@ impl Rim {
 
     fn committed(&mut self, (flight, answer): Answered) {
         self.in_flight = false;
+        self.writing.answered(tick(), &answer);
         let doubt = answer.as_ref().err();
         if let Some(error) = doubt {
             self.see_doubt(flight, error);

@@ -8,6 +8,7 @@ mod flight;
 mod gates;
 mod owning;
 pub(crate) mod panics;
+mod refusals;
 mod resting;
 mod split;
 pub mod tally;
@@ -100,6 +101,7 @@ pub struct Shard {
     /// Whether something was released that may have more to write, since there was a look for that.
     has_landed: bool,
     room: flight::Room,
+    refusals: refusals::Refusals,
     flights: u64,
     evaluations: u64,
     loads: u64,
@@ -153,6 +155,7 @@ impl Shard {
             spent: None,
             has_landed: false,
             room: flight::Room::default(),
+            refusals: refusals::Refusals::default(),
             flights: 0,
             evaluations: 0,
             loads: 0,
@@ -173,7 +176,7 @@ impl Shard {
             Event::Submit(submission) => self.submit(now, *submission),
             Event::Take(execution, queued) => self.take(now, execution, queued),
             Event::Loaded(execution, number, answer) => self.loaded(now, execution, number, *answer),
-            Event::Committed { flight, answer } => self.committed(flight, answer),
+            Event::Committed { flight, answer } => self.committed(now, flight, answer),
             Event::Adopted { execution, instance, attempt, fate } => {
                 self.adopted(now, execution, instance, attempt, fate);
             }
@@ -252,6 +255,10 @@ impl Shard {
         start.queue.take_if(|_| self.leases.decide_version() < QUEUES_SINCE);
         if !self.holds(execution) {
             return self.pass_on(execution, vec![Queued { input: Input::Start(start), letter, ticket, audit }]);
+        }
+        if let Some(why) = self.refusals.why_unwritable(execution).cloned() {
+            let queued = Queued { input: Input::Start(start), letter, ticket, audit };
+            return self.refuse(vec![queued], ShardError::Quarantined(why));
         }
         if self.cells.contains_key(&execution) {
             // The same execution again: the kernel takes a second start for what it is.

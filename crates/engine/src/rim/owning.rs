@@ -11,12 +11,13 @@ use std::{
 
 use mainspring_effects::AttemptName;
 use mainspring_kernel::{effect::Attempt, input::Input, instance::Instance, key::ExecutionKey};
-use mainspring_store::{RemoteAttempt, Store};
+use mainspring_store::{Answer, CommitError, RemoteAttempt, Store};
 use tokio::time::Instant;
 
 use super::{Command, Rim};
 use crate::{
     inbox,
+    lease::Tick,
     member::{Word, tick},
     shard::{Event, Fate, GivenUp},
 };
@@ -41,6 +42,13 @@ impl Rim {
     pub(super) fn speak(&mut self) {
         self.speak_at = None;
         let Some(member) = self.member.clone() else { return };
+        let lease_ms = member.terms().lease_ms;
+        if !self.is_unheard
+            && !self.draining
+            && let Some(silence) = self.writing.silence(tick(), lease_ms)
+        {
+            return self.fall_silent(silence);
+        }
         let (given_up, is_leaving, commands) = (self.giving_up.clone(), self.draining, self.commands.clone());
         let speak = move || {
             let word = member.speak(&given_up, is_leaving, tick);
@@ -78,6 +86,7 @@ impl Rim {
                     Ok(reborn) => self.member = Some(reborn),
                     Err(error) => return self.stop(error.to_string()),
                 }
+                self.writing.forget();
                 self.handle(Event::Lapsed);
             }
             // What is held runs out by itself.
@@ -85,6 +94,17 @@ impl Rim {
         }
         self.publish();
         self.speak_at = Some(Instant::now() + pause);
+    }
+
+    /// A node that the store hears and that cannot write must not hold partitions: it gives up all of them and sends no
+    /// heartbeat until its lease is over, so that others take them.
+    fn fall_silent(&mut self, silence: Duration) {
+        let why = "the store hears this node and takes no commit of it: others take its partitions";
+        tracing::error!(silent_for_ms = silence.as_millis() as u64, why, "the node gives up what it holds");
+        self.trouble = Some(why.into());
+        self.handle(Event::Lapsed);
+        self.publish();
+        self.speak_at = Some(Instant::now() + silence);
     }
 
     /// Tells those outside what is held.
@@ -272,6 +292,43 @@ impl Rim {
     }
 }
 
+/// Since when a node writes nothing, as far as it tries to.
+#[derive(Debug, Default)]
+pub(super) struct Writing {
+    /// When the first commit failed of those since the last one that the store answered.
+    fails_since: Option<Tick>,
+    /// How often in a row the node gave up everything for that.
+    silences: u32,
+}
+
+/// How many leases a node that cannot write is silent at most: doubled each time, as it takes a share again afterwards.
+const SILENT_LEASES_MAX: u64 = 8;
+
+impl Writing {
+    /// A commit was answered. One that the store refuses for what is in it shows a store that works.
+    pub(super) fn answered(&mut self, now: Tick, answer: &Result<Vec<Answer>, CommitError>) {
+        match answer {
+            Ok(_) => *self = Self::default(),
+            Err(CommitError::Refused(_)) => self.fails_since = None,
+            Err(_) => {
+                self.fails_since.get_or_insert(now);
+            }
+        }
+    }
+
+    /// How long to be silent, if nothing was written for a lease.
+    fn silence(&mut self, now: Tick, lease_ms: u64) -> Option<Duration> {
+        self.fails_since.take_if(|since| now.0 >= since.0.saturating_add(lease_ms))?;
+        let leases = (2 << self.silences.min(8)).min(SILENT_LEASES_MAX);
+        self.silences += 1;
+        Some(Duration::from_millis(lease_ms.saturating_mul(leases)))
+    }
+
+    fn forget(&mut self) {
+        self.fails_since = None;
+    }
+}
+
 /// How a node's life in the store stands, for threads that work for it.
 #[derive(Debug, Default)]
 pub(super) struct Life {
@@ -294,5 +351,40 @@ impl Life {
 
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_writes_nothing_for_a_lease_falls_silent_and_longer_each_time() {
+        let failed = || Err(CommitError::NotWritten("it may only read".into()));
+        let mut writing = Writing::default();
+        let seconds = |seconds: u64| Some(Duration::from_secs(seconds));
+        assert_eq!(writing.silence(Tick(99_000), 10_000), None, "nothing to write is no failure");
+        writing.answered(Tick(100_000), &failed());
+        writing.answered(Tick(105_000), &failed());
+        assert_eq!(writing.silence(Tick(109_999), 10_000), None);
+        assert_eq!(writing.silence(Tick(110_000), 10_000), seconds(20));
+        for (round, expected) in [(2, 40), (3, 80), (4, 80), (100, 80)] {
+            writing.answered(Tick(round * 100_000), &failed());
+            assert_eq!(writing.silence(Tick(round * 100_000 + 10_000), 10_000), seconds(expected));
+        }
+        writing.answered(Tick(1), &failed());
+        writing.answered(Tick(2), &Err(CommitError::Refused("duplicate key".into())));
+        assert_eq!(
+            writing.silence(Tick(99_000), 10_000),
+            None,
+            "what is refused for its content is no store that fails"
+        );
+        writing.answered(Tick(3), &Ok(vec![]));
+        writing.answered(Tick(4), &failed());
+        assert_eq!(
+            writing.silence(Tick(10_004), 10_000),
+            seconds(20),
+            "a commit that is written begins the count anew"
+        );
     }
 }

@@ -74,7 +74,10 @@ impl Rim {
     pub(super) fn see_doubt(&mut self, flight: u64, error: &CommitError) {
         match error {
             // Of a store that does not answer it is told once, however often it is asked again.
-            CommitError::NotWritten(why) | CommitError::Refused(why) => {
+            CommitError::Refused(why) => {
+                warn!(commit = flight, why, "the store refused a commit: it is repeated in halves");
+            }
+            CommitError::NotWritten(why) => {
                 if !std::mem::replace(&mut self.is_stalled, true) {
                     warn!(commit = flight, why, "the store does not write, and is asked again");
                 }

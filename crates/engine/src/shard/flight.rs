@@ -5,10 +5,13 @@ use std::{collections::BTreeSet, sync::Arc};
 use mainspring_kernel::{decide::Action, key::ExecutionKey};
 use mainspring_store::{Answer, Batch, CommitError, Expected, Fence, Part, Refusal};
 
-use crate::shard::{
-    Shard,
-    cell::{Cell, Draft},
-    words::{Moment, Output, Queued, ShardError, Taken},
+use crate::{
+    limits::BATCH_BYTES_MAX,
+    shard::{
+        Shard,
+        cell::{Cell, Draft},
+        words::{Moment, Output, Queued, ShardError, Taken},
+    },
 };
 
 /// Executions in one commit at the most: what bounds the time of a transaction.
@@ -49,6 +52,11 @@ pub(super) struct Passenger {
 }
 
 impl Flight {
+    /// Who waits, and what is written.
+    pub(super) fn into_parts(self) -> (Vec<Passenger>, Batch) {
+        (self.passengers, Arc::unwrap_or_clone(self.batch))
+    }
+
     /// What is on its way.
     pub(super) fn passengers(&mut self) -> &mut [Passenger] {
         &mut self.passengers
@@ -76,14 +84,19 @@ impl Shard {
             while self.land_next() {}
         }
         self.has_landed = false;
+        if self.send_half() {
+            return;
+        }
         self.hand_over();
         // A part is large: moving all of them whenever there is no room for the next costs more than to count them first.
         let room = self.dirty.len().min(PARTS_MAX) + self.dead_letters.len();
         let Room { mut passengers, mut parts } = std::mem::take(&mut self.room);
         passengers.reserve(room);
         parts.reserve(room);
+        let (mut bytes, mut later, alone) = (0, Vec::new(), self.next_suspect());
         while parts.len() < PARTS_MAX
-            && let Some(execution) = self.dirty.pop_first()
+            && bytes < BATCH_BYTES_MAX
+            && let Some(execution) = self.next_dirty(alone, &mut later)
         {
             let Some(live) = self.cells.get_mut(&execution).and_then(Cell::live_mut) else { continue };
             let partition = self.leases.partition(execution);
@@ -93,6 +106,7 @@ impl Shard {
             live.on_the_way += 1;
             match part {
                 Some(part) => {
+                    bytes += part.byte_count();
                     passengers.push(passenger);
                     parts.push(part);
                 }
@@ -100,7 +114,11 @@ impl Shard {
                 None => self.landing.push_back(passenger),
             }
         }
-        for (execution, letters) in std::mem::take(&mut self.dead_letters) {
+        self.dirty.extend(later);
+        while parts.len() < PARTS_MAX
+            && alone.is_none()
+            && let Some((execution, letters)) = self.dead_letters.pop_first()
+        {
             // Somebody has begun it, or is about to, and takes them in.
             if self.cells.contains_key(&execution) {
                 self.outputs.push_back(Output::LettersWait);
@@ -113,15 +131,32 @@ impl Shard {
             self.room = Room { passengers, parts };
             return;
         }
-        self.flights += 1;
         let partitions: BTreeSet<u32> = parts.iter().map(|part| part.partition).collect();
         let fences = partitions.into_iter().filter_map(|partition| self.leases.fence(partition)).collect();
-        let batch = Arc::new(Batch { fences, parts, sealing: self.keys.sealing });
+        self.send(passengers, Arc::new(Batch { fences, parts, sealing: self.keys.sealing }));
+    }
+
+    /// The next execution to be written: of those that are committed alone none but `alone`.
+    fn next_dirty(&mut self, alone: Option<ExecutionKey>, later: &mut Vec<ExecutionKey>) -> Option<ExecutionKey> {
+        if let Some(alone) = alone {
+            return self.dirty.take(&alone);
+        }
+        loop {
+            let execution = self.dirty.pop_first()?;
+            if !self.refusals.is_suspect(execution) {
+                return Some(execution);
+            }
+            later.push(execution);
+        }
+    }
+
+    pub(super) fn send(&mut self, passengers: Vec<Passenger>, batch: Arc<Batch>) {
+        self.flights += 1;
         self.outputs.push_back(Output::Commit { flight: self.flights, batch: batch.clone() });
         self.flight = Some(Flight { id: self.flights, passengers, batch });
     }
 
-    pub(super) fn committed(&mut self, id: u64, answer: Result<Vec<Answer>, CommitError>) {
+    pub(super) fn committed(&mut self, now: u64, id: u64, answer: Result<Vec<Answer>, CommitError>) {
         let Some(mut flight) = self.flight.take_if(|flight| flight.id == id) else { return };
         // What came before is released before anything is forgotten of it.
         while self.land_next() {}
@@ -150,14 +185,11 @@ impl Shard {
                 self.letters_posted(posted);
                 self.spent = Some(flight);
             }
-            Err(CommitError::NotWritten(why) | CommitError::Refused(why)) => {
-                // The very same commit again, when the rim asks: nothing of it is on the disk.
-                self.flights += 1;
-                let (id, batch) = (self.flights, flight.batch.clone());
-                self.flight = Some(Flight { id, ..flight });
+            Err(CommitError::NotWritten(why)) => {
                 self.outputs.push_back(Output::Stalled(why));
-                self.outputs.push_back(Output::Commit { flight: id, batch });
+                self.send_again(flight);
             }
+            Err(CommitError::Refused(why)) => self.commit_refused(now, flight, &why),
             Err(CommitError::Unknown(_)) => {
                 // Letters that were written all the same wait for somebody who looks.
                 let receivers = flight.batch.parts.iter().flat_map(receivers);
@@ -177,6 +209,18 @@ impl Shard {
         }
     }
 
+    /// The very same commit again: nothing of it is on the disk. It is made anew only where partitions of it were lost.
+    fn send_again(&mut self, flight: Flight) {
+        let is_held = |fence: &Fence| self.leases.fence(fence.partition) == Some(*fence);
+        if flight.batch.fences.iter().all(is_held) {
+            return self.send(flight.passengers, flight.batch);
+        }
+        let (passengers, batch) = flight.into_parts();
+        if let Some((passengers, batch)) = self.without_lost(passengers, batch) {
+            self.send(passengers, Arc::new(batch));
+        }
+    }
+
     fn letters_posted(&mut self, partitions: BTreeSet<u32>) {
         if !partitions.is_empty() {
             self.outputs.push_back(Output::LettersPosted(partitions));
@@ -185,6 +229,7 @@ impl Shard {
 
     fn durable(&mut self, passenger: &Passenger, part: &Part) {
         self.tally.durable(part);
+        self.refusals.written(part.execution);
         if self.plans_stored.len() >= PLANS_KNOWN_MAX {
             self.plans_stored.clear();
         }
@@ -262,7 +307,7 @@ impl Shard {
     }
 
     /// `fence` is that under which it went.
-    fn refused(&mut self, passenger: Passenger, refusal: Refusal, fence: Option<Fence>) {
+    pub(super) fn refused(&mut self, passenger: Passenger, refusal: Refusal, fence: Option<Fence>) {
         let execution = passenger.execution;
         match refusal {
             Refusal::IdTaken(other) | Refusal::IdempotencyKeyTaken(other) => {
@@ -318,7 +363,7 @@ fn receivers(part: &Part) -> impl Iterator<Item = u32> + '_ {
     part.letters.iter().map(|letter| letter.partition)
 }
 
-fn is_burial(part: &Part) -> bool {
+pub(super) fn is_burial(part: &Part) -> bool {
     part.expected.is_none() && part.frames.is_empty()
 }
 
@@ -336,6 +381,11 @@ impl Passenger {
     /// Its execution is let go of or lost: nothing of it is begun.
     pub(super) fn orphan(&mut self) {
         self.is_orphan = true;
+    }
+
+    /// The inputs that it came of.
+    pub(super) fn into_queued(self) -> impl Iterator<Item = Queued> {
+        self.queued.into_iter().map(|(queued, _)| queued)
     }
 
     fn of(execution: ExecutionKey, after: Option<Expected>, draft: Draft) -> Self {

@@ -192,7 +192,11 @@ impl Shard {
     /// Lets go of what others lack, unless a commit is on its way: who performs what is not known before it has landed.
     /// A partition of which something is being found out or read stays until that is known.
     pub(super) fn hand_over(&mut self) {
-        if self.handing_over.is_empty() || self.flight.is_some() || !self.landing.is_empty() {
+        if self.handing_over.is_empty()
+            || self.flight.is_some()
+            || self.refusals.is_halving()
+            || !self.landing.is_empty()
+        {
             return;
         }
         let mut partitions = std::mem::take(&mut self.handing_over);
@@ -250,7 +254,9 @@ impl Shard {
         self.adopting.retain(|execution, _| !is_gone(execution));
         self.elsewhere.retain(|(execution, ..), _| !is_gone(execution));
         self.handing_over.retain(|partition| !partitions.contains(partition));
+        self.refusals.forget(&is_gone);
         let on_the_way = self.flight.iter_mut().flat_map(Flight::passengers).chain(&mut self.landing);
+        let on_the_way = on_the_way.chain(self.refusals.passengers());
         on_the_way.filter(|passenger| is_gone(passenger.execution())).for_each(Passenger::orphan);
         let kept: Vec<_> = self.kept.extract_if(.., |execution, _| is_gone(execution)).collect();
         // What runs is asked to end: who has the partition now believes it interrupted. Its outcome is passed on.

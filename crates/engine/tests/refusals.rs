@@ -1,0 +1,255 @@
+//! Rows that cannot be written: one of them keeps nobody else from going on, and is set aside with the store's sentence.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+use mainspring_engine::{
+    lease::Leases,
+    limits::{BATCH_BYTES_MAX, REFUSALS_MAX},
+    load::Loader,
+    request::{Request, row},
+    shard::{Event, Keys, Output, Queued, Shard, ShardError, Submission, Ticket},
+};
+use mainspring_kernel::{
+    definition::{Syntax, compile, read},
+    input::Input,
+    key::ExecutionKey,
+    plan::Plan,
+    value::Value,
+};
+use mainspring_store::{Batch, CommitError, Fence, Store, memory::MemoryStore};
+
+const NOW: u64 = 1_767_225_600_000;
+const WAITS: &str = r#"{"steps":[{"type":"signal","id":"a","signal":"go"},{"type":"signal","id":"b","signal":"go"}]}"#;
+const SENTENCE: &str = "duplicate key value violates unique constraint (23505)";
+
+fn plan() -> Arc<Plan> {
+    Arc::new(compile(&read(WAITS.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan)
+}
+
+fn key(number: u8) -> ExecutionKey {
+    ExecutionKey::new(NOW, [number; 10])
+}
+
+/// A shard on a store that refuses every batch with a part of some executions, as a database does with rows in the way.
+struct Driver {
+    store: MemoryStore,
+    loader: Loader,
+    shard: Shard,
+    now: u64,
+    refused: BTreeSet<ExecutionKey>,
+    commits: VecDeque<(u64, Arc<Batch>)>,
+    /// How many parts each commit had.
+    sizes: Vec<usize>,
+    replies: BTreeMap<u64, Result<bool, ShardError>>,
+    quarantined: BTreeMap<ExecutionKey, String>,
+    letters_wait: usize,
+}
+
+impl Driver {
+    fn new() -> Self {
+        let store = MemoryStore::new();
+        let epoch = store.claim(0, "test").unwrap();
+        let keys = Keys { sealing: [1; 32], salting: [2; 32] };
+        Self {
+            loader: Loader::new(Arc::new(store.clone()), keys.sealing),
+            store,
+            shard: Shard::new(Leases::alone(1, [Fence { partition: 0, epoch }]), keys, usize::MAX),
+            now: NOW,
+            refused: BTreeSet::new(),
+            commits: VecDeque::new(),
+            sizes: Vec::new(),
+            replies: BTreeMap::new(),
+            quarantined: BTreeMap::new(),
+            letters_wait: 0,
+        }
+    }
+
+    fn carry(&mut self) {
+        self.shard.flush();
+        while let Some(output) = self.shard.next_output() {
+            match output {
+                Output::Commit { flight, batch } => self.commits.push_back((flight, batch)),
+                Output::Load(execution, number) => {
+                    let answer = Box::new(self.loader.load(execution));
+                    self.shard.handle(self.now, Event::Loaded(execution, number, answer));
+                    self.shard.flush();
+                }
+                Output::Reply(Ticket(ticket), reply) => {
+                    drop(self.replies.insert(ticket, reply.map(|taken| taken.changed)))
+                }
+                Output::Quarantine(execution, why) => {
+                    self.store.quarantine(execution, &why).unwrap();
+                    drop(self.quarantined.insert(execution, why));
+                }
+                Output::LettersWait => self.letters_wait += 1,
+                Output::Stalled(why) | Output::Fatal(why) => panic!("the store works: {why}"),
+                _ => {}
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        self.shard.handle(self.now, event);
+    }
+
+    /// Writes all that there is to write.
+    fn write(&mut self) {
+        self.carry();
+        for _ in 0..1_000 {
+            let Some((flight, batch)) = self.commits.pop_front() else { return };
+            self.sizes.push(batch.parts.len());
+            let is_refused = batch.parts.iter().any(|part| self.refused.contains(&part.execution));
+            let answer =
+                if is_refused { Err(CommitError::Refused(SENTENCE.into())) } else { self.store.commit(&batch) };
+            drop(batch);
+            self.handle(Event::Committed { flight, answer });
+            self.carry();
+        }
+        panic!("commits go on for ever");
+    }
+
+    /// Time passes, as far as the shard asks for it.
+    fn wake(&mut self) {
+        let at = self.shard.next_wake().expect("nothing is to be done any more");
+        self.now = self.now.max(at);
+        self.handle(Event::Wake);
+        self.write();
+    }
+
+    fn submit(&mut self, number: u8, input: Value, letter: bool) {
+        let (execution, plan) = (key(number), plan());
+        let mut request = Request { input, ..Request::new(plan.clone(), "me") };
+        let stored_plans = request.stored_plans();
+        request.bounds.max_steps = None;
+        let start = Box::new(request.start(execution));
+        let row = row(execution, &start, &plan, self.now);
+        let (ticket, letter) = match letter {
+            true => (None, Some("start".to_owned())),
+            false => (Some(Ticket(number.into())), None),
+        };
+        let submission = Submission { execution, plan, stored_plans, start, row, letter, ticket, audit: None };
+        self.handle(Event::Submit(Box::new(submission)));
+    }
+
+    fn signal(&mut self, number: u8, id: &str, ticket: Option<u64>) {
+        let input = Input::Signal { id: id.into(), name: "go".into(), payload: Value::Null };
+        let queued = Queued { ticket: ticket.map(Ticket), ..Queued::silent(input) };
+        self.handle(Event::Take(key(number), queued));
+    }
+
+    fn head(&self, number: u8) -> Option<u64> {
+        self.store.head(key(number)).unwrap().map(|row| row.head.sequence)
+    }
+}
+
+#[test]
+fn one_that_cannot_be_written_is_found_in_halves_and_all_others_are_written() {
+    for (count, bad) in [(1, 0), (2, 1), (7, 3), (64, 63), (64, 0)] {
+        let mut driver = Driver::new();
+        (0..count).for_each(|number| driver.submit(number, Value::Null, false));
+        driver.write();
+        let before: Vec<_> = (0..count).map(|number| driver.head(number).unwrap()).collect();
+        driver.refused.insert(key(bad));
+        driver.sizes.clear();
+        (0..count).for_each(|number| driver.signal(number, "one", Some(100 + u64::from(number))));
+        driver.write();
+        for number in 0..count {
+            let moved = driver.head(number).unwrap() > before[usize::from(number)];
+            assert_eq!(moved, number != bad, "execution {number} of {count}");
+            assert_eq!(driver.replies[&(100 + u64::from(number))].is_ok(), number != bad);
+        }
+        let halvings = 2 * usize::from(count).next_power_of_two().ilog2() as usize + 2;
+        assert!(driver.sizes.len() <= halvings, "{count}: {:?}", driver.sizes);
+        assert_eq!(driver.quarantined.len(), 0, "a single refusal proves nothing");
+    }
+}
+
+#[test]
+fn what_is_refused_again_while_others_are_written_is_quarantined_with_the_sentence() {
+    let mut driver = Driver::new();
+    [1, 2].into_iter().for_each(|number| driver.submit(number, Value::Null, false));
+    driver.write();
+    driver.refused.insert(key(1));
+    driver.signal(1, "one", None);
+    driver.write();
+    // As long as nothing else is written, the store may be what is wrong.
+    for _ in 0..2 * REFUSALS_MAX {
+        driver.wake();
+    }
+    assert_eq!(driver.quarantined.len(), 0);
+    driver.signal(2, "one", Some(9));
+    driver.write();
+    assert_eq!(driver.replies[&9], Ok(true));
+    driver.wake();
+    assert!(driver.quarantined[&key(1)].contains(SENTENCE), "{:?}", driver.quarantined);
+    assert_eq!(driver.shard.next_wake(), None);
+    driver.signal(1, "two", Some(10));
+    driver.write();
+    assert!(matches!(&driver.replies[&10], Err(ShardError::Quarantined(why)) if why.contains(SENTENCE)));
+}
+
+#[test]
+fn what_the_store_takes_in_the_end_is_lost_to_nobody() {
+    let mut driver = Driver::new();
+    [1, 2].into_iter().for_each(|number| driver.submit(number, Value::Null, false));
+    driver.write();
+    driver.refused.insert(key(1));
+    driver.signal(1, "one", None);
+    driver.signal(2, "one", None);
+    driver.write();
+    driver.refused.clear();
+    let before = driver.head(1);
+    driver.wake();
+    assert!(driver.head(1) > before, "the input was kept and is taken in again");
+    // And it is written together with others from then on.
+    driver.sizes.clear();
+    [1, 2].into_iter().for_each(|number| driver.signal(number, "two", None));
+    driver.write();
+    assert_eq!(driver.sizes, [2]);
+}
+
+#[test]
+fn a_new_execution_that_cannot_be_written_is_refused_and_its_message_does_not_come_back_for_ever() {
+    let mut driver = Driver::new();
+    driver.refused.insert(key(1));
+    [1, 2].into_iter().for_each(|number| driver.submit(number, Value::Null, false));
+    driver.write();
+    assert!(matches!(&driver.replies[&1], Err(ShardError::Store(why)) if why == SENTENCE), "{:?}", driver.replies);
+    assert_eq!(driver.replies[&2], Ok(true));
+    // The same by a message, which is read again as often as the shard asks for that.
+    driver.submit(1, Value::Null, true);
+    driver.write();
+    let mut rounds = 0;
+    while driver.quarantined.is_empty() {
+        driver.signal(2, &rounds.to_string(), None);
+        driver.wake();
+        if std::mem::take(&mut driver.letters_wait) > 0 {
+            driver.submit(1, Value::Null, true);
+            driver.write();
+        }
+        rounds += 1;
+        assert!(rounds <= REFUSALS_MAX, "it is tried for ever");
+    }
+    driver.sizes.clear();
+    driver.submit(1, Value::Null, true);
+    driver.write();
+    assert_eq!((driver.sizes.len(), driver.head(1)), (0, None), "nothing is tried any more");
+}
+
+#[test]
+fn a_commit_is_closed_at_its_bytes_and_one_part_always_goes() {
+    let large = |bytes: usize| Value::from("x".repeat(bytes).as_str());
+    let mut driver = Driver::new();
+    (0..5).for_each(|number| driver.submit(number, large(BATCH_BYTES_MAX / 4), false));
+    driver.write();
+    assert_eq!(driver.sizes, [4, 1], "the part that reaches the bound is the last");
+    assert!((0..5).all(|number| driver.replies[&number] == Ok(true)));
+    let mut driver = Driver::new();
+    driver.submit(0, large(BATCH_BYTES_MAX + 1), false);
+    driver.submit(1, large(1), false);
+    driver.write();
+    assert_eq!(driver.sizes, [1, 1]);
+}
