@@ -164,8 +164,7 @@ fn check_request(check: &Check) -> Request {
 }
 
 fn value_of(text: &str) -> Result<Value, Failure> {
-    let read = json::read(text.as_bytes()).map(|document| document.value);
-    read.map_err(|error| {
+    json::value(text.as_bytes()).map_err(|error| {
         Failure::new(Class::Invalid, "invalid_result", format!("what it returns is no value of ours: {error}"))
     })
 }

@@ -184,7 +184,7 @@ fn normalised(value: &Value, outline: &Outline<'_>) -> Value {
 
 fn part_mut<'v>(value: &'v mut Value, path: &Path) -> Option<&'v mut Value> {
     path.segments().iter().try_fold(value, |value, segment| match (value, segment) {
-        (Value::Map(map), Segment::Key(key)) => map.get_mut(key),
+        (Value::Map(map), Segment::Key(key)) => map.get_mut(&**key),
         (Value::List(items), Segment::Index(index)) => items.get_mut(*index),
         _ => None,
     })

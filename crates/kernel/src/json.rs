@@ -3,6 +3,6 @@
 mod read;
 mod write;
 
-pub use read::read;
-pub(crate) use read::{not_utf8, number_of_literal, place};
+pub(crate) use read::{cut, not_utf8, number_of_literal, place};
+pub use read::{read, value};
 pub use write::{canonical, compact, pretty};

@@ -10,8 +10,29 @@ pub const DEFINITION_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of one value in its binary form: an execution's input, a step's resolved input, a receipt.
 pub const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Nodes of one document after YAML's aliases are followed; what stops a "billion laughs".
+/// Nodes of one document after YAML's aliases are followed.
 pub const DOCUMENT_NODES_MAX: usize = 2_000_000;
+
+/// Bytes of memory that each byte of a document's text may become, aliases followed. Definitions take 10 to 30, the
+/// densest list of numbers 48; what takes more is made to take more.
+pub const DOCUMENT_BYTES_PER_BYTE: usize = 64;
+
+/// Bytes of memory that any document may become besides: room for the aliases of a short text. Sixty-four such texts at
+/// a time take less than a hundred megabytes.
+pub const DOCUMENT_BYTES_FREE: usize = 1024 * 1024;
+
+/// Signs of YAML's brackets (`[ ] { } , :` and the like) that are read ahead to see whether a collection in brackets is
+/// a key, beside a tenth of the text's bytes. A sign becomes up to three tokens of some 200 bytes.
+pub const YAML_AHEAD_MAX: usize = 8_192;
+
+/// Findings of one compilation that are told one by one; nobody reads more, and each may repeat a part of the text.
+pub const FINDINGS_MAX: usize = 2_000;
+
+/// Bytes of the texts and ways of those findings.
+pub const FINDINGS_BYTES_MAX: usize = 1024 * 1024;
+
+/// Characters of a key that are shown in the way to a part of a document.
+pub const SHOWN_KEY_CHARS_MAX: usize = NAME_CHARS_MAX;
 
 /// Steps of one plan, nested ones included.
 pub const PLAN_STEPS_MAX: usize = 100_000;

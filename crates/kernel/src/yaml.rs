@@ -2,6 +2,9 @@
 //!
 //! The core schema of YAML 1.2: `yes` and `on` are text. Anchors and aliases work within the limits of a document; tags,
 //! several documents in one text and keys that are not text are refused.
+//!
+//! Memory is bounded by the length of the text (see [`Room`]). What an alias stands for is counted before it is copied,
+//! and so is the copy that an anchor keeps. What the parser reads ahead is bounded by its [`ahead::Ahead`].
 
 use alloc::{
     borrow::Cow,
@@ -11,37 +14,57 @@ use alloc::{
     vec::Vec,
 };
 
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag};
 
 use crate::{
-    document::{Document, Inner, Place, ReadError, Spot},
+    diagnostic::quoted,
+    document::{Document, FieldSpot, Full, Place, ReadError, Room, Spot},
     json,
     limits::{DEPTH_MAX, DOCUMENT_NODES_MAX},
     value::{Map, Number, Value},
 };
+use ahead::{Ahead, Metered};
+
+mod ahead;
 
 /// Reads one YAML document with the places of its parts.
 pub fn read(bytes: &[u8]) -> Result<Document, ReadError> {
     let text = core::str::from_utf8(bytes).map_err(|error| json::not_utf8(bytes, error.valid_up_to()))?;
-    let mut reader = Reader { text, parser: Parser::new_from_str(text), anchors: BTreeMap::new(), nodes: 0 };
+    // JSON is YAML, and its reader looks nothing ahead.
+    if text.trim_start().starts_with('{')
+        && let Ok(document) = json::read(bytes)
+    {
+        return Ok(document);
+    }
+    let ahead = Ahead::of(text.len());
+    let parser = Parser::new(Metered::new(text, ahead.clone()));
+    let mut reader = Reader { text, parser, ahead, anchors: BTreeMap::new(), nodes: 0, room: Room::of(text.len()) };
     let node = reader.document()?;
     Ok(Document { value: node.value, spot: Some(node.spot) })
 }
 
 struct Reader<'a> {
     text: &'a str,
-    parser: Parser<'a, StrInput<'a>>,
+    parser: Parser<'a, Metered<'a>>,
+    ahead: Ahead,
     anchors: BTreeMap<usize, Node>,
     nodes: usize,
+    room: Room,
 }
 
 #[derive(Clone)]
 struct Node {
     value: Value,
     spot: Spot,
+    /// How many values it is.
     nodes: usize,
+    /// Bytes of memory, as [`Room`] counts them.
+    bytes: usize,
     depth: usize,
 }
+
+/// Bytes of memory for an anchor, here and in the parser, beside what it stands for.
+const ANCHOR_BYTES: usize = 400;
 
 impl<'a> Reader<'a> {
     fn document(&mut self) -> Result<Node, ReadError> {
@@ -69,11 +92,15 @@ impl<'a> Reader<'a> {
         if depth > DEPTH_MAX {
             return Err(error(span, format!("nested more than {DEPTH_MAX} deep"), "flatten it"));
         }
-        let before = self.nodes;
-        self.count(1, span)?;
+        let (nodes, taken) = (self.nodes, self.room.taken());
+        self.count(1, 2 * Room::ITEM, span)?;
         let (anchor, mut node) = match event {
             Event::Alias(id) => (0, self.alias(id, span, depth)?),
-            Event::Scalar(text, style, anchor, tag) => (anchor, leaf(scalar(text, style, tag.as_deref(), span)?, span)),
+            Event::Scalar(text, style, anchor, tag) => {
+                let kept = self.room.take_text(&text);
+                self.refuse_full(kept, span)?;
+                (anchor, leaf(scalar(text, style, tag.as_deref(), span)?, span))
+            }
             Event::SequenceStart(anchor, tag) => {
                 refuse_tag(tag.as_deref(), span)?;
                 (anchor, self.list(span, depth)?)
@@ -84,26 +111,34 @@ impl<'a> Reader<'a> {
             }
             _ => return Err(error(span, "a value should be here", "complete the document")),
         };
-        node.nodes = self.nodes - before;
+        node.nodes = self.nodes - nodes;
+        node.bytes = self.room.taken() - taken;
         if anchor > 0 {
+            let kept = self.room.take(node.bytes + ANCHOR_BYTES);
+            self.refuse_full(kept, span)?;
             self.anchors.insert(anchor, node.clone());
         }
         Ok(node)
     }
 
+    /// What an alias stands for, counted before it is copied.
     fn alias(&mut self, id: usize, span: Span, depth: usize) -> Result<Node, ReadError> {
-        let Some(node) = self.anchors.get(&id).cloned() else {
+        let Some(node) = self.anchors.get(&id) else {
             return Err(error(span, "an alias of what is not complete", "an anchor cannot hold an alias of itself"));
         };
-        self.count(node.nodes, span)?;
+        let (nodes, bytes) = (node.nodes, node.bytes);
         if depth + node.depth > DEPTH_MAX {
             return Err(error(span, format!("nested more than {DEPTH_MAX} deep"), "flatten it"));
         }
-        Ok(Node { spot: Spot { place: place(span.start), ..node.spot.clone() }, ..node })
+        self.count(nodes, bytes, span)?;
+        let mut node = self.anchors[&id].clone();
+        node.spot.place = place(span.start);
+        Ok(node)
     }
 
     fn list(&mut self, span: Span, depth: usize) -> Result<Node, ReadError> {
         let (mut list, mut spots, mut inner_depth) = (Vec::new(), Vec::new(), 0);
+        self.count(0, Room::CONTAINER, span)?;
         loop {
             match self.next()? {
                 (Event::SequenceEnd, _) => break,
@@ -115,12 +150,15 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        let spot = Spot { place: place(span.start), key: None, inner: Inner::List(spots) };
-        Ok(Node { value: Value::List(list), spot, nodes: 0, depth: inner_depth })
+        list.shrink_to_fit();
+        self.room.give_back(list.len() * Room::ITEM);
+        let spot = Spot::list(place(span.start), spots);
+        Ok(Node { value: Value::List(list), spot, nodes: 0, bytes: 0, depth: inner_depth })
     }
 
     fn map(&mut self, span: Span, depth: usize) -> Result<Node, ReadError> {
-        let (mut map, mut spots, mut inner_depth) = (Map::new(), BTreeMap::new(), 0);
+        let (mut map, mut spots, mut inner_depth) = (Map::new(), Vec::new(), 0);
+        self.count(0, Room::CONTAINER, span)?;
         loop {
             let (key, key_span) = match self.next()? {
                 (Event::MappingEnd, _) => break,
@@ -134,30 +172,44 @@ impl<'a> Reader<'a> {
                 }
             };
             if map.contains_key(&key) {
-                return Err(error(key_span, format!("the key \"{key}\" stands here twice"), "keep one of them"));
+                return Err(error(key_span, format!("the key {} stands here twice", quoted(&key)), "keep one of them"));
             }
+            let kept = self.room.take_field(&key, map.len());
+            self.refuse_full(kept, key_span)?;
             let (event, span) = self.next()?;
-            let mut node = self.node(event, span, depth + 1)?;
+            let node = self.node(event, span, depth + 1)?;
             inner_depth = inner_depth.max(node.depth + 1);
-            node.spot.key = Some(place(key_span.start));
-            map.insert(key.clone(), node.value);
-            spots.insert(key, node.spot);
+            spots.push(FieldSpot::new(key.clone(), place(key_span.start), node.spot));
+            map.insert(key, node.value);
         }
-        let spot = Spot { place: place(span.start), key: None, inner: Inner::Map(spots) };
-        Ok(Node { value: Value::Map(map), spot, nodes: 0, depth: inner_depth })
+        let spot = Spot::map(place(span.start), spots);
+        Ok(Node { value: Value::Map(map), spot, nodes: 0, bytes: 0, depth: inner_depth })
     }
 
-    fn count(&mut self, nodes: usize, span: Span) -> Result<(), ReadError> {
-        self.nodes += nodes;
+    /// Counts values and the bytes of memory that they take.
+    fn count(&mut self, nodes: usize, bytes: usize, span: Span) -> Result<(), ReadError> {
+        self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > DOCUMENT_NODES_MAX {
             let message = format!("more than {DOCUMENT_NODES_MAX} values, aliases followed");
             return Err(error(span, message, "split the document"));
         }
-        Ok(())
+        let kept = self.room.take(bytes);
+        self.refuse_full(kept, span)
+    }
+
+    fn refuse_full(&self, kept: Result<(), Full>, span: Span) -> Result<(), ReadError> {
+        kept.map_err(|Full| error(span, Full::MESSAGE, Full::MEND))
     }
 
     fn next(&mut self) -> Result<(Event<'a>, Span), ReadError> {
-        match self.parser.next_event() {
+        self.ahead.begin();
+        let event = self.parser.next_event();
+        if self.ahead.is_exceeded() {
+            let span = event.and_then(Result::ok).map(|(_, span)| span).unwrap_or_default();
+            let mend = "write it in lines of its own, each item after `- `, or write the whole document as JSON";
+            return Err(error(span, "a collection in brackets is too long to be read as YAML", mend));
+        }
+        match event {
             Some(Ok(event)) => Ok(event),
             Some(Err(scan)) => Err(scan_error(&scan, self.text)),
             None => Err(error(Span::default(), "the document ends too early", "complete it")),
@@ -166,7 +218,7 @@ impl<'a> Reader<'a> {
 }
 
 fn leaf(value: Value, span: Span) -> Node {
-    Node { value, spot: Spot { place: place(span.start), key: None, inner: Inner::Leaf }, nodes: 1, depth: 0 }
+    Node { value, spot: Spot::leaf(place(span.start)), nodes: 1, bytes: 0, depth: 0 }
 }
 
 /// What a scalar says: text where it is quoted, else by the core schema of YAML 1.2.2, 10.3.2.
@@ -176,7 +228,7 @@ fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>, span: Span)
         refuse_tag(tag, span)?;
     }
     if is_text_tag || style != ScalarStyle::Plain {
-        return Ok(Value::Text(text.into_owned()));
+        return Ok(Value::Text(owned(text)));
     }
     Ok(match text.as_ref() {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -184,16 +236,23 @@ fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>, span: Span)
         "false" | "False" | "FALSE" => Value::Bool(false),
         other => match number(other) {
             NumberRead::Number(number) => Value::Number(number),
-            NumberRead::Text => Value::Text(text.into_owned()),
+            NumberRead::Text => Value::Text(owned(text)),
             NumberRead::Beyond => {
                 return Err(error(
                     span,
-                    format!("{other} is beyond the range of numbers"),
+                    format!("{} is beyond the range of numbers", json::cut(other)),
                     "write it as text, in quotes",
                 ));
             }
         },
     })
+}
+
+/// A text of the parser, without the room that it grew into.
+fn owned(text: Cow<'_, str>) -> String {
+    let mut text = text.into_owned();
+    text.shrink_to_fit();
+    text
 }
 
 enum NumberRead {
@@ -244,7 +303,8 @@ fn refuse_tag(tag: Option<&Tag>, span: Span) -> Result<(), ReadError> {
     match tag {
         None => Ok(()),
         Some(tag) => {
-            Err(error(span, format!("the tag {}{}", tag.handle, tag.suffix), "tags are not used here; remove it"))
+            let tag = quoted(&format!("{}{}", tag.handle, tag.suffix));
+            Err(error(span, format!("the tag {tag}"), "tags are not used here; remove it"))
         }
     }
 }
@@ -345,7 +405,7 @@ mod tests {
         let bomb: String = core::iter::once("a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n".to_string())
             .chain((1..9).map(|n| format!("a{n}: &a{n} [{}]\n", alloc::vec![format!("*a{}", n - 1); 10].join(","))))
             .collect();
-        assert!(read(bomb.as_bytes()).unwrap_err().to_string().contains("more than"));
+        assert!(read(bomb.as_bytes()).unwrap_err().to_string().contains("too many for so short a text"));
         assert!(read("[".repeat(10_000).as_bytes()).is_err());
         assert!(read(b"a: \xff").unwrap_err().to_string().contains("UTF-8"));
     }

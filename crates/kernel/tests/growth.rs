@@ -191,6 +191,27 @@ fn mistakes_are_told_in_as_much_work_as_there_are() {
         let document = read(text.as_bytes(), Syntax::Json).expect("JSON");
         assert_eq!(compile(&document).expect_err("a circle").len(), 1);
     });
+    let long = "k".repeat(20_000);
+    let below = |count: usize, value: &str| {
+        let values = listed(20 * count, |_| value.into());
+        sequence(1, |_| format!(r#","arguments":{{"{long}":[{values}]}}"#))
+    };
+    for (what, value) in [("values", "1"), ("references", r#""@vars.x""#), ("unknown references", r#""@nobody.x""#)] {
+        wrong.check(&format!("{what} below a long key"), |count| {
+            let document = read(below(count, value).as_bytes(), Syntax::Json).expect("JSON");
+            let _ = compile(&document);
+        });
+    }
+    wrong.check("schemas without a type", |count| {
+        let names = listed(10 * count, |at| format!(r#""p{at}":{{"type":"x"}}"#));
+        let text = sequence(1, |_| format!(r#","outputSchema":{{"properties":{{{names}}}}}"#));
+        let _ = compile(&read(text.as_bytes(), Syntax::Json).expect("JSON"));
+    });
+    wrong.check("an alias for each step", |count| {
+        let steps = (0..count).map(|at| format!("- {{id: s{at}, type: tool, tool: T, retry: *r}}\n"));
+        let text = format!("x: &r {{maxAttempts: 3}}\nsteps:\n{}", steps.collect::<String>());
+        assert!(read(text.as_bytes(), Syntax::Yaml).is_ok());
+    });
     wrong.check("unknown names", |count| {
         let text = sequence(count, |at| format!(r#","arguments":{{"x":"@nobody{at}"}}"#));
         let document = read(text.as_bytes(), Syntax::Json).expect("JSON");

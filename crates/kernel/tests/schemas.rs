@@ -207,7 +207,7 @@ fn objects_of(value: &Value, path: &Path, found: &mut Vec<Path>) {
 
 fn part<'v>(value: &'v Value, path: &Path) -> &'v Value {
     path.segments().iter().fold(value, |value, segment| match segment {
-        Segment::Key(key) => value.get(key).expect("a key"),
+        Segment::Key(key) => value.get(&**key).expect("a key"),
         Segment::Index(index) => &value.as_list().expect("a list")[*index],
     })
 }
@@ -220,7 +220,7 @@ fn with(value: &Value, path: &[Segment], changed: Value) -> Value {
             items[*index] = with(&items[*index], rest, changed);
             Value::List(items)
         }
-        (Value::Map(map), Segment::Key(key)) => Value::Map(added(map, key, with(&map[key], rest, changed))),
+        (Value::Map(map), Segment::Key(key)) => Value::Map(added(map, key, with(&map[&**key], rest, changed))),
         _ => panic!("no such part"),
     }
 }

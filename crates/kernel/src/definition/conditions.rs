@@ -11,7 +11,7 @@ use super::{
     expressions::as_condition,
     nearest::meant,
     references::Reader,
-    report::{Fields, joined, named},
+    report::{Fields, named},
     vocabulary,
 };
 use crate::{
@@ -205,7 +205,7 @@ impl Reader<'_, '_> {
         match (super::references::settled(template), bad.first()) {
             (Template::Literal(value), None) => Some(value),
             (_, bad) => {
-                let path = bad.map_or_else(|| path.clone(), |bad| joined(path, &bad.path));
+                let path = bad.map_or_else(|| path.clone(), |bad| path.join(&bad.path));
                 self.report.error(diagnostic::MISPLACED_REFERENCE, &path, "a reference cannot stand here", mend);
                 None
             }

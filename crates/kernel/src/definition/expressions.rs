@@ -54,7 +54,7 @@ fn operand(text: &str) -> Option<String> {
     if text.starts_with('@') && name(text).is_some() {
         return Some(format!("\"{text}\""));
     }
-    let value = json::read(text.as_bytes()).ok()?.value;
+    let value = json::value(text.as_bytes()).ok()?;
     matches!(value, Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_)).then(|| json::compact(&value))
 }
 

@@ -74,7 +74,7 @@ fn of_number(key: &str, value: &Value) -> String {
         return "write the number: it is settled before anything runs".into();
     }
     let text = text.trim();
-    if let Ok(Value::Number(number)) = json::read(text.as_bytes()).map(|document| document.value) {
+    if let Ok(Value::Number(number)) = json::value(text.as_bytes()) {
         return format!("write {}, without quotes", json::compact(&Value::Number(number)));
     }
     match milliseconds(text).filter(|_| key.ends_with("Ms") || key.ends_with("_ms")) {

@@ -41,8 +41,16 @@ const LISTED_MAX: usize = 30;
 /// Some of the known names, for where none is near.
 pub(super) fn known_here<'a>(known: impl IntoIterator<Item = &'a str>) -> String {
     let mut known = known.into_iter();
-    let listed: Vec<&str> = known.by_ref().take(LISTED_MAX).collect();
+    let listed: Vec<String> = known.by_ref().take(LISTED_MAX).map(shown).collect();
     format!("known here: {}{}", listed.join(", "), if known.next().is_some() { ", …" } else { "" })
+}
+
+/// A name as it is listed, cut where it is long: each of many findings may list the same names.
+fn shown(name: &str) -> String {
+    match name.char_indices().nth(COMPARED_BYTES_MAX) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.into(),
+    }
 }
 
 fn allowed(name: &str, known: &str) -> usize {

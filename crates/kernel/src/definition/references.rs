@@ -5,7 +5,7 @@ use alloc::{format, string::String, vec::Vec};
 use super::{
     edges::Edges,
     outline::{Entry, Outline, Role},
-    report::{Report, joined, named},
+    report::{Report, named},
     ways::VISITS_MAX,
 };
 use crate::{
@@ -101,7 +101,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         if bad.why == Why::UnknownName {
             mend = self.meant_by(&bad.reference);
         }
-        self.report.error(diagnostic::UNKNOWN_REFERENCE, &joined(base, &bad.path), message, mend);
+        self.report.error(diagnostic::UNKNOWN_REFERENCE, &base.join(&bad.path), message, mend);
     }
 
     /// Checks every reference of a template, each at its own place.

@@ -12,7 +12,7 @@ use crate::{
     diagnostic::{self, Diagnostic, Severity, plain, quoted},
     document::{Document, Path},
     json,
-    limits::WAIT_MAX_MS,
+    limits::{FINDINGS_BYTES_MAX, FINDINGS_MAX, WAIT_MAX_MS},
     value::{Map, Value},
 };
 
@@ -21,6 +21,10 @@ pub(super) struct Report<'a> {
     document: &'a Document,
     inspector: &'a dyn Inspector,
     found: Vec<Diagnostic>,
+    /// Bytes of the texts and ways of what was found.
+    found_bytes: usize,
+    /// Findings that are counted and not kept: there are too many.
+    untold: Untold,
     /// The ways to keys that were missed.
     missed: BTreeSet<Path>,
     /// The ways to keys that are meant by unknown ones.
@@ -29,6 +33,13 @@ pub(super) struct Report<'a> {
     searches: usize,
     /// Steps looked at so far in search of a way from one to another.
     pub visits: usize,
+}
+
+/// How many findings are not told one by one.
+#[derive(Debug, Default)]
+struct Untold {
+    errors: usize,
+    warnings: usize,
 }
 
 /// Mistakes for which an author's own names are searched for what was meant; each search reads all of them, and a
@@ -64,6 +75,8 @@ impl<'a> Report<'a> {
             document,
             inspector,
             found: Vec::new(),
+            found_bytes: 0,
+            untold: Untold::default(),
             missed: BTreeSet::new(),
             meant: BTreeSet::new(),
             searches: 0,
@@ -98,7 +111,7 @@ impl<'a> Report<'a> {
 
     /// Whether the definition is refused.
     pub(super) fn has_errors(&self) -> bool {
-        self.found.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+        self.untold.errors > 0 || self.found.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
     /// Everything found, in the order of the document; what has no place, in the order of the paths. A key that is
@@ -110,6 +123,7 @@ impl<'a> Report<'a> {
             missed.is_none_or(|missed| !told.contains(&missed))
         });
         self.found.sort_by(|a, b| (a.place, &a.path).cmp(&(b.place, &b.path)));
+        self.found.extend(self.untold.diagnostic());
         self.found
     }
 
@@ -155,9 +169,18 @@ impl<'a> Report<'a> {
         message: String,
         mend: String,
     ) {
+        let untold = match severity {
+            Severity::Error => &mut self.untold.errors,
+            Severity::Warning => &mut self.untold.warnings,
+        };
+        if self.found.len() >= FINDINGS_MAX || self.found_bytes >= FINDINGS_BYTES_MAX {
+            *untold += 1;
+            return;
+        }
         let place = if at_key { self.document.key_place(path) } else { self.document.place(path) };
         // Messages name what authors wrote, and what others said of it.
         let (message, mend) = (plain(&message), plain(&mend));
+        self.found_bytes += message.len() + mend.len() + path.shown_bytes();
         self.found.push(Diagnostic { severity, code, path: path.clone(), place, message, mend });
     }
 
@@ -348,6 +371,20 @@ impl<'a> Report<'a> {
     }
 }
 
+impl Untold {
+    /// One finding for all that are not told.
+    fn diagnostic(&self) -> Option<Diagnostic> {
+        let (severity, count) = match (self.errors, self.warnings) {
+            (0, 0) => return None,
+            (0, warnings) => (Severity::Warning, warnings),
+            (errors, warnings) => (Severity::Error, errors + warnings),
+        };
+        let message = format!("{count} more findings are not listed");
+        let (path, mend) = (Path::root(), "mend those that are listed, and validate again".into());
+        Some(Diagnostic { severity, code: diagnostic::TOO_LARGE, path, place: None, message, mend })
+    }
+}
+
 /// Keys that stand inside another key, which authors forget.
 const HELD: [(&str, &str); 24] = [
     ("concurrency", "forEach"),
@@ -395,14 +432,6 @@ pub(super) fn has_inexact_numbers(value: &Value) -> bool {
         Value::Map(map) => map.values().any(has_inexact_numbers),
         _ => false,
     }
-}
-
-/// The way to a part of a part.
-pub(super) fn joined(base: &Path, rest: &Path) -> Path {
-    rest.segments().iter().fold(base.clone(), |path, segment| match segment {
-        crate::document::Segment::Key(key) => path.key(key),
-        crate::document::Segment::Index(index) => path.index(*index),
-    })
 }
 
 /// A name between backticks, cut where it is long.

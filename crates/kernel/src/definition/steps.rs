@@ -12,7 +12,7 @@ use super::{
     notation::Notation,
     outline::{Entry, Outline, Role, check_name},
     references::Reader,
-    report::{Fields, Report, joined},
+    report::{Fields, Report},
     retry,
     schemas::schema,
     synonyms::synonym,
@@ -304,6 +304,6 @@ fn timeout_of(work: &Work, given_ms: Option<u64>, fields: &Fields<'_>) -> Option
 pub(super) fn refuse_type(kind: &Kind, fields: &Fields<'_>, report: &mut Report<'_>) {
     let message = format!("`{}` steps are not in this build yet", kind.name);
     let runs: Vec<_> = KINDS.iter().filter(|kind| kind.runs).map(|kind| kind.name).collect();
-    let path = joined(&fields.path, &crate::document::Path::root().key("type"));
+    let path = fields.path.key("type");
     report.error(diagnostic::NOT_IN_BUILD, &path, message, format!("in this build: {}", runs.join(", ")));
 }

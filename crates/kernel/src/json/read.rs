@@ -1,35 +1,47 @@
 //! Reads JSON (RFC 8259), and refuses what others guess at: keys twice, half surrogates, numbers without an end.
 
 use alloc::{
-    collections::BTreeMap,
     format,
     string::{String, ToString},
     vec::Vec,
 };
 
 use crate::{
-    document::{Document, Inner, Place, ReadError, Ruler, Spot},
+    diagnostic::quoted,
+    document::{Document, FieldSpot, Full, Place, ReadError, Room, Ruler, Spot},
     limits::{DEPTH_MAX, DOCUMENT_NODES_MAX},
     value::{Map, Number, Value},
 };
 
-/// Reads one JSON text with the places of its parts.
+/// Reads one JSON text with the places of its parts. Memory is bounded by the length of the text: see
+/// [`DOCUMENT_BYTES_PER_BYTE`](crate::limits::DOCUMENT_BYTES_PER_BYTE).
 pub fn read(bytes: &[u8]) -> Result<Document, ReadError> {
+    let (value, spot) = read_with(bytes, |length| Some(Room::of(length)))?;
+    Ok(Document { value, spot: Some(spot) })
+}
+
+/// Reads one JSON text that nobody needs the places of: data, and not a definition. Any text can be read; the memory is
+/// that of its value, at most a hundred times the text (a list of objects of one field each).
+pub fn value(bytes: &[u8]) -> Result<Value, ReadError> {
+    Ok(read_with(bytes, |_| None)?.0)
+}
+
+fn read_with(bytes: &[u8], room: impl FnOnce(usize) -> Option<Room>) -> Result<(Value, Spot), ReadError> {
     let text = match core::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => return Err(not_utf8(bytes, error.valid_up_to())),
     };
-    let mut reader = Reader { text, at: 0, nodes: 0, ruler: Ruler::new(text) };
+    let mut reader = Reader { text, at: 0, nodes: 0, ruler: Ruler::new(text), room: room(text.len()) };
     if text.starts_with('\u{feff}') {
         reader.at = '\u{feff}'.len_utf8();
     }
     reader.skip_space();
-    let (value, spot) = reader.value(0)?;
+    let read = reader.value(0)?;
     reader.skip_space();
     if reader.at < text.len() {
         return Err(reader.error("text after the end of the value", "a document holds one value; remove what follows"));
     }
-    Ok(Document { value, spot: Some(spot) })
+    Ok(read)
 }
 
 pub(crate) fn not_utf8(bytes: &[u8], valid: usize) -> ReadError {
@@ -48,6 +60,8 @@ struct Reader<'a> {
     at: usize,
     nodes: usize,
     ruler: Ruler<'a>,
+    /// The memory that is left, for a reader that keeps places.
+    room: Option<Room>,
 }
 
 impl Reader<'_> {
@@ -59,48 +73,68 @@ impl Reader<'_> {
         if depth > DEPTH_MAX {
             return Err(self.error(format!("nested more than {DEPTH_MAX} deep"), "flatten it"));
         }
-        let place = self.ruler.place(self.at);
-        let (value, inner) = match self.peek() {
-            Some(b'{') => self.map(depth)?,
-            Some(b'[') => self.list(depth)?,
-            Some(b'"') => (Value::Text(self.string()?), Inner::Leaf),
-            Some(b'-' | b'0'..=b'9') => (Value::Number(self.number()?), Inner::Leaf),
-            Some(b't') => (self.word("true", Value::Bool(true))?, Inner::Leaf),
-            Some(b'f') => (self.word("false", Value::Bool(false))?, Inner::Leaf),
-            Some(b'n') => (self.word("null", Value::Null)?, Inner::Leaf),
+        let place = self.place();
+        self.take(|room| room.take(2 * Room::ITEM))?;
+        let value = match self.peek() {
+            Some(b'{') => return self.map(place, depth),
+            Some(b'[') => return self.list(place, depth),
+            Some(b'"') => Value::Text(self.string()?),
+            Some(b'-' | b'0'..=b'9') => Value::Number(self.number()?),
+            Some(b't') => self.word("true", Value::Bool(true))?,
+            Some(b'f') => self.word("false", Value::Bool(false))?,
+            Some(b'n') => self.word("null", Value::Null)?,
             Some(_) => return Err(self.no_value()),
             None => return Err(self.error("the text ends where a value should be", "complete it")),
         };
-        Ok((value, Spot { place, key: None, inner }))
+        if let Value::Text(text) = &value {
+            self.take(|room| room.take_text(text))?;
+        }
+        Ok((value, Spot::leaf(place)))
     }
 
-    fn map(&mut self, depth: usize) -> Result<(Value, Inner), ReadError> {
-        let (mut map, mut spots) = (Map::new(), BTreeMap::new());
+    /// The present place; nowhere in particular for a reader that keeps none.
+    fn place(&mut self) -> Place {
+        if self.room.is_some() { self.ruler.place(self.at) } else { place(0, 0) }
+    }
+
+    fn take(&mut self, take: impl FnOnce(&mut Room) -> Result<(), Full>) -> Result<(), ReadError> {
+        match self.room.as_mut().map(take) {
+            Some(Err(Full)) => Err(self.error(Full::MESSAGE, Full::MEND)),
+            _ => Ok(()),
+        }
+    }
+
+    fn map(&mut self, place: Place, depth: usize) -> Result<(Value, Spot), ReadError> {
+        let (mut map, mut spots) = (Map::new(), Vec::new());
+        self.take(|room| room.take(Room::CONTAINER))?;
         self.at += 1;
         self.skip_space();
-        if self.take(b'}') {
-            return Ok((Value::Map(map), Inner::Map(spots)));
+        if self.take_byte(b'}') {
+            return Ok((Value::Map(map), Spot::map(place, spots)));
         }
         loop {
-            let key_place = self.ruler.place(self.at);
+            let (key_place, key_at) = (self.place(), self.at);
             if self.peek() != Some(b'"') {
                 return Err(self.no_key());
             }
             let key = self.string()?;
             if map.contains_key(&key) {
-                let message = format!("the key \"{key}\" stands here twice");
-                return Err(ReadError { place: key_place, message, mend: "keep one of them".into() });
+                let message = format!("the key {} stands here twice", quoted(&key));
+                let place = Ruler::new(self.text).place(key_at);
+                return Err(ReadError { place, message, mend: "keep one of them".into() });
             }
+            self.take(|room| room.take_field(&key, map.len()))?;
             self.skip_space();
             self.expect(b':', "a colon should be between key and value")?;
             self.skip_space();
-            let (value, mut spot) = self.value(depth + 1)?;
-            spot.key = Some(key_place);
-            map.insert(key.clone(), value);
-            spots.insert(key, spot);
+            let (value, spot) = self.value(depth + 1)?;
+            if self.room.is_some() {
+                spots.push(FieldSpot::new(key.clone(), key_place, spot));
+            }
+            map.insert(key, value);
             self.skip_space();
-            if self.take(b'}') {
-                return Ok((Value::Map(map), Inner::Map(spots)));
+            if self.take_byte(b'}') {
+                return Ok((Value::Map(map), Spot::map(place, spots)));
             }
             self.expect(b',', "a comma or the closing brace should be here")?;
             self.skip_space();
@@ -132,24 +166,30 @@ impl Reader<'_> {
         self.error("no JSON value begins like this", mend)
     }
 
-    fn list(&mut self, depth: usize) -> Result<(Value, Inner), ReadError> {
+    fn list(&mut self, place: Place, depth: usize) -> Result<(Value, Spot), ReadError> {
         let (mut list, mut spots) = (Vec::new(), Vec::new());
+        self.take(|room| room.take(Room::CONTAINER))?;
         self.at += 1;
         self.skip_space();
-        if self.take(b']') {
-            return Ok((Value::List(list), Inner::List(spots)));
-        }
-        loop {
+        let mut is_end = self.take_byte(b']');
+        while !is_end {
             let (value, spot) = self.value(depth + 1)?;
             list.push(value);
-            spots.push(spot);
-            self.skip_space();
-            if self.take(b']') {
-                return Ok((Value::List(list), Inner::List(spots)));
+            if self.room.is_some() {
+                spots.push(spot);
             }
-            self.expect(b',', "a comma or the closing bracket should be here")?;
             self.skip_space();
+            is_end = self.take_byte(b']');
+            if !is_end {
+                self.expect(b',', "a comma or the closing bracket should be here")?;
+                self.skip_space();
+            }
         }
+        list.shrink_to_fit();
+        if let Some(room) = &mut self.room {
+            room.give_back(list.len() * Room::ITEM);
+        }
+        Ok((Value::List(list), Spot::list(place, spots)))
     }
 
     fn string(&mut self) -> Result<String, ReadError> {
@@ -225,7 +265,7 @@ impl Reader<'_> {
         let literal = &self.text[self.at..self.at + length];
         let number = number_of_literal(literal);
         let Some(number) = number else {
-            return Err(self.error(format!("{literal} is beyond the range of numbers"), "write it as text"));
+            return Err(self.error(format!("{} is beyond the range of numbers", cut(literal)), "write it as text"));
         };
         self.at += length;
         Ok(number)
@@ -243,14 +283,14 @@ impl Reader<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn take(&mut self, byte: u8) -> bool {
+    fn take_byte(&mut self, byte: u8) -> bool {
         let here = self.peek() == Some(byte);
         self.at += usize::from(here);
         here
     }
 
     fn expect(&mut self, byte: u8, message: &str) -> Result<(), ReadError> {
-        if self.take(byte) { Ok(()) } else { Err(self.error(message, format!("add `{}`", char::from(byte)))) }
+        if self.take_byte(byte) { Ok(()) } else { Err(self.error(message, format!("add `{}`", char::from(byte)))) }
     }
 
     fn skip_space(&mut self) {
@@ -262,6 +302,11 @@ impl Reader<'_> {
     fn error(&mut self, message: impl ToString, mend: impl ToString) -> ReadError {
         ReadError { place: self.ruler.place(self.at), message: message.to_string(), mend: mend.to_string() }
     }
+}
+
+/// A number as it was written, for a message.
+pub(crate) fn cut(literal: &str) -> &str {
+    literal.get(..60).unwrap_or(literal)
 }
 
 /// Bytes of the number at the start of a text, by the grammar of RFC 8259, or `None` where none begins.

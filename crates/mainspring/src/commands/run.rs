@@ -211,9 +211,7 @@ pub(super) fn input(given: Option<&str>, schema: Option<&Value>) -> Result<Value
         },
     };
     let bytes = bytes.map_err(|why| Refusal::bad_input("bad_input", format!("--input: {why}")))?;
-    let read =
-        json::read(&bytes).map_err(|error| Refusal::bad_input("bad_input", format!("--input is not JSON: {error}")))?;
-    Ok(read.value)
+    json::value(&bytes).map_err(|error| Refusal::bad_input("bad_input", format!("--input is not JSON: {error}")))
 }
 
 pub(super) fn variables(given: &[String]) -> Result<Map, Refusal> {
@@ -224,7 +222,7 @@ pub(super) fn variables(given: &[String]) -> Result<Map, Refusal> {
         if !mainspring_kernel::reference::is_name(name) {
             return Err(refused("a name is a letter or _, then letters, digits, _ and -"));
         }
-        let value = json::read(text.as_bytes()).map_or_else(|_| Value::from(text), |document| document.value);
+        let value = json::value(text.as_bytes()).unwrap_or_else(|_| Value::from(text));
         if variables.insert(name.into(), value).is_some() {
             return Err(refused("it is given twice"));
         }

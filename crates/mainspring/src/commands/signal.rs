@@ -48,8 +48,8 @@ pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> R
     let payload = match &signal.payload {
         None => Value::Null,
         Some(text) => {
-            let read = json::read(text.as_bytes());
-            read.map_err(|error| Refusal::bad_input("bad_payload", format!("--payload is not JSON: {error}")))?.value
+            let read = json::value(text.as_bytes());
+            read.map_err(|error| Refusal::bad_input("bad_payload", format!("--payload is not JSON: {error}")))?
         }
     };
     check_payload(&payload)?;

@@ -173,8 +173,7 @@ impl Client {
         if status == StatusCode::NO_CONTENT {
             return Ok(Ok(Value::Null));
         }
-        let read = json::read(&body).map_err(|error| self.nonsense(&format!("its answer is no JSON: {error}")))?;
-        Ok(Ok(read.value))
+        json::value(&body).map(Ok).map_err(|error| self.nonsense(&format!("its answer is no JSON: {error}")))
     }
 
     async fn read(&self, answer: Response<Incoming>) -> Result<(StatusCode, Bytes), Trouble> {
@@ -196,7 +195,7 @@ impl Client {
             let what = format!("it answers {} and points to {to}; if that is the server, name it so", status.as_u16());
             return self.nonsense(&what);
         }
-        let body = json::read(body).ok().map(|document| document.value);
+        let body = json::value(body).ok();
         Trouble::of_answer(self.address(), status.as_u16(), body.as_ref())
     }
 }

@@ -71,7 +71,7 @@ impl Credentials {
         }
         let bytes = fs::read(file).map_err(|error| refused(file, &error.to_string()))?;
         let form = || refused(file, "it is not what `mainspring login` writes; move it away and sign in again");
-        let stored = json::read(&bytes).map_err(|_| form())?.value;
+        let stored = json::value(&bytes).map_err(|_| form())?;
         let servers = stored.get("servers").and_then(Value::as_map).ok_or_else(form)?;
         let mut credentials = BTreeMap::new();
         for (address, entry) in servers {

@@ -126,8 +126,8 @@ impl Watching {
         let unknown = || self.client.nonsense("an event of an execution has no place in its journal");
         let place =
             message.id.split_once('.').and_then(|(frame, index)| Some((frame.parse().ok()?, index.parse().ok()?)));
-        let read = json::read(message.data.as_bytes());
-        let data = read.map_err(|error| self.client.nonsense(&format!("an event is no JSON: {error}")))?.value;
+        let read = json::value(message.data.as_bytes());
+        let data = read.map_err(|error| self.client.nonsense(&format!("an event is no JSON: {error}")))?;
         let kind = data.get("type").and_then(Value::as_text).unwrap_or(&message.kind).to_string();
         Ok(Event { place: place.ok_or_else(unknown)?, kind, data })
     }

@@ -235,7 +235,7 @@ fn content<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Value> {
                 return None;
             };
             let text = reader.text(&text)?;
-            Some(json::read(text.as_bytes()).map(|document| document.value).unwrap_or(Value::Text(text)))
+            Some(json::value(text.as_bytes()).unwrap_or(Value::Text(text)))
         }
         _ => Some(part.value.clone()),
     }

@@ -2,7 +2,7 @@
 
 use mainspring_kernel::{
     diagnostic::{self, Diagnostic, Severity},
-    document::{Document, Inner, Path, Spot},
+    document::{Document, Path},
     plan::Decision,
     value::{Map, Value},
 };
@@ -43,7 +43,7 @@ impl<'a> Reader<'a> {
     pub(super) fn cut_out(&self, part: &Part<'a>) -> Document {
         let mut spot = self.document.spot.as_ref();
         for segment in part.path.segments() {
-            spot = spot.and_then(|spot| inner(spot, segment));
+            spot = spot.and_then(|spot| spot.inside(segment)).map(|(_, spot)| spot);
         }
         Document { value: part.value.clone(), spot: spot.cloned() }
     }
@@ -168,15 +168,6 @@ impl<'a> Reader<'a> {
             self.problem(diagnostic::WRONG_VALUE, &part.path, message, "write it as 1234ms, 10s, 5m, 20h or 3d");
         }
         duration
-    }
-}
-
-fn inner<'s>(spot: &'s Spot, segment: &mainspring_kernel::document::Segment) -> Option<&'s Spot> {
-    use mainspring_kernel::document::Segment;
-    match (&spot.inner, segment) {
-        (Inner::Map(fields), Segment::Key(key)) => fields.get(key),
-        (Inner::List(items), Segment::Index(index)) => items.get(*index),
-        _ => None,
     }
 }
 

@@ -63,7 +63,7 @@ fn shell() -> Check {
 fn confinement() -> Check {
     let command = WorkerCommand { program: "/proc/self/exe".into(), arguments: vec![WORKER_ARGUMENT.into()] };
     match Workers::with_count(command, 1).hello().result {
-        Ok(said) => held(&json::read(said.as_bytes()).map(|read| read.value).unwrap_or_default()),
+        Ok(said) => held(&json::value(said.as_bytes()).unwrap_or_default()),
         Err(fault) => {
             let says = format!("no worker for `code` steps and schemas could be started: {}", fault.message);
             Check::broken("confinement", says, "look whether /proc is there, and how many processes this user may have")

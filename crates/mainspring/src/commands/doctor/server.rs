@@ -110,7 +110,7 @@ fn ask(address: &Address, route: &str) -> Result<(StatusCode, HeaderMap, Value),
     let asked = block_on(async {
         let late = || Trouble::unreachable(address, "it takes too long");
         let (status, headers, body) = timeout(ANSWER, client.look(route)).await.map_err(|_| late())??;
-        Ok((status, headers, json::read(&body).map_or_else(|_| Map::new().into(), |read| read.value)))
+        Ok((status, headers, json::value(&body).unwrap_or_else(|_| Map::new().into())))
     });
     asked.map_err(|refusal| refusal.failure.message)
 }
