@@ -26,10 +26,10 @@ pub const DOCUMENT_BYTES_FREE: usize = 1024 * 1024;
 pub const YAML_AHEAD_MAX: usize = 8_192;
 
 /// Findings of one compilation that are told one by one; nobody reads more, and each may repeat a part of the text.
-pub const FINDINGS_MAX: usize = 2_000;
+pub const FINDINGS_MAX: usize = 10_000;
 
 /// Bytes of the texts and ways of those findings.
-pub const FINDINGS_BYTES_MAX: usize = 1024 * 1024;
+pub const FINDINGS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Characters of a key that are shown in the way to a part of a document.
 pub const SHOWN_KEY_CHARS_MAX: usize = NAME_CHARS_MAX;

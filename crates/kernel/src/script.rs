@@ -18,12 +18,17 @@
 //! | `here_document` | `<<` and the lines that belong to it |
 //! | `command` | one simple command as a whole: programs and builtins that take an argument for code |
 //! | `interpreters` | the programs that run code they are given, and where they look for it |
+//! | `commands` | all other programs, by what a value among their arguments can become |
+//! | `external` | where a value can stand among the arguments of a program |
+//! | `written` | files that a script writes and runs |
 //!
 //! What this cannot see is where a value goes afterwards. A script that does `n=@vars.count` and later `$((n + 1))` lets
 //! bash evaluate the value as an expression, and with `env` it would be no different: a value that is used as a number
-//! is to be checked first, by the script.
+//! is to be checked first, by the script. The same holds for `sed "s/X/$V/"`: how a variable is used is the author's text.
 
 mod command;
+mod commands;
+mod external;
 mod grammar;
 mod here_document;
 mod interpreters;
@@ -32,6 +37,7 @@ mod lexer;
 mod marks;
 mod nesting;
 mod patterns;
+mod written;
 
 #[cfg(test)]
 mod tests;
@@ -107,6 +113,8 @@ pub enum Place {
     InnerScript,
     /// Where the value could become an option that makes the command run or evaluate what follows.
     Option,
+    /// In what is written to a file that is run.
+    WrittenCode,
     /// As the target of `>&` or `<&`.
     Duplicate,
     /// In or after something that is opened and not closed.
@@ -136,8 +144,11 @@ impl Place {
             Self::VariableName => "where a builtin expects the name of a variable, which bash evaluates",
             Self::EvaluatedVariable => "in the value of a variable that bash evaluates",
             Self::EvaluatedArgument => "in an argument that its command runs as code",
-            Self::InnerScript => "inside code that is given to an interpreter",
-            Self::Option => "where its value could become an option that runs code",
+            Self::InnerScript => {
+                "inside code that is given to an interpreter, or to a program whose arguments are code"
+            }
+            Self::Option => "where its value could become an option, and an option can run code",
+            Self::WrittenCode => "in a script that writes a file and runs it, or in what is written to a file of code",
             Self::Duplicate => "as the target of >& or <&, which bash evaluates a second time",
             Self::Unterminated => "in or after something that is opened and not closed",
             Self::TooDeep => "inside too many levels of nesting",
@@ -146,7 +157,7 @@ impl Place {
     }
 
     /// What the author can do; a whole sentence.
-    pub fn mend(self) -> &'static str {
+    fn mend(self) -> &'static str {
         match self {
             Self::AfterBackslash => {
                 "Write @@ for a literal @; for the value, name it in the step's env and use \"$NAME\"."
@@ -164,7 +175,7 @@ impl Place {
                 "Name the value in the step's env and let the inner code read it from its environment, as in sh -c 'echo \"$NAME\"'."
             }
             Self::Option => {
-                "Put -- before it, or name the value in the step's env and check in the script what it begins with."
+                "Put -- before it if the program knows that, as in `-- @vars.v`, or name the value in the step's env and use \"$NAME\"."
             }
             Self::HereDocument => {
                 "Name the value in the step's env and use $NAME, with a delimiter that is not quoted; write @@ for a literal @."
@@ -177,10 +188,35 @@ impl Place {
     }
 }
 
+impl Problem {
+    /// What the author can do, with the reference as they wrote it; a whole sentence.
+    pub fn mend(&self) -> String {
+        let reference = match self.reference.char_indices().nth(SHOWN_CHARS_MAX) {
+            Some((end, _)) => format!("{}…", &self.reference[..end]),
+            None => self.reference.clone(),
+        };
+        let mend = self.place.mend().replace("-- @vars.v", &format!("-- @{reference}"));
+        mend.replace(IN_ENV, &format!("Write `env: {{NAME: \"@{reference}\"}}` in the step"))
+            .replace(OR_IN_ENV, &format!("or write `env: {{NAME: \"@{reference}\"}}` in the step"))
+    }
+}
+
+/// Characters of a reference that are shown in the mend for it.
+const SHOWN_CHARS_MAX: usize = 60;
+
+/// How mends begin that the step's `env` is a part of.
+const IN_ENV: &str = "Name the value in the step's env";
+const OR_IN_ENV: &str = "or name the value in the step's env";
+
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "@{} stands {}. {}", self.reference, self.place.describe(), self.place.mend())
+        write!(out, "@{} stands {}. {}", self.reference, self.place.describe(), self.mend())
     }
+}
+
+/// Whether a variable's value is code to the shell or to programs that it starts, or says where their code is.
+pub fn is_code_variable(name: &str) -> bool {
+    commands::is_code_variable(name.as_bytes())
 }
 
 /// Takes the references out of a command. `is_known` says of a name whether it is one that a reference can begin with;

@@ -216,7 +216,7 @@ fn check_written(text: &str, to: Notation, expected: &str) {
 #[test]
 fn what_is_said_otherwise() {
     check_written(
-        "{workflowId: w, planVersion: 3, order: edges, nodes: [{id: a, type: bash, name: Title, command: 'x @b.y', cwd: /}, {id: b, type: tool, tool: T}], edges: [{from: b, to: a}]}",
+        "{workflowId: w, planVersion: 3, order: edges, nodes: [{id: a, type: bash, name: Title, command: 'echo @b.y', cwd: /}, {id: b, type: tool, tool: T}], edges: [{from: b, to: a}]}",
         Notation::Dataflow,
         r#"
 name: w
@@ -226,7 +226,7 @@ steps:
   - name: a
     action: {toolName: bash}
     description: Title
-    input: {command: "x @b.y", cwd: /}
+    input: {command: "echo @b.y", cwd: /}
   - name: b
     action: {toolName: T}
 edges:

@@ -8,6 +8,7 @@ use mainspring_kernel::{
     diagnostic::{CODES, Diagnostic},
     document::Document,
     json,
+    limits::FINDINGS_MAX,
     plan::Plan,
     value::Value,
 };
@@ -380,4 +381,14 @@ fn speed() {
         bytes.len(),
         started.elapsed() - was_encoded
     );
+}
+
+/// What is beyond the bound of findings is counted, and the definition is refused all the same.
+#[test]
+fn findings_beyond_the_bound_are_counted() {
+    let steps = vec!["{}"; FINDINGS_MAX + 5].join(",");
+    let found = findings(&format!("{{\"steps\":[{steps}]}}"));
+    assert_eq!(found.len(), FINDINGS_MAX + 1);
+    let last = found.last().expect("there are findings");
+    assert_eq!((last.code, last.message.as_str()), ("too_large", "5 more findings are not listed"));
 }

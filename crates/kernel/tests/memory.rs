@@ -21,7 +21,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 const READING_PER_BYTE: usize = DOCUMENT_BYTES_PER_BYTE;
 
 /// The same for compiling what was read: its document, its normalized form, its plan and its findings.
-const COMPILING_PER_BYTE: usize = 128;
+const COMPILING_PER_BYTE: usize = 160;
 
 /// The same for a value without places, of which every text can be read: an object of one field is the worst.
 const VALUE_PER_BYTE: usize = 160;
@@ -30,7 +30,7 @@ const VALUE_PER_BYTE: usize = 160;
 const STORED_PER_BYTE: usize = 320;
 
 /// Bytes of memory that any text may take besides.
-const FREE: usize = 3 * 1024 * 1024;
+const FREE: usize = 8 * 1024 * 1024;
 
 /// Bytes of a hostile text.
 const LARGE: usize = 256 * 1024;

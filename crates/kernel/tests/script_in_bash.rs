@@ -256,5 +256,152 @@ fn no_value_is_run_by_a_generated_script() {
     }
 }
 
+/// Commands in which values were code before they were judged, and others like them. `{}` is the value's place.
+const ATTACKED: [&str; 84] = [
+    "echo VERSION | sed \"s/VERSION/{}/\"",
+    "echo VERSION | sed -e s/VERSION/{}/",
+    "echo a | sed -- {}",
+    "awk '{print \"{}\"}' <<< a",
+    "awk -v v={} 'BEGIN {print v}'",
+    "awk {} <<< a",
+    "git fetch origin {}",
+    "git fetch origin -- {}",
+    "git -c core.pager={} log",
+    "git clone {} x",
+    "git clone -- {} x",
+    "git ls-remote {}",
+    "git ls-remote -- {}",
+    "git tag -m {} x",
+    "git config alias.x {}; git x",
+    "git grep {}",
+    "echo {} > s.sh; . ./s.sh",
+    "echo {} > s; . ./s",
+    "echo {} | tee s; bash s",
+    "{ echo {}; } > s; sh s",
+    "f=s; echo {} > s; . ./\"$f\"",
+    "echo {} > Makefile; make",
+    "echo {} > ls; chmod +x ls; PATH=.:$PATH ls",
+    "eval echo {}",
+    "eval \"{}\"",
+    "x={}; eval \"$x\"",
+    "x={}; eval \"echo $x\"",
+    "f() { eval \"$1\"; }; f {}",
+    "set -- {}; eval \"$1\"",
+    "set {}",
+    "bash -c {}",
+    "bash -c \"echo {}\"",
+    "bash -c 'echo \"$1\"' _ {}",
+    "bash {}",
+    "bash -- {}",
+    "echo {} | bash",
+    "bash <<< {}",
+    "bash <(echo {})",
+    "echo {} > >(bash)",
+    "echo {} | tee >(bash)",
+    "sh -c 'eval \"$1\"' _ {}",
+    "trap {} EXIT",
+    "trap -- {} EXIT",
+    "echo $(( {} ))",
+    "n={}; echo $((n))",
+    "n={}; (( n ))",
+    "n={}; [[ $n -eq 0 ]]",
+    "[[ {} -eq 0 ]]",
+    "[[ -v {} ]]",
+    "test -v {}",
+    "[ -v {} ]",
+    "printf -v {} a",
+    "printf {} a",
+    "printf '%s' {}",
+    "printf \"a{}\" b",
+    "declare {}=1",
+    "declare -i n={}",
+    "declare n={}",
+    "export {}",
+    "export n={}; echo \"$n\"",
+    "read {} <<< a",
+    "read n <<< {}; echo $((n))",
+    "let {}",
+    "unset {}",
+    "a=(1); echo ${a[{}]}",
+    "n={}; echo ${a[$n]}",
+    "n={}; echo ${!n}",
+    "n={}; echo ${n@P}",
+    "PS4={}; set -x; true",
+    "BASH_ENV={} bash -c true",
+    "env BASH_FUNC_true%%={} bash -c true",
+    "find . -name {}",
+    "find {}",
+    "find . -exec {} \\;",
+    "echo {} | xargs",
+    "echo {} | xargs git fetch",
+    "echo {} | xargs -I% sh -c %",
+    "env -S {}",
+    "perl -ne print {}",
+    "python3 -c 'print(1)' {}",
+    "python3 -c \"print('{}')\"",
+    "tar cf /dev/null {}",
+    "sort {}",
+    "case a in {}) ;; esac",
+];
+
+/// Values that run `touch PWNED` where they reach a program or a shell as anything but text.
+const ATTACKS: [&str; 20] = [
+    "x/e;s/^.*$/touch PWNED/e;#",
+    "\"; system(\"touch PWNED\"); print \"",
+    "--upload-pack=touch PWNED; git-upload-pack",
+    "touch PWNED",
+    "; touch PWNED",
+    "$(touch PWNED)",
+    "`touch PWNED`",
+    "a[$(touch PWNED)]",
+    "touch PWNED|",
+    "'); import os; os.system('touch PWNED'); ('",
+    "() { touch PWNED; }",
+    "-exec=touch PWNED",
+    "BEGIN{system(\"touch PWNED\")}",
+    "1e touch PWNED",
+    "ext::sh -c touch% PWNED",
+    "--to-command=touch PWNED",
+    "--compress-program=touch PWNED",
+    "-c touch PWNED",
+    "x\" ; touch PWNED ; \"",
+    "-v a[$(touch PWNED)]",
+];
+
+/// Whatever is accepted runs with each of these values, in its own folder, and none of them is carried out.
+#[test]
+fn no_attack_is_carried_out() {
+    let folder = Folder::new("attacks");
+    let mut accepted = 0;
+    for template in ATTACKED {
+        let command = template.replace("{}", "@vars.a");
+        for value in ATTACKS {
+            let made = ["PWNED", "s", "s.sh", "ls", "Makefile", "x"];
+            if run(&folder, &command, [value, value]).is_some() {
+                accepted += 1;
+                assert!(!folder.0.join("PWNED").exists(), "{command}\nwith {value:?} was carried out");
+            }
+            for name in made {
+                let _ = fs::remove_file(folder.0.join(name));
+            }
+        }
+    }
+    assert!(accepted >= ATTACKS.len() * 10, "only {accepted} were run: what is refused proves nothing about bash");
+}
+
+/// The four of them that a review has found.
+#[test]
+fn what_was_found_is_refused() {
+    let folder = Folder::new("found");
+    for command in [
+        "echo VERSION | sed \"s/VERSION/@vars.a/\"",
+        "awk '{print \"@vars.a\"}'",
+        "git fetch origin @vars.a",
+        "echo @vars.a > s.sh; . ./s.sh",
+    ] {
+        assert!(run(&folder, command, ["a", "b"]).is_none(), "{command}");
+    }
+}
+
 /// How many generated scripts are run.
 const SCRIPTS: u64 = 400;

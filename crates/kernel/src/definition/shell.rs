@@ -81,7 +81,7 @@ impl Reader<'_, '_> {
                     counted = problem.offset;
                     let line = if has_lines { format!("line {line} of the script: ") } else { String::new() };
                     let message = format!("{line}`@{}` stands {}", problem.reference, problem.place.describe());
-                    self.report.error(diagnostic::REFERENCE_IN_SCRIPT, path, message, phrase(problem.place.mend()));
+                    self.report.error(diagnostic::REFERENCE_IN_SCRIPT, path, message, phrase(&problem.mend()));
                 }
                 None
             }
@@ -95,6 +95,11 @@ impl Reader<'_, '_> {
         for name in env.map.keys() {
             self.check_variable_name(name, &env.path);
             if let Some(value) = self.text_field(&env, name) {
+                if matches!(value, Template::Text(_)) && script::is_code_variable(name) {
+                    let message = format!("{} is a variable whose value bash or other programs run", named(name));
+                    let mend = "refer to the value by a name of your own, and use \"$NAME\" in the script";
+                    self.report.error(diagnostic::REFERENCE_IN_SCRIPT, &env.path.key(name), message, mend);
+                }
                 variables.push((name.to_string(), value));
             }
         }

@@ -9,6 +9,8 @@ use core::ops::Range;
 
 use super::{
     Place,
+    commands::is_code_variable,
+    external,
     interpreters::{self, Wrapper},
     lexer::Lexer,
     nesting::{Redirect, Word},
@@ -56,10 +58,6 @@ const JUDGED_COMMANDS: [&[u8]; 14] = [
     b"xargs",
 ];
 
-/// Variables whose values bash expands or runs as commands.
-const CODE_VARIABLES: [&[u8]; 9] =
-    [b"PS0", b"PS1", b"PS2", b"PS4", b"PROMPT_COMMAND", b"BASH_ENV", b"ENV", b"BASH_ALIASES", b"BASH_CMDS"];
-
 /// Variables that are integers from the start: bash evaluates what is assigned to them.
 const INTEGER_VARIABLES: [&[u8]; 4] = [b"HISTCMD", b"OPTIND", b"RANDOM", b"SRANDOM"];
 
@@ -81,8 +79,7 @@ pub(super) struct Variables {
 impl Variables {
     pub(super) fn new() -> Self {
         let names = |table: &[&[u8]]| table.iter().map(|name| name.to_vec()).collect();
-        let evaluated = INTEGER_VARIABLES.iter().chain(&CODE_VARIABLES).map(|name| name.to_vec()).collect();
-        Self { evaluated, arrays: names(&ARRAY_VARIABLES), assigned: Vec::new() }
+        Self { evaluated: names(&INTEGER_VARIABLES), arrays: names(&ARRAY_VARIABLES), assigned: Vec::new() }
     }
 
     /// References reach a variable.
@@ -97,11 +94,23 @@ impl Variables {
         self.arrays.insert(name.to_vec());
     }
 
+    /// The references that reach any variable.
+    pub(super) fn assigned_marks(&self) -> impl Iterator<Item = Range<usize>> {
+        self.assigned.iter().map(|(_, _, marks)| marks.clone())
+    }
+
+    /// The references that reach variables of some names.
+    pub(super) fn assigned_where(&self, is_named: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = Range<usize>> {
+        let named = self.assigned.iter().filter(move |(name, ..)| is_named(name));
+        named.map(|(_, _, marks)| marks.clone())
+    }
+
     /// The references that reach a variable that is evaluated.
     pub(super) fn evaluated(self) -> impl Iterator<Item = (Range<usize>, Place)> {
         let Self { evaluated, arrays, assigned } = self;
         let is_bad = move |(name, is_declared, marks): (Vec<u8>, bool, Range<usize>)| {
-            let is_evaluated = evaluated.contains(&name) || (is_declared && arrays.contains(&name));
+            let is_evaluated =
+                evaluated.contains(&name) || is_code_variable(&name) || (is_declared && arrays.contains(&name));
             is_evaluated.then_some((marks, Place::EvaluatedVariable))
         };
         assigned.into_iter().filter_map(is_bad)
@@ -142,6 +151,14 @@ impl Lexer<'_> {
             self.judge_builtin(name, rest, words);
         }
         self.judge_interpreters(command, words);
+        self.judge_arguments(command, words);
+        self.judge_files(command, words);
+        for word in words.iter().filter(|word| word.has_process) {
+            // What is written into `>( )` is what a command inside reads.
+            self.inputs.marks.push(words[0].marks.start.min(word.marks.start)..self.marks_met());
+        }
+        let inner = external::inner_command(command);
+        self.evaluates_expansions |= evaluates_expansions(unwrapped) || evaluates_expansions(inner);
     }
 
     /// A word that sets a variable that bash or another bash runs, be it before a command or an argument of `env`.
@@ -149,7 +166,7 @@ impl Lexer<'_> {
         if word.equals_mark.is_some() && word.name() == b"BASH_ALIASES" {
             return self.lose(Place::Unclear);
         }
-        if word.equals_mark.is_some() && CODE_VARIABLES.contains(&word.name()) {
+        if word.equals_mark.is_some() && is_code_variable(word.name()) {
             self.refuse(word.marks.clone(), Place::EvaluatedVariable);
         }
     }
@@ -335,6 +352,17 @@ impl Lexer<'_> {
         for word in arguments.iter().filter(|word| word.is_spread) {
             self.refuse(word.marks.clone(), Place::Option);
         }
+    }
+}
+
+/// Whether a command runs or evaluates what an expansion gives.
+fn evaluates_expansions(command: &[&Word]) -> bool {
+    let Some((name, arguments)) = command.split_first() else { return false };
+    let is_dynamic = |words: &[&Word]| words.iter().any(|word| word.is_dynamic);
+    match &name.text[..] {
+        b"eval" | b"let" | b"trap" => is_dynamic(arguments),
+        _ if interpreters::is_interpreter(name) => interpreters::code_is_dynamic(name, arguments),
+        _ => false,
     }
 }
 

@@ -183,7 +183,9 @@ impl Lexer<'_> {
     /// What stood before was a function's name and not a command.
     fn begin_function(&mut self) {
         if let Some(name) = self.top().command.first() {
-            self.refuse(name.marks.clone(), Place::CommandName);
+            let (text, marks) = (name.text.clone(), name.marks.clone());
+            self.calls.functions.insert(text);
+            self.refuse(marks, Place::CommandName);
         }
         self.begin_compound();
     }

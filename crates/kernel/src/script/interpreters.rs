@@ -1,13 +1,13 @@
 //! Programs that run code they are given: as an argument, as a file, on their standard input.
 //!
 //! A reference in such code would put the value into the code, quotes or not: to the inner interpreter it is text. The
-//! tables are of what people write in scripts; `awk`, `sed` and `ssh` have languages of their own for their arguments
-//! and are not judged.
+//! tables are of what people write in scripts; programs with languages of their own for their arguments (`awk`, `ssh`)
+//! stand in `commands`.
 
 use super::{
     Place,
     lexer::Lexer,
-    nesting::{Redirect, Word},
+    nesting::{Redirect, WORD_BYTES_MAX, Word},
 };
 
 /// A command that runs another command.
@@ -18,7 +18,7 @@ pub(super) struct Wrapper {
     /// Letters of its options that take the next word for their value.
     valued: &'static [u8],
     /// Whether what it reads becomes arguments of the command.
-    reads_arguments: bool,
+    pub(super) reads_arguments: bool,
 }
 
 impl Wrapper {
@@ -182,6 +182,56 @@ pub(super) fn is_interpreter(word: &Word) -> bool {
     Interpreter::of(word).is_some()
 }
 
+/// The place of the file with code among the words after an interpreter's name; none where code is an argument.
+pub(super) fn file_operand(name: &Word, arguments: &[&Word]) -> Option<usize> {
+    let interpreter = Interpreter::of(name).filter(|found| found.operands != Operands::Other)?;
+    let (mut at, mut is_past_options) = (0, false);
+    while let Some(word) = arguments.get(at) {
+        let text = &word.text[..];
+        if is_past_options || !(text.len() > 1 && matches!(text[0], b'-' | b'+')) {
+            return Some(at);
+        }
+        if interpreter.takes_code(word) {
+            return None;
+        }
+        is_past_options = text == b"--";
+        at += 1 + interpreter.values(text);
+    }
+    None
+}
+
+/// What makes a shell evaluate its positional parameters. Words by themselves, signs anywhere.
+const EVALUATING_WORDS: [&[u8]; 7] = [b"eval", b"let", b"declare", b"typeset", b"trap", b"source", b"unset"];
+const EVALUATING_SIGNS: [&[u8]; 13] =
+    [b"((", b"$[", b"-eq", b"-ne", b"-lt", b"-le", b"-gt", b"-ge", b" -v ", b"${!", b"@P", b"[$", b". "];
+
+/// Whether a shell's code, given as an argument, may evaluate the arguments after it once more. It is looked at and not
+/// read: code that is too long to be looked at may.
+pub(super) fn code_evaluates(name: &Word, arguments: &[&Word]) -> bool {
+    let Some(interpreter) = Interpreter::of(name).filter(|found| found.valued == Interpreter::SHELL.valued) else {
+        return false;
+    };
+    let codes = arguments.windows(2).filter(|pair| interpreter.takes_code(pair[0])).map(|pair| pair[1]);
+    let evaluates = |code: &[u8]| {
+        let mut words = code.split(|byte| !byte.is_ascii_alphabetic());
+        words.any(|word| EVALUATING_WORDS.contains(&word))
+            || EVALUATING_SIGNS.iter().any(|sign| code.windows(sign.len()).any(|part| part == *sign))
+    };
+    codes.into_iter().any(|code| code.text.len() >= WORD_BYTES_MAX || evaluates(&code.text))
+}
+
+/// Whether an interpreter that is given code as an argument may run its operands, or take them for options.
+pub(super) fn opens_operands(name: &Word) -> bool {
+    Interpreter::of(name).is_some_and(|found| found.operands != Operands::Code)
+}
+
+/// Whether the code that an interpreter is given as an argument has an expansion in it.
+pub(super) fn code_is_dynamic(name: &Word, arguments: &[&Word]) -> bool {
+    let Some(interpreter) = Interpreter::of(name) else { return false };
+    let options = arguments.windows(2).filter(|pair| interpreter.takes_code(pair[0]));
+    options.into_iter().any(|pair| pair[0].is_dynamic || pair[1].is_dynamic)
+}
+
 /// The command inside `command` and `builtin`, with its arguments. An expansion of nothing leaves the name to the next
 /// word.
 pub(super) fn unwrap<'a, 'b>(command: &'a [&'b Word]) -> &'a [&'b Word] {
@@ -334,6 +384,6 @@ pub(super) fn is_descriptor(path: &[u8]) -> bool {
 }
 
 /// A program's name without its folder.
-fn base_name(text: &[u8]) -> &[u8] {
+pub(super) fn base_name(text: &[u8]) -> &[u8] {
     text.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }

@@ -54,6 +54,7 @@ impl Lexer<'_> {
                 self.variables.set(&name, word.marks);
             }
             Stage::FunctionName => {
+                self.calls.functions.insert(word.text);
                 self.refuse(word.marks, Place::CommandName);
                 self.top_mut().stage = Stage::FunctionBody;
             }

@@ -3,15 +3,17 @@
 //! One pass, left to right, with the open levels on a stack of our own. Each step consumes at least one byte, or closes
 //! or finishes something; what is decided about marks that are already behind is decided by ranges.
 
-use alloc::{vec, vec::Vec};
+use alloc::{collections::BTreeSet, vec, vec::Vec};
 use core::ops::Range;
 
 use super::{
     Place,
     command::{Inputs, Variables},
+    external::Calls,
     here_document::HereDocument,
     marks::{Mark, Marked},
     nesting::{DEPTH_MAX, ExpressionEnd, Frame, Kind, Word},
+    written::Written,
 };
 
 /// How a reference is written where it stands.
@@ -49,6 +51,12 @@ pub(super) struct Lexer<'a> {
     pub(super) pending: Vec<HereDocument>,
     pub(super) variables: Variables,
     pub(super) inputs: Inputs,
+    pub(super) calls: Calls,
+    /// Where arithmetic stands.
+    computed: Vec<Range<usize>>,
+    /// Whether the script runs or evaluates an expansion as code.
+    pub(super) evaluates_expansions: bool,
+    pub(super) written: Written,
 }
 
 impl<'a> Lexer<'a> {
@@ -63,6 +71,10 @@ impl<'a> Lexer<'a> {
             pending: Vec::new(),
             variables: Variables::new(),
             inputs: Inputs::default(),
+            calls: Calls::default(),
+            computed: Vec::new(),
+            evaluates_expansions: false,
+            written: Written::default(),
         }
     }
 
@@ -96,9 +108,54 @@ impl<'a> Lexer<'a> {
         for marks in inputs.marks.into_iter().filter(|_| inputs.is_code) {
             self.refuse(marks, Place::InnerScript);
         }
-        for (marks, place) in core::mem::take(&mut self.variables).evaluated() {
+        let calls = core::mem::take(&mut self.calls);
+        let variables = core::mem::take(&mut self.variables);
+        if self.evaluates_expansions {
+            let reached: Vec<_> = calls.positional().chain(variables.assigned_marks()).collect();
+            for marks in reached {
+                self.refuse(marks, Place::EvaluatedArgument);
+            }
+        }
+        let names = self.computed_names();
+        let is_computed = |name: &[u8]| names.contains(name);
+        let mut computed: Vec<_> = variables.assigned_where(is_computed).collect();
+        if names.iter().any(|name| name.starts_with(b"$")) {
+            computed.extend(calls.positional());
+        }
+        for marks in computed {
+            self.refuse(marks, Place::EvaluatedVariable);
+        }
+        for (marks, place) in calls.refused() {
             self.refuse(marks, place);
         }
+        for (marks, place) in variables.evaluated() {
+            self.refuse(marks, place);
+        }
+        for marks in core::mem::take(&mut self.written).run(self.verdicts.len()) {
+            self.refuse(marks, Place::WrittenCode);
+        }
+    }
+
+    /// Names of variables that stand in arithmetic: bash evaluates their values as expressions. A name that begins with
+    /// `$` is that of a positional parameter.
+    fn computed_names(&self) -> BTreeSet<&'a [u8]> {
+        let text = self.text;
+        let mut names = BTreeSet::new();
+        for range in &self.computed {
+            let part = &text[range.start..range.end.min(text.len())];
+            let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+            let words = part.split(move |byte| !is_letter(byte));
+            names.extend(words.filter(|word| word.first().is_some_and(|byte| !byte.is_ascii_digit())));
+            names.extend(part.windows(2).filter(|pair| pair[0] == b'$' && b"123456789@*".contains(&pair[1])));
+            names
+                .extend(part.windows(3).filter(|three| three.starts_with(b"${") && b"123456789@*".contains(&three[2])));
+        }
+        names
+    }
+
+    /// Notes that what stands between two places is evaluated as an expression.
+    pub(super) fn compute(&mut self, range: Range<usize>) {
+        self.computed.push(range);
     }
 
     fn step(&mut self) {
@@ -152,10 +209,7 @@ impl<'a> Lexer<'a> {
             return self.meet(Form::Bare);
         }
         match self.text[self.at] {
-            b'}' => {
-                self.at += 1;
-                self.frames.pop();
-            }
+            b'}' => self.close_parameter(),
             b'\\' => self.escape(),
             // Inside double quotes it depends on the operator whether it is a quote.
             b'\'' if quoted => self.lose(Place::Unclear),
@@ -167,6 +221,22 @@ impl<'a> Lexer<'a> {
             b'<' | b'>' if self.peek(1) == Some(b'(') => self.lose(Place::Unclear),
             _ => self.at += 1,
         }
+    }
+
+    /// `${a[x]}`, `${a:x}`, `${!x}` and `${x@P}` evaluate the value of `x`.
+    fn close_parameter(&mut self) {
+        let begin = self.top().begin;
+        let text = &self.text[begin..self.at];
+        let is_value = |pair: &[u8]| pair[0] == b':' && !b"-=?+".contains(&pair[1]);
+        let part = match text.windows(2).position(|pair| pair[0] == b'[' || is_value(pair)) {
+            _ if text.starts_with(b"!") || text.windows(2).any(|pair| pair == b"@P") => Some(0),
+            found => found,
+        };
+        if let Some(part) = part {
+            self.computed.push(begin + part..self.at);
+        }
+        self.at += 1;
+        self.frames.pop();
     }
 
     fn step_expression(&mut self, end: ExpressionEnd, open: usize) {
@@ -205,6 +275,7 @@ impl<'a> Lexer<'a> {
             // `((a); b)` is no expression but two subshells, and is to be read again from its start.
             return self.lose(Place::Unclear);
         }
+        self.computed.push(self.top().begin..self.at);
         self.at += if is_double { 2 } else { 1 };
         self.frames.pop();
     }
@@ -336,7 +407,12 @@ impl<'a> Lexer<'a> {
     }
 
     fn open_expansion(&mut self, length: usize, kind: Kind) {
-        self.expand_word();
+        let is_spread = self.top().kind != Kind::Double;
+        match self.word() {
+            Some(word) if kind == Kind::Substitution => word.substitute(is_spread),
+            Some(word) => word.expand(is_spread),
+            None => {}
+        }
         self.at += length;
         let place = match kind {
             Kind::Parameter { .. } => Some(Place::ParameterExpansion),
@@ -373,7 +449,8 @@ impl<'a> Lexer<'a> {
             return self.lose(Place::TooDeep);
         }
         let top = self.top();
-        let frame = Frame::new(kind, top.refused.or(refused), self.verdicts.len(), top.pipeline.input_from());
+        let mut frame = Frame::new(kind, top.refused.or(refused), self.verdicts.len(), top.pipeline.input_from());
+        frame.begin = self.at;
         self.frames.push(frame);
     }
 
@@ -419,7 +496,7 @@ impl<'a> Lexer<'a> {
     fn meet(&mut self, form: Form) {
         let refused = self.top().refused;
         if let Some(word) = self.word() {
-            word.expand(false);
+            word.refer();
         }
         if let Some(mark) = self.marks.get(self.verdicts.len()) {
             self.at = mark.end;

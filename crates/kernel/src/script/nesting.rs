@@ -10,7 +10,7 @@ use super::Place;
 pub(super) const DEPTH_MAX: usize = 64;
 
 /// Bytes of a word that are kept for comparing it with names and options, which are all shorter.
-const WORD_BYTES_MAX: usize = 256;
+pub(super) const WORD_BYTES_MAX: usize = 256;
 
 /// One level.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub(super) struct Frame {
     pub(super) loop_variable: Vec<u8>,
     /// The first mark that is inside.
     pub(super) first_mark: usize,
+    /// Where its content begins.
+    pub(super) begin: usize,
 }
 
 /// What a level is.
@@ -150,6 +152,10 @@ pub(super) struct Word {
     pub(super) is_spread: bool,
     /// Whether braces in it can make several words of it.
     pub(super) is_braced: bool,
+    /// Whether a reference stands before any literal byte of it.
+    pub(super) begins_marked: bool,
+    /// Whether there is a `$( )` in it before any literal byte, or outside quotes, whose output may be several words.
+    pub(super) begins_substituted: bool,
     /// Whether there is a `<( )` in it.
     pub(super) has_process: bool,
     /// Whether it has the form of an assignment.
@@ -178,6 +184,7 @@ impl Frame {
             groups: Vec::new(),
             loop_variable: Vec::new(),
             first_mark,
+            begin: 0,
         }
     }
 }
@@ -210,6 +217,8 @@ impl Word {
             begins_dynamic: false,
             is_spread: false,
             is_braced: false,
+            begins_marked: false,
+            begins_substituted: false,
             has_process: false,
             assigns: false,
             is_compound: false,
@@ -251,6 +260,23 @@ impl Word {
     /// Whether nothing is left of it where an expansion gives nothing: an expansion outside quotes.
     pub(super) fn vanishes(&self) -> bool {
         self.can_vanish() && self.is_spread
+    }
+
+    /// Adds a reference.
+    pub(super) fn refer(&mut self) {
+        self.begins_marked |= self.text.is_empty();
+        self.expand(false);
+    }
+
+    /// Adds the output of commands.
+    pub(super) fn substitute(&mut self, is_spread: bool) {
+        self.begins_substituted |= self.text.is_empty() || is_spread;
+        self.expand(is_spread);
+    }
+
+    /// Whether a word that it gives can begin with the value of a reference.
+    pub(super) fn may_begin_with_value(&self) -> bool {
+        self.begins_marked || self.is_braced || (self.begins_substituted && self.has_marks())
     }
 
     /// Whether a reference stands in it.

@@ -98,6 +98,7 @@ impl Lexer<'_> {
         let evaluates = |word: &Word| EVALUATING_OPERATORS.contains(&&word.text[..]);
         if frame.command.iter().any(evaluates) {
             self.refuse(frame.first_mark..self.marks_met(), Place::EvaluatingTest);
+            self.compute(frame.begin..self.at);
         }
         if frame.command.iter().any(|word| word.text == b"=~") {
             self.variables.set_array(b"BASH_REMATCH");

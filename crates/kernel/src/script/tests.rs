@@ -89,7 +89,7 @@ fn levels_are_read_as_what_they_are() {
         ("for ((i=0; i<3; i++)); do echo @vars.x; done", r#"for ((i=0; i<3; i++)); do echo "${R0}"; done"#),
         ("echo `it's` $'it\\'s' @vars.x", r#"echo `it's` $'it\'s' "${R0}""#),
         ("a[$(echo 1)]=@vars.x", r#"a[$(echo 1)]="${R0}""#),
-        ("cmd &> @vars.x |& tee -a @vars.x", r#"cmd &> "${R0}" |& tee -a "${R0}""#),
+        ("cmd &> @vars.x |& tee -a -- @vars.x", r#"cmd &> "${R0}" |& tee -a -- "${R0}""#),
     ]);
 }
 
@@ -97,9 +97,12 @@ fn levels_are_read_as_what_they_are() {
 fn values_may_be_data_of_inner_scripts() {
     check(&[
         (r#"bash -c 'echo "$1"' _ @vars.x"#, r#"bash -c 'echo "$1"' _ "${R0}""#),
-        ("bash -euo pipefail -- @vars.file @vars.x", r#"bash -euo pipefail -- "${R0}" "${R1}""#),
+        ("bash -euo pipefail -- build.sh -- @vars.x", r#"bash -euo pipefail -- build.sh -- "${R0}""#),
         ("bash -c $'echo \"$1\"' _ @vars.x", "bash -c $'echo \"$1\"' _ \"${R0}\""),
-        ("python3 -u main.py -c @vars.x", r#"python3 -u main.py -c "${R0}""#),
+        ("python3 -u main.py -- @vars.x", r#"python3 -u main.py -- "${R0}""#),
+        ("awk -v v=@vars.x '{print v}' file", "awk -v v=\"${R0}\" '{print v}' file"),
+        ("jq -n --arg v @vars.x '{v: $v}'", "jq -n --arg v \"${R0}\" '{v: $v}'"),
+        ("echo @vars.x | sed 's/a/b/' | jq -R .", "echo \"${R0}\" | sed 's/a/b/' | jq -R ."),
         ("echo @vars.x | python3 -c 'print(1)'", r#"echo "${R0}" | python3 -c 'print(1)'"#),
         ("echo @vars.x | xargs -n1 sh -c 'echo \"$1\"' _", "echo \"${R0}\" | xargs -n1 sh -c 'echo \"$1\"' _"),
         ("python3 - @vars.x <<'E'\nprint(1)\nE", "python3 - \"${R0}\" <<'E'\nprint(1)\nE"),
@@ -117,6 +120,225 @@ fn values_may_be_data_of_inner_scripts() {
         ),
         ("env A=@vars.x sudo -u @vars.user id", r#"env A="${R0}" sudo -u "${R1}" id"#),
     ]);
+}
+
+/// What release workflows do.
+const ORDINARY: &[&str] = &[
+    "echo \"version @vars.version\" >> notes.txt",
+    "git tag -a v@vars.version -m @vars.message",
+    "git tag -- @vars.tag",
+    "git commit -m \"release @vars.version\"",
+    "git fetch origin -- @vars.ref",
+    "git push origin v@vars.version",
+    "git checkout -b @vars.branch",
+    "gh release create v@vars.version --title @vars.title --notes \"see @vars.url\"",
+    "docker build -t registry/app:@vars.version . && docker push registry/app:@vars.version",
+    "kubectl -n @vars.namespace set image deploy/app app=registry/app:@vars.version",
+    "helm upgrade app ./chart --set-string @vars.values",
+    "tar czf release-@vars.version.tar.gz target/release && sha256sum release-@vars.version.tar.gz > SHA256SUMS",
+    "curl -fsSL https://example.com/@vars.path -o out.tar.gz",
+    "curl -H @vars.header -d @vars.body https://example.com/",
+    "npm version -- @vars.version && npm publish",
+    "mkdir -p -- @vars.folder && cp -- @vars.file dist/@vars.name",
+    "rm -rf -- @vars.folder; ls @vars.folder; cat @vars.file",
+    "./deploy.sh -- @vars.target; ./deploy.sh to/@vars.target",
+    "find . -name @vars.pattern -print",
+    "if [ -e dist/@vars.archive.tar.gz ]; then printf yes; fi",
+    "n=@vars.n; case $n in ''|*[!0-9]*) exit 2;; esac; echo \"$n\"",
+    "version=@vars.version; echo \"${version#v}\" > VERSION",
+    "grep -q @vars.word file || echo none",
+    "printf '%s\\n' @vars.x | sort -u | tee -- out.txt",
+    "eval \"$(ssh-agent -s)\"; echo @vars.x",
+    "retry() { \"$@\" || \"$@\"; }; retry echo @vars.x",
+];
+
+#[test]
+fn ordinary_scripts_are_taken() {
+    for command in ORDINARY {
+        assert!(outcome(command).is_ok(), "{command}: {:?}", outcome(command));
+    }
+}
+
+#[test]
+fn files_that_are_run_are_not_written_with_values() {
+    check_refused(
+        Place::WrittenCode,
+        &[
+            "echo @vars.x > s.sh; . ./s.sh",
+            "echo @vars.x > s; . ./s",
+            "echo @vars.x > s; source s",
+            "echo @vars.x > s; chmod +x s; ./s",
+            "echo @vars.x | tee -a run; bash run",
+            "{ echo @vars.x; } > run; bash run",
+            "exec > run; echo @vars.x; exec > /dev/null; bash ./run",
+            "f=$(mktemp); echo @vars.x > \"$f\"; . \"$f\"",
+            "f=$(mktemp); echo @vars.x > \"$f\"; bash \"$f\"",
+            "f=run; echo @vars.x > run; chmod +x run; \"$f\"",
+            "echo @vars.x > a; cp a b; python3 b",
+            "echo @vars.x > ls; PATH=.:/bin; ls",
+            "echo @vars.x > Makefile",
+            "echo @vars.x | tee build.py",
+            "echo @vars.x >> ~/.bashrc",
+            "echo @vars.x > .git/hooks/pre-commit",
+            "printf %s @vars.x > \"$HOME\"/.profile",
+        ],
+    );
+    check(&[("cat > s.sh <<'E'\nls\nE\nbash s.sh -- @vars.x", "cat > s.sh <<'E'\nls\nE\nbash s.sh -- \"${R0}\"")]);
+}
+
+/// What is in a variable or a parameter is judged where the same script evaluates it.
+#[test]
+fn variables_that_are_evaluated_are_refused() {
+    check_refused(
+        Place::EvaluatedVariable,
+        &[
+            "n=@vars.x; echo $((n + 1))",
+            "n=@vars.x; (( n > 1 ))",
+            "n=@vars.x; [[ $n -eq 1 ]]",
+            "n=@vars.x; echo ${a[n]}",
+            "n=@vars.x; echo \"${s:n}\"",
+            "n=@vars.x; echo \"${!n}\"",
+            "n=@vars.x; echo \"${n@P}\"",
+            "n=@vars.x; a[$n]=1",
+            "for n in @vars.x; do echo $((n)); done",
+            "read n <<< @vars.x; echo $((n))",
+            "f() { echo $(( $1 )); }; f @vars.x",
+            "PATH=@vars.x:$PATH",
+            "LD_PRELOAD=@vars.x ls",
+            "export GIT_SSH_COMMAND=@vars.x",
+            "env BASH_FUNC_ls%%=@vars.x bash -c ls",
+        ],
+    );
+    check_refused(
+        Place::EvaluatedArgument,
+        &[
+            "x=@vars.x; eval \"echo $x\"",
+            "f() { eval \"$1\"; }; f @vars.x",
+            "set -- @vars.x; eval \"$1\"",
+            "x=@vars.x; bash -c \"echo $x\"",
+            "x=@vars.x; sudo sh -c \"echo $x\"",
+        ],
+    );
+}
+
+#[test]
+fn arguments_that_are_code_are_refused() {
+    for program in [
+        "sed",
+        "gawk",
+        "ssh",
+        "psql",
+        "mysql",
+        "sqlite3",
+        "vim",
+        "ex",
+        "ed",
+        "gdb",
+        "at",
+        "batch",
+        "make",
+        "crontab",
+        "npx",
+        "pip",
+        "parallel",
+        "watch",
+        "jq",
+        "busybox",
+        "docker run",
+        "kubectl exec",
+        "git config",
+        "git -c",
+        "perl -ne 1",
+        "ruby -ne 1",
+    ] {
+        for argument in ["@vars.x", "-- @vars.x", "a@vars.x", "'s/X/@vars.x/'", "-e @vars.x", "-c 'echo @vars.x'"] {
+            let command = format!("{program} {argument}");
+            assert!(outcome(&command).is_err(), "{command}");
+            let wrapped = format!("sudo -u me timeout 5 env A=b {program} {argument}");
+            assert!(outcome(&wrapped).is_err(), "{wrapped}");
+        }
+    }
+    for program in [
+        "ssh host",
+        "psql",
+        "sqlite3 db",
+        "at now",
+        "batch",
+        "crontab -",
+        "ed f",
+        "gdb",
+        "make -f -",
+        "sed -f - f",
+        "docker exec -i x sh",
+    ] {
+        for input in [
+            "echo @vars.x | {}",
+            "{} <<< @vars.x",
+            "{ {}; } < <(echo @vars.x)",
+            "echo @vars.x | sudo {}",
+            "f() { {}; }; echo @vars.x | f",
+        ] {
+            let command = input.replace("{}", program);
+            assert!(outcome(&command).is_err(), "{command}");
+        }
+    }
+    check_refused(
+        Place::Option,
+        &[
+            "git fetch origin @vars.x",
+            "rsync @vars.x host:",
+            "tar -cf a @vars.x",
+            "curl @vars.x",
+            "rm -f @vars.x",
+            "cp @vars.x a",
+            "sort @vars.x",
+            "unknown @vars.x",
+            "unknown \"@vars.x\"",
+            "unknown $(echo @vars.x)",
+            "unknown \"$(echo @vars.x)\"",
+            "unknown a$(echo @vars.x)",
+            "unknown $unset@vars.x",
+            "unknown --eval=@vars.x",
+            "unknown -e@vars.x",
+            "unknown -e a@vars.x",
+            "tar --checkpoint-action=exec=@vars.x -cf a b",
+            "rsync -e ./@vars.x a b:",
+            "git fetch --upload-pack=@vars.x",
+            "\"$tool\" @vars.x",
+            "set @vars.x",
+            "unknown {a,@vars.x}",
+            "python3 main.py @vars.x",
+            "echo @vars.x | cat; sort a --compress-program=@vars.x",
+        ],
+    );
+    check_refused(
+        Place::InnerScript,
+        &[
+            "unknown 'do @vars.x'",
+            "unknown \"a; @vars.x\"",
+            "unknown <(echo @vars.x)",
+            "echo @vars.x > >(bash)",
+            "bash -- @vars.x",
+            "python3 ./@vars.x",
+            "echo @vars.x | xargs git fetch",
+            "echo @vars.x | xargs rm",
+            "echo @vars.x | xargs -I{} unknown {}",
+            "find . -exec unknown @vars.x \\;",
+            "find @vars.x",
+            "awk -v 'v@vars.x=1' 1",
+            "awk '{print \"@vars.x\"}'",
+            "node -e 1 @vars.x",
+        ],
+    );
+}
+
+#[test]
+fn the_mend_shows_what_to_write() {
+    let problem = |command: &str| prepare(command, is_known).expect_err("refused").remove(0).to_string();
+    let text = problem("git fetch origin @vars.tag");
+    assert!(text.contains("`-- @vars.tag`") && text.contains(r#"`env: {NAME: "@vars.tag"}`"#), "{text}");
+    let text = problem("sed \"s/X/@vars.tag/\" file");
+    assert!(text.contains(r#"`env: {NAME: "@vars.tag"}`"#), "{text}");
 }
 
 #[test]
