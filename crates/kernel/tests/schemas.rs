@@ -207,7 +207,7 @@ fn objects_of(value: &Value, path: &Path, found: &mut Vec<Path>) {
 
 fn part<'v>(value: &'v Value, path: &Path) -> &'v Value {
     path.segments().iter().fold(value, |value, segment| match segment {
-        Segment::Key(key) => value.get(&**key).expect("a key"),
+        Segment::Key(key) => value.get(key).expect("a key"),
         Segment::Index(index) => &value.as_list().expect("a list")[*index],
     })
 }

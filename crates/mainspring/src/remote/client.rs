@@ -217,3 +217,25 @@ fn asked(method: Method, route: &str, body: Option<&Value>, patience: Duration) 
     let body = body.map(|body| Bytes::from(compact(body))).unwrap_or_default();
     Asked { method, route: route.to_string(), headers: HeaderMap::new(), body, patience }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seconds to wait for an answer with this `Retry-After`.
+    fn check(given: Option<&str>, seconds: Option<u64>) {
+        let headers = given.map(|given| (RETRY_AFTER, HeaderValue::from_str(given).unwrap()));
+        assert_eq!(retry_after(&headers.into_iter().collect()), seconds, "{given:?}");
+    }
+
+    #[test]
+    fn a_server_says_when_it_has_room_again() {
+        check(None, Some(1));
+        check(Some("0"), Some(0));
+        check(Some("2"), Some(2));
+        check(Some(" 30 "), Some(30));
+        for unbearable in ["31", "3600", "18446744073709551616", "-1", "2.5", "", "Wed, 21 Oct 2026 07:28:00 GMT"] {
+            check(Some(unbearable), None);
+        }
+    }
+}
