@@ -282,6 +282,10 @@ fn arguments_that_are_code_are_refused() {
             assert!(outcome(&command).is_err(), "{command}");
         }
     }
+}
+
+#[test]
+fn values_that_may_be_options_are_refused() {
     check_refused(
         Place::Option,
         &[
@@ -311,6 +315,10 @@ fn arguments_that_are_code_are_refused() {
             "echo @vars.x | cat; sort a --compress-program=@vars.x",
         ],
     );
+}
+
+#[test]
+fn values_within_code_of_programs_are_refused() {
     check_refused(
         Place::InnerScript,
         &[
