@@ -1,6 +1,9 @@
 //! Who works evaluations out: the sandbox, in this process or in processes of its own.
 
-use std::num::NonZero;
+use std::{
+    num::NonZero,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use mainspring_kernel::{
     decide::{Decided, Paused, Turn},
@@ -131,8 +134,12 @@ fn panicked() -> Evaluated {
     Evaluated::of(Err(Failure::new(Class::Internal, "evaluation_panicked", message)))
 }
 
-/// The result of one evaluation.
+/// The result of one evaluation; of one that panics, that it failed.
 pub fn evaluate(evaluation: &Evaluation, evaluator: &dyn Evaluator) -> Evaluated {
+    catch_unwind(AssertUnwindSafe(|| answer_to(evaluation, evaluator))).unwrap_or_else(|_| panicked())
+}
+
+fn answer_to(evaluation: &Evaluation, evaluator: &dyn Evaluator) -> Evaluated {
     let answer = match evaluation {
         Evaluation::Function(function) => evaluator.call(&function_request(function)),
         Evaluation::Check(check) => evaluator.call(&check_request(check)),

@@ -11,7 +11,7 @@ use crate::{
     EngineError,
     engine::now_ms,
     home::Home,
-    load::{LoadError, is_newer},
+    load::{LoadError, Loader, is_newer, read_plan},
     naming::new_key,
     request::{Request, row},
     shard::{Event, Queued, Submission},
@@ -129,6 +129,20 @@ pub enum Untaken {
 
 /// What a letter is to a shard; why not, if it cannot be taken in. A letter counts only if its seal holds.
 pub fn event_of(store: &dyn Store, key: &[u8; 32], letter: Letter) -> Result<Event, Untaken> {
+    event_by(store, key, letter, |hash| read_plan(store, hash).map(|plan| plan.map(Arc::new)))
+}
+
+/// The same with plans that are kept decoded. Blocks.
+pub(crate) fn event_from(loader: &Loader, letter: Letter) -> Result<Event, Untaken> {
+    event_by(&**loader.store(), loader.key(), letter, |hash| loader.plan(hash))
+}
+
+fn event_by(
+    store: &dyn Store,
+    key: &[u8; 32],
+    letter: Letter,
+    plan: impl FnOnce(Hash) -> Result<Option<Arc<Plan>>, LoadError>,
+) -> Result<Event, Untaken> {
     let unreadable = |why: String| Untaken::Unreadable(format!("the letter `{}` cannot be read: {why}", letter.id));
     let opened = seal::open(store, key, &letter).map_err(|_| Untaken::Unavailable)?;
     let input = opened.map_err(|seal::Forged| Untaken::Forged)?;
@@ -140,17 +154,14 @@ pub fn event_of(store: &dyn Store, key: &[u8; 32], letter: Letter) -> Result<Eve
         let queued = Queued { input, letter: Some(letter.id), ticket: None, audit: None };
         return Ok(Event::Take(letter.execution, queued));
     };
-    let bytes = store.plan(start.plan_hash).map_err(|error| match LoadError::from(error) {
+    let plan = plan(start.plan_hash).map_err(|error| match error {
         LoadError::Store(_) | LoadError::Newer(_) => Untaken::Unavailable,
         LoadError::Broken(why) => unreadable(why),
     })?;
-    let bytes = bytes.ok_or_else(|| unreadable("its plan is not stored".into()))?;
-    if Plan::hash(&bytes) != start.plan_hash {
-        return Err(unreadable(format!("the stored plan is not {:?}", start.plan_hash)));
-    }
-    let plan = Arc::new(Plan::decode(&bytes).map_err(|error| unreadable(error.to_string()))?);
+    let plan = plan.ok_or_else(|| unreadable("its plan is not stored".into()))?;
     let row = row(letter.execution, &start, &plan, letter.posted_at);
-    let stored_plans = vec![StoredPlan { hash: start.plan_hash, bytes }];
+    // The store has it: it was read from there.
+    let stored_plans = Vec::new();
     let (execution, letter) = (letter.execution, Some(letter.id));
     let (ticket, audit) = (None, None);
     Ok(Event::Submit(Box::new(Submission { execution, plan, stored_plans, start, row, letter, ticket, audit })))

@@ -131,7 +131,7 @@ impl Loader {
             Ok(frames)
         };
         let mut frames = up_to_head(0)?;
-        let plan = self.plan(frames.first())?;
+        let plan = self.plan_of(frames.first())?;
         let (mut fold, mut bytes) = (Fold::new(execution, plan), 0);
         while !frames.is_empty() {
             for stored in &frames {
@@ -159,7 +159,7 @@ impl Loader {
     }
 
     /// The plan that a journal's first frame pins.
-    fn plan(&self, first: Option<&StoredFrame>) -> Result<Arc<Plan>, LoadError> {
+    fn plan_of(&self, first: Option<&StoredFrame>) -> Result<Arc<Plan>, LoadError> {
         let broken = |why: String| LoadError::Broken(format!("frame 0: {why}"));
         let first = first.ok_or_else(|| broken("it is missing".into()))?;
         let (frame, _) = Frame::read(first).map_err(|error| match Frame::decide_version(first) {
@@ -173,22 +173,41 @@ impl Loader {
         if *decide_version > DECIDE_VERSION {
             return Err(LoadError::Newer(*decide_version));
         }
-        let mut plans = self.plans.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(plan) = plans.get(plan_hash) {
-            return Ok(plan.clone());
+        let plan = self.plan(*plan_hash).map_err(|error| match error {
+            LoadError::Broken(why) => broken(why),
+            error => error,
+        })?;
+        plan.ok_or_else(|| broken(format!("its plan {plan_hash:?} is not stored")))
+    }
+
+    /// A plan by its hash, decoded once; `None` if it is not stored. The table is not locked while the store is asked.
+    pub(crate) fn plan(&self, hash: Hash) -> Result<Option<Arc<Plan>>, LoadError> {
+        let plans = || self.plans.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(plan) = plans().get(&hash) {
+            return Ok(Some(plan.clone()));
         }
-        let bytes =
-            self.store.plan(*plan_hash)?.ok_or_else(|| broken(format!("its plan {plan_hash:?} is not stored")))?;
-        if Hash::of(&bytes) != *plan_hash {
-            return Err(broken(format!("the stored plan is not {plan_hash:?}")));
-        }
-        let plan = Arc::new(Plan::decode(&bytes).map_err(|error| broken(error.to_string()))?);
+        let Some(plan) = read_plan(&*self.store, hash)?.map(Arc::new) else { return Ok(None) };
+        let mut plans = plans();
         if plans.len() >= PLANS_MAX {
             plans.clear();
         }
-        plans.insert(*plan_hash, plan.clone());
-        Ok(plan)
+        plans.insert(hash, plan.clone());
+        Ok(Some(plan))
     }
+
+    /// What it reads from.
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+}
+
+/// A plan as it is stored, if that is the plan of this hash.
+pub(crate) fn read_plan(store: &dyn Store, hash: Hash) -> Result<Option<Plan>, LoadError> {
+    let Some(bytes) = store.plan(hash)? else { return Ok(None) };
+    if Hash::of(&bytes) != hash {
+        return Err(LoadError::Broken(format!("the stored plan is not {hash:?}")));
+    }
+    Plan::decode(&bytes).map(Some).map_err(|error| LoadError::Broken(error.to_string()))
 }
 
 /// Whether a newer release has begun an execution, and goes on with it.

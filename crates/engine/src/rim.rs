@@ -2,6 +2,7 @@
 //! what comes of them.
 
 mod admitting;
+mod failing;
 mod looking;
 mod meters;
 mod owning;
@@ -10,6 +11,7 @@ mod seeing;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -21,8 +23,9 @@ use mainspring_kernel::{
     input::Input,
     instance::Instance,
     key::ExecutionKey,
+    state::State,
 };
-use mainspring_store::{Answer, Arrived, Batch, CommitError, Due, RemoteAttempt, Store};
+use mainspring_store::{Answer, Batch, CommitError, Due, RemoteAttempt, Store, StoreError};
 use tokio::{
     net::UnixDatagram,
     sync::{Semaphore, mpsc, oneshot},
@@ -37,10 +40,12 @@ use crate::{
     home::{Held, Home},
     load::Loader,
     member::{Member, Word, tick},
-    shard::{Event, Fate, GivenUp, Moment, Output, Queued, Reply, Shard, Ticket},
+    shard::{Event, Fate, GivenUp, LoadAnswer, Moment, Output, Queued, Reply, Shard, Ticket, panics},
     span::Spans,
 };
 use admitting::Admitting;
+use failing::Watchdog;
+use looking::{Inbox, Page};
 use meters::{Effect, Meters};
 use owning::Life;
 pub(crate) use owning::Owned;
@@ -84,14 +89,10 @@ pub(crate) enum Command {
     Watch(ExecutionKey, mpsc::UnboundedSender<Arc<Moment>>),
     /// An attempt has ended.
     Ended(ExecutionKey, Instance, u32, Outcome),
-    /// Letters that wait; all of them, if it says so.
-    Letters(Vec<Arrived>, bool),
+    /// Messages that wait.
+    Letters(Box<Page>),
     /// Somebody says that letters wait in these partitions.
     Hint(Vec<u32>),
-    /// What came of a word to the store, with what was given up by it.
-    Spoken(GivenUp, Word),
-    /// The inbox was looked at, or could not be, for attempts of which it is to be found out what became of them.
-    Looked(Vec<(ExecutionKey, Instance, Attempt)>, bool),
     /// What was brought back for an execution of others is passed on, or nobody tries any more; with the attempt, if others
     /// knew that it went on here.
     PassedOn(ExecutionKey, Option<RemoteAttempt>),
@@ -105,6 +106,10 @@ pub(crate) enum Command {
     Found(String, Found),
     /// Executions to look at.
     Due(Vec<Due>),
+    /// All of those were read.
+    DueRead,
+    /// The store knows that an execution is set aside, and in which organization that counts; or does not answer.
+    SetAside(ExecutionKey, Result<Option<String>, StoreError>),
     /// An execution to go on with.
     Attend(ExecutionKey),
     /// Somebody wants to know what is in memory, and what has a time set.
@@ -154,9 +159,11 @@ impl Reach {
         }
     }
 
-    fn extend(&mut self, execution: ExecutionKey) {
-        if let Self::Named(named) = self {
-            named.insert(execution);
+    /// Takes an execution in. True if it was out of reach before.
+    fn extend(&mut self, execution: ExecutionKey) -> bool {
+        match self {
+            Self::All => false,
+            Self::Named(named) => named.insert(execution),
         }
     }
 }
@@ -178,6 +185,9 @@ pub(crate) struct Outside {
 
 /// A commit for the thread that writes, how long it waits before, and when it was handed over.
 type Flight = (u64, Arc<Batch>, Duration, std::time::Instant);
+
+/// What came of a heartbeat, and what was given up by it.
+type Spoken = (GivenUp, Word);
 
 /// What became of a commit.
 type Answered = (u64, Result<Vec<Answer>, CommitError>);
@@ -201,9 +211,8 @@ pub(crate) struct Rim {
     life: Arc<Life>,
     /// How much is being passed on to which executions.
     passing_on: BTreeMap<ExecutionKey, usize>,
-    /// Attempts of which it is to be found out what became of them, when the inbox has been looked at.
-    to_adopt: Vec<(ExecutionKey, Instance, Attempt)>,
-    is_looking_to_adopt: bool,
+    /// What came of heartbeats, with what was given up by them: they do not wait behind commands.
+    words: (mpsc::UnboundedSender<Spoken>, mpsc::UnboundedReceiver<Spoken>),
     speak_at: Option<Instant>,
     trouble: Option<String>,
     commands: Commands,
@@ -215,9 +224,9 @@ pub(crate) struct Rim {
     waiting: BTreeMap<Ticket, oneshot::Sender<Reply>>,
     watchers: HashMap<ExecutionKey, Vec<mpsc::UnboundedSender<Arc<Moment>>>>,
     running: BTreeMap<Running, Underway>,
-    letters_seen: u64,
-    /// Letters that were taken in and are perhaps still in the inbox, by their numbers.
-    letters_out: BTreeSet<u64>,
+    inbox: Inbox,
+    /// Executions of which the store does not know yet that they are set aside, and why.
+    setting_aside: BTreeMap<ExecutionKey, String>,
     in_flight: bool,
     unknown_commits: u32,
     draining: bool,
@@ -264,8 +273,7 @@ impl Rim {
             ended_early: Vec::new(),
             life: Arc::default(),
             passing_on: BTreeMap::new(),
-            to_adopt: Vec::new(),
-            is_looking_to_adopt: false,
+            words: mpsc::unbounded_channel(),
             trouble: None,
             commands,
             commits,
@@ -274,8 +282,8 @@ impl Rim {
             waiting: BTreeMap::new(),
             watchers: HashMap::new(),
             running: BTreeMap::new(),
-            letters_seen: 0,
-            letters_out: BTreeSet::new(),
+            inbox: Inbox::default(),
+            setting_aside: BTreeMap::new(),
             in_flight: false,
             unknown_commits: 0,
             draining: false,
@@ -292,6 +300,7 @@ impl Rim {
 
     /// Works until drained or fatally hurt.
     pub(crate) async fn run(mut self, mut received: Received) {
+        let watchdog = Watchdog::of(&self);
         let bell = self.bell();
         self.listen();
         self.publish();
@@ -301,7 +310,9 @@ impl Rim {
         while !self.is_over() {
             let wake =
                 self.shard.next_wake().map(|at| Instant::now() + Duration::from_millis(at.saturating_sub(now_ms())));
-            let next = [wake, self.speak_at, Some(looks.letters_at), Some(looks.timers_at)].into_iter().flatten().min();
+            let pages = self.inbox.has_pages().then(Instant::now);
+            let next = [wake, pages, self.speak_at, Some(looks.letters_at), Some(looks.timers_at)];
+            let next = next.into_iter().flatten().min();
             tokio::select! {
                 biased;
                 count = received.recv_many(&mut commands, COMMANDS_AT_A_TIME) => if count == 0 { break },
@@ -309,18 +320,21 @@ impl Rim {
                     Some(answer) => self.committed(answer),
                     None => self.stop("the thread that writes has ended; this is a fault of ours".into()),
                 },
+                Some((given_up, word)) = self.words.1.recv() => self.spoken(&given_up, word),
                 () = sleep_until(next) => {}
                 () = ring(bell.as_ref()) => self.look_for_letters(),
             }
             self.do_what_is_due(wake, &mut looks);
             self.count_commands(&commands, received.len());
             for command in commands.drain(..) {
+                self.keep_alive();
                 if self.shard.gathered() >= WORTH_A_COMMIT {
                     self.look_for_answer();
                 }
                 self.obey(command.into_command());
             }
             self.look_for_answer();
+            self.take_messages();
             self.carry();
             self.meters.take(self.shard.tally());
         }
@@ -329,14 +343,13 @@ impl Rim {
             let _ = std::fs::remove_file(home.bell());
         }
         self.leave().await;
+        watchdog.dismiss();
     }
 
     /// What has its time, however much else there is to do: a node that is never idle would say no word, and lose everything.
     fn do_what_is_due(&mut self, wake: Option<Instant>, looks: &mut Looks) {
         let now = Instant::now();
-        if self.speak_at.is_some_and(|at| at <= now) {
-            self.speak();
-        }
+        self.keep_alive();
         if wake.is_some_and(|at| at <= now) {
             self.handle(Event::Wake);
         }
@@ -371,10 +384,8 @@ impl Rim {
             Command::Attend(execution) => self.attend(execution),
             Command::Watch(execution, sender) => self.watchers.entry(execution).or_default().push(sender),
             Command::Ended(execution, instance, attempt, outcome) => self.ended(execution, instance, attempt, outcome),
-            Command::Letters(letters, is_all) => self.take_letters(letters, is_all),
+            Command::Letters(page) => self.take_page(*page),
             Command::Hint(partitions) => self.hear(&partitions),
-            Command::Spoken(given_up, word) => self.spoken(&given_up, word),
-            Command::Looked(asked, is_read) => self.looked(asked, is_read),
             Command::PassedOn(execution, remote) => self.passed_on(execution, remote),
             Command::Organizations(organizations) => self.want_to_look_at(&organizations),
             Command::FollowHints => self.follow_hints(),
@@ -385,6 +396,8 @@ impl Rim {
                 due.retain(|due| self.reach.holds(due.execution));
                 self.handle(Event::Due(due));
             }
+            Command::DueRead => self.due_read(),
+            Command::SetAside(execution, answer) => self.is_set_aside(execution, answer),
             Command::Drain => {
                 self.draining = true;
                 self.life.leave();
@@ -413,9 +426,11 @@ impl Rim {
     }
 
     fn attend(&mut self, execution: ExecutionKey) {
-        self.reach.extend(execution);
-        self.forget_letters();
-        self.look_for_letters();
+        // Messages to an execution that was out of reach may have been passed over.
+        if self.reach.extend(execution) {
+            self.forget_letters();
+            self.look_for_letters();
+        }
         self.handle(Event::Due(vec![Due { execution, wake_at: 0 }]));
     }
 
@@ -487,11 +502,7 @@ impl Rim {
                     let _ = self.commands.send(Command::Attend(execution));
                 }
                 Output::Tell(moment) => self.tell(&moment),
-                Output::Quarantine(execution, why) => {
-                    self.see_quarantine(execution, &why);
-                    self.quarantine(execution, &why);
-                    self.watchers.remove(&execution);
-                }
+                Output::Quarantine(execution, why) => self.quarantine(execution, why),
                 // A node that leaves does not wait for a store that does not answer: what waits is decided again elsewhere.
                 Output::Stalled(_) if self.member.is_some() && !self.draining => {
                     self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
@@ -506,18 +517,6 @@ impl Rim {
     fn next_output(&mut self) -> Option<Output> {
         self.shard.expire(tick());
         self.shard.next_output()
-    }
-
-    /// Of a store that others keep running, one that does not answer is asked again when the execution is looked at
-    /// again.
-    fn quarantine(&mut self, execution: ExecutionKey, why: &str) {
-        match self.store.quarantine(execution, why) {
-            Ok(()) => self.count_out(execution),
-            Err(error) if self.member.is_none() => {
-                self.stop(format!("an execution cannot be set aside: {error}"));
-            }
-            Err(_) => {}
-        }
     }
 
     /// An unknown outcome is read back and tried again, which a disk that refuses every time would make endless.
@@ -550,7 +549,7 @@ impl Rim {
 
     /// What was out is awaited even after the store has failed: nothing of ours is left running behind.
     fn is_over(&self) -> bool {
-        let is_quiet = self.running.is_empty() && self.passing_on.is_empty();
+        let is_quiet = self.running.is_empty() && self.passing_on.is_empty() && self.setting_aside.is_empty();
         self.draining && is_quiet && (self.over || !(self.in_flight || self.shard.has_waiting()))
     }
 
@@ -568,12 +567,22 @@ impl Rim {
     fn load(&self, execution: ExecutionKey, number: u64) {
         let (loader, commands, loads) = (self.loader.clone(), self.commands.clone(), self.loads.clone());
         let meters = self.meters.loads.clone();
+        if let Some(why) = self.setting_aside.get(&execution) {
+            // After what is being carried out: it may give outputs of its own.
+            let answer = Box::new(LoadAnswer::Quarantined(why.clone()));
+            let _ = commands.send(Command::Event(Event::Loaded(execution, number, answer)));
+            return;
+        }
         tokio::spawn(async move {
             // Nobody closes it.
             let permit = loads.acquire_owned().await;
             tokio::task::spawn_blocking(move || {
                 let began = std::time::Instant::now();
-                let answer = Box::new(loader.load(execution));
+                let load = || loader.load(execution);
+                // An execution whose journal cannot be read without a panic is set aside, like one that is damaged.
+                let answer = catch_unwind(AssertUnwindSafe(load));
+                let answer = answer.unwrap_or_else(|panic| LoadAnswer::Broken(panics::why(&*panic)));
+                let answer = Box::new(answer);
                 meters.count(&answer, began.elapsed());
                 seeing::see_load(execution, &answer);
                 drop(permit);
@@ -611,8 +620,13 @@ impl Rim {
             let permit = evaluations.acquire_owned().await;
             tokio::task::spawn_blocking(move || {
                 let began = std::time::Instant::now();
-                let tenant = tenant_of(&suspended.state).to_owned();
-                let finished = Box::new(suspended.finish(&ForTenant { evaluator: &*evaluator, tenant: &tenant }));
+                let (tenant, plan) = (tenant_of(&suspended.state).to_owned(), suspended.state.plan.clone());
+                let finish = || suspended.finish(&ForTenant { evaluator: &*evaluator, tenant: &tenant });
+                // The state is lost with a panic. Nobody uses it: the execution is set aside.
+                let finished = catch_unwind(AssertUnwindSafe(finish));
+                let finished =
+                    finished.unwrap_or_else(|panic| (State::new(execution, plan), Err(panics::why(&*panic))));
+                let finished = Box::new(finished);
                 time.record(began.elapsed());
                 drop(permit);
                 let _ = commands.send(Command::Event(Event::Evaluated { execution, evaluation, finished }));
@@ -627,7 +641,15 @@ impl Rim {
         let (executors, commands) = (self.executors.clone(), self.commands.clone());
         let meters = self.meters.attempts.clone();
         tokio::spawn(async move {
-            let adopted = executors.adopt(&attempt).await;
+            let asked = attempt.clone();
+            // Of an attempt whose executor panics nobody knows that it did not begin.
+            let adopted = tokio::spawn(async move { executors.adopt(&asked).await }).await;
+            let adopted = match adopted {
+                Ok(adopted) => adopted,
+                Err(error) if error.is_panic() => Adopted::Interrupted,
+                // The runtime is shut down.
+                Err(_) => return,
+            };
             meters.adopt(adopted);
             let fate = match adopted {
                 Adopted::NeverStarted => Fate::NeverStarted,

@@ -163,16 +163,16 @@ impl Rim {
     }
 
     /// What is set aside has no place any more.
-    pub(super) fn count_out(&mut self, execution: ExecutionKey) {
-        if self.admitting.is_none() {
-            return;
-        }
+    pub(super) fn count_out(&mut self, execution: ExecutionKey, organization: Option<String>) {
         self.free_place(execution);
-        // It happens too seldom for anybody to know by heart whose it is.
-        let row = self.store.execution(execution).ok().flatten();
-        if let Some(organization) = row.and_then(|row| row.organization) {
+        if let Some(organization) = organization {
             self.tell_who_counts(&organization);
         }
+    }
+
+    /// Whether it is counted who may begin.
+    pub(super) fn counts_places(&self) -> bool {
+        self.admitting.is_some()
     }
 
     fn free_place(&mut self, execution: ExecutionKey) {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeSet, btree_map::Entry},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -11,10 +12,13 @@ use std::{
 
 use mainspring_effects::AttemptName;
 use mainspring_kernel::{effect::Attempt, input::Input, instance::Instance, key::ExecutionKey};
-use mainspring_store::{Answer, CommitError, RemoteAttempt, Store};
+use mainspring_store::{Answer, CommitError, RemoteAttempt, Store, StoreError};
 use tokio::time::Instant;
 
-use super::{Command, Rim};
+use super::{
+    Command, Rim, failing,
+    looking::{Scope, ToAdopt},
+};
 use crate::{
     inbox,
     lease::Tick,
@@ -49,16 +53,34 @@ impl Rim {
         {
             return self.fall_silent(silence);
         }
-        let (given_up, is_leaving, commands) = (self.giving_up.clone(), self.draining, self.commands.clone());
+        let (given_up, is_leaving, words) = (self.giving_up.clone(), self.draining, self.words.0.clone());
         let speak = move || {
-            let word = member.speak(&given_up, is_leaving, tick);
-            let _ = commands.send(Command::Spoken(given_up, word));
+            let say = || member.speak(&given_up, is_leaving, tick);
+            // After a panic the next heartbeat is sent all the same.
+            let word = catch_unwind(AssertUnwindSafe(say)).unwrap_or_else(|panic| {
+                Word::Unheard(StoreError::Unavailable(format!("the heartbeat panicked: {}", failing::text(&*panic))))
+            });
+            let _ = words.send((given_up, word));
         };
         // On a thread of its own: behind all that waits for one of the runtime's, the lease would be over.
         if let Err(error) = std::thread::Builder::new().name("word".into()).spawn(speak) {
             self.trouble = Some(format!("there is no thread to say its word: {error}"));
             self.publish();
             self.speak_at = Some(Instant::now() + TRY_AGAIN);
+        }
+    }
+
+    /// Sends the heartbeat when it is due, and takes the answer to the last one in. Called between any two things that the
+    /// driver does: neither waits behind other commands.
+    pub(super) fn keep_alive(&mut self) {
+        if self.member.is_none() {
+            return;
+        }
+        if self.speak_at.is_some_and(|at| at <= Instant::now()) {
+            self.speak();
+        }
+        while let Ok((given_up, word)) = self.words.1.try_recv() {
+            self.spoken(&given_up, word);
         }
     }
 
@@ -124,8 +146,7 @@ impl Rim {
     pub(super) fn gained(&mut self, partitions: Vec<u32>) {
         self.see_partitions("gained", &partitions);
         self.publish();
-        self.forget_letters();
-        self.look_at(partitions, true);
+        self.look_at_gained(&partitions);
     }
 
     /// Others wait for it: it is said at once, unless a word is on its way.
@@ -252,35 +273,28 @@ impl Rim {
             return;
         }
         let (execution, instance, _) = name;
-        self.to_adopt.push((execution, instance, attempt));
+        self.inbox.to_adopt.push((execution, instance, attempt));
         self.look_before_adopting();
     }
 
     /// One look for all that has gathered while the last one was on its way. What is still being posted from here, for an
     /// execution that was lost and came back, comes first.
     fn look_before_adopting(&mut self) {
-        if self.is_looking_to_adopt {
-            return;
+        if self.inbox.to_adopt.iter().any(|asked| self.is_settled(asked)) {
+            self.read_inbox(Scope::All);
         }
-        let is_settled = |asked: &mut (ExecutionKey, _, _)| !self.passing_on.contains_key(&asked.0);
-        let asked: Vec<_> = self.to_adopt.extract_if(.., is_settled).collect();
-        if asked.is_empty() {
-            return;
-        }
-        self.is_looking_to_adopt = true;
-        self.look_at_inbox(move |is_read| Command::Looked(asked, is_read));
     }
 
-    pub(super) fn looked(&mut self, asked: Vec<(ExecutionKey, Instance, Attempt)>, is_read: bool) {
-        self.is_looking_to_adopt = false;
-        for (execution, instance, attempt) in asked {
-            if is_read {
-                self.adopt(execution, instance, attempt);
-            } else {
-                self.to_adopt.push((execution, instance, attempt));
-            }
-        }
-        self.look_before_adopting();
+    /// What is adopted when the inbox has been read from its beginning.
+    pub(super) fn take_to_adopt(&mut self) -> Vec<ToAdopt> {
+        let all = std::mem::take(&mut self.inbox.to_adopt);
+        let (asked, later) = all.into_iter().partition(|asked| self.is_settled(asked));
+        self.inbox.to_adopt = later;
+        asked
+    }
+
+    fn is_settled(&self, (execution, ..): &ToAdopt) -> bool {
+        !self.passing_on.contains_key(execution)
     }
 
     /// What this node held is free at once.

@@ -30,7 +30,11 @@ impl Shard {
 
 /// The reason for which an execution is set aside after a panic.
 pub(crate) fn why(panic: &(dyn Any + Send)) -> String {
+    format!("the engine panicked while it worked on this execution; this is a fault of the engine: {}", text(panic))
+}
+
+/// The text of a panic.
+pub(crate) fn text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-    format!("the engine panicked while it worked on this execution; this is a fault of the engine: {text}")
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }

@@ -42,9 +42,11 @@ pub(super) enum What {
     Look {
         partitions: Vec<u32>,
         after: Option<u64>,
+        /// How often the node had forgotten its letters.
+        generation: u64,
     },
     /// The whole inbox of partitions, before it is found out what became of attempts.
-    LookToAdopt(Vec<u32>, Vec<ToAdopt>),
+    LookToAdopt(Vec<u32>, u64, Vec<ToAdopt>),
     PassOn(Passing),
     StopRemote(RemoteAttempt),
     Leave(Member),
@@ -165,17 +167,20 @@ impl Cluster {
             What::Speak { member, given_up, is_leaving, sent_at } => {
                 self.hear_word(who, &member, (given_up, is_leaving), sent_at)?;
             }
-            What::Look { .. } if fails => {}
-            What::Look { partitions, after } => self.look(who, &partitions, after)?,
-            What::LookToAdopt(_, asked) if fails => {
-                self.answer_in(LOOK_FOR_LETTERS_MS, who, Inner::Looked(asked, false));
+            What::Look { after: Some(_), generation, .. } if fails => {
+                self.answer(who, Inner::LookedForLetters(generation, None));
             }
-            What::LookToAdopt(partitions, asked) => {
+            What::Look { .. } if fails => {}
+            What::Look { partitions, after, generation } => self.look(who, &partitions, after, generation)?,
+            What::LookToAdopt(_, _, asked) if fails => {
+                self.answer_in(LOOK_FOR_LETTERS_MS, who, Inner::Looked(asked, None));
+            }
+            What::LookToAdopt(partitions, generation, asked) => {
                 let letters =
                     self.store.inbox(&partitions, 0, Most::of(usize::MAX)).map_err(|error| error.to_string())?;
                 let delay = self.delay_of_answer();
-                self.answer_in(delay, who, Inner::Letters(letters, false));
-                self.answer_in(delay, who, Inner::Looked(asked, true));
+                self.answer_in(delay, who, Inner::Letters(letters, None, generation));
+                self.answer_in(delay, who, Inner::Looked(asked, Some(generation)));
             }
             What::PassOn(passing) if fails => self.pass_on_again(who, passing),
             What::PassOn(Passing { execution, input, remote, name, .. }) => {

@@ -19,30 +19,64 @@ pub(super) const LOOK_FOR_LETTERS_MS: u64 = 1_000;
 const WINDOW_MS: u64 = 60_000;
 
 impl Cluster {
-    /// Letters that came since the last ones.
+    /// Letters that came since the last ones. One look at a time is on its way, and one follows if it was asked for
+    /// meanwhile.
     pub(super) fn look_for_letters(&mut self, node: usize) {
-        let (partitions, after) = (self.nodes[node].holds(), Some(self.nodes[node].letters_seen));
-        if !partitions.is_empty() {
-            self.ask_store(node, What::Look { partitions, after });
+        let (partitions, place) = (self.nodes[node].holds(), &mut self.nodes[node]);
+        if partitions.is_empty() {
+            return;
         }
+        if std::mem::replace(&mut place.is_looking, true) {
+            place.looks_again = true;
+            return;
+        }
+        place.looks_again = false;
+        let (after, generation) = (Some(place.letters_seen), place.generation);
+        self.ask_store(node, What::Look { partitions, after, generation });
+    }
+
+    /// A look has come to its end, whatever it found. What was read before letters were forgotten is of no use.
+    pub(super) fn looked_for_letters(
+        &mut self,
+        node: usize,
+        generation: u64,
+        found: Option<Vec<Arrived>>,
+    ) -> Result<(), String> {
+        let place = &mut self.nodes[node];
+        let is_stale = place.generation != generation;
+        place.is_looking = false;
+        let again = std::mem::take(&mut place.looks_again) || is_stale;
+        if let Some(letters) = found.filter(|_| !is_stale) {
+            self.take_letters(node, letters, None)?;
+        }
+        if again {
+            self.look_for_letters(node);
+        }
+        Ok(())
     }
 
     /// What waits in partitions: letters first, then what is due.
     pub(super) fn look_at(&mut self, node: usize, partitions: Vec<u32>) {
         if !partitions.is_empty() {
-            self.ask_store(node, What::Look { partitions, after: None });
+            let generation = self.nodes[node].generation;
+            self.ask_store(node, What::Look { partitions, after: None, generation });
         }
     }
 
     /// Letters that were taken in may have to be taken in again.
     pub(super) fn forget_letters(&mut self, node: usize) {
+        self.nodes[node].generation += 1;
         self.nodes[node].letters_seen = 0;
         self.nodes[node].letters_out.clear();
     }
 
+    /// Of partitions that are held from now on all letters are read, and then what is due.
+    pub(super) fn look_at_gained(&mut self, node: usize, partitions: Vec<u32>) {
+        self.nodes[node].letters_out.retain(|_, partition| !partitions.contains(partition));
+        self.look_at(node, partitions);
+    }
+
     pub(super) fn attend(&mut self, node: usize, execution: ExecutionKey) {
-        self.forget_letters(node);
-        self.look_for_letters(node);
         self.handle(node, Event::Due(vec![Due { execution, wake_at: 0 }]));
     }
 
@@ -63,24 +97,31 @@ impl Cluster {
         }
     }
 
-    pub(super) fn take_letters(&mut self, node: usize, letters: Vec<Arrived>, is_all: bool) -> Result<(), String> {
+    /// `all_of` are the partitions of which these are all letters.
+    pub(super) fn take_letters(
+        &mut self,
+        node: usize,
+        letters: Vec<Arrived>,
+        all_of: Option<Vec<u32>>,
+    ) -> Result<(), String> {
         if self.nodes[node].is_draining {
             return Ok(());
         }
-        if is_all {
+        if let Some(partitions) = all_of {
             let waiting: BTreeSet<u64> = letters.iter().map(|arrived| arrived.number).collect();
-            self.nodes[node].letters_out.retain(|number| waiting.contains(number));
+            let out = &mut self.nodes[node].letters_out;
+            out.retain(|number, partition| waiting.contains(number) || !partitions.contains(partition));
         }
         let (mut waiting, mut seen) = (BTreeSet::new(), self.nodes[node].letters_seen);
         for Arrived { number, letter } in letters {
-            let execution = letter.execution;
+            let (execution, partition) = (letter.execution, letter.partition);
             // What follows a letter that waits has to wait as well.
-            if self.nodes[node].letters_out.contains(&number) || waiting.contains(&execution) {
+            if self.nodes[node].letters_out.contains_key(&number) || waiting.contains(&execution) {
                 continue;
             }
             match self.read_letter(&letter)? {
                 Some(event) => {
-                    self.nodes[node].letters_out.insert(number);
+                    self.nodes[node].letters_out.insert(number, partition);
                     self.handle(node, event);
                     if self.strikes(self.misfortune.twice)
                         && let Some(again) = self.read_letter(&letter)?
@@ -122,14 +163,22 @@ impl Cluster {
 
     /// A look reaches the store. Letters are told of before what is due, so that what brings a receipt is known before
     /// anybody asks what became of the attempt.
-    pub(super) fn look(&mut self, who: (usize, u32), partitions: &[u32], after: Option<u64>) -> Result<(), String> {
+    pub(super) fn look(
+        &mut self,
+        who: (usize, u32),
+        partitions: &[u32],
+        after: Option<u64>,
+        generation: u64,
+    ) -> Result<(), String> {
         let failed = |error: StoreError| error.to_string();
         let letters = self.store.inbox(partitions, after.unwrap_or(0), Most::of(usize::MAX)).map_err(failed)?;
         let delay = self.delay_of_answer();
-        if !letters.is_empty() || after.is_none() {
-            self.answer_in(delay, who, Inner::Letters(letters, after.is_none()));
+        if after.is_some() {
+            self.answer_in(delay, who, Inner::LookedForLetters(generation, Some(letters)));
+            return Ok(());
         }
-        if after.is_none() && !self.strikes(self.misfortune.read_fails) {
+        self.answer_in(delay, who, Inner::Letters(letters, Some(partitions.to_vec()), generation));
+        if !self.strikes(self.misfortune.read_fails) {
             let until = self.nodes[who.0].wall(self.now) + WINDOW_MS;
             let due = self.store.due(partitions, until, None, usize::MAX).map_err(failed)?;
             self.answer_in(delay, who, Inner::Due(due));

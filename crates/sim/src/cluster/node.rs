@@ -3,11 +3,7 @@
 //! A life is a process. It does with its shard what the engine's rim does, in the rim's order: what waits is taken in
 //! first, and what comes of it is carried out then. What it looks for is in `looking`, what it holds in `owning`.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use mainspring_effects::Executors;
 use mainspring_engine::{
@@ -41,7 +37,12 @@ pub(super) struct Node {
     /// What its own clock is before or behind, and by how many thousandths it runs fast.
     skew_ms: u64,
     drift: u64,
-    pub(super) letters_out: BTreeSet<u64>,
+    pub(super) letters_out: BTreeMap<u64, u32>,
+    /// How often it has forgotten its letters.
+    pub(super) generation: u64,
+    /// Whether a look for new letters is on its way, and whether one is to follow.
+    pub(super) is_looking: bool,
+    pub(super) looks_again: bool,
     pub(super) letters_seen: u64,
     pub(super) giving_up: GivenUp,
     /// How much is being passed on to which executions.
@@ -83,10 +84,13 @@ pub(super) enum Inner {
     Spoken(GivenUp, Word),
     Committed(u64, Result<Vec<Answer>, CommitError>),
     Loaded(ExecutionKey, u64, Box<LoadAnswer>),
-    Letters(Vec<Arrived>, bool),
+    /// Letters that were read when the node had forgotten its letters so often; all of some partitions.
+    Letters(Vec<Arrived>, Option<Vec<u32>>, u64),
+    /// A look for new letters has ended.
+    LookedForLetters(u64, Option<Vec<Arrived>>),
     Due(Vec<Due>),
-    /// The inbox was looked at, or could not be.
-    Looked(Vec<ToAdopt>, bool),
+    /// The inbox was looked at when the node had forgotten its letters so often, or could not be.
+    Looked(Vec<ToAdopt>, Option<u64>),
     PassedOn(ExecutionKey),
     Adopted(ExecutionKey, Instance, u32, Fate),
     Ended(ExecutionKey, Instance, u32, Outcome),
@@ -125,7 +129,10 @@ impl Node {
             unreadable_until: 0,
             skew_ms,
             drift,
-            letters_out: BTreeSet::new(),
+            letters_out: BTreeMap::new(),
+            generation: 0,
+            is_looking: false,
+            looks_again: false,
             letters_seen: 0,
             giving_up: GivenUp::default(),
             passing_on: BTreeMap::new(),
@@ -320,9 +327,14 @@ impl Cluster {
             Inner::Loaded(execution, number, answer) => {
                 self.handle(node, Event::Loaded(execution, number, answer));
             }
-            Inner::Letters(letters, is_all) => self.take_letters(node, letters, is_all)?,
+            // What was read before letters were forgotten is of no use.
+            Inner::Letters(_, _, generation) if generation != self.nodes[node].generation => {}
+            Inner::Letters(letters, all_of, _) => self.take_letters(node, letters, all_of)?,
+            Inner::LookedForLetters(generation, found) => self.looked_for_letters(node, generation, found)?,
             Inner::Due(due) => self.handle(node, Event::Due(due)),
-            Inner::Looked(asked, is_read) => self.looked(node, asked, is_read),
+            Inner::Looked(asked, read) => {
+                self.looked(node, asked, read == Some(self.nodes[node].generation));
+            }
             Inner::PassedOn(execution) => self.passed_on(node, execution),
             Inner::Adopted(execution, instance, attempt, fate) => {
                 self.handle(node, Event::Adopted { execution, instance, attempt, fate });

@@ -93,10 +93,7 @@ impl Cluster {
                 self.forget_letters(node);
                 self.look_for_letters(node);
             }
-            Output::Gained(partitions) => {
-                self.forget_letters(node);
-                self.look_at(node, partitions);
-            }
+            Output::Gained(partitions) => self.look_at_gained(node, partitions),
             Output::GivenUp(given_up) => self.given_up(node, given_up),
             Output::PassOn(execution, input, remote) => {
                 *self.nodes[node].passing_on.entry(execution).or_default() += 1;

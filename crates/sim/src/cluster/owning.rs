@@ -167,8 +167,8 @@ impl Cluster {
             return;
         }
         place.is_looking_to_adopt = true;
-        let partitions = place.holds();
-        self.ask_store(node, What::LookToAdopt(partitions, asked));
+        let (partitions, generation) = (place.holds(), place.generation);
+        self.ask_store(node, What::LookToAdopt(partitions, generation, asked));
     }
 
     pub(super) fn looked(&mut self, node: usize, asked: Vec<ToAdopt>, is_read: bool) {

@@ -1,0 +1,96 @@
+//! Failures: executions that are set aside, and a driver that panics.
+
+use std::{
+    any::Any,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use mainspring_kernel::key::ExecutionKey;
+use mainspring_store::{Store, StoreError};
+
+use super::{Command, Rim};
+use crate::shard::panics;
+
+/// Sets an execution aside in the store, and returns the organization in which it was counted, if that is wanted. Blocks.
+pub(super) fn set_aside(
+    store: &dyn Store,
+    execution: ExecutionKey,
+    why: &str,
+    counts: bool,
+) -> Result<Option<String>, StoreError> {
+    store.quarantine(execution, why)?;
+    // Executions are set aside too seldom for anybody to know by heart whose they are.
+    let row = if counts { store.execution(execution).ok().flatten() } else { None };
+    Ok(row.and_then(|row| row.organization))
+}
+
+/// The text of a panic.
+pub(super) fn text(panic: &(dyn Any + Send)) -> &str {
+    panics::text(panic)
+}
+
+impl Rim {
+    /// Sets an execution aside, without waiting for the store: until the store knows it, its journal is not read again.
+    pub(super) fn quarantine(&mut self, execution: ExecutionKey, why: String) {
+        self.watchers.remove(&execution);
+        let (store, commands, counts) = (self.store.clone(), self.commands.clone(), self.counts_places());
+        self.setting_aside.insert(execution, why.clone());
+        tokio::task::spawn_blocking(move || {
+            let work = || set_aside(&*store, execution, &why, counts);
+            let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+                Err(StoreError::Unavailable(format!("setting it aside panicked: {}", text(&*panic))))
+            });
+            let _ = commands.send(Command::SetAside(execution, answer));
+        });
+    }
+
+    /// Of a store that others keep running, one that does not answer is asked again when the execution is looked at
+    /// again.
+    pub(super) fn is_set_aside(&mut self, execution: ExecutionKey, answer: Result<Option<String>, StoreError>) {
+        let why = self.setting_aside.remove(&execution).unwrap_or_default();
+        match answer {
+            Ok(organization) => {
+                self.see_quarantine(execution, &why);
+                self.count_out(execution, organization);
+            }
+            Err(error) if self.member.is_none() => {
+                self.stop(format!("an execution cannot be set aside: {error}"));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Notices that the driver ends without having come to its end: by a panic, or because its runtime is shut down. Dropped
+/// before the driver drops those who wait for answers, so that they are told why.
+pub(super) struct Watchdog {
+    why_stopped: Arc<Mutex<Option<String>>>,
+    is_at_end: bool,
+}
+
+impl Watchdog {
+    pub(super) fn of(rim: &Rim) -> Self {
+        Self { why_stopped: rim.why_stopped.clone(), is_at_end: false }
+    }
+
+    /// The driver has come to its end.
+    pub(super) fn dismiss(mut self) {
+        self.is_at_end = true;
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        if self.is_at_end {
+            return;
+        }
+        let why = if std::thread::panicking() {
+            tracing::error!("the engine's driver panicked: the engine has stopped");
+            "the engine's driver panicked; this is a fault of the engine. Nothing that is durable is lost: start it again, \
+             and report the panic message in the log"
+        } else {
+            "the runtime of the engine was shut down"
+        };
+        self.why_stopped.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| why.into());
+    }
+}

@@ -1,0 +1,194 @@
+//! A store that does as a memory store does, and calls a hook before: the hook counts, waits, fails or panics.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
+use mainspring_store::{
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Late, Most,
+    Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table, memory::MemoryStore,
+};
+
+/// What the store is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    Inbox,
+    Due,
+    Plan(Hash),
+    Frames(ExecutionKey),
+    Quarantine(ExecutionKey),
+    Row,
+    Executions,
+    Beat,
+    Post,
+    EndRemote,
+    Commit,
+}
+
+/// What is called before every call of [`Call`]: an error is the answer.
+pub(crate) type Hook = Box<dyn Fn(Call) -> Result<(), StoreError> + Send + Sync>;
+
+pub(crate) struct Hooked {
+    store: MemoryStore,
+    hook: Hook,
+}
+
+impl Hooked {
+    pub(crate) fn on(
+        store: &MemoryStore,
+        hook: impl Fn(Call) -> Result<(), StoreError> + Send + Sync + 'static,
+    ) -> Self {
+        Self { store: store.clone(), hook: Box::new(hook) }
+    }
+}
+
+impl Store for Hooked {
+    fn hint(&self, _: &[u32]) {}
+
+    fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
+        (self.hook)(Call::Due)?;
+        self.store.due(partitions, until_ms, after, limit)
+    }
+
+    fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
+        (self.hook)(Call::Plan(hash))?;
+        self.store.plan(hash)
+    }
+
+    fn catalogue(&self) -> &dyn Catalogue {
+        self.store.catalogue()
+    }
+
+    fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
+        self.store.claim(partition, holder)
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
+        (self.hook)(Call::Commit).map_err(|error| CommitError::NotWritten(error.to_string()))?;
+        self.store.commit(batch)
+    }
+
+    fn head(&self, execution: ExecutionKey) -> Result<Option<HeadRow>, StoreError> {
+        self.store.head(execution)
+    }
+
+    fn frames(&self, execution: ExecutionKey, from: u64, most: Most) -> Result<Vec<StoredFrame>, StoreError> {
+        (self.hook)(Call::Frames(execution))?;
+        self.store.frames(execution, from, most)
+    }
+
+    fn partitions(&self) -> Result<u32, StoreError> {
+        self.store.partitions()
+    }
+
+    fn repartition(&self, partitions: u32) -> Result<(), StoreError> {
+        self.store.repartition(partitions)
+    }
+
+    fn pin(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        self.store.pin(name, value)
+    }
+
+    fn pinned(&self, name: &str) -> Result<Option<String>, StoreError> {
+        self.store.pinned(name)
+    }
+
+    fn table(&self) -> Result<Table, StoreError> {
+        self.store.table()
+    }
+
+    fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
+        (self.hook)(Call::Beat)?;
+        self.store.beat(node, lease_ms)
+    }
+
+    fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
+        self.store.take(node, partitions)
+    }
+
+    fn give_up(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
+        self.store.give_up(node, fences, running)
+    }
+
+    fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
+        let remote = self.store.remote_attempts(execution);
+        remote
+    }
+
+    fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError> {
+        self.store.stop_remote(attempt)
+    }
+
+    fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError> {
+        (self.hook)(Call::EndRemote)?;
+        self.store.end_remote(node, attempts)?;
+        Ok(())
+    }
+
+    fn leave(&self, node: &str) -> Result<(), StoreError> {
+        self.store.leave(node)
+    }
+
+    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError> {
+        (self.hook)(Call::Post)?;
+        self.store.post(posting)
+    }
+
+    fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError> {
+        (self.hook)(Call::Inbox)?;
+        self.store.inbox(partitions, after, most)
+    }
+
+    fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
+        (self.hook)(Call::Quarantine(execution))?;
+        self.store.quarantine(execution, reason)
+    }
+
+    fn release(&self, execution: ExecutionKey) -> Result<(), StoreError> {
+        self.store.release(execution)
+    }
+
+    fn erase(&self, execution: ExecutionKey, sequence: u64, index: usize) -> Result<bool, StoreError> {
+        self.store.erase(execution, sequence, index)
+    }
+
+    fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError> {
+        self.store.late(execution)
+    }
+
+    fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {
+        (self.hook)(Call::Row)?;
+        self.store.execution(execution)
+    }
+
+    fn execution_by_id(&self, id: &str) -> Result<Option<ExecutionRow>, StoreError> {
+        self.store.execution_by_id(id)
+    }
+
+    fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
+        self.store.execution_by_idempotency_key(of, key)
+    }
+
+    fn pending_approvals(
+        &self,
+        organization: Option<&str>,
+        after: Option<(ExecutionKey, &str, u32)>,
+        limit: usize,
+    ) -> Result<Vec<GateRow>, StoreError> {
+        self.store.pending_approvals(organization, after, limit)
+    }
+
+    fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
+        self.store.pending_organizations()
+    }
+
+    fn executions(
+        &self,
+        filter: &Filter,
+        before: Option<ExecutionKey>,
+        limit: usize,
+    ) -> Result<Vec<ExecutionRow>, StoreError> {
+        (self.hook)(Call::Executions)?;
+        let rows = self.store.executions(filter, before, limit);
+        rows
+    }
+}

@@ -1,0 +1,266 @@
+//! How messages are read: few reads however many there are, none that the driver waits for, and none that hides others.
+
+use std::{
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+    },
+    time::Instant,
+};
+
+use mainspring_effects::Executors;
+use mainspring_engine::{inbox, request::Request};
+use mainspring_kernel::input::Input;
+use mainspring_store::{Filter, Letter, Posting, Store, StoreError, memory::MemoryStore};
+
+use crate::{
+    WAITS, block_on, engine,
+    hooked::{Call, Hooked},
+    lease, plan, request, status, until,
+};
+
+/// Reads of the inbox that one commit may cause: one behind the last message, and one that follows because another commit
+/// was made meanwhile.
+const READS_PER_COMMIT: u64 = 2;
+
+/// An execution with so many children, each with four of its own.
+fn family(children: usize, leaf: &str) -> Request {
+    let leaves = ["a", "b", "c", "d"].map(|id| format!(r#"{{"type":"subworkflow","id":"{id}","workflow":"leaf"}}"#));
+    let middle = format!(r#"{{"steps":[{{"type":"parallel","id":"all","steps":[{}]}}]}}"#, leaves.join(","));
+    let root = r#"{"constraints":{"maxSteps":100000,"maxParallel":10000},"steps":[{"type":"subworkflow","id":"k",
+        "workflow":"middle","forEach":{"ref":"@input.items","concurrency":10000}}]}"#;
+    let items: Vec<String> = (0..children).map(|number| number.to_string()).collect();
+    let input =
+        mainspring_kernel::json::read(format!(r#"{{"items":[{}]}}"#, items.join(",")).as_bytes()).unwrap().value;
+    let workflows = [("middle".to_string(), plan(&middle)), ("leaf".to_string(), plan(leaf))].into();
+    Request { workflows, input, ..request(root) }
+}
+
+#[derive(Default)]
+struct Counts {
+    reads: AtomicU64,
+    commits: AtomicU64,
+}
+
+fn counted(store: &MemoryStore) -> (Hooked, Arc<Counts>) {
+    let counts = Arc::new(Counts::default());
+    let counting = counts.clone();
+    let hooked = Hooked::on(store, move |call| {
+        match call {
+            Call::Inbox => counting.reads.fetch_add(1, Ordering::SeqCst),
+            Call::Commit => counting.commits.fetch_add(1, Ordering::SeqCst),
+            _ => 0,
+        };
+        Ok(())
+    });
+    (hooked, counts)
+}
+
+/// Many parts of one commit post messages, and all of those are found by one read.
+#[test]
+fn a_commit_causes_few_reads_of_the_inbox_however_many_messages_it_posts() {
+    for sharing in [None, lease(60_000)] {
+        let store = MemoryStore::new();
+        let (hooked, counts) = counted(&store);
+        block_on(async {
+            let began = Instant::now();
+            let engine = engine(hooked, Executors::new(Vec::new()), sharing);
+            until(async || !engine.held().is_empty()).await;
+            let leaf = r#"{"steps":[{"type":"return","id":"r","input":1}]}"#;
+            let root = engine.submit(family(300, leaf)).await.unwrap().execution;
+            until(async || status(&store, root) == "completed").await;
+            let [reads, commits] = [&counts.reads, &counts.commits].map(|count| count.load(Ordering::SeqCst));
+            let every_second = 2 * (began.elapsed().as_secs() + 2);
+            assert!(reads <= READS_PER_COMMIT * commits + every_second, "{reads} reads for {commits} commits");
+            engine.drain().await;
+        });
+    }
+}
+
+/// A parent that is read back attends to each of its children: that is no reason to read the inbox once for each.
+#[test]
+fn a_parent_that_is_read_back_causes_few_reads_of_the_inbox() {
+    let store = MemoryStore::new();
+    block_on(async {
+        let first = engine(store.clone(), Executors::new(Vec::new()), None);
+        let root = first.submit(family(100, WAITS)).await.unwrap().execution;
+        until(async || store.executions(&Filter::default(), None, 1_000).unwrap().len() == 501).await;
+        first.drain().await;
+        let (hooked, counts) = counted(&store);
+        let began = Instant::now();
+        let again = engine(hooked, Executors::new(Vec::new()), None);
+        until(async || again.pending().await.live.len() >= 101).await;
+        let reads = counts.reads.load(Ordering::SeqCst);
+        assert!(reads <= 4 + began.elapsed().as_secs(), "{reads} reads");
+        assert!(again.cancel(root, "enough", "me").await.unwrap());
+        until(async || status(&store, root) == "cancelled").await;
+        again.drain().await;
+    });
+}
+
+/// Whatever asks for reads meanwhile, there is one of each kind.
+#[test]
+fn reads_of_a_slow_store_do_not_pile_up() {
+    let store = MemoryStore::new();
+    let (under_way, most) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
+    let (gate, counting, seen) = (Gate::shut(), under_way.clone(), most.clone());
+    let waits = gate.clone();
+    let is_open = Arc::new(AtomicBool::new(false));
+    let open = is_open.clone();
+    let hooked = Hooked::on(&store, move |call| {
+        if call == Call::Inbox && open.load(Ordering::SeqCst) {
+            let now = counting.fetch_add(1, Ordering::SeqCst) + 1;
+            seen.fetch_max(now, Ordering::SeqCst);
+            waits.pass();
+            counting.fetch_sub(1, Ordering::SeqCst);
+        }
+        Ok(())
+    });
+    block_on(async {
+        let engine = engine(hooked, Executors::new(Vec::new()), lease(60_000));
+        is_open.store(true, Ordering::SeqCst);
+        let _opening = Opening(gate.clone());
+        until(async || !engine.held().is_empty()).await;
+        let leaf = r#"{"steps":[{"type":"return","id":"r","input":1}]}"#;
+        let roots = [engine.submit(family(20, leaf)).await.unwrap(), engine.submit(family(20, leaf)).await.unwrap()];
+        until(async || under_way.load(Ordering::SeqCst) > 0).await;
+        for _ in 0..50 {
+            let row = engine.submit(family(2, leaf)).await.unwrap();
+            until(async || status(&store, row.execution) == "running").await;
+        }
+        gate.open();
+        for root in roots {
+            until(async || status(&store, root.execution) == "completed").await;
+        }
+        assert!(most.load(Ordering::SeqCst) <= 2, "{most:?} at the same time");
+        engine.drain().await;
+    });
+}
+
+/// A gate that holds up whoever comes until it is opened.
+#[derive(Default)]
+pub(crate) struct Gate {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    pub(crate) fn shut() -> Arc<Self> {
+        Arc::default()
+    }
+
+    pub(crate) fn pass(&self) {
+        drop(self.opened.wait_while(self.is_open.lock().unwrap(), |is_open| !*is_open).unwrap());
+    }
+
+    pub(crate) fn open(&self) {
+        *self.is_open.lock().unwrap() = true;
+        self.opened.notify_all();
+    }
+}
+
+/// Opens a gate at its end, also where a test fails: the runtime waits for those who wait there.
+pub(crate) struct Opening(pub(crate) Arc<Gate>);
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+/// Starts whose plans, or messages whose executions, need a store that does not answer: heartbeats are sent all the same,
+/// and what has nothing to do with it goes on.
+#[test]
+fn a_store_that_answers_late_holds_up_no_heartbeat() {
+    let store = MemoryStore::new();
+    let (gate, beats) = (Gate::shut(), Arc::new(AtomicU64::new(0)));
+    let (waits, counting) = (gate.clone(), beats.clone());
+    let hooked = Hooked::on(&store, move |call| {
+        match call {
+            Call::Plan(_) | Call::Quarantine(_) | Call::Row => waits.pass(),
+            Call::Beat => drop(counting.fetch_add(1, Ordering::SeqCst)),
+            _ => {}
+        }
+        Ok(())
+    });
+    block_on(async {
+        let engine = engine(hooked, Executors::new(Vec::new()), lease(900));
+        let _opening = Opening(gate.clone());
+        until(async || !engine.held().is_empty()).await;
+        let here = engine.submit(request(WAITS)).await.unwrap().execution;
+        let posted: Vec<_> =
+            (0..20).map(|_| inbox::post_start(&store, None, request(WAITS), &[1; 32]).unwrap()).collect();
+        let unreadable = Letter { execution: here, partition: 0, id: "x".into(), body: vec![7], posted_at: 0 };
+        let unreadable = inbox::sealed(&[1; 32], unreadable);
+        store.post(&Posting::of(&unreadable, 1)).unwrap();
+        let before = beats.load(Ordering::SeqCst);
+        until(async || beats.load(Ordering::SeqCst) >= before + 12).await;
+        assert_eq!(engine.held().len(), 1, "nothing was lost");
+        assert!(posted.iter().all(|key| status(&store, *key) == "unknown"), "their plan is not read yet");
+        let other = engine.submit(request(WAITS)).await.unwrap().execution;
+        assert!(engine.cancel(other, "enough", "me").await.unwrap());
+        gate.open();
+        for key in posted {
+            until(async || status(&store, key) == "running").await;
+        }
+        until(async || store.head(here).unwrap().unwrap().quarantined.is_some()).await;
+        engine.drain().await;
+    });
+}
+
+/// More messages than one page has, of which none can be taken in: those behind them are.
+#[test]
+fn messages_that_cannot_be_taken_in_hide_no_others() {
+    for sharing in [None, lease(60_000)] {
+        let store = MemoryStore::new();
+        let unreadable = plan(r#"{"steps":[{"type":"signal","id":"other","signal":"go"}]}"#);
+        let request_of = |number: usize| Request {
+            execution_id: Some(format!("e{number}")),
+            ..Request::new(unreadable.clone(), "me")
+        };
+        for number in 0..10_001 {
+            inbox::post_start(&store, None, request_of(number), &[1; 32]).unwrap();
+        }
+        let last = inbox::post_start(&store, None, request(WAITS), &[1; 32]).unwrap();
+        let hash = request_of(0).stored_plans()[0].hash;
+        let is_shut = Arc::new(AtomicBool::new(true));
+        let shut = is_shut.clone();
+        let hooked = Hooked::on(&store, move |call| match call {
+            Call::Plan(of) if of == hash && shut.load(Ordering::SeqCst) => {
+                Err(StoreError::Unavailable("this plan cannot be read".into()))
+            }
+            _ => Ok(()),
+        });
+        block_on(async {
+            let engine = engine(hooked, Executors::new(Vec::new()), sharing);
+            until(async || status(&store, last) == "running").await;
+            assert!(store.execution_by_id("e0").unwrap().is_none());
+            // They were not passed over: what could not be read is read again.
+            is_shut.store(false, Ordering::SeqCst);
+            until(async || store.inbox(&[0], 0, mainspring_store::Most::of(1)).unwrap().is_empty()).await;
+            assert_eq!(store.execution_by_id("e10000").unwrap().unwrap().status, "running");
+            engine.drain().await;
+        });
+    }
+}
+
+/// A message that comes while others are read is found, and in its order.
+#[test]
+fn messages_of_one_execution_are_taken_in_in_their_order() {
+    let store = MemoryStore::new();
+    let start = inbox::post_start(&store, None, request(WAITS), &[1; 32]).unwrap();
+    let fails = Arc::new(AtomicI64::new(3));
+    let failing = fails.clone();
+    let hooked = Hooked::on(&store, move |call| match call {
+        Call::Plan(_) if failing.fetch_sub(1, Ordering::SeqCst) > 0 => Err(StoreError::Unavailable("not now".into())),
+        _ => Ok(()),
+    });
+    block_on(async {
+        let engine = engine(hooked, Executors::new(Vec::new()), lease(60_000));
+        let signal =
+            Input::Signal { id: "i".into(), name: "go".into(), payload: mainspring_kernel::value::Value::Null };
+        inbox::post(&store, None, &[1; 32], (start, &signal), None).unwrap();
+        until(async || status(&store, start) == "completed").await;
+        engine.drain().await;
+    });
+}

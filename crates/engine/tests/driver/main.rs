@@ -1,0 +1,55 @@
+//! The driver of an engine: how often it reads its inbox, what it does while the store is slow, and what a panic does.
+
+mod failing;
+mod hooked;
+mod inbox;
+
+use std::{sync::Arc, time::Duration};
+
+use mainspring_effects::Executors;
+use mainspring_engine::{Engine, Ground, Reach, Sharing, evaluator::InProcess, lease::Terms, request::Request};
+use mainspring_kernel::{
+    definition::{Syntax, compile, read},
+    key::ExecutionKey,
+    plan::Plan,
+};
+use mainspring_store::{Store, memory::MemoryStore};
+
+/// Waits for a signal.
+const WAITS: &str = r#"{"steps":[{"type":"signal","id":"s","signal":"go"}]}"#;
+
+fn plan(definition: &str) -> Arc<Plan> {
+    Arc::new(compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan)
+}
+
+fn request(definition: &str) -> Request {
+    Request::new(plan(definition), "me")
+}
+
+/// On a runtime with threads of its own: the store may block.
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(work)
+}
+
+fn engine(store: impl Store + 'static, executors: Executors, sharing: Option<Sharing>) -> Engine {
+    let ground = Ground { sharing, ..Ground::default() };
+    Engine::run(Arc::new(store), [1; 32], (executors, Arc::new(InProcess)), ground, Reach::All).unwrap()
+}
+
+fn lease(lease_ms: u64) -> Option<Sharing> {
+    Some(Sharing { terms: Terms { lease_ms }, place: String::new() })
+}
+
+/// Asks until something is so. The bound only turns what would hang into a failure.
+async fn until(is_so: impl AsyncFn() -> bool) {
+    let asking = async {
+        while !is_so().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(120), asking).await.expect("it never comes to be so");
+}
+
+fn status(store: &MemoryStore, execution: ExecutionKey) -> String {
+    store.execution(execution).unwrap().map_or_else(|| "unknown".into(), |row| row.status)
+}
