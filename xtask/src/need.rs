@@ -16,8 +16,14 @@ pub(crate) struct Need {
 const RUSTUP: &str = "install Rust as https://rustup.rs says; `rust-version` in Cargo.toml tells which";
 
 /// Everything that `cargo xtask test` needs.
-const NEEDS: [Need; 7] = [
+const NEEDS: [Need; 8] = [
     Need { what: "bash", why: "shell steps run in it", programs: &["bash"], mend: "apt-get install bash" },
+    Need {
+        what: "bubblewrap",
+        why: "scripts of servers run in it",
+        programs: &["bwrap"],
+        mend: "apt-get install bubblewrap",
+    },
     Need { what: "git", why: "it applies patches", programs: &["git"], mend: "apt-get install git" },
     Need { what: "cargo", why: "it builds", programs: &["cargo"], mend: RUSTUP },
     Need { what: "a C compiler", why: "it builds SQLite", programs: &["cc"], mend: "apt-get install gcc libc6-dev" },

@@ -9,7 +9,7 @@ use std::{
 
 use mainspring_effects::{
     Executor, Stopper,
-    shell::{GRACE_DEFAULT, Shell, ShellOptions},
+    shell::{GRACE_DEFAULT, Shell, ShellOptions, contain::Scripts},
 };
 use mainspring_kernel::{
     effect::{Attempt, Outcome},
@@ -23,8 +23,15 @@ const RUNS: u32 = 50;
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let notes = std::env::temp_dir().join(format!("shell-cost-{}", std::process::id()));
-    let options =
-        ShellOptions { notes: notes.clone(), same_boot: true, hidden_env: vec![], grace: GRACE_DEFAULT, traces: false };
+    let options = ShellOptions {
+        notes: notes.clone(),
+        same_boot: true,
+        hidden_env: vec![],
+        grace: GRACE_DEFAULT,
+        traces: false,
+        scripts: Scripts::Uncontained,
+        needs_workspace: false,
+    };
     let shell = Shell::new(options);
     let mut attempt = Attempt {
         execution: ExecutionKey([0; 16]),

@@ -9,6 +9,7 @@
 //! Linux 5.3 or later, with `/proc`: process handles (pidfds) tell of the end of processes without reaping them.
 
 mod adopt;
+pub mod contain;
 mod environment;
 mod group;
 mod limits;
@@ -32,6 +33,8 @@ use std::{
 use mainspring_kernel::effect::{Attempt, Outcome};
 
 use crate::{Adopted, AttemptName, Executor, Stop, Work};
+use contain::{Scripts, launcher::Launcher, quota::Quota};
+use group::Ended;
 use note::{Mark, Note};
 use orphans::Orphans;
 use refusal::Refusal;
@@ -57,6 +60,10 @@ pub struct ShellOptions {
     pub grace: Duration,
     /// Whether scripts are told which trace they belong to (`TRACEPARENT`).
     pub traces: bool,
+    /// Whether scripts run in containers, or at all.
+    pub scripts: Scripts,
+    /// Whether only scripts run whose execution has a workspace. A server gives one to those who may run scripts.
+    pub needs_workspace: bool,
 }
 
 /// Performs the attempts of `bash` steps.
@@ -67,6 +74,8 @@ pub struct Shell {
     search_path: OsString,
     /// Begins with the first script; nothing where the system does not let us hear of the end of children.
     orphans: OnceLock<Option<Orphans>>,
+    /// Begins with the first contained script. Containers end with it.
+    launcher: OnceLock<Option<Launcher>>,
 }
 
 /// The bash that scripts of this process are given to, if there is one.
@@ -83,7 +92,7 @@ impl Shell {
     /// An executor. It makes this process the one that orphans of its scripts come to.
     pub fn new(options: ShellOptions) -> Self {
         become_subreaper();
-        Self { options, search_path: search_path(), orphans: OnceLock::new() }
+        Self { options, search_path: search_path(), orphans: OnceLock::new(), launcher: OnceLock::new() }
     }
 
     async fn run(&self, attempt: &Attempt, mut stop: Stop) -> Result<Outcome, Refusal> {
@@ -92,39 +101,89 @@ impl Shell {
         }
         self.orphans.get_or_init(|| Orphans::reap().ok());
         let mark = Mark::of(attempt.into());
+        self.check(attempt)?;
         let script = Script::of(attempt, &mark, &self.search_path, self.options.traces)?;
         let begun = Instant::now();
-        let mut running = Running::start(&script, &self.options.hidden_env, mark, &self.options.notes)?;
+        let mut running = self.start(script, attempt, mark).await?;
         // In this order: a script that has ended before it was asked to stop has ended by itself.
-        let is_stopped = tokio::select! {
+        let end = tokio::select! {
             biased;
-            () = running.leader.ended() => false,
-            () = stop.requested() => true,
+            () = running.leader.ended() => End::Itself,
+            () = stop.requested() => End::Stopped,
+            why = exceeded(running.quota.as_ref()) => End::Exceeded(why),
             never = running.streams.read() => match never {},
         };
-        if is_stopped {
+        let grace = if matches!(end, End::Exceeded(_)) { Duration::ZERO } else { self.options.grace };
+        let mut ended = Ended::All;
+        if end != End::Itself {
             // What a script says while it is being ended is part of its output.
-            self.end_group(&mut running).await;
+            ended = end_group(&mut running, grace).await;
         }
         running.streams.drain();
         let duration = begun.elapsed();
-        if !is_stopped {
-            self.end_group(&mut running).await;
+        if end == End::Itself {
+            ended = end_group(&mut running, grace).await;
         }
         let status = running.reap().await?;
         let (stdout, stderr) = running.streams.into_kept();
-        let report = Report { stdout, stderr, duration };
-        Ok(if is_stopped { report.stopped() } else { report.ended(status) })
+        let report = Report { stdout, stderr, duration, still_running: ended == Ended::StillRunning };
+        Ok(match (end, status) {
+            (End::Stopped, _) => report.stopped(),
+            (End::Exceeded(why), _) => report.exceeded(&why),
+            (End::Itself, Some(status)) => report.ended(status),
+            (End::Itself, None) => report.stopped(),
+        })
     }
 
-    /// Ends all of a script's processes, and reads on meanwhile: one that has something to print in its last moments is
-    /// not to hang on a full pipe.
-    async fn end_group(&self, running: &mut Running) {
-        tokio::select! {
-            biased;
-            () = running.group.end(self.options.grace) => {}
-            never = running.streams.read() => match never {},
+    /// Whether scripts of this attempt may run here.
+    fn check(&self, attempt: &Attempt) -> Result<(), Refusal> {
+        match &self.options.scripts {
+            Scripts::Off(why) => Err(Refusal::ScriptsOff(why.clone())),
+            _ if self.options.needs_workspace && attempt.workspace.is_none() => Err(Refusal::NotPermitted),
+            _ => Ok(()),
         }
+    }
+
+    async fn start(&self, script: Script, attempt: &Attempt, mark: Mark) -> Result<Running, Refusal> {
+        let ShellOptions { notes, hidden_env, scripts, .. } = &self.options;
+        let Scripts::Contained(container) = scripts else {
+            return Ok(Running::start(&script, hidden_env, mark, notes)?);
+        };
+        let workspace = PathBuf::from(attempt.workspace.as_ref().ok_or(Refusal::NotPermitted)?);
+        let folder = script.folder.clone().unwrap_or_else(|| workspace.clone());
+        let place = container.place(&workspace, &folder)?;
+        let mut variables = environment::contained(env::vars_os(), contain::HOME);
+        variables.extend(script.variables);
+        let script = Script { variables, ..script };
+        let launcher = self.launcher.get_or_init(|| Launcher::new().ok()).as_ref();
+        let launcher = launcher.ok_or_else(|| Refusal::NotContained("no thread can be started".into()))?;
+        Running::start_contained(script, (container, &place), launcher, mark, notes).await
+    }
+}
+
+/// How a script came to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum End {
+    Itself,
+    Stopped,
+    Exceeded(String),
+}
+
+/// Returns when a contained script has taken more than it may.
+async fn exceeded(quota: Option<&Quota>) -> String {
+    match quota {
+        Some(quota) => quota.exceeded().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ends all of a script's processes, and reads on meanwhile: one that has something to print in its last moments is
+/// not to hang on a full pipe.
+async fn end_group(running: &mut Running, grace: Duration) -> Ended {
+    tokio::select! {
+        biased;
+        ended = running.group.end(grace) => ended,
+        never = running.streams.read() => match never {},
     }
 }
 
@@ -136,7 +195,9 @@ impl Executor for Shell {
     /// The result is `{exitCode, stdout, stderr, durationMs, truncated}`, with `stdoutBytes` and `stderrBytes` if
     /// `truncated`. Failures: `bash_exit_code:N` (class `failed`, details as the result), `bash_missing_command`,
     /// `bash_command_invalid`, `bash_environment_invalid`, `bash_missing_workspace`, `bash_missing_cwd`,
-    /// `bash_too_large` (all `invalid`), `bash_missing` and `bash_not_started` (`unavailable`).
+    /// `bash_too_large` (all `invalid`), `bash_missing`, `bash_not_started` and `script_not_contained` (`unavailable`),
+    /// `scripts_off`, `scripts_not_permitted`, `workspace_not_containable`, `cwd_outside_workspace` and
+    /// `script_limit_exceeded` (`policy`).
     fn perform<'a>(&'a self, attempt: &'a Attempt, stop: Stop) -> Work<'a, Outcome> {
         Box::pin(async move {
             match self.run(attempt, stop).await {

@@ -8,7 +8,7 @@ use std::{
 
 use mainspring_effects::{
     Adopted, AttemptName, Executor, Stopper,
-    shell::{STREAM_BYTES_MAX, Shell, ShellOptions},
+    shell::{STREAM_BYTES_MAX, Shell, ShellOptions, contain::Scripts},
 };
 use mainspring_kernel::{
     effect::{Attempt, Outcome},
@@ -57,9 +57,21 @@ impl Place {
     }
 
     fn shell(&self, grace: Duration) -> Shell {
+        self.shell_with(grace, Scripts::Uncontained, false)
+    }
+
+    fn shell_with(&self, grace: Duration, scripts: Scripts, needs_workspace: bool) -> Shell {
         // The second of these is set by cargo for every test.
         let hidden_env = vec!["NOT_SET_AT_ALL".into(), "CARGO_MANIFEST_DIR".into()];
-        Shell::new(ShellOptions { notes: self.notes(), same_boot: true, hidden_env, grace, traces: false })
+        Shell::new(ShellOptions {
+            notes: self.notes(),
+            same_boot: true,
+            hidden_env,
+            grace,
+            traces: false,
+            scripts,
+            needs_workspace,
+        })
     }
 
     fn attempt(&self, params: impl IntoIterator<Item = (&'static str, Value)>) -> Attempt {
@@ -640,4 +652,29 @@ async fn a_daemon_that_ends_leaves_no_zombie_and_nobody_is_robbed() {
             assert_eq!(child.wait().await.unwrap().code(), Some(8));
         }
     }
+}
+
+/// A node that runs no scripts, and an execution that was started without the right to run some.
+#[tokio::test]
+async fn scripts_that_are_not_permitted_are_not_run() {
+    let place = Place::new();
+    let without = Attempt { workspace: None, ..place.attempt([("command", "echo ran".into()), ("cwd", "/".into())]) };
+    let off = || Scripts::Off("the configuration says so".into());
+    let cases = [
+        (off(), false, place.script("touch ran"), "scripts_off"),
+        (off(), true, without.clone(), "scripts_off"),
+        (Scripts::Uncontained, true, without.clone(), "scripts_not_permitted"),
+    ];
+    for (scripts, needs_workspace, attempt, code) in cases {
+        let shell = place.shell_with(LONG, scripts, needs_workspace);
+        let (_stopper, stop) = Stopper::pair();
+        match shell.perform(&attempt, stop).await {
+            Outcome::Failed(failure) => assert_eq!((failure.class, failure.code.as_str()), (Class::Policy, code)),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(!place.workspace().join("ran").exists());
+    let (_stopper, stop) = Stopper::pair();
+    let done = place.shell_with(LONG, Scripts::Uncontained, false).perform(&without, stop).await;
+    assert!(matches!(done, Outcome::Done(_)), "a command line of its own asks for no workspace: {done:?}");
 }

@@ -78,9 +78,13 @@ impl Evaluator for Workers {
 /// The hidden argument with which an executable of ours becomes a worker.
 pub const WORKER_ARGUMENT: &str = "evaluate-for-parent";
 
+/// Follows [`WORKER_ARGUMENT`] where code runs also if the system refuses what confines it.
+pub const UNCONFINED_ARGUMENT: &str = "unconfined";
+
 /// Workers that are this very executable, started with [`WORKER_ARGUMENT`].
-pub fn workers() -> Workers {
-    Workers::new(WorkerCommand { program: "/proc/self/exe".into(), arguments: vec![WORKER_ARGUMENT.into()] })
+pub fn workers(unconfined: bool) -> Workers {
+    let arguments = [WORKER_ARGUMENT].into_iter().chain(unconfined.then_some(UNCONFINED_ARGUMENT));
+    Workers::new(WorkerCommand { program: "/proc/self/exe".into(), arguments: arguments.map(Into::into).collect() })
 }
 
 /// A turn on its way to its evaluations, with the state that it has half changed.

@@ -16,6 +16,7 @@ mod remote;
 pub mod repeat;
 pub mod runner;
 pub mod sandbox;
+mod scripts;
 #[cfg(feature = "seeing")]
 mod seeing;
 #[cfg(not(feature = "seeing"))]

@@ -10,5 +10,8 @@ fn main() -> ExitCode {
     if let Some(exit) = mainspring_cli::evaluating::serve_if_worker(std::env::args_os()) {
         return exit.into();
     }
+    if let Some(code) = mainspring_cli::evaluating::serve_if_helper(std::env::args_os()) {
+        return code;
+    }
     mainspring_cli::cli::main(std::env::args_os()).into()
 }

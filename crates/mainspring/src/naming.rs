@@ -77,13 +77,18 @@ pub(crate) fn no_executions(ground: &Ground) -> Refusal {
 
 /// Holds the folder and runs an engine on it.
 pub(crate) async fn engine(global: &Global, reach: Reach) -> Result<Engine, Refusal> {
+    engine_with(global, reach, runner::Rules::default()).await
+}
+
+/// The same, with rules for scripts.
+pub(crate) async fn engine_with(global: &Global, reach: Reach, rules: runner::Rules) -> Result<Engine, Refusal> {
     if global.store.is_some() {
         let message = "this command works on a folder by itself; the executions of a shared store are its nodes' to work on (`mainspring node --store …`)";
         return Err(Refusal::bad_input("shared_store", message));
     }
     let home = global.home()?;
     let key = home.key(&place::key_file(&[home.folder()]))?;
-    runner::open(home, key, reach, global.seeing.spans()?).await
+    runner::open_with(home, key, reach, global.seeing.spans()?, rules).await
 }
 
 /// The execution that is meant: by its name, its key, the beginning of either, or `last`.

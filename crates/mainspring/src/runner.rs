@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use mainspring_effects::{
     Executors,
     http::{ALLOW_VARIABLE, Allow, Http, HttpOptions},
-    shell::{GRACE_DEFAULT, Shell, ShellOptions},
+    shell::{GRACE_DEFAULT, Shell, ShellOptions, contain::Scripts},
 };
 use mainspring_engine::{
     Engine, EngineError, Options, Reach,
@@ -43,27 +43,49 @@ pub fn http_allow() -> Result<Allow, Refusal> {
 
 /// What performs the effects of a node that runs on a user's machine.
 pub fn executors(allow: Allow, home: &Home, held: &Held) -> Executors {
-    executors_with(allow, false, home, held)
+    executors_with(allow, false, Rules::default(), home, held)
+}
+
+/// Which scripts run, and how.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    /// In containers, as this user, or not at all.
+    pub scripts: Scripts,
+    /// Whether only those of executions with a workspace run: a server gives one to whoever may run scripts.
+    pub needs_workspace: bool,
 }
 
 /// The same, with whether effects tell those whom they call which trace they belong to.
-pub fn executors_with(allow: Allow, traces: bool, home: &Home, held: &Held) -> Executors {
+pub fn executors_with(allow: Allow, traces: bool, rules: Rules, home: &Home, held: &Held) -> Executors {
     let mut hidden_env = HIDDEN_VARIABLES.map(String::from).to_vec();
     if traces {
         hidden_env.extend(HIDDEN_WITH_TRACES.map(String::from));
     }
     let grace: Duration = GRACE_DEFAULT;
-    let options = ShellOptions { notes: home.processes(), same_boot: held.same_boot, hidden_env, grace, traces };
+    let Rules { scripts, needs_workspace } = rules;
+    let (notes, same_boot) = (home.processes(), held.same_boot);
+    let options = ShellOptions { notes, same_boot, hidden_env, grace, traces, scripts, needs_workspace };
     let http = Http::new(HttpOptions { allow, traces, ..HttpOptions::default() });
     Executors::new(vec![Arc::new(Shell::new(options)), Arc::new(http)])
 }
 
 /// Opens an engine on a folder, with all that this executable can do.
 pub async fn open(home: Home, key: [u8; 32], reach: Reach, spans: Option<Spans>) -> Result<Engine, Refusal> {
+    open_with(home, key, reach, spans, Rules::default()).await
+}
+
+/// The same, with rules for scripts.
+pub async fn open_with(
+    home: Home,
+    key: [u8; 32],
+    reach: Reach,
+    spans: Option<Spans>,
+    rules: Rules,
+) -> Result<Engine, Refusal> {
     let (allow, traces) = (http_allow()?, spans.is_some());
     let limits = (reach == Reach::All).then(|| Arc::new(mainspring_server::InForce) as Arc<_>);
     let options = Options { home, key, reach, evaluator: evaluator(), spans, limits };
-    Ok(Engine::open(options, |home, held| executors_with(allow, traces, home, held)).await?)
+    Ok(Engine::open(options, |home, held| executors_with(allow, traces, rules, home, held)).await?)
 }
 
 /// An execution as it stands in the store.

@@ -19,7 +19,12 @@ use mainspring_server::{
     signing_in::origin,
 };
 
-use crate::{cli::Global, exit::Refusal, place};
+use crate::{
+    cli::Global,
+    exit::Refusal,
+    place,
+    scripts::{ScriptFlags, ScriptSettings},
+};
 
 /// Where a server listens if nobody says otherwise: on this machine alone.
 const LISTEN_DEFAULT: &str = "127.0.0.1:7300";
@@ -32,7 +37,7 @@ const LEASE_DEFAULT: u64 = 10;
 pub(crate) const LEASE_SECONDS: std::ops::RangeInclusive<u64> = 1..=600;
 
 /// The keys of the file, with the variables of the environment that say the same.
-const KEYS: [(&str, &str); 16] = [
+const KEYS: [(&str, &str); 19] = [
     ("listen", "MAINSPRING_LISTEN"),
     ("baseUrl", "MAINSPRING_BASE_URL"),
     ("dataDir", "MAINSPRING_DIR"),
@@ -41,6 +46,9 @@ const KEYS: [(&str, &str); 16] = [
     ("rateLimitPerSecond", "MAINSPRING_RATE_LIMIT_PER_SECOND"),
     ("anonymousRateLimitPerSecond", "MAINSPRING_ANONYMOUS_RATE_LIMIT_PER_SECOND"),
     ("trustedProxies", "MAINSPRING_TRUSTED_PROXIES"),
+    ("scripts", "MAINSPRING_SCRIPTS"),
+    ("scriptsNetwork", "MAINSPRING_SCRIPTS_NETWORK"),
+    ("scriptsRead", "MAINSPRING_SCRIPTS_READ"),
     ("oidcIssuer", "MAINSPRING_OIDC_ISSUER"),
     ("oidcClientId", "MAINSPRING_OIDC_CLIENT_ID"),
     ("oidcClientSecretFile", "MAINSPRING_OIDC_CLIENT_SECRET_FILE"),
@@ -76,6 +84,8 @@ pub(crate) struct ServerFlags {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     config: Option<PathBuf>,
     #[command(flatten)]
+    scripts: ScriptFlags,
+    #[command(flatten)]
     oidc: oidc::OidcFlags,
 }
 
@@ -103,6 +113,8 @@ pub(crate) struct Settings {
     pub(crate) lease_seconds: u64,
     /// How many requests may come.
     pub(crate) rates: Rates,
+    /// How scripts run.
+    pub(crate) scripts: ScriptSettings,
     /// Whom people sign in with, beside tokens.
     pub(crate) oidc: Option<mainspring_server::oidc::Settings>,
     /// The flags of every command, with what is in force of them.
@@ -135,7 +147,9 @@ impl Settings {
             flags.trusted_proxies.clone(),
         ];
         let mut all = Vec::new();
-        for ((name, variable), flag) in KEYS.into_iter().zip(given.into_iter().chain(flags.oidc.given())) {
+        for ((name, variable), flag) in
+            KEYS.into_iter().zip(given.into_iter().chain(flags.scripts.given()).chain(flags.oidc.given()))
+        {
             let environment = std::env::var(variable).ok().filter(|value| !value.is_empty());
             let (value, origin) = if flag.is_some() && flag != environment {
                 (flag, "flag".to_string())
@@ -160,12 +174,13 @@ impl Settings {
             bad("leaseSeconds", format!("`{lease}` is no number of seconds from {shortest} to {longest}"))
         })?;
         let rates = rates(value)?;
+        let scripts = ScriptSettings::of(value("scripts"), value("scriptsNetwork"), value("scriptsRead"))?;
         let global = Global { dir: value("dataDir").map(Into::into), store: value("store"), ..global.clone() };
         let base_url = value("baseUrl").map(|url| url.trim_end_matches('/').to_string());
         if let Some(url) = base_url.iter().find(|url| !url.starts_with("http") || origin(url).is_none()) {
             return Err(bad("baseUrl", format!("`{url}` is no address like https://mainspring.example.com")));
         }
-        Ok(Self { base_url, listen, lease_seconds, rates, oidc, global, all })
+        Ok(Self { base_url, listen, lease_seconds, rates, scripts, oidc, global, all })
     }
 }
 
@@ -195,6 +210,8 @@ fn usual(name: &str) -> Option<String> {
     match name {
         "listen" => Some(LISTEN_DEFAULT.into()),
         "leaseSeconds" => Some(LEASE_DEFAULT.to_string()),
+        "scripts" => Some("contained".into()),
+        "scriptsNetwork" => Some("none".into()),
         "rateLimitPerSecond" => Some(Rates::default().per_token.to_string()),
         "anonymousRateLimitPerSecond" => Some(Rates::default().per_address.to_string()),
         "dataDir" => place::state_home().ok().map(|home| home.join("mainspring").display().to_string()),

@@ -121,6 +121,8 @@ impl Fleet {
         let folder = self.ground.root().join(format!("node-{}", self.nodes));
         let mut command = self.ground.mainspring(&["node", "--json", "--lease-seconds", "2", "--dir"]);
         command.arg(folder).env("MAINSPRING_STORE", self.server.address("")).env("MAINSPRING_LOG", "error");
+        // Its scripts say what they do in a folder of the test.
+        command.env("MAINSPRING_SCRIPTS", "uncontained");
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let held: Arc<(Mutex<usize>, Condvar)> = Arc::default();

@@ -9,7 +9,7 @@ const WORKER: &str = "--be-a-worker";
 
 fn main() -> io::Result<()> {
     if std::env::args().any(|argument| argument == WORKER) {
-        return worker::serve(io::stdin(), io::stdout());
+        return worker::serve(io::stdin(), io::stdout(), false);
     }
     let command = WorkerCommand { program: "/proc/self/exe".into(), arguments: vec![WORKER.into()] };
     let workers = Workers::with_count(command, 1);

@@ -16,21 +16,29 @@ pub struct Confinement {
     pub system_calls: bool,
     /// The kernel ends it when its parent ends.
     pub ends_with_parent: bool,
+    /// It has no capability; one that was started by root runs as nobody, with an empty folder as its root.
+    pub no_capabilities: bool,
 }
 
 impl Confinement {
     /// As a JSON object.
     pub fn to_json(&self) -> String {
         format!(
-            r#"{{"resourceLimits":{},"noNewPrivileges":{},"systemCalls":{},"endsWithParent":{}}}"#,
-            self.resource_limits, self.no_new_privileges, self.system_calls, self.ends_with_parent
+            r#"{{"resourceLimits":{},"noNewPrivileges":{},"systemCalls":{},"endsWithParent":{},"noCapabilities":{}}}"#,
+            self.resource_limits,
+            self.no_new_privileges,
+            self.system_calls,
+            self.ends_with_parent,
+            self.no_capabilities
         )
     }
 }
 
 /// Confines this process for the rest of its life.
 pub fn confine() -> Confinement {
+    // In the order of the fields here. Another user's process has to be told anew what ends it (prctl(2)).
     Confinement {
+        no_capabilities: platform::drop_rights(),
         ends_with_parent: platform::end_with_parent(),
         resource_limits: limit_resources(),
         no_new_privileges: platform::renounce_privileges(),
@@ -64,8 +72,18 @@ pub(crate) fn limit_computing(wall_ms_max: u64) {
 
 #[cfg(target_os = "linux")]
 mod platform {
-    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter_all_threads};
+    use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
+    use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+    use seccompiler::{
+        BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+        apply_filter_all_threads,
+    };
+    use std::collections::BTreeMap;
     use std::env::consts::ARCH;
+    use std::process;
+
+    /// `nobody`, by the number that it has on Linux.
+    const NOBODY: u32 = 65_534;
 
     /// What is left: read and write what is open, memory, the clock, waking threads, ending. Of what only some
     /// architectures have, nothing is needed.
@@ -106,17 +124,53 @@ mod platform {
         rustix::thread::set_no_new_privs(true).is_ok()
     }
 
+    /// As root: an empty root folder, and nobody's rights in all threads. Only where the parent, who has the same rights now,
+    /// can end another user's process.
+    pub(super) fn drop_rights() -> bool {
+        let Ok(CapabilitySets { effective, .. }) = capabilities(None) else { return false };
+        let needed = CapabilitySet::KILL | CapabilitySet::SETUID | CapabilitySet::SETGID;
+        if effective.contains(CapabilitySet::SYS_CHROOT) {
+            // A folder of the process's own, which nobody can write to, and which is empty once it has ended.
+            let _ = rustix::process::chroot("/proc/self/fdinfo").and_then(|()| rustix::process::chdir("/"));
+        }
+        if effective.contains(needed) {
+            let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+            let _ = setgroups(&[]).and_then(|()| setgid(group)).and_then(|()| setuid(user));
+        }
+        let none = CapabilitySet::empty();
+        let _ = set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none });
+        capabilities(None).is_ok_and(|left| left.effective.is_empty() && left.permitted.is_empty())
+    }
+
+    /// What is left of some calls: signals to this process, limits of this process, memory that is not executed.
+    fn conditions() -> Option<Vec<(libc::c_long, SeccompRule)>> {
+        let only = |argument, length, operator, value| {
+            SeccompRule::new(vec![SeccompCondition::new(argument, length, operator, value).ok()?]).ok()
+        };
+        let (short, is) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Eq);
+        let executed = u64::from(libc::PROT_EXEC.unsigned_abs());
+        let not_executed = || only(2, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(executed), 0);
+        Some(vec![
+            (libc::SYS_tgkill, only(0, short.clone(), is.clone(), u64::from(process::id()))?),
+            (libc::SYS_prlimit64, only(0, short, is, 0)?),
+            (libc::SYS_mmap, not_executed()?),
+            (libc::SYS_mprotect, not_executed()?),
+        ])
+    }
+
     /// Everything else fails with EPERM rather than ending the process: a C library of another day that asks for
     /// something new shall find it missing, and not break every call.
     pub(super) fn filter_system_calls() -> bool {
+        program().is_some_and(|program| apply_filter_all_threads(&program).is_ok())
+    }
+
+    pub(super) fn program() -> Option<BpfProgram> {
         let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
-        let rules = SYSTEM_CALLS.into_iter().map(|number| (number, Vec::new())).collect();
-        let program: Option<BpfProgram> = ARCH
-            .try_into()
-            .ok()
-            .and_then(|arch| SeccompFilter::new(rules, refuse, SeccompAction::Allow, arch).ok())
-            .and_then(|filter| filter.try_into().ok());
-        program.is_some_and(|program| apply_filter_all_threads(&program).is_ok())
+        let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+            SYSTEM_CALLS.into_iter().map(|number| (number, Vec::new())).collect();
+        rules.extend(conditions()?.into_iter().map(|(number, rule)| (number, vec![rule])));
+        let filter = SeccompFilter::new(rules, refuse, SeccompAction::Allow, ARCH.try_into().ok()?).ok()?;
+        filter.try_into().ok()
     }
 }
 
@@ -127,11 +181,74 @@ mod platform {
         false
     }
 
+    pub(super) fn drop_rights() -> bool {
+        false
+    }
+
     pub(super) fn renounce_privileges() -> bool {
         false
     }
 
     pub(super) fn filter_system_calls() -> bool {
         false
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::platform::program;
+
+    /// The answer of the filter to a call, worked out as the kernel does (classic BPF over `struct seccomp_data`).
+    fn allows(number: libc::c_long, arguments: [u64; 3]) -> bool {
+        let mut data = vec![0u8; 64];
+        data[..4].copy_from_slice(&u32::try_from(number).unwrap().to_ne_bytes());
+        let architecture: u32 = if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0xc000_00b7 };
+        data[4..8].copy_from_slice(&architecture.to_ne_bytes());
+        for (index, argument) in arguments.into_iter().enumerate() {
+            data[16 + 8 * index..24 + 8 * index].copy_from_slice(&argument.to_ne_bytes());
+        }
+        let (program, mut at, mut value) = (program().unwrap(), 0usize, 0u32);
+        loop {
+            let step = &program[at];
+            at += 1;
+            let jump = |is_so: bool| usize::from(if is_so { step.jt } else { step.jf });
+            match step.code {
+                0x20 => {
+                    let from = step.k as usize;
+                    value = u32::from_ne_bytes(data[from..from + 4].try_into().unwrap());
+                }
+                0x05 => at += step.k as usize,
+                0x15 => at += jump(value == step.k),
+                0x25 => at += jump(value > step.k),
+                0x35 => at += jump(value >= step.k),
+                0x45 => at += jump(value & step.k != 0),
+                0x54 => value &= step.k,
+                0x06 => return step.k == 0x7fff_0000,
+                other => panic!("an instruction {other:#x}"),
+            }
+        }
+    }
+
+    #[test]
+    fn calls_are_allowed_by_their_arguments() {
+        let own = u64::from(std::process::id());
+        let (read, write, execute) = (1, 2, 4);
+        let cases = [
+            (libc::SYS_tgkill, [own, own, 6], true),
+            (libc::SYS_tgkill, [own - 1, own - 1, 9], false),
+            (libc::SYS_tgkill, [1, 1, 9], false),
+            (libc::SYS_prlimit64, [0, 7, 0], true),
+            (libc::SYS_prlimit64, [own - 1, 7, 0], false),
+            (libc::SYS_mmap, [0, 4096, read | write], true),
+            (libc::SYS_mmap, [0, 4096, read | execute], false),
+            (libc::SYS_mprotect, [0, 4096, read], true),
+            (libc::SYS_mprotect, [0, 4096, read | write | execute], false),
+            (libc::SYS_read, [0, 0, 0], true),
+            (libc::SYS_openat, [0, 0, 0], false),
+            (libc::SYS_kill, [own, 9, 0], false),
+        ];
+        for (number, arguments, expected) in cases {
+            assert_eq!(allows(number, arguments), expected, "{number} {arguments:?}");
+        }
     }
 }

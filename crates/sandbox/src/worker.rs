@@ -15,16 +15,17 @@ use std::thread;
 /// Answers the requests that come in until the stream ends. Confines the whole process first, for good.
 ///
 /// For the `main` of a worker, with its standard input and output. The error is that of a stream that broke, or of
-/// bytes that no parent of ours sent.
-pub fn serve(reader: impl Read + Send, writer: impl Write + Send) -> io::Result<()> {
+/// bytes that no parent of ours sent. Where the kernel refuses the filter of system calls, no code runs unless
+/// `unconfined` says that it may.
+pub fn serve(reader: impl Read + Send, writer: impl Write + Send, unconfined: bool) -> io::Result<()> {
     thread::scope(|scope| {
-        let work = move || answer_all(reader, writer);
+        let work = move || answer_all(reader, writer, unconfined);
         let thread = thread::Builder::new().stack_size(THREAD_STACK_BYTES).spawn_scoped(scope, work)?;
         thread.join().unwrap_or_else(|_| Err(io::Error::other("the sandbox broke")))
     })
 }
 
-fn answer_all(mut reader: impl Read, mut writer: impl Write) -> io::Result<()> {
+fn answer_all(mut reader: impl Read, mut writer: impl Write, unconfined: bool) -> io::Result<()> {
     let confinement = confine();
     let mut evaluator = Evaluator::default();
     evaluator.tidy_up();
@@ -38,6 +39,9 @@ fn answer_all(mut reader: impl Read, mut writer: impl Write) -> io::Result<()> {
         limit_computing(request.limits.wall_ms_max);
         let answer = match request.call {
             Call::Hello => Ok(Answer::of(Ok(confinement.to_json()))),
+            Call::Function(_) | Call::CheckFunction { .. } if !confinement.system_calls && !unconfined => {
+                Ok(Answer::of(Err(not_confined())))
+            }
             _ => evaluator.answer(&request),
         };
         let is_broken = answer.is_err();
@@ -50,6 +54,13 @@ fn answer_all(mut reader: impl Read, mut writer: impl Write) -> io::Result<()> {
         evaluator.tidy_up();
     }
     Ok(())
+}
+
+fn not_confined() -> Fault {
+    let message = "The system refuses the filter of system calls (seccomp) that confines code, so no code runs here. Allow \
+        seccomp to the container that this node runs in, or set MAINSPRING_UNCONFINED_CODE=1 if all who write code may do \
+        what this user may.";
+    Fault::new(FaultKind::Unavailable, message)
 }
 
 fn broken(panic: &(dyn Any + Send)) -> Fault {

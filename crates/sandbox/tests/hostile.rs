@@ -15,12 +15,15 @@ use std::process::ExitCode;
 /// The argument that makes this program a worker.
 const WORKER: &str = "--be-a-worker";
 
-const TESTS: [(&str, fn()); 11] = [
+const TESTS: [(&str, fn()); 14] = [
     ("workers_that_fail", pool::workers_that_fail),
     ("a_worker_that_died_idle_is_replaced", pool::a_worker_that_died_idle_is_replaced),
     ("workers_are_shared_and_used_again", pool::workers_are_shared_and_used_again),
     ("workers_answer_as_this_process_does", pool::workers_answer_as_this_process_does),
     ("a_worker_is_confined", pool::a_worker_is_confined),
+    ("code_is_refused_where_nothing_confines_it", pool::code_is_refused_where_nothing_confines_it),
+    ("a_tenant_waits_for_no_other", pool::a_tenant_waits_for_no_other),
+    ("a_worker_ends_after_its_calls", pool::a_worker_ends_after_its_calls),
     ("workers_end_with_their_parent", pool::workers_end_with_their_parent),
     ("dates_are_the_same_in_every_zone", pool::dates_are_the_same_in_every_zone),
     ("hostile_functions", cases::functions),
@@ -32,7 +35,7 @@ const TESTS: [(&str, fn()); 11] = [
 fn main() -> ExitCode {
     let argument = std::env::args().nth(1).unwrap_or_default();
     if argument == WORKER {
-        return match mainspring_sandbox::worker::serve(io::stdin(), io::stdout()) {
+        return match mainspring_sandbox::worker::serve(io::stdin(), io::stdout(), false) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         };

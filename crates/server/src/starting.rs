@@ -15,7 +15,6 @@ use crate::{
     app::App,
     approvers::of_start,
     compiling::request_of,
-    first::ORGANIZATION,
     identity::{Caller, Kind, Permission, random},
     nouns::{Organization, RUNTIME_FEATURE, Workflow},
     problem::{Answer, Code, Problem},
@@ -168,23 +167,25 @@ pub(crate) fn check_control(caller: &Caller, row: &ExecutionRow) -> Answer<()> {
     Err(Problem::new(Code::Forbidden, "This execution is another member's; its owner or an admin may do that."))
 }
 
-/// A folder of its own for an execution whose steps work in one. Scripts run on this very machine as whoever runs the
-/// server, who can read everybody's things: only the organisation that runs the installation starts some.
+/// A folder of its own for an execution that has scripts, and nothing for others. The folder is what permits scripts to an
+/// execution: a node runs none of an execution without one.
 fn workspace(app: &App, caller: &Caller, request: &Request) -> Answer<Option<String>> {
     let plans = [&request.plan].into_iter().chain(request.workflows.values());
     let is_script = |step: &Step| matches!(&step.work, Work::Effect { effect, .. } if effect == "bash");
     if !plans.flat_map(|plan| &plan.steps).any(is_script) {
         return Ok(None);
     }
-    if caller.organization != ORGANIZATION {
-        let message = "A `bash` step runs on the server's own machine in this build, which only the organization that runs \
-            the installation may do.";
-        return Err(Problem::new(Code::Forbidden, message));
-    }
+    caller.require(Permission::ScriptsRun)?;
     let path = app.settings.workspaces.join(random(16)?);
     let failed = |why: String| {
         Problem::new(Code::Unavailable, format!("The workspace {} cannot be made: {why}.", path.display()))
     };
-    std::fs::create_dir_all(&path).map_err(|error| failed(error.to_string()))?;
+    private_folder(&path).map_err(|error| failed(error.to_string()))?;
     path.to_str().map(|text| Some(text.to_string())).ok_or_else(|| failed("its path is not UTF-8".into()))
+}
+
+/// Makes a folder that its owner alone can enter, whatever the umask is, and the folders above it likewise.
+fn private_folder(path: &std::path::Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }

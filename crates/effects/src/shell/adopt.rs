@@ -21,7 +21,12 @@ use crate::Adopted;
 /// | there | no | nothing | interrupted |
 /// | there | yes | the group, if it is the attempt's | interrupted |
 pub(super) async fn adopt(notes: &Path, mark: &Mark, same_boot: bool, grace: Duration) -> Adopted {
-    let leftovers = match Note::read(notes, mark) {
+    let found = Note::read(notes, mark);
+    let is_of_this_boot = match &found {
+        Found::Note(note) => boot_id().map_or(true, |boot| boot == note.boot),
+        Found::Nothing | Found::Damaged => true,
+    };
+    let leftovers = match found {
         Found::Nothing if same_boot => return Adopted::NeverStarted,
         Found::Nothing => return Adopted::Interrupted,
         Found::Damaged => Some(Members::With(mark.assignment())),
@@ -33,6 +38,10 @@ pub(super) async fn adopt(notes: &Path, mark: &Mark, same_boot: bool, grace: Dur
     };
     if let Some(leftovers) = leftovers {
         leftovers.end(grace).await;
+    }
+    if is_of_this_boot {
+        // The kernel has ended a container with the process that started it, unless one of its processes hangs.
+        Members::With(mark.container()).end(Duration::ZERO).await;
     }
     Adopted::Interrupted
 }

@@ -1,5 +1,7 @@
 //! The variables that an attempt's processes find in their environment, beside those that they inherit.
 
+use std::ffi::OsString;
+
 use mainspring_kernel::{effect::Attempt, span::traceparent, value::Value};
 
 use super::{
@@ -13,6 +15,21 @@ pub(super) type Variables = Vec<(String, String)>;
 /// What a script's own spans hang on, where traces are written (OpenTelemetry, "Environment Variables as Context
 /// Propagation Carriers"). A step may set another one.
 const TRACE_VARIABLE: &str = "TRACEPARENT";
+
+/// Variables of this process that contained scripts inherit: languages, zones, terminals. Everything else may be a secret.
+const INHERITED: [&str; 5] = ["PATH", "LANG", "LANGUAGE", "TZ", "TERM"];
+
+/// Where programs are looked for in a container, if this process has no `PATH`.
+const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The environment of a contained script, without what its attempt and its step give. `HOME` is a folder of its own.
+pub(super) fn contained(inherited: impl Iterator<Item = (OsString, OsString)>, home: &str) -> Variables {
+    let set = [("PATH", PATH_DEFAULT), ("HOME", home), ("TMPDIR", "/tmp"), ("SHELL", "/bin/bash")];
+    let mut variables: Variables = set.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let texts = inherited.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    variables.extend(texts.filter(|(name, _)| INHERITED.contains(&name.as_str()) || name.starts_with("LC_")));
+    variables
+}
 
 /// Our own variables of an attempt, then those that its step gives.
 pub(super) fn variables_of(attempt: &Attempt, mark: &Mark, traces: bool) -> Result<Variables, Refusal> {
@@ -93,6 +110,18 @@ mod tests {
             workspace: None,
         };
         variables_of(&attempt, &Mark::of(AttemptName::from(&attempt)), traces)
+    }
+
+    #[test]
+    fn a_container_inherits_by_a_list() {
+        let of = |names: &[&str]| {
+            let inherited = names.iter().map(|name| (OsString::from(name), OsString::from("x")));
+            contained(inherited, "/h").into_iter().map(|(name, _)| name).skip(4).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&["PATH", "LC_ALL", "TZ"]), ["PATH", "LC_ALL", "TZ"]);
+        let secrets =
+            ["AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "DATABASE_URL", "MAINSPRING_TOKEN", "NOTIFY_SOCKET", "HOME"];
+        assert!(of(&secrets).is_empty());
     }
 
     #[test]

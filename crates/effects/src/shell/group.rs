@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use rustix::{
-    io::Errno,
-    process::{Pid, Signal, WaitOptions, getpid, kill_process_group, pidfd_send_signal, test_kill_process, waitpid},
-};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group, pidfd_send_signal, waitpid};
+use tokio::time::timeout;
 
 use super::{
-    limits::LOOK_AGAIN,
+    limits::{KILLED_WAIT_MAX, LOOK_AGAIN},
     process::{self, Stat, Watch},
 };
 
@@ -20,57 +18,101 @@ pub(super) enum Members {
     OfGroup(Pid),
     /// Those that were started with this `NAME=value` in their environment, whatever their group.
     With(String),
+    /// A container: bubblewrap outside, and the first process inside, with which the kernel ends all others in there.
+    Container {
+        /// Ours to reap; its number is not given out again before.
+        outer: Pid,
+        /// The leader of the session and of the group inside.
+        init: Pid,
+    },
+}
+
+/// What became of processes that were to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// None is left.
+    All,
+    /// Some hang inside the kernel, or belong to another user: a receipt that says they had ended would be a lie.
+    StillRunning,
+}
+
+/// What [`end`] needs to know and do.
+trait Ending {
+    /// The members that live.
+    fn living(&self) -> Vec<Pid>;
+    fn signal(&self, signal: Signal);
+    /// Returns when one of the members that live now has ended.
+    async fn changed(&self);
+}
+
+/// Ends members and returns once none is left, or when those that are left have ignored SIGKILL for [`KILLED_WAIT_MAX`].
+async fn end(members: &impl Ending, grace: Duration) -> Ended {
+    if members.living().is_empty() {
+        return Ended::All;
+    }
+    let gone = async |signal: Option<Signal>| {
+        while !members.living().is_empty() {
+            // Again in every round: what was forked while single processes were signalled is met in the next one.
+            signal.iter().for_each(|signal| members.signal(*signal));
+            members.changed().await;
+        }
+    };
+    members.signal(Signal::TERM);
+    // A stopped process takes SIGTERM only when it goes on.
+    members.signal(Signal::CONT);
+    if timeout(grace, gone(None)).await.is_ok() {
+        return Ended::All;
+    }
+    match timeout(KILLED_WAIT_MAX, gone(Some(Signal::KILL))).await {
+        Ok(()) => Ended::All,
+        Err(_) => Ended::StillRunning,
+    }
 }
 
 impl Members {
-    /// Ends the members and returns once none is left. What ignores both signals because it hangs inside the kernel is
-    /// waited for: a receipt that says it had ended would be a lie.
-    pub(super) async fn end(&self, grace: Duration) {
-        if self.sweep().is_empty() {
-            return;
-        }
-        self.signal(Signal::TERM);
-        // A stopped process takes SIGTERM only when it goes on.
-        self.signal(Signal::CONT);
-        if tokio::time::timeout(grace, self.gone()).await.is_ok() {
-            return;
-        }
-        while !self.sweep().is_empty() {
-            // Again in every round: what was forked while single processes were signalled is met in the next one.
-            self.signal(Signal::KILL);
-            self.changed().await;
-        }
+    /// Ends the members: SIGTERM, the time of grace, SIGKILL.
+    pub(super) async fn end(&self, grace: Duration) -> Ended {
+        end(self, grace).await
     }
 
     /// Reaps those of the dead that came to us as orphans, and lists the living. The leader is not ours to reap.
     pub(super) fn sweep(&self) -> Vec<Pid> {
+        let candidates: Box<dyn Iterator<Item = Pid>> = match self {
+            Self::Container { outer, init } => Box::new([*outer, *init].into_iter()),
+            _ => Box::new(process::all()),
+        };
         let (dead, living): (Vec<Pid>, Vec<Pid>) =
-            process::all().filter(|pid| self.contains(*pid)).partition(|pid| Stat::of(*pid).is_none_or(|s| s.is_dead));
-        for orphan in dead.into_iter().filter(|pid| *self != Self::OfGroup(*pid)) {
+            candidates.filter(|pid| self.contains(*pid)).partition(|pid| Stat::of(*pid).is_none_or(|s| s.is_dead));
+        let is_leader = |pid: &Pid| match self {
+            Self::OfGroup(leader) | Self::Container { outer: leader, .. } => pid == leader,
+            Self::With(_) => false,
+        };
+        for orphan in dead.into_iter().filter(|pid| !is_leader(pid)) {
             // Fails for those that have a living parent elsewhere, whose business they are.
             let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
         }
         living
     }
 
-    /// Whether a process is a member that we can end: one that belongs to another user is out of our reach.
+    /// Whether a process is a member, also one that runs as another user (set-uid programs) and that we cannot signal.
     fn contains(&self, pid: Pid) -> bool {
-        let is_member = match self {
+        match self {
             Self::OfGroup(group) => process::group_of(pid) == Some(group.as_raw_pid()),
+            Self::Container { outer, init } => {
+                pid == *outer || (pid == *init && process::group_of(pid) == Some(init.as_raw_pid()))
+            }
             Self::With(assignment) => pid != getpid() && process::has_variable(pid, assignment),
-        };
-        is_member && test_kill_process(pid) != Err(Errno::PERM)
+        }
     }
 
-    /// A group is signalled as a whole, so that none of its members can fork away meanwhile.
-    fn signal(&self, signal: Signal) {
-        match self {
-            Self::OfGroup(group) => {
-                let _ = kill_process_group(*group, signal); // Fails if all have ended, which is what is wanted.
-            }
-            Self::With(_) => {
-                process::all().filter(|pid| self.contains(*pid)).for_each(|pid| self.signal_one(pid, signal))
-            }
+    /// Of another group with the number of one that has ended, no process is ours: its leader is looked at once more.
+    fn signal_container(&self, outer: Pid, init: Pid, signal: Signal) {
+        if signal == Signal::KILL {
+            self.signal_one(init, signal);
+            self.signal_one(outer, signal);
+        } else if Stat::of(init).is_some_and(|stat| stat.parent == outer.as_raw_pid()) {
+            // The first process of a container ignores what it has no handler for.
+            let _ = kill_process_group(init, signal);
         }
     }
 
@@ -82,14 +124,26 @@ impl Members {
             let _ = pidfd_send_signal(watch, signal); // Fails if it has ended, which is what is wanted.
         }
     }
+}
 
-    async fn gone(&self) {
-        while !self.sweep().is_empty() {
-            self.changed().await;
+impl Ending for Members {
+    fn living(&self) -> Vec<Pid> {
+        self.sweep()
+    }
+
+    /// A group is signalled as a whole, so that none of its members can fork away meanwhile.
+    fn signal(&self, signal: Signal) {
+        match self {
+            Self::OfGroup(group) => {
+                let _ = kill_process_group(*group, signal); // Fails if all have ended, which is what is wanted.
+            }
+            Self::Container { outer, init } => self.signal_container(*outer, *init, signal),
+            Self::With(_) => {
+                process::all().filter(|pid| self.contains(*pid)).for_each(|pid| self.signal_one(pid, signal))
+            }
         }
     }
 
-    /// Returns when one of the members that live now has ended.
     async fn changed(&self) {
         let Some(member) = self.sweep().into_iter().next() else { return };
         match Watch::open(member) {
@@ -103,7 +157,55 @@ impl Members {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{os::unix::process::CommandExt, process::Command};
+    use std::{cell::Cell, os::unix::process::CommandExt, process::Command};
+
+    /// A process that no signal ends for so long.
+    struct Stuck {
+        until: tokio::time::Instant,
+        signals: Cell<Option<Signal>>,
+    }
+
+    impl Ending for Stuck {
+        fn living(&self) -> Vec<Pid> {
+            if tokio::time::Instant::now() < self.until { vec![getpid()] } else { Vec::new() }
+        }
+
+        fn signal(&self, signal: Signal) {
+            self.signals.set(Some(signal));
+        }
+
+        async fn changed(&self) {
+            tokio::time::sleep_until(self.until).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn members_that_ignore_sigkill_are_waited_for_with_a_bound() {
+        let grace = Duration::from_secs(10);
+        let stuck = |seconds| {
+            let until = tokio::time::Instant::now() + grace + KILLED_WAIT_MAX + Duration::from_secs(seconds);
+            Stuck { until, signals: Cell::default() }
+        };
+        let (forever, just) = (stuck(3600), stuck(0));
+        let began = tokio::time::Instant::now();
+        assert_eq!(end(&forever, grace).await, Ended::StillRunning);
+        assert_eq!(began.elapsed(), grace + KILLED_WAIT_MAX);
+        assert_eq!(forever.signals.get(), Some(Signal::KILL));
+        assert_eq!(end(&just, grace).await, Ended::All);
+    }
+
+    /// A member that runs as another user is waited for, and not taken for gone.
+    #[test]
+    fn set_uid_members_are_members() {
+        if !rustix::process::getuid().is_root() {
+            return; // An ordinary user cannot make such a process without a set-uid program.
+        }
+        let mut child = Command::new("sleep").arg("300").process_group(0).uid(65_534).spawn().unwrap();
+        let group = Members::OfGroup(Pid::from_child(&child));
+        assert_eq!(group.sweep().len(), 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 
     #[tokio::test]
     async fn a_zombie_is_not_alive_and_a_stopped_process_can_be_ended() {

@@ -33,6 +33,77 @@ pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How long an orphan that has ended may stay a zombie, at least: a long time for a machine, and nothing to a person.
 pub(super) const ORPHANS_WAIT: Duration = Duration::from_millis(500);
 
+/// How long members of a group that were sent SIGKILL are waited for. A process that hangs inside the kernel, on a disk or
+/// a network file system that does not answer, ends when that answers; its step ends here and says so.
+pub(super) const KILLED_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// How long a container may take to be made. It takes some milliseconds; a machine under load takes longer.
+pub(super) const CONTAINER_START_MAX: Duration = Duration::from_secs(30);
+
+/// Bytes that the helper says when all walls stand.
+pub(super) const READY_BYTES: usize = 23;
+
+/// Bytes of one argument or variable, its ending NUL included (`MAX_ARG_STRLEN`, execve(2)).
+pub(super) const TEXT_BYTES_MAX: usize = 128 * 1024;
+
+/// Bytes of the command and the environment together: three quarters of what Linux allows under the usual limit of the stack
+/// (8 MiB), the rest is for the program's own.
+pub(super) const TEXTS_BYTES_MAX: usize = 1_572_864;
+
+/// Processes of one contained script at a time: a parallel build on a large machine has some hundred.
+pub(super) const PROCESSES_MAX: u64 = 512;
+
+/// The same, where the kernel enforces it: above what is watched, so that a script which makes processes without end is ended
+/// and told, and not kept at its bound for ever.
+pub(super) const PROCESSES_HARD_MAX: u64 = 2 * PROCESSES_MAX;
+
+/// Open files of one contained process: the usual soft limit of Linux.
+pub(super) const FILES_MAX: u64 = 1024;
+
+/// Bytes of one file of a contained script: a large archive; disks are bounded by [`WORKSPACE_BYTES_MAX`].
+pub(super) const FILE_BYTES_MAX: u64 = 2 << 30;
+
+/// Bytes of private memory of one contained process. Its address space is not bounded: runtimes as Node.js and Go reserve
+/// far more than they use.
+pub(super) const DATA_BYTES_MAX: u64 = 2 << 30;
+
+/// Seconds of a processor for one contained process, so that one that computes for nothing ends within a working day.
+pub(super) const COMPUTING_SECONDS_MAX: u64 = 4 * 3600;
+
+/// Bytes of memory of all processes of a contained script: what a linker of a large program needs.
+pub(super) const MEMORY_BYTES_MAX: u64 = 3 << 30;
+
+/// The same, where control groups enforce it. They count files in memory and caches too, and come second, so that a script
+/// is usually told what it did before the kernel ends one of its processes.
+pub(super) const MEMORY_BYTES_HARD_MAX: u64 = 4 << 30;
+
+/// Bytes of `/tmp` in a container, which are memory.
+pub(super) const TMP_BYTES_MAX: u64 = 512 << 20;
+
+/// Bytes of `/dev/shm` in a container, which are memory.
+pub(super) const SHM_BYTES_MAX: u64 = 64 << 20;
+
+/// Bytes that the files of a workspace may take: a checkout, its dependencies and what is built.
+pub(super) const WORKSPACE_BYTES_MAX: u64 = 8 << 30;
+
+/// Files and folders of a workspace: inodes can run out as bytes can.
+pub(super) const WORKSPACE_ENTRIES_MAX: u64 = 500_000;
+
+/// Bytes that stay free on the disk of the workspaces, for the server's own commits. Contained scripts are ended where less
+/// is left.
+pub(super) const DISK_FREE_BYTES_MIN: u64 = 256 << 20;
+
+/// How often processes and memory of a contained script are looked at.
+pub(super) const QUOTA_LOOK: Duration = Duration::from_millis(250);
+
+/// How long after the last look at its disk a script is looked at again, at least.
+pub(super) const DISK_LOOK_MIN: Duration = Duration::from_secs(1);
+
+/// The same in lengths of the last look, so that looking takes at most a twentieth of a processor.
+pub(super) const DISK_LOOK_SHARE: u32 = 20;
+
+const _: () = assert!(MEMORY_BYTES_MAX >= TMP_BYTES_MAX + SHM_BYTES_MAX && MEMORY_BYTES_HARD_MAX > MEMORY_BYTES_MAX);
+const _: () = assert!(FILE_BYTES_MAX <= WORKSPACE_BYTES_MAX);
 const _: () = assert!(2 * STREAM_BYTES_MAX < OUTPUT_BYTES_MAX, "both streams fit into one step's output");
 const _: () = assert!(TAIL_BYTES_MAX >= 4 * LAST_LINE_CHARS_MAX, "the longest last line fits into the tail");
 const _: () = assert!(TAIL_BYTES_MAX <= STREAM_BYTES_MAX && READ_BYTES_MAX <= DRAIN_BYTES_MAX);

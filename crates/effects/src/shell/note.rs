@@ -15,6 +15,9 @@ use crate::AttemptName;
 /// The variable in which every process of an attempt carries the attempt's mark.
 pub(super) const MARK_VARIABLE: &str = "MAINSPRING_MARK";
 
+/// The variable in which the processes that make a container carry the attempt's mark.
+pub(super) const CONTAINER_VARIABLE: &str = "MAINSPRING_CONTAINER";
+
 /// One attempt's group of processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Note {
@@ -57,6 +60,11 @@ impl Mark {
     /// As the environment has it.
     pub(super) fn assignment(&self) -> String {
         format!("{MARK_VARIABLE}={}", self.0)
+    }
+
+    /// As the environment of a container's first processes has it, which no script inside can change.
+    pub(super) fn container(&self) -> String {
+        format!("{CONTAINER_VARIABLE}={}", self.0)
     }
 
     /// Sixty-four hexadecimal digits.

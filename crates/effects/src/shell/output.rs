@@ -48,6 +48,22 @@ impl Streams {
         Ok(Self { stdout: Stream::new(stdout)?, stderr: Stream::new(stderr)? })
     }
 
+    /// The first bytes of stdout, which are no part of what is kept.
+    pub(super) async fn beginning<const COUNT: usize>(&mut self) -> io::Result<[u8; COUNT]> {
+        let mut bytes = [0; COUNT];
+        self.stdout.pipe.read_exact(&mut bytes).await?;
+        Ok(bytes)
+    }
+
+    /// The last line of stderr, or that there is none.
+    pub(super) fn last_error(mut self) -> String {
+        self.stderr.drain();
+        match self.stderr.kept.last_line() {
+            line if line.is_empty() => "it ended without a word".to_owned(),
+            line => line,
+        }
+    }
+
     /// Reads both streams at the same time for as long as it is polled. May be dropped at any point: what was read is
     /// kept.
     pub(super) async fn read(&mut self) -> Infallible {

@@ -57,6 +57,33 @@ pub(super) fn all() -> impl Iterator<Item = Pid> {
     entries.filter_map(|entry| pid_of(entry.file_name().to_str()?))
 }
 
+/// A process and all that it and its children have started, as far as they live. The kernel lists the children of each
+/// thread where it is built so (`CONFIG_PROC_CHILDREN`, as those of distributions are), else all processes are looked at.
+pub(super) fn descendants(first: Pid) -> Vec<Pid> {
+    let mut found = vec![first];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        found.extend(children(parent));
+        next += 1;
+    }
+    found.retain(|pid| Stat::of(*pid).is_some_and(|stat| !stat.is_dead));
+    found
+}
+
+/// The children of a process.
+pub(super) fn children(parent: Pid) -> Vec<Pid> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{}/task", parent.as_raw_pid())) else { return Vec::new() };
+    let lists: Result<Vec<String>, _> =
+        threads.flatten().map(|thread| fs::read_to_string(thread.path().join("children"))).collect();
+    match lists {
+        Ok(lists) => lists.iter().flat_map(|list| list.split_ascii_whitespace()).filter_map(pid_of).collect(),
+        Err(_) => {
+            let is_child = |pid: &Pid| Stat::of(*pid).is_some_and(|stat| stat.parent == parent.as_raw_pid());
+            all().filter(is_child).collect()
+        }
+    }
+}
+
 /// The number of a process's group; 0 for threads of the kernel and groups from outside our container. All processes of
 /// the machine are asked for each script that ends: this is one call to the kernel, a [`Stat`] is three and a text.
 pub(super) fn group_of(pid: Pid) -> Option<i32> {

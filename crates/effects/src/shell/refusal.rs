@@ -33,6 +33,16 @@ pub(super) enum Refusal {
     BashMissing,
     /// The system did not start a process, or it could not be written down.
     NotStarted(io::Error),
+    /// This node runs no scripts, and why.
+    ScriptsOff(String),
+    /// The execution was started without the right to run scripts.
+    NotPermitted,
+    /// No container could be made for it.
+    NotContained(String),
+    /// The workspace is, or contains, what no script is to see.
+    WorkspaceNotContainable(PathBuf),
+    /// The working folder is not in the workspace.
+    CwdOutside(PathBuf),
 }
 
 /// Who named a folder.
@@ -76,6 +86,33 @@ impl From<Refusal> for Failure {
             Refusal::BashMissing => {
                 let message = "there is no bash in the PATH of this node: install it".to_owned();
                 (Class::Unavailable, "bash_missing", message)
+            }
+            Refusal::ScriptsOff(why) => {
+                let message = format!("this node runs no scripts: {why}");
+                (Class::Policy, "scripts_off", message)
+            }
+            Refusal::NotPermitted => {
+                let message = "this execution was started without the permission `scripts:run`: let somebody who has it \
+                               start it";
+                (Class::Policy, "scripts_not_permitted", message.to_owned())
+            }
+            Refusal::NotContained(why) => {
+                let message = format!("no container could be made for the script, so it was not run: {why}");
+                (Class::Unavailable, "script_not_contained", message)
+            }
+            Refusal::WorkspaceNotContainable(folder) => {
+                let message = format!(
+                    "the workspace {} contains files of the server, which no script is shown: work in another folder",
+                    folder.display()
+                );
+                (Class::Policy, "workspace_not_containable", message)
+            }
+            Refusal::CwdOutside(folder) => {
+                let message = format!(
+                    "`cwd` {} is not in the workspace, and a contained script is shown nothing else: name a folder in it",
+                    folder.display()
+                );
+                (Class::Policy, "cwd_outside_workspace", message)
             }
             Refusal::NotStarted(error) => {
                 (Class::Unavailable, "bash_not_started", format!("the script could not be started: {error}"))

@@ -19,6 +19,8 @@ pub(super) struct Report {
     pub(super) stderr: Kept,
     /// How long it ran.
     pub(super) duration: Duration,
+    /// Whether some of its processes hang inside the kernel, so that not even SIGKILL has ended them.
+    pub(super) still_running: bool,
 }
 
 impl Report {
@@ -40,12 +42,19 @@ impl Report {
         Outcome::Failed(Failure::new(Class::Failed, format!("bash_exit_code:{code}"), message).with_details(result))
     }
 
+    /// The outcome of a script that was ended because it took more than it may.
+    pub(super) fn exceeded(&self, why: &str) -> Outcome {
+        let message = format!("the script was ended: {why}");
+        Outcome::Failed(Failure::new(Class::Policy, "script_limit_exceeded", message).with_details(self.to_value(None)))
+    }
+
     /// The outcome of a script that was ended, or never started, because it was asked to stop.
     pub(super) fn stopped(&self) -> Outcome {
         Outcome::Stopped(self.to_value(None))
     }
 
-    /// `{exitCode, stdout, stderr, durationMs, truncated}`, and the full lengths of the streams if one was truncated.
+    /// `{exitCode, stdout, stderr, durationMs, truncated}`, and the full lengths of the streams if one was truncated;
+    /// `stillRunning` only where that is so.
     fn to_value(&self, exit_code: Option<u32>) -> Value {
         let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
         let is_truncated = stdout.is_truncated || stderr.is_truncated;
@@ -58,6 +67,9 @@ impl Report {
         if is_truncated {
             map.insert("stdoutBytes".into(), stdout.bytes.into());
             map.insert("stderrBytes".into(), stderr.bytes.into());
+        }
+        if self.still_running {
+            map.insert("stillRunning".into(), true.into());
         }
         Value::Map(map)
     }

@@ -5,16 +5,24 @@ use std::{
     os::fd::OwnedFd,
     path::Path,
     process::{ExitStatus, Stdio},
+    time::Duration,
 };
 
 use rustix::process::Pid;
-use tokio::process::{Child, Command};
+use tokio::{
+    io::AsyncWriteExt,
+    net::unix::pipe::Sender,
+    process::{Child, Command},
+};
 
 use super::{
+    contain::{Cgroup, Container, Place, launcher::Launcher, quota::Quota},
     group::Members,
-    note::{Mark, Note},
+    limits::{CONTAINER_START_MAX, KILLED_WAIT_MAX, READY_BYTES},
+    note::{CONTAINER_VARIABLE, Mark, Note},
     output::Streams,
-    process::{Stat, Watch, boot_id},
+    process::{self, Stat, Watch, boot_id},
+    refusal::Refusal,
     script::Script,
 };
 
@@ -35,10 +43,48 @@ pub(super) struct Running {
     pub(super) leader: Watch,
     /// What it prints.
     pub(super) streams: Streams,
+    /// What watches a contained script.
+    pub(super) quota: Option<Quota>,
     child: Child,
+    _cgroup: Option<Cgroup>,
 }
 
 impl Running {
+    /// Starts a script in a container, after its group was written down in `notes`. The container waits for its order: if
+    /// we die before we have sent all of it, nothing runs.
+    pub(super) async fn start_contained(
+        script: Script,
+        (container, place): (&Container, &Place),
+        launcher: &Launcher,
+        mark: Mark,
+        notes: &Path,
+    ) -> Result<Self, Refusal> {
+        let Contained { child, opener, stdout, stderr } = Contained::spawn(container, place, launcher, &mark).await?;
+        let leader = pid_of_child(&child)?;
+        let started_ticks =
+            Stat::of(leader).ok_or_else(|| io::Error::other("/proc does not show a child"))?.started_ticks;
+        Note { mark: mark.clone(), leader, started_ticks, boot: boot_id()? }.write(notes)?;
+        let mut streams = Streams::new(stdout, stderr)?;
+        let ready = tokio::time::timeout(CONTAINER_START_MAX, streams.beginning::<READY_BYTES>()).await;
+        let init = process::children(leader).into_iter().next();
+        let (Ok(Ok(_)), Some(init)) = (&ready, init) else {
+            Members::OfGroup(leader).end(Duration::ZERO).await;
+            return Err(Refusal::NotContained(streams.last_error()));
+        };
+        let cgroup = process::children(init).into_iter().next().map(|helper| Cgroup::with(mark.text(), helper));
+        let group = Members::Container { outer: leader, init };
+        let running = Self {
+            leader: Watch::open(leader)?,
+            quota: Some(Quota::new(init, place.workspace.clone())),
+            _cgroup: cgroup,
+            group,
+            streams,
+            child,
+        };
+        send(opener, script.into_order()?)?;
+        Ok(running)
+    }
+
     /// Starts a script, after its group was written down in `notes`.
     pub(super) fn start(script: &Script, hidden_env: &[String], mark: Mark, notes: &Path) -> io::Result<Self> {
         let gate = Gate::spawn(script, hidden_env)?;
@@ -52,6 +98,8 @@ impl Running {
             leader: Watch::open(leader)?,
             streams: Streams::new(gate.stdout, gate.stderr)?,
             child: gate.child,
+            quota: None,
+            _cgroup: None,
         };
         let mut opener = gate.opener;
         // Fails if the gate was killed from elsewhere, of which its exit status will tell.
@@ -59,9 +107,13 @@ impl Running {
         Ok(running)
     }
 
-    /// Takes the exit status of a leader that has ended. The group's number is free after that.
-    pub(super) async fn reap(&mut self) -> io::Result<ExitStatus> {
-        self.child.wait().await
+    /// Takes the exit status of a leader that has ended; nothing of one that hangs inside the kernel. The group's number is
+    /// free after that.
+    pub(super) async fn reap(&mut self) -> io::Result<Option<ExitStatus>> {
+        match tokio::time::timeout(KILLED_WAIT_MAX, self.child.wait()).await {
+            Ok(status) => status.map(Some),
+            Err(_) => Ok(None),
+        }
     }
 }
 
@@ -92,9 +144,43 @@ impl Gate {
     }
 
     fn leader(&self) -> io::Result<Pid> {
-        let pid = self.child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
-        pid.ok_or_else(|| io::Error::other("a new child has no process id"))
+        pid_of_child(&self.child)
     }
+}
+
+fn pid_of_child(child: &Child) -> io::Result<Pid> {
+    let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
+    pid.ok_or_else(|| io::Error::other("a new child has no process id"))
+}
+
+/// A container that waits for its order.
+struct Contained {
+    child: Child,
+    opener: PipeWriter,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+}
+
+impl Contained {
+    async fn spawn(container: &Container, place: &Place, launcher: &Launcher, mark: &Mark) -> io::Result<Self> {
+        let ((stdin, opener), (stdout, stdout_end), (stderr, stderr_end)) = (io::pipe()?, io::pipe()?, io::pipe()?);
+        let mut command = Command::from(container.command(Some(place)));
+        command.process_group(0);
+        command.env(CONTAINER_VARIABLE, mark.text());
+        command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout_end)).stderr(Stdio::from(stderr_end));
+        let child = launcher.start(command).await?;
+        Ok(Self { child, opener, stdout: stdout.into(), stderr: stderr.into() })
+    }
+}
+
+/// Sends an order, which may be larger than a pipe holds, while the script's streams are read already.
+fn send(opener: PipeWriter, order: Vec<u8>) -> io::Result<()> {
+    let mut pipe = Sender::from_owned_fd(OwnedFd::from(opener))?;
+    tokio::spawn(async move {
+        // Fails if the container was killed from elsewhere, of which its exit status will tell.
+        let _ = pipe.write_all(&order).await;
+    });
+    Ok(())
 }
 
 #[cfg(test)]

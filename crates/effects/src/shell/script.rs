@@ -12,7 +12,9 @@ use mainspring_kernel::{effect::Attempt, value::Value};
 use rustix::fs::{Access, access};
 
 use super::{
+    contain::order::Order,
     environment::{Variables, variables_of},
+    limits::{TEXT_BYTES_MAX, TEXTS_BYTES_MAX},
     note::Mark,
     refusal::{FolderSource, Refusal},
 };
@@ -26,7 +28,7 @@ pub(super) struct Script {
     pub(super) command: String,
     /// Where it runs; nothing for where we are.
     pub(super) folder: Option<PathBuf>,
-    /// What is added to its environment.
+    /// What is added to its environment, or all of it in a container.
     pub(super) variables: Variables,
 }
 
@@ -39,6 +41,20 @@ impl Script {
             folder: folder_of(attempt)?,
             bash: find_program("bash", search_path).ok_or(Refusal::BashMissing)?,
         })
+    }
+}
+
+impl Script {
+    /// As the helper of a container is told.
+    pub(super) fn into_order(self) -> Result<Vec<u8>, Refusal> {
+        let bash = self.bash.into_os_string().into_string();
+        let bash = bash.map_err(|bash| io::Error::other(format!("the path of bash, {bash:?}, is not UTF-8")))?;
+        let order = Order { bash, command: self.command, variables: self.variables };
+        // Where bash cannot be started because of its arguments, nobody would be told why.
+        let longest = order.variables.iter().map(|(name, value)| name.len() + value.len() + 2);
+        let longest = longest.chain([order.command.len() + 1]).max().unwrap_or(0);
+        let bytes = order.encode().filter(|bytes| bytes.len() <= TEXTS_BYTES_MAX && longest <= TEXT_BYTES_MAX);
+        bytes.ok_or(Refusal::TooLarge)
     }
 }
 

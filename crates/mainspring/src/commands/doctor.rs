@@ -92,7 +92,7 @@ pub(crate) fn doctor(doctor: &Doctor, global: &Global, _: &Terminal) -> Result<E
             of_store(&patient, opened, &mut report);
         }
     }
-    machine::look(&mut report);
+    machine::look(&patient, &mut report);
     sign_in::look(&patient, &mut report);
     server::look(&patient, &mut report);
     Ok(report.end())

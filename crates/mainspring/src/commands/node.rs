@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use clap::Args;
-use mainspring_effects::shell::{GRACE_DEFAULT, end_leftovers};
+use mainspring_effects::shell::{GRACE_DEFAULT, contain::Scripts, end_leftovers};
 use mainspring_engine::{Engine, Ground as EngineGround, Reach, Sharing, home::Home, lease::Terms};
 use mainspring_kernel::{json::compact, value::Value};
 
@@ -12,8 +12,9 @@ use crate::{
     evaluating::evaluator,
     exit::{Exit, Refusal},
     ground::Ground,
-    naming::{block_on, engine},
-    runner::{self, Signals, executors_with},
+    naming::{block_on, engine_with},
+    runner::{self, Rules, Signals, executors_with},
+    scripts::{ScriptFlags, close_folder, close_this_process, words},
     seeing::Metrics,
     settings::LEASE_SECONDS,
     terminal::{Terminal, say},
@@ -26,6 +27,8 @@ pub(crate) struct Node {
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(LEASE_SECONDS))]
     lease_seconds: u64,
     #[command(flatten)]
+    scripts: ScriptFlags,
+    #[command(flatten)]
     metrics: Metrics,
 }
 
@@ -34,12 +37,22 @@ pub(super) const LOOK: Duration = Duration::from_millis(250);
 
 /// Works until a signal asks it to stop, or the store cannot be used any more.
 pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    close_this_process()?;
     node.metrics.begin(global, terminal)?;
+    let scripts = node.scripts.rules()?.in_force(global)?;
+    if !global.json {
+        let (mode, why) = words(&scripts);
+        terminal.remark(&format!("scripts: {mode} ({why})"));
+    }
+    close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.remark(said));
+    // What is posted here by whoever has the key, and not by a server, has a workspace only where it asks for one.
+    let needs_workspace = !matches!(scripts, Scripts::Uncontained);
+    let rules = Rules { scripts, needs_workspace };
     block_on(async {
         let mut signals = Signals::new()?;
         let engine = match Ground::of(global)? {
-            Ground::Folder(_) => engine(global, Reach::All).await?,
-            ground => join(node.lease_seconds, &ground, global).await?,
+            Ground::Folder(_) => engine_with(global, Reach::All, rules).await?,
+            ground => join(node.lease_seconds, &ground, global, rules).await?,
         };
         let told = until_stopped(&engine, global, terminal, &mut signals).await;
         engine.drain().await;
@@ -48,7 +61,12 @@ pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<
 }
 
 /// A node of a shared store. Its folder is its own: there it writes down what it performs on this machine.
-pub(super) async fn join(lease_seconds: u64, ground: &Ground, global: &Global) -> Result<Engine, Refusal> {
+pub(super) async fn join(
+    lease_seconds: u64,
+    ground: &Ground,
+    global: &Global,
+    rules: Rules,
+) -> Result<Engine, Refusal> {
     let store = ground.store()?;
     let key = ground.key(&*store)?;
     let home = Home::new(global.home()?.folder().join("node"));
@@ -58,7 +76,7 @@ pub(super) async fn join(lease_seconds: u64, ground: &Ground, global: &Global) -
     // What this node's last life left running on this machine is believed interrupted by those who went on with it.
     end_leftovers(&home.processes(), GRACE_DEFAULT).await;
     let spans = global.seeing.spans()?;
-    let workers = (executors_with(runner::http_allow()?, spans.is_some(), &home, &held), evaluator());
+    let workers = (executors_with(runner::http_allow()?, spans.is_some(), rules, &home, &held), evaluator());
     let sharing = Some(Sharing { terms: Terms { lease_ms: lease_seconds * 1_000 }, place: this_place() });
     let limits = Some(std::sync::Arc::new(mainspring_server::InForce) as std::sync::Arc<_>);
     let ground = EngineGround { home: Some((home, held)), sharing, spans, limits };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
+use mainspring_effects::shell::contain::Scripts;
 use mainspring_engine::{Engine, Reach};
 use mainspring_kernel::{json::compact, value::Value};
 use mainspring_server::{App, Settings as Served, first, oidc, serve};
@@ -16,8 +17,9 @@ use crate::{
     exit::{Exit, Refusal},
     fetching::Fetcher,
     ground::Ground,
-    naming::engine,
-    runner::Signals,
+    naming::engine_with,
+    runner::{Rules, Signals},
+    scripts::{close_folder, close_this_process, words},
     seeing::Metrics,
     settings::{ServerFlags, Settings},
     terminal::{Terminal, bold, dim, say},
@@ -41,6 +43,7 @@ pub(crate) struct Up {
 
 /// Serves until a signal asks it to stop, or the store cannot be used any more.
 pub(crate) fn up(up: &Up, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    close_this_process()?;
     let settings = Settings::of(&up.flags, global)?;
     up.metrics.begin(&settings.global, terminal)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -61,9 +64,12 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
     let address = listener.local_addr().map_err(cannot)?;
     let base = settings.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
     let global = &settings.global;
+    let scripts = settings.scripts.in_force(global)?;
+    close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.remark(said));
+    let rules = Rules { scripts: scripts.clone(), needs_workspace: true };
     let engine = match Ground::of(global)? {
-        Ground::Folder(_) => engine(global, Reach::All).await?,
-        ground => node::join(settings.lease_seconds, &ground, global).await?,
+        Ground::Folder(_) => engine_with(global, Reach::All, rules).await?,
+        ground => node::join(settings.lease_seconds, &ground, global, rules).await?,
     };
     let engine = Arc::new(engine);
     let workspaces = global.home()?.folder().join("workspaces");
@@ -74,7 +80,7 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
     let app = App::new(engine.clone(), evaluator(), served);
     let token = first::begin(app.catalogue(), engine.key())
         .map_err(|problem| Refusal::internal("first_start", problem.message))?;
-    greet(&base, token.as_deref(), settings, terminal);
+    greet(&base, token.as_deref(), &scripts, settings, terminal);
     let stopped = stopped(engine.clone());
     let served = serve(listener, app, async move {
         tokio::select! {
@@ -111,9 +117,12 @@ async fn stopped(engine: Arc<Engine>) {
 }
 
 /// Where it is, and how to sign in.
-fn greet(base: &str, token: Option<&str>, settings: &Settings, terminal: &Terminal) {
+fn greet(base: &str, token: Option<&str>, scripts: &Scripts, settings: &Settings, terminal: &Terminal) {
+    let (mode, why) = words(scripts);
     if settings.global.json {
-        say!("{}", compact(&Value::map([("listening", Value::from(base)), ("token", token.into())])));
+        let scripts = Value::map([("mode", Value::from(mode)), ("why", why.as_str().into())]);
+        let said = [("listening", Value::from(base)), ("token", token.into()), ("scripts", scripts)];
+        say!("{}", compact(&Value::map(said)));
         return;
     }
     say!("{} is up at {}", bold("mainspring"), bold(base));
@@ -129,6 +138,7 @@ fn greet(base: &str, token: Option<&str>, settings: &Settings, terminal: &Termin
             dim("owner")
         ),
     }
+    say!("  {}  {mode}: {why}", dim("scripts"));
     if let Some(oidc) = &settings.oidc {
         say!("  {}  {base}/sign-in/oidc    with {}", dim("sign-in"), oidc.issuer);
     }

@@ -68,7 +68,7 @@ fn let_go(folder: &Path) {
 #[test]
 fn between_a_cancel_and_its_end_it_is_said_who_has_called_it_off() {
     everywhere(|place| {
-        let (server, folder) = (place.start(), tempfile::tempdir().unwrap());
+        let (server, folder) = (place.start_uncontained(), tempfile::tempdir().unwrap());
         let owner = server.owner();
         save(&owner, "slow", slow(folder.path()));
         let id = begin(&owner, "slow", "r1");
@@ -112,7 +112,7 @@ fn between_a_cancel_and_its_end_it_is_said_who_has_called_it_off() {
 #[test]
 fn what_has_ended_is_not_cancelled_again() {
     everywhere(|place| {
-        let server = place.start();
+        let server = place.start_uncontained();
         let other = place.another();
         let owner = server.owner();
         save(&owner, "waits", waits());
@@ -133,7 +133,7 @@ fn what_has_ended_is_not_cancelled_again() {
 #[test]
 fn a_signal_is_there_or_it_is_refused() {
     everywhere(|place| {
-        let server = place.start();
+        let server = place.start_uncontained();
         let other = place.another();
         let owner = server.owner();
         let everybody: Vec<Client> =

@@ -74,6 +74,11 @@ impl Server {
         Client::new(&self.address, None)
     }
 
+    /// The number of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The most memory that it has had so far, in KiB.
     pub(crate) fn peak_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
@@ -161,6 +166,12 @@ impl Place {
     /// Starts a server here.
     pub(crate) fn start(&self) -> Server {
         Server::start_with(self.folder.path(), &self.arguments())
+    }
+
+    /// The same, whose scripts work on files of the test: they run as this user.
+    pub(crate) fn start_uncontained(&self) -> Server {
+        let arguments = [&self.arguments()[..], &["--scripts", "uncontained"]].concat();
+        Server::start_with(self.folder.path(), &arguments)
     }
 
     /// A command on the folder of an embedded store.

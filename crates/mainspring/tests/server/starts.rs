@@ -240,20 +240,3 @@ fn many_starts_of_few_requests_are_few_executions() {
         assert_eq!(listed.get("executions").and_then(Value::as_list).unwrap().len(), REQUESTS);
     });
 }
-
-#[test]
-fn scripts_are_for_those_who_run_the_installation() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(folder.path());
-    let script = [("id", "here"), ("type", "bash"), ("command", "pwd"), ("outputVariable", "here")];
-    let steps = Value::List(vec![Value::map(script.map(|(key, value)| (key, Value::from(value))))]);
-    let (owner, theirs) = (server.owner(), Organization::new(&server, "acme").owner);
-    save(&owner, "here", steps.clone());
-    let id = start(&owner, "here", "r1", Map::new()).expect(202).text_at("executionId");
-    let ended = owner.get(&format!("/api/executions/{id}/wait")).expect(200);
-    assert_eq!(ended.text_at("status"), "completed", "{ended:?}");
-    assert!(ended.text.contains("/data/workspaces/"), "it works in a folder of its own: {ended:?}");
-    save(&theirs, "here", steps);
-    let refused = start(&theirs, "here", "r1", Map::new()).expect(403);
-    assert!(refused.text.contains("bash"), "{refused:?}");
-}

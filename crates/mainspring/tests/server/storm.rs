@@ -150,7 +150,7 @@ fn nothing_acknowledged_is_lost_and_nothing_happens_twice() {
     everywhere(|place| {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("written");
-        let mut server = place.start();
+        let mut server = place.start_uncontained();
         let token = server.token.clone().unwrap();
         let mut owner = server.owner();
         save(&owner, "ship", steps(&file));
@@ -168,7 +168,7 @@ fn nothing_acknowledged_is_lost_and_nothing_happens_twice() {
                 acknowledged.iter().take(ACTS).for_each(drop);
                 server.kill();
             });
-            server = place.start();
+            server = place.start_uncontained();
             owner = server.client(&token);
             // Whoever was not answered asks again.
             for client in &mut asked {

@@ -9,7 +9,7 @@ use std::thread::{self, Scope};
 use std::{fs, net, path, process};
 
 /// What this program can be instead of its tests, by its first argument.
-pub(crate) const ROLES: [(&str, fn()); 9] = [
+pub(crate) const ROLES: [(&str, fn()); 11] = [
     ("--die-at-once", || {}),
     ("--die-the-first-time", die_the_first_time),
     ("--die-after-reading", || take_and_say(&[])),
@@ -17,6 +17,8 @@ pub(crate) const ROLES: [(&str, fn()); 9] = [
     ("--announce-too-much", || take_and_say(&[0xff; 8])),
     ("--never-answer", never_answer),
     ("--look-around", look_around),
+    ("--cannot-be-confined", || serve_without_seccomp(false)),
+    ("--need-not-be-confined", || serve_without_seccomp(true)),
     ("--be-a-parent", be_a_parent),
     ("--tell-dates", tell_dates),
 ];
@@ -123,7 +125,7 @@ pub(crate) fn a_worker_that_died_idle_is_replaced() {
 fn die_the_first_time() {
     let mark = std::env::args().nth(2).unwrap();
     if path::Path::new(&mark).exists() {
-        worker::serve(io::stdin(), io::stdout()).unwrap();
+        worker::serve(io::stdin(), io::stdout(), false).unwrap();
     } else {
         fs::write(mark, "").unwrap();
     }
@@ -176,14 +178,23 @@ pub(crate) fn workers_answer_as_this_process_does() {
 
 pub(crate) fn a_worker_is_confined() {
     let hello = Workers::with_count(command(WORKER), 1).hello().result.unwrap();
-    let all = r#"{"resourceLimits":true,"noNewPrivileges":true,"systemCalls":true,"endsWithParent":true}"#;
+    let all = r#"{"resourceLimits":true,"noNewPrivileges":true,"systemCalls":true,"endsWithParent":true,"noCapabilities":true}"#;
     assert_eq!(hello, all);
     let output = Command::new("/proc/self/exe").arg("--look-around").output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "open no\nlist no\nwrite no\nlisten no\nstart no\n");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "open no\nlist no\nwrite no\nlisten no\nstart no\nallocate no\nsignal no\nlimit no\nbecome root no\n"
+    );
 }
 
 /// Tries what nobody should be able to do from within a worker.
 fn look_around() {
+    use rustix::process::{Resource, Rlimit, Signal, getppid, getrlimit, kill_process, prlimit};
+    let parent = getppid().unwrap();
+    // As much as the machine would give, were there no limit.
+    let much = || Vec::<u8>::new().try_reserve_exact(2 << 30).is_ok();
+    assert!(much(), "the machine itself has no room");
+    let files = getrlimit(Resource::Nofile);
     assert!(worker::confine().system_calls);
     let told = |what: &str, can: bool| println!("{what} {}", if can { "yes" } else { "no" });
     told("open", fs::File::open("/etc/passwd").is_ok());
@@ -191,6 +202,71 @@ fn look_around() {
     told("write", fs::write(std::env::temp_dir().join("mainspring-sandbox-was-here"), "x").is_ok());
     told("listen", net::TcpListener::bind("127.0.0.1:0").is_ok());
     told("start", Command::new("/bin/true").status().is_ok());
+    told("allocate", much());
+    told("signal", kill_process(parent, Signal::WINCH).is_ok());
+    let same = Rlimit { current: files.current, maximum: files.maximum };
+    told("limit", prlimit(Some(parent), Resource::Nofile, same).is_ok());
+    told("become root", rustix::thread::set_thread_uid(rustix::process::Uid::ROOT).is_ok());
+}
+
+/// A worker of a system that refuses filters of system calls.
+fn serve_without_seccomp(unconfined: bool) {
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+    let rules = [libc::SYS_seccomp, libc::SYS_prctl].map(|number| (number, Vec::new())).into();
+    let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let architecture = std::env::consts::ARCH.try_into().unwrap();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture).unwrap();
+    let program: BpfProgram = filter.try_into().unwrap();
+    apply_filter(&program).unwrap();
+    worker::serve(io::stdin(), io::stdout(), unconfined).unwrap();
+}
+
+pub(crate) fn code_is_refused_where_nothing_confines_it() {
+    let workers = Workers::with_count(command("--cannot-be-confined"), 1);
+    assert!(workers.hello().result.unwrap().contains(r#""systemCalls":false"#));
+    let fault = workers.call("a", &good()).result.unwrap_err();
+    assert!(fault.kind == FaultKind::Unavailable && fault.message.contains("MAINSPRING_UNCONFINED_CODE"), "{fault:?}");
+    let check = Call::CheckFunction { source: "export default () => 1".into() };
+    let fault = workers.call("a", &Request { call: check, limits: Limits::default() }).result.unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Unavailable);
+    let schema = Request { call: Call::CheckSchema { schema: "{}".into() }, limits: Limits::default() };
+    assert!(workers.call("a", &schema).result.is_ok(), "a schema is no code");
+    let workers = Workers::with_count(command("--need-not-be-confined"), 1);
+    assert_eq!(workers.call("a", &good()).result.as_deref(), Ok("42"));
+}
+
+/// One tenant keeps every worker that it may have busy; another is answered meanwhile.
+pub(crate) fn a_tenant_waits_for_no_other() {
+    let workers = Workers::with_count(command(WORKER), 2);
+    let done = Mutex::new(false);
+    thread::scope(|scope| {
+        for _ in 0..5 {
+            scope.spawn(|| {
+                let answer = workers.call("heavy", &request(NATIVE, 2_000));
+                assert_eq!(answer.result.unwrap_err().kind, FaultKind::TimeExceeded);
+                assert!(*done.lock().unwrap(), "the other tenant has waited for this call");
+            });
+        }
+        while children_of(process::id()).len() < 2 {
+            thread::yield_now();
+        }
+        assert_eq!(workers.call("light", &good()).result.as_deref(), Ok("42"));
+        *done.lock().unwrap() = true;
+    });
+}
+
+/// No worker is used for ever, nor by two tenants.
+pub(crate) fn a_worker_ends_after_its_calls() {
+    let workers = Workers::with_count(command(WORKER), 1);
+    let call = |tenant: &str| {
+        assert_eq!(workers.call(tenant, &good()).result.as_deref(), Ok("42"));
+        children_of(process::id())
+    };
+    let first = call("a");
+    assert_eq!(call("a"), first);
+    let both = call("b");
+    assert!(both.len() == 2 && both.iter().all(|one| call("a").contains(one)), "{both:?}");
+    while call("a").contains(&first[0]) {}
 }
 
 /// Of a parent that is killed, no worker stays, neither an idle one nor one that never looks up.

@@ -37,6 +37,9 @@ pub enum Permission {
     /// Cancel executions, send them signals.
     #[serde(rename = "executions:control")]
     ExecutionsControl,
+    /// Start executions of workflows that have scripts (`bash` steps).
+    #[serde(rename = "scripts:run")]
+    ScriptsRun,
     /// Report on an execution from the session that carries it out.
     #[serde(rename = "executions:report")]
     ExecutionsReport,
@@ -71,12 +74,13 @@ use Role::*;
 
 /// Every permission with the roles that have it. The operators of an installation have `installation:write` beside what
 /// their role gives them.
-pub const PERMISSIONS: [(Permission, &str, &[Role]); 14] = [
+pub const PERMISSIONS: [(Permission, &str, &[Role]); 15] = [
     (WorkflowsRead, "workflows:read", &[Owner, Admin, Member, Viewer, Agent]),
     (WorkflowsWrite, "workflows:write", &[Owner, Admin, Member, Agent]),
     (ExecutionsRead, "executions:read", &[Owner, Admin, Member, Viewer, Agent]),
     (ExecutionsStart, "executions:start", &[Owner, Admin, Member, Agent]),
     (ExecutionsControl, "executions:control", &[Owner, Admin, Member, Agent]),
+    (ScriptsRun, "scripts:run", &[Owner, Admin, Member]),
     (ExecutionsReport, "executions:report", &[Agent]),
     (ApprovalsDecide, "approvals:decide", &[Owner, Admin, Member]),
     (MembersRead, "members:read", &[Owner, Admin, Member, Viewer]),
@@ -144,6 +148,7 @@ mod tests {
 
     #[test]
     fn programs_decide_nothing_and_viewers_change_nothing() {
+        assert!(!ScriptsRun.is_of(Agent) && !ScriptsRun.is_of(Viewer), "scripts are not a program's to start");
         assert!(!ApprovalsDecide.is_of(Agent) && !MembersWrite.is_of(Agent) && !TokensOwn.is_of(Agent));
         let viewer: Vec<&str> =
             PERMISSIONS.iter().filter(|(_, _, roles)| roles.contains(&Viewer)).map(|(_, name, _)| *name).collect();

@@ -2,15 +2,18 @@
 
 use std::{process::Stdio, time::Duration};
 
-use mainspring_effects::shell::bash;
+use mainspring_effects::shell::{bash, contain::Scripts};
 use mainspring_engine::evaluator::WORKER_ARGUMENT;
 use mainspring_kernel::{json, value::Value};
 use mainspring_sandbox::{WorkerCommand, Workers};
 use rustix::process::{Resource, getrlimit};
 use tokio::{process::Command, time::timeout};
 
-use super::check::{Check, Report};
-use crate::{exit::Refusal, naming::block_on};
+use super::{
+    Patient,
+    check::{Check, Report},
+};
+use crate::{cli::Global, exit::Refusal, naming::block_on, scripts::words, settings::Settings};
 
 /// How long bash may take to say its version.
 const BASH: Duration = Duration::from_secs(5);
@@ -19,16 +22,18 @@ const BASH: Duration = Duration::from_secs(5);
 const FILES_MIN: u64 = 1024;
 
 /// What holds a worker, as it says itself, and in words.
-const HOLDS: [(&str, &str); 4] = [
+const HOLDS: [(&str, &str); 5] = [
     ("resourceLimits", "limits of memory and files"),
     ("noNewPrivileges", "no rights beyond its own"),
     ("systemCalls", "a short list of system calls (seccomp)"),
     ("endsWithParent", "an end with its parent"),
+    ("noCapabilities", "no capabilities"),
 ];
 
 /// Looks at the machine.
-pub(super) fn look(report: &mut Report) {
+pub(super) fn look(patient: &Patient, report: &mut Report) {
     report.add(shell());
+    report.extend(patient.settings.as_ref().map(|settings| containment(settings, &patient.global)));
     report.add(confinement());
     report.add(files(getrlimit(Resource::Nofile).current));
 }
@@ -56,6 +61,23 @@ fn shell() -> Check {
         Err(refusal) => {
             Check::broken("bash", format!("{shown} does not run: {}", refusal.failure.message), "install it anew")
         }
+    }
+}
+
+/// How scripts of a server would run on this machine.
+fn containment(settings: &Settings, global: &Global) -> Check {
+    match settings.scripts.in_force(global) {
+        Ok(scripts) => {
+            let (mode, why) = words(&scripts);
+            let says = format!("scripts of a server are {mode}: {why}");
+            let check = match (&scripts, settings.scripts.is_off()) {
+                (Scripts::Contained(_), _) | (Scripts::Off(_), true) => Check::ok("scripts", says),
+                (Scripts::Uncontained, _) => Check::warning("scripts", says, "say `--scripts contained`"),
+                (Scripts::Off(_), false) => Check::warning("scripts", says, "mend what the sentence names"),
+            };
+            check.with("mode", mode)
+        }
+        Err(refusal) => Check::warning("scripts", refusal.failure.message, "name a folder with --dir"),
     }
 }
 
@@ -105,7 +127,11 @@ mod tests {
         let all = |keys: &[(&str, &str)]| Value::map(keys.iter().map(|(key, _)| (*key, Value::from(true))));
         let table = [
             (held(&all(&HOLDS)), State::Ok, "seccomp"),
-            (held(&all(&HOLDS[..2])), State::Warning, "system calls (seccomp), an end with its parent"),
+            (
+                held(&all(&HOLDS[..2])),
+                State::Warning,
+                "system calls (seccomp), an end with its parent, no capabilities",
+            ),
             (held(&Value::Null), State::Warning, "limits of memory"),
             (files(None), State::Ok, "as many"),
             (files(Some(FILES_MIN)), State::Ok, "1024"),

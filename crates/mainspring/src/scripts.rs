@@ -1,0 +1,214 @@
+//! How `bash` steps run at a server: in containers, as the user who runs it, or not at all.
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use clap::Args;
+use mainspring_effects::shell::contain::{Container, ContainerSettings, Network, Scripts};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+
+use crate::{cli::Global, exit::Refusal, place};
+
+/// The setting of the mode, and its values.
+pub(crate) const SCRIPTS: &str = "scripts";
+const MODES: [&str; 3] = ["contained", "uncontained", "off"];
+
+/// Files and folders that the engine and the server make in their folder.
+const OURS: [&str; 11] = [
+    "journal.db",
+    "journal.db-wal",
+    "journal.db-shm",
+    "lock",
+    "bell",
+    "boot",
+    "key-check",
+    "key",
+    "processes",
+    "workspaces",
+    "node",
+];
+
+/// The flags of what runs steps for others.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Scripts (`bash` steps)")]
+pub(crate) struct ScriptFlags {
+    /// How scripts run: contained, uncontained (as this user, with all its rights) or off [default: contained, env:
+    /// MAINSPRING_SCRIPTS]
+    #[arg(long, value_name = "MODE")]
+    scripts: Option<String>,
+    /// The network of contained scripts: none, or host, which reaches loopback services and metadata addresses too
+    /// [default: none, env: MAINSPRING_SCRIPTS_NETWORK]
+    #[arg(long, value_name = "NETWORK")]
+    scripts_network: Option<String>,
+    /// Files and folders that contained scripts may read, beside those of the system: /opt/node:/opt/cargo [env:
+    /// MAINSPRING_SCRIPTS_READ]
+    #[arg(long, value_name = "PATHS")]
+    scripts_read: Option<String>,
+}
+
+impl ScriptFlags {
+    /// What each says, in the order of the settings.
+    pub(crate) fn given(&self) -> [Option<String>; 3] {
+        [self.scripts.clone(), self.scripts_network.clone(), self.scripts_read.clone()]
+    }
+
+    /// What flags and environment say, for a command without other settings.
+    pub(crate) fn rules(&self) -> Result<ScriptSettings, Refusal> {
+        let variables = ["MAINSPRING_SCRIPTS", "MAINSPRING_SCRIPTS_NETWORK", "MAINSPRING_SCRIPTS_READ"];
+        let environment = variables.map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+        let [mode, network, read] = self.given();
+        let [mode_said, network_said, read_said] = environment;
+        ScriptSettings::of(mode.or(mode_said), network.or(network_said), read.or(read_said))
+    }
+}
+
+/// What the configuration says of scripts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ScriptSettings {
+    mode: String,
+    network: Network,
+    readable: Vec<PathBuf>,
+}
+
+impl ScriptSettings {
+    /// From the texts of the three settings.
+    pub(crate) fn of(mode: Option<String>, network: Option<String>, read: Option<String>) -> Result<Self, Refusal> {
+        let bad = |name: &str, why: String| Refusal::bad_input("bad_setting", format!("{name}: {why}"));
+        let mode = mode.unwrap_or_else(|| MODES[0].into());
+        if !MODES.contains(&mode.as_str()) {
+            return Err(bad(SCRIPTS, format!("`{mode}` is none of {}", MODES.join(", "))));
+        }
+        let network = match network.as_deref() {
+            None | Some("none") => Network::None,
+            Some("host") => Network::Host,
+            Some(other) => return Err(bad("scriptsNetwork", format!("`{other}` is neither none nor host"))),
+        };
+        let readable: Vec<PathBuf> =
+            std::env::split_paths(&read.unwrap_or_default()).filter(|path| !path.as_os_str().is_empty()).collect();
+        match readable.iter().find(|path| !path.is_absolute()) {
+            Some(path) => Err(bad("scriptsRead", format!("`{}` is no absolute path", path.display()))),
+            None => Ok(Self { mode, network, readable }),
+        }
+    }
+
+    /// Whether the configuration turns them off.
+    pub(crate) fn is_off(&self) -> bool {
+        self.mode == "off"
+    }
+
+    /// What is in force on this machine: containers are tried before anything relies on them.
+    pub(crate) fn in_force(&self, global: &Global) -> Result<Scripts, Refusal> {
+        match self.mode.as_str() {
+            "uncontained" => return Ok(Scripts::Uncontained),
+            "off" => return Ok(Scripts::Off("the configuration says `scripts: off`".into())),
+            _ => {}
+        }
+        let folder = global.home()?.folder().to_owned();
+        let helper = std::env::current_exe();
+        let helper = helper.map_err(|error| Refusal::internal("no_executable", error.to_string()))?;
+        let hidden = [Some(folder.clone()), Some(place::key_file(&[&folder])), place::config_home().map(ours)];
+        let hidden = hidden.into_iter().flatten().chain(place::state_home().ok().map(ours));
+        let settings = ContainerSettings {
+            search_path: std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
+            helper,
+            readable: self.readable.clone(),
+            hidden: hidden.collect(),
+            workspaces: folder.join("workspaces"),
+            network: self.network,
+        };
+        Ok(match Container::probe(settings) {
+            Ok(container) => Scripts::Contained(Arc::new(container)),
+            Err(why) => Scripts::Off(format!(
+                "{why}. Mend that, or say `--scripts uncontained` if whoever may run scripts may do all that this user may"
+            )),
+        })
+    }
+}
+
+fn ours(folder: PathBuf) -> PathBuf {
+    folder.join("mainspring")
+}
+
+/// What is in force, as one word and a sentence.
+pub(crate) fn words(scripts: &Scripts) -> (&'static str, String) {
+    match scripts {
+        Scripts::Contained(container) => ("contained", container.to_string()),
+        Scripts::Uncontained => {
+            ("uncontained", "they may do all that this user may, and read this installation's key".into())
+        }
+        Scripts::Off(why) => ("off", why.clone()),
+    }
+}
+
+/// Keeps what this process knows from processes of the same user: its memory, its environment and its descriptors.
+pub(crate) fn close_this_process() -> Result<(), Refusal> {
+    let failed = |why: String| Refusal::internal("not_closed", why);
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| failed(error.to_string()))?;
+    // Those that whoever started this process left open are not for scripts and workers.
+    close_fds::set_fds_cloexec(3, &[]);
+    Ok(())
+}
+
+/// Makes the folder of a server its owner's alone. One that others may enter is closed, unless it holds what is not ours;
+/// the sentence says so.
+pub(crate) fn close_folder(folder: &Path) -> Result<Option<String>, Refusal> {
+    let Ok(metadata) = fs::metadata(folder) else { return Ok(None) };
+    let mode = metadata.mode() & 0o777;
+    if mode & 0o077 == 0 {
+        return Ok(None);
+    }
+    let shown = folder.display();
+    let open = format!("the folder {shown} is open to other users (mode {mode:o})");
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let foreign = entries.map(|entry| entry.file_name()).find(|name| !OURS.iter().any(|ours| name == ours));
+    if let Some(foreign) = foreign {
+        let foreign = foreign.to_string_lossy().into_owned();
+        let message = format!("{open}, and `{foreign}` in it is not ours: `chmod 700 {shown}`, or name another folder");
+        return Err(Refusal::bad_input("folder_open", message));
+    }
+    let closed = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
+    closed.map_err(|error| Refusal::bad_input("folder_open", format!("{open}, and cannot be closed: {error}")))?;
+    Ok(Some(format!("{open}: it was closed to them (mode 700).")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_or_refused_by_name() {
+        let of = |mode: &str, network: &str, read: &str| {
+            let texts = [mode, network, read].map(|text| Some(text.to_owned()).filter(|text| !text.is_empty()));
+            let [mode, network, read] = texts;
+            ScriptSettings::of(mode, network, read).map_err(|refusal| refusal.failure.message)
+        };
+        assert_eq!(of("", "", "").unwrap(), of("contained", "none", "").unwrap());
+        assert_eq!(of("off", "host", "/a:/b").unwrap().readable, [Path::new("/a"), Path::new("/b")]);
+        for (mode, network, read, word) in
+            [("on", "", "", "scripts:"), ("", "all", "", "scriptsNetwork"), ("", "", "/a:b", "scriptsRead")]
+        {
+            assert!(of(mode, network, read).is_err_and(|said| said.contains(word)), "{word}");
+        }
+    }
+
+    #[test]
+    fn an_open_folder_is_closed_unless_it_holds_something_else() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("state");
+        assert_eq!(close_folder(&folder).unwrap(), None);
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(folder.join("journal.db"), "").unwrap();
+        assert!(close_folder(&folder).unwrap().is_some_and(|said| said.contains("755")));
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(close_folder(&folder).unwrap(), None);
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o750)).unwrap();
+        fs::write(folder.join("thesis.tex"), "").unwrap();
+        assert!(close_folder(&folder).is_err_and(|refusal| refusal.failure.message.contains("thesis.tex")));
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o750);
+    }
+}

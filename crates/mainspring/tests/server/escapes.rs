@@ -1,0 +1,306 @@
+//! Scripts of an organization that try to get out of their containers, each through the server as a process. A try prints
+//! `ESCAPED` where it succeeds; what it prints otherwise is in the trace of its step.
+
+use std::{
+    fs,
+    net::TcpListener,
+    os::{linux::net::SocketAddrExt, unix::net::SocketAddr, unix::net::UnixListener},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+};
+
+use mainspring_kernel::value::{Map, Value};
+use tempfile::TempDir;
+
+use super::{
+    client::Client,
+    process::{Organization, Server},
+    starts::{save, start},
+};
+
+/// What a try meets.
+struct Try {
+    name: &'static str,
+    script: String,
+}
+
+/// A step of a script that goes on where it fails.
+fn step(name: &str, script: &str) -> Value {
+    let fields =
+        [("id", name), ("type", "bash"), ("command", script), ("onError", "continue"), ("outputVariable", name)];
+    Value::map(fields.map(|(key, value)| (key, Value::from(value))))
+}
+
+/// Runs scripts one after the other in one execution, and gives it with its steps.
+pub(crate) fn run(client: &Client, workflow: &str, scripts: &[(&str, &str)]) -> (Value, Vec<Value>) {
+    let steps = scripts.iter().map(|(name, script)| step(name, script)).collect();
+    save(client, workflow, Value::List(steps));
+    let id = start(client, workflow, "once", Map::new()).expect(202).text_at("executionId");
+    let ended = loop {
+        let seen = client.get(&format!("/api/executions/{id}/wait")).expect(200);
+        if !["pending", "running"].contains(&seen.text_at("status").as_str()) {
+            break seen.json();
+        }
+    };
+    let mut steps = Vec::new();
+    let mut path = format!("/api/executions/{id}/steps?limit=200");
+    loop {
+        let page = client.get(&path).expect(200).json();
+        steps.extend(page.get("steps").and_then(Value::as_list).unwrap().iter().cloned());
+        match page.get("nextCursor").and_then(Value::as_text) {
+            Some(cursor) => path = format!("/api/executions/{id}/steps?limit=200&cursor={cursor}"),
+            None => break (ended, steps),
+        }
+    }
+}
+
+/// What a step printed and why it failed, as one text.
+pub(crate) fn said(steps: &[Value], name: &str) -> String {
+    let step = steps.iter().find(|step| step.get("stepId").and_then(Value::as_text) == Some(name));
+    mainspring_kernel::json::compact(step.unwrap_or_else(|| panic!("no step {name}")))
+}
+
+/// A server with what there is to be had.
+struct Target {
+    folder: TempDir,
+    server: Server,
+    organization: Organization,
+    /// A process of the user who runs the server.
+    victim: Child,
+    loopback: TcpListener,
+    _abstract: UnixListener,
+}
+
+const SECRET: &str = "tr3asure";
+
+impl Target {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let environment = [("MYSECRET_DB", SECRET), ("AWS_SECRET_ACCESS_KEY", SECRET), ("MAINSPRING_TOKEN", SECRET)];
+        let server = Server::start_as(folder.path(), "data", &[], &environment);
+        let organization = Organization::new(&server, "acme");
+        fs::write(folder.path().join("outside"), SECRET).unwrap();
+        let victim = Command::new("sleep").arg("3600").stdin(Stdio::null()).spawn().unwrap();
+        let name = SocketAddr::from_abstract_name(format!("mainspring-test-{}", server.pid())).unwrap();
+        let _abstract = UnixListener::bind_addr(&name).unwrap();
+        let loopback = TcpListener::bind("127.0.0.1:0").unwrap();
+        loopback.set_nonblocking(true).unwrap();
+        Self { folder, server, organization, victim, loopback, _abstract }
+    }
+
+    fn workspaces(&self) -> PathBuf {
+        self.folder.path().join("data/workspaces")
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+    }
+}
+
+/// A system call by its number, with its arguments; what came of it.
+fn call(what: &str, number: i64, arguments: &str) -> String {
+    format!(
+        "perl -e 'my $r = syscall({number}{}{arguments}); print $r >= 0 ? \"ESCAPED {what}\\n\" : \"{what}: $!\\n\"'",
+        if arguments.is_empty() { "" } else { ", " }
+    )
+}
+
+/// Reads a file and says so where it can.
+fn read(path: &Path) -> String {
+    format!("cat '{0}' >/dev/null && echo ESCAPED read || echo contained", path.display())
+}
+
+fn tries(target: &Target, other: &Path) -> Vec<Try> {
+    let (root, server, victim) = (target.folder.path(), target.server.pid(), target.victim.id());
+    let port = target.loopback.local_addr().unwrap().port();
+    let (api, outside) = (target.server.address.clone(), root.join("outside"));
+    let plain = |name, script: String| Try { name, script };
+    let tcp = |to: &str| format!("(exec 3<>/dev/tcp/{to}) 2>&1 && echo ESCAPED connect || echo contained");
+    let write = |path: &str| format!("(echo x > '{path}') 2>&1 && echo ESCAPED write || echo contained");
+    let list = |path: &str| format!("ls '{path}' 2>&1 && echo ESCAPED list || echo contained");
+    vec![
+        // Files.
+        plain("key", read(&root.join(".config/mainspring/key"))),
+        plain("store", read(&root.join("data/journal.db"))),
+        plain("store_wal", read(&root.join("data/journal.db-wal"))),
+        plain("other_workspace", read(&other.join("secret"))),
+        plain("workspaces", format!("[ \"$(ls '{}' | wc -l)\" -le 1 ] && echo contained || echo ESCAPED", target.workspaces().display())),
+        plain("outside_read", read(&outside)),
+        // It may write to a file of this name in its own `/tmp`; that outside is looked at below.
+        plain("outside_write", format!("echo x > '{}'; echo contained", outside.display())),
+        plain("passwords", read(Path::new("/etc/shadow"))),
+        plain("home_of_root", list("/root/.ssh")),
+        plain("system_write", write("/usr/bin/owned")),
+        plain("etc_write", write("/etc/passwd")),
+        plain("root_write", write("/owned")),
+        plain("symbolic_link", format!("ln -s '{0}' link && cat link && echo ESCAPED || echo contained", outside.display())),
+        plain("hard_link", format!("ln '{0}' hard 2>&1 && echo ESCAPED || echo contained; ln /usr/bin/env hard2 2>&1 && echo ESCAPED || echo contained", outside.display())),
+        plain("dot_dot", "cat ../*/secret 2>&1 && echo ESCAPED || echo contained".into()),
+        plain("root_by_proc", format!("cat /proc/1/root'{0}' 2>&1 && echo ESCAPED || echo contained", outside.display())),
+        // Processes.
+        plain("server_environment", format!("cat /proc/{server}/environ 2>&1 | grep -a {SECRET} && echo ESCAPED || echo contained")),
+        plain("parent_environment", format!("cat /proc/$PPID/environ /proc/1/environ 2>&1 | grep -a {SECRET} && echo ESCAPED || echo contained")),
+        plain("own_environment", format!("env | grep {SECRET} && echo ESCAPED || echo contained")),
+        plain("server_memory", format!("head -c 1 /proc/{server}/mem 2>&1 && echo ESCAPED || echo contained")),
+        plain("processes", "[ \"$(ls -d /proc/[0-9]* | wc -l)\" -lt 12 ] && echo contained || echo ESCAPED".into()),
+        plain("signal_server", format!("kill -9 {server} 2>&1 && echo ESCAPED || echo contained")),
+        plain("signal_victim", format!("kill -9 {victim} 2>&1 && echo ESCAPED || echo contained")),
+        plain("ptrace", call("ptrace", 101, "16, 1, 0, 0")),
+        plain("process_memory", call("process_vm_readv", 310, "1, 0, 0, 0, 0, 0")),
+        plain("descriptors", "ls -l /proc/self/fd; for fd in /proc/self/fd/*; do n=${fd##*/}; [ \"$n\" -gt 3 ] && [ -e \"$fd\" ] && echo ESCAPED \"$n\"; done; echo contained".into()),
+        plain("terminal_input", call("TIOCSTI", 16, "0, 0x5412, my $c = \"x\"")),
+        plain("terminal", "(echo x > /dev/tty) 2>&1 && echo ESCAPED || echo contained".into()),
+        // Network.
+        plain("metadata", tcp("169.254.169.254/80")),
+        plain("loopback", tcp(&format!("127.0.0.1/{port}"))),
+        plain("server_api", tcp(&api.replace(':', "/"))),
+        plain("internet", tcp("1.1.1.1/53")),
+        plain("abstract_socket", format!("perl -MSocket -e 'socket(my $s, AF_UNIX, SOCK_STREAM, 0); print connect($s, pack_sockaddr_un(\"\\0mainspring-test-{server}\")) ? \"ESCAPED\\n\" : \"contained: $!\\n\"'")),
+        plain("vsock", call("vsock", 41, "40, 1, 0")),
+        plain("packet_socket", call("packet", 41, "17, 3, 0")),
+        // The kernel.
+        plain("mount", "mount -t tmpfs none /tmp 2>&1 && echo ESCAPED || echo contained".into()),
+        plain("mount_call", call("mount", 165, "my $a = \"none\", my $b = \"/tmp\", my $c = \"tmpfs\", 0, 0")),
+        plain("remount", "mount -o remount,rw / 2>&1 && echo ESCAPED || echo contained".into()),
+        plain("new_mount", call("fsopen", 430, "my $a = \"tmpfs\", 0")),
+        plain("unshare", "unshare -Ur id 2>&1 && echo ESCAPED || echo contained".into()),
+        plain("clone_namespace", call("clone", 56, "0x10000011, 0, 0, 0, 0")),
+        plain("clone3", call("clone3", 435, "0, 0")),
+        plain("clone_x32", call("clone_x32", 0x4000_0038, "0x10000011, 0, 0, 0, 0")),
+        plain("setns", call("setns", 308, "0, 0")),
+        plain("keyctl", call("keyctl", 250, "0, -3, 1")),
+        plain("add_key", call("add_key", 248, "my $a = \"user\", my $b = \"k\", my $c = \"v\", 1, -3")),
+        plain("bpf", call("bpf", 321, "0, 0, 0")),
+        plain("perf", call("perf_event_open", 298, "0, 0, -1, -1, 0")),
+        plain("io_uring", call("io_uring_setup", 425, "1, 0")),
+        plain("userfaultfd", call("userfaultfd", 323, "1")),
+        plain("kernel_log", call("syslog", 103, "3, 0, 0")),
+        plain("kernel_messages", "head -c 1 /dev/kmsg /proc/kmsg 2>&1 && echo ESCAPED || echo contained".into()),
+        plain("module", call("init_module", 175, "0, 0, 0")),
+        plain("reboot", call("reboot", 169, "0xfee1dead, 672274793, 0, 0")),
+        plain("chroot", call("chroot", 161, "my $a = \"/tmp\"")),
+        plain("pivot_root", call("pivot_root", 155, "my $a = \"/tmp\", my $b = \"/tmp\"")),
+        plain("set_clock", call("settimeofday", 164, "0, 0")),
+        plain("device_node", "mknod disk b 8 0 2>&1 && echo ESCAPED || echo contained".into()),
+        plain("disk_device", "ls /dev | grep -E '^(sd|vd|nvme|mem|kvm|fuse)' && echo ESCAPED || echo contained".into()),
+        plain("core_pattern", write("/proc/sys/kernel/core_pattern")),
+        plain("sysrq", write("/proc/sysrq-trigger")),
+        plain("kernel_memory", "head -c 1 /proc/kcore | grep -q . && echo ESCAPED || echo contained".into()),
+        plain("sys", "ls /sys/fs/cgroup 2>&1 && echo ESCAPED || echo contained".into()),
+        plain("release_agent", "find / -name release_agent 2>/dev/null | grep . && echo ESCAPED || echo contained".into()),
+        plain("id_map", write("/proc/self/uid_map")),
+        // Rights.
+        plain("set_uid", "cp /usr/bin/id su 2>/dev/null; chmod u+s su; ./su -u; /usr/bin/su -c id </dev/null 2>&1 | grep -q uid=0 && [ \"$(id -u)\" != 0 ] && echo ESCAPED || echo contained".into()),
+        plain("capabilities", "grep -E '^Cap(Eff|Prm|Bnd|Amb)' /proc/self/status | grep -v 0000000000000000 && echo ESCAPED || echo contained".into()),
+        plain("new_rights", "grep -q 'NoNewPrivs:.1' /proc/self/status && grep -q 'Seccomp:.2' /proc/self/status && echo contained || echo ESCAPED".into()),
+        plain("raise_limits", "ulimit -n 100000 2>&1 && echo ESCAPED; ulimit -u 100000 2>&1 && echo ESCAPED; echo contained".into()),
+        plain("preload", "env LD_PRELOAD=/nowhere.so true 2>/dev/null; echo contained".into()),
+        // Room.
+        plain("fill_tmp", "dd if=/dev/zero of=/tmp/big bs=1M count=600 2>&1 && echo ESCAPED || echo contained; rm -f /tmp/big".into()),
+        plain("fill_shm", "dd if=/dev/zero of=/dev/shm/big bs=1M count=100 2>&1 && echo ESCAPED || echo contained".into()),
+        plain("fill_dev", "dd if=/dev/zero of=/dev/big bs=1M count=100 2>&1 && echo ESCAPED || echo contained".into()),
+        plain("large_file", "truncate -s 3G big 2>&1 && echo ESCAPED || echo contained; rm -f big".into()),
+        plain("much_memory", "perl -e 'my $x = \"x\" x (3 << 30); print \"ESCAPED\"' 2>&1 || echo contained".into()),
+        plain("message_queues", "find /dev/mqueue 2>&1 && echo ESCAPED || echo contained".into()),
+    ]
+}
+
+#[test]
+fn every_way_out_is_closed() {
+    let mut target = Target::new();
+    let owner = &target.organization.owner;
+    let (_, steps) = run(owner, "prey", &[("lay", "echo tr3asure > secret; pwd")]);
+    let laid = said(&steps, "lay");
+    let other = laid.split('"').find_map(|text| text.strip_suffix("\\n")).expect("its folder").to_owned();
+    assert!(Path::new(&other).join("secret").exists(), "{laid}");
+    let tries = tries(&target, Path::new(&other));
+    assert!(tries.len() >= 40);
+    let scripts: Vec<_> = tries.iter().map(|one| (one.name, one.script.as_str())).collect();
+    let mut wrong = String::new();
+    // An execution has at most so many steps in a sequence without saying more.
+    for (number, some) in scripts.chunks(40).enumerate() {
+        let (ended, steps) = run(owner, &format!("hunter-{number}"), some);
+        for (name, _) in some {
+            let told = said(&steps, name);
+            let out = told.split("\"stdout\":\"").nth(1).unwrap_or_default();
+            if out.is_empty() || out.starts_with('"') || out.contains("ESCAPED") {
+                wrong.push_str(&format!("{name}: {told}\n"));
+            }
+        }
+        assert!(ended.get("status").is_some());
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+    assert_eq!(fs::read_to_string(target.folder.path().join("outside")).unwrap(), SECRET);
+    assert!(target.victim.try_wait().unwrap().is_none(), "a process of the host was ended");
+    assert!(target.loopback.accept().is_err(), "a service of the host was reached");
+}
+
+/// Processes of the host whose command line has this word.
+fn running(word: &str) -> usize {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let lines = all.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
+    lines.filter(|line| line.contains(word)).count()
+}
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let began = std::time::Instant::now();
+    while !is_so() {
+        assert!(began.elapsed().as_secs() < 60, "{what}");
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn nothing_outlives_its_step() {
+    let target = Target::new();
+    let (one, two, three) = (910_001, 910_002, 910_003);
+    let scripts = [
+        ("daemon", format!("setsid sleep {one} >/dev/null 2>&1 & disown; echo left")),
+        ("twice", format!("(setsid bash -c '(nohup sleep {two} >/dev/null 2>&1 &)' &); echo left")),
+        ("group", format!("set -m; trap '' TERM HUP; nohup sleep {three} >/dev/null 2>&1 & echo left")),
+    ];
+    let scripts: Vec<_> = scripts.iter().map(|(name, script)| (*name, script.as_str())).collect();
+    let (_, steps) = run(&target.organization.owner, "leaver", &scripts);
+    scripts.iter().for_each(|(name, _)| assert!(said(&steps, name).contains("left"), "{steps:?}"));
+    for word in [one, two, three] {
+        assert_eq!(running(&format!("sleep\0{word}")), 0, "a process has outlived its step");
+    }
+}
+
+#[test]
+fn a_contained_script_ends_with_a_cancel_and_with_its_server() {
+    let mut target = Target::new();
+    let owner = &target.organization.owner;
+    let begin = |name: &str, script: &str| {
+        save(owner, name, Value::List(vec![step("s", script)]));
+        start(owner, name, "once", Map::new()).expect(202).text_at("executionId")
+    };
+    let id = begin("polite", "trap 'echo asked; exit 3' TERM; setsid sleep 920001 & sleep 920001 & wait");
+    until("it does not begin", || running("sleep\x00920001") == 2);
+    owner.post(&format!("/api/executions/{id}/cancel"), &Value::map([("reason", Value::from("enough"))])).expect(200);
+    let ended = owner.get(&format!("/api/executions/{id}/wait")).expect(200);
+    assert_eq!(ended.text_at("status"), "cancelled");
+    let steps = owner.get(&format!("/api/executions/{id}/steps")).expect(200);
+    assert!(steps.text.contains("asked"), "it was asked before it was ended: {}", steps.text);
+    assert_eq!(running("sleep\x00920001"), 0);
+    begin("stubborn", "trap '' TERM; setsid sleep 920002 & while :; do sleep 920002; done");
+    until("it does not begin", || running("sleep\x00920002") == 2);
+    target.server.kill();
+    until("it outlives its server", || running("sleep\x00920002") == 0);
+}
+
+#[test]
+fn what_takes_too_much_is_ended_and_told() {
+    let target = Target::new();
+    let owner = &target.organization.owner;
+    let scripts = [("bomb", "bomb() { bomb | bomb & }; bomb; sleep 930001"), ("after", "echo fine")];
+    let (_, steps) = run(owner, "bomber", &scripts);
+    let told = said(&steps, "bomb");
+    assert!(told.contains("script_limit_exceeded") && told.contains("processes"), "{told}");
+    assert!(said(&steps, "after").contains("fine"), "{steps:?}");
+    assert_eq!(running("bomb() {"), 0);
+}
