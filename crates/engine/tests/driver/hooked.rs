@@ -110,8 +110,7 @@ impl Store for Hooked {
     }
 
     fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
-        let remote = self.store.remote_attempts(execution);
-        remote
+        self.store.remote_attempts(execution)
     }
 
     fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError> {
@@ -188,7 +187,6 @@ impl Store for Hooked {
         limit: usize,
     ) -> Result<Vec<ExecutionRow>, StoreError> {
         (self.hook)(Call::Executions)?;
-        let rows = self.store.executions(filter, before, limit);
-        rows
+        self.store.executions(filter, before, limit)
     }
 }
