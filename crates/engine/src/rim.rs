@@ -3,6 +3,7 @@
 
 mod admitting;
 mod failing;
+mod files;
 mod looking;
 mod meters;
 mod owning;
@@ -31,7 +32,7 @@ use tokio::{
     sync::{Semaphore, mpsc, oneshot},
     time::Instant,
 };
-use tracing::{debug, error, info};
+use tracing::{debug, error, info, warn};
 
 use crate::{
     admission::{Found, Limits},
@@ -96,6 +97,8 @@ pub(crate) enum Command {
     /// What was brought back for an execution of others is passed on, or nobody tries any more; with the attempt, if others
     /// knew that it went on here.
     PassedOn(ExecutionKey, Option<RemoteAttempt>),
+    /// Whether the files of the store are still those that it has open.
+    LookedAtFiles(Result<(), StoreError>),
     /// Organisations of which is to be found out what runs.
     Organizations(BTreeSet<String>),
     /// The pause after hints is over.
@@ -213,6 +216,7 @@ pub(crate) struct Rim {
     passing_on: BTreeMap<ExecutionKey, usize>,
     /// What came of heartbeats, with what was given up by them: they do not wait behind commands.
     words: (mpsc::UnboundedSender<Spoken>, mpsc::UnboundedReceiver<Spoken>),
+    is_looking_at_files: bool,
     speak_at: Option<Instant>,
     trouble: Option<String>,
     commands: Commands,
@@ -274,6 +278,7 @@ impl Rim {
             life: Arc::default(),
             passing_on: BTreeMap::new(),
             words: mpsc::unbounded_channel(),
+            is_looking_at_files: false,
             trouble: None,
             commands,
             commits,
@@ -357,6 +362,7 @@ impl Rim {
             looks.letters_at = now + LOOK_FOR_LETTERS;
             self.count_memory();
             self.look_for_all_letters();
+            self.look_at_files();
             self.look_for_queues_of_others();
         }
         if looks.timers_at <= now {
@@ -387,6 +393,7 @@ impl Rim {
             Command::Letters(page) => self.take_page(*page),
             Command::Hint(partitions) => self.hear(&partitions),
             Command::PassedOn(execution, remote) => self.passed_on(execution, remote),
+            Command::LookedAtFiles(found) => self.looked_at_files(found),
             Command::Organizations(organizations) => self.want_to_look_at(&organizations),
             Command::FollowHints => self.follow_hints(),
             Command::BoundsChanged(organization) => self.bounds_changed(&organization),
@@ -474,9 +481,11 @@ impl Rim {
                     self.adopt_behind_letters(execution, instance, attempt);
                 }
                 Output::Adopt { execution, instance, attempt } => self.adopt(execution, instance, attempt),
-                Output::Forget { execution, step, attempt } => {
+                Output::Forget { execution, step, attempt } if self.has_noted_frames() => {
                     self.executors.forget(AttemptName { execution, step: &step, number: attempt });
                 }
+                // What is left of the attempt costs a look at the next start.
+                Output::Forget { .. } => {}
                 Output::Reply(ticket, reply) => {
                     self.answered(ticket, reply.is_ok());
                     self.waiting.remove(&ticket).map(|sender| sender.send(reply));
@@ -510,6 +519,13 @@ impl Rim {
                 Output::Stalled(why) | Output::Fatal(why) => return self.stop(why),
             }
         }
+    }
+
+    /// Whether the folder knows which frames are durable, so that an older copy of the store is noticed.
+    fn has_noted_frames(&mut self) -> bool {
+        let (Some((_, held)), Some(frame)) = (&mut self.home, self.store.newest_frame()) else { return true };
+        let raised = held.raise(frame);
+        raised.inspect_err(|error| warn!(%error, "the file `generation` of the folder cannot be written")).is_ok()
     }
 
     /// Nothing is shown or begun on the strength of a lease whose time is over by now, however long this process was

@@ -90,6 +90,19 @@ pub trait Store: Send + Sync {
     /// with the store.
     fn listen(&self, _heard: Heard) {}
 
+    /// The number of the newest durable frame, where frames are numbered across executions in the order of their commits: in
+    /// every copy that was made before that commit it is lower. `None` where they are not, and 0 before the first frame.
+    fn newest_frame(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether the store's files are still on the disk under their names, where it has files. Verbs that write ask by
+    /// themselves before they acknowledge; this is for whoever has nothing to write. After the first error every verb that
+    /// writes is refused.
+    fn check_files(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Makes a batch true, in one transaction. When this returns `Ok`, every part that is answered [`Answer::Durable`]
     /// is on disk with all it contains, and of every refused part nothing is. Answers come in the order of the parts.
     fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError>;

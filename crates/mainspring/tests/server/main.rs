@@ -21,6 +21,7 @@ mod crowd;
 mod escalation;
 mod escapes;
 mod events;
+mod files;
 mod limits;
 mod links;
 mod lists;

@@ -4,7 +4,8 @@ use std::{
     io::{BufRead, BufReader},
     path::Path,
     process::{Child, Command, Stdio},
-    sync::OnceLock,
+    sync::{OnceLock, mpsc},
+    time::Duration,
 };
 
 use mainspring_kernel::{json, value::Value};
@@ -90,6 +91,26 @@ impl Server {
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// The process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it has ended by itself: its exit code, `None` if it had to be killed when the time was over.
+    pub(crate) fn ended(&mut self, within: Duration) -> Option<i32> {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let (done, is_done) = mpsc::channel::<()>();
+        let watch = std::thread::spawn(move || {
+            if is_done.recv_timeout(within) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        });
+        let status = self.child.wait().unwrap();
+        drop(done);
+        watch.join().unwrap();
+        status.code()
     }
 
     /// Asks it to stop, and waits until it has: its exit code.

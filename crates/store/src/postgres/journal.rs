@@ -139,7 +139,7 @@ fn loaded(
 /// An error that names the frame.
 pub(super) fn damaged(execution: ExecutionKey, sequence: u64, what: &str) -> Fault {
     Fault::Damaged(format!(
-        "frame {sequence} of {execution}: {what}; restore the latest backup beside this store and compare"
+        "frame {sequence} of {execution}: {what}; compare with the latest backup (of pg_dump or pg_basebackup)"
     ))
 }
 

@@ -13,7 +13,9 @@ pub(super) fn column<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Result<T, F
 
 fn unreadable(row: &Row, at: usize, why: &str) -> Fault {
     let name = row.columns().get(at).map_or("", |column| column.name());
-    Fault::Damaged(format!("the column {name} of a row cannot be read: {why}; restore the latest backup and compare"))
+    Fault::Damaged(format!(
+        "the column {name} of a row cannot be read: {why}; compare with the latest backup (of pg_dump or pg_basebackup)"
+    ))
 }
 
 /// Bytes of a fixed length.

@@ -18,7 +18,7 @@ use rusqlite::{CachedStatement, Connection, Error, params, types::Type};
 use super::{audit, catalogue, gates, journal};
 use crate::{
     Answer, Batch, ExecutionRow, Expected, Letter, Part, Refusal, StoredPlan,
-    number::integer,
+    number::{integer, natural},
     part::{follows, is_end, wake_at},
     values,
 };
@@ -26,6 +26,8 @@ use crate::{
 /// What is executed for almost every part, looked up once for a batch and not once for a row.
 struct Statements<'a> {
     connection: &'a Connection,
+    /// The number of the last frame that was inserted; 0 before the first.
+    newest_frame: u64,
     head_insert: CachedStatement<'a>,
     head_advance: CachedStatement<'a>,
     head_advance_and_wake: CachedStatement<'a>,
@@ -38,6 +40,7 @@ impl<'a> Statements<'a> {
     fn of(connection: &'a Connection) -> rusqlite::Result<Self> {
         Ok(Self {
             connection,
+            newest_frame: 0,
             head_insert: connection.prepare_cached(include_str!("sql/head_insert.sql"))?,
             head_advance: connection.prepare_cached(include_str!("sql/head_advance.sql"))?,
             head_advance_and_wake: connection.prepare_cached(include_str!("sql/head_advance_and_wake.sql"))?,
@@ -48,8 +51,9 @@ impl<'a> Statements<'a> {
     }
 }
 
-/// Writes what may be written and says of each part what became of it. The caller commits.
-pub(super) fn write(connection: &Connection, batch: &Batch) -> rusqlite::Result<Vec<Answer>> {
+/// Writes what may be written and says of each part what became of it, and which number the last frame has: 0 if there is
+/// none. The caller commits.
+pub(super) fn write(connection: &Connection, batch: &Batch) -> rusqlite::Result<(Vec<Answer>, u64)> {
     let held = held(connection, batch)?;
     let mut statements = Statements::of(connection)?;
     let mut answer = |part| write_part(&mut statements, &held, part);
@@ -60,7 +64,7 @@ pub(super) fn write(connection: &Connection, batch: &Batch) -> rusqlite::Result<
         post(connection, letter)?;
     }
     audit::append(connection, &batch.sealing, &written.flat_map(|(part, _)| &part.audit).collect::<Vec<_>>())?;
-    Ok(answers)
+    Ok((answers, statements.newest_frame))
 }
 
 /// The partitions whose fences are valid. Nobody can claim one before the transaction ends.
@@ -96,7 +100,7 @@ fn write_part(statements: &mut Statements<'_>, held: &BTreeSet<u32>, part: &Part
             connection.prepare_cached(sql)?.execute(params![hash.0, body]).map(drop)
         })?;
         let values = params![part.execution.0, integer(frame.sequence), frame.frame, packed];
-        statements.frame_insert.execute(values)?;
+        statements.newest_frame = natural(statements.frame_insert.insert(values)?);
     }
     if let (Some(change), false) = (&part.change, part.frames.is_empty()) {
         catalogue::change(&mut statements.row_change, part.execution, change)?;

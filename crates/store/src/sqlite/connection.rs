@@ -4,12 +4,16 @@ use std::{
     fs::{File, OpenOptions},
     io,
     path::{Path, PathBuf},
+    sync::Mutex,
     time::Duration,
 };
 
 use rusqlite::{Connection, Error, OpenFlags, config::DbConfig};
 
-use super::failure;
+use super::{
+    failure::{self, RESTORE},
+    lock,
+};
 use crate::{StoreError, number::natural};
 
 /// The format that this build writes, and the newest that it reads.
@@ -88,9 +92,10 @@ pub(super) fn open_inspector(path: &Path, beside: Beside) -> Result<(Connection,
 }
 
 /// Opens what is there and looks whose it is, before anything is changed.
-fn open(path: &Path, access: OpenFlags, beside: Beside) -> Result<Connection, StoreError> {
-    // SQLite's own word for all that can be wrong with a path is "unable to open": the operating system knows more.
-    File::open(path).map_err(|error| StoreError::Unavailable(format!("{}: {error}", path.display())))?;
+pub(super) fn open(path: &Path, access: OpenFlags, beside: Beside) -> Result<Connection, StoreError> {
+    can_be_read(path).map_err(|error| StoreError::Unavailable(format!("{}: {error}", path.display())))?;
+    // A file that is being made here is open past SQLite until it is whole.
+    drop(lock(&CREATING));
     let fail = |error: Error| failure::of_store(path, &error);
     let connection = connect(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX, beside).map_err(fail)?;
     connection.busy_timeout(Duration::from_millis(BUSY_MS)).map_err(fail)?;
@@ -113,7 +118,7 @@ fn open(path: &Path, access: OpenFlags, beside: Beside) -> Result<Connection, St
     }
     if is_cut_off(path, &connection).map_err(fail)? {
         return Err(StoreError::Damaged(format!(
-            "{} is shorter than it says, a part of it is lost: restore the latest backup",
+            "{} is shorter than it says, a part of it is lost: {RESTORE}",
             path.display()
         )));
     }
@@ -121,6 +126,13 @@ fn open(path: &Path, access: OpenFlags, beside: Beside) -> Result<Connection, St
         found if found > FORMAT => Err(StoreError::Newer { found, readable: FORMAT }),
         _ => Ok(connection),
     }
+}
+
+/// SQLite reports everything that can be wrong with a path as "unable to open": the operating system knows more. The file
+/// itself is not opened, as closing it would drop the locks of every connection of this process to it (see `files`).
+fn can_be_read(path: &Path) -> io::Result<()> {
+    path.metadata()?;
+    Ok(rustix::fs::access(path, rustix::fs::Access::READ_OK)?)
 }
 
 /// Without a log, all is in the file, and SQLite is told that it does not change; with one, both are read without locks.
@@ -142,13 +154,18 @@ fn unchanging(path: &Path) -> String {
     format!("file:{path}?immutable=1")
 }
 
+/// Whether the first 100 bytes of a file are those of a store: <https://www.sqlite.org/fileformat.html#the_database_header>.
+pub fn is_store_header(header: &[u8; 100]) -> bool {
+    header.starts_with(b"SQLite format 3\0") && header[68..72] == APPLICATION_ID.to_be_bytes()
+}
+
 /// Where SQLite has the log of a file.
-pub(super) fn log_of(path: &Path) -> PathBuf {
+pub fn log_of(path: &Path) -> PathBuf {
     with_ending(path, "-wal")
 }
 
 /// Where SQLite has the index of that log.
-pub(super) fn index_of(path: &Path) -> PathBuf {
+pub fn index_of(path: &Path) -> PathBuf {
     with_ending(path, "-shm")
 }
 
@@ -199,16 +216,25 @@ pub(super) fn roll_back(connection: &Connection) {
     }
 }
 
+/// Held while a file is made: nobody connects to it before the descriptor that made it is closed.
+static CREATING: Mutex<()> = Mutex::new(());
+
 /// Makes an empty file that nobody else may read, if there is none. SQLite gives its log and its index the same rights.
 fn create(path: &Path) -> io::Result<()> {
+    match create_new(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
+/// The same, of a file that must not be there.
+pub(super) fn create_new(path: &Path) -> io::Result<()> {
+    let _creating = lock(&CREATING);
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
-        made => made?.sync_all()?,
-    }
+    options.open(path)?.sync_all()?;
     // The name has to outlive a power cut as well as the contents.
     #[cfg(unix)]
     match path.parent() {

@@ -6,16 +6,19 @@ use rusqlite::{Error, ErrorCode, ffi};
 
 use crate::{CommitError, StoreError};
 
+/// What to do about a file that cannot be mended.
+pub(super) const RESTORE: &str = "restore the latest backup (a file of `mainspring backup`; docs/operating/stores.md)";
+
 /// What an error of any verb but `commit` means.
 pub(super) fn of_store(path: &Path, error: &Error) -> StoreError {
     let path = path.display();
     match error {
         Error::SqliteFailure(failure, _) => match failure.code {
             ErrorCode::NotADatabase => StoreError::Damaged(format!(
-                "{path} is no database: give the path of a store, or move the file away and restore a backup"
+                "{path} is no database: give the path of a store, or move the file away and {RESTORE}"
             )),
             ErrorCode::DatabaseCorrupt => StoreError::Damaged(format!(
-                "{path}: {error}. Stop the engine, keep the files (also -wal and -shm) for study, and restore the latest backup"
+                "{path}: {error}. Stop the engine, keep the files (also -wal and -shm) for study, and {RESTORE}"
             )),
             _ => StoreError::Unavailable(format!("{path}: {error}")),
         },

@@ -89,6 +89,13 @@ impl SqliteInspection {
 
     /// Whether commits go to a log, as those of every writer of ours do: `None` of a file with nothing in it.
     pub fn has_log(&self) -> Result<Option<bool>, StoreError> {
+        if self.beside == Beside::Anybody {
+            // Through SQLite: to open and close the file would drop the lock of this connection, and of every other one of
+            // this process.
+            let mode = self.connection.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
+            let mode = mode.map_err(|error| failure::of_store(&self.path, &error))?;
+            return Ok((self.found > 0).then_some(mode == "wal"));
+        }
         let mut header = [0; HEADER_MODES.end];
         let read = File::open(&self.path).and_then(|mut file| file.read_exact(&mut header));
         match read {

@@ -18,6 +18,12 @@ pub(super) fn head(connection: &Connection, execution: ExecutionKey) -> rusqlite
     connection.prepare_cached(sql)?.query_row([execution.0], head_of_row).optional()
 }
 
+/// The number of the newest frame; 0 before the first.
+pub(super) fn newest_frame(connection: &Connection) -> rusqlite::Result<u64> {
+    let sql = include_str!("sql/newest_frame.sql");
+    connection.prepare_cached(sql)?.query_row([], |row| row.get(0).map(natural))
+}
+
 fn head_of_row(row: &Row<'_>) -> rusqlite::Result<HeadRow> {
     Ok(HeadRow {
         head: Head { sequence: natural(row.get(0)?), hash: Hash(row.get(1)?), seal: Hash(row.get(2)?) },
@@ -73,8 +79,9 @@ fn load(
 
 /// An error that names the frame.
 pub(super) fn damaged(execution: ExecutionKey, sequence: u64, what: &str) -> Error {
-    let what =
-        format!("frame {sequence} of {execution}: {what}; restore the latest backup beside this store and compare");
+    let what = format!(
+        "frame {sequence} of {execution}: {what}; compare with the latest backup (a file of `mainspring backup`)"
+    );
     Error::FromSqlConversionFailure(0, Type::Blob, what.into())
 }
 

@@ -9,10 +9,12 @@ mod audit;
 mod catalogue;
 mod commit;
 mod connection;
+mod copy;
 mod erase;
 mod failure;
 #[cfg(test)]
 mod faults;
+mod files;
 mod gates;
 mod inspect;
 mod journal;
@@ -23,20 +25,29 @@ mod things;
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Instant,
 };
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 use metrics::Histogram;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, config::DbConfig, params};
 
-pub use self::inspect::{Checked, SqliteInspection, Stamp};
-use self::{connection::Beside, readers::Readers};
+use self::{connection::Beside, files::Files, readers::Readers};
+pub use self::{
+    connection::{index_of, is_store_header, log_of},
+    inspect::{Checked, SqliteInspection, Stamp},
+};
 use crate::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Late, Most,
     Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table, meter::sync_time,
 };
+
+/// Under which name a store keeps which engine worked on it last.
+const HOLD: &str = "hold";
 
 /// A store in a file.
 pub struct SqliteStore {
@@ -44,6 +55,12 @@ pub struct SqliteStore {
     // Before the writer, because fields are dropped in order and the last connection to close tidies up the log.
     readers: Readers,
     writer: Option<Mutex<Connection>>,
+    /// The files that the writer has open.
+    files: Option<Files>,
+    /// Why nothing is acknowledged any more, if one of them is not on the disk any more.
+    lost: OnceLock<String>,
+    /// The number of the newest frame that this process knows to be durable.
+    newest_frame: AtomicU64,
     /// How long COMMIT takes, which is what waits for the disk.
     sync_time: Histogram,
 }
@@ -52,8 +69,19 @@ impl SqliteStore {
     /// Opens a store for reading and writing, and makes it (mode 0600) if there is none; the folder must exist.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let writer = Some(Mutex::new(connection::open_writer(path)?));
+        let files = Some(Files::of(path)?);
         let readers = Readers::of(path.to_owned(), Beside::Anybody);
-        Ok(Self { path: path.to_owned(), readers, writer, sync_time: sync_time("sqlite") })
+        let store = Self {
+            path: path.to_owned(),
+            readers,
+            writer,
+            files,
+            lost: OnceLock::new(),
+            newest_frame: AtomicU64::new(0),
+            sync_time: sync_time("sqlite"),
+        };
+        store.newest_frame.store(store.read(journal::newest_frame)?, Ordering::Release);
+        Ok(store)
     }
 
     /// Opens a store that is there for reading, beside whatever process writes it. Verbs that write answer
@@ -73,7 +101,30 @@ impl SqliteStore {
     fn reader(path: &Path, beside: Beside) -> Result<Self, StoreError> {
         let readers = Readers::of(path.to_owned(), beside);
         readers.open_first()?;
-        Ok(Self { path: path.to_owned(), readers, writer: None, sync_time: Histogram::noop() })
+        Ok(Self {
+            path: path.to_owned(),
+            readers,
+            writer: None,
+            files: None,
+            lost: OnceLock::new(),
+            newest_frame: AtomicU64::new(0),
+            sync_time: Histogram::noop(),
+        })
+    }
+
+    /// The number of the newest frame that this process knows to be durable; 0 before the first.
+    pub fn newest_frame_number(&self) -> u64 {
+        self.newest_frame.load(Ordering::Acquire)
+    }
+
+    /// The name that [`note_hold`](Self::note_hold) was given last.
+    pub fn last_hold(&self) -> Result<Option<String>, StoreError> {
+        self.pinned(HOLD)
+    }
+
+    /// Keeps under which name an engine begins to work on the store. Durable.
+    pub fn note_hold(&self, name: &str) -> Result<(), StoreError> {
+        self.write(|connection| nodes::note(connection, HOLD, name))
     }
 
     /// Lends a connection that sees what is committed now and nothing that is committed while it is used.
@@ -84,16 +135,41 @@ impl SqliteStore {
     /// Runs one transaction of the writer. When this returns `Ok`, it is on disk.
     fn write<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let connection = self.writer()?;
+        self.check(&connection).map_err(StoreError::Unavailable)?;
         let transaction = || -> rusqlite::Result<T> {
             connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
             let done = work(&connection)?;
             connection.prepare_cached("COMMIT")?.execute([])?;
             Ok(done)
         };
-        transaction().map_err(|error| {
+        let done = transaction().map_err(|error| {
             connection::roll_back(&connection);
             failure::of_store(&self.path, &error)
-        })
+        })?;
+        self.check(&connection).map_err(StoreError::Unavailable)?;
+        Ok(done)
+    }
+
+    /// Whether the files that the writer has open are those on the disk. Asked between a write and its acknowledgement, and
+    /// before it: SQLite may move the log into a database that another program has taken over by then.
+    fn check(&self, writer: &Connection) -> Result<(), String> {
+        if let Some(why) = self.lost.get() {
+            return Err(why.clone());
+        }
+        let Some(Err(lost)) = self.files.as_ref().map(Files::check) else { return Ok(()) };
+        let is_saved = lost.is_only_log && matches!(erase::clear_log(writer), Ok(true));
+        // The files under these names are another program's by now: closing the last connection would change them.
+        let _ = writer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        let saved = if is_saved {
+            "All that was acknowledged is in the database"
+        } else {
+            "Copy all files of the folder before the next start: what was acknowledged last may be in the lost one alone"
+        };
+        let why = format!(
+            "{lost}. Nothing is written and nothing acknowledged since. {saved}. Keep other programs from removing or \
+             replacing the files of a store (`mainspring backup` copies it while it is in use), and start again"
+        );
+        Err(self.lost.get_or_init(|| why).clone())
     }
 
     fn writer(&self) -> Result<MutexGuard<'_, Connection>, StoreError> {
@@ -166,13 +242,29 @@ impl Store for SqliteStore {
         self
     }
 
+    fn newest_frame(&self) -> Option<u64> {
+        Some(self.newest_frame_number())
+    }
+
+    fn check_files(&self) -> Result<(), StoreError> {
+        let Some(writer) = &self.writer else { return Ok(()) };
+        let connection = match writer.try_lock() {
+            Ok(connection) => connection,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // A write that is under way asks by itself.
+            Err(TryLockError::WouldBlock) => return Ok(()),
+        };
+        self.check(&connection).map_err(StoreError::Unavailable)
+    }
+
     fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
         let connection = self.writer().map_err(|error| CommitError::NotWritten(error.to_string()))?;
-        let work = || -> rusqlite::Result<Vec<Answer>> {
+        self.check(&connection).map_err(CommitError::Fatal)?;
+        let work = || -> rusqlite::Result<(Vec<Answer>, u64)> {
             connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
             commit::write(&connection, batch)
         };
-        let answers = work().map_err(|error| {
+        let (answers, newest) = work().map_err(|error| {
             connection::roll_back(&connection);
             failure::before_commit(&self.path, &error)
         })?;
@@ -183,6 +275,8 @@ impl Store for SqliteStore {
             connection::roll_back(&connection);
             failure::at_commit(&self.path, &error)
         })?;
+        self.check(&connection).map_err(CommitError::Fatal)?;
+        self.newest_frame.fetch_max(newest, Ordering::AcqRel);
         Ok(answers)
     }
 
@@ -279,6 +373,13 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Vec<ExecutionRow>, StoreError> {
         self.read(|connection| catalogue::list(connection, filter, before, limit))
+    }
+}
+
+impl Drop for SqliteStore {
+    /// The last look: to close a connection to files that are lost would change those of another program.
+    fn drop(&mut self) {
+        let _ = self.check_files();
     }
 }
 

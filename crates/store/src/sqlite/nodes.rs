@@ -39,6 +39,11 @@ pub(super) fn pin(connection: &Connection, name: &str, value: &str) -> rusqlite:
     connection.prepare_cached(include_str!("sql/pinned.sql"))?.query_row([name], |row| row.get(0))
 }
 
+/// Keeps a word in place of the one that was kept under its name.
+pub(super) fn note(connection: &Connection, name: &str, value: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(include_str!("sql/note.sql"))?.execute([name, value]).map(drop)
+}
+
 pub(super) fn pinned(connection: &Connection, name: &str) -> rusqlite::Result<Option<String>> {
     connection.prepare_cached(include_str!("sql/pinned.sql"))?.query_row([name], |row| row.get(0)).optional()
 }

@@ -1,0 +1,26 @@
+//! The files of the store, where it has files.
+
+use mainspring_store::StoreError;
+
+use super::{Command, Rim};
+
+impl Rim {
+    /// Whether the store still has its files, so that an engine with nothing to write stops as well. One look at a time:
+    /// where the disk does not answer, further ones would wait beside it.
+    pub(super) fn look_at_files(&mut self) {
+        if self.member.is_some() || std::mem::replace(&mut self.is_looking_at_files, true) {
+            return;
+        }
+        let (store, commands) = (self.store.clone(), self.commands.clone());
+        tokio::task::spawn_blocking(move || drop(commands.send(Command::LookedAtFiles(store.check_files()))));
+    }
+
+    pub(super) fn looked_at_files(&mut self, found: Result<(), StoreError>) {
+        self.is_looking_at_files = false;
+        if let Err(error) = found
+            && !self.over
+        {
+            self.stop(error.to_string());
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Copies of a store, made while it is in use or while it is not.
+
+use std::{fs::File, path::Path};
+
+use rusqlite::{
+    Connection, OpenFlags,
+    backup::{Backup, StepResult},
+};
+
+use super::{
+    SqliteStore,
+    connection::{self, Beside},
+    failure,
+};
+use crate::StoreError;
+
+impl SqliteStore {
+    /// Copies a store of this or an older format, as it is at one moment, into a file that is not there yet, which nobody
+    /// else may read. Other processes may write meanwhile. The copy is one file without a log, and on the disk when this
+    /// returns; after an error, what is there of it is to be removed.
+    pub fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
+        let source = connection::open(from, OpenFlags::SQLITE_OPEN_READ_ONLY, Beside::Anybody)?;
+        let failed = |error: std::io::Error| StoreError::Unavailable(format!("{}: {error}", to.display()));
+        connection::create_new(to).map_err(failed)?;
+        let fail = |error: rusqlite::Error| failure::of_store(to, &error);
+        let mut copy = Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
+        // A copy that breaks off is thrown away, and one that is whole is synchronised below.
+        copy.execute_batch(include_str!("sql/copy.sql")).map_err(fail)?;
+        // All pages in one step: what is committed meanwhile would begin a copy in several steps anew each time.
+        let step = Backup::new(&source, &mut copy).and_then(|backup| backup.step(-1)).map_err(fail)?;
+        if step != StepResult::Done {
+            let busy = "the store is being recovered or brought to a newer format: try again";
+            return Err(StoreError::Unavailable(format!("{}: {busy}", from.display())));
+        }
+        copy.close().map_err(|(_, error)| fail(error))?;
+        drop(source);
+        // Nobody has the copy open any more, so that no lock is lost by this.
+        File::open(to).and_then(|file| file.sync_all()).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        os::unix::fs::PermissionsExt,
+        sync::atomic::{AtomicBool, Ordering},
+        thread,
+    };
+
+    use super::*;
+    use crate::{
+        Answer, Batch, Fence, Inspection, Store,
+        sqlite::Checked,
+        suite::verb::{goes_on, key, look, opens},
+    };
+
+    fn begun(path: &Path) -> SqliteStore {
+        let store = SqliteStore::open(path).unwrap();
+        assert_eq!(store.claim(0, "node"), Ok(1));
+        commit(&store, vec![opens(0).part()]);
+        store
+    }
+
+    fn commit(store: &SqliteStore, parts: Vec<crate::Part>) {
+        let fences = vec![Fence { partition: 0, epoch: 1 }];
+        let answers = store.commit(&Batch { fences, parts, sealing: [0; 32] }).unwrap();
+        assert!(answers.iter().all(|answer| *answer == Answer::Durable));
+    }
+
+    #[test]
+    fn a_copy_is_one_sound_file_with_all_that_was_committed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, copy) = (folder.path().join("store.db"), folder.path().join("copy"));
+        let store = begun(&path);
+        for is_in_use in [true, false] {
+            SqliteStore::copy(&path, &copy).unwrap();
+            assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
+            let inspection = SqliteStore::inspect(&copy, true).unwrap();
+            assert_eq!(inspection.check(true, None), Ok(Checked::Sound));
+            let copied = Box::new(inspection).store().unwrap();
+            assert_eq!(copied.head(key(0)), store.head(key(0)), "in use: {is_in_use}");
+            drop(copied);
+            let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            assert!(names.iter().all(|name| !name.to_string_lossy().starts_with("copy-")), "{names:?}");
+            // It opens as a store, which makes it the next one.
+            assert_eq!(look(&SqliteStore::open(&copy).unwrap()), look(&store));
+            fs::remove_file(&copy).unwrap();
+        }
+        drop(store);
+        SqliteStore::copy(&path, &copy).unwrap();
+        assert!(SqliteStore::copy(&path, &copy).unwrap_err().to_string().contains("exists"));
+        assert!(SqliteStore::copy(&folder.path().join("none"), &folder.path().join("other")).is_err());
+        assert!(!folder.path().join("other").exists());
+    }
+
+    /// Two executions go on in one commit: no copy has one without the other.
+    #[test]
+    fn a_copy_beside_a_writer_is_of_one_moment() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let store = begun(&path);
+        commit(&store, vec![opens(1).part()]);
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for after in 0.. {
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    commit(&store, vec![goes_on(0, after).part(), goes_on(1, after).part()]);
+                }
+            });
+            let copies: Vec<_> = (0..20)
+                .map(|number| {
+                    let copy = folder.path().join(format!("copy {number}"));
+                    SqliteStore::copy(&path, &copy).map(|()| copy)
+                })
+                .collect();
+            is_over.store(true, Ordering::Relaxed);
+            let mut last = 0;
+            for copy in copies {
+                let copy = Box::new(SqliteStore::inspect(&copy.unwrap(), true).unwrap()).store().unwrap();
+                let sequence = |execution| copy.head(key(execution)).unwrap().unwrap().head.sequence;
+                assert_eq!(sequence(0), sequence(1));
+                assert!(sequence(0) >= last);
+                last = sequence(0);
+            }
+        });
+    }
+
+    #[test]
+    fn a_copy_has_the_frames_numbered_as_the_store_has() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, copy) = (folder.path().join("store.db"), folder.path().join("copy"));
+        let store = begun(&path);
+        assert_eq!(store.newest_frame(), Some(1));
+        SqliteStore::copy(&path, &copy).unwrap();
+        commit(&store, vec![goes_on(0, 0).part(), opens(1).part()]);
+        assert_eq!(store.newest_frame(), Some(3));
+        drop(store);
+        assert_eq!(SqliteStore::open(&path).unwrap().newest_frame(), Some(3));
+        assert_eq!(SqliteStore::open(&copy).unwrap().newest_frame(), Some(1));
+    }
+}

@@ -1,0 +1,1 @@
+SELECT ifnull(max(number), 0) FROM frames
