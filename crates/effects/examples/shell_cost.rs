@@ -26,6 +26,7 @@ async fn main() {
     let options = ShellOptions {
         notes: notes.clone(),
         same_boot: true,
+        untrusted_before_ms: 0,
         hidden_env: vec![],
         grace: GRACE_DEFAULT,
         traces: false,

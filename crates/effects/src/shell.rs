@@ -54,6 +54,8 @@ pub struct ShellOptions {
     /// Whether this process runs in the same boot of the machine as the one before it. Without that, a missing note says
     /// nothing: notes are not synced to the disk.
     pub same_boot: bool,
+    /// Of attempts that were handed out before this time, in milliseconds since 1970, a missing note says nothing either.
+    pub untrusted_before_ms: u64,
     /// Variables of our environment that scripts do not get.
     pub hidden_env: Vec<String>,
     /// The time between SIGTERM and SIGKILL; usually [`GRACE_DEFAULT`].
@@ -208,10 +210,12 @@ impl Executor for Shell {
     }
 
     fn adopt<'a>(&'a self, attempt: &'a Attempt) -> Work<'a, Adopted> {
-        let ShellOptions { notes, same_boot, grace, .. } = &self.options;
-        // Both are asked: the mark of the last boot may have been renewed by a process that did not look at this attempt.
-        let same_boot = *same_boot && process::booted_at_ms().is_some_and(|booted| attempt.handed_out_at >= booted);
-        Box::pin(async move { adopt::adopt(notes, &Mark::of(attempt.into()), same_boot, *grace).await })
+        let ShellOptions { notes, same_boot, untrusted_before_ms, grace, .. } = &self.options;
+        // All are asked: the mark of the last boot may have been renewed by a process that did not look at this attempt.
+        let is_trusted = *same_boot
+            && attempt.handed_out_at >= *untrusted_before_ms
+            && process::booted_at_ms().is_some_and(|booted| attempt.handed_out_at >= booted);
+        Box::pin(async move { adopt::adopt(notes, &Mark::of(attempt.into()), is_trusted, *grace).await })
     }
 
     fn forget(&self, attempt: AttemptName<'_>) {

@@ -66,6 +66,7 @@ impl Place {
         Shell::new(ShellOptions {
             notes: self.notes(),
             same_boot: true,
+            untrusted_before_ms: 0,
             hidden_env,
             grace,
             traces: false,

@@ -111,8 +111,10 @@ impl Engine {
         executors: impl FnOnce(&Home, &Held) -> Executors,
     ) -> Result<Self, EngineError> {
         let Options { home, key, reach, evaluator, spans, limits } = options;
-        let held = home.hold(&key)?;
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&home.journal())?);
+        let mut held = home.hold(&key)?;
+        let store = SqliteStore::open(&home.journal())?;
+        held.begin(&home, &store, now_ms())?;
+        let store: Arc<dyn Store> = Arc::new(store);
         let executors = executors(&home, &held);
         let ground = Ground { home: Some((home, held)), sharing: None, spans, limits };
         Self::run(store, key, (executors, evaluator), ground, reach)

@@ -8,7 +8,14 @@ use std::{
     time::Duration,
 };
 
-use crate::{EngineError, keys};
+use mainspring_store::sqlite::{SqliteStore, log_of};
+use tracing::warn;
+
+use crate::{
+    EngineError,
+    generation::{BeginError, Generation},
+    keys,
+};
 
 /// A folder, not necessarily held.
 #[derive(Debug, Clone)]
@@ -24,6 +31,34 @@ pub struct Held {
     /// Whether the machine has not been restarted since an engine was last here: what was not written down as begun was
     /// then certainly not begun.
     pub same_boot: bool,
+    /// Attempts that were handed out before this time, in milliseconds since 1970, may have run although nothing of them is
+    /// written down: the store was restored since.
+    pub untrusted_before_ms: u64,
+    generation: Generation,
+}
+
+impl Held {
+    /// Finds out whether a store is the one that was used in the folder last, and notes that it is used now. In a restored
+    /// copy nothing is taken for never begun.
+    pub fn begin(&mut self, home: &Home, store: &SqliteStore, now_ms: u64) -> Result<(), EngineError> {
+        let begun = self.generation.begin(store, &home.journal(), now_ms);
+        let (doubt, untrusted_before_ms) = begun.map_err(|error| match error {
+            BeginError::Store(error) => error.into(),
+            BeginError::Note(error) => home.failed(&error),
+        })?;
+        self.untrusted_before_ms = untrusted_before_ms;
+        if let Some(doubt) = doubt {
+            self.same_boot = false;
+            let folder = home.folder().display();
+            warn!(%folder, "{doubt}: attempts that are open in the store are taken for interrupted");
+        }
+        Ok(())
+    }
+
+    /// The store has frames up to this one. To be called before anything that an attempt has left is removed.
+    pub fn raise(&mut self, frame: u64) -> std::io::Result<()> {
+        self.generation.raise(frame)
+    }
 }
 
 impl Home {
@@ -45,6 +80,15 @@ impl Home {
     /// Where processes are written down.
     pub fn processes(&self) -> PathBuf {
         self.folder.join("processes")
+    }
+
+    /// What says which store was used in the folder last.
+    fn generation(&self) -> PathBuf {
+        self.folder.join("generation")
+    }
+
+    fn failed(&self, error: &std::io::Error) -> EngineError {
+        EngineError::Folder { path: self.folder.clone(), why: error.to_string() }
     }
 
     /// What says by which key the folder was begun.
@@ -82,11 +126,27 @@ impl Home {
             lock.read_to_string(&mut pid).map_err(failed)?;
             return Err(EngineError::Held { path: self.folder.clone(), pid: pid.trim().parse().ok() });
         }
+        let mut generation = Generation::read(&self.generation(), &lock).map_err(failed)?;
         lock.set_len(0).and_then(|()| lock.rewind()).map_err(failed)?;
         writeln!(lock, "{}", std::process::id()).map_err(failed)?;
+        generation.lock_is_written(&lock).map_err(failed)?;
+        self.check_log(&generation)?;
         self.note_key(key)?;
         let same_boot = self.note_boot().map_err(failed)?;
-        Ok(Held { _lock: lock, same_boot })
+        Ok(Held { _lock: lock, same_boot, untrusted_before_ms: 0, generation })
+    }
+
+    /// Refuses a database that was put beside the log of the one before: SQLite would write the pages of that into it.
+    fn check_log(&self, generation: &Generation) -> Result<(), EngineError> {
+        let (database, log) = (self.journal(), log_of(&self.journal()));
+        if !generation.has_foreign_log(&database, &log) {
+            return Ok(());
+        }
+        let (database, log) = (database.display(), log.display());
+        let why = format!(
+            "{database} was replaced since it was last used, and {log} belongs to the one before: it would damage the new one. If a backup was restored, move the files with the endings -wal and -shm away and start again; if the log was restored with the database, remove the file `generation` of the folder"
+        );
+        Err(EngineError::Folder { path: self.folder.clone(), why })
     }
 
     /// The process that holds the folder, if one does.

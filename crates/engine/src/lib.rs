@@ -10,6 +10,7 @@ mod error;
 pub mod evaluator;
 pub mod fair;
 pub mod family;
+mod generation;
 pub mod home;
 pub mod inbox;
 pub mod keys;

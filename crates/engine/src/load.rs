@@ -104,6 +104,25 @@ impl Loader {
         Ok(read.map(|_| verified))
     }
 
+    /// Checks that an execution's journal ends in the frame that its head is sealed over. Reads one frame, and proves nothing
+    /// of those before.
+    pub fn check_head(&self, execution: ExecutionKey) -> Result<(), LoadError> {
+        let broken = |why: &str| LoadError::Broken(why.to_owned());
+        let row = self.store.head(execution)?.ok_or_else(|| broken("it is missing"))?;
+        if !row.head.is_sealed_by(&self.sealing, execution) {
+            return Err(broken("its head does not bear the seal of this installation's key"));
+        }
+        let last = self.store.frames(execution, row.head.sequence, Most::of(1))?;
+        let last = last.first().filter(|frame| frame.sequence == row.head.sequence);
+        let last = last.ok_or_else(|| broken("the frame that its head is sealed over is missing"))?;
+        let (_, hash) = Frame::read(last).map_err(|error| broken(&error.to_string()))?;
+        if hash == row.head.hash {
+            Ok(())
+        } else {
+            Err(broken("it does not end in the frame that its head is sealed over"))
+        }
+    }
+
     /// Every frame of an execution, in order, with what its records make.
     pub fn frames(
         &self,

@@ -63,8 +63,10 @@ pub fn executors_with(allow: Allow, traces: bool, rules: Rules, home: &Home, hel
     }
     let grace: Duration = GRACE_DEFAULT;
     let Rules { scripts, needs_workspace } = rules;
-    let (notes, same_boot) = (home.processes(), held.same_boot);
-    let options = ShellOptions { notes, same_boot, hidden_env, grace, traces, scripts, needs_workspace };
+    let Held { same_boot, untrusted_before_ms, .. } = *held;
+    let notes = home.processes();
+    let options =
+        ShellOptions { notes, same_boot, untrusted_before_ms, hidden_env, grace, traces, scripts, needs_workspace };
     let http = Http::new(HttpOptions { allow, traces, ..HttpOptions::default() });
     Executors::new(vec![Arc::new(Shell::new(options)), Arc::new(http)])
 }

@@ -13,21 +13,23 @@ use crate::Adopted;
 
 /// Ends whatever is left of an attempt and says what is known of it.
 ///
-/// | note | of this boot | what is ended | answer |
+/// A missing note is trusted of an attempt of this boot in a store that was not restored since. Notes say their boot.
+///
+/// | note | trusted, or of this boot | what is ended | answer |
 /// |---|---|---|---|
 /// | none | yes | nothing | never started |
 /// | none | no | nothing | interrupted |
 /// | damaged | either | every process with the mark | interrupted |
 /// | there | no | nothing | interrupted |
 /// | there | yes | the group, if it is the attempt's | interrupted |
-pub(super) async fn adopt(notes: &Path, mark: &Mark, same_boot: bool, grace: Duration) -> Adopted {
+pub(super) async fn adopt(notes: &Path, mark: &Mark, is_trusted: bool, grace: Duration) -> Adopted {
     let found = Note::read(notes, mark);
     let is_of_this_boot = match &found {
         Found::Note(note) => boot_id().map_or(true, |boot| boot == note.boot),
         Found::Nothing | Found::Damaged => true,
     };
     let leftovers = match found {
-        Found::Nothing if same_boot => return Adopted::NeverStarted,
+        Found::Nothing if is_trusted => return Adopted::NeverStarted,
         Found::Nothing => return Adopted::Interrupted,
         Found::Damaged => Some(Members::With(mark.assignment())),
         Found::Note(note) => match boot_id() {

@@ -1,0 +1,265 @@
+//! Whether a folder notices that its store is not the one that was used in it last. Every row of the table in
+//! `generation.rs` is reached, and an ordinary restart, also after a kill, raises no doubt.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use mainspring_engine::home::{Held, Home};
+use mainspring_kernel::{
+    hash::Hash,
+    key::ExecutionKey,
+    stored::{Head, StoredFrame},
+};
+use mainspring_store::{Answer, Batch, Expected, Fence, Part, Store, sqlite::SqliteStore};
+
+const KEY: [u8; 32] = [1; 32];
+
+/// The time of every beginning, in milliseconds since 1970.
+const NOW: u64 = 1_000;
+
+/// A folder that is held, with its store.
+struct Life {
+    held: Held,
+    store: SqliteStore,
+    epoch: u64,
+}
+
+impl Life {
+    fn begin(folder: &Path) -> Self {
+        Self::begin_at(folder, NOW)
+    }
+
+    fn begin_at(folder: &Path, now_ms: u64) -> Self {
+        let home = Home::new(folder);
+        let mut held = home.hold(&KEY).unwrap();
+        let store = SqliteStore::open(&home.journal()).unwrap();
+        held.begin(&home, &store, now_ms).unwrap();
+        let epoch = store.claim(0, "test").unwrap();
+        Self { held, store, epoch }
+    }
+
+    /// Commits a frame.
+    fn work(&mut self) {
+        let execution = ExecutionKey([9; 16]);
+        let before = self.store.head(execution).unwrap().map(|row| row.head);
+        let sequence = before.map_or(0, |head| head.sequence + 1);
+        let frame = StoredFrame { sequence, frame: vec![1], values: Vec::new() };
+        let head = Head { sequence, hash: Hash::of(&sequence.to_be_bytes()), seal: Hash([0; 32]) };
+        let expected = before.map(|head| Expected { sequence: head.sequence, hash: head.hash });
+        let part = Part { expected, frames: vec![frame], head, wake_at: Some(0), ..Part::empty(execution, 0) };
+        let fences = vec![Fence { partition: 0, epoch: self.epoch }];
+        let answers = self.store.commit(&Batch { fences, parts: vec![part], sealing: [0; 32] });
+        assert_eq!(answers, Ok(vec![Answer::Durable]));
+    }
+
+    /// Commits a receipt, and removes what its attempt has left.
+    fn settle(&mut self) {
+        self.work();
+        self.held.raise(self.store.newest_frame().unwrap()).unwrap();
+    }
+
+    fn is_trusted(&self) -> bool {
+        // Both say so, each for a time of its own.
+        assert_eq!(self.held.same_boot, self.held.untrusted_before_ms < NOW);
+        self.held.same_boot
+    }
+}
+
+struct Place {
+    root: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { root: tempfile::tempdir().unwrap() }
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.root.path().join("state")
+    }
+
+    fn database(&self) -> PathBuf {
+        self.folder().join("journal.db")
+    }
+
+    fn copy(&self) -> PathBuf {
+        let copy = self.root.path().join("copy.db");
+        let _ = fs::remove_file(&copy);
+        SqliteStore::copy(&self.database(), &copy).unwrap();
+        copy
+    }
+
+    /// Puts a copy in place of the store, as an operator does.
+    fn restore(&self, copy: &Path) {
+        for ending in ["", "-wal", "-shm"] {
+            let _ = fs::remove_file(self.folder().join(format!("journal.db{ending}")));
+        }
+        fs::copy(copy, self.database()).unwrap();
+    }
+}
+
+#[test]
+fn an_ordinary_restart_is_trusted() {
+    let place = Place::new();
+    for _ in 0..3 {
+        let mut life = Life::begin(&place.folder());
+        assert!(life.is_trusted());
+        life.work();
+        life.settle();
+        life.work();
+    }
+    // As a kill leaves it: nothing was closed, and the log has not been moved.
+    let mut life = Life::begin(&place.folder());
+    life.settle();
+    life.work();
+    for ending in ["", "-wal"] {
+        let name = format!("journal.db{ending}");
+        fs::copy(place.folder().join(&name), place.root.path().join(&name)).unwrap();
+    }
+    drop(life);
+    for ending in ["", "-wal"] {
+        // Into the same file: a kill changes no inode.
+        let name = format!("journal.db{ending}");
+        fs::write(place.folder().join(&name), fs::read(place.root.path().join(&name)).unwrap()).unwrap();
+    }
+    assert!(Life::begin(&place.folder()).is_trusted());
+    // A process that took the folder and went no further, which is no copy.
+    drop(Home::new(place.folder()).hold(&KEY).unwrap());
+    assert!(Life::begin(&place.folder()).is_trusted());
+}
+
+/// A copy of the same hold, of the one before, and of the one before that; with and without an end of the process between.
+#[test]
+fn an_older_copy_is_noticed_whenever_it_was_made() {
+    let place = Place::new();
+    let mut life = Life::begin(&place.folder());
+    life.work();
+    let copy = place.copy();
+    life.settle();
+    drop(life);
+    place.restore(&copy);
+    let mut life = Life::begin(&place.folder());
+    assert!(!life.is_trusted(), "of the same hold");
+    life.settle();
+    drop(life);
+    assert_eq!(Life::begin(&place.folder()).held.untrusted_before_ms, NOW + 1, "it is not forgotten");
+    let copy = place.copy();
+    let mut life = Life::begin_at(&place.folder(), NOW + 5);
+    life.settle();
+    drop(life);
+    drop(Life::begin_at(&place.folder(), NOW + 6));
+    place.restore(&copy);
+    let life = Life::begin_at(&place.folder(), NOW + 9);
+    assert_eq!((life.held.same_boot, life.held.untrusted_before_ms), (false, NOW + 10), "of an earlier hold");
+}
+
+/// Whoever restores a copy, goes on with it, and then puts the first store back has run the same attempts twice.
+#[test]
+fn a_store_that_was_put_aside_is_noticed_when_it_comes_back() {
+    let place = Place::new();
+    let mut life = Life::begin(&place.folder());
+    life.work();
+    let old = place.copy();
+    life.settle();
+    life.settle();
+    drop(life);
+    let aside = place.root.path().join("aside.db");
+    fs::copy(place.database(), &aside).unwrap();
+    place.restore(&old);
+    drop(Life::begin(&place.folder()));
+    place.restore(&aside);
+    assert!(!Life::begin(&place.folder()).is_trusted());
+}
+
+#[test]
+fn a_store_of_another_folder_is_noticed() {
+    let (place, other) = (Place::new(), Place::new());
+    Life::begin(&place.folder()).work();
+    let mut life = Life::begin(&other.folder());
+    (0..9).for_each(|_| life.work());
+    drop(life);
+    place.restore(&other.copy());
+    assert!(!Life::begin(&place.folder()).is_trusted());
+    let fresh = Place::new();
+    fs::create_dir(fresh.folder()).unwrap();
+    fresh.restore(&other.copy());
+    assert!(!Life::begin(&fresh.folder()).is_trusted(), "a folder in which nothing was ever done");
+}
+
+/// The folder with all that is in it, by the ways in which people copy folders.
+#[test]
+fn a_folder_that_was_copied_back_is_noticed() {
+    let ways: [(&str, &[&str], bool); 4] = [
+        ("in place of the folder", &["-a"], true),
+        ("in place of the folder, with new times", &["-r"], true),
+        ("over the files", &["-a"], false),
+        ("over the files, with new times", &["-r"], false),
+    ];
+    for (name, options, is_removed) in ways {
+        let place = Place::new();
+        let mut life = Life::begin(&place.folder());
+        life.settle();
+        drop(life);
+        let copied = |from: &Path, to: &Path| {
+            let status = Command::new("cp").args(options).arg(from.join(".")).arg(to).status().unwrap();
+            assert!(status.success());
+        };
+        let aside = place.root.path().join("aside");
+        fs::create_dir(&aside).unwrap();
+        copied(&place.folder(), &aside);
+        drop(Life::begin(&place.folder()));
+        let mut life = Life::begin(&place.folder());
+        life.settle();
+        drop(life);
+        if is_removed {
+            fs::remove_dir_all(place.folder()).unwrap();
+            fs::create_dir(place.folder()).unwrap();
+        }
+        copied(&aside, &place.folder());
+        assert!(!Life::begin(&place.folder()).is_trusted(), "{name}");
+    }
+}
+
+#[test]
+fn a_note_that_is_gone_or_damaged_proves_nothing() {
+    let damages: [fn(&Path); 4] = [
+        |note| fs::remove_file(note).unwrap(),
+        |note| fs::write(note, "").unwrap(),
+        |note| fs::write(note, "nonsense".repeat(10_000)).unwrap(),
+        |note| fs::write(note, fs::read_to_string(note).unwrap().replace("frame 0", "frame 1")).unwrap(),
+    ];
+    for (number, damage) in damages.into_iter().enumerate() {
+        let place = Place::new();
+        Life::begin(&place.folder()).work();
+        damage(&place.folder().join("generation"));
+        assert!(!Life::begin(&place.folder()).is_trusted(), "{number}");
+        // What was found is written down, whatever was there.
+        let life = Life::begin(&place.folder());
+        assert_eq!((life.held.same_boot, life.held.untrusted_before_ms), (true, NOW + 1), "{number}");
+    }
+}
+
+/// SQLite would write the pages of the log into the database that it does not belong to.
+#[test]
+fn a_database_beside_the_log_of_another_one_is_refused() {
+    let place = Place::new();
+    let mut life = Life::begin(&place.folder());
+    life.work();
+    let copy = place.copy();
+    life.settle();
+    let log = place.folder().join("journal.db-wal");
+    let kept = fs::read(&log).unwrap();
+    drop(life);
+    place.restore(&copy);
+    fs::write(&log, kept).unwrap();
+    let before = (fs::read(place.database()).unwrap(), fs::metadata(&log).unwrap().ino());
+    let refused = Home::new(place.folder()).hold(&KEY).unwrap_err().to_string();
+    assert!(refused.contains("journal.db-wal") && refused.contains("If a backup was restored"), "{refused}");
+    assert_eq!((fs::read(place.database()).unwrap(), fs::metadata(&log).unwrap().ino()), before);
+    fs::remove_file(&log).unwrap();
+    assert!(!Life::begin(&place.folder()).is_trusted());
+}
