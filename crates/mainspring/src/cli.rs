@@ -74,6 +74,8 @@ enum Command {
     Config(commands::config::Config),
     /// Look whether this installation is well, and change nothing
     Doctor(commands::doctor::Doctor),
+    /// Write a backup of the folder's store, also while it is in use
+    Backup(commands::backup::Backup),
     /// List executions, the newest first
     List(commands::list::List),
     /// Show an execution: its steps, its attempts, what it waits for
@@ -151,6 +153,9 @@ impl Command {
                 Some("`token` needs the server's folder or store in hand; at a server it is POST /api/tokens")
             }
             Self::Config(_) => Some("`config` shows the settings of this machine's server, not those of another"),
+            Self::Backup(_) => {
+                Some("`backup` copies the store of this machine's folder; run it on the server's machine")
+            }
             Self::Convert(_) => Some("`convert` works on files of this machine"),
             Self::Test(_) => Some("`test` runs scenarios on this machine, on virtual time"),
             Self::Audit(_) => {
@@ -182,6 +187,7 @@ fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, 
         Command::Token(token) => commands::token::token(&token, global, terminal),
         Command::Config(config) => commands::config::config(&config, global, terminal),
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor, global, terminal),
+        Command::Backup(backup) => commands::backup::backup(&backup, global, terminal),
         Command::Run(run) => commands::run::run(&run, global, terminal),
         Command::Resume(resume) => commands::resume::resume(&resume, global, terminal),
         Command::Node(node) => commands::node::node(&node, global, terminal),

@@ -2,6 +2,7 @@
 
 pub(crate) mod asking;
 pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod cancel;
 pub(crate) mod config;

@@ -14,7 +14,7 @@ use std::{
     sync::OnceLock,
 };
 
-use mainspring_engine::keys;
+use mainspring_engine::{home::Home, keys};
 use mainspring_kernel::{json, value::Value};
 use mainspring_store::{
     Filter, Inspection, Store,
@@ -167,6 +167,31 @@ fn what_is_well_is_said_to_be_and_nothing_is_changed() {
     let row = SqliteStore::open_read_only(&journal(&ground)).unwrap().execution_by_id("e2").unwrap().unwrap();
     assert_eq!(Some(newest), row.completed_at, "the last frame is that of the end");
     look(&ground, &["--deep"]).expect("journals", "ok", "2 journals with").expect("audit logs", "ok", "0 entries");
+}
+
+/// This process works on the folder, and another program takes its files away.
+#[test]
+fn a_process_that_has_lost_its_files_is_found() {
+    type Damage = (fn(&Path), &'static str);
+    let lost: [Damage; 3] = [
+        (|folder| fs::remove_file(folder.join("journal.db-wal")).unwrap(), "journal.db-wal is not the file"),
+        (|folder| fs::rename(folder.join("journal.db"), folder.join("old")).unwrap(), "journal.db is not the file"),
+        // Closing a file drops the locks that this process has on it.
+        (|folder| drop(fs::read(folder.join("journal.db")).unwrap()), "holds no lock"),
+    ];
+    for (damage, words) in lost {
+        let ground = ground();
+        let home = Home::new(data(&ground));
+        let _held = home.hold(&ground.key()).unwrap();
+        let looked = || look_as(ground.mainspring(&[]), &[]);
+        looked().expect("files", "skipped", "has not opened the store");
+        let store = SqliteStore::open(&home.journal()).unwrap();
+        looked().expect("files", "ok", "are those that the process");
+        damage(home.folder());
+        looked().expect("files", "broken", words);
+        drop(store);
+    }
+    look(&ground(), &[]).expect("files", "ok", "nobody has the store open");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod disk;
 mod executions;
 mod file;
 mod folder;
+mod held;
 mod machine;
 mod proof;
 mod server;
@@ -101,6 +102,7 @@ pub(crate) fn doctor(doctor: &Doctor, global: &Global, _: &Terminal) -> Result<E
 /// Looks at a file as if nobody worked on it where nobody does; and again, beside whoever has begun to, if that was so.
 fn of_file(patient: &Patient, report: &mut Report) {
     report.add(settings::key(patient, patient.home.key_check_text().as_deref()));
+    report.add(held::look(patient));
     for is_alone in [patient.holder.is_none(), false] {
         let (stamp, mut draft) = (Stamp::of(&patient.home.journal()), Vec::new());
         let opened = file::look(patient, is_alone, &mut draft);
@@ -132,8 +134,7 @@ fn refused(name: &'static str, error: &StoreError) -> Check {
         StoreError::Damaged(_) => {
             // What SQLite says of itself has the mend with it.
             let says = says.split(". Stop the engine").next().unwrap_or_default();
-            let mend =
-                "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup";
+            let mend = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (of `mainspring backup`, or of the PostgreSQL server; docs/operating/stores.md)";
             Check::broken(name, says, mend)
         }
         StoreError::Unavailable(_) => Check::broken(name, says, "mend what the sentence names, and look again"),

@@ -24,7 +24,7 @@ pub(super) fn look(patient: &Patient, is_alone: bool, checks: &mut Vec<Check>) -
     let shown = path.display();
     match fs::metadata(&path) {
         Ok(metadata) if metadata.is_dir() => {
-            let mend = "move it away, and put back the file of the latest backup";
+            let mend = "move it away, and restore the latest backup (`mainspring backup` made it; docs/operating/stores.md says how)";
             return stop(
                 checks,
                 Check::broken("store", format!("{shown} is a folder where the store should be"), mend),
@@ -33,8 +33,7 @@ pub(super) fn look(patient: &Patient, is_alone: bool, checks: &mut Vec<Check>) -
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             if patient.home.key_check_text().is_some() {
                 let says = format!("work was begun in the folder, and {shown} is gone");
-                let mend =
-                    "put back the latest backup; if nothing was ever run here, remove the file `key-check` beside it";
+                let mend = "restore the latest backup (`mainspring backup` made it; docs/operating/stores.md says how); if nothing was ever run here, remove the file `key-check` beside it";
                 return stop(checks, Check::broken("store", says, mend));
             }
             checks.push(Check::skipped("store", "there is none yet; the first start makes it"));
@@ -52,7 +51,10 @@ pub(super) fn look(patient: &Patient, is_alone: bool, checks: &mut Vec<Check>) -
         Err(error) => return stop(checks, refused("store", &error)),
     };
     checks.push(Check::ok("store", format!("{shown} is SQLite, and can be read")));
-    checks.push(format(inspection.format(), "copy the folder before you start it: older builds do not read it then"));
+    checks.push(format(
+        inspection.format(),
+        "make a backup before you start it (`mainspring backup`): older builds do not read it then",
+    ));
     checks.push(integrity(&inspection, patient.is_deep));
     checks.push(log(&inspection));
     Some(Box::new(inspection))
@@ -96,8 +98,7 @@ fn integrity(inspection: &SqliteInspection, is_deep: bool) -> Check {
         }
         Ok(Checked::Damaged(damages)) => {
             let says = format!("the file is damaged: {}", damages.join("; "));
-            let mend =
-                "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup";
+            let mend = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (`mainspring backup` made it; docs/operating/stores.md says how)";
             Check::broken("integrity", says, mend)
         }
         Err(error) => refused("integrity", &error),

@@ -59,7 +59,12 @@ fn journals(store: &Arc<dyn Store>, key: [u8; 32]) -> Result<Check, StoreError> 
     }
     let (all, verb) = (counted(proven, "journal", "journals"), if proven == 1 { "is" } else { "are" });
     let says = format!("{all} with {} {verb} what was written", counted(frames, "frame", "frames"));
-    Ok(verdict("journals", says, &broken, "`mainspring verify ID` looks at one; compare with the latest backup"))
+    Ok(verdict(
+        "journals",
+        says,
+        &broken,
+        "`mainspring verify ID` looks at one; compare with the latest backup (`mainspring backup`; of PostgreSQL, `pg_dump`)",
+    ))
 }
 
 fn audit_logs(store: &dyn Store, key: &[u8; 32]) -> Result<Check, StoreError> {
@@ -75,7 +80,12 @@ fn audit_logs(store: &dyn Store, key: &[u8; 32]) -> Result<Check, StoreError> {
     let (all, verb) = (counted(entries, "entry", "entries"), if entries == 1 { "is" } else { "are" });
     let whose = counted(organizations.len() as u64, "organisation", "organisations");
     let says = format!("{all} of {whose} {verb} what was written");
-    Ok(verdict("audit logs", says, &broken, "compare with the latest backup, and with exports of the log"))
+    Ok(verdict(
+        "audit logs",
+        says,
+        &broken,
+        "compare with the latest backup (`mainspring backup`; of PostgreSQL, `pg_dump`), and with exports of the log",
+    ))
 }
 
 fn counted(count: u64, one: &str, many: &str) -> String {

@@ -1,0 +1,81 @@
+//! Whether the files of the store are those that the process which works on the folder has open, as far as the system tells.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use mainspring_store::sqlite::{index_of, log_of};
+
+use super::{Patient, check::Check};
+
+const NAME: &str = "files";
+
+/// A file: its device and its number.
+type Identity = (u64, u64);
+
+/// Looks at the files of the process that works on the folder.
+pub(super) fn look(patient: &Patient) -> Check {
+    let pid = match patient.holder {
+        None => return Check::ok(NAME, "nobody has the store open for work"),
+        Some(None) => return Check::skipped(NAME, "the process that works on the folder has not said which one it is"),
+        Some(Some(pid)) => pid,
+    };
+    let open = match open_files(pid) {
+        Ok(open) => open,
+        Err(error) => {
+            return Check::skipped(NAME, format!("the files of the process {pid} cannot be seen: {error}"));
+        }
+    };
+    let is_open = |path: &Path| identity(path).is_ok_and(|identity| open.contains(&identity));
+    if !is_open(&patient.home.folder().join("lock")) {
+        return Check::skipped(NAME, format!("the process {pid} that works on the folder is in another container"));
+    }
+    let database = patient.home.journal();
+    let files = [database.clone(), log_of(&database), index_of(&database)];
+    let lost: Vec<&PathBuf> = files.iter().filter(|file| !is_open(file)).collect();
+    if lost.len() == files.len() {
+        return Check::skipped(NAME, format!("the process {pid} has not opened the store, or not these files of it"));
+    }
+    if let Some(lost) = lost.first() {
+        let says = format!(
+            "{} is not the file that the process {pid} has open: another program has removed or replaced it",
+            lost.display()
+        );
+        let mend = "stop that process, keep copies of all files of the folder, and start again; keep other programs from removing or replacing the files of a store (`mainspring backup` copies it while it is in use)";
+        return Check::broken(NAME, says, mend);
+    }
+    match is_locked(pid, &database) {
+        Ok(false) => {
+            let says = format!(
+                "the process {pid} holds no lock on {}: another program that reads it removes the log",
+                database.display()
+            );
+            let mend = "restart that process with this release, which keeps its locks";
+            Check::broken(NAME, says, mend)
+        }
+        _ => Check::ok(NAME, format!("the files are those that the process {pid} has open")),
+    }
+    .with("pid", u64::from(pid))
+}
+
+fn identity(path: &Path) -> io::Result<Identity> {
+    fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// The files that a process has open. A descriptor may be closed between the list and the look.
+fn open_files(pid: u32) -> io::Result<BTreeSet<Identity>> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd"))?;
+    Ok(entries.flatten().filter_map(|entry| identity(&entry.path()).ok()).collect())
+}
+
+/// Whether a process holds a lock of POSIX on a file, by proc_locks(5).
+fn is_locked(pid: u32, path: &Path) -> io::Result<bool> {
+    let (pid, ending) = (pid.to_string(), format!(":{}", identity(path)?.1));
+    Ok(fs::read_to_string("/proc/locks")?.lines().any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        matches!(fields[..], [_, "POSIX", _, _, whose, file, ..] if whose == pid && file.ends_with(&ending))
+    }))
+}

@@ -1,0 +1,198 @@
+//! A backup is put back: what ran after it was made is not run again as if it had never begun.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::Child,
+    time::{Duration, Instant},
+};
+
+mod support;
+use support::{Answer, Ground, call, spawn};
+
+/// How long a process may take for what takes it milliseconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The first step pays, and ends when somebody writes into the pipe.
+const PAYS: &str = r#"
+steps:
+  - {id: pay, type: bash, command: 'echo paid >> log; read -r go < pipe', onInterrupted: fail}
+"#;
+
+fn state(ground: &Ground) -> PathBuf {
+    ground.root().join("home/.local/state/mainspring")
+}
+
+fn ground(definition: &str) -> Ground {
+    let ground = Ground::new();
+    fs::write(ground.root().join("wf.yaml"), definition).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(ground.root().join("pipe")).status().unwrap();
+    assert!(made.success());
+    ground
+}
+
+fn paid(ground: &Ground) -> usize {
+    fs::read_to_string(ground.root().join("log")).unwrap_or_default().lines().count()
+}
+
+fn wait(what: &str, is_so: impl Fn() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < until, "{what} takes too long");
+        std::thread::yield_now();
+    }
+}
+
+/// Runs until the step has paid.
+fn run(ground: &Ground, id: &str) -> Child {
+    let before = paid(ground);
+    let child = spawn(ground.mainspring(&["run", "wf.yaml", "--id", id, "--json"]), b"");
+    wait("the step", || paid(ground) > before);
+    child
+}
+
+fn let_go(ground: &Ground) {
+    fs::OpenOptions::new().write(true).open(ground.root().join("pipe")).unwrap().write_all(b"go\n").unwrap();
+}
+
+fn back_up(ground: &Ground, name: &str) -> PathBuf {
+    let file = ground.root().join(name);
+    let answer = call(ground.mainspring(&["backup", file.to_str().unwrap()]), b"");
+    assert_eq!(answer.exit, Some(0), "{answer:?}");
+    file
+}
+
+/// As the documentation has it: the database with its log away, the copy in its place.
+fn restore(ground: &Ground, backup: &Path) {
+    for ending in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(state(ground).join(format!("journal.db{ending}")));
+    }
+    fs::copy(backup, state(ground).join("journal.db")).unwrap();
+}
+
+#[track_caller]
+fn check_interrupted(ground: &Ground, id: &str, times_paid: usize) {
+    let answer = call(ground.mainspring(&["resume", id, "--json"]), b"");
+    assert_eq!((answer.exit, answer.text("error.code").as_str()), (Some(40), "interrupted"), "{answer:?}");
+    assert_eq!(paid(ground), times_paid, "it ran again");
+    let verified = call(ground.mainspring(&["verify", id]), b"");
+    assert_eq!(verified.exit, Some(0), "{verified:?}");
+}
+
+#[test]
+fn a_script_that_ended_after_the_backup_is_not_run_again() {
+    let ground = ground(PAYS);
+    let child = run(&ground, "e1");
+    let backup = back_up(&ground, "backup.db");
+    let_go(&ground);
+    assert_eq!(Answer::of(child.wait_with_output().unwrap()).exit, Some(0));
+    restore(&ground, &backup);
+    check_interrupted(&ground, "e1", 1);
+}
+
+/// Nothing is written at an end that does not come.
+#[test]
+fn nor_after_a_kill() {
+    let ground = ground(PAYS);
+    fs::write(
+        ground.root().join("wf.yaml"),
+        PAYS.to_string() + "  - {id: stays, type: bash, command: 'echo stays >> log; read -r go < pipe'}\n",
+    )
+    .unwrap();
+    let mut child = run(&ground, "e1");
+    let backup = back_up(&ground, "backup.db");
+    let_go(&ground);
+    wait("the second step", || paid(&ground) == 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    restore(&ground, &backup);
+    check_interrupted(&ground, "e1", 2);
+    // The second script is of an attempt that the restored store does not know, and nobody's.
+    let_go(&ground);
+}
+
+/// The execution is not looked at by the first process after the restore, and not by the second.
+#[test]
+fn nor_by_a_later_process_than_the_first() {
+    let ground = ground(PAYS);
+    let child = run(&ground, "e1");
+    let backup = back_up(&ground, "backup.db");
+    let_go(&ground);
+    assert_eq!(Answer::of(child.wait_with_output().unwrap()).exit, Some(0));
+    restore(&ground, &backup);
+    for id in ["e2", "e3"] {
+        let child = run(&ground, id);
+        let_go(&ground);
+        assert_eq!(Answer::of(child.wait_with_output().unwrap()).exit, Some(0));
+    }
+    check_interrupted(&ground, "e1", 3);
+}
+
+#[test]
+fn nor_when_the_whole_folder_is_put_back() {
+    let ground = ground(PAYS);
+    let child = run(&ground, "e1");
+    let aside = ground.root().join("aside");
+    let copy = |from: &Path, to: &Path| {
+        assert!(std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
+    };
+    copy(&state(&ground), &aside);
+    let_go(&ground);
+    assert_eq!(Answer::of(child.wait_with_output().unwrap()).exit, Some(0));
+    // What was left of the running script was copied with the rest; this is about the one that was not.
+    fs::remove_dir_all(aside.join("processes")).unwrap();
+    fs::create_dir(aside.join("processes")).unwrap();
+    fs::remove_dir_all(state(&ground)).unwrap();
+    copy(&aside, &state(&ground));
+    check_interrupted(&ground, "e1", 1);
+}
+
+/// Without a backup, a script that certainly never began is still begun for the first time.
+#[test]
+fn what_was_never_started_is_started_after_a_kill() {
+    let ground = ground(PAYS);
+    let mut child = run(&ground, "e1");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The note of a script that began is there. Without it, the attempt is one that was handed out and did not begin.
+    let notes: Vec<_> =
+        fs::read_dir(state(&ground).join("processes")).unwrap().map(|note| note.unwrap().path()).collect();
+    assert_eq!(notes.len(), 1);
+    fs::remove_file(&notes[0]).unwrap();
+    let resumed = spawn(ground.mainspring(&["resume", "e1", "--json"]), b"");
+    wait("the step", || paid(&ground) == 2);
+    // Two read from the pipe: the script of the process that was killed is nobody's any more.
+    let_go(&ground);
+    let_go(&ground);
+    let answer = Answer::of(resumed.wait_with_output().unwrap());
+    assert_eq!((answer.exit, answer.text("status").as_str()), (Some(0), "ok"), "{answer:?}");
+}
+
+/// An `http` step leaves nothing behind: whoever did not perform it himself never takes it for one that did not begin.
+#[test]
+fn a_request_that_was_answered_after_the_backup_is_not_sent_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let ground = ground(&format!(
+        "steps:\n  - {{id: pay, type: http, url: 'http://{address}/pay', method: POST, onInterrupted: fail}}\n"
+    ));
+    let allowing = |arguments: &[&str]| {
+        let mut command = ground.mainspring(arguments);
+        command.env("MAINSPRING_HTTP_ALLOW", "127.0.0.0/8");
+        command
+    };
+    let child = spawn(allowing(&["run", "wf.yaml", "--id", "e1", "--json"]), b"");
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+    let backup = back_up(&ground, "backup.db");
+    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+    assert_eq!(Answer::of(child.wait_with_output().unwrap()).exit, Some(0));
+    restore(&ground, &backup);
+    let answer = call(allowing(&["resume", "e1", "--json"]), b"");
+    assert_eq!((answer.exit, answer.text("error.code").as_str()), (Some(40), "interrupted"), "{answer:?}");
+    listener.set_nonblocking(true).unwrap();
+    assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "it was sent again");
+}
