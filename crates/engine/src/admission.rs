@@ -49,7 +49,7 @@ pub(crate) type Found = Result<(Bounds, Vec<ExecutionRow>), String>;
 const ROWS_AT_A_TIME: usize = 1_000;
 
 /// Statuses of what has not ended.
-const UNFINISHED: [ExecutionStatus; 3] =
+pub(crate) const UNFINISHED: [ExecutionStatus; 3] =
     [ExecutionStatus::Pending, ExecutionStatus::Running, ExecutionStatus::WaitingApproval];
 
 /// Reads what is to be known of an organisation.

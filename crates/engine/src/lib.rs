@@ -4,6 +4,7 @@
 //! outputs: the store, the executors, the sandbox, the clock.
 
 pub mod admission;
+pub mod columns;
 pub mod engine;
 pub mod envelope;
 mod error;

@@ -18,10 +18,16 @@ use mainspring_kernel::{
 };
 use mainspring_store::{Most, RemoteAttempt, Store, StoreError};
 
-use crate::shard::LoadAnswer;
+use crate::{
+    columns::{Columns, Difference},
+    shard::LoadAnswer,
+};
 
 /// Frames read from the store at a time, as long as they are small: of large ones it gives fewer.
 const FRAMES_AT_A_TIME: usize = 4096;
+
+/// How often columns are read of an execution that has gone on meanwhile.
+const COMPARISONS_MAX: u32 = 3;
 
 /// A journal, folded.
 #[derive(Debug)]
@@ -94,6 +100,25 @@ impl Loader {
 
     /// Verifies an execution's journal: the chain, every value, every decision, the head.
     pub fn verify(&self, execution: ExecutionKey) -> Result<Option<Verified>, LoadError> {
+        Ok(self.verified(execution)?.map(|(verified, _)| verified))
+    }
+
+    /// The same, and where the store keeps beside the journal what does not follow from it. Of an execution that goes on
+    /// all the time, that is not compared.
+    pub fn verify_with_columns(
+        &self,
+        execution: ExecutionKey,
+    ) -> Result<Option<(Verified, Vec<Difference>)>, LoadError> {
+        for _ in 0..COMPARISONS_MAX {
+            let Some((verified, read)) = self.verified(execution)? else { return Ok(None) };
+            if let Some(columns) = Columns::read(&*self.store, &read.journal.head, execution)? {
+                return Ok(Some((verified, columns.differences(&read.journal.state))));
+            }
+        }
+        Ok(self.verify(execution)?.map(|verified| (verified, Vec::new())))
+    }
+
+    fn verified(&self, execution: ExecutionKey) -> Result<Option<(Verified, Read)>, LoadError> {
         let mut verified = Verified { frames: 0, decided_again: 0, erased: Vec::new() };
         let read = self.walk(execution, |fold, stored| {
             verified.erased.extend(Frame::erased(stored).map(|place| (stored.sequence, place)));
@@ -101,7 +126,7 @@ impl Loader {
             verified.frames += 1;
             Ok(())
         })?;
-        Ok(read.map(|_| verified))
+        Ok(read.map(|read| (verified, read)))
     }
 
     /// Checks that an execution's journal ends in the frame that its head is sealed over. Reads one frame, and proves nothing

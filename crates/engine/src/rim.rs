@@ -9,6 +9,7 @@ mod meters;
 mod owning;
 mod queue;
 mod seeing;
+mod sweeping;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -32,7 +33,7 @@ use tokio::{
     sync::{Semaphore, mpsc, oneshot},
     time::Instant,
 };
-use tracing::{debug, error, info, warn};
+use tracing::{debug, error, info};
 
 use crate::{
     admission::{Found, Limits},
@@ -51,6 +52,7 @@ use meters::{Effect, Meters};
 use owning::Life;
 pub(crate) use owning::Owned;
 pub(crate) use queue::{Commands, Received, queue};
+use sweeping::{Sweep, Swept};
 
 /// How often the store is looked at for timers, whatever was heard of them: recovery is level-triggered.
 const LOOK_FOR_TIMERS: Duration = Duration::from_secs(20);
@@ -99,6 +101,8 @@ pub(crate) enum Command {
     PassedOn(ExecutionKey, Option<RemoteAttempt>),
     /// Whether the files of the store are still those that it has open.
     LookedAtFiles(Result<(), StoreError>),
+    /// Some executions were compared with their journals.
+    Swept(Swept),
     /// Organisations of which is to be found out what runs.
     Organizations(BTreeSet<String>),
     /// The pause after hints is over.
@@ -217,6 +221,7 @@ pub(crate) struct Rim {
     /// What came of heartbeats, with what was given up by them: they do not wait behind commands.
     words: (mpsc::UnboundedSender<Spoken>, mpsc::UnboundedReceiver<Spoken>),
     is_looking_at_files: bool,
+    sweep: Sweep,
     speak_at: Option<Instant>,
     trouble: Option<String>,
     commands: Commands,
@@ -279,6 +284,7 @@ impl Rim {
             passing_on: BTreeMap::new(),
             words: mpsc::unbounded_channel(),
             is_looking_at_files: false,
+            sweep: Sweep::default(),
             trouble: None,
             commands,
             commits,
@@ -363,6 +369,7 @@ impl Rim {
             self.count_memory();
             self.look_for_all_letters();
             self.look_at_files();
+            self.sweep();
             self.look_for_queues_of_others();
         }
         if looks.timers_at <= now {
@@ -394,6 +401,7 @@ impl Rim {
             Command::Hint(partitions) => self.hear(&partitions),
             Command::PassedOn(execution, remote) => self.passed_on(execution, remote),
             Command::LookedAtFiles(found) => self.looked_at_files(found),
+            Command::Swept(swept) => self.swept(swept),
             Command::Organizations(organizations) => self.want_to_look_at(&organizations),
             Command::FollowHints => self.follow_hints(),
             Command::BoundsChanged(organization) => self.bounds_changed(&organization),
@@ -519,13 +527,6 @@ impl Rim {
                 Output::Stalled(why) | Output::Fatal(why) => return self.stop(why),
             }
         }
-    }
-
-    /// Whether the folder knows which frames are durable, so that an older copy of the store is noticed.
-    fn has_noted_frames(&mut self) -> bool {
-        let (Some((_, held)), Some(frame)) = (&mut self.home, self.store.newest_frame()) else { return true };
-        let raised = held.raise(frame);
-        raised.inspect_err(|error| warn!(%error, "the file `generation` of the folder cannot be written")).is_ok()
     }
 
     /// Nothing is shown or begun on the strength of a lease whose time is over by now, however long this process was

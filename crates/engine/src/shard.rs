@@ -42,13 +42,15 @@ use crate::{
     noting,
     rim::Pending,
     shard::{
-        cell::{Cell, Evaluating, Summary},
+        cell::{Cell, Evaluating},
         resting::Resting,
         timers::Timers,
     },
     span,
 };
 
+pub(crate) use cell::Summary;
+pub(crate) use gates::open_gates;
 pub use words::{
     Event, Fate, GivenUp, LoadAnswer, Moment, Output, Queued, Reply, ShardError, Submission, Taken, Ticket,
 };

@@ -31,8 +31,8 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_store::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Late, Letter,
-    Most, Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table, memory::MemoryStore, partition_of,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow, Late,
+    Letter, Most, Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table, memory::MemoryStore, partition_of,
 };
 use tokio::sync::Semaphore;
 
@@ -176,6 +176,10 @@ impl Store for Awkward {
 
     fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError> {
         self.store.inbox(partitions, after, most)
+    }
+
+    fn set_wake_at(&self, execution: ExecutionKey, head: Expected, wake_at: Option<u64>) -> Result<bool, StoreError> {
+        self.store.set_wake_at(execution, head, wake_at)
     }
 
     fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {

@@ -139,6 +139,11 @@ pub trait Store: Send + Sync {
     /// A plan by its hash.
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError>;
 
+    /// Says when an execution is to be looked at, while its head is this one and it has not ended. Durable. False, and
+    /// nothing is written, where it has gone on, has ended or is unknown. Only for a column that was changed by others: each
+    /// commit writes it as well.
+    fn set_wake_at(&self, execution: ExecutionKey, head: Expected, wake_at: Option<u64>) -> Result<bool, StoreError>;
+
     /// Sets an execution aside with the reason, so that nothing loads it again. Durable. Nothing of it is changed.
     fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError>;
 

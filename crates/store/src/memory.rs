@@ -411,6 +411,14 @@ impl Store for MemoryStore {
         Ok(self.state().plans.get(&hash).cloned())
     }
 
+    fn set_wake_at(&self, execution: ExecutionKey, head: Expected, wake_at: Option<u64>) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let is_so =
+            |row: &&mut HeadRow| !row.ended && Expected { sequence: row.head.sequence, hash: row.head.hash } == head;
+        let found = state.heads.get_mut(&execution).filter(is_so);
+        Ok(found.map(|row| row.wake_at = wake_at).is_some())
+    }
+
     fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
         if let Some(row) = self.state().heads.get_mut(&execution) {
             row.quarantined = Some(reason.to_owned());

@@ -1,6 +1,7 @@
 //! The files of the store, where it has files.
 
 use mainspring_store::StoreError;
+use tracing::warn;
 
 use super::{Command, Rim};
 
@@ -22,5 +23,12 @@ impl Rim {
         {
             self.stop(error.to_string());
         }
+    }
+
+    /// Whether the folder knows which frames are durable, so that an older copy of the store is noticed.
+    pub(super) fn has_noted_frames(&mut self) -> bool {
+        let (Some((_, held)), Some(frame)) = (&mut self.home, self.store.newest_frame()) else { return true };
+        let raised = held.raise(frame);
+        raised.inspect_err(|error| warn!(%error, "the file `generation` of the folder cannot be written")).is_ok()
     }
 }

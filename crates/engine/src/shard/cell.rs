@@ -53,16 +53,16 @@ pub(super) struct Evaluating {
 
 /// What the store is told of an execution beside its frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Summary {
-    pub(super) status: ExecutionStatus,
-    wake_at: Option<u64>,
-    outcome: Option<String>,
-    error: Option<String>,
-    completed_at: Option<u64>,
+pub(crate) struct Summary {
+    pub(crate) status: ExecutionStatus,
+    pub(crate) wake_at: Option<u64>,
+    pub(crate) outcome: Option<String>,
+    pub(crate) error: Option<String>,
+    pub(crate) completed_at: Option<u64>,
 }
 
 impl Summary {
-    pub(super) fn of(state: &State) -> Self {
+    pub(crate) fn of(state: &State) -> Self {
         let status = state.status();
         Self {
             status,

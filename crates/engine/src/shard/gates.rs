@@ -71,6 +71,11 @@ impl Gates {
     }
 }
 
+/// The rows of all gates that wait. When each was opened, a state does not say.
+pub(crate) fn open_gates(state: &State) -> Vec<GateRow> {
+    state.open_gates().map(|(instance, gate)| row(state, instance, gate, state.now)).collect()
+}
+
 fn row(state: &State, instance: &Instance, gate: &GateState, opened_at: u64) -> GateRow {
     let trigger = state.start.as_ref().map(|start| &start.trigger);
     let organization = trigger.and_then(|trigger| trigger.get(ORGANIZATION_IN_TRIGGER)).and_then(Value::as_text);

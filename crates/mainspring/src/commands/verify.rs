@@ -53,8 +53,15 @@ pub(crate) fn verify(verify: &Verify, global: &Global, _: &Terminal) -> Result<E
 }
 
 fn one(looked: &Looked, row: &ExecutionRow, global: &Global) -> Exit {
-    let found = match looked.loader.verify(row.key) {
-        Ok(Some(verified)) => Ok(verified),
+    let found = match looked.loader.verify_with_columns(row.key) {
+        Ok(Some((verified, differences))) if differences.is_empty() => Ok(verified),
+        Ok(Some((_, differences))) => {
+            let named: Vec<String> = differences.iter().map(ToString::to_string).collect();
+            Err(format!(
+                "the journal is what was written, and what the store keeps beside it is not: {}",
+                named.join("; ")
+            ))
+        }
         Ok(None) => Err("its journal is missing".to_string()),
         Err(error) => Err(error.to_string()),
     };

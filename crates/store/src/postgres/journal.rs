@@ -10,7 +10,7 @@ use mainspring_kernel::{
     key::ExecutionKey,
     stored::{Head, StoredFrame, StoredValue},
 };
-use tokio_postgres::Row;
+use tokio_postgres::{Row, types::ToSql};
 
 use super::{
     audit,
@@ -20,7 +20,7 @@ use super::{
     writes::Writes,
 };
 use crate::{
-    Arrived, Due, HeadRow, Late, Letter, Most, Posting,
+    Arrived, Due, Expected, HeadRow, Late, Letter, Most, Posting,
     number::integer,
     values::{Content, PackedValue, unpack},
 };
@@ -228,6 +228,17 @@ pub(super) async fn inbox(
 pub(super) async fn plan(session: &Session, hash: Hash) -> Result<Option<Arc<[u8]>>, Fault> {
     let found = session.query(include_str!("sql/plan.sql"), &[&&hash.0[..]]).await?;
     found.first().map(|found| row::column::<&[u8]>(found, 0).map(Arc::from)).transpose()
+}
+
+pub(super) async fn set_wake_at(
+    session: &Session,
+    execution: ExecutionKey,
+    head: Expected,
+    wake_at: Option<u64>,
+) -> Result<bool, Fault> {
+    let (sequence, wake_at) = (integer(head.sequence), wake_at.map(integer));
+    let values: &[&(dyn ToSql + Sync)] = &[&&execution.0[..], &sequence, &&head.hash.0[..], &wake_at];
+    Ok(!session.query(include_str!("sql/set_wake_at.sql"), values).await?.is_empty())
 }
 
 pub(super) async fn set_quarantine(

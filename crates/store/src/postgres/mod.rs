@@ -47,8 +47,8 @@ use self::{
     hint::Hints,
 };
 use crate::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Heard, Late,
-    Most, Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow,
+    Heard, Late, Most, Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table,
 };
 
 /// Over how many partitions a new store spreads: enough for some dozen nodes to share them evenly, few enough that each
@@ -237,6 +237,10 @@ impl Store for PostgresStore {
 
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
         self.lent(async |session| journal::plan(session, hash).await)
+    }
+
+    fn set_wake_at(&self, execution: ExecutionKey, head: Expected, wake_at: Option<u64>) -> Result<bool, StoreError> {
+        self.lent(async |session| journal::set_wake_at(session, execution, head, wake_at).await)
     }
 
     fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {

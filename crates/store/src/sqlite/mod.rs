@@ -42,8 +42,8 @@ pub use self::{
     inspect::{Checked, SqliteInspection, Stamp},
 };
 use crate::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Late, Most,
-    Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table, meter::sync_time,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow, Late,
+    Most, Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table, meter::sync_time, number::integer,
 };
 
 /// Under which name a store keeps which engine worked on it last.
@@ -315,6 +315,12 @@ impl Store for SqliteStore {
             let bytes = |row: &rusqlite::Row<'_>| Ok(Arc::from(row.get_ref(0)?.as_blob()?));
             connection.prepare_cached(sql)?.query_row([hash.0], bytes).optional()
         })
+    }
+
+    fn set_wake_at(&self, execution: ExecutionKey, head: Expected, wake_at: Option<u64>) -> Result<bool, StoreError> {
+        let sql = include_str!("sql/set_wake_at.sql");
+        let values = params![execution.0, integer(head.sequence), head.hash.0, wake_at.map(integer)];
+        self.write(|connection| Ok(connection.prepare_cached(sql)?.execute(values)? == 1))
     }
 
     fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {

@@ -213,6 +213,25 @@ fn looking_again() -> Vec<Case> {
             ],
         ),
         (
+            "when to look is set anew while the head is the same and nothing has ended",
+            vec![
+                (Claim(0), "1"),
+                (Commit(1, vec![opens(0), opens(1)]), "durable durable"),
+                (SetWakeAt(0, 0, None), "true"),
+                (Due(0, u64::MAX, 9), "1@0"),
+                (SetWakeAt(0, 0, Some(7)), "true"),
+                (SetWakeAt(0, 0, Some(7)), "true"),
+                (Due(0, u64::MAX, 9), "1@0 0@7"),
+                (SetWakeAt(0, 1, Some(9)), "false"),
+                (SetWakeAt(5, 0, Some(9)), "false"),
+                (one(Turn { wake_at: Some(3), ..goes_on(0, 0) }), "durable"),
+                (SetWakeAt(0, 0, Some(9)), "false"),
+                (one(Turn { ends: true, ..goes_on(1, 0) }), "durable"),
+                (SetWakeAt(1, 1, Some(9)), "false"),
+                (Due(0, u64::MAX, 9), "0@3"),
+            ],
+        ),
+        (
             "a quarantined execution is left out until it is released",
             vec![
                 (Claim(0), "1"),

@@ -57,6 +57,8 @@ pub(crate) enum Verb {
     /// Partition, how many of its letters to pass over, limit.
     Inbox(u32, usize, usize),
     Plan(u8),
+    /// Of the head after so many frames.
+    SetWakeAt(u8, u64, Option<u64>),
     Quarantine(u8, Word),
     Release(u8),
     Erase(u8, u64, usize),
@@ -290,6 +292,10 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
             Some(bytes) if bytes == plan(*number).bytes => "kept".into(),
             other => format!("{other:?}"),
         },
+        Verb::SetWakeAt(execution, sequence, wake_at) => {
+            let head = Expected { sequence: *sequence, hash: hash(*execution, *sequence) };
+            store.set_wake_at(key(*execution), head, *wake_at)?.to_string()
+        }
         Verb::Quarantine(execution, reason) => store.quarantine(key(*execution), reason).map(|()| "done".into())?,
         Verb::Release(execution) => store.release(key(*execution)).map(|()| "done".into())?,
         Verb::Erase(execution, sequence, index) => store.erase(key(*execution), *sequence, *index)?.to_string(),

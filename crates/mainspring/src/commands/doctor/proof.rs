@@ -50,8 +50,11 @@ fn journals(store: &Arc<dyn Store>, key: [u8; 32]) -> Result<Check, StoreError> 
         let Some(last) = rows.last() else { break };
         before = Some(last.key);
         for row in &rows {
-            match loader.verify(row.key) {
-                Ok(Some(verified)) => (proven, frames) = (proven + 1, frames + verified.frames),
+            match loader.verify_with_columns(row.key) {
+                Ok(Some((verified, differences))) => {
+                    (proven, frames) = (proven + 1, frames + verified.frames);
+                    broken.extend(differences.iter().map(|difference| format!("{}: {difference}", row.id)));
+                }
                 Ok(None) => broken.push(format!("{}: its journal is missing", row.id)),
                 Err(error) => broken.push(format!("{}: {error}", row.id)),
             }

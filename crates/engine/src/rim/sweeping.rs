@@ -1,0 +1,119 @@
+//! A slow look through all that is not finished: whether the store says rightly when each is to be looked at. That column is
+//! outside of the seal, and an execution of which it is wrong is never looked at again.
+
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use mainspring_kernel::key::ExecutionKey;
+use mainspring_store::{Due, Expected, Filter, Store};
+use tracing::warn;
+
+use super::{Command, Reach, Rim};
+use crate::{
+    admission::UNFINISHED,
+    load::{LoadError, Loader},
+};
+
+/// How often some executions are looked at, where that takes no time to speak of.
+const SWEEP_EVERY: Duration = Duration::from_secs(4);
+
+/// Executions whose journals are read at a time: with the pause, 3,600 an hour.
+const JOURNALS_AT_A_TIME: usize = 4;
+
+/// Rows of the catalogue that are read at a time: where several nodes share, most are not this node's.
+const ROWS_AT_A_TIME: usize = 64;
+
+/// A sweep that takes long is followed by a pause so many times as long, so that it takes a fiftieth of one processor at
+/// the most, however large journals are.
+const PAUSE_FACTOR: u32 = 50;
+
+/// Where the look through has come to.
+#[derive(Debug, Default)]
+pub(super) struct Sweep {
+    before: Option<ExecutionKey>,
+    is_out: bool,
+    at: Option<tokio::time::Instant>,
+}
+
+/// What a part of the look came to.
+pub(crate) struct Swept {
+    before: Option<ExecutionKey>,
+    took: Duration,
+    due: Vec<Due>,
+}
+
+impl Rim {
+    /// Looks at some executions, unless loads that somebody waits for take all there is.
+    pub(super) fn sweep(&mut self) {
+        let now = tokio::time::Instant::now();
+        let is_time = self.sweep.at.is_none_or(|at| at <= now);
+        if self.reach != Reach::All || self.draining || self.sweep.is_out || !is_time {
+            return;
+        }
+        let held: BTreeSet<u32> = self.shard.held().collect();
+        let Ok(permit) = self.loads.clone().try_acquire_owned() else { return };
+        self.sweep.is_out = true;
+        let (store, loader, commands) = (self.store.clone(), self.loader.clone(), self.commands.clone());
+        let before = self.sweep.before;
+        tokio::task::spawn_blocking(move || {
+            let swept = sweep(&store, &loader, &held, before);
+            drop(permit);
+            let _ = commands.send(Command::Swept(swept));
+        });
+    }
+
+    pub(super) fn swept(&mut self, swept: Swept) {
+        let pause = SWEEP_EVERY.max(swept.took * PAUSE_FACTOR);
+        self.sweep = Sweep { before: swept.before, is_out: false, at: Some(tokio::time::Instant::now() + pause) };
+        if !swept.due.is_empty() && !self.draining {
+            self.handle(crate::shard::Event::Due(swept.due));
+        }
+    }
+}
+
+fn sweep(store: &Arc<dyn Store>, loader: &Loader, held: &BTreeSet<u32>, before: Option<ExecutionKey>) -> Swept {
+    let began = Instant::now();
+    let mut swept = Swept { before, took: Duration::ZERO, due: Vec::new() };
+    let statuses = UNFINISHED.map(|status| status.name().into()).into();
+    let filter = Filter { statuses, is_going_on: true, ..Filter::default() };
+    // A store that does not answer is asked again after the pause.
+    let Ok(rows) = store.executions(&filter, before, ROWS_AT_A_TIME) else { return swept };
+    let is_last = rows.len() < ROWS_AT_A_TIME;
+    let mut journals = 0;
+    for row in rows {
+        if journals == JOURNALS_AT_A_TIME {
+            return Swept { took: began.elapsed(), ..swept };
+        }
+        swept.before = Some(row.key);
+        if held.contains(&row.partition) {
+            journals += 1;
+            swept.due.extend(mend(store, loader, row.key).ok().flatten());
+        }
+    }
+    let before = swept.before.filter(|_| !is_last);
+    Swept { before, took: began.elapsed(), ..swept }
+}
+
+/// Compares when an execution is looked at with its journal, and sets it if it differs. The answer is when it is due.
+fn mend(store: &Arc<dyn Store>, loader: &Loader, execution: ExecutionKey) -> Result<Option<Due>, LoadError> {
+    let Some(head) = store.head(execution)?.filter(|head| head.quarantined.is_none() && !head.ended) else {
+        return Ok(None);
+    };
+    let Some(read) = loader.journal(execution)?.filter(|read| read.journal.head == head.head) else { return Ok(None) };
+    let derived = read.journal.state.wake_at().map(|at| at.min(i64::MAX as u64));
+    if derived == head.wake_at {
+        return Ok(None);
+    }
+    let expected = Expected { sequence: head.head.sequence, hash: head.head.hash };
+    if !store.set_wake_at(execution, expected, derived)? {
+        return Ok(None);
+    }
+    warn!(
+        %execution, stored = ?head.wake_at, derived = ?derived,
+        "the store said wrongly when an execution is to be looked at, and was put right; somebody has changed it past the engine"
+    );
+    Ok(derived.map(|wake_at| Due { execution, wake_at }))
+}

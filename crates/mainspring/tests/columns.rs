@@ -1,0 +1,136 @@
+//! What the store keeps beside a journal is changed past the engine: `verify` and `doctor --deep` find it, and an engine
+//! looks again at what nobody would have woken.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rusqlite::Connection;
+
+mod support;
+use support::{Answer, Ground, call};
+
+/// How long a node may take for what takes it seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const SLEEPS: &str = "steps:\n  - {id: rest, type: sleep, durationMs: 86400000}\n";
+
+const WAITS: &str = "steps:\n  - {id: gate, type: approval}\n";
+
+fn journal(ground: &Ground) -> PathBuf {
+    ground.root().join("home/.local/state/mainspring/journal.db")
+}
+
+/// A ground on which an execution waits for a day.
+fn sleeping() -> Ground {
+    let ground = Ground::new();
+    fs::write(ground.root().join("wf.yaml"), SLEEPS).unwrap();
+    let runs = Working::start(&ground, &["run", "wf.yaml", "--id", "e1"]);
+    wait("the sleep", || wake_at(&ground).is_some_and(|at| at > 0));
+    drop(runs);
+    ground
+}
+
+fn wake_at(ground: &Ground) -> Option<i64> {
+    if !journal(ground).exists() {
+        return None;
+    }
+    let store = Connection::open(journal(ground)).unwrap();
+    store.query_row("SELECT wake_at FROM heads", [], |row| row.get(0)).unwrap_or_default()
+}
+
+fn change(ground: &Ground, sql: &str) {
+    Connection::open(journal(ground)).unwrap().execute_batch(sql).unwrap();
+}
+
+fn wait(what: &str, is_so: impl Fn() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < until, "{what} takes too long");
+        std::thread::yield_now();
+    }
+}
+
+/// A process that works on a folder, which is killed when this is dropped.
+struct Working(Child);
+
+impl Working {
+    fn start(ground: &Ground, arguments: &[&str]) -> Self {
+        let mut command: Command = ground.mainspring(arguments);
+        Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[track_caller]
+fn check_found(ground: &Ground, words: &[&str]) {
+    let verified: Answer = call(ground.mainspring(&["verify", "e1", "--json"]), b"");
+    assert_eq!(verified.exit, Some(1), "{words:?}: {verified:?}");
+    let said = verified.text("error");
+    assert!(words.iter().all(|word| said.contains(word)), "{words:?}: {said}");
+    let doctor = call(ground.mainspring(&["doctor", "--deep", "--json"]), b"");
+    let line = doctor.stdout.lines().find(|line| line.contains("\"check\":\"journals\"")).unwrap();
+    assert!(line.contains("\"state\":\"broken\"") && words.iter().all(|word| line.contains(word)), "{words:?}: {line}");
+}
+
+#[test]
+fn an_execution_that_nobody_would_wake_is_found_and_woken() {
+    for changed in ["NULL", "9000000000000"] {
+        let ground = sleeping();
+        let before = wake_at(&ground);
+        assert_eq!(call(ground.mainspring(&["verify", "e1"]), b"").exit, Some(0));
+        change(&ground, &format!("UPDATE heads SET wake_at = {changed}"));
+        check_found(&ground, &["heads.wake_at", "mainspring resume"]);
+        let _node = Working::start(&ground, &["node"]);
+        wait("the sweep", || wake_at(&ground) == before);
+        assert_eq!(call(ground.mainspring(&["verify", "e1"]), b"").exit, Some(0));
+    }
+}
+
+#[test]
+fn every_column_that_steers_is_compared() {
+    let ground = Ground::new();
+    fs::write(ground.root().join("wf.yaml"), WAITS).unwrap();
+    assert_eq!(call(ground.mainspring(&["run", "wf.yaml", "--id", "e1"]), b"").exit, Some(0));
+    assert_eq!(call(ground.mainspring(&["verify", "e1"]), b"").exit, Some(0));
+    // What is changed, and how it is changed back.
+    let changes = [
+        ("heads", "ended", "1", "0"),
+        ("heads", "partition", "3", "0"),
+        ("executions", "organization", "'acme'", "NULL"),
+        ("executions", "status", "'completed'", "'waiting_approval'"),
+        ("executions", "outcome", "'with_failures'", "NULL"),
+        ("executions", "error", "'boom'", "NULL"),
+        ("executions", "completed_at", "7", "NULL"),
+        ("executions", "workflow_id", "'other'", "NULL"),
+        ("executions", "initiator_user_id", "'mallory'", "(SELECT initiator_user_id FROM kept)"),
+        ("executions", "workflow_hash", "'sha256:0'", "(SELECT workflow_hash FROM kept)"),
+        ("executions", "idempotency_key", "'k'", "NULL"),
+        ("executions", "trigger_type", "'webhook'", "(SELECT trigger_type FROM kept)"),
+    ];
+    change(
+        &ground,
+        "CREATE TABLE kept AS SELECT * FROM executions; CREATE TABLE gates AS SELECT * FROM pending_approvals",
+    );
+    for (table, column, value, former) in changes {
+        change(&ground, &format!("UPDATE {table} SET {column} = {value}"));
+        check_found(&ground, &[&format!("{table}.{column}"), "latest backup"]);
+        change(&ground, &format!("UPDATE {table} SET {column} = {former}"));
+    }
+    for sql in ["DELETE FROM pending_approvals", "UPDATE pending_approvals SET expires_at = 7"] {
+        change(&ground, sql);
+        check_found(&ground, &["pending_approvals", "`gate` 1"]);
+        change(&ground, "DELETE FROM pending_approvals; INSERT INTO pending_approvals SELECT * FROM gates");
+    }
+    let verified = call(ground.mainspring(&["verify", "e1"]), b"");
+    assert_eq!(verified.exit, Some(0), "{verified:?}");
+}
