@@ -90,10 +90,7 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
             let noted = random.some(1, |random| (random.of(&["o", "p"]), "posted"));
             Verb::PostNoted(believed, execution, random.of(&LETTERS), noted)
         }
-        14 if random.one_in(2) => {
-            let wake_at = random.of(&[None, Some(0), Some(20)]);
-            Verb::SetWakeAt(execution, random.below(4) as u64, wake_at)
-        }
+        14 if random.one_in(2) => Verb::SetWakeAt(execution, random.below(4) as u64, random.of(&[None, Some(20)])),
         14 => Verb::Quarantine(execution, random.of(&["why", "why not"])),
         15 => Verb::Release(execution),
         16 => Verb::Erase(execution, random.below(4) as u64, random.below(3)),

@@ -292,17 +292,11 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
             Some(bytes) if bytes == plan(*number).bytes => "kept".into(),
             other => format!("{other:?}"),
         },
-        Verb::SetWakeAt(execution, sequence, wake_at) => {
-            let head = Expected { sequence: *sequence, hash: hash(*execution, *sequence) };
-            store.set_wake_at(key(*execution), head, *wake_at)?.to_string()
-        }
+        Verb::SetWakeAt(execution, sequence, wake_at) => set_wake_at(store, *execution, *sequence, *wake_at)?,
         Verb::Quarantine(execution, reason) => store.quarantine(key(*execution), reason).map(|()| "done".into())?,
         Verb::Release(execution) => store.release(key(*execution)).map(|()| "done".into())?,
         Verb::Erase(execution, sequence, index) => store.erase(key(*execution), *sequence, *index)?.to_string(),
-        Verb::Late(execution) => join(store.late(key(*execution))?.into_iter().map(|late| {
-            assert_eq!(late.body, late.at.to_be_bytes());
-            late.at.to_string()
-        })),
+        Verb::Late(execution) => join(store.late(key(*execution))?.into_iter().map(draw_late)),
         Verb::Row(execution) => join(store.execution(key(*execution))?.into_iter().map(draw_row)),
         Verb::RowById(id) => join(store.execution_by_id(id)?.into_iter().map(draw_row)),
         Verb::RowByIdempotencyKey(workflow, key) => {
@@ -321,6 +315,16 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         Verb::Gates(organization, after, limit) => gates(store, *organization, *after, *limit)?,
         of_catalogue => things::answer(store, of_catalogue)?,
     })
+}
+
+fn draw_late(late: Late) -> String {
+    assert_eq!(late.body, late.at.to_be_bytes());
+    late.at.to_string()
+}
+
+fn set_wake_at(store: &dyn Store, execution: u8, sequence: u64, wake_at: Option<u64>) -> Result<String, StoreError> {
+    let head = Expected { sequence, hash: hash(execution, sequence) };
+    Ok(store.set_wake_at(key(execution), head, wake_at)?.to_string())
 }
 
 fn filter(statuses: &[Word], words: &[Option<Word>; 4]) -> Filter {
