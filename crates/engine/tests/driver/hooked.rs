@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
 use mainspring_store::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Fence, Filter, GateRow, HeadRow, Late, Most,
-    Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table, memory::MemoryStore,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow, Late,
+    Most, Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table, memory::MemoryStore,
 };
 
 /// What the store is asked for.
@@ -135,6 +135,10 @@ impl Store for Hooked {
     fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError> {
         (self.hook)(Call::Inbox)?;
         self.store.inbox(partitions, after, most)
+    }
+
+    fn set_wake_at(&self, execution: ExecutionKey, head: Expected, wake_at: Option<u64>) -> Result<bool, StoreError> {
+        self.store.set_wake_at(execution, head, wake_at)
     }
 
     fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
