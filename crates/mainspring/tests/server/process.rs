@@ -93,11 +93,6 @@ impl Server {
         self.child.wait().unwrap();
     }
 
-    /// The process.
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Waits until it has ended by itself: its exit code, `None` if it had to be killed when the time was over.
     pub(crate) fn ended(&mut self, within: Duration) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);
