@@ -114,21 +114,31 @@ fn read(path: &Path) -> String {
     format!("cat '{0}' >/dev/null && echo ESCAPED read || echo contained", path.display())
 }
 
-fn tries(target: &Target, other: &Path) -> Vec<Try> {
-    let (root, server, victim) = (target.folder.path(), target.server.pid(), target.victim.id());
-    let port = target.loopback.local_addr().unwrap().port();
-    let (api, outside) = (target.server.address.clone(), root.join("outside"));
-    let plain = |name, script: String| Try { name, script };
-    let tcp = |to: &str| format!("(exec 3<>/dev/tcp/{to}) 2>&1 && echo ESCAPED connect || echo contained");
-    let write = |path: &str| format!("(echo x > '{path}') 2>&1 && echo ESCAPED write || echo contained");
+fn plain(name: &'static str, script: String) -> Try {
+    Try { name, script }
+}
+
+/// Writes to a file and says so where it can.
+fn write(path: &str) -> String {
+    format!("(echo x > '{path}') 2>&1 && echo ESCAPED write || echo contained")
+}
+
+/// Files of the server, of others and of the system.
+fn of_files(target: &Target, other: &Path) -> Vec<Try> {
+    let (root, outside) = (target.folder.path(), target.folder.path().join("outside"));
     let list = |path: &str| format!("ls '{path}' 2>&1 && echo ESCAPED list || echo contained");
     vec![
-        // Files.
         plain("key", read(&root.join(".config/mainspring/key"))),
         plain("store", read(&root.join("data/journal.db"))),
         plain("store_wal", read(&root.join("data/journal.db-wal"))),
         plain("other_workspace", read(&other.join("secret"))),
-        plain("workspaces", format!("[ \"$(ls '{}' | wc -l)\" -le 1 ] && echo contained || echo ESCAPED", target.workspaces().display())),
+        plain(
+            "workspaces",
+            format!(
+                "[ \"$(ls '{}' | wc -l)\" -le 1 ] && echo contained || echo ESCAPED",
+                target.workspaces().display()
+            ),
+        ),
         plain("outside_read", read(&outside)),
         // It may write to a file of this name in its own `/tmp`; that outside is looked at below.
         plain("outside_write", format!("echo x > '{}'; echo contained", outside.display())),
@@ -137,11 +147,29 @@ fn tries(target: &Target, other: &Path) -> Vec<Try> {
         plain("system_write", write("/usr/bin/owned")),
         plain("etc_write", write("/etc/passwd")),
         plain("root_write", write("/owned")),
-        plain("symbolic_link", format!("ln -s '{0}' link && cat link && echo ESCAPED || echo contained", outside.display())),
-        plain("hard_link", format!("ln '{0}' hard 2>&1 && echo ESCAPED || echo contained; ln /usr/bin/env hard2 2>&1 && echo ESCAPED || echo contained", outside.display())),
+        plain(
+            "symbolic_link",
+            format!("ln -s '{0}' link && cat link && echo ESCAPED || echo contained", outside.display()),
+        ),
+        plain(
+            "hard_link",
+            format!(
+                "ln '{0}' hard 2>&1 && echo ESCAPED || echo contained; ln /usr/bin/env hard2 2>&1 && echo ESCAPED || echo contained",
+                outside.display()
+            ),
+        ),
         plain("dot_dot", "cat ../*/secret 2>&1 && echo ESCAPED || echo contained".into()),
-        plain("root_by_proc", format!("cat /proc/1/root'{0}' 2>&1 && echo ESCAPED || echo contained", outside.display())),
-        // Processes.
+        plain(
+            "root_by_proc",
+            format!("cat /proc/1/root'{0}' 2>&1 && echo ESCAPED || echo contained", outside.display()),
+        ),
+    ]
+}
+
+/// Other processes, their memory, their environments and descriptors.
+fn of_processes(target: &Target) -> Vec<Try> {
+    let (server, victim) = (target.server.pid(), target.victim.id());
+    vec![
         plain("server_environment", format!("cat /proc/{server}/environ 2>&1 | grep -a {SECRET} && echo ESCAPED || echo contained")),
         plain("parent_environment", format!("cat /proc/$PPID/environ /proc/1/environ 2>&1 | grep -a {SECRET} && echo ESCAPED || echo contained")),
         plain("own_environment", format!("env | grep {SECRET} && echo ESCAPED || echo contained")),
@@ -154,15 +182,33 @@ fn tries(target: &Target, other: &Path) -> Vec<Try> {
         plain("descriptors", "ls -l /proc/self/fd; for fd in /proc/self/fd/*; do n=${fd##*/}; [ \"$n\" -gt 3 ] && [ -e \"$fd\" ] && echo ESCAPED \"$n\"; done; echo contained".into()),
         plain("terminal_input", call("TIOCSTI", 16, "0, 0x5412, my $c = \"x\"")),
         plain("terminal", "(echo x > /dev/tty) 2>&1 && echo ESCAPED || echo contained".into()),
-        // Network.
+    ]
+}
+
+/// Addresses and sockets outside of the container.
+fn of_the_network(target: &Target) -> Vec<Try> {
+    let (server, api) = (target.server.pid(), target.server.address.clone());
+    let port = target.loopback.local_addr().unwrap().port();
+    let tcp = |to: &str| format!("(exec 3<>/dev/tcp/{to}) 2>&1 && echo ESCAPED connect || echo contained");
+    vec![
         plain("metadata", tcp("169.254.169.254/80")),
         plain("loopback", tcp(&format!("127.0.0.1/{port}"))),
         plain("server_api", tcp(&api.replace(':', "/"))),
         plain("internet", tcp("1.1.1.1/53")),
-        plain("abstract_socket", format!("perl -MSocket -e 'socket(my $s, AF_UNIX, SOCK_STREAM, 0); print connect($s, pack_sockaddr_un(\"\\0mainspring-test-{server}\")) ? \"ESCAPED\\n\" : \"contained: $!\\n\"'")),
+        plain(
+            "abstract_socket",
+            format!(
+                "perl -MSocket -e 'socket(my $s, AF_UNIX, SOCK_STREAM, 0); print connect($s, pack_sockaddr_un(\"\\0mainspring-test-{server}\")) ? \"ESCAPED\\n\" : \"contained: $!\\n\"'"
+            ),
+        ),
         plain("vsock", call("vsock", 41, "40, 1, 0")),
         plain("packet_socket", call("packet", 41, "17, 3, 0")),
-        // The kernel.
+    ]
+}
+
+/// Mounts, namespaces, and what else the kernel has.
+fn of_the_kernel() -> Vec<Try> {
+    vec![
         plain("mount", "mount -t tmpfs none /tmp 2>&1 && echo ESCAPED || echo contained".into()),
         plain("mount_call", call("mount", 165, "my $a = \"none\", my $b = \"/tmp\", my $c = \"tmpfs\", 0, 0")),
         plain("remount", "mount -o remount,rw / 2>&1 && echo ESCAPED || echo contained".into()),
@@ -191,15 +237,22 @@ fn tries(target: &Target, other: &Path) -> Vec<Try> {
         plain("sysrq", write("/proc/sysrq-trigger")),
         plain("kernel_memory", "head -c 1 /proc/kcore | grep -q . && echo ESCAPED || echo contained".into()),
         plain("sys", "ls /sys/fs/cgroup 2>&1 && echo ESCAPED || echo contained".into()),
-        plain("release_agent", "find / -name release_agent 2>/dev/null | grep . && echo ESCAPED || echo contained".into()),
+        plain(
+            "release_agent",
+            "find / -name release_agent 2>/dev/null | grep . && echo ESCAPED || echo contained".into(),
+        ),
         plain("id_map", write("/proc/self/uid_map")),
-        // Rights.
+    ]
+}
+
+/// More rights, more room.
+fn of_rights_and_room() -> Vec<Try> {
+    vec![
         plain("set_uid", "cp /usr/bin/id su 2>/dev/null; chmod u+s su; ./su -u; /usr/bin/su -c id </dev/null 2>&1 | grep -q uid=0 && [ \"$(id -u)\" != 0 ] && echo ESCAPED || echo contained".into()),
         plain("capabilities", "grep -E '^Cap(Eff|Prm|Bnd|Amb)' /proc/self/status | grep -v 0000000000000000 && echo ESCAPED || echo contained".into()),
         plain("new_rights", "grep -q 'NoNewPrivs:.1' /proc/self/status && grep -q 'Seccomp:.2' /proc/self/status && echo contained || echo ESCAPED".into()),
         plain("raise_limits", "ulimit -n 100000 2>&1 && echo ESCAPED; ulimit -u 100000 2>&1 && echo ESCAPED; echo contained".into()),
         plain("preload", "env LD_PRELOAD=/nowhere.so true 2>/dev/null; echo contained".into()),
-        // Room.
         plain("fill_tmp", "dd if=/dev/zero of=/tmp/big bs=1M count=600 2>&1 && echo ESCAPED || echo contained; rm -f /tmp/big".into()),
         plain("fill_shm", "dd if=/dev/zero of=/dev/shm/big bs=1M count=100 2>&1 && echo ESCAPED || echo contained".into()),
         plain("fill_dev", "dd if=/dev/zero of=/dev/big bs=1M count=100 2>&1 && echo ESCAPED || echo contained".into()),
@@ -207,6 +260,11 @@ fn tries(target: &Target, other: &Path) -> Vec<Try> {
         plain("much_memory", "perl -e 'my $x = \"x\" x (3 << 30); print \"ESCAPED\"' 2>&1 || echo contained".into()),
         plain("message_queues", "find /dev/mqueue 2>&1 && echo ESCAPED || echo contained".into()),
     ]
+}
+
+fn tries(target: &Target, other: &Path) -> Vec<Try> {
+    let some = [of_files(target, other), of_processes(target), of_the_network(target), of_the_kernel()];
+    some.into_iter().flatten().chain(of_rights_and_room()).collect()
 }
 
 #[test]
