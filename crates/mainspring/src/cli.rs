@@ -102,6 +102,8 @@ enum Command {
     Convert(commands::convert::Convert),
     /// Run scenario files on virtual time
     Test(commands::test::Test),
+    /// Run scenario files on simulated nodes that die, stand still and lose answers
+    Sim(commands::sim::Sim),
     /// Measure throughput and latency on this machine
     Bench(commands::bench::Bench),
     /// Print a completion script for a shell
@@ -158,6 +160,7 @@ impl Command {
             }
             Self::Convert(_) => Some("`convert` works on files of this machine"),
             Self::Test(_) => Some("`test` runs scenarios on this machine, on virtual time"),
+            Self::Sim(_) => Some("`sim` simulates nodes on this machine, on virtual time"),
             Self::Audit(_) => {
                 Some("`audit` proves a file of this machine; a server proves its log at GET /api/audit/verify")
             }
@@ -204,6 +207,7 @@ fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, 
         Command::Plan(plan) => commands::plan::plan(&plan, global, terminal),
         Command::Convert(convert) => commands::convert::convert(&convert, global),
         Command::Test(test) => commands::test::test(&test, global, terminal),
+        Command::Sim(sim) => commands::sim::sim(&sim, global, terminal),
         Command::Bench(bench) => commands::bench::bench(&bench, global, terminal),
         Command::Completions { shell } => {
             let mut script = Vec::new();

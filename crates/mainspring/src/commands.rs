@@ -22,6 +22,7 @@ pub(crate) mod run;
 pub(crate) mod save;
 pub(crate) mod show;
 pub(crate) mod signal;
+pub(crate) mod sim;
 pub(crate) mod summary;
 pub(crate) mod tail;
 pub(crate) mod test;

@@ -27,3 +27,34 @@ fn a_slip_in_a_name_is_warned_of_and_fails_nothing() {
     fs::write(ground.root().join("a.scenario.yaml"), SCENARIO.replace("completed", "failed")).unwrap();
     assert_eq!(call(ground.mainspring(&["test", "."]), b"").exit, Some(1));
 }
+
+#[test]
+fn sim_runs_seeds_and_says_how_to_run_one_again() {
+    let ground = Ground::new();
+    let file = ground.root().join("a.scenario.yaml");
+    fs::write(&file, SCENARIO).unwrap();
+    let answer = call(ground.mainspring(&["sim", ".", "--seeds", "2", "--executions", "3"]), b"");
+    assert_eq!(answer.exit, Some(0), "{answer:?}");
+    assert!(
+        answer.stdout.contains("2 seeds, 6 executions") && answer.stdout.contains("1 passed, 0 failed"),
+        "{answer:?}"
+    );
+    let once = SCENARIO.replace("command: 'true'", "command: 'true', onInterrupted: fail");
+    let slow = once.replace("{return: 1}", "{return: 1, after: 60s}");
+    fs::write(&file, &slow).unwrap();
+    let seeds = ["sim", ".", "--seeds", "0..8", "--fault", "crashes"];
+    let answer = call(ground.mainspring(&seeds), b"");
+    assert_eq!(answer.exit, Some(1), "{answer:?}");
+    let command = answer.stdout.lines().find(|line| line.contains("mainspring sim ")).expect("how to run it again");
+    assert!(command.contains("--only holds --seeds ") && command.contains("--fault crashes"), "{command}");
+    let words: Vec<&str> = command.split_whitespace().skip(1).chain(["--json"]).collect();
+    let answer = call(ground.mainspring(&words), b"");
+    assert_eq!((answer.exit, answer.at("ok")), (Some(1), false.into()), "{answer:?}");
+    fs::write(&file, SCENARIO.replace("flaky: {return: 1}, ", "")).unwrap();
+    let answer = call(ground.mainspring(&["sim", "."]), b"");
+    assert_eq!(answer.exit, Some(10), "{answer:?}");
+    assert!(answer.stderr.contains("no script answers; write effects:"), "{answer:?}");
+    for wrong in [["--seeds", "0"], ["--seeds", "5..5"], ["--seeds", "x"], ["--fault", "gremlins"], ["--nodes", "0"]] {
+        assert_eq!(call(ground.mainspring(&[&["sim", "."], &wrong[..]].concat()), b"").exit, Some(10), "{wrong:?}");
+    }
+}

@@ -114,7 +114,7 @@ pub fn run_case_under(case: &Case, faults: Faults, seed: u64) -> Vec<String> {
 }
 
 /// The workflow of a case, and those that it may start.
-fn compiled(case: &Case, evaluator: &Arc<dyn Evaluator>) -> Result<(Compiled, Workflows), Vec<Diagnostic>> {
+pub(crate) fn compiled(case: &Case, evaluator: &Arc<dyn Evaluator>) -> Result<(Compiled, Workflows), Vec<Diagnostic>> {
     let looking = Looking(&**evaluator);
     let compile = |definition: &Result<Document, Diagnostic>| {
         let document = definition.as_ref().map_err(|problem| vec![problem.clone()])?;
@@ -128,7 +128,7 @@ fn compiled(case: &Case, evaluator: &Arc<dyn Evaluator>) -> Result<(Compiled, Wo
     Ok((compiled, workflows.map_err(|Refusal(problems)| problems)?))
 }
 
-type Workflows = BTreeMap<String, Arc<Plan>>;
+pub(crate) type Workflows = BTreeMap<String, Arc<Plan>>;
 
 /// Why the workflows of a case cannot run.
 struct Refusal(Vec<Diagnostic>);
@@ -150,11 +150,11 @@ fn unknown_workflow(name: &str) -> Refusal {
     format!("the workflow `{name}` is started and not given; write workflows: {{{name}: …}}").into()
 }
 
-fn lines(problems: &[Diagnostic]) -> String {
+pub(crate) fn lines(problems: &[Diagnostic]) -> String {
     problems.iter().map(|problem| format!("{problem}\n")).collect()
 }
 
-fn setup(case: &Case, compiled: Compiled, workflows: Workflows, evaluator: &Arc<dyn Evaluator>) -> Setup {
+pub(crate) fn setup(case: &Case, compiled: Compiled, workflows: Workflows, evaluator: &Arc<dyn Evaluator>) -> Setup {
     let given = Given {
         workflows,
         sandbox: Sandbox(evaluator.clone()),

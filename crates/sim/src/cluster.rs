@@ -15,6 +15,7 @@ mod node;
 mod outputs;
 mod owning;
 mod people;
+mod subject;
 mod table;
 mod work;
 mod workflows;
@@ -32,13 +33,16 @@ use mainspring_store::{Most, Store, memory::MemoryStore};
 use crate::{
     faults::Dice,
     setup::{START_MS, keys},
+    simulate::Ended,
 };
 
 use calls::Calls;
 use ledger::Ledger;
+pub use misfortune::Fault;
 use misfortune::Misfortune;
 use node::{Inner, Node};
 use people::People;
+pub(crate) use subject::Subject;
 pub use table::Table;
 use workflows::Workflows;
 
@@ -88,9 +92,28 @@ const HAPPENINGS_MAX: u64 = 2_000_000;
 
 /// Runs a seed. An error is a rule that broke, and how.
 pub fn run(seed: u64, size: Size) -> Result<Report, String> {
-    let mut cluster = Cluster::new(seed, size)?;
+    let mut cluster = Cluster::new(seed, size, None, &[])?;
     cluster.play().map_err(|why| format!("at {} ms: {why}", cluster.now - START_MS))?;
     cluster.report()
+}
+
+/// What came of a seed that an author's case was run with.
+#[derive(Debug, Clone)]
+pub(crate) struct Came {
+    pub(crate) report: Report,
+    /// How the executions ended that were asked for.
+    pub(crate) ended: Vec<(ExecutionKey, Ended)>,
+    /// Steps that were called again after a success, by how often.
+    pub(crate) repeated: BTreeMap<String, u64>,
+}
+
+/// Runs a seed with an author's case in place of the workflows of this project. Only these faults may strike; none given
+/// means all.
+pub(crate) fn run_subject(seed: u64, size: Size, subject: &Subject, faults: &[Fault]) -> Result<Came, String> {
+    let mut cluster = Cluster::new(seed, size, Some(subject.clone()), faults)?;
+    cluster.play().map_err(|why| format!("at {} ms: {why}", cluster.now - START_MS))?;
+    let (ended, repeated) = (cluster.ledger.ended(), cluster.calls.repeated(&cluster.ledger));
+    Ok(Came { report: cluster.report()?, ended, repeated })
 }
 
 /// Something that happens at a time.
@@ -137,6 +160,8 @@ struct Cluster {
     /// What began by letter and was not written once, and nobody was told.
     swallowed: BTreeSet<ExecutionKey>,
     workflows: Workflows,
+    /// Virtual time after the last misfortune in which everything has to end.
+    calm_ms: u64,
     /// The store does not answer before this.
     down_until: u64,
     /// When everything had ended, and when the receipts were looked at last.
@@ -147,13 +172,21 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn new(seed: u64, size: Size) -> Result<Self, String> {
+    fn new(seed: u64, size: Size, subject: Option<Subject>, faults: &[Fault]) -> Result<Self, String> {
         let store = MemoryStore::new();
         store.set_now(START_MS);
         store.repartition(size.partitions).map_err(|error| error.to_string())?;
         let mut dice = Dice::new(seed);
-        let misfortune = Misfortune::of(&mut dice);
-        let workflows = Workflows::compiled()?;
+        let mut misfortune = Misfortune::of(&mut dice);
+        if subject.is_some() {
+            misfortune.keep_only(faults);
+        }
+        let calm_ms = CALM_MS + subject.as_ref().map_or(0, |subject| subject.takes_ms.saturating_mul(4));
+        let is_given = subject.is_some();
+        let workflows = match subject {
+            Some(subject) => Workflows::given(subject),
+            None => Workflows::compiled()?,
+        };
         let mut cluster = Self {
             size,
             now: START_MS,
@@ -163,7 +196,8 @@ impl Cluster {
             loader: Loader::new(Arc::new(store.clone()), keys().sealing).among_nodes(),
             nodes: (0..size.nodes).map(|_| Node::absent(&mut dice)).collect(),
             calls: Calls::new(seed),
-            ledger: Ledger::new(workflows.plans()),
+            ledger: Ledger::new(workflows.plans(), is_given),
+            calm_ms,
             people: People::new(size.executions),
             misfortune,
             swallowed: BTreeSet::new(),
@@ -210,7 +244,7 @@ impl Cluster {
             if self.is_calm() && self.is_done()? && self.has_settled()? {
                 return self.check_end();
             }
-            if self.now > START_MS + self.misfortune.lasts_ms + CALM_MS {
+            if self.now > START_MS + self.misfortune.lasts_ms + self.calm_ms {
                 return Err(format!("not everything ends: {}", self.ledger.open_in_words(&self.store)));
             }
         }
@@ -284,7 +318,7 @@ impl Cluster {
 
     fn check_end(&mut self) -> Result<(), String> {
         self.ledger.check_end(&self.store, &self.loader)?;
-        self.people.check_end(&self.store)?;
+        self.people.check_end(&self.store, &self.workflows)?;
         self.check_receipts()
     }
 

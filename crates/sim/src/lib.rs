@@ -16,6 +16,7 @@ pub mod picture;
 mod run;
 pub mod scenario;
 mod setup;
+pub mod simulate;
 mod unused;
 mod world;
 

@@ -21,6 +21,7 @@ use super::{
     ledger::{Ledger, Receipt},
     misfortune::LEASE_MS,
     node::Inner,
+    subject::Answered,
 };
 
 pub(super) type Name = (ExecutionKey, Instance, u32);
@@ -51,13 +52,14 @@ enum Stage {
 /// Every call that was begun.
 pub(super) struct Calls {
     seed: u64,
+    answered: Answered,
     calls: BTreeMap<Name, Call>,
     out: usize,
 }
 
 impl Calls {
     pub(super) fn new(seed: u64) -> Self {
-        Self { seed, calls: BTreeMap::new(), out: 0 }
+        Self { seed, answered: Answered::default(), calls: BTreeMap::new(), out: 0 }
     }
 
     pub(super) fn begun(&self) -> u64 {
@@ -66,6 +68,25 @@ impl Calls {
 
     pub(super) fn out(&self) -> usize {
         self.out
+    }
+
+    /// Steps that were called again although an earlier call of the same instance had brought a result, by how often.
+    pub(super) fn repeated(&self, ledger: &Ledger) -> BTreeMap<String, u64> {
+        let mut repeated = BTreeMap::new();
+        let mut before: Option<(&ExecutionKey, &Instance)> = None;
+        for ((execution, instance, _), call) in &self.calls {
+            let place = (execution, instance);
+            if before == Some(place)
+                && let Some(state) = ledger.state(*execution)
+            {
+                *repeated.entry(state.plan.step(instance.step).id.clone()).or_default() += 1;
+            }
+            if before != Some(place) || matches!(call.stage, Stage::Ended(Outcome::Done(_))) {
+                let has_result = matches!(call.stage, Stage::Ended(Outcome::Done(_)));
+                before = has_result.then_some(place);
+            }
+        }
+        repeated
     }
 
     /// What a call brings and after how long, whoever makes it; `None` for one that never answers by itself.
@@ -248,7 +269,17 @@ impl Cluster {
         // What begins while a word is held up is still out when everything is lost.
         let is_long = self.now < self.nodes[node].held_up_until || self.strikes(self.misfortune.long_calls);
         let refused = super::work::perform(&self.nodes[node].executors, attempt).map(|outcome| (0, outcome));
-        if let Some((after, outcome)) = refused.or_else(|| self.calls.script(&name, is_long)) {
+        let brought = match (refused, self.workflows.subject.clone()) {
+            (Some(refused), _) => Some(refused),
+            (None, Some(subject)) => {
+                let id = self.ledger.state(execution).map(|state| state.plan.step(instance.step).id.clone());
+                let answer = self.calls.answered.next(&subject, attempt, &id.unwrap_or_default())?;
+                let late = self.dice.below(if is_long { 5 * LEASE_MS } else { 500 });
+                answer.map(|(after, outcome)| (after.saturating_add(late), outcome))
+            }
+            (None, None) => self.calls.script(&name, is_long),
+        };
+        if let Some((after, outcome)) = brought {
             let inner = Inner::Ended(execution, instance.clone(), attempt.number, outcome);
             self.at(after, Happening::Node(node, life, inner));
         }

@@ -23,6 +23,8 @@ pub(super) struct History {
     is_ending: bool,
     is_in_a_queue: bool,
     is_waited_for: bool,
+    /// Whether the output of a step may be refused although its call has brought a result: by a transform or a schema.
+    may_refuse_results: bool,
 }
 
 #[derive(Debug, Default)]
@@ -37,6 +39,11 @@ struct Step {
 }
 
 impl History {
+    /// That of an execution that has not begun.
+    pub(super) fn of(may_refuse_results: bool) -> Self {
+        Self { may_refuse_results, ..Self::default() }
+    }
+
     /// Whether this is what counted for an attempt, and not that it was interrupted.
     pub(super) fn has_receipt(&self, instance: &Instance, attempt: u32, outcome: &Outcome) -> bool {
         self.receipts.get(&(instance.clone(), attempt)) == Some(outcome)
@@ -103,6 +110,7 @@ impl History {
             }
             Record::AttemptFailed { attempt, retry_at, .. } => {
                 (step.attempt, step.is_out, step.retry_at) = (*attempt, false, retry_at.unwrap_or(0));
+                step.has_result &= !self.may_refuse_results;
                 retry_at.map(|at| (Timer::Retry(instance.clone(), attempt + 1), at))
             }
             Record::WaitStarted { until, .. } => until.map(|at| (Timer::Sleep(instance.clone()), at)),

@@ -22,6 +22,7 @@ use mainspring_kernel::{
 use mainspring_store::{Fence, Most, Part, Store, memory::MemoryStore, partition_of};
 
 use super::history::History;
+use crate::simulate::Ended;
 
 /// A receipt that a call has brought.
 #[derive(Debug)]
@@ -50,6 +51,7 @@ struct Owner {
 /// Everything durable.
 pub(super) struct Ledger {
     plans: BTreeMap<Hash, Arc<Plan>>,
+    is_given: bool,
     journals: BTreeMap<ExecutionKey, Journal>,
     owners: BTreeMap<u32, Owner>,
     /// Over how many partitions the store was spread before, and whose they were.
@@ -59,15 +61,23 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn new(plans: BTreeMap<Hash, Arc<Plan>>) -> Self {
+    /// `is_given` says whether the workflows are an author's, which may have transforms and schemas.
+    pub(super) fn new(plans: BTreeMap<Hash, Arc<Plan>>, is_given: bool) -> Self {
         Self {
             plans,
+            is_given,
             journals: BTreeMap::new(),
             owners: BTreeMap::new(),
             before: (1, BTreeMap::new()),
             open: BTreeSet::new(),
             frames: 0,
         }
+    }
+
+    /// How the executions have ended that nobody else started.
+    pub(super) fn ended(&self) -> Vec<(ExecutionKey, Ended)> {
+        let roots = self.journals.iter().filter(|(_, journal)| journal.fold.state.lineage.depth == 0);
+        roots.map(|(key, journal)| (*key, Ended::of(&journal.fold.state))).collect()
     }
 
     pub(super) fn executions(&self) -> u64 {
@@ -219,7 +229,7 @@ impl Ledger {
         let journal = Journal {
             fold,
             attempts: BTreeSet::new(),
-            history: History::default(),
+            history: History::of(self.is_given),
             listed_gates: BTreeSet::new(),
             has_ended: false,
         };

@@ -45,6 +45,44 @@ pub(super) struct Misfortune {
     weights: [(u64, Blow); 6],
 }
 
+/// What may go wrong, as a command line names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nodes die, also around commits.
+    Crashes,
+    /// Nodes leave and come back.
+    Leaves,
+    /// Nodes stand still, and their leases end.
+    Pauses,
+    /// The store does not answer for a while, and reads fail.
+    Outages,
+    /// Commits are refused, or their answers are lost.
+    LostAnswers,
+    /// Commits, words and posts are slow.
+    Delays,
+    /// Receipts and inputs come twice.
+    Duplicates,
+    /// Calls take very long.
+    LongCalls,
+    /// The store is spread over another number of partitions.
+    Repartitions,
+}
+
+impl Fault {
+    /// Every fault and its word.
+    pub const ALL: [(&'static str, Self); 9] = [
+        ("crashes", Self::Crashes),
+        ("leaves", Self::Leaves),
+        ("pauses", Self::Pauses),
+        ("outages", Self::Outages),
+        ("lost-answers", Self::LostAnswers),
+        ("delays", Self::Delays),
+        ("duplicates", Self::Duplicates),
+        ("long-calls", Self::LongCalls),
+        ("repartitions", Self::Repartitions),
+    ];
+}
+
 /// Something that strikes a node or the store.
 #[derive(Debug, Clone, Copy)]
 enum Blow {
@@ -86,6 +124,40 @@ impl Misfortune {
                 (*dice.pick(&[0, 0, 0, 1]), Blow::Repartition),
             ],
         }
+    }
+}
+
+impl Misfortune {
+    /// Leaves what an author's case can be held against: only these faults, each often enough to be met, or all as the
+    /// seed has them where none is given. A node that cannot make calls is a mistake of its configuration, for which a
+    /// call fails.
+    pub(super) fn keep_only(&mut self, faults: &[Fault]) {
+        self.unable = 0;
+        if faults.is_empty() {
+            return;
+        }
+        let percent = |fault: Fault, percent: u64| if faults.contains(&fault) { percent } else { 0 };
+        let weight = |blow: Blow| match blow {
+            Blow::Crash => percent(Fault::Crashes, 4),
+            Blow::Leave => percent(Fault::Leaves, 2),
+            Blow::Pause | Blow::LongPause => percent(Fault::Pauses, 2),
+            Blow::Outage => percent(Fault::Outages, 2),
+            Blow::Repartition => percent(Fault::Repartitions, 1),
+        };
+        self.slow = percent(Fault::Delays, 20);
+        self.late_words = percent(Fault::Delays, 5);
+        self.slow_posts = percent(Fault::Delays, 10);
+        self.not_written = percent(Fault::LostAnswers, 5);
+        self.unknown_written = percent(Fault::LostAnswers, 5);
+        self.unknown_not_written = percent(Fault::LostAnswers, 5);
+        self.crash_around_commit = percent(Fault::Crashes, 2);
+        self.pause_before_output = percent(Fault::Pauses, 1);
+        self.pause_after_new = percent(Fault::Pauses, 10);
+        self.held_up = percent(Fault::Pauses, 5);
+        self.twice = percent(Fault::Duplicates, 30);
+        self.read_fails = percent(Fault::Outages, 5);
+        self.long_calls = percent(Fault::LongCalls, 20);
+        self.weights = self.weights.map(|(_, blow)| (weight(blow), blow));
     }
 }
 

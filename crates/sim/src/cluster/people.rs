@@ -13,7 +13,7 @@ use mainspring_kernel::{
 };
 use mainspring_store::{Origin, Posting, Store, memory::MemoryStore, partition_of};
 
-use super::{Cluster, Happening, node::Inner};
+use super::{Cluster, Happening, node::Inner, subject::Subject, workflows::Workflows};
 use crate::setup::keys;
 
 /// How often people look at what waits for them.
@@ -54,9 +54,9 @@ impl People {
     }
 
     /// Whoever was told that it is accepted finds it.
-    pub(super) fn check_end(&self, store: &MemoryStore) -> Result<(), String> {
+    pub(super) fn check_end(&self, store: &MemoryStore, workflows: &Workflows) -> Result<(), String> {
         for number in 0..self.accepted.len() as u32 {
-            if find(store, number)?.is_none() {
+            if find(store, workflows, number)?.is_none() {
                 return Err(format!("request {number} was accepted and is nowhere"));
             }
         }
@@ -65,10 +65,9 @@ impl People {
 }
 
 /// The execution that a request has begun.
-fn find(store: &MemoryStore, number: u32) -> Result<Option<ExecutionKey>, String> {
-    let (workflow, key) = (super::workflows::name(number), format!("request {number}"));
-    let row =
-        store.execution_by_idempotency_key(&Origin::named(Some(workflow)), &key).map_err(|error| error.to_string())?;
+fn find(store: &MemoryStore, workflows: &Workflows, number: u32) -> Result<Option<ExecutionKey>, String> {
+    let (origin, key) = (Origin::named(workflows.name(number)), format!("request {number}"));
+    let row = store.execution_by_idempotency_key(&origin, &key).map_err(|error| error.to_string())?;
     Ok(row.map(|row| row.key))
 }
 
@@ -78,7 +77,7 @@ impl Cluster {
         if self.people.accepted[number as usize] {
             return Ok(());
         }
-        if self.now >= self.down_until && find(&self.store, number)?.is_some() {
+        if self.now >= self.down_until && find(&self.store, &self.workflows, number)?.is_some() {
             self.people.accept(number);
             return Ok(());
         }
@@ -86,7 +85,7 @@ impl Cluster {
         let request = self.workflows.request(number)?;
         let (plan, stored_plans) = (request.plan.clone(), request.stored_plans());
         // Some have to wait until somebody admits them.
-        let queue = (number % 8 == 3).then_some(Queue::Organization);
+        let queue = (number % 8 == 3 && self.workflows.subject.is_none()).then_some(Queue::Organization);
         let start = |execution| Box::new(Start { queue, ..request.start(execution) });
         let node = self.dice.below(self.size.nodes as u64) as usize;
         let held = self.nodes[node].holds();
@@ -131,6 +130,10 @@ impl Cluster {
         if self.now < self.down_until {
             return Ok(());
         }
+        if let Some(subject) = self.workflows.subject.clone() {
+            let inputs = self.scripted_inputs(&subject)?;
+            return self.give_all(inputs);
+        }
         let mut inputs = Vec::new();
         let is_calm = self.is_calm();
         for state in self.ledger.open_executions() {
@@ -158,6 +161,46 @@ impl Cluster {
                 }
             }
         }
+        self.give_all(inputs)
+    }
+
+    /// What the people of an author's case do about what waits: decisions and signals as its inbox has them.
+    fn scripted_inputs(&mut self, subject: &Subject) -> Result<Vec<(ExecutionKey, Input)>, String> {
+        let mut inputs = Vec::new();
+        for state in self.ledger.open_executions() {
+            for (instance, step) in &state.steps {
+                let id = &state.plan.step(instance.step).id;
+                if let Some(gate) = step.gate.as_ref().filter(|gate| gate.is_open) {
+                    let Some((decision, by)) = subject.decision(id, gate.number) else {
+                        return Err(format!(
+                            "step `{id}` waits for a decision; write into the inbox {{at: {{waiting: {id}}}, decide: approve}}"
+                        ));
+                    };
+                    // Where several have to agree, each says so by their own name.
+                    let by = match gate.approved_by.len() {
+                        0 => by.to_owned(),
+                        before => gate.approvers.get(before).cloned().unwrap_or_else(|| format!("{by} {before}")),
+                    };
+                    let (instance, gate, reason) = (instance.clone(), gate.number, Value::Null);
+                    inputs.push((state.key, Input::Decide { instance, gate, decision, by, reason }));
+                } else if step.status == Status::Waiting
+                    && let Work::Signal { name, .. } = &state.plan.step(instance.step).work
+                {
+                    for (place, payload) in subject.signals(name) {
+                        let id = format!("entry {place}");
+                        if !state.signals_seen.contains(&id) {
+                            let (name, payload) = (name.clone(), payload.clone());
+                            inputs.push((state.key, Input::Signal { id, name, payload }));
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(inputs)
+    }
+
+    fn give_all(&mut self, inputs: Vec<(ExecutionKey, Input)>) -> Result<(), String> {
         for (execution, input) in inputs {
             let times = if self.strikes(self.misfortune.twice) { 2 } else { 1 };
             for _ in 0..times {

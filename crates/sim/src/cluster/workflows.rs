@@ -10,6 +10,8 @@ use mainspring_kernel::{
     value::Value,
 };
 
+use super::subject::Subject;
+
 const DEFINITIONS: [(&str, &str); 14] = [
     ("one", include_str!("workflows/one.yaml")),
     ("three", include_str!("workflows/three.yaml")),
@@ -30,6 +32,8 @@ const DEFINITIONS: [(&str, &str); 14] = [
 /// Compiled, by name.
 pub(super) struct Workflows {
     plans: BTreeMap<String, Arc<Plan>>,
+    /// An author's case, in place of all of them.
+    pub(super) subject: Option<Arc<Subject>>,
 }
 
 impl Workflows {
@@ -39,7 +43,22 @@ impl Workflows {
             let plan = compile(&document).map_err(|problems| format!("{name}: {problems:?}"))?.plan;
             Ok((name.to_owned(), Arc::new(plan)))
         });
-        Ok(Self { plans: compiled.into_iter().collect::<Result<_, String>>()? })
+        Ok(Self { plans: compiled.into_iter().collect::<Result<_, String>>()?, subject: None })
+    }
+
+    /// An author's case and what it may start.
+    pub(super) fn given(subject: Subject) -> Self {
+        let started = subject.workflows.iter().map(|(name, plan)| (format!("started {name}"), plan.clone()));
+        let plans = started.chain([("asked".into(), subject.plan.clone())]).collect();
+        Self { plans, subject: Some(Arc::new(subject)) }
+    }
+
+    /// The name under which the executions of a request are found.
+    pub(super) fn name(&self, number: u32) -> Option<&str> {
+        match &self.subject {
+            Some(subject) => subject.plan.name.as_deref(),
+            None => Some(name(number)),
+        }
     }
 
     /// Their plans, by the hash of their stored form.
@@ -50,6 +69,12 @@ impl Workflows {
 
     /// The request of a number: always the same one.
     pub(super) fn request(&self, number: u32) -> Result<Request, String> {
+        if let Some(subject) = &self.subject {
+            let Subject { workflows, input, variables, bounds, .. } = (**subject).clone();
+            let new = Request::new(subject.plan.clone(), "owner");
+            let idempotency_key = Some(format!("request {number}"));
+            return Ok(Request { workflows, input, variables, bounds, idempotency_key, ..new });
+        }
         let plan = &self.plans[name(number)];
         let find = |name: &str| self.plans.get(name).cloned().ok_or(format!("there is no workflow {name}"));
         let mut request = Request::new(plan.clone(), "owner");
@@ -61,6 +86,6 @@ impl Workflows {
 }
 
 /// The workflow of a request.
-pub(super) fn name(number: u32) -> &'static str {
+fn name(number: u32) -> &'static str {
     DEFINITIONS[number as usize % DEFINITIONS.len()].0
 }

@@ -1,0 +1,123 @@
+//! Cases of authors on the simulated cluster: what holds, what is told when it does not, and what cannot be simulated.
+
+use std::path::Path;
+
+use mainspring_kernel::definition::Syntax;
+use mainspring_sim::{
+    cluster::Size,
+    scenario::read_text,
+    simulate::{Fault, SeedReport, Simulation},
+};
+
+const SIZE: Size = Size { executions: 6, nodes: 3, partitions: 4 };
+
+fn simulation(text: &str) -> Result<Simulation, String> {
+    let mut cases = read_text(text.as_bytes(), Syntax::Yaml, Path::new(".")).unwrap_or_else(|why| panic!("{why}"));
+    Simulation::of(&cases.remove(0))
+}
+
+fn run(text: &str, seeds: u64, faults: &[Fault]) -> Vec<SeedReport> {
+    let simulation = simulation(text).unwrap_or_else(|why| panic!("{why}"));
+    (0..seeds).map(|seed| simulation.run(seed, SIZE, faults)).collect()
+}
+
+const RELEASE: &str = "
+name: release
+definition:
+  name: release
+  steps:
+    - {id: build, type: bash, command: make, retry: {maxAttempts: 20, initialDelayMs: 10}}
+    - {id: ask, type: approval, prompt: Ship it?}
+    - {id: paid, type: signal, signal: paid}
+    - {id: nap, type: sleep, durationMs: 5000}
+    - {id: ship, type: tool, tool: SHIP, arguments: {x: '@paid.n'}, retry: {maxAttempts: 20, initialDelayMs: 10}}
+    - {type: return, input: {shipped: '@ship'}}
+effects:
+  build: {return: {exitCode: 0}, after: 2s}
+  SHIP: {echo: true}
+inbox:
+  - {at: {waiting: ask}, decide: approve, by: owner}
+  - {at: {waiting: paid}, signal: {name: paid, payload: {n: 7}}}
+expect: {status: completed}
+";
+
+#[test]
+fn a_case_that_can_be_repeated_ends_in_the_same_way_under_every_fault() {
+    let mut executions = 0;
+    for report in run(RELEASE, 12, &[]) {
+        assert!(report.failures.is_empty(), "seed {}: {:?}", report.seed, report.failures);
+        executions += report.executions;
+    }
+    assert_eq!(executions, 12 * u64::from(SIZE.executions));
+    for (name, fault) in Fault::ALL {
+        for report in run(RELEASE, 2, &[fault]) {
+            assert!(report.failures.is_empty(), "{name}, seed {}: {:?}", report.seed, report.failures);
+        }
+    }
+}
+
+#[test]
+fn crashes_repeat_calls_and_change_the_end_of_what_may_not_be_repeated() {
+    let slow = RELEASE.replace("after: 2s", "after: 40s");
+    let repeated: u64 = run(&slow, 10, &[Fault::Crashes]).iter().map(|report| report.calls).sum();
+    assert!(repeated > 10 * 2 * u64::from(SIZE.executions), "no call was made again: {repeated}");
+    let once = slow.replace("command: make,", "command: make, onInterrupted: fail,");
+    let reports = run(&once, 10, &[Fault::Crashes]);
+    let failures: Vec<_> = reports.iter().flat_map(|report| &report.failures).collect();
+    assert!(failures.iter().any(|why| why.contains("is failed") && why.contains("completed")), "{failures:?}");
+    let failed = reports.iter().find(|report| !report.failures.is_empty()).expect("one fails");
+    let again = simulation(&once).expect("it can be simulated").run(failed.seed, SIZE, &[Fault::Crashes]);
+    assert_eq!(again.failures, failed.failures, "the same seed does the same");
+}
+
+#[test]
+fn a_calm_cluster_calls_each_step_once() {
+    for report in run(RELEASE, 3, &[Fault::Delays]) {
+        assert_eq!(report.calls, 2 * u64::from(SIZE.executions), "seed {}", report.seed);
+        assert!(report.repeated.is_empty(), "{:?}", report.repeated);
+    }
+}
+
+#[test]
+fn what_cannot_be_simulated_is_told_with_what_to_write() {
+    for (from, to, words) in [
+        ("  SHIP: {echo: true}\n", "", "write effects: {SHIP: …}"),
+        ("  - {at: {waiting: ask}, decide: approve, by: owner}\n", "", "decide: approve"),
+        ("  - {at: {waiting: paid}, signal: {name: paid, payload: {n: 7}}}\n", "", "signal: {name: NAME}"),
+        ("expect:", "  - {at: {time: 1s}, cancel: user_stop}\nexpect:", "a `cancel`"),
+        ("type: return", "type: retrun", "the definition was refused"),
+    ] {
+        assert!(RELEASE.contains(from), "{from}");
+        let why = simulation(&RELEASE.replace(from, to)).expect_err(to);
+        assert!(why.contains(words), "{why}");
+    }
+}
+
+#[test]
+fn transforms_schemas_loops_and_children_are_simulated() {
+    let reports = run(
+        "
+name: family
+definition:
+  steps:
+    - {id: get, type: tool, tool: GET, transform: 'export default (x) => x.items', outputSchema: {type: array}, retry: {maxAttempts: 20, initialDelayMs: 10}}
+    - id: each
+      type: loop
+      forEach: {ref: '@get', concurrency: 2}
+      steps:
+        - {id: child, type: subworkflow, workflow: child, input: '@item'}
+workflows:
+  child: {steps: [{id: put, type: tool, tool: PUT, arguments: '@input', retry: {maxAttempts: 20, initialDelayMs: 10}}]}
+effects:
+  GET: {return: {items: [{n: 1}, {n: 2}, {n: 3}]}}
+  PUT: {echo: true}
+expect: {status: completed}
+",
+        8,
+        &[],
+    );
+    for report in reports {
+        assert!(report.failures.is_empty(), "seed {}: {:?}", report.seed, report.failures);
+        assert_eq!(report.executions, 4 * u64::from(SIZE.executions), "seed {}", report.seed);
+    }
+}
