@@ -73,6 +73,8 @@ pub struct Stop(Arc<Wish>);
 struct Wish {
     is_uttered: AtomicBool,
     uttered: Notify,
+    is_killed: AtomicBool,
+    killed: Notify,
 }
 
 impl Stopper {
@@ -87,12 +89,27 @@ impl Stopper {
         self.0.is_uttered.store(true, Ordering::SeqCst);
         self.0.uttered.notify_waiters();
     }
+
+    /// Ends the work without a time of grace: somebody else is about to do it again.
+    pub fn kill(&self) {
+        self.0.is_killed.store(true, Ordering::SeqCst);
+        self.0.killed.notify_waiters();
+        self.stop();
+    }
 }
 
 impl Stop {
     /// Whether stopping was asked for already.
     pub fn is_requested(&self) -> bool {
         self.0.is_uttered.load(Ordering::SeqCst)
+    }
+
+    /// Returns once the work is to end without a time of grace.
+    pub async fn killed(&self) {
+        let killed = self.0.killed.notified();
+        if !self.0.is_killed.load(Ordering::SeqCst) {
+            killed.await;
+        }
     }
 
     /// Returns once stopping was asked for; never if it cannot be asked for any more.

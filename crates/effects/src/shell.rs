@@ -119,12 +119,12 @@ impl Shell {
         let mut ended = Ended::All;
         if end != End::Itself {
             // What a script says while it is being ended is part of its output.
-            ended = end_group(&mut running, grace).await;
+            ended = end_group(&mut running, grace, &stop).await;
         }
         running.streams.drain();
         let duration = begun.elapsed();
         if end == End::Itself {
-            ended = end_group(&mut running, grace).await;
+            ended = end_group(&mut running, grace, &stop).await;
         }
         let status = running.reap().await?;
         let (stdout, stderr) = running.streams.into_kept();
@@ -181,10 +181,15 @@ async fn exceeded(quota: Option<&Quota>) -> String {
 
 /// Ends all of a script's processes, and reads on meanwhile: one that has something to print in its last moments is
 /// not to hang on a full pipe.
-async fn end_group(running: &mut Running, grace: Duration) -> Ended {
+async fn end_group(running: &mut Running, grace: Duration, stop: &Stop) -> Ended {
+    let at_once = async {
+        stop.killed().await;
+        running.group.end(Duration::ZERO).await
+    };
     tokio::select! {
         biased;
         ended = running.group.end(grace) => ended,
+        ended = at_once => ended,
         never = running.streams.read() => match never {},
     }
 }

@@ -454,6 +454,26 @@ mod stopping {
         pids.into_iter().for_each(assert_gone);
     }
 
+    /// Also amid the time of grace that a stop before it gave.
+    #[tokio::test]
+    async fn who_kills_waits_for_no_grace() {
+        for is_stopping in [false, true] {
+            let place = Place::new();
+            let script = "trap 'echo > told' TERM; echo $$ > told; while :; do sleep 300 & wait; done";
+            let (mut told, attempt, shell) = (place.fifo("told"), place.script(script), place.shell(LONG));
+            let (stopper, stop) = Stopper::pair();
+            let work = tokio::spawn(async move { shell.perform(&attempt, stop).await });
+            let pid = told.pid().await;
+            if is_stopping {
+                stopper.stop();
+                assert_eq!(told.line().await, "", "it has heard SIGTERM and goes on");
+            }
+            stopper.kill();
+            stopped(work.await.unwrap());
+            assert_gone(pid);
+        }
+    }
+
     #[tokio::test]
     async fn a_child_that_holds_the_pipes_and_ignores_sigterm_is_killed_after_bash_ended() {
         let script = "(trap '' TERM; echo $BASHPID > told; while :; do sleep 300; done) & wait";

@@ -14,6 +14,7 @@ use mainspring_kernel::{
     input::Input, instance::Instance, key::ExecutionKey, plan::Decision, state::State, value::Value,
 };
 use mainspring_store::{AuditEntry, Fence, Store, StoreError, partition_of, sqlite::SqliteStore};
+use rustix::process::{Resource, getrlimit};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
@@ -23,9 +24,11 @@ use crate::{
     admission::{Limits, partition_of_organization},
     error::EngineError,
     evaluator::Evaluator,
+    fair::{Bounds, FairSemaphore},
     home::{Held, Home},
     inbox, keys,
     lease::{Leases, Terms},
+    limits::effects_at_a_time,
     load::Loader,
     member::Member,
     naming::new_key_where,
@@ -67,6 +70,7 @@ pub struct Engine {
     rim: Mutex<Option<JoinHandle<()>>>,
     why_stopped: Arc<Mutex<Option<String>>>,
     owned: Arc<Mutex<Owned>>,
+    effects: FairSemaphore<String>,
 }
 
 /// What an engine stands on beside its store.
@@ -149,10 +153,19 @@ impl Engine {
         let (commands, received) = queue();
         let (why_stopped, owned) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(owned)));
         let (to_rim, reasons) = (commands.clone(), why_stopped.clone());
-        let outside = Outside { commands: to_rim, spans, limits, why_stopped: reasons, owned: owned.clone() };
+        let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let effects = FairSemaphore::new(Bounds::of(effects_at_a_time(files)));
+        let (to_owned, to_effects) = (owned.clone(), effects.clone());
+        let outside =
+            Outside { commands: to_rim, spans, limits, why_stopped: reasons, owned: to_owned, effects: to_effects };
         let rim = Rim::new(shard, store.clone(), loader.clone(), workers, (home, member, reach), outside);
         let rim = Mutex::new(Some(tokio::spawn(rim.run(received))));
-        Ok(Self { store, loader, key, commands, tickets: AtomicU64::new(1), rim, why_stopped, owned })
+        Ok(Self { store, loader, key, commands, tickets: AtomicU64::new(1), rim, why_stopped, owned, effects })
+    }
+
+    /// Changes how many effects are performed at a time. The others wait, in turns by organization.
+    pub fn limit_effects(&self, at_a_time: usize) {
+        self.effects.resize(at_a_time);
     }
 
     /// Starts an execution. When this returns, it is durable: begun here, or handed to whoever comes to hold it.

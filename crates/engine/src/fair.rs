@@ -83,7 +83,7 @@ pub struct Acquire<K: Ord + Clone> {
 #[derive(Debug)]
 struct Shared<K> {
     bounds: Bounds,
-    free: usize,
+    held: usize,
     waiting: usize,
     requests: u64,
     /// Keys that hold a permit or wait for one, and no others.
@@ -104,7 +104,7 @@ impl<K: Ord + Clone> FairSemaphore<K> {
     pub fn new(bounds: Bounds) -> Self {
         let bounds = Bounds { permits: bounds.permits.max(1), per_key: bounds.per_key.max(1), ..bounds };
         let (keys, turns) = (BTreeMap::new(), VecDeque::new());
-        let shared = Shared { bounds, free: bounds.permits, waiting: 0, requests: 0, keys, turns };
+        let shared = Shared { bounds, held: 0, waiting: 0, requests: 0, keys, turns };
         Self { shared: Arc::new(Mutex::new(shared)) }
     }
 
@@ -150,7 +150,16 @@ impl<K: Ord + Clone> FairSemaphore<K> {
 
     /// Permits that are free.
     pub fn free(&self) -> usize {
-        lock(&self.shared).free
+        lock(&self.shared).free()
+    }
+
+    /// Changes the number of permits. What is held beyond a smaller number is given back as its holders end.
+    pub fn resize(&self, permits: usize) {
+        let mut shared = lock(&self.shared);
+        shared.bounds.permits = permits.max(1);
+        let served = shared.serve();
+        drop(shared);
+        answer(served);
     }
 
     /// Permits that a key holds.
@@ -165,14 +174,18 @@ impl<K: Ord + Clone> FairSemaphore<K> {
 }
 
 impl<K: Ord + Clone> Shared<K> {
+    fn free(&self) -> usize {
+        self.bounds.permits.saturating_sub(self.held)
+    }
+
     /// Whether a key may have one more permit now.
     fn may_have(&self, key: &K) -> bool {
         let held = self.keys.get(key).map_or(0, |entry| entry.held);
-        held < self.free && held < self.bounds.per_key
+        held < self.free() && held < self.bounds.per_key
     }
 
     fn grant(&mut self, key: &K) {
-        self.free -= 1;
+        self.held += 1;
         self.keys.entry(key.clone()).or_default().held += 1;
     }
 
@@ -194,7 +207,7 @@ impl<K: Ord + Clone> Shared<K> {
     }
 
     fn release(&mut self, key: &K) -> Vec<oneshot::Sender<()>> {
-        self.free += 1;
+        self.held -= 1;
         if let Some(entry) = self.keys.get_mut(key) {
             entry.held -= 1;
         }

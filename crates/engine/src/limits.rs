@@ -12,3 +12,35 @@ pub const REFUSALS_MAX: u32 = 3;
 /// New executions that cannot be written and are remembered by this process. There is nothing stored of them that could be
 /// marked; beyond this number the oldest are tried again.
 pub const UNWRITABLE_MAX: usize = 10_000;
+
+/// Evaluations that have a thread, most of them waiting for a worker. Loads, inbox reads and callers of this process take
+/// their threads from the same 512 of the runtime.
+pub const EVALUATIONS_AT_A_TIME: usize = 64;
+
+/// Files of this process that are for the store, for workers and for connections of operators, whatever tenants do.
+pub const FILES_KEPT: u64 = 256;
+
+/// Effects that are performed at a time, where nobody says otherwise: a quarter of the files that are left, as a script
+/// has up to four (its two streams, the gate in front of it, its process).
+pub fn effects_at_a_time(files: u64) -> usize {
+    let share = usize::try_from(files.saturating_sub(FILES_KEPT) / 4).unwrap_or(usize::MAX);
+    share.clamp(EFFECTS_AT_A_TIME_MIN, EFFECTS_AT_A_TIME_MAX)
+}
+
+/// With fewer, one organization that waits for slow peers would leave the others a handful.
+pub const EFFECTS_AT_A_TIME_MIN: usize = 16;
+
+/// Each effect may bring back 256 KiB of output: a gigabyte, where the store does not write meanwhile.
+pub const EFFECTS_AT_A_TIME_MAX: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effects_leave_files_for_everything_else() {
+        for (files, effects) in [(0, 16), (256, 16), (1_024, 192), (65_536, 4_096), (u64::MAX, 4_096)] {
+            assert_eq!(effects_at_a_time(files), effects, "{files}");
+        }
+    }
+}

@@ -39,7 +39,9 @@ use crate::{
     admission::{Found, Limits},
     engine::now_ms,
     evaluator::{Evaluator, ForTenant, Suspended, tenant_of},
+    fair::{Bounds, FairSemaphore, QueueFull},
     home::{Held, Home},
+    limits::EVALUATIONS_AT_A_TIME,
     load::Loader,
     member::{Member, Word, tick},
     shard::{Event, Fate, GivenUp, LoadAnswer, Moment, Output, Queued, Reply, Shard, Ticket, panics},
@@ -77,10 +79,6 @@ const UNKNOWN_COMMITS_MAX: u32 = 3;
 /// Journals read at the same time. A store keeps about as many connections for readers; whoever recovers would open, and
 /// close again, one for each of hundreds of threads.
 const LOADS_AT_A_TIME: usize = 4;
-
-/// Evaluations that have a thread, most of them waiting for a worker. Loads, looks and those who ask this process for
-/// something take their threads from the same 512.
-const EVALUATIONS_AT_A_TIME: usize = 64;
 
 /// What reaches the rim.
 pub(crate) enum Command {
@@ -188,6 +186,7 @@ pub(crate) struct Outside {
     pub(crate) limits: Option<Arc<dyn Limits>>,
     pub(crate) why_stopped: Arc<Mutex<Option<String>>>,
     pub(crate) owned: Arc<Mutex<Owned>>,
+    pub(crate) effects: FairSemaphore<String>,
 }
 
 /// A commit for the thread that writes, how long it waits before, and when it was handed over.
@@ -204,7 +203,8 @@ pub(crate) struct Rim {
     store: Arc<dyn Store>,
     loader: Arc<Loader>,
     loads: Arc<Semaphore>,
-    evaluations: Arc<Semaphore>,
+    evaluations: FairSemaphore<String>,
+    effects: FairSemaphore<String>,
     executors: Executors,
     evaluator: Arc<dyn Evaluator>,
     home: Option<(Home, Held)>,
@@ -262,7 +262,7 @@ impl Rim {
         outside: Outside,
     ) -> Self {
         let ((home, member, reach), (executors, evaluator)) = (ground, workers);
-        let Outside { commands, spans, limits, why_stopped, owned } = outside;
+        let Outside { commands, spans, limits, why_stopped, owned, effects } = outside;
         let meters = Meters::new();
         let (commits, answers) = committer(store.clone(), meters.commits.clone());
         Self {
@@ -270,7 +270,8 @@ impl Rim {
             store,
             loader,
             loads: Arc::new(Semaphore::new(LOADS_AT_A_TIME)),
-            evaluations: Arc::new(Semaphore::new(EVALUATIONS_AT_A_TIME)),
+            evaluations: FairSemaphore::new(Bounds::of(EVALUATIONS_AT_A_TIME)),
+            effects,
             executors,
             evaluator,
             home,
@@ -485,6 +486,12 @@ impl Rim {
                         underway.stopper.stop();
                     }
                 }
+                Output::Kill { execution, instance, attempt } => {
+                    let running = self.running.get(&(execution, instance, attempt));
+                    if let Some(underway) = running {
+                        underway.stopper.kill();
+                    }
+                }
                 Output::Adopt { execution, instance, attempt } if self.member.is_some() => {
                     self.adopt_behind_letters(execution, instance, attempt);
                 }
@@ -612,7 +619,7 @@ impl Rim {
         if self.draining {
             return;
         }
-        let (stopper, stop) = Stopper::pair();
+        let (stopper, mut stop) = Stopper::pair();
         let number = attempt.number;
         let effect = Effect::of(&attempt.effect);
         self.meters.attempts.begin(effect);
@@ -620,9 +627,18 @@ impl Rim {
         let underway = Underway { stopper, effect, step: step_for_logs(&attempt), began: std::time::Instant::now() };
         self.running.insert((execution, instance.clone(), number), underway);
         let (executors, commands) = (self.executors.clone(), self.commands.clone());
+        let request = self.effects.acquire(self.shard.tenant(execution).to_owned());
         tokio::spawn(async move {
             let mut witness =
                 Witness { commands, attempt: Some((execution, instance, number)), step: attempt.step.clone() };
+            // One that is asked to stop while it waits needs no permit: its executor answers at once.
+            let _permit = match request {
+                Ok(request) => tokio::select! {
+                    permit = request => Some(permit),
+                    () = stop.requested() => None,
+                },
+                Err(QueueFull) => None,
+            };
             let outcome = executors.perform(&attempt, stop).await;
             witness.tell(outcome);
         });
@@ -632,12 +648,16 @@ impl Rim {
     fn evaluate(&self, execution: ExecutionKey, evaluation: u64, suspended: Suspended) {
         let (evaluator, commands) = (self.evaluator.clone(), self.commands.clone());
         let (time, evaluations) = (self.meters.evaluation_time.clone(), self.evaluations.clone());
+        let tenant = tenant_of(&suspended.state).to_owned();
+        let request = evaluations.acquire(tenant.clone());
         tokio::spawn(async move {
-            // Nobody closes it.
-            let permit = evaluations.acquire_owned().await;
+            let permit = match request {
+                Ok(request) => Some(request.await),
+                Err(QueueFull) => None,
+            };
             tokio::task::spawn_blocking(move || {
                 let began = std::time::Instant::now();
-                let (tenant, plan) = (tenant_of(&suspended.state).to_owned(), suspended.state.plan.clone());
+                let plan = suspended.state.plan.clone();
                 let finish = || suspended.finish(&ForTenant { evaluator: &*evaluator, tenant: &tenant });
                 // The state is lost with a panic. Nobody uses it: the execution is set aside.
                 let finished = catch_unwind(AssertUnwindSafe(finish));

@@ -35,7 +35,7 @@ use mainspring_kernel::{
 use mainspring_store::{Fence, RemoteAttempt, StoredPlan};
 
 use crate::{
-    evaluator::Suspended,
+    evaluator::{Suspended, tenant_of},
     inbox,
     lease::Leases,
     load::Journal,
@@ -85,6 +85,9 @@ pub struct Shard {
     /// Inputs that nobody sends again, of executions that could not be read. Whoever makes a cell takes them out of here
     /// with it: of an execution with a cell there are none, or they would wait for nobody.
     kept: BTreeMap<ExecutionKey, Vec<Queued>>,
+    /// Attempts that were released by commits of which nobody knows whether they were written, and that were not begun for
+    /// that reason: as long as their partition is held, nobody has begun them.
+    never_begun: BTreeSet<(ExecutionKey, Instance, u32)>,
     /// The journals that are being read, by the number of the last time that each was asked for: an answer to what was asked
     /// before may have been read before a commit that has landed since.
     reading: BTreeMap<ExecutionKey, u64>,
@@ -147,6 +150,7 @@ impl Shard {
             letting_go: Vec::new(),
             adopting: BTreeMap::new(),
             kept: BTreeMap::new(),
+            never_begun: BTreeSet::new(),
             reading: BTreeMap::new(),
             in_doubt: BTreeSet::new(),
             untold: BTreeMap::new(),
@@ -207,6 +211,15 @@ impl Shard {
             self.flush();
         }
         self.outputs.pop_front()
+    }
+
+    /// The organization that an execution in memory belongs to; empty if it has none or is not in memory.
+    pub fn tenant(&self, execution: ExecutionKey) -> &str {
+        match self.cells.get(&execution) {
+            Some(Cell::Live(live)) => tenant_of(&live.state),
+            Some(Cell::Evaluating(out)) => &out.tenant,
+            Some(Cell::Loading(_)) | None => "",
+        }
     }
 
     /// Executions with something that waits for the next commit.
@@ -333,8 +346,9 @@ impl Shard {
         let number = self.evaluations;
         let nothing = State::new(execution, live.state.plan.clone());
         let state = std::mem::replace(&mut live.state, nothing);
+        let tenant = tenant_of(&state).to_owned();
         let (waiting, adopted) = (Vec::new(), Vec::new());
-        let out = Evaluating { number, live: *live, queued, waiting, adopted };
+        let out = Evaluating { number, live: *live, tenant, queued, waiting, adopted };
         self.cells.insert(execution, Cell::Evaluating(Box::new(out)));
         let suspended = Box::new(Suspended { state, paused });
         self.outputs.push_back(Output::Evaluate { execution, evaluation: number, suspended });
@@ -491,7 +505,7 @@ impl Shard {
                 let asked: Vec<Ticket> = waiting.iter().filter_map(|queued| queued.ticket).collect();
                 self.contain(execution, asked, |shard| {
                     shard.cells.insert(execution, Cell::loaded(*journal));
-                    shard.go_on(execution, &remote);
+                    shard.go_on(now, execution, &remote);
                 });
                 for queued in waiting {
                     self.turn(now, execution, queued);
@@ -532,8 +546,9 @@ impl Shard {
     }
 
     /// Asks a loaded state for its open work. This is all of recovery. `remote` is what goes on at other nodes.
-    fn go_on(&mut self, execution: ExecutionKey, remote: &[(RemoteAttempt, String)]) {
+    fn go_on(&mut self, now: u64, execution: ExecutionKey, remote: &[(RemoteAttempt, String)]) {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
+        let mut never_begun = Vec::new();
         for instance in &live.state.open_attempts {
             if let Some(child) = child_of(&live.state, instance) {
                 self.outputs.push_back(Output::Attend(child));
@@ -556,9 +571,14 @@ impl Shard {
                 if is_stopping {
                     self.outputs.push_back(Output::StopRemote(remote.clone()));
                 }
+            } else if self.never_begun.remove(&name) {
+                never_begun.push((name.1, number));
             } else if begin_adopting(&mut self.adopting, name) {
                 self.outputs.push_back(Output::Adopt { execution, instance: instance.clone(), attempt });
             }
+        }
+        for (instance, number) in never_begun {
+            self.fated(now, execution, instance, number, Fate::NeverStarted);
         }
         self.reschedule(execution);
         self.queue_split(execution);
@@ -612,7 +632,9 @@ impl Shard {
     }
 
     fn perform(&mut self, execution: ExecutionKey, instance: Instance, attempt: mainspring_kernel::effect::Attempt) {
-        self.performing.insert((execution, instance.clone(), attempt.number), attempt.step.clone());
+        let name = (execution, instance.clone(), attempt.number);
+        self.never_begun.remove(&name);
+        self.performing.insert(name, attempt.step.clone());
         self.outputs.push_back(Output::Perform { execution, instance, attempt });
     }
 

@@ -131,6 +131,7 @@ impl Bench {
                 }
                 Output::Perform { attempt, .. } => format!("perform {} {}", attempt.step, attempt.number),
                 Output::Stop { attempt, .. } => format!("stop {attempt}"),
+                Output::Kill { attempt, .. } => format!("kill {attempt}"),
                 Output::Adopt { attempt, .. } => format!("adopt {} {}", attempt.step, attempt.number),
                 Output::Gained(partitions) => format!("gained {partitions:?}"),
                 Output::GivenUp(given_up) => {
@@ -319,7 +320,7 @@ fn what_runs_is_stopped_when_its_partition_is_lost() {
     bench.write();
     bench.seen();
     bench.handle(Event::Lapsed);
-    assert_eq!(bench.seen(), "stop 1, lost [0]");
+    assert_eq!(bench.seen(), "kill 1, lost [0]");
     bench.receipt(0);
     assert_eq!(bench.seen(), "pass on");
 }
@@ -664,7 +665,7 @@ fn what_runs_for_others_is_stopped_when_the_word_is_over() {
     let (mut first, _) = handed_over();
     first.tick = Tick(9_000);
     first.handle(Event::Wake);
-    assert_eq!(first.seen(), "stop 1");
+    assert_eq!(first.seen(), "kill 1");
     first.handle(Event::Wake);
     assert_eq!(first.seen(), "", "once");
     first.receipt(0);
@@ -675,7 +676,7 @@ fn what_runs_for_others_is_stopped_when_the_word_is_over() {
 fn nobody_waits_for_what_ran_under_a_name_that_is_used_up() {
     let (mut first, _) = handed_over();
     first.handle(Event::Lapsed);
-    assert_eq!(first.seen(), "stop 1");
+    assert_eq!(first.seen(), "kill 1");
     first.receipt(0);
     assert_eq!(first.seen(), "pass on");
 }

@@ -124,7 +124,7 @@ impl Bench {
                 Output::Reply(ticket, reply) => self.replies.push((ticket, reply)),
                 Output::Tell(moment) => self.told.push(moment.sequence),
                 Output::LettersWait => self.letters_wait += 1,
-                Output::Stop { .. } | Output::Forget { .. } | Output::LettersPosted(_) => {}
+                Output::Stop { .. } | Output::Kill { .. } | Output::Forget { .. } | Output::LettersPosted(_) => {}
                 other => panic!("unexpected: {other:?}"),
             }
         }

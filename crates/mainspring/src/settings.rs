@@ -10,6 +10,7 @@ use std::{
 };
 
 use clap::{Args, ValueHint};
+use mainspring_engine::limits::effects_at_a_time;
 use mainspring_kernel::{
     definition::{Syntax, read},
     value::Value,
@@ -18,6 +19,8 @@ use mainspring_server::{
     rate::{PER_SECOND_MAX, Rates, proxy},
     signing_in::origin,
 };
+
+use rustix::process::{Resource, getrlimit};
 
 use crate::{
     cli::Global,
@@ -37,12 +40,13 @@ const LEASE_DEFAULT: u64 = 10;
 pub(crate) const LEASE_SECONDS: std::ops::RangeInclusive<u64> = 1..=600;
 
 /// The keys of the file, with the variables of the environment that say the same.
-const KEYS: [(&str, &str); 19] = [
+const KEYS: [(&str, &str); 20] = [
     ("listen", "MAINSPRING_LISTEN"),
     ("baseUrl", "MAINSPRING_BASE_URL"),
     ("dataDir", "MAINSPRING_DIR"),
     ("store", "MAINSPRING_STORE"),
     ("leaseSeconds", "MAINSPRING_LEASE_SECONDS"),
+    ("effectsAtATime", "MAINSPRING_EFFECTS_AT_A_TIME"),
     ("rateLimitPerSecond", "MAINSPRING_RATE_LIMIT_PER_SECOND"),
     ("anonymousRateLimitPerSecond", "MAINSPRING_ANONYMOUS_RATE_LIMIT_PER_SECOND"),
     ("trustedProxies", "MAINSPRING_TRUSTED_PROXIES"),
@@ -71,6 +75,10 @@ pub(crate) struct ServerFlags {
     /// With --store: after how many seconds of silence others take over [default: 10, env: MAINSPRING_LEASE_SECONDS]
     #[arg(long, value_name = "S")]
     lease_seconds: Option<String>,
+    /// Scripts and requests that are performed at a time, in turns by organization; more wait
+    /// [default: a quarter of the open files that are allowed, without 256; env: MAINSPRING_EFFECTS_AT_A_TIME]
+    #[arg(long, value_name = "N")]
+    effects_at_a_time: Option<String>,
     /// Requests per second of one token, 0 for no limit [default: 1000, env: MAINSPRING_RATE_LIMIT_PER_SECOND]
     #[arg(long, value_name = "N")]
     rate_limit_per_second: Option<String>,
@@ -111,6 +119,8 @@ pub(crate) struct Settings {
     pub(crate) base_url: Option<String>,
     /// After how many seconds of silence others take over.
     pub(crate) lease_seconds: u64,
+    /// How many effects are performed at a time.
+    pub(crate) effects_at_a_time: usize,
     /// How many requests may come.
     pub(crate) rates: Rates,
     /// How scripts run.
@@ -142,6 +152,7 @@ impl Settings {
             global.dir.as_ref().map(path),
             global.store.clone(),
             flags.lease_seconds.clone(),
+            flags.effects_at_a_time.clone(),
             flags.rate_limit_per_second.clone(),
             flags.anonymous_rate_limit_per_second.clone(),
             flags.trusted_proxies.clone(),
@@ -173,6 +184,12 @@ impl Settings {
             let (shortest, longest) = (LEASE_SECONDS.start(), LEASE_SECONDS.end());
             bad("leaseSeconds", format!("`{lease}` is no number of seconds from {shortest} to {longest}"))
         })?;
+        let effects = value("effectsAtATime").unwrap_or_default();
+        let effects_at_a_time = effects
+            .parse()
+            .ok()
+            .filter(|count| *count > 0)
+            .ok_or_else(|| bad("effectsAtATime", format!("`{effects}` is no number of effects: give 1 or more")))?;
         let rates = rates(value)?;
         let scripts = ScriptSettings::of(value("scripts"), value("scriptsNetwork"), value("scriptsRead"))?;
         let global = Global { dir: value("dataDir").map(Into::into), store: value("store"), ..global.clone() };
@@ -180,12 +197,17 @@ impl Settings {
         if let Some(url) = base_url.iter().find(|url| !url.starts_with("http") || origin(url).is_none()) {
             return Err(bad("baseUrl", format!("`{url}` is no address like https://mainspring.example.com")));
         }
-        Ok(Self { base_url, listen, lease_seconds, rates, scripts, oidc, global, all })
+        Ok(Self { base_url, listen, lease_seconds, effects_at_a_time, rates, scripts, oidc, global, all })
     }
 }
 
 fn bad(name: &str, why: String) -> Refusal {
     Refusal::bad_input("bad_setting", format!("{name}: {why}"))
+}
+
+/// Files that this process may have open.
+pub(crate) fn files_max() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 /// How many requests may come.

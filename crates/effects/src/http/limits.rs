@@ -8,6 +8,10 @@ use mainspring_kernel::limits::{DEPTH_MAX, OUTPUT_BYTES_MAX, VALUE_BYTES_MAX};
 /// not answer by then is not there; the rest of the time belongs to the answer.
 pub const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
+/// Names that are looked up at a time, each by a thread of its own: a lookup that nobody answers keeps its thread for as
+/// long as the system tries, and must take it from nothing else.
+pub(super) const LOOKUPS_AT_A_TIME: usize = 32;
+
 /// Bytes of an answer's body, decoded, unless the step says otherwise: what fits into a step's output beside the rest.
 pub const RESPONSE_BYTES_DEFAULT: usize = 220 * 1024;
 

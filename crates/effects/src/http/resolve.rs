@@ -3,10 +3,11 @@
 
 use std::{
     io,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, SocketAddr, ToSocketAddrs},
+    sync::{Arc, LazyLock},
 };
 
-use tokio::net::lookup_host;
+use tokio::sync::{Semaphore, oneshot};
 use url::Host;
 
 use crate::Work;
@@ -14,7 +15,7 @@ use crate::Work;
 use super::{
     address::{METADATA_NAMES, METADATA_USE, special_use},
     allow::{Allow, without_root},
-    limits::ADDRESSES_MAX,
+    limits::{ADDRESSES_MAX, LOOKUPS_AT_A_TIME},
     refusal::Refusal,
     target::Target,
 };
@@ -31,8 +32,28 @@ pub struct SystemResolver;
 
 impl Resolver for SystemResolver {
     fn resolve<'a>(&'a self, host: &'a str) -> Work<'a, io::Result<Vec<IpAddr>>> {
-        Box::pin(async move { Ok(lookup_host((host, 0)).await?.map(|address| address.ip()).collect()) })
+        static LOOKUPS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(LOOKUPS_AT_A_TIME)));
+        let host = host.to_owned();
+        let look = move || (host.as_str(), 0).to_socket_addrs().map(|found| found.map(|at| at.ip()).collect());
+        Box::pin(on_a_thread(LOOKUPS.clone(), look))
     }
+}
+
+/// Does blocking work on a thread of its own once a permit is free. The thread keeps the permit until the work is done,
+/// also where nobody waits for it any more.
+async fn on_a_thread<T: Send + 'static>(
+    permits: Arc<Semaphore>,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let permit = permits.acquire_owned().await.map_err(io::Error::other)?;
+    let (sender, done) = oneshot::channel();
+    let run = move || {
+        let result = work();
+        drop(permit);
+        let _ = sender.send(result);
+    };
+    std::thread::Builder::new().name("lookup".into()).spawn(run)?;
+    done.await.map_err(io::Error::other)?
 }
 
 /// The addresses of a target that may be connected to; at least one. Those that may not be are passed over: a name which
@@ -154,5 +175,43 @@ mod tests {
             assert_eq!(permitted(&url, &["8.8.8.8"], "0.0.0.0/0").await, Err(METADATA_USE.to_owned()));
             assert!(permitted(&url, &["169.254.169.254"], name).await.is_ok());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, time::Duration};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn lookups_that_nobody_answers_take_no_more_threads_than_they_have() {
+        let permits = Arc::new(Semaphore::new(2));
+        let (began, begun) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let ended = Arc::new(std::sync::Mutex::new(ended));
+        let stuck = |number: u32| {
+            let (began, ended) = (began.clone(), ended.clone());
+            on_a_thread(permits.clone(), move || {
+                began.send(number).unwrap();
+                drop(ended.lock().unwrap().recv());
+                Ok(number)
+            })
+        };
+        // Two are given up by those who asked, and keep their threads all the same.
+        for number in 0..2 {
+            tokio::select! {
+                biased;
+                answer = stuck(number) => panic!("{answer:?}"),
+                () = async { while permits.available_permits() > 1 - number as usize { tokio::task::yield_now().await } } => {}
+            }
+        }
+        assert_eq!([begun.recv().unwrap(), begun.recv().unwrap()].iter().sum::<u32>(), 1);
+        let third = tokio::spawn(stuck(2));
+        tokio::task::yield_now().await;
+        assert!(begun.try_recv().is_err(), "there is no third thread");
+        drop(end);
+        let answer = tokio::time::timeout(Duration::from_secs(60), third).await.expect("no thread came back");
+        assert_eq!(answer.unwrap().unwrap(), 2);
     }
 }

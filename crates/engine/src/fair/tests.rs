@@ -35,6 +35,23 @@ fn the_bound_by_key_holds_whatever_is_free() {
 }
 
 #[test]
+fn permits_can_be_added_and_taken_away_while_they_are_held() {
+    let semaphore = FairSemaphore::new(Bounds::of(2));
+    let held = fill(&semaphore, "a");
+    let mut waits = semaphore.acquire("a").unwrap();
+    semaphore.resize(4);
+    let second = poll(&mut waits).expect("the new permits serve who waits");
+    semaphore.resize(1);
+    assert_eq!(semaphore.free(), 0);
+    drop(held);
+    assert!(semaphore.try_acquire("b").is_none(), "one of one is held");
+    drop(second);
+    assert!(semaphore.try_acquire("b").is_some());
+    semaphore.resize(0);
+    assert_eq!(semaphore.free(), 1, "none at all would serve nobody");
+}
+
+#[test]
 fn waiting_keys_take_turns_however_long_a_queue_is() {
     let semaphore = FairSemaphore::new(Bounds::of(1));
     let mut holds = semaphore.try_acquire("z");

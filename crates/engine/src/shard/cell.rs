@@ -43,6 +43,8 @@ pub(super) struct Evaluating {
     pub(super) number: u64,
     /// All but the state.
     pub(super) live: Live,
+    /// The organization that it belongs to.
+    pub(super) tenant: String,
     /// The input of the turn.
     pub(super) queued: Queued,
     /// What came meanwhile.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use mainspring_kernel::{decide::Action, key::ExecutionKey};
+use mainspring_kernel::{decide::Action, instance::Instance, key::ExecutionKey};
 use mainspring_store::{Answer, Batch, CommitError, Expected, Fence, Part, Refusal};
 
 use crate::{
@@ -200,6 +200,7 @@ impl Shard {
                         self.dead_letters.entry(part.execution).or_default().extend(part.consumed.iter().cloned());
                         continue;
                     }
+                    self.never_begun.extend(passenger.attempts());
                     self.untold.entry(passenger.execution).or_default().extend(passenger.moments);
                     self.in_doubt.extend(passenger.queued.iter().filter_map(|(queued, _)| queued.ticket));
                     self.reload(passenger.execution, passenger.queued);
@@ -381,6 +382,15 @@ impl Passenger {
     /// Its execution is let go of or lost: nothing of it is begun.
     pub(super) fn orphan(&mut self) {
         self.is_orphan = true;
+    }
+
+    /// The attempts that begin when it is durable. Of an orphan somebody else decides.
+    fn attempts(&self) -> impl Iterator<Item = (ExecutionKey, Instance, u32)> + '_ {
+        let actions = self.actions.iter().filter(|_| !self.is_orphan);
+        actions.filter_map(|action| match action {
+            Action::Perform { instance, attempt } => Some((self.execution, instance.clone(), attempt.number)),
+            Action::Stop { .. } => None,
+        })
     }
 
     /// The inputs that it came of.

@@ -69,7 +69,7 @@ impl Shard {
         for ((execution, instance, attempt), lent) in &mut self.lent {
             if !std::mem::replace(&mut lent.is_stopped, true) {
                 let (execution, instance, attempt) = (*execution, instance.clone(), *attempt);
-                self.outputs.push_back(Output::Stop { execution, instance, attempt });
+                self.outputs.push_back(Output::Kill { execution, instance, attempt });
             }
         }
     }
@@ -259,10 +259,12 @@ impl Shard {
         let on_the_way = on_the_way.chain(self.refusals.passengers());
         on_the_way.filter(|passenger| is_gone(passenger.execution())).for_each(Passenger::orphan);
         let kept: Vec<_> = self.kept.extract_if(.., |execution, _| is_gone(execution)).collect();
-        // What runs is asked to end: who has the partition now believes it interrupted. Its outcome is passed on.
+        self.never_begun.retain(|(execution, ..)| !is_gone(execution));
+        // What runs is ended at once: who has the partition now believes it interrupted, and may begin it again. Its outcome
+        // is passed on.
         for (name, _) in self.performing.extract_if(.., |(execution, ..), _| is_gone(execution)) {
             let (execution, instance, attempt) = name;
-            self.outputs.push_back(Output::Stop { execution, instance, attempt });
+            self.outputs.push_back(Output::Kill { execution, instance, attempt });
         }
         for partition in partitions {
             self.leases.remove(*partition);

@@ -182,6 +182,16 @@ pub enum Output {
         /// Which.
         attempt: u32,
     },
+    /// End an attempt at once: whoever holds its execution from now on may begin it again. Nothing is done if it does not
+    /// run here any more.
+    Kill {
+        /// Whose.
+        execution: ExecutionKey,
+        /// Whose.
+        instance: Instance,
+        /// Which.
+        attempt: u32,
+    },
     /// Find out what became of an attempt that this process did not begin.
     Adopt {
         /// Whose.
@@ -278,6 +288,7 @@ impl Output {
             Self::Commit { .. }
             | Self::Forget { .. }
             | Self::Stop { .. }
+            | Self::Kill { .. }
             | Self::LettersPosted(_)
             | Self::LettersWait
             | Self::Gained(_)

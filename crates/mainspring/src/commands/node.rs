@@ -26,6 +26,10 @@ pub(crate) struct Node {
     /// With --store: after how many seconds of silence others take over what this node holds
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(LEASE_SECONDS))]
     lease_seconds: u64,
+    /// Scripts and requests that are performed at a time, in turns by organization; more wait [default: a quarter of the
+    /// open files that are allowed, without 256]
+    #[arg(long, value_name = "N", env = "MAINSPRING_EFFECTS_AT_A_TIME", value_parser = clap::value_parser!(u32).range(1..))]
+    effects_at_a_time: Option<u32>,
     #[command(flatten)]
     scripts: ScriptFlags,
     #[command(flatten)]
@@ -54,6 +58,7 @@ pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<
             Ground::Folder(_) => engine_with(global, Reach::All, rules).await?,
             ground => join(node.lease_seconds, &ground, global, rules).await?,
         };
+        node.effects_at_a_time.into_iter().for_each(|effects| engine.limit_effects(effects as usize));
         let told = until_stopped(&engine, global, terminal, &mut signals).await;
         engine.drain().await;
         told

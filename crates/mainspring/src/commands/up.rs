@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use mainspring_effects::shell::contain::Scripts;
-use mainspring_engine::{Engine, Reach};
+use mainspring_engine::{Engine, Reach, limits::FILES_KEPT};
 use mainspring_kernel::{json::compact, value::Value};
 use mainspring_server::{App, Settings as Served, first, oidc, serve};
-use rustix::process::{Resource, getrlimit};
 use tokio::net::TcpListener;
 
 use super::node;
@@ -21,12 +20,12 @@ use crate::{
     runner::{Rules, Signals},
     scripts::{close_folder, close_this_process, words},
     seeing::Metrics,
-    settings::{ServerFlags, Settings},
+    settings::{ServerFlags, Settings, files_max},
     terminal::{Terminal, bold, dim, say},
 };
 
-/// Files that are for other things than connections.
-const FILES_KEPT: u64 = 256;
+/// Files that an effect has on average: a request has one, a script up to four.
+const FILES_PER_EFFECT: u64 = 2;
 
 /// Connections at the least, and at the most.
 const CONNECTIONS_MIN: usize = 64;
@@ -72,10 +71,12 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
         ground => node::join(settings.lease_seconds, &ground, global, rules).await?,
     };
     let engine = Arc::new(engine);
+    engine.limit_effects(settings.effects_at_a_time);
     let workspaces = global.home()?.folder().join("workspaces");
     let release = env!("CARGO_PKG_VERSION");
     let oidc = settings.oidc.clone().map(provider).transpose()?;
-    let (base_url, rates, connections_max) = (base.clone(), settings.rates.clone(), connections_max());
+    let (base_url, rates, connections_max) =
+        (base.clone(), settings.rates.clone(), connections_max(settings.effects_at_a_time));
     let served = Served { base: base_url, workspaces, release, rates, connections_max, oidc };
     let app = App::new(engine.clone(), evaluator(), served);
     let token = first::begin(app.catalogue(), engine.key())
@@ -97,10 +98,10 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
     }
 }
 
-/// Connections that this process has files for, with some left for the store, for steps and for their output.
-pub(super) fn connections_max() -> usize {
-    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(files.saturating_sub(FILES_KEPT)).unwrap_or(usize::MAX).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
+/// Connections that this process has files for, with some left for the store, and for as many effects as are performed.
+pub(super) fn connections_max(effects_at_a_time: usize) -> usize {
+    let taken = FILES_KEPT.saturating_add(FILES_PER_EFFECT.saturating_mul(effects_at_a_time as u64));
+    usize::try_from(files_max().saturating_sub(taken)).unwrap_or(usize::MAX).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
 }
 
 /// Whom people sign in with.

@@ -78,7 +78,9 @@ impl Cluster {
             Output::Perform { execution, instance, attempt } => {
                 self.perform(node, execution, &instance, &attempt)?;
             }
-            Output::Stop { execution, instance, attempt } => self.stop(node, execution, &instance, attempt),
+            Output::Stop { execution, instance, attempt } | Output::Kill { execution, instance, attempt } => {
+                self.stop(node, execution, &instance, attempt);
+            }
             Output::Adopt { execution, instance, attempt } => {
                 self.adopt_behind_letters(node, (execution, instance, attempt));
             }

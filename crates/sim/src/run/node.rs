@@ -140,7 +140,7 @@ impl Run<'_> {
                     self.node.handle(self.node_now, Event::Loaded(execution, number, answer));
                 }
                 Output::Perform { instance, attempt, .. } => self.world.perform(self.now, &instance, &attempt)?,
-                Output::Stop { execution, instance, attempt } => {
+                Output::Stop { execution, instance, attempt } | Output::Kill { execution, instance, attempt } => {
                     self.world.stop(self.now, execution, &instance, attempt)?;
                 }
                 Output::Adopt { instance, attempt, .. } => self.adopt(instance, &attempt)?,

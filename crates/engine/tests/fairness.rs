@@ -1,0 +1,183 @@
+//! Effects and functions of many organizations at one node: whoever asks for much waits, and others do not wait for it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
+use mainspring_engine::{
+    Engine, Ground, Reach,
+    evaluator::{Evaluator, InProcess},
+    limits::EVALUATIONS_AT_A_TIME,
+    request::Request,
+};
+use mainspring_kernel::{
+    definition::{Syntax, compile, read},
+    effect::{Attempt, Outcome},
+    plan::Plan,
+    value::Value,
+};
+use mainspring_sandbox::{Answer, Call};
+use mainspring_store::memory::MemoryStore;
+
+/// Longer than anything here takes on the busiest machine.
+const BOUND: Duration = Duration::from_secs(60);
+
+const MANY: &str = r#"{"constraints":{"maxParallel":200},"steps":[{"type":"loop","id":"l","forEach":ITEMS,
+    "concurrency":200,"steps":[{"type":"bash","id":"a","command":"greedy"}]}]}"#;
+const ONE: &str = r#"{"steps":[{"type":"bash","id":"a","command":"modest"}]}"#;
+const SLOW_CODE: &str = r#"{"steps":[{"type":"code","id":"c","code":"export default () => 'slow'"}]}"#;
+const QUICK_CODE: &str = r#"{"steps":[{"type":"code","id":"c","code":"export default () => 'quick'"}]}"#;
+
+fn plan(text: &str) -> Arc<Plan> {
+    Arc::new(compile(&read(text.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan)
+}
+
+fn request(text: &str, organization: &str) -> Request {
+    let trigger = Value::map([("type", "manual".into()), ("organizationId", organization.into())]);
+    Request { trigger, ..Request::new(plan(text), "me") }
+}
+
+/// Performs `greedy` scripts until they are asked to stop, and all others at once.
+#[derive(Default)]
+struct Tarpit {
+    /// How many attempts of each command go on, have begun and have ended.
+    counts: Mutex<BTreeMap<String, [usize; 3]>>,
+}
+
+impl Tarpit {
+    fn of(&self, command: &str) -> [usize; 3] {
+        self.counts.lock().unwrap().get(command).copied().unwrap_or_default()
+    }
+}
+
+impl Executor for Tarpit {
+    fn performs(&self, _: &Attempt) -> bool {
+        true
+    }
+
+    fn perform<'a>(&'a self, attempt: &'a Attempt, mut stop: Stop) -> Work<'a, Outcome> {
+        let command = attempt.params.get("command").and_then(Value::as_text).unwrap_or_default().to_owned();
+        Box::pin(async move {
+            if stop.is_requested() {
+                return Outcome::Stopped(Value::Null);
+            }
+            let count = |change: fn(&mut [usize; 3])| {
+                change(self.counts.lock().unwrap().entry(command.clone()).or_default());
+            };
+            count(|counts| (counts[0], counts[1]) = (counts[0] + 1, counts[1] + 1));
+            let is_greedy = command == "greedy";
+            if is_greedy {
+                stop.requested().await;
+            }
+            count(|counts| (counts[0], counts[2]) = (counts[0] - 1, counts[2] + 1));
+            if is_greedy { Outcome::Stopped(Value::Null) } else { Outcome::Succeeded(Value::Null) }
+        })
+    }
+
+    fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
+        Box::pin(async { Adopted::Interrupted })
+    }
+
+    fn forget(&self, _: AttemptName<'_>) {}
+}
+
+/// Lets functions that say `slow` wait until it is opened.
+#[derive(Default)]
+struct Gate {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+    waits: Mutex<usize>,
+}
+
+impl Gate {
+    fn open(&self) {
+        *self.is_open.lock().unwrap() = true;
+        self.opened.notify_all();
+    }
+}
+
+/// Opens the gate also where a test fails, so that no thread is left behind.
+struct Opening(Arc<Gate>);
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+impl Evaluator for Gate {
+    fn call(&self, request: &mainspring_sandbox::Request) -> Answer {
+        if matches!(&request.call, Call::Function(function) if function.source.contains("slow")) {
+            *self.waits.lock().unwrap() += 1;
+            drop(self.opened.wait_while(self.is_open.lock().unwrap(), |is_open| !*is_open).unwrap());
+        }
+        mainspring_sandbox::evaluate(request)
+    }
+}
+
+fn on_node(executor: Arc<dyn Executor>, evaluator: Arc<dyn Evaluator>, work: impl AsyncFnOnce(Arc<Engine>)) {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(async {
+        let (store, workers) = (Arc::new(MemoryStore::new()), (Executors::new(vec![executor]), evaluator));
+        let engine = Engine::run(store, [1; 32], workers, Ground::default(), Reach::All).unwrap();
+        let engine = Arc::new(engine);
+        work(engine.clone()).await;
+        tokio::time::timeout(BOUND, engine.drain()).await.expect("the engine does not end");
+    });
+}
+
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let look = async {
+        while !is_so() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(BOUND, look).await.unwrap_or_else(|_| panic!("{what}"));
+}
+
+#[test]
+fn effects_of_one_organization_take_half_and_those_of_another_begin_at_once() {
+    let tarpit = Arc::new(Tarpit::default());
+    on_node(tarpit.clone(), Arc::new(InProcess), async |engine| {
+        engine.limit_effects(8);
+        let items = format!("[{}]", vec!["1"; 200].join(","));
+        let greedy = engine.submit(request(&MANY.replace("ITEMS", &items), "greedy")).await.unwrap().execution;
+        until("half of the effects begin", || tarpit.of("greedy")[0] == 4).await;
+        // One after the other, while 196 of the first one wait.
+        for done in 1..=20 {
+            engine.submit(request(ONE, "modest")).await.unwrap();
+            until("another organization waits", || tarpit.of("modest")[2] == done).await;
+            assert_eq!(tarpit.of("greedy")[1], 4, "no more than half for one, whatever waits");
+        }
+        // What waits is stopped without having begun.
+        assert!(engine.cancel(greedy, "enough", "me").await.unwrap());
+        let has_ended = || engine.state(greedy).is_ok_and(|state| state.ended_at.is_some());
+        until("what waited was not stopped", has_ended).await;
+        assert_eq!(tarpit.of("greedy"), [0, 4, 4]);
+    });
+}
+
+#[test]
+fn functions_of_one_organization_leave_threads_for_those_of_another() {
+    let gate = Arc::new(Gate::default());
+    let _opening = Opening(gate.clone());
+    let is_done = Arc::new(AtomicBool::new(false));
+    on_node(Arc::new(Tarpit::default()), gate.clone(), async |engine| {
+        for _ in 0..EVALUATIONS_AT_A_TIME + 10 {
+            let engine = engine.clone();
+            tokio::spawn(async move { engine.submit(request(SLOW_CODE, "heavy")).await });
+        }
+        until("half of the threads are taken", || *gate.waits.lock().unwrap() == EVALUATIONS_AT_A_TIME / 2).await;
+        let quick = tokio::time::timeout(BOUND, engine.submit(request(QUICK_CODE, "small"))).await;
+        quick.expect("a small function waits for the heavy ones of others").unwrap();
+        assert_eq!(*gate.waits.lock().unwrap(), EVALUATIONS_AT_A_TIME / 2);
+        is_done.store(true, Ordering::SeqCst);
+        gate.open();
+    });
+    assert!(is_done.load(Ordering::SeqCst));
+}
