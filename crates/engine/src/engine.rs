@@ -26,14 +26,16 @@ use crate::{
     evaluator::Evaluator,
     fair::{Bounds, FairSemaphore},
     home::{Held, Home},
-    inbox, keys,
+    inbox,
+    intake::Intake,
+    keys,
     lease::{Leases, Terms},
     limits::effects_at_a_time,
     load::Loader,
     member::Member,
     naming::new_key_where,
     request::{Request, row},
-    rim::{Command, Commands, Outside, Owned, Pending, Reach, Rim, queue},
+    rim::{Asker, Command, Commands, Outside, Owned, Pending, Reach, Rim, queue},
     shard::{Event, Keys, Moment, Queued, Reply, Shard, ShardError, Submission, Ticket},
     span::Spans,
     token,
@@ -71,6 +73,7 @@ pub struct Engine {
     why_stopped: Arc<Mutex<Option<String>>>,
     owned: Arc<Mutex<Owned>>,
     effects: FairSemaphore<String>,
+    intake: Intake,
 }
 
 /// What an engine stands on beside its store.
@@ -160,7 +163,18 @@ impl Engine {
             Outside { commands: to_rim, spans, limits, why_stopped: reasons, owned: to_owned, effects: to_effects };
         let rim = Rim::new(shard, store.clone(), loader.clone(), workers, (home, member, reach), outside);
         let rim = Mutex::new(Some(tokio::spawn(rim.run(received))));
-        Ok(Self { store, loader, key, commands, tickets: AtomicU64::new(1), rim, why_stopped, owned, effects })
+        Ok(Self {
+            store,
+            loader,
+            key,
+            commands,
+            tickets: AtomicU64::new(1),
+            rim,
+            why_stopped,
+            owned,
+            effects,
+            intake: Intake::default(),
+        })
     }
 
     /// Changes how many effects are performed at a time. The others wait, in turns by organization.
@@ -361,7 +375,9 @@ impl Engine {
         let ticket = Ticket(self.tickets.fetch_add(1, Ordering::Relaxed));
         let (sender, receiver) = oneshot::channel::<Reply>();
         let stopped = || EngineError::Stopped(self.why_stopped().unwrap_or_else(|| "it was drained".into()));
-        self.commands.send(Command::Ask(ticket, sender, event(ticket))).map_err(|_| stopped())?;
+        let event = event(ticket);
+        let charge = self.intake.admit(&event).ok_or(EngineError::Busy)?;
+        self.commands.send(Command::Ask(ticket, Asker { sender, _charge: charge }, event)).map_err(|_| stopped())?;
         match receiver.await.map_err(|_| stopped())? {
             Ok(taken) => Ok(taken.changed),
             Err(ShardError::NoSuchExecution) => Err(EngineError::NoSuchExecution),

@@ -52,6 +52,8 @@ pub enum EngineError {
     NoOpenGate(String),
     /// The execution belongs to another node, or to none at the moment.
     NotHere,
+    /// So much is asked for and not written yet that nothing more is taken.
+    Busy,
 }
 
 impl fmt::Display for EngineError {
@@ -74,6 +76,7 @@ impl fmt::Display for EngineError {
             Self::Exists(key) => write!(out, "the execution {key} has this name or idempotency key already"),
             Self::Stopped(why) => write!(out, "the engine has stopped: {why}"),
             Self::NotHere => out.write_str("the execution belongs to another node: its inbox reaches it"),
+            Self::Busy => out.write_str("this node has as much to write as it takes: ask again in a second"),
             Self::NoOpenGate(why) => write!(out, "no gate is open for this: {why}"),
         }
     }

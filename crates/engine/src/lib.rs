@@ -14,6 +14,7 @@ pub mod family;
 mod generation;
 pub mod home;
 pub mod inbox;
+mod intake;
 pub mod keys;
 pub mod lease;
 pub mod limits;

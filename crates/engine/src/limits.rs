@@ -13,6 +13,13 @@ pub const REFUSALS_MAX: u32 = 3;
 /// marked; beyond this number the oldest are tried again.
 pub const UNWRITABLE_MAX: usize = 10_000;
 
+/// Bytes of requests of callers that are not answered yet. A store that stands still for its longest timeout keeps no more
+/// in memory; what comes beyond is refused and may be repeated.
+pub const ASKED_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Requests of callers that are not answered yet: above what all connections of a server ask for at a time.
+pub const ASKED_MAX: usize = 16_384;
+
 /// Evaluations that have a thread, most of them waiting for a worker. Loads, inbox reads and callers of this process take
 /// their threads from the same 512 of the runtime.
 pub const EVALUATIONS_AT_A_TIME: usize = 64;

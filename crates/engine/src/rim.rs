@@ -41,6 +41,7 @@ use crate::{
     evaluator::{Evaluator, ForTenant, Suspended, tenant_of},
     fair::{Bounds, FairSemaphore, QueueFull},
     home::{Held, Home},
+    intake::Charge,
     limits::EVALUATIONS_AT_A_TIME,
     load::Loader,
     member::{Member, Word, tick},
@@ -85,7 +86,7 @@ pub(crate) enum Command {
     /// An event for the shard.
     Event(Event),
     /// An event whose answer somebody waits for.
-    Ask(Ticket, oneshot::Sender<Reply>, Event),
+    Ask(Ticket, Asker, Event),
     /// Somebody wants to see an execution's frames.
     Watch(ExecutionKey, mpsc::UnboundedSender<Arc<Moment>>),
     /// An attempt has ended.
@@ -121,6 +122,12 @@ pub(crate) enum Command {
     Pending(oneshot::Sender<Pending>),
     /// Stop what runs, and end.
     Drain,
+}
+
+/// A caller that waits for an answer, with its share of what may be asked for.
+pub(crate) struct Asker {
+    pub(crate) sender: oneshot::Sender<Reply>,
+    pub(crate) _charge: Charge,
 }
 
 type Running = (ExecutionKey, Instance, u32);
@@ -230,7 +237,7 @@ pub(crate) struct Rim {
     answers: mpsc::UnboundedReceiver<Answered>,
     /// How long the next commit waits, because the last one was not written.
     pause: Duration,
-    waiting: BTreeMap<Ticket, oneshot::Sender<Reply>>,
+    waiting: BTreeMap<Ticket, Asker>,
     watchers: HashMap<ExecutionKey, Vec<mpsc::UnboundedSender<Arc<Moment>>>>,
     running: BTreeMap<Running, Underway>,
     inbox: Inbox,
@@ -390,8 +397,8 @@ impl Rim {
         match command {
             Command::Event(event) => self.handle(event),
             Command::Ask(..) if self.draining => {}
-            Command::Ask(ticket, sender, event) => {
-                self.waiting.insert(ticket, sender);
+            Command::Ask(ticket, asker, event) => {
+                self.waiting.insert(ticket, asker);
                 self.reach.extend(event.execution());
                 self.enter(event);
             }
@@ -503,7 +510,7 @@ impl Rim {
                 Output::Forget { .. } => {}
                 Output::Reply(ticket, reply) => {
                     self.answered(ticket, reply.is_ok());
-                    self.waiting.remove(&ticket).map(|sender| sender.send(reply));
+                    self.waiting.remove(&ticket).map(|asker| asker.sender.send(reply));
                 }
                 Output::Evaluate { execution, evaluation, suspended } => {
                     self.evaluate(execution, evaluation, *suspended)
@@ -634,8 +641,9 @@ impl Rim {
             // One that is asked to stop while it waits needs no permit: its executor answers at once.
             let _permit = match request {
                 Ok(request) => tokio::select! {
-                    permit = request => Some(permit),
+                    biased;
                     () = stop.requested() => None,
+                    permit = request => Some(permit),
                 },
                 Err(QueueFull) => None,
             };

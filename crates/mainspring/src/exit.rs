@@ -88,7 +88,7 @@ impl From<EngineError> for Refusal {
             EngineError::Held { .. } => Self::internal("folder_in_use", message),
             EngineError::Folder { .. } => Self::bad_input("folder_unusable", message),
             EngineError::Key { .. } | EngineError::OtherKey { .. } => Self::internal("key_unusable", message),
-            EngineError::Store(_) | EngineError::Stopped(_) | EngineError::NotHere => {
+            EngineError::Store(_) | EngineError::Stopped(_) | EngineError::NotHere | EngineError::Busy => {
                 Self::internal("store_unavailable", message)
             }
             EngineError::Load(_) | EngineError::Quarantined(_) => Self::internal("journal_broken", message),

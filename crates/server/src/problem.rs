@@ -4,7 +4,7 @@ use std::fmt;
 
 use axum::{
     Json,
-    http::StatusCode,
+    http::{HeaderValue, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
 use mainspring_engine::{EngineError, load::LoadError};
@@ -150,7 +150,13 @@ impl IntoResponse for Problem {
         if matches!(self.code, Code::InternalError | Code::Unavailable) {
             tracing::warn!(code = ?self.code, message = self.message, "a request failed");
         }
-        (status, Json(ProblemBody { error: self.message, code: self.code, details: self.details })).into_response()
+        let is_passing = self.code == Code::Unavailable;
+        let body = ProblemBody { error: self.message, code: self.code, details: self.details };
+        let mut response = (status, Json(body)).into_response();
+        if is_passing {
+            response.headers_mut().entry(RETRY_AFTER).or_insert(HeaderValue::from_static("1"));
+        }
+        response
     }
 }
 
@@ -173,7 +179,7 @@ impl From<EngineError> for Problem {
             EngineError::NoOpenGate(_) => Self::new(Code::InvalidResumeToken, message),
             EngineError::Quarantined(_) | EngineError::Exists(_) => Self::new(Code::Conflict, message),
             EngineError::Load(_) => Self::new(Code::InternalError, message),
-            EngineError::Stopped(_) | EngineError::NotHere => Self::new(Code::Unavailable, message),
+            EngineError::Stopped(_) | EngineError::NotHere | EngineError::Busy => Self::new(Code::Unavailable, message),
             EngineError::Folder { .. }
             | EngineError::Held { .. }
             | EngineError::Key { .. }

@@ -122,7 +122,7 @@ impl Rim {
             self.handle(Event::Submit(Box::new(submission)));
         }
         for (ticket, why) in refuse {
-            self.waiting.remove(&ticket).map(|sender| sender.send(Err(ShardError::Store(why))));
+            self.waiting.remove(&ticket).map(|asker| asker.sender.send(Err(ShardError::Store(why))));
         }
         self.admit(admit);
     }

@@ -1,0 +1,121 @@
+//! What callers have asked for and what is not answered yet: bounded in bytes and in count, so that a store that does not
+//! write costs its callers an error and not this process its memory.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use mainspring_kernel::{cbor::byte_count, input::Input};
+
+use crate::{
+    limits::{ASKED_BYTES_MAX, ASKED_MAX},
+    shard::Event,
+};
+
+/// Bytes that any request takes beside its values.
+const ASK_BYTES: usize = 1024;
+
+/// Counts what is asked for. Clones count together.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Intake(Arc<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    count: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// The share of a request, until it is answered. Dropping it gives the share back.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    counters: Arc<Counters>,
+    bytes: usize,
+}
+
+impl Intake {
+    /// Admits a request; `None` if there is no room for it. The first is admitted however large it is. Decisions and cancels
+    /// are small, and what makes room again: they have as much room again for themselves.
+    pub(crate) fn admit(&self, event: &Event) -> Option<Charge> {
+        let (bytes, share) = match event {
+            Event::Take(_, queued) if matches!(queued.input, Input::Decide { .. } | Input::Cancel { .. }) => {
+                (ASK_BYTES, 2)
+            }
+            event => (ASK_BYTES + size(event), 1),
+        };
+        let charge = Charge { counters: self.0.clone(), bytes };
+        let count = self.0.count.fetch_add(1, Ordering::Relaxed);
+        let before = self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let is_within = count < share * ASKED_MAX && before.saturating_add(bytes) <= share * ASKED_BYTES_MAX;
+        (is_within || count == 0).then_some(charge)
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.counters.count.fetch_sub(1, Ordering::Relaxed);
+        self.counters.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of the values that come with a request, and of its definitions.
+fn size(event: &Event) -> usize {
+    match event {
+        Event::Submit(submission) => {
+            let plans: usize = submission.stored_plans.iter().map(|plan| plan.bytes.len()).sum();
+            let start = &submission.start;
+            plans + [&start.input, &start.variables, &start.trigger].into_iter().map(byte_count).sum::<usize>()
+        }
+        Event::Take(_, queued) => match &queued.input {
+            Input::Signal { payload, .. } => byte_count(payload),
+            _ => 0,
+        },
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mainspring_kernel::{key::ExecutionKey, value::Value};
+
+    use super::*;
+    use crate::shard::Queued;
+
+    fn signal(bytes: usize) -> Event {
+        let payload = Value::from("x".repeat(bytes).as_str());
+        let input = Input::Signal { id: "i".into(), name: "go".into(), payload };
+        Event::Take(ExecutionKey([1; 16]), Queued::silent(input))
+    }
+
+    fn cancel() -> Event {
+        let input = Input::Cancel { reason: "enough".into(), by: "me".into() };
+        Event::Take(ExecutionKey([1; 16]), Queued::silent(input))
+    }
+
+    #[test]
+    fn bytes_are_bounded_and_come_back() {
+        let intake = Intake::default();
+        let half = || signal(ASKED_BYTES_MAX / 2 - ASK_BYTES - 8);
+        let held = [intake.admit(&half()).unwrap(), intake.admit(&half()).unwrap()];
+        assert!(intake.admit(&signal(16)).is_none(), "there is no room for more");
+        let cancels: Vec<_> = (0..100).filter_map(|_| intake.admit(&cancel())).collect();
+        assert_eq!(cancels.len(), 100, "a cancel is taken all the same");
+        drop(cancels);
+        drop(held);
+        let large = intake.admit(&signal(ASKED_BYTES_MAX + 1)).expect("the first is admitted however large it is");
+        assert!(intake.admit(&signal(0)).is_none());
+        drop(large);
+        assert!(intake.admit(&signal(0)).is_some());
+        assert_eq!((intake.0.count.load(Ordering::Relaxed), intake.0.bytes.load(Ordering::Relaxed)), (0, 0));
+    }
+
+    #[test]
+    fn the_count_is_bounded_and_decisions_have_room_of_their_own() {
+        let intake = Intake::default();
+        let mut held: Vec<_> = (0..ASKED_MAX).filter_map(|_| intake.admit(&signal(0))).collect();
+        assert_eq!(held.len(), ASKED_MAX);
+        assert!(intake.admit(&signal(0)).is_none());
+        held.extend((0..2 * ASKED_MAX).filter_map(|_| intake.admit(&cancel())));
+        assert_eq!(held.len(), 2 * ASKED_MAX, "they are bounded as well");
+    }
+}
