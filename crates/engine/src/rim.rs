@@ -488,16 +488,10 @@ impl Rim {
                 Output::Load(execution, number) => self.load(execution, number),
                 Output::Perform { execution, instance, attempt } => self.perform(execution, instance, attempt),
                 Output::Stop { execution, instance, attempt } => {
-                    let running = self.running.get(&(execution, instance, attempt));
-                    if let Some(underway) = running {
-                        underway.stopper.stop();
-                    }
+                    self.end_running(&(execution, instance, attempt), Stopper::stop);
                 }
                 Output::Kill { execution, instance, attempt } => {
-                    let running = self.running.get(&(execution, instance, attempt));
-                    if let Some(underway) = running {
-                        underway.stopper.kill();
-                    }
+                    self.end_running(&(execution, instance, attempt), Stopper::kill);
                 }
                 Output::Adopt { execution, instance, attempt } if self.member.is_some() => {
                     self.adopt_behind_letters(execution, instance, attempt);
@@ -541,6 +535,11 @@ impl Rim {
                 Output::Stalled(why) | Output::Fatal(why) => return self.stop(why),
             }
         }
+    }
+
+    /// Nothing is done if the attempt does not run here any more.
+    fn end_running(&self, name: &Running, end: fn(&Stopper)) {
+        self.running.get(name).into_iter().for_each(|underway| end(&underway.stopper));
     }
 
     /// Nothing is shown or begun on the strength of a lease whose time is over by now, however long this process was
