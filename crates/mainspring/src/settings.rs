@@ -232,6 +232,7 @@ fn usual(name: &str) -> Option<String> {
     match name {
         "listen" => Some(LISTEN_DEFAULT.into()),
         "leaseSeconds" => Some(LEASE_DEFAULT.to_string()),
+        "effectsAtATime" => Some(effects_at_a_time(files_max()).to_string()),
         "scripts" => Some("contained".into()),
         "scriptsNetwork" => Some("none".into()),
         "rateLimitPerSecond" => Some(Rates::default().per_token.to_string()),
