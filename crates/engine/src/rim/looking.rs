@@ -415,7 +415,13 @@ impl Rim {
 fn open(loader: &crate::load::Loader, arrived: Arrived, counts: bool) -> Message {
     let Arrived { number, letter } = arrived;
     let (partition, execution, id) = (letter.partition, letter.execution, letter.id.clone());
-    let opened = match inbox::event_from(loader, letter) {
+    // One message that cannot be decoded without a panic keeps nothing from the others of its page.
+    let event = catch_unwind(AssertUnwindSafe(|| inbox::event_from(loader, letter)));
+    let event = event.unwrap_or_else(|panic| {
+        let why = format!("decoding a message panicked; this is a fault of the engine: {}", failing::text(&*panic));
+        Err(Untaken::Unreadable(why))
+    });
+    let opened = match event {
         Ok(event) => Opened::Event(Box::new(event)),
         Err(Untaken::Unavailable) => Opened::Waits,
         Err(Untaken::Forged) => Opened::Forged(id),

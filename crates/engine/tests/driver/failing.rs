@@ -173,6 +173,25 @@ fn reads_and_heartbeats_go_on_after_one_that_panics() {
     });
 }
 
+/// Another message of the same page is taken in.
+#[test]
+fn a_message_whose_decoding_panics_keeps_nothing_from_others() {
+    let store = MemoryStore::new();
+    let bad = request(BASH);
+    let hash = bad.stored_plans()[0].hash;
+    let hooked = Hooked::on(&store, move |call| {
+        assert!(call != Call::Plan(hash), "planted: decoding");
+        Ok(())
+    });
+    mainspring_engine::inbox::post_start(&store, None, bad, &[1; 32]).unwrap();
+    let good = mainspring_engine::inbox::post_start(&store, None, request(WAITS), &[1; 32]).unwrap();
+    block_on(async {
+        let engine = engine(hooked, Executors::new(Vec::new()), None);
+        until(async || status(&store, good) == "running").await;
+        engine.drain().await;
+    });
+}
+
 #[test]
 fn an_attempt_whose_adoption_panics_is_interrupted() {
     let store = MemoryStore::new();
