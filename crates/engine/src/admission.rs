@@ -49,8 +49,12 @@ pub(crate) type Found = Result<(Bounds, Vec<ExecutionRow>), String>;
 const ROWS_AT_A_TIME: usize = 1_000;
 
 /// Statuses of what has not ended.
-pub(crate) const UNFINISHED: [ExecutionStatus; 3] =
-    [ExecutionStatus::Pending, ExecutionStatus::Running, ExecutionStatus::WaitingApproval];
+pub(crate) const UNFINISHED: [ExecutionStatus; 4] = [
+    ExecutionStatus::Pending,
+    ExecutionStatus::Running,
+    ExecutionStatus::WaitingApproval,
+    ExecutionStatus::CancelRequested,
+];
 
 /// Reads what is to be known of an organisation.
 pub(crate) fn find(store: &dyn Store, limits: &dyn Limits, organization: &str) -> Found {

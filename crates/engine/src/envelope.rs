@@ -84,7 +84,7 @@ pub fn status(state: &State) -> &'static str {
         ExecutionStatus::WaitingApproval => "needs_approval",
         ExecutionStatus::Cancelled => "cancelled",
         ExecutionStatus::Failed => "failed",
-        ExecutionStatus::Pending | ExecutionStatus::Running => "running",
+        ExecutionStatus::Pending | ExecutionStatus::Running | ExecutionStatus::CancelRequested => "running",
     }
 }
 

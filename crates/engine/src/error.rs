@@ -44,6 +44,12 @@ pub enum EngineError {
     NoSuchExecution,
     /// The execution is set aside, and why.
     Quarantined(String),
+    /// The execution is not quarantined, or was ended in quarantine.
+    NotQuarantined,
+    /// The execution goes on.
+    NotEnded,
+    /// The execution's plan has no step of this name.
+    NoSuchStep(String),
     /// Another execution has the name or the idempotency key.
     Exists(ExecutionKey),
     /// The engine has stopped, and why.
@@ -73,6 +79,11 @@ impl fmt::Display for EngineError {
             Self::Load(error) => error.fmt(out),
             Self::NoSuchExecution => out.write_str("there is no such execution"),
             Self::Quarantined(why) => write!(out, "the execution is set aside: {why}"),
+            Self::NotQuarantined => {
+                out.write_str("the execution is not quarantined, or was ended before: `mainspring quarantine list` names those that are")
+            }
+            Self::NotEnded => out.write_str("the execution goes on: wait for its end or cancel it first"),
+            Self::NoSuchStep(step) => write!(out, "the execution has no step `{step}`: `mainspring show` names its steps"),
             Self::Exists(key) => write!(out, "the execution {key} has this name or idempotency key already"),
             Self::Stopped(why) => write!(out, "the engine has stopped: {why}"),
             Self::NotHere => out.write_str("the execution belongs to another node: its inbox reaches it"),

@@ -74,15 +74,20 @@ impl Family {
         }));
         self.is_about_to_move |= is_overdue(state);
         for (instance, child) in children(state) {
-            // What cannot be read is told by whoever asks for that execution; the others go on without it.
+            let is_held = state.held_children.contains(instance);
+            // What cannot be read is told by whoever asks for that execution; the others go on without it, and this one is told
+            // that its child is quarantined.
             let read = match loader.journal(child) {
                 Ok(Some(read)) => read,
-                Ok(None) | Err(LoadError::Broken(_)) => continue,
+                Ok(None) => continue,
+                Err(LoadError::Broken(_)) => {
+                    self.is_about_to_move |= is_held;
+                    continue;
+                }
                 Err(error) => return Err(error.into()),
             };
             let child = read.journal.state;
-            let is_held = state.held_children.contains(instance);
-            let goes_on = child.status() != ExecutionStatus::WaitingApproval && read.quarantined.is_none();
+            let goes_on = child.status() != ExecutionStatus::WaitingApproval || read.quarantined.is_some();
             self.is_about_to_move |= is_held && goes_on;
             let way = format!("{way}{}/", instance.name(&state.plan));
             let id = child.start.as_ref().map_or_else(|| child.key.to_string(), |start| start.execution_id.clone());

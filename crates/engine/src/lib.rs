@@ -4,9 +4,11 @@
 //! outputs: the store, the executors, the sandbox, the clock.
 
 pub mod admission;
+pub mod aside;
 pub mod columns;
 pub mod engine;
 pub mod envelope;
+pub mod erasing;
 mod error;
 pub mod evaluator;
 pub mod fair;

@@ -1,7 +1,7 @@
 //! Reads a journal back into a state, checking all of it on the way.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
 };
 
@@ -11,12 +11,13 @@ use mainspring_kernel::{
     hash::Hash,
     journal::{Broken, Fold, Verified},
     key::ExecutionKey,
+    note::{Note, Subject},
     plan::Plan,
     record::Record,
     state::State,
     stored::{Head, StoredFrame},
 };
-use mainspring_store::{Most, RemoteAttempt, Store, StoreError};
+use mainspring_store::{HeadRow, Most, RemoteAttempt, Store, StoreError};
 
 use crate::{
     columns::{Columns, Difference},
@@ -50,6 +51,9 @@ pub struct Loader {
     plans: Mutex<BTreeMap<Hash, Arc<Plan>>>,
 }
 
+/// The erasures of an execution that are proven, once they were read.
+type Proven = Option<BTreeSet<Subject>>;
+
 /// Plans kept decoded; more than this and the table begins anew, which costs time and nothing else.
 const PLANS_MAX: usize = 1024;
 
@@ -71,26 +75,26 @@ impl Loader {
 
     /// The answer to a shard that asks for an execution.
     pub fn load(&self, execution: ExecutionKey) -> LoadAnswer {
-        match self.journal_with_remote(execution) {
-            Ok(Some(Read { quarantined: Some(reason), .. })) => LoadAnswer::Quarantined(reason),
-            Ok(Some(Read { journal, .. })) => journal.into(),
-            Ok(None) => LoadAnswer::Unknown,
+        match self.to_go_on_with(execution) {
+            Ok(answer) => answer,
             Err(LoadError::Store(error)) => LoadAnswer::Unavailable(error.to_string()),
             Err(LoadError::Broken(why)) => LoadAnswer::Broken(why),
             Err(error @ LoadError::Newer(_)) => LoadAnswer::Newer(error.to_string()),
         }
     }
 
-    /// What others perform is asked for last. Whoever has ended meanwhile has posted what it brought back before.
-    fn journal_with_remote(&self, execution: ExecutionKey) -> Result<Option<Read>, LoadError> {
-        let mut read = self.journal(execution)?;
-        if let Some(Read { journal, .. }) = &mut read
-            && self.is_among_nodes
-            && !journal.state.open_attempts.is_empty()
-        {
+    /// A quarantined journal is not folded: whatever is wrong with it is known. The attempts that others perform are asked
+    /// for last: a node that has ended one meanwhile has posted its receipt before.
+    fn to_go_on_with(&self, execution: ExecutionKey) -> Result<LoadAnswer, LoadError> {
+        let Some(row) = self.store.head(execution)? else { return Ok(LoadAnswer::Unknown) };
+        if let Some(reason) = row.quarantined {
+            return Ok(LoadAnswer::Quarantined(reason));
+        }
+        let Read { mut journal, .. } = self.walk_to(execution, row, |fold, stored| fold.push(stored).map(drop))?;
+        if self.is_among_nodes && !journal.state.open_attempts.is_empty() {
             journal.remote = self.store.remote_attempts(execution)?;
         }
-        Ok(read)
+        Ok(journal.into())
     }
 
     /// An execution's journal as it stands, quarantined or not; `None` if there is none.
@@ -164,9 +168,18 @@ impl Loader {
     fn walk(
         &self,
         execution: ExecutionKey,
-        mut step: impl FnMut(&mut Fold, &StoredFrame) -> Result<(), Broken>,
+        step: impl FnMut(&mut Fold, &StoredFrame) -> Result<(), Broken>,
     ) -> Result<Option<Read>, LoadError> {
         let Some(row) = self.store.head(execution)? else { return Ok(None) };
+        self.walk_to(execution, row, step).map(Some)
+    }
+
+    fn walk_to(
+        &self,
+        execution: ExecutionKey,
+        row: HeadRow,
+        mut step: impl FnMut(&mut Fold, &StoredFrame) -> Result<(), Broken>,
+    ) -> Result<Read, LoadError> {
         let broken = |broken: Broken| LoadError::Broken(broken.to_string());
         // The head was read first: what an engine has added since is of another moment.
         let up_to_head = |from: u64| -> Result<Vec<StoredFrame>, StoreError> {
@@ -177,9 +190,11 @@ impl Loader {
         let mut frames = up_to_head(0)?;
         let plan = self.plan_of(frames.first())?;
         let (mut fold, mut bytes) = (Fold::new(execution, plan), 0);
+        let mut proven = Proven::default();
         while !frames.is_empty() {
             for stored in &frames {
                 bytes += stored.byte_count();
+                self.check_erased(execution, stored, &mut proven)?;
                 step(&mut fold, stored).map_err(broken)?;
             }
             frames = up_to_head(fold.next_sequence())?;
@@ -187,7 +202,44 @@ impl Loader {
         fold.finish(&row.head, &self.sealing).map_err(broken)?;
         self.check_end(execution, &row.head)?;
         let journal = Journal { state: fold.state, head: row.head, bytes, remote: Vec::new() };
-        Ok(Some(Read { journal, quarantined: row.quarantined }))
+        Ok(Read { journal, quarantined: row.quarantined })
+    }
+
+    /// Refuses a frame with a value that is gone without a sealed note of its erasure: whoever can write the store could
+    /// otherwise take a value away, and an execution that goes on would decide by null. Notes are read once, and only for
+    /// an execution that needs them.
+    fn check_erased(
+        &self,
+        execution: ExecutionKey,
+        stored: &StoredFrame,
+        proven: &mut Proven,
+    ) -> Result<(), LoadError> {
+        for place in Frame::erased(stored) {
+            if proven.is_none() {
+                *proven = Some(self.notes(execution)?.into_iter().map(|note| note.subject).collect());
+            }
+            let subject = Subject::Erased { sequence: stored.sequence, place: place as u64 };
+            if !proven.as_ref().is_some_and(|proven| proven.contains(&subject)) {
+                return Err(LoadError::Broken(format!(
+                    "frame {}: value {place} is gone, and no note that is sealed with this installation's key says that \
+                     it was erased; restore the latest backup and compare",
+                    stored.sequence
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The notes beside an execution's journal that are sealed with this installation's key. Others prove nothing.
+    pub fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, LoadError> {
+        let mut notes = self.store.notes(execution)?;
+        notes.retain(|note| note.execution == execution && note.is_sealed_by(&self.sealing));
+        Ok(notes)
+    }
+
+    /// The note of the end that an operator has forced on an execution, if there is a sealed one.
+    pub fn forced_end(&self, execution: ExecutionKey) -> Result<Option<Note>, LoadError> {
+        Ok(self.notes(execution)?.into_iter().find(|note| note.subject == Subject::Ended))
     }
 
     /// Frames beyond the head are there only while an engine goes on; then the head has moved as well.

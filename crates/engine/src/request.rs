@@ -231,5 +231,6 @@ pub fn row(key: ExecutionKey, start: &Start, plan: &Plan, now: u64) -> Execution
         organization: said(ORGANIZATION_IN_TRIGGER).map(Into::into),
         workflow_id: said(WORKFLOW_IN_TRIGGER).map(Into::into),
         trigger_id: said(TRIGGER_IN_TRIGGER).map(Into::into),
+        parent: start.lineage.as_ref().and_then(|lineage| lineage.parent.as_ref()).map(|parent| parent.execution),
     }
 }

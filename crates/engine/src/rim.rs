@@ -2,6 +2,7 @@
 //! what comes of them.
 
 mod admitting;
+mod aside;
 mod failing;
 mod files;
 mod looking;
@@ -252,6 +253,8 @@ pub(crate) struct Rim {
     spans: Option<Spans>,
     /// Who may begin, where that is counted.
     admitting: Option<Admitting>,
+    /// Executions that are quarantined, as far as this process has met them: those that wait for one are told once.
+    aside: BTreeSet<ExecutionKey>,
     /// Whether it was told that the store does not write.
     is_stalled: bool,
     /// Whether it was told that the shared store does not hear this node.
@@ -311,6 +314,7 @@ impl Rim {
             meters,
             spans,
             admitting: limits.map(Admitting::new),
+            aside: BTreeSet::new(),
             is_stalled: false,
             is_unheard: false,
             writing: owning::Writing::default(),
@@ -395,7 +399,10 @@ impl Rim {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Event(event) => self.handle(event),
+            Command::Event(event) => {
+                self.meet_quarantined(&event);
+                self.handle(event);
+            }
             Command::Ask(..) if self.draining => {}
             Command::Ask(ticket, asker, event) => {
                 self.waiting.insert(ticket, asker);

@@ -26,13 +26,15 @@ use mainspring_kernel::{
     hash::Hash,
     input::Input,
     key::ExecutionKey,
+    note::Note,
     plan::Plan,
     stored::StoredFrame,
     value::Value,
 };
 use mainspring_store::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow, Late,
-    Letter, Most, Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table, memory::MemoryStore, partition_of,
+    Letter, Most, Node, Noted, Origin, Posting, QuarantinedRow, RemoteAttempt, Store, StoreError, Table,
+    memory::MemoryStore, partition_of,
 };
 use tokio::sync::Semaphore;
 
@@ -187,12 +189,29 @@ impl Store for Awkward {
         self.store.quarantine(execution, reason)
     }
 
-    fn release(&self, execution: ExecutionKey) -> Result<(), StoreError> {
-        self.store.release(execution)
+    fn release(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<(), StoreError> {
+        self.store.release(execution, noted)
     }
 
-    fn erase(&self, execution: ExecutionKey, sequence: u64, index: usize) -> Result<bool, StoreError> {
-        self.store.erase(execution, sequence, index)
+    fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
+        self.store.force_end(noted)
+    }
+
+    fn quarantined(
+        &self,
+        organization: Option<&str>,
+        after: Option<ExecutionKey>,
+        limit: usize,
+    ) -> Result<Vec<QuarantinedRow>, StoreError> {
+        self.store.quarantined(organization, after, limit)
+    }
+
+    fn erase(&self, noted: &Noted<'_>) -> Result<usize, StoreError> {
+        self.store.erase(noted)
+    }
+
+    fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {
+        self.store.notes(execution)
     }
 
     fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError> {
@@ -523,8 +542,8 @@ fn what_is_set_aside_leaves_its_place() {
         assert!(store.head(keys[1]).unwrap().unwrap().quarantined.is_some());
         // Whoever comes back counts again, over the limit if it must be, and nobody else begins.
         doors.list_is_shut.store(false, Ordering::SeqCst);
-        store.release(keys[0]).unwrap();
-        store.release(keys[1]).unwrap();
+        store.release(keys[0], &Noted::of(&[])).unwrap();
+        store.release(keys[1], &Noted::of(&[])).unwrap();
         engine.limits_changed("o");
         let last = engine.submit(of("o", "d")).await.unwrap().execution;
         assert!(engine.cancel(keys[2], "no", "me").await.unwrap());

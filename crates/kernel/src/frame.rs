@@ -6,7 +6,7 @@
 mod item;
 mod table;
 
-use alloc::{string::String, vec::Vec};
+use alloc::{collections::BTreeSet, string::String, vec::Vec};
 use core::fmt;
 
 use crate::{
@@ -111,6 +111,43 @@ impl Frame {
         (from.array().ok()? > 0 && from.array().ok()? > 4 && from.unsigned().ok()? == 0).then_some(())?;
         (0..3).try_for_each(|_| from.skip()).ok()?;
         from.unsigned_32().ok()
+    }
+
+    /// Places among a stored frame's values that stand in an input or in records for which the caller says so. What
+    /// evaluations gave counts with any record that does: it cannot be told apart.
+    pub fn places(
+        stored: &StoredFrame,
+        is_input: impl Fn(&Input) -> bool,
+        is_record: impl Fn(&Record) -> bool,
+    ) -> Result<BTreeSet<usize>, FrameError> {
+        let mut from = Decoder::salted(&stored.frame, &stored.values);
+        from.touched = Some(Vec::new());
+        let touched = |from: &mut Decoder<'_>| from.touched.replace(Vec::new()).unwrap_or_default();
+        if from.reader.array()? != 7 {
+            return Err(from.reader.error("a frame has seven parts").into());
+        }
+        (0..4).try_for_each(|_| from.reader.skip())?;
+        let mut places = BTreeSet::new();
+        let input = Input::read(&mut from)?;
+        let of_input = touched(&mut from);
+        if is_input(&input) {
+            places.extend(of_input);
+        }
+        Vec::<Evaluated>::read(&mut from)?;
+        let of_results = touched(&mut from);
+        let mut is_any = false;
+        for _ in 0..from.reader.array()? {
+            let record = Record::read(&mut from)?;
+            let of_record = touched(&mut from);
+            if is_record(&record) {
+                is_any = true;
+                places.extend(of_record);
+            }
+        }
+        if is_any {
+            places.extend(of_results);
+        }
+        Ok(places)
     }
 
     /// Places among a stored frame's values that were erased.

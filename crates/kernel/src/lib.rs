@@ -25,6 +25,7 @@ pub mod journal;
 pub mod json;
 pub mod key;
 pub mod limits;
+pub mod note;
 pub mod plan;
 pub mod record;
 pub mod reference;

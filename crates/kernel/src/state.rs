@@ -305,6 +305,8 @@ pub enum ExecutionStatus {
     Running,
     /// Only people are waited for.
     WaitingApproval,
+    /// It was canceled, and what runs of it has not stopped yet.
+    CancelRequested,
     /// It ended well.
     Completed,
     /// It failed.
@@ -320,6 +322,7 @@ impl ExecutionStatus {
             Self::Pending => "pending",
             Self::Running => "running",
             Self::WaitingApproval => "waiting_approval",
+            Self::CancelRequested => "cancel_requested",
             Self::Completed => "completed",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
@@ -372,6 +375,7 @@ impl State {
             (Some(Ending::Failed { .. }), Some(_)) => ExecutionStatus::Failed,
             (Some(Ending::Cancelled { .. }), Some(_)) => ExecutionStatus::Cancelled,
             _ if self.waits_only_for_people() => ExecutionStatus::WaitingApproval,
+            (Some(Ending::Cancelled { .. }), None) => ExecutionStatus::CancelRequested,
             _ => ExecutionStatus::Running,
         }
     }

@@ -90,6 +90,10 @@ enum Command {
     Cancel(commands::cancel::Cancel),
     /// Send a named message to an execution
     Signal(commands::signal::Signal),
+    /// List, release or end executions that are quarantined
+    Quarantine(commands::quarantine::Quarantine),
+    /// Erase values of an execution that has ended
+    Erase(commands::erase::Erase),
     /// Prove that journals are what was written
     Verify(commands::verify::Verify),
     /// Prove audit logs that a server has exported
@@ -201,6 +205,8 @@ fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, 
         Command::Deny(deny) => commands::decide::deny(&deny, global, terminal),
         Command::Cancel(cancel) => commands::cancel::cancel(&cancel, global, terminal),
         Command::Signal(signal) => commands::signal::signal(&signal, global, terminal),
+        Command::Quarantine(quarantine) => commands::quarantine::quarantine(&quarantine, global, terminal),
+        Command::Erase(erase) => commands::erase::erase(&erase, global, terminal),
         Command::Audit(audit) => commands::audit::audit(&audit, global, terminal),
         Command::Verify(verify) => commands::verify::verify(&verify, global, terminal),
         Command::Validate(validate) => commands::validate::validate(&validate, global, terminal),

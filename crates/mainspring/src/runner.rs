@@ -124,16 +124,15 @@ pub enum Followed {
     Interrupted,
 }
 
-/// Shows the records of every frame of an execution from one on, until it rests or this process is asked to stop. `signals` were
+/// Shows the records of every frame of an execution from one on, until it rests or this process is asked to stop; `from` stands behind the last frame then. `signals` were
 /// heard since before anything was begun: none that asks to stop is missed.
 pub async fn follow(
     engine: &Engine,
     watch: &mut UnboundedReceiver<Arc<Moment>>,
-    from: &Standing,
+    from: &mut Standing,
     signals: &mut Signals,
     mut show: impl FnMut(&Plan, &[Record], u64),
 ) -> Result<Followed, EngineError> {
-    let mut next = from.next_sequence;
     if is_at_rest(engine, &from.state)? {
         return Ok(Followed::Rests);
     }
@@ -147,10 +146,10 @@ pub async fn follow(
             let why = engine.why_stopped();
             return Err(why.map_or_else(|| quarantined(engine, from.state.key), EngineError::Stopped));
         };
-        if moment.sequence < next {
+        if moment.sequence < from.next_sequence {
             continue;
         }
-        next = moment.sequence + 1;
+        from.next_sequence = moment.sequence + 1;
         show(&from.state.plan, &moment.records, moment.now);
         if rests(moment.status) && is_at_rest(engine, &engine.state(from.state.key)?)? {
             return Ok(Followed::Rests);
@@ -172,8 +171,8 @@ fn is_at_rest(engine: &Engine, state: &State) -> Result<bool, EngineError> {
     Ok(!Family::of(engine.loader(), engine.key(), state)?.is_about_to_move)
 }
 
-fn rests(status: ExecutionStatus) -> bool {
-    !matches!(status, ExecutionStatus::Pending | ExecutionStatus::Running)
+pub(crate) fn rests(status: ExecutionStatus) -> bool {
+    !matches!(status, ExecutionStatus::Pending | ExecutionStatus::Running | ExecutionStatus::CancelRequested)
 }
 
 /// The signals that ask a process to stop.
@@ -181,6 +180,8 @@ pub struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
     hangup: tokio::signal::unix::Signal,
+    /// Whether the last one that was heard was SIGTERM.
+    is_terminated: bool,
 }
 
 impl Signals {
@@ -192,16 +193,22 @@ impl Signals {
             interrupt: hear(SignalKind::interrupt())?,
             terminate: hear(SignalKind::terminate())?,
             hangup: hear(SignalKind::hangup())?,
+            is_terminated: false,
         })
     }
 
     /// Returns with the first of them.
     pub async fn any(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
-        }
+        self.is_terminated = tokio::select! {
+            _ = self.interrupt.recv() => false,
+            _ = self.terminate.recv() => true,
+            _ = self.hangup.recv() => false,
+        };
+    }
+
+    /// Whether the last signal was SIGTERM.
+    pub fn is_terminated(&self) -> bool {
+        self.is_terminated
     }
 }
 

@@ -19,13 +19,14 @@ use mainspring_kernel::{
     hash::Hash,
     input::Input,
     key::ExecutionKey,
+    note::{Note, Subject},
     plan::Decision,
     record::{Payload, Record},
     state::ExecutionStatus,
     stored::Head,
     value::{Map, Value},
 };
-use mainspring_store::{Batch, Expected, Fence, Most, Part, Store, sqlite::SqliteStore};
+use mainspring_store::{Batch, Expected, Fence, Most, Noted, Part, Store, sqlite::SqliteStore};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 
@@ -467,8 +468,8 @@ fn what_is_erased_is_gone_from_the_files_and_the_chain_holds() {
         for (place, value) in stored.values.iter().enumerate() {
             let holds = |body: &Vec<u8>| body.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
             if value.body.as_ref().is_some_and(holds) {
-                assert!(store.erase(stage.victim, stored.sequence, place).unwrap());
-                assert!(!store.erase(stage.victim, stored.sequence, place).unwrap(), "it is erased once");
+                assert_eq!(erase(&store, stage.victim, stored.sequence, place), 1);
+                assert_eq!(erase(&store, stage.victim, stored.sequence, place), 0, "it is erased once");
                 erased.push((stored.sequence, place));
             }
         }
@@ -492,10 +493,59 @@ fn what_is_erased_is_gone_from_the_files_and_the_chain_holds() {
     assert_eq!(verify(&stage.store(), stage.victim).unwrap().erased, erased);
 }
 
+fn erase(store: &Arc<dyn Store>, key: ExecutionKey, sequence: u64, place: usize) -> usize {
+    let subject = Subject::Erased { sequence, place: place as u64 };
+    let note = Note::sealed(&KEY, key, subject, 1, "ada", "a request");
+    store.erase(&Noted::of(&[note])).unwrap()
+}
+
+/// Takes a value away as somebody does who has the file and not the key: the row says that it was erased.
+fn take_away(stage: &Stage, sequence: u64) {
+    let intruder = stage.intruder();
+    let place = params![stage.victim.0, sequence as i64];
+    let sql = "SELECT \"values\" FROM frames WHERE execution = ?1 AND sequence = ?2";
+    let mut column: Vec<u8> = intruder.query_row(sql, place, |row| row.get(0)).unwrap();
+    let length = u32::from_le_bytes(column[18..22].try_into().unwrap()) as usize;
+    column[1..17].fill(0);
+    column[17] = 2;
+    column[22..22 + length].fill(0);
+    let sound = column.len() - 4;
+    let check = Hash::of(&column[..sound]).0;
+    column[sound..].copy_from_slice(&check[..4]);
+    let sql = "UPDATE frames SET \"values\" = ?3 WHERE execution = ?1 AND sequence = ?2";
+    assert_eq!(intruder.execute(sql, params![stage.victim.0, sequence as i64, column]).unwrap(), 1);
+}
+
+#[test]
+fn a_value_that_is_gone_without_a_sealed_note_is_refused() {
+    let stage = Stage::new(false);
+    take_away(&stage, 0);
+    let store = stage.store();
+    let refused = verify(&store, stage.victim).unwrap_err();
+    assert!(refused.contains("frame 0") && refused.contains("no note"), "{refused}");
+    stage.assert_neighbours_are_well(&store);
+    // Notes of another key, of another execution and of another place prove nothing.
+    for (key, execution, place) in [(OTHER_KEY, stage.victim, 0), (KEY, stage.ended, 0), (KEY, stage.victim, 7)] {
+        let subject = Subject::Erased { sequence: 0, place };
+        let note = Note::sealed(&key, execution, subject, 1, "mallory", "");
+        let sql = "INSERT OR REPLACE INTO notes VALUES (?1, 0, 0, ?2, 1, 'mallory', '', ?3)";
+        stage.intruder().execute(sql, params![stage.victim.0, place as i64, note.seal.0]).unwrap();
+        assert!(verify(&store, stage.victim).is_err());
+    }
+    // It does not go on either.
+    block_on(async {
+        let engine = open(stage.folder.path()).await;
+        let refused = approve(&engine, stage.victim).await.unwrap_err();
+        assert!(matches!(refused, EngineError::Quarantined(_) | EngineError::Load(_)), "{refused}");
+        engine.drain().await;
+    });
+    assert!(!store.head(stage.victim).unwrap().unwrap().ended);
+}
+
 fn erase_all(store: &Arc<dyn Store>, key: ExecutionKey) {
     for stored in store.frames(key, 0, Most::of(1000)).unwrap() {
         for place in 0..stored.values.len() {
-            store.erase(key, stored.sequence, place).unwrap();
+            erase(&store, key, stored.sequence, place);
         }
     }
 }

@@ -177,7 +177,11 @@ impl From<EngineError> for Problem {
             EngineError::Store(error) | EngineError::Load(LoadError::Store(error)) => error.into(),
             EngineError::NoSuchExecution => Self::not_found("execution"),
             EngineError::NoOpenGate(_) => Self::new(Code::InvalidResumeToken, message),
-            EngineError::Quarantined(_) | EngineError::Exists(_) => Self::new(Code::Conflict, message),
+            EngineError::NoSuchStep(_) => Self::field("steps", message),
+            EngineError::Quarantined(_)
+            | EngineError::NotQuarantined
+            | EngineError::NotEnded
+            | EngineError::Exists(_) => Self::new(Code::Conflict, message),
             EngineError::Load(_) => Self::new(Code::InternalError, message),
             EngineError::Stopped(_) | EngineError::NotHere | EngineError::Busy => Self::new(Code::Unavailable, message),
             EngineError::Folder { .. }

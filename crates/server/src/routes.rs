@@ -2,6 +2,7 @@
 
 mod acts;
 mod approvals;
+mod aside;
 mod audit;
 mod definitions;
 mod executions;
@@ -72,6 +73,7 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(executions::routes())
         .merge(journal::routes())
         .merge(acts::routes())
+        .merge(aside::routes())
         .merge(stream::routes())
         .merge(approvals::routes())
         .merge(links::routes())

@@ -141,5 +141,6 @@ fn row(key: ExecutionKey) -> ExecutionRow {
         organization: None,
         workflow_id: None,
         trigger_id: None,
+        parent: None,
     }
 }

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 use mainspring_kernel::{
     hash::Hash,
     key::ExecutionKey,
+    note::Note,
     stored::{Head, StoredFrame},
 };
 
@@ -147,11 +148,31 @@ pub trait Store: Send + Sync {
     /// Sets an execution aside with the reason, so that nothing loads it again. Durable. Nothing of it is changed.
     fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError>;
 
-    /// Takes an execution out of quarantine. Durable.
-    fn release(&self, execution: ExecutionKey) -> Result<(), StoreError>;
+    /// Takes an execution out of quarantine, unless it was [ended](Self::force_end) there. Durable, with the audit entries.
+    fn release(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<(), StoreError>;
 
-    /// Removes the body and the salt of one payload for good. Durable. False if it is not there or already erased.
-    fn erase(&self, execution: ExecutionKey, sequence: u64, index: usize) -> Result<bool, StoreError>;
+    /// Ends an execution that is quarantined, whatever its journal says: its row is `failed` with [`FORCED_END`], its gates
+    /// and the letters in its inbox are gone, and the note of the end is kept. The journal is not changed. Durable, all of
+    /// it or nothing. False, and nothing is written, if the execution is unknown, not quarantined, or has ended.
+    fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError>;
+
+    /// Quarantined executions that were not [ended](Self::force_end), of one organization or of all, by their keys, at
+    /// most `limit`, beginning behind `after`.
+    fn quarantined(
+        &self,
+        organization: Option<&str>,
+        after: Option<ExecutionKey>,
+        limit: usize,
+    ) -> Result<Vec<QuarantinedRow>, StoreError>;
+
+    /// Removes the body and the salt of payloads of one execution for good, each with its note, and the bodies of all
+    /// receipts that came too late for the execution. Returns how many payloads it has removed: those that are not there
+    /// or were erased before do not count, and get no note. Durable, all of it or nothing; the audit entries only if a
+    /// payload was removed.
+    fn erase(&self, noted: &Noted<'_>) -> Result<usize, StoreError>;
+
+    /// The notes beside an execution's journal, those of erasures first, by frame and place.
+    fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError>;
 
     /// What was kept beside a journal because it came too late, in order of arrival.
     fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError>;
@@ -276,6 +297,40 @@ impl<'a> Posting<'a> {
     pub fn of(letter: &'a Letter, partitions: u32) -> Self {
         Self { letter, plans: &[], partitions, audit: &[], sealing: [0; 32] }
     }
+}
+
+/// Notes to keep, with what the audit log says of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Noted<'a> {
+    /// The notes, all of one execution.
+    pub notes: &'a [Note],
+    /// What the audit log says.
+    pub audit: &'a [AuditEntry],
+    /// What the heads of audit logs are sealed with.
+    pub sealing: [u8; 32],
+}
+
+impl<'a> Noted<'a> {
+    /// Notes without an entry in an audit log.
+    pub fn of(notes: &'a [Note]) -> Self {
+        Self { notes, audit: &[], sealing: [0; 32] }
+    }
+}
+
+/// The error of an execution that an operator has ended in quarantine.
+pub const FORCED_END: &str = "ended_by_operator";
+
+/// An execution that is quarantined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuarantinedRow {
+    /// The execution.
+    pub execution: ExecutionKey,
+    /// Its name outside, if it has a row in the catalogue.
+    pub id: Option<String>,
+    /// Its organization.
+    pub organization: Option<String>,
+    /// The reason of the quarantine.
+    pub reason: String,
 }
 
 /// The proof of a lease.
@@ -542,8 +597,16 @@ pub struct GateRow {
 pub struct Late {
     /// When it came, in milliseconds since 1970.
     pub at: u64,
-    /// An input, as the kernel writes it.
+    /// An input, as the kernel writes it; empty once it was erased.
     pub body: Vec<u8>,
+}
+
+impl Late {
+    /// A receipt as it lies in a row: one that was erased is overwritten with zeros, which no input begins with.
+    pub(crate) fn of_row(at: u64, body: Vec<u8>) -> Self {
+        let is_erased = body.iter().all(|byte| *byte == 0);
+        Self { at, body: if is_erased { Vec::new() } else { body } }
+    }
 }
 
 /// An execution in the catalogue: what is listed and searched. Payloads are not here: they are in the journal, where
@@ -560,6 +623,8 @@ pub struct ExecutionRow {
     pub workflow_id: Option<String>,
     /// The trigger that began it, by its id there.
     pub trigger_id: Option<String>,
+    /// The execution that has started it and waits for it. `None` also in rows of older releases.
+    pub parent: Option<ExecutionKey>,
     /// The workflow's name, if its definition has one.
     pub workflow: Option<String>,
     /// The definition's `version`.

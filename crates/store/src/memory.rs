@@ -10,12 +10,17 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
+use mainspring_kernel::{
+    hash::Hash,
+    key::ExecutionKey,
+    note::{Note, Subject},
+    stored::StoredFrame,
+};
 
 use crate::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow, Late,
-    Letter, Most, Node, Origin, Part, Posting, Refusal, RemoteAttempt, Store, StoreError, StoredPlan, Table,
-    partition_of,
+    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, FORCED_END, Fence, Filter, GateRow,
+    HeadRow, Late, Letter, Most, Node, Noted, Origin, Part, Posting, QuarantinedRow, Refusal, RemoteAttempt, Store,
+    StoreError, StoredPlan, Table, partition_of,
 };
 
 /// A store that lives as long as its last handle.
@@ -48,6 +53,7 @@ struct State {
     late: BTreeMap<ExecutionKey, Vec<Late>>,
     things: things::Things,
     gates: BTreeMap<(Reverse<ExecutionKey>, String, u32), GateRow>,
+    notes: BTreeMap<(ExecutionKey, Subject), Note>,
 }
 
 impl Default for State {
@@ -73,6 +79,7 @@ impl Default for State {
             late: BTreeMap::new(),
             things: things::Things::default(),
             gates: BTreeMap::new(),
+            notes: BTreeMap::new(),
         }
     }
 }
@@ -426,23 +433,78 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn release(&self, execution: ExecutionKey) -> Result<(), StoreError> {
-        if let Some(row) = self.state().heads.get_mut(&execution) {
+    fn release(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<(), StoreError> {
+        let state = &mut *self.state();
+        if let Some(row) = state.heads.get_mut(&execution).filter(|row| !row.ended) {
             row.quarantined = None;
         }
+        state.things.note(&noted.sealing, noted.audit);
         Ok(())
     }
 
-    fn erase(&self, execution: ExecutionKey, sequence: u64, index: usize) -> Result<bool, StoreError> {
-        let mut state = self.state();
-        let mut frames = state.frames.get_mut(&execution).into_iter().flatten();
-        let frame = frames.find(|frame| frame.sequence == sequence);
-        let Some(value) = frame.and_then(|frame| frame.values.get_mut(index)) else { return Ok(false) };
-        let erased = value.body.take().is_some();
-        if erased {
-            value.salt = [0; 16];
+    fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
+        let state = &mut *self.state();
+        let Some(note) = noted.notes.first() else { return Ok(false) };
+        let key = note.execution;
+        let head = state.heads.get_mut(&key).filter(|row| row.quarantined.is_some() && !row.ended);
+        let Some(head) = head else { return Ok(false) };
+        (head.ended, head.wake_at) = (true, None);
+        if let Some(row) = state.rows.get_mut(&key) {
+            (row.status, row.outcome, row.error) = ("failed".into(), None, Some(FORCED_END.into()));
+            row.completed_at = Some(note.at);
         }
-        Ok(erased)
+        state.gates.retain(|(Reverse(execution), ..), _| *execution != key);
+        state.inbox.retain(|_, letter| letter.execution != key);
+        state.waiting.retain(|(execution, _), _| *execution != key);
+        state.notes.entry((key, note.subject)).or_insert_with(|| note.clone());
+        state.things.note(&noted.sealing, noted.audit);
+        Ok(true)
+    }
+
+    fn quarantined(
+        &self,
+        organization: Option<&str>,
+        after: Option<ExecutionKey>,
+        limit: usize,
+    ) -> Result<Vec<QuarantinedRow>, StoreError> {
+        let state = self.state();
+        let behind = state.heads.iter().filter(|(key, row)| !row.ended && after.is_none_or(|after| **key > after));
+        let rows = behind.filter_map(|(key, head)| {
+            let row = state.rows.get(key);
+            let whose = row.and_then(|row| row.organization.clone());
+            let reason = head.quarantined.clone()?;
+            let is_asked = organization.is_none() || whose.as_deref() == organization;
+            let id = row.map(|row| row.id.clone());
+            is_asked.then_some(QuarantinedRow { execution: *key, id, organization: whose, reason })
+        });
+        Ok(rows.take(limit).collect())
+    }
+
+    fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {
+        let state = self.state();
+        Ok(state.notes.values().filter(|note| note.execution == execution).cloned().collect())
+    }
+
+    fn erase(&self, noted: &Noted<'_>) -> Result<usize, StoreError> {
+        let state = &mut *self.state();
+        let mut count = 0;
+        for note in noted.notes {
+            let Subject::Erased { sequence, place } = note.subject else { continue };
+            let mut frames = state.frames.get_mut(&note.execution).into_iter().flatten();
+            let frame = frames.find(|frame| frame.sequence == sequence);
+            let value = frame.and_then(|frame| frame.values.get_mut(usize::try_from(place).ok()?));
+            let Some(value) = value.filter(|value| value.body.is_some()) else { continue };
+            (value.body, value.salt) = (None, [0; 16]);
+            state.notes.entry((note.execution, note.subject)).or_insert_with(|| note.clone());
+            count += 1;
+        }
+        if let Some(late) = noted.notes.first().and_then(|note| state.late.get_mut(&note.execution)) {
+            late.iter_mut().for_each(|late| late.body.clear());
+        }
+        if count > 0 {
+            state.things.note(&noted.sealing, noted.audit);
+        }
+        Ok(count)
     }
 
     fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError> {

@@ -52,6 +52,7 @@ impl Rim {
             Ok(organization) => {
                 self.see_quarantine(execution, &why);
                 self.count_out(execution, organization);
+                self.quarantined(execution);
             }
             Err(error) if self.member.is_none() => {
                 self.stop(format!("an execution cannot be set aside: {error}"));

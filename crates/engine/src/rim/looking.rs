@@ -303,6 +303,7 @@ impl Rim {
                 self.inbox.out.insert(number, partition);
                 self.see_quarantine(execution, &why);
                 self.count_out(execution, organization);
+                self.quarantined(execution);
             }
             Opened::Forged(id) => {
                 tracing::error!(%execution, message = id, "an inbox message was not written with the installation's key; it is discarded");

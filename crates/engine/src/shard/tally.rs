@@ -143,9 +143,10 @@ mod tests {
 
     #[test]
     fn every_end_has_its_word_and_no_other_status() {
-        use ExecutionStatus::{Cancelled, Completed, Failed, Pending, Running, WaitingApproval};
+        use ExecutionStatus::{CancelRequested, Cancelled, Completed, Failed, Pending, Running, WaitingApproval};
         assert_eq!(ENDINGS, [Completed, Failed, Cancelled].map(ExecutionStatus::name));
-        assert!([Pending, Running, WaitingApproval].iter().all(|status| !ENDINGS.contains(&status.name())));
+        let others = [Pending, Running, WaitingApproval, CancelRequested];
+        assert!(others.iter().all(|status| !ENDINGS.contains(&status.name())));
     }
 
     #[test]

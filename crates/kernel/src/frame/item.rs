@@ -74,15 +74,17 @@ pub(super) struct Decoder<'a> {
     values: Option<&'a [StoredValue]>,
     /// The hashes named so far, in order: the place of each is the place of its value.
     named: Vec<Hash>,
+    /// The places of the values that were read since this was emptied; `None` where nobody asks.
+    pub(super) touched: Option<Vec<usize>>,
 }
 
 impl<'a> Decoder<'a> {
     pub(super) fn salted(frame: &'a [u8], values: &'a [StoredValue]) -> Self {
-        Self { reader: Reader::new(frame), values: Some(values), named: Vec::new() }
+        Self { reader: Reader::new(frame), values: Some(values), named: Vec::new(), touched: None }
     }
 
     pub(super) fn inline(bytes: &'a [u8]) -> Self {
-        Self { reader: Reader::new(bytes), values: None, named: Vec::new() }
+        Self { reader: Reader::new(bytes), values: None, named: Vec::new(), touched: None }
     }
 
     pub(super) fn finish(self) -> Result<(), CborError> {
@@ -97,6 +99,7 @@ impl<'a> Decoder<'a> {
         let hash = Hash(self.reader.byte_array()?);
         let known = self.named.iter().position(|named| *named == hash);
         let place = known.unwrap_or(self.named.len());
+        self.touched.iter_mut().for_each(|touched| touched.push(place));
         let Some(value) = values.get(place) else {
             return Err(self.reader.error("a value that the frame names is not there"));
         };

@@ -87,7 +87,7 @@ async fn to_rest(
 ) -> Result<(Followed, Standing), Refusal> {
     let mut watch = engine.watch(key);
     let mut frames = Vec::new();
-    let from = runner::standing(engine, key, |frame, _| frames.push(frame.clone()))?;
+    let mut from = runner::standing(engine, key, |frame, _| frames.push(frame.clone()))?;
     let plan = from.state.plan.clone();
     let id = name(&from.state);
     let (mut events, mut progress) = (Events::new(&id, &plan), Progress::new(*terminal));
@@ -104,7 +104,7 @@ async fn to_rest(
     }
     let mut tick = tokio::time::interval(REDRAW);
     let shown = std::cell::RefCell::new((events, progress));
-    let following = runner::follow(engine, &mut watch, &from, signals, |_, records, now| {
+    let following = runner::follow(engine, &mut watch, &mut from, signals, |_, records, now| {
         let (events, progress) = &mut *shown.borrow_mut();
         show(events, progress, records, now, global);
     });

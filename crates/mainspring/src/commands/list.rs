@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// Only those of this status; may be repeated
-    #[arg(long, value_name = "STATUS", value_parser = ["pending", "running", "waiting_approval", "completed", "failed", "cancelled"])]
+    #[arg(long, value_name = "STATUS", value_parser = ["pending", "running", "waiting_approval", "cancel_requested", "completed", "failed", "cancelled"])]
     pub(super) status: Vec<String>,
     /// Only those of this workflow: its name, at a server its slug or id
     #[arg(long, value_name = "NAME")]

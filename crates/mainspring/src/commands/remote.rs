@@ -5,6 +5,7 @@ mod find;
 mod follow;
 mod inputs;
 mod list;
+mod quarantine;
 mod run;
 mod show;
 mod tail;
@@ -14,6 +15,7 @@ pub(super) use self::{
     decide::decide,
     inputs::{cancel, signal},
     list::list,
+    quarantine::{erase, quarantine},
     run::run,
     show::show,
     tail::tail,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use mainspring_engine::{EngineError, family::Family, progress::Events};
-use mainspring_kernel::{frame::Frame, state::ExecutionStatus};
+use mainspring_kernel::frame::Frame;
 
 use super::{remote, summary::Summary};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     exit::{self, Exit, Refusal},
     naming::{Looked, block_on, find, look},
     progress::Progress,
-    runner::Signals,
+    runner::{self, Signals},
     terminal::{Terminal, say},
 };
 
@@ -67,7 +67,7 @@ pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<
                 _ = again.tick() => {}
             }
             let state = shown.look(&looked, row.key, global)?;
-            let rests = !matches!(state.status(), ExecutionStatus::Pending | ExecutionStatus::Running);
+            let rests = runner::rests(state.status());
             if rests || tail.no_follow {
                 let family = Family::of(&looked.loader, &looked.key, &state)?;
                 let is_worked_on = looked.is_worked_on();

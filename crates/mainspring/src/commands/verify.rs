@@ -2,7 +2,7 @@
 
 use clap::Args;
 use mainspring_engine::EngineError;
-use mainspring_kernel::{json::compact, value::Value};
+use mainspring_kernel::{json::compact, note::Note, time::rfc3339, value::Value};
 use mainspring_store::{ExecutionRow, Filter};
 
 use super::remote;
@@ -66,10 +66,16 @@ fn one(looked: &Looked, row: &ExecutionRow, global: &Global) -> Exit {
         Err(error) => Err(error.to_string()),
     };
     let exit = if found.is_ok() { Exit::Fine } else { Exit::NotSo };
+    let ended = looked.loader.forced_end(row.key).ok().flatten();
     if global.json {
-        say!("{}", compact(&answer(row, &found)));
+        say!("{}", compact(&answer(row, &found, ended.as_ref())));
         return exit;
     }
+    let ended = ended.map(|note| {
+        let (at, by, reason) = (rfc3339(note.at), shown(&note.by), shown(&note.reason));
+        format!("; ended in quarantine at {at} by {by}, sealed: {reason}")
+    });
+    let ended = ended.unwrap_or_default();
     let id = bold(&shown(&row.id));
     match found {
         Ok(verified) => {
@@ -77,18 +83,22 @@ fn one(looked: &Looked, row: &ExecutionRow, global: &Global) -> Exit {
                 verified.erased.iter().map(|(frame, place)| format!("frame {frame}, value {place}")).collect();
             let erased = if erased.is_empty() { String::new() } else { format!("; erased: {}", erased.join("; ")) };
             say!(
-                "{id} {}  {} frames in the chain, {} decided again with the same result, head sealed{erased}",
+                "{id} {}  {} frames in the chain, {} decided again with the same result, head sealed{erased}{ended}",
                 status("ok"),
                 verified.frames,
                 verified.decided_again
             );
         }
-        Err(why) => say!("{id} {}  {}", status("failed"), paragraph(&why)),
+        Err(why) => say!("{id} {}  {}", status("failed"), paragraph(&format!("{why}{ended}"))),
     }
     exit
 }
 
-fn answer(row: &ExecutionRow, found: &Result<mainspring_kernel::journal::Verified, String>) -> Value {
+fn answer(
+    row: &ExecutionRow,
+    found: &Result<mainspring_kernel::journal::Verified, String>,
+    ended: Option<&Note>,
+) -> Value {
     let mut map = mainspring_kernel::value::Map::from([
         ("executionId".to_string(), Value::from(row.id.as_str())),
         ("ok".to_string(), found.is_ok().into()),
@@ -103,6 +113,14 @@ fn answer(row: &ExecutionRow, found: &Result<mainspring_kernel::journal::Verifie
             map.insert("erased".into(), verified.erased.iter().map(place).collect::<Vec<_>>().into());
         }
         Err(why) => drop(map.insert("error".into(), why.as_str().into())),
+    }
+    if let Some(note) = ended {
+        let value = Value::map([
+            ("at", rfc3339(note.at).into()),
+            ("by", note.by.as_str().into()),
+            ("reason", note.reason.as_str().into()),
+        ]);
+        map.insert("endedInQuarantine".into(), value);
     }
     Value::Map(map)
 }

@@ -19,10 +19,11 @@ use crate::{
 };
 
 /// The statuses of executions by their words.
-const STATUSES: [(&str, ExecutionStatus); 6] = [
+const STATUSES: [(&str, ExecutionStatus); 7] = [
     ("pending", ExecutionStatus::Pending),
     ("running", ExecutionStatus::Running),
     ("waiting_approval", ExecutionStatus::WaitingApproval),
+    ("cancel_requested", ExecutionStatus::CancelRequested),
     ("completed", ExecutionStatus::Completed),
     ("failed", ExecutionStatus::Failed),
     ("cancelled", ExecutionStatus::Cancelled),
@@ -151,7 +152,10 @@ impl Execution {
 
     /// Whether nothing will come of it by itself, as far as its status says.
     pub(crate) fn rests(&self) -> bool {
-        !matches!(self.listed.status, ExecutionStatus::Pending | ExecutionStatus::Running)
+        !matches!(
+            self.listed.status,
+            ExecutionStatus::Pending | ExecutionStatus::Running | ExecutionStatus::CancelRequested
+        )
     }
 
     /// Whether it has ended.
@@ -203,7 +207,7 @@ impl Execution {
             ExecutionStatus::WaitingApproval => "needs_approval",
             ExecutionStatus::Cancelled => "cancelled",
             ExecutionStatus::Failed => "failed",
-            ExecutionStatus::Pending | ExecutionStatus::Running => "running",
+            ExecutionStatus::Pending | ExecutionStatus::Running | ExecutionStatus::CancelRequested => "running",
         }
     }
 

@@ -100,7 +100,7 @@ pub(super) async fn to_its_rest(
     engine.attend(key);
     refuse_quarantined(engine, key)?;
     let mut told = Vec::new();
-    let from = runner::standing(engine, key, |frame, _| told.push(frame.clone()))?;
+    let mut from = runner::standing(engine, key, |frame, _| told.push(frame.clone()))?;
     let id = from.state.start.as_ref().map(|start| start.execution_id.clone()).unwrap_or_default();
     let plan = from.state.plan.clone();
     let mut events = Events::new(&id, &plan);
@@ -112,17 +112,29 @@ pub(super) async fn to_its_rest(
         let told = frame.records.iter().filter_map(|record| events.of_record(record, frame.now));
         told.filter(|_| is_new).for_each(|event| print_event(&event));
     }
-    let followed = runner::follow(engine, &mut watch, &from, signals, |_, records, now| {
-        records.iter().filter_map(|record| events.of_record(record, now)).for_each(|event| print_event(&event));
-    });
-    match followed.await? {
-        Followed::Rests => Ok(rested(&runner::standing(engine, key, |_, _| ())?, &events, engine)),
-        Followed::Interrupted => {
-            engine.drain().await;
-            Ok(interrupted(&runner::standing(engine, key, |_, _| ())?, engine))
+    let mut is_canceled = false;
+    loop {
+        let followed = runner::follow(engine, &mut watch, &mut from, signals, |_, records, now| {
+            records.iter().filter_map(|record| events.of_record(record, now)).for_each(|event| print_event(&event));
+        });
+        match followed.await? {
+            Followed::Rests => return Ok(rested(&runner::standing(engine, key, |_, _| ())?, &events, engine)),
+            // The first SIGTERM cancels (first specification, 12.1): what runs has its grace time, and the execution ends as
+            // `cancelled`. A second one is an interruption.
+            Followed::Interrupted if signals.is_terminated() && !is_canceled => {
+                is_canceled = true;
+                engine.cancel(key, TERMINATED, &place::user()).await?;
+            }
+            Followed::Interrupted => {
+                engine.drain().await;
+                return Ok(interrupted(&runner::standing(engine, key, |_, _| ())?, engine));
+            }
         }
     }
 }
+
+/// The reason of an execution that SIGTERM has canceled.
+const TERMINATED: &str = "terminated";
 
 /// Nothing goes on with what is set aside: following it would never end.
 fn refuse_quarantined(engine: &Engine, key: ExecutionKey) -> Result<(), EngineError> {

@@ -40,6 +40,12 @@ pub enum Permission {
     /// Start executions of workflows that have scripts (`bash` steps).
     #[serde(rename = "scripts:run")]
     ScriptsRun,
+    /// Release or end executions that are quarantined.
+    #[serde(rename = "executions:repair")]
+    ExecutionsRepair,
+    /// Erase the values of executions that have ended.
+    #[serde(rename = "executions:erase")]
+    ExecutionsErase,
     /// Report on an execution from the session that carries it out.
     #[serde(rename = "executions:report")]
     ExecutionsReport,
@@ -74,13 +80,15 @@ use Role::*;
 
 /// Every permission with the roles that have it. The operators of an installation have `installation:write` beside what
 /// their role gives them.
-pub const PERMISSIONS: [(Permission, &str, &[Role]); 15] = [
+pub const PERMISSIONS: [(Permission, &str, &[Role]); 17] = [
     (WorkflowsRead, "workflows:read", &[Owner, Admin, Member, Viewer, Agent]),
     (WorkflowsWrite, "workflows:write", &[Owner, Admin, Member, Agent]),
     (ExecutionsRead, "executions:read", &[Owner, Admin, Member, Viewer, Agent]),
     (ExecutionsStart, "executions:start", &[Owner, Admin, Member, Agent]),
     (ExecutionsControl, "executions:control", &[Owner, Admin, Member, Agent]),
     (ScriptsRun, "scripts:run", &[Owner, Admin, Member]),
+    (ExecutionsRepair, "executions:repair", &[Owner, Admin]),
+    (ExecutionsErase, "executions:erase", &[Owner, Admin]),
     (ExecutionsReport, "executions:report", &[Agent]),
     (ApprovalsDecide, "approvals:decide", &[Owner, Admin, Member]),
     (MembersRead, "members:read", &[Owner, Admin, Member, Viewer]),

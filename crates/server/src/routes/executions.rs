@@ -47,7 +47,8 @@ struct ListQuery {
 }
 
 /// The statuses of executions.
-const STATUSES: [&str; 6] = ["pending", "running", "waiting_approval", "completed", "failed", "cancelled"];
+const STATUSES: [&str; 7] =
+    ["pending", "running", "waiting_approval", "cancel_requested", "completed", "failed", "cancelled"];
 
 /// A page of an organisation's executions.
 pub(super) fn page(
@@ -195,6 +196,7 @@ mod tests {
             organization: Some("o".into()),
             workflow_id: None,
             trigger_id: None,
+            parent: None,
             workflow: None,
             workflow_version: Some("1".repeat(letters)),
             workflow_hash: String::new(),

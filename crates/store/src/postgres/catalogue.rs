@@ -98,5 +98,6 @@ fn of_row(found: &Row) -> Result<ExecutionRow, Fault> {
         organization: row::optional_word(found, 18)?,
         workflow_id: row::optional_word(found, 19)?,
         trigger_id: row::optional_word(found, 20)?,
+        parent: row::optional_key(found, 21)?,
     })
 }

@@ -9,33 +9,51 @@
 //! - the write-ahead log has both, until it is recycled; archives of it, standbys and backups for as long as the operator
 //!   keeps them.
 
-use mainspring_kernel::key::ExecutionKey;
+use mainspring_kernel::{
+    key::ExecutionKey,
+    note::{Note, Subject},
+};
 
 use super::{
     connections::{Session, ask},
     failure::Fault,
-    journal, row,
+    journal, notes, row,
+    writes::Writes,
 };
 use crate::{
+    Noted,
     number::integer,
     values::{Content, repack, unpack},
 };
 
+/// Erases what the notes say, and all late receipts of their execution.
+pub(super) async fn erase(session: &Session, noted: &Noted<'_>) -> Result<usize, Fault> {
+    let Some(first) = noted.notes.first() else { return Ok(0) };
+    notes::begin(session).await?;
+    let mut erased: Vec<&Note> = Vec::new();
+    for note in noted.notes {
+        let Subject::Erased { sequence, place } = note.subject else { continue };
+        if overwrite(session, note.execution, sequence, usize::try_from(place).unwrap_or(usize::MAX)).await? {
+            erased.push(note);
+        }
+    }
+    session.query(include_str!("sql/late_clear.sql"), &[&&first.execution.0[..]]).await?;
+    let mut writes = Writes::default();
+    notes::put(&mut writes, &erased);
+    let audit = if erased.is_empty() { &[][..] } else { noted.audit };
+    notes::end(session, writes, &Noted { audit, ..*noted }).await?;
+    Ok(erased.len())
+}
+
 /// Overwrites the value, and its blob if nothing else names it. False if there is none or it was erased before.
-pub(super) async fn overwrite(
-    session: &Session,
-    execution: ExecutionKey,
-    sequence: u64,
-    index: usize,
-) -> Result<bool, Fault> {
+async fn overwrite(session: &Session, execution: ExecutionKey, sequence: u64, index: usize) -> Result<bool, Fault> {
     let (key, place) = (&execution.0[..], integer(sequence));
-    let sql = include_str!("sql/values_lock.sql");
-    let answers = session.round(&[ask("BEGIN", &[]), ask(sql, &[&key, &place])]).await?;
-    let Some(found) = answers[1].first() else { return ended(session).await };
+    let rows = session.query(include_str!("sql/values_lock.sql"), &[&key, &place]).await?;
+    let Some(found) = rows.first() else { return Ok(false) };
     let mut values = unpack(row::column(found, 0)?)
         .ok_or_else(|| journal::damaged(execution, sequence, "its values cannot be read"))?;
     let Some(value) = values.get_mut(index).filter(|value| !matches!(value.content, Content::Erased(_))) else {
-        return ended(session).await;
+        return Ok(false);
     };
     let before = value.content.clone();
     value.content = before.erased();
@@ -50,13 +68,6 @@ pub(super) async fn overwrite(
         requests.push(ask(include_str!("sql/blob_let_go.sql"), &[&hash]));
         requests.push(ask(include_str!("sql/blob_remove.sql"), &[&hash]));
     }
-    requests.push(ask("COMMIT", &[]));
     session.round(&requests).await?;
     Ok(true)
-}
-
-/// There was nothing to do.
-async fn ended(session: &Session) -> Result<bool, Fault> {
-    session.query("ROLLBACK", &[]).await?;
-    Ok(false)
 }

@@ -15,12 +15,13 @@ use crate::StoreError;
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
 /// From format n to n + 1. Entries are only ever appended.
-pub(super) const MIGRATIONS: [&str; 5] = [
+pub(super) const MIGRATIONS: [&str; 6] = [
     include_str!("sql/migration_1.sql"),
     include_str!("sql/migration_2.sql"),
     include_str!("sql/migration_3.sql"),
     include_str!("sql/migration_4.sql"),
     include_str!("sql/migration_5.sql"),
+    include_str!("sql/migration_6.sql"),
 ];
 
 const PROGRAM: &str = "mainspring";
@@ -28,7 +29,7 @@ const PROGRAM: &str = "mainspring";
 const FORMAT_TABLE: &str = "mainspring_format";
 
 /// Whoever has tables of these names beside no row of ours has not let us make them.
-const TABLES: [&str; 18] = [
+const TABLES: [&str; 19] = [
     FORMAT_TABLE,
     "frames",
     "heads",
@@ -47,6 +48,7 @@ const TABLES: [&str; 18] = [
     "audit",
     "audit_heads",
     "pending_approvals",
+    "notes",
 ];
 
 /// Which format the tables have; 0 where there are none.

@@ -241,16 +241,12 @@ pub(super) async fn set_wake_at(
     Ok(!session.query(include_str!("sql/set_wake_at.sql"), values).await?.is_empty())
 }
 
-pub(super) async fn set_quarantine(
-    session: &Session,
-    execution: ExecutionKey,
-    reason: Option<&str>,
-) -> Result<(), Fault> {
-    let reason = reason.map(str::as_bytes);
+pub(super) async fn set_quarantine(session: &Session, execution: ExecutionKey, reason: &str) -> Result<(), Fault> {
+    let reason = reason.as_bytes();
     session.query(include_str!("sql/quarantine.sql"), &[&&execution.0[..], &reason]).await.map(drop)
 }
 
 pub(super) async fn late(session: &Session, execution: ExecutionKey) -> Result<Vec<Late>, Fault> {
     let found = session.query(include_str!("sql/late.sql"), &[&&execution.0[..]]).await?;
-    found.iter().map(|found| Ok(Late { at: row::number(found, 0)?, body: row::column(found, 1)? })).collect()
+    found.iter().map(|found| Ok(Late::of_row(row::number(found, 0)?, row::column(found, 1)?))).collect()
 }

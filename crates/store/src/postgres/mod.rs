@@ -25,6 +25,7 @@ mod hint;
 mod inspect;
 mod journal;
 mod nodes;
+mod notes;
 mod remote;
 mod row;
 #[cfg(any(test, feature = "postgres-server"))]
@@ -37,7 +38,7 @@ mod writes;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
+use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored::StoredFrame};
 
 pub use self::inspect::{PostgresInspection, ServerSeen};
 use self::{
@@ -48,7 +49,7 @@ use self::{
 };
 use crate::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow,
-    Heard, Late, Most, Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table,
+    Heard, Late, Most, Node, Noted, Origin, Posting, QuarantinedRow, RemoteAttempt, Store, StoreError, Table,
 };
 
 /// Over how many partitions a new store spreads: enough for some dozen nodes to share them evenly, few enough that each
@@ -244,15 +245,32 @@ impl Store for PostgresStore {
     }
 
     fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
-        self.lent(async |session| journal::set_quarantine(session, execution, Some(reason)).await)
+        self.lent(async |session| journal::set_quarantine(session, execution, reason).await)
     }
 
-    fn release(&self, execution: ExecutionKey) -> Result<(), StoreError> {
-        self.lent(async |session| journal::set_quarantine(session, execution, None).await)
+    fn release(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<(), StoreError> {
+        self.once(Who::Others, async |session| notes::release(session, execution, noted).await)
     }
 
-    fn erase(&self, execution: ExecutionKey, sequence: u64, index: usize) -> Result<bool, StoreError> {
-        self.once(Who::Others, async |session| erase::overwrite(session, execution, sequence, index).await)
+    fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
+        self.once(Who::Others, async |session| notes::force_end(session, noted).await)
+    }
+
+    fn quarantined(
+        &self,
+        organization: Option<&str>,
+        after: Option<ExecutionKey>,
+        limit: usize,
+    ) -> Result<Vec<QuarantinedRow>, StoreError> {
+        self.lent(async |session| notes::quarantined(session, organization, after, limit).await)
+    }
+
+    fn erase(&self, noted: &Noted<'_>) -> Result<usize, StoreError> {
+        self.once(Who::Others, async |session| erase::erase(session, noted).await)
+    }
+
+    fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {
+        self.lent(async |session| notes::list(session, execution).await)
     }
 
     fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError> {

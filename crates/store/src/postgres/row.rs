@@ -28,6 +28,13 @@ pub(super) fn key(row: &Row, at: usize) -> Result<ExecutionKey, Fault> {
     fixed(row, at).map(ExecutionKey)
 }
 
+pub(super) fn optional_key(row: &Row, at: usize) -> Result<Option<ExecutionKey>, Fault> {
+    match column::<Option<&[u8]>>(row, at)? {
+        None => Ok(None),
+        Some(_) => key(row, at).map(Some),
+    }
+}
+
 pub(super) fn hash(row: &Row, at: usize) -> Result<Hash, Fault> {
     fixed(row, at).map(Hash)
 }

@@ -118,6 +118,7 @@ impl<'a> Writes<'a> {
             column(rows, |(_, row)| key_of(&row.workflow_id)),
             column(rows, |(_, row)| bytes(&row.workflow_id)),
             column(rows, |(_, row)| bytes(&row.trigger_id)),
+            column(rows, |(_, row)| row.parent.map(|parent| parent.0.to_vec())),
         ];
         self.push(rows, include_str!("sql/executions_insert.sql"), columns);
         let columns = vec![

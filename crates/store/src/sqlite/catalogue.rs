@@ -47,6 +47,7 @@ pub(super) fn insert(statement: &mut Statement<'_>, key: ExecutionKey, row: &Exe
         row.organization,
         row.workflow_id,
         row.trigger_id,
+        row.parent.map(|parent| parent.0),
     ];
     Ok(statement.execute(values)? == 1)
 }
@@ -145,6 +146,7 @@ fn of_row(row: &Row<'_>) -> rusqlite::Result<ExecutionRow> {
         organization: row.get("organization")?,
         workflow_id: row.get("workflow_id")?,
         trigger_id: row.get("trigger_id")?,
+        parent: row.get::<_, Option<[u8; 16]>>("parent")?.map(ExecutionKey),
     })
 }
 

@@ -23,13 +23,14 @@ pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 const APPLICATION_ID: i32 = 0x4d4e_5350;
 
 /// From format n to n + 1. Entries are only ever appended.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("sql/migration_1.sql"),
     include_str!("sql/migration_2.sql"),
     include_str!("sql/migration_3.sql"),
     include_str!("sql/migration_4.sql"),
     include_str!("sql/migration_5.sql"),
     include_str!("sql/migration_6.sql"),
+    include_str!("sql/migration_7.sql"),
 ];
 
 /// A leaf holds some twenty small frames. Of 4, 8 and 16 KiB this took the least time in all when measured.

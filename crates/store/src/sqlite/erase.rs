@@ -6,22 +6,38 @@
 //! length, so that they never move; the inbox, whose rows come and go and may have carried the value, is written anew;
 //! and the log, which has the pages as they were, is emptied.
 
-use mainspring_kernel::{hash::Hash, key::ExecutionKey};
+use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Subject};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::journal;
+use super::{journal, notes};
 use crate::{
+    Noted,
     number::integer,
     values::{Content, repack, unpack},
 };
 
+/// Erases what the notes say, and all late receipts of those executions.
+pub(super) fn erase(connection: &Connection, noted: &Noted<'_>) -> rusqlite::Result<usize> {
+    let mut count = 0;
+    for note in noted.notes {
+        let Subject::Erased { sequence, place } = note.subject else { continue };
+        if overwrite(connection, note.execution, sequence, usize::try_from(place).unwrap_or(usize::MAX))? {
+            notes::put(connection, note)?;
+            count += 1;
+        }
+    }
+    if let Some(note) = noted.notes.first() {
+        connection.prepare_cached(include_str!("sql/late_clear.sql"))?.execute([note.execution.0])?;
+    }
+    if count > 0 {
+        connection.execute_batch(include_str!("sql/inbox_rewrite.sql"))?;
+        notes::append(connection, noted)?;
+    }
+    Ok(count)
+}
+
 /// Overwrites the value, and its blob if nothing else names it. False if there is none or it was erased before.
-pub(super) fn overwrite(
-    connection: &Connection,
-    execution: ExecutionKey,
-    sequence: u64,
-    index: usize,
-) -> rusqlite::Result<bool> {
+fn overwrite(connection: &Connection, execution: ExecutionKey, sequence: u64, index: usize) -> rusqlite::Result<bool> {
     let place = params![execution.0, integer(sequence)];
     let mut select = connection.prepare_cached(include_str!("sql/values.sql"))?;
     let column: Option<Vec<u8>> = select.query_row(place, |row| row.get(0)).optional()?;
@@ -39,7 +55,6 @@ pub(super) fn overwrite(
     if let Content::Blob(hash) = before {
         let_go(connection, hash)?;
     }
-    connection.execute_batch(include_str!("sql/inbox_rewrite.sql"))?;
     Ok(true)
 }
 

@@ -141,6 +141,6 @@ pub(super) fn inbox(
 
 pub(super) fn late(connection: &Connection, execution: ExecutionKey) -> rusqlite::Result<Vec<Late>> {
     let mut statement = connection.prepare_cached(include_str!("sql/late.sql"))?;
-    let late = |row: &Row<'_>| Ok(Late { at: natural(row.get(0)?), body: row.get(1)? });
+    let late = |row: &Row<'_>| Ok(Late::of_row(natural(row.get(0)?), row.get(1)?));
     statement.query_map([execution.0], late)?.collect()
 }

@@ -19,6 +19,7 @@ mod gates;
 mod inspect;
 mod journal;
 mod nodes;
+mod notes;
 mod readers;
 mod things;
 
@@ -32,7 +33,7 @@ use std::{
     time::Instant,
 };
 
-use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
+use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored::StoredFrame};
 use metrics::Histogram;
 use rusqlite::{Connection, OptionalExtension, config::DbConfig, params};
 
@@ -43,7 +44,8 @@ pub use self::{
 };
 use crate::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow, Late,
-    Most, Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table, meter::sync_time, number::integer,
+    Most, Node, Noted, Origin, Posting, QuarantinedRow, RemoteAttempt, Store, StoreError, Table, meter::sync_time,
+    number::integer,
 };
 
 /// Under which name a store keeps which engine worked on it last.
@@ -324,15 +326,33 @@ impl Store for SqliteStore {
     }
 
     fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
-        self.write(|connection| set_quarantine(connection, execution, Some(reason)))
+        let sql = include_str!("sql/quarantine.sql");
+        self.write(|connection| connection.prepare_cached(sql)?.execute(params![execution.0, reason]).map(drop))
     }
 
-    fn release(&self, execution: ExecutionKey) -> Result<(), StoreError> {
-        self.write(|connection| set_quarantine(connection, execution, None))
+    fn release(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<(), StoreError> {
+        self.write(|connection| notes::release(connection, execution, noted))
     }
 
-    fn erase(&self, execution: ExecutionKey, sequence: u64, index: usize) -> Result<bool, StoreError> {
-        let found = self.write(|connection| erase::overwrite(connection, execution, sequence, index))?;
+    fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
+        self.write(|connection| notes::force_end(connection, noted))
+    }
+
+    fn quarantined(
+        &self,
+        organization: Option<&str>,
+        after: Option<ExecutionKey>,
+        limit: usize,
+    ) -> Result<Vec<QuarantinedRow>, StoreError> {
+        self.read(|connection| notes::quarantined(connection, organization, after, limit))
+    }
+
+    fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {
+        self.read(|connection| notes::list(connection, execution))
+    }
+
+    fn erase(&self, noted: &Noted<'_>) -> Result<usize, StoreError> {
+        let found = self.write(|connection| erase::erase(connection, noted))?;
         let cleared = erase::clear_log(&*self.writer()?).map_err(|error| failure::of_store(&self.path, &error))?;
         if cleared {
             return Ok(found);
@@ -387,11 +407,6 @@ impl Drop for SqliteStore {
     fn drop(&mut self) {
         let _ = self.check_files();
     }
-}
-
-fn set_quarantine(connection: &Connection, execution: ExecutionKey, reason: Option<&str>) -> rusqlite::Result<()> {
-    connection.prepare_cached(include_str!("sql/quarantine.sql"))?.execute(params![execution.0, reason])?;
-    Ok(())
 }
 
 /// A poisoned lock guards nothing that a rollback does not mend.

@@ -92,7 +92,12 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
         }
         14 if random.one_in(2) => Verb::SetWakeAt(execution, random.below(4) as u64, random.of(&[None, Some(20)])),
         14 => Verb::Quarantine(execution, random.of(&["why", "why not"])),
-        15 => Verb::Release(execution),
+        15 => match random.below(6) {
+            0 => Verb::ForceEnd(execution),
+            1 => Verb::Quarantined(random.of(&[None, Some("o")])),
+            2 => Verb::Notes(execution),
+            _ => Verb::Release(execution),
+        },
         16 => Verb::Erase(execution, random.below(4) as u64, random.below(3)),
         17 if random.one_in(2) => Verb::Due(0, random.below(60) as u64, random.below(4)),
         17 => {

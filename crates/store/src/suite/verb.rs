@@ -6,13 +6,14 @@
 use mainspring_kernel::{
     hash::Hash,
     key::ExecutionKey,
+    note::{Note, Subject},
     stored::{Head, StoredFrame, StoredValue},
 };
 
 use super::things::{self, Asked, Deed};
 use crate::{
-    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, GateRow, Late, Letter, Most, Node, Origin,
-    Part, Posting, Refusal, RemoteAttempt, RowChange, Store, StoreError, StoredPlan, Table, partition_of,
+    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, GateRow, Late, Letter, Most, Node, Noted,
+    Origin, Part, Posting, Refusal, RemoteAttempt, RowChange, Store, StoreError, StoredPlan, Table, partition_of,
 };
 
 /// Executions of the tests are below this.
@@ -61,7 +62,10 @@ pub(crate) enum Verb {
     SetWakeAt(u8, u64, Option<u64>),
     Quarantine(u8, Word),
     Release(u8),
+    ForceEnd(u8),
+    Quarantined(Option<Word>),
     Erase(u8, u64, usize),
+    Notes(u8),
     Late(u8),
     Row(u8),
     RowById(Word),
@@ -197,7 +201,7 @@ impl Turn {
             plans: self.plan.map(plan).into_iter().collect(),
             consumed: self.consumed.iter().map(|id| (*id).into()).collect(),
             letters: self.letters.iter().map(|(to, id)| letter(*to, id, self.partitions.max(1))).collect(),
-            late: self.late.iter().map(|at| Late { at: *at, body: at.to_be_bytes().to_vec() }).collect(),
+            late: self.late.iter().map(|at| Late { at: *at, body: (at + 1).to_be_bytes().to_vec() }).collect(),
             audit: things::entries(&self.audit),
             gates_closed: self.gates_closed.iter().map(|(step, gate)| ((*step).into(), *gate)).collect(),
             gates_opened: self.gates_opened.iter().map(|(step, gate)| self.gate(step, *gate)).collect(),
@@ -239,6 +243,7 @@ impl Turn {
             organization: self.organization.map(Into::into),
             workflow_id: self.workflow_id.map(Into::into),
             trigger_id: self.organization.map(|organization| format!("trigger of {organization}")),
+            parent: self.organization.map(|_| key(7)),
         }
     }
 }
@@ -294,9 +299,31 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         },
         Verb::SetWakeAt(execution, sequence, wake_at) => set_wake_at(store, *execution, *sequence, *wake_at)?,
         Verb::Quarantine(execution, reason) => store.quarantine(key(*execution), reason).map(|()| "done".into())?,
-        Verb::Release(execution) => store.release(key(*execution)).map(|()| "done".into())?,
-        Verb::Erase(execution, sequence, index) => store.erase(key(*execution), *sequence, *index)?.to_string(),
-        Verb::Late(execution) => join(store.late(key(*execution))?.into_iter().map(draw_late)),
+        Verb::Release(execution) => store.release(key(*execution), &Noted::of(&[])).map(|()| "done".into())?,
+        Verb::ForceEnd(execution) => store.force_end(&Noted::of(&[note(*execution, Subject::Ended)]))?.to_string(),
+        Verb::Quarantined(organization) => join(store.quarantined(*organization, None, 9)?.into_iter().map(|row| {
+            assert_eq!(row.id, store.execution(row.execution).ok().flatten().map(|row| row.id));
+            format!("{} ({})", row.execution.0[15], row.reason)
+        })),
+        Verb::Erase(execution, sequence, index) => {
+            let subject = Subject::Erased { sequence: *sequence, place: *index as u64 };
+            let count = store.erase(&Noted::of(&[note(*execution, subject)]))?;
+            (count == 1).to_string()
+        }
+        Verb::Notes(execution) => join(store.notes(key(*execution))?.into_iter().map(|kept| {
+            assert_eq!(kept, note(*execution, kept.subject));
+            match kept.subject {
+                Subject::Erased { sequence, place } => format!("{sequence}/{place}"),
+                Subject::Ended => "ended".into(),
+            }
+        })),
+        Verb::Late(execution) => join(store.late(key(*execution))?.into_iter().map(|late| {
+            if late.body.is_empty() {
+                return format!("{} erased", late.at);
+            }
+            assert_eq!(late.body, (late.at + 1).to_be_bytes());
+            late.at.to_string()
+        })),
         Verb::Row(execution) => join(store.execution(key(*execution))?.into_iter().map(draw_row)),
         Verb::RowById(id) => join(store.execution_by_id(id)?.into_iter().map(draw_row)),
         Verb::RowByIdempotencyKey(workflow, key) => {
@@ -317,14 +344,14 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
     })
 }
 
-fn draw_late(late: Late) -> String {
-    assert_eq!(late.body, late.at.to_be_bytes());
-    late.at.to_string()
-}
-
 fn set_wake_at(store: &dyn Store, execution: u8, sequence: u64, wake_at: Option<u64>) -> Result<String, StoreError> {
     let head = Expected { sequence, hash: hash(execution, sequence) };
     Ok(store.set_wake_at(key(execution), head, wake_at)?.to_string())
+}
+
+/// A note about an execution, the same whenever it is made.
+pub(crate) fn note(execution: u8, subject: Subject) -> Note {
+    Note::sealed(&[7; 32], key(execution), subject, 60, "ada", "because\0")
 }
 
 fn filter(statuses: &[Word], words: &[Option<Word>; 4]) -> Filter {
@@ -482,6 +509,7 @@ fn draw_row(row: ExecutionRow) -> String {
     model.id = String::new();
     (model.workflow, model.idempotency_key, model.outcome) = (row.workflow, row.idempotency_key, row.outcome.clone());
     model.initiator_user_id = row.initiator_user_id;
+    model.parent = row.organization.as_ref().map(|_| key(7));
     model.trigger_id = row.organization.as_ref().map(|organization| format!("trigger of {organization}"));
     (model.organization, model.workflow_id) = (row.organization.clone(), row.workflow_id.clone());
     assert_eq!(named, model);

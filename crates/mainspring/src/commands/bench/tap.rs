@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use mainspring_kernel::{hash::Hash, key::ExecutionKey, stored::StoredFrame};
+use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored::StoredFrame};
 use mainspring_store::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow,
-    Heard, Late, Most, Node, Origin, Posting, RemoteAttempt, Store, StoreError, Table,
+    Heard, Late, Most, Node, Noted, Origin, Posting, QuarantinedRow, RemoteAttempt, Store, StoreError, Table,
 };
 
 /// What is shown: a batch, and what became of each part.
@@ -134,12 +134,29 @@ impl Store for Tapped {
         self.store.quarantine(execution, reason)
     }
 
-    fn release(&self, execution: ExecutionKey) -> Result<(), StoreError> {
-        self.store.release(execution)
+    fn release(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<(), StoreError> {
+        self.store.release(execution, noted)
     }
 
-    fn erase(&self, execution: ExecutionKey, sequence: u64, index: usize) -> Result<bool, StoreError> {
-        self.store.erase(execution, sequence, index)
+    fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
+        self.store.force_end(noted)
+    }
+
+    fn quarantined(
+        &self,
+        organization: Option<&str>,
+        after: Option<ExecutionKey>,
+        limit: usize,
+    ) -> Result<Vec<QuarantinedRow>, StoreError> {
+        self.store.quarantined(organization, after, limit)
+    }
+
+    fn erase(&self, noted: &Noted<'_>) -> Result<usize, StoreError> {
+        self.store.erase(noted)
+    }
+
+    fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {
+        self.store.notes(execution)
     }
 
     fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError> {

@@ -2,16 +2,18 @@
 
 use std::{sync::mpsc, thread};
 
+use mainspring_kernel::note::Subject;
+
 use super::{commit, letter, open};
 use crate::{
-    Answer, Batch, CommitError, Fence, Letter, Most, Part, Store, StoreError,
+    Answer, Batch, CommitError, Fence, Letter, Most, Noted, Part, Store, StoreError,
     postgres::{
         Options, PostgresStore,
         server::{self, Server},
     },
     suite::{
         postgres::server,
-        verb::{Turn, goes_on, key, look, opens},
+        verb::{Turn, goes_on, key, look, note, opens},
     },
 };
 
@@ -221,7 +223,8 @@ fn what_is_erased_is_nowhere_that_statements_reach() {
     let inline =
         format!("SELECT count(*) FROM frames WHERE position('\\x{}'::bytea IN \"values\") > 0", "c8".repeat(100));
     assert_eq!(beside.ask(&inline).unwrap(), "1", "the test would prove nothing");
-    assert_eq!((store.erase(key(0), 0, 0), store.erase(key(0), 0, 1)), (Ok(true), Ok(true)));
+    let notes = [0, 1].map(|place| note(0, Subject::Erased { sequence: 0, place }));
+    assert_eq!(store.erase(&Noted::of(&notes)), Ok(2));
     assert_eq!(beside.ask(&inline).unwrap(), "0");
     assert_eq!(beside.ask("SELECT count(*) FROM blobs").unwrap(), "0");
     assert_eq!(beside.ask(length).unwrap(), before, "a value of the same form");
@@ -237,7 +240,7 @@ fn an_erase_between_two_looks_is_no_damage() {
     thread::scope(|scope| {
         let erasing = scope.spawn(|| {
             for sequence in 0..40 {
-                eraser.erase(key(0), sequence, 0).unwrap();
+                eraser.erase(&Noted::of(&[note(0, Subject::Erased { sequence, place: 0 })])).unwrap();
             }
         });
         while !erasing.is_finished() {

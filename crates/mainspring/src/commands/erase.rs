@@ -1,0 +1,67 @@
+//! `mainspring erase`: values of an execution go, its journal's chain stays.
+
+use clap::Args;
+use mainspring_engine::{
+    aside::{Act, Place},
+    erasing,
+};
+use mainspring_kernel::{
+    json::compact,
+    value::{Map, Value},
+};
+
+use super::{
+    quarantine::{acted, check_reason},
+    remote,
+};
+use crate::{
+    cli::Global,
+    exit::{Exit, Refusal},
+    naming::{find, look},
+    terminal::{Terminal, say},
+    text::shown,
+};
+
+/// Erase values of an execution that has ended.
+#[derive(Debug, Args)]
+pub(crate) struct Erase {
+    /// The execution: its name, the beginning of it, or `last`
+    pub(super) id: String,
+    /// Only what this step took in and gave: its id, or the name of one instance of it; may be repeated
+    #[arg(long, value_name = "STEP")]
+    pub(super) step: Vec<String>,
+    /// Why, for the sealed note and the audit log
+    #[arg(long, value_name = "TEXT")]
+    pub(super) reason: String,
+}
+
+/// Erases values: their bytes go, the chain holds, and `verify` names what is gone.
+pub(crate) fn erase(erase: &Erase, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    check_reason(&erase.reason)?;
+    if let Some(client) = global.client()? {
+        return remote::erase(erase, &client, global, terminal);
+    }
+    let looked = look(global)?;
+    let row = find(&*looked.store, &erase.id)?;
+    let steps: Vec<Value> = erase.step.iter().map(|step| step.as_str().into()).collect();
+    let detail = Map::from([("steps".to_string(), steps.into())]);
+    let work = |place: Place<'_>, act: &Act<'_>| erasing::erase(place, row.key, &erase.step, act);
+    let erased = acted(&looked, &row, ("execution.erase", &erase.reason, detail), work)?;
+    Ok(tell(&row.id, erased as u64, global, terminal))
+}
+
+/// Tells how much is gone.
+pub(super) fn tell(id: &str, erased: u64, global: &Global, terminal: &Terminal) -> Exit {
+    if global.json {
+        let value = Value::map([("ok", true.into()), ("executionId", id.into()), ("erased", erased.into())]);
+        say!("{}", compact(&value));
+        return Exit::Fine;
+    }
+    let words = match erased {
+        0 => "has nothing to erase: it is gone already".to_string(),
+        1 => "1 value is gone".to_string(),
+        count => format!("{count} values are gone"),
+    };
+    terminal.remark(&format!("{}: {words}; copies in its parent's and its children's journals are theirs", shown(id)));
+    Exit::Fine
+}

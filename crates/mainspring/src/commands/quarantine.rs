@@ -1,0 +1,151 @@
+//! `mainspring quarantine`: executions whose journals cannot be gone on with.
+
+use clap::{Args, Subcommand};
+use mainspring_engine::{
+    EngineError,
+    aside::{self, Act, Place, Released},
+    noting::of_user,
+};
+use mainspring_kernel::{
+    json::compact,
+    limits::REASON_CHARS_MAX,
+    value::{Map, Value},
+};
+use mainspring_store::{AuditEntry, ExecutionRow, QuarantinedRow};
+
+use super::remote;
+use crate::{
+    cli::Global,
+    exit::{Exit, Refusal},
+    naming::{Looked, find, look},
+    place,
+    terminal::{Terminal, bold, dim, say},
+    text::{paragraph, shown},
+};
+
+/// List, release or end quarantined executions.
+#[derive(Debug, Args)]
+pub(crate) struct Quarantine {
+    #[command(subcommand)]
+    pub(super) action: Action,
+}
+
+/// What is done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// List executions that are quarantined, and why
+    List,
+    /// Verify the journal of an execution again, and go on with it
+    Release(Which),
+    /// End an execution without its journal: it is failed, and what waits for it goes on
+    End(Which),
+}
+
+/// Which execution, and why.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// The execution: its name, the beginning of it, or `last`
+    pub(super) id: String,
+    /// Why, for the audit log
+    #[arg(long, value_name = "TEXT")]
+    pub(super) reason: String,
+}
+
+/// Executions read at a time.
+const PAGE: usize = 1_000;
+
+/// Lists quarantined executions, or acts on one.
+pub(crate) fn quarantine(quarantine: &Quarantine, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    if let Action::Release(which) | Action::End(which) = &quarantine.action {
+        check_reason(&which.reason)?;
+    }
+    if let Some(client) = global.client()? {
+        return remote::quarantine(quarantine, &client, global, terminal);
+    }
+    let looked = look(global)?;
+    match &quarantine.action {
+        Action::List => list(&looked, global),
+        Action::Release(which) => {
+            let row = find(&*looked.store, &which.id)?;
+            let work = |place: Place<'_>, act: &Act<'_>| aside::release(place, row.key, act);
+            let released = acted(&looked, &row, ("quarantine.release", &which.reason, Map::new()), work)?;
+            let status = if released == Released::GoesOn { "released" } else { "cancelled" };
+            let who = looked.ground.who_works(&*looked.store);
+            let next = who.map_or_else(|| looked.ground.mend(), |who| format!("{who} goes on with it"));
+            let words = match released {
+                Released::GoesOn => format!("released; {next}"),
+                Released::Canceled => {
+                    format!("released and cancelled, as its parent has gone on without it; {next}")
+                }
+            };
+            Ok(tell(&row.id, status, &words, global, terminal))
+        }
+        Action::End(which) => {
+            let row = find(&*looked.store, &which.id)?;
+            let work = |place: Place<'_>, act: &Act<'_>| aside::force_end(place, row.key, act);
+            acted(&looked, &row, ("quarantine.end", &which.reason, Map::new()), work)?;
+            let words = "ended; its journal stays as it is, and `mainspring verify` names the end";
+            Ok(tell(&row.id, "ended", words, global, terminal))
+        }
+    }
+}
+
+/// Acts on an execution in the store, with an entry in its organization's audit log.
+pub(super) fn acted<T>(
+    looked: &Looked,
+    row: &ExecutionRow,
+    (action, reason, mut detail): (&str, &str, Map),
+    work: impl FnOnce(Place<'_>, &Act<'_>) -> Result<T, EngineError>,
+) -> Result<T, Refusal> {
+    let (store, by) = (looked.ground.store()?, place::user());
+    detail.insert("reason".into(), reason.into());
+    let audit: Vec<AuditEntry> = of_user(row, &by, action, detail).into_iter().collect();
+    let place = Place { store: &*store, loader: &looked.loader, home: looked.ground.home() };
+    Ok(work(place, &Act { key: &looked.key, by: &by, reason, audit: &audit })?)
+}
+
+/// Refuses a reason that is empty, or longer than audit logs keep.
+pub(super) fn check_reason(reason: &str) -> Result<(), Refusal> {
+    if (1..=REASON_CHARS_MAX).contains(&reason.chars().count()) {
+        return Ok(());
+    }
+    Err(Refusal::bad_input("bad_reason", format!("--reason must have 1 to {REASON_CHARS_MAX} characters")))
+}
+
+fn list(looked: &Looked, global: &Global) -> Result<Exit, Refusal> {
+    let (mut after, mut is_any) = (None, false);
+    loop {
+        let rows = looked.store.quarantined(None, after, PAGE).map_err(EngineError::from)?;
+        let Some(last) = rows.last() else { break };
+        (after, is_any) = (Some(last.execution), true);
+        rows.iter().for_each(|row| print(&name(row), &row.reason, global));
+    }
+    if !is_any && !global.json {
+        say!("{}", dim("none"));
+    }
+    Ok(Exit::Fine)
+}
+
+fn name(row: &QuarantinedRow) -> String {
+    row.id.clone().unwrap_or_else(|| row.execution.to_string())
+}
+
+/// Prints one that is quarantined.
+pub(super) fn print(id: &str, reason: &str, global: &Global) {
+    if global.json {
+        let value = Value::map([("executionId", id.into()), ("reason", reason.into())]);
+        return say!("{}", compact(&value));
+    }
+    say!("{}  {}", bold(&shown(id)), paragraph(reason));
+}
+
+/// Tells what became of an execution.
+pub(super) fn tell(id: &str, status: &str, words: &str, global: &Global, terminal: &Terminal) -> Exit {
+    if global.json {
+        let value = Value::map([("ok", true.into()), ("executionId", id.into()), ("status", status.into())]);
+        say!("{}", compact(&value));
+    } else {
+        terminal.remark(&format!("{} {words}", shown(id)));
+    }
+    Exit::Fine
+}

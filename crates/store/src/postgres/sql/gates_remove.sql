@@ -1,0 +1,1 @@
+DELETE FROM pending_approvals WHERE execution = $1

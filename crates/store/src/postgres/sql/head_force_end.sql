@@ -1,0 +1,3 @@
+UPDATE heads SET ended = true, wake_at = NULL
+WHERE execution = $1 AND NOT ended AND quarantined IS NOT NULL
+RETURNING 1

@@ -1,0 +1,1 @@
+UPDATE heads SET quarantined = NULL WHERE execution = $1 AND NOT ended

@@ -1,0 +1,91 @@
+//! Notes beside journals, and quarantine.
+
+use mainspring_kernel::{
+    hash::Hash,
+    key::ExecutionKey,
+    note::{Note, Subject},
+};
+use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
+
+use super::{audit, catalogue};
+use crate::{
+    FORCED_END, Noted, QuarantinedRow, RowChange,
+    conditions::only,
+    number::{integer, natural},
+};
+
+/// Keeps a note, unless there is one of this subject.
+pub(super) fn put(connection: &Connection, note: &Note) -> rusqlite::Result<()> {
+    let (subject, sequence, place) = match note.subject {
+        Subject::Erased { sequence, place } => (0, integer(sequence), integer(place)),
+        Subject::Ended => (1, 0, 0),
+    };
+    let Note { execution, at, by, reason, seal, .. } = note;
+    let values = params![execution.0, subject, sequence, place, integer(*at), by, reason, seal.0];
+    connection.prepare_cached(include_str!("sql/note_put.sql"))?.execute(values).map(drop)
+}
+
+pub(super) fn list(connection: &Connection, execution: ExecutionKey) -> rusqlite::Result<Vec<Note>> {
+    let note = |row: &Row<'_>| {
+        let (sequence, place) = (natural(row.get(1)?), natural(row.get(2)?));
+        let subject = match row.get::<_, i64>(0)? {
+            0 => Subject::Erased { sequence, place },
+            _ => Subject::Ended,
+        };
+        let (at, by, reason, seal) = (natural(row.get(3)?), row.get(4)?, row.get(5)?, Hash(row.get(6)?));
+        Ok(Note { execution, subject, at, by, reason, seal })
+    };
+    connection.prepare_cached(include_str!("sql/notes.sql"))?.query_map([execution.0], note)?.collect()
+}
+
+pub(super) fn release(connection: &Connection, execution: ExecutionKey, noted: &Noted<'_>) -> rusqlite::Result<()> {
+    connection.prepare_cached(include_str!("sql/release.sql"))?.execute([execution.0])?;
+    append(connection, noted)
+}
+
+pub(super) fn force_end(connection: &Connection, noted: &Noted<'_>) -> rusqlite::Result<bool> {
+    let Some(note) = noted.notes.first() else { return Ok(false) };
+    let execution = note.execution.0;
+    if connection.prepare_cached(include_str!("sql/head_force_end.sql"))?.execute([execution])? == 0 {
+        return Ok(false);
+    }
+    let ended = RowChange {
+        status: "failed".into(),
+        outcome: None,
+        error: Some(FORCED_END.into()),
+        completed_at: Some(note.at),
+    };
+    let mut change = connection.prepare_cached(catalogue::CHANGE)?;
+    catalogue::change(&mut change, note.execution, &ended)?;
+    for sql in [include_str!("sql/gates_remove.sql"), include_str!("sql/letters_remove.sql")] {
+        connection.prepare_cached(sql)?.execute([execution])?;
+    }
+    put(connection, note)?;
+    append(connection, noted)?;
+    Ok(true)
+}
+
+pub(super) fn quarantined(
+    connection: &Connection,
+    organization: Option<&str>,
+    after: Option<ExecutionKey>,
+    limit: usize,
+) -> rusqlite::Result<Vec<QuarantinedRow>> {
+    let row = |row: &Row<'_>| {
+        let (id, organization, reason) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        Ok(QuarantinedRow { execution: ExecutionKey(row.get(0)?), id, organization, reason })
+    };
+    // No key is shorter than this, which comes before all.
+    let after = after.as_ref().map_or(&[][..], |after| &after.0);
+    let limit = integer(limit as u64);
+    let mut values: Vec<&dyn ToSql> = vec![&after, &limit];
+    values.extend(organization.as_ref().map(|organization| organization as &dyn ToSql));
+    let asked = organization.map(|_| "organization");
+    let sql = only(include_str!("sql/quarantined.sql"), '?', 2, asked.as_slice());
+    connection.prepare_cached(&sql)?.query_map(params_from_iter(values), row)?.collect()
+}
+
+/// Appends what audit logs say.
+pub(super) fn append(connection: &Connection, noted: &Noted<'_>) -> rusqlite::Result<()> {
+    audit::append(connection, &noted.sealing, &noted.audit.iter().collect::<Vec<_>>())
+}

@@ -1,0 +1,1 @@
+UPDATE late SET body = zeroblob(length(body)) WHERE execution = ?1
