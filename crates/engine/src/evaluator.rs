@@ -3,6 +3,10 @@
 use std::{
     num::NonZero,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use mainspring_kernel::{
@@ -16,7 +20,9 @@ use mainspring_kernel::{
     state::State,
     value::{Map, Value},
 };
-use mainspring_sandbox::{Answer, Call, Console, Fault, FaultKind, Limits, Request, Validate, WorkerCommand, Workers};
+use mainspring_sandbox::{
+    Answer, Call, Console, Fault, FaultKind, Limits, Request, Validate, WorkerCommand, Workers, limits::TICKS_PER_MS,
+};
 
 /// Runs functions and checks schemas.
 pub trait Evaluator: Send + Sync {
@@ -94,18 +100,27 @@ pub struct Suspended {
     pub state: State,
     /// The turn.
     pub paused: Paused,
+    /// Whether nobody waits for it any more: what it has not begun to evaluate is not evaluated.
+    pub abandoned: Arc<AtomicBool>,
 }
 
 impl Suspended {
-    /// Evaluates whatever the turn asks for until nothing is left. An error is a fault of ours, and what it is.
-    pub fn finish(self, evaluator: &dyn Evaluator) -> (State, Result<Turn, String>) {
-        let Self { mut state, paused } = self;
+    /// Evaluates whatever the turn asks for until nothing is left. An error is a fault of ours, and what it is. After some
+    /// evaluations `is_over` tells whether the time of the turn is over, so that it ends with them.
+    pub fn finish(self, evaluator: &dyn Evaluator, is_over: &mut dyn FnMut() -> bool) -> (State, Result<Turn, String>) {
+        let Self { mut state, paused, abandoned } = self;
         let mut decided = Decided::Paused(paused);
         loop {
             match decided {
                 Decided::Turn(turn) => return (state, Ok(turn)),
-                Decided::Paused(paused) => {
-                    let results = evaluate_all(&paused.evaluations().collect::<Vec<_>>(), evaluator);
+                Decided::Paused(mut paused) => {
+                    let results = evaluate_all(&paused.evaluations().collect::<Vec<_>>(), evaluator, &abandoned);
+                    if abandoned.load(Ordering::Relaxed) {
+                        return (state, Err("nobody waits for this turn any more".into()));
+                    }
+                    if is_over() {
+                        paused.yield_after();
+                    }
                     decided = match paused.resume(&mut state, results) {
                         Ok(decided) => decided,
                         Err(illegal) => return (state, Err(illegal.message)),
@@ -117,14 +132,18 @@ impl Suspended {
 }
 
 /// The results of some evaluations in their order; they run at the same time, as far as there are processors.
-pub fn evaluate_all(evaluations: &[&Evaluation], evaluator: &dyn Evaluator) -> Vec<Evaluated> {
+fn evaluate_all(evaluations: &[&Evaluation], evaluator: &dyn Evaluator, abandoned: &AtomicBool) -> Vec<Evaluated> {
+    let evaluate = |evaluation: &&Evaluation| match abandoned.load(Ordering::Relaxed) {
+        true => Evaluated::of(Ok(Value::Null)),
+        false => evaluate(evaluation, evaluator),
+    };
     let at_a_time = std::thread::available_parallelism().map_or(1, NonZero::get);
     let share = evaluations.len().div_ceil(at_a_time).max(1);
     if evaluations.len() <= 1 || at_a_time == 1 {
-        return evaluations.iter().map(|evaluation| evaluate(evaluation, evaluator)).collect();
+        return evaluations.iter().map(evaluate).collect();
     }
     std::thread::scope(|scope| {
-        let work = |share: &'_ [&Evaluation]| share.iter().map(|one| evaluate(one, evaluator)).collect::<Vec<_>>();
+        let work = |share: &'_ [&Evaluation]| share.iter().map(evaluate).collect::<Vec<_>>();
         let threads: Vec<_> = evaluations.chunks(share).map(|share| scope.spawn(move || work(share))).collect();
         let results = threads.into_iter().zip(evaluations.chunks(share));
         let results =
@@ -163,8 +182,12 @@ fn function_request(function: &Function) -> Request {
         seed: function.seed.0,
     });
     // A result that is too large for a step is the kernel's to refuse, which says more; JSON is longer than our own form.
-    let limits =
-        Limits { wall_ms_max: function.timeout_ms, result_bytes_max: 4 * OUTPUT_BYTES_MAX, ..Limits::default() };
+    let limits = Limits {
+        wall_ms_max: function.timeout_ms,
+        ticks_max: function.timeout_ms.saturating_mul(TICKS_PER_MS),
+        result_bytes_max: 4 * OUTPUT_BYTES_MAX,
+        ..Limits::default()
+    };
     Request { call, limits }
 }
 

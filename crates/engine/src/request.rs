@@ -15,8 +15,8 @@ use mainspring_kernel::{
         VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER,
     },
     key::ExecutionKey,
-    limits::{EXECUTION_STEPS_DEFAULT, LINEAGE_WORKFLOWS_MAX, PARALLEL_DEFAULT},
-    plan::{Constraints, Plan, Work},
+    limits::{EXECUTIONS_DEFAULT, LINEAGE_WORKFLOWS_MAX, PARALLEL_DEFAULT},
+    plan::{Constraints, Plan, Work, endless},
     value::{Map, Value},
 };
 use mainspring_store::{AuditEntry, ExecutionRow, Origin, StoredPlan};
@@ -55,11 +55,13 @@ pub struct Request {
 }
 
 /// The bounds of an execution: the request's, or else the definition's, or else the defaults.
-pub fn policy(bounds: &Constraints, plan: &Constraints) -> Policy {
+pub fn policy(bounds: &Constraints, plan: &Plan) -> Policy {
+    let asked = &plan.constraints;
     Policy {
-        max_steps: bounds.max_steps.or(plan.max_steps).unwrap_or(EXECUTION_STEPS_DEFAULT),
-        max_parallel: bounds.max_parallel.or(plan.max_parallel).unwrap_or(PARALLEL_DEFAULT),
-        timeout_ms: bounds.timeout_ms.or(plan.timeout_ms),
+        max_steps: bounds.max_steps.or(asked.max_steps).unwrap_or_else(|| plan.max_steps_default()),
+        max_parallel: bounds.max_parallel.or(asked.max_parallel).unwrap_or(PARALLEL_DEFAULT),
+        timeout_ms: bounds.timeout_ms.or(asked.timeout_ms),
+        max_output_bytes: bounds.max_output_bytes.or(asked.max_output_bytes),
     }
 }
 
@@ -91,6 +93,25 @@ pub fn family<E: From<String>>(
         found.insert(name, child);
     }
     Ok(found)
+}
+
+/// The names of workflows that start each other and wait for that, whatever their inputs are: none of them can ever end
+/// well. `plan` is the first, and `workflows` what it and those that it starts may start.
+pub fn endless_circle(plan: &Plan, workflows: &BTreeMap<String, Arc<Plan>>) -> Option<String> {
+    fn needed(plan: &Plan) -> Vec<&str> {
+        let names = plan.needed_starts().into_iter().filter_map(|step| match &plan.step(step).work {
+            Work::Subworkflow { workflow, .. } => Some(workflow.as_str()),
+            _ => None,
+        });
+        names.collect()
+    }
+    let starts = |name: &str| workflows.get(name).map(|plan| needed(plan)).unwrap_or_default();
+    let circle = endless(needed(plan), starts)?;
+    let way: Vec<String> = circle.into_iter().map(|name| format!("`{name}`")).collect();
+    Some(format!(
+        "these workflows start each other whatever their inputs are, so that none of them ever ends: {}; put one of the steps behind a condition",
+        way.join(" → ")
+    ))
 }
 
 /// A plan and its stored form.
@@ -170,7 +191,9 @@ impl Request {
             plan_hash: stored_plan(plan).hash,
         });
         let workflows: Vec<_> = pinned.collect();
-        let lineage = (!workflows.is_empty()).then_some(Lineage { parent: None, depth: 0, workflows });
+        let executions = self.bounds.max_executions.or(self.plan.constraints.max_executions);
+        let executions = Some(executions.unwrap_or(EXECUTIONS_DEFAULT));
+        let lineage = (!workflows.is_empty()).then_some(Lineage { parent: None, depth: 0, workflows, executions });
         Start {
             lineage,
             queue: None,
@@ -180,7 +203,7 @@ impl Request {
             input: self.input,
             variables: Value::Map(self.variables),
             trigger,
-            policy: policy(&self.bounds, &self.plan.constraints),
+            policy: policy(&self.bounds, &self.plan),
             attempt: self.attempt,
             by: self.by,
             workspace: self.workspace,

@@ -26,6 +26,7 @@ use mainspring_kernel::{
     input::Input,
     instance::Instance,
     key::ExecutionKey,
+    limits::TURN_EVALUATION_MS_MAX,
     state::State,
 };
 use mainspring_store::{Answer, Batch, CommitError, Due, RemoteAttempt, Store, StoreError};
@@ -672,9 +673,10 @@ impl Rim {
             tokio::task::spawn_blocking(move || {
                 let began = std::time::Instant::now();
                 let plan = suspended.state.plan.clone();
-                let finish = || suspended.finish(&ForTenant { evaluator: &*evaluator, tenant: &tenant });
+                let evaluator = ForTenant { evaluator: &*evaluator, tenant: &tenant };
+                let mut is_over = || began.elapsed() >= Duration::from_millis(TURN_EVALUATION_MS_MAX);
                 // The state is lost with a panic. Nobody uses it: the execution is set aside.
-                let finished = catch_unwind(AssertUnwindSafe(finish));
+                let finished = catch_unwind(AssertUnwindSafe(|| suspended.finish(&evaluator, &mut is_over)));
                 let finished =
                     finished.unwrap_or_else(|panic| (State::new(execution, plan), Err(panics::why(&*panic))));
                 let finished = Box::new(finished);

@@ -3,6 +3,7 @@
 //! It owns its executions without locks. What a turn decides is held until its frame is durable; while one commit is on
 //! its way to the disk, what comes in gathers for the next. The simulator drives this very code on virtual time.
 
+mod abandon;
 mod cell;
 mod flight;
 mod gates;
@@ -17,11 +18,11 @@ mod words;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque, btree_map::Entry},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use mainspring_kernel::{
-    decide::{Action, Decided, Letter, Paused, QUEUES_SINCE, Turn, child_key, decide},
+    decide::{Action, BOUNDS_SINCE, Decided, Letter, Paused, QUEUES_SINCE, Turn, child_key, decide},
     effect::Outcome,
     frame::Frame,
     hash::Hash,
@@ -268,6 +269,10 @@ impl Shard {
         let Submission { execution, plan, stored_plans, mut start, row, ticket, letter, audit } = submission;
         // Whoever knows no queues could not even read of one.
         start.queue.take_if(|_| self.leases.decide_version() < QUEUES_SINCE);
+        if self.leases.decide_version() < BOUNDS_SINCE {
+            start.policy.max_output_bytes = None;
+            start.lineage.iter_mut().for_each(|lineage| lineage.executions = None);
+        }
         if !self.holds(execution) {
             return self.pass_on(execution, vec![Queued { input: Input::Start(start), letter, ticket, audit }]);
         }
@@ -296,7 +301,10 @@ impl Shard {
         match self.cells.get_mut(&execution) {
             Some(Cell::Live(_)) => self.turn(now, execution, queued),
             Some(Cell::Loading(waiting)) => waiting.push(queued),
-            Some(Cell::Evaluating(out)) => out.waiting.push(queued),
+            Some(Cell::Evaluating(out)) => {
+                out.waiting.push(queued);
+                self.abandon(execution);
+            }
             None => self.load(execution, Vec::new(), vec![queued]),
         }
     }
@@ -341,16 +349,19 @@ impl Shard {
     /// A turn waits for evaluations: it goes out with the state, and whatever comes meanwhile waits for it.
     fn suspend(&mut self, execution: ExecutionKey, queued: Queued, paused: Paused) {
         let Some(Cell::Live(mut live)) = self.cells.remove(&execution) else { return };
-        self.timers.remove(execution);
+        self.timers.set(execution, live.state.deadline);
         self.evaluations += 1;
         let number = self.evaluations;
         let nothing = State::new(execution, live.state.plan.clone());
         let state = std::mem::replace(&mut live.state, nothing);
         let tenant = tenant_of(&state).to_owned();
         let (waiting, adopted) = (Vec::new(), Vec::new());
-        let out = Evaluating { number, live: *live, tenant, queued, waiting, adopted };
+        let abandoned = Arc::new(AtomicBool::new(false));
+        let (live, is_overdue) = (*live, false);
+        let out =
+            Evaluating { number, live, tenant, queued, waiting, is_overdue, abandoned: abandoned.clone(), adopted };
         self.cells.insert(execution, Cell::Evaluating(Box::new(out)));
-        let suspended = Box::new(Suspended { state, paused });
+        let suspended = Box::new(Suspended { state, paused, abandoned });
         self.outputs.push_back(Output::Evaluate { execution, evaluation: number, suspended });
     }
 
@@ -367,6 +378,7 @@ impl Shard {
         }
         let Some(Cell::Evaluating(out)) = self.cells.remove(&execution) else { return };
         let Evaluating { mut live, queued, waiting, adopted, .. } = *out;
+        self.timers.remove(execution);
         live.state = state;
         self.cells.insert(execution, Cell::Live(Box::new(live)));
         match turn {
@@ -436,7 +448,7 @@ impl Shard {
     fn fire_timers(&mut self, now: u64) {
         for _ in 0..TIMERS_AT_A_TIME {
             let Some((_, execution)) = self.timers.first().filter(|(at, _)| *at <= now) else { return };
-            match self.cells.get(&execution) {
+            match self.cells.get_mut(&execution) {
                 Some(Cell::Live(live)) if live.state.is_split => self.timers.remove(execution),
                 Some(Cell::Live(_)) => match self.next_timer(execution, now) {
                     Some((due, timer)) if due <= now => {
@@ -445,7 +457,12 @@ impl Shard {
                     }
                     next => self.timers.set(execution, next.map(|(at, _)| at)),
                 },
-                Some(Cell::Loading(_) | Cell::Evaluating(_)) => self.timers.remove(execution),
+                Some(Cell::Loading(_)) => self.timers.remove(execution),
+                Some(Cell::Evaluating(out)) => {
+                    out.is_overdue = true;
+                    self.timers.remove(execution);
+                    self.abandon(execution);
+                }
                 None => {
                     self.timers.remove(execution);
                     self.load(execution, Vec::new(), Vec::new());

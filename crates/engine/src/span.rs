@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mainspring_kernel::{
     decide::child_key_of,
-    effect::Outcome,
+    effect::{ChildEnd, Outcome},
     failure::Class,
     input::Input,
     instance::Instance,
@@ -70,6 +70,9 @@ pub(crate) fn word(outcome: &Outcome) -> &'static str {
         Outcome::Stopped(_) => "stopped",
         Outcome::Interrupted => "interrupted",
         Outcome::Cancelled(_) => "cancelled",
+        Outcome::Child { end: ChildEnd::Done(_), .. } => "done",
+        Outcome::Child { end: ChildEnd::Failed(_), .. } => "failed",
+        Outcome::Child { end: ChildEnd::Cancelled(_), .. } => "cancelled",
     }
 }
 

@@ -381,7 +381,7 @@ fn what_became_of_an_attempt_counts_after_a_turn_that_was_out_meanwhile() {
     let (attempt, fate) = (1, Fate::NeverStarted);
     bench.handle(Event::Adopted { execution: KEY, instance: instance(2), attempt, fate });
     assert_eq!(bench.seen(), "", "its state is out");
-    let finished = Box::new(suspended.finish(&InProcess));
+    let finished = Box::new(suspended.finish(&InProcess, &mut || false));
     bench.handle(Event::Evaluated { execution: KEY, evaluation, finished });
     assert_eq!(bench.seen(), "perform b 1, commit");
 }

@@ -4,6 +4,7 @@ use alloc::{format, string::String};
 
 use crate::{
     cbor,
+    decide::BOUNDS_SINCE,
     input::Timer,
     instance::{Instance, Scope},
     plan::Work,
@@ -31,6 +32,7 @@ pub fn next_status(status: Status, record: &Record) -> Option<Status> {
         (Pending, Record::StepFailed { .. }) => Failed,
 
         (Running, Record::BranchTaken { .. } | Record::ChildWaits { .. }) => Running,
+        (Running, Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. }) => Running,
         (Running, Record::RoundStarted { .. } | Record::RoundEnded { .. } | Record::StepLogged { .. }) => Running,
         (Running, Record::WaitStarted { .. }) => Waiting,
         (Running, Record::GateOpened { .. }) => WaitingApproval,
@@ -60,7 +62,7 @@ pub fn apply(state: &mut State, record: &Record, now: u64) -> Result<(), Illegal
         return Err(illegal(state, record, if state.start.is_none() { "before the start" } else { "twice" }));
     }
     state.now = state.now.max(now);
-    state.is_split = matches!(record, Record::TurnSplit);
+    state.is_split = matches!(record, Record::TurnSplit | Record::TurnYielded { .. });
     match record.instance() {
         Some(_) if state.queue.is_some() => Err(illegal(state, record, "in a queue")),
         Some(instance) => apply_to_step(state, instance, record),
@@ -95,9 +97,12 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal>
         }
         Record::DeadlineSet { at } => set_deadline(state, Some(*at)),
         Record::EndingBegun { ending } => {
-            set_deadline(state, None);
             state.queue = None;
             state.ending = Some(ending.clone());
+            // What is out is waited for, and not longer than the execution has time.
+            if state.decide_version < BOUNDS_SINCE || state.is_stopping() {
+                set_deadline(state, None);
+            }
         }
         Record::Ended { .. } => {
             if state.ending.is_none() || !state.open_attempts.is_empty() || !state.waits.is_empty() {
@@ -119,7 +124,7 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal>
         Record::Admitted if state.queue.is_some() => state.queue = None,
         Record::Admitted => return Err(illegal(state, record, "outside of a queue")),
         // Who asked is for the trace; what follows from it has its own record.
-        Record::CancelRequested { .. } | Record::TurnSplit | Record::TurnJoined => {}
+        Record::CancelRequested { .. } | Record::TurnSplit | Record::TurnYielded { .. } | Record::TurnJoined => {}
         _ => return Err(illegal(state, record, "without a step")),
     }
     Ok(())
@@ -192,6 +197,7 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
     if status == Status::Pending {
         step.is_cleanup = next == Status::Running && state.scopes.get(&scope).is_some_and(|here| here.is_doomed);
         blocks::begin_step(state, &scope, instance, next);
+        state.uncounted = state.uncounted.saturating_add(u32::from(next.is_final()));
     }
     if next.is_final() {
         step.ended_at = Some(now);
@@ -218,8 +224,11 @@ fn check_block(state: &State, instance: &Instance, record: &Record) -> Result<()
             state.scopes.get(&Scope::of_round(instance, of.block, *round)).is_some_and(|scope| scope.open == 0)
         }
         (Record::RoundStarted { .. } | Record::RoundEnded { .. }, _) => false,
-        (Record::ChildWaits { .. }, Work::Subworkflow { .. }) => state.open_attempts.contains(instance),
-        (Record::ChildWaits { .. }, _) => false,
+        (
+            Record::ChildWaits { .. } | Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. },
+            Work::Subworkflow { .. },
+        ) => state.open_attempts.contains(instance),
+        (Record::ChildWaits { .. } | Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. }, _) => false,
         _ => true,
     };
     if is_legal { Ok(()) } else { Err(illegal(state, record, "for this block")) }
@@ -237,6 +246,7 @@ fn pending(now: u64) -> StepState {
         is_handled: false,
         is_cleanup: false,
         child_told: 0,
+        child_executions: 0,
         stopping: None,
         timeout_at: None,
         wake_at: None,
@@ -257,16 +267,27 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
             step.input = known(state, input);
         }
         Record::BranchTaken { block: Some(block), .. } => blocks::open(state, Scope::inside(instance, *block)),
-        Record::RoundStarted { round, .. } => blocks::begin_round(state, instance, *round),
+        Record::RoundStarted { round, .. } => {
+            state.uncounted = state.uncounted.saturating_add(1);
+            blocks::begin_round(state, instance, *round);
+        }
         Record::RoundEnded { round, .. } => blocks::end_round(state, instance, *round),
         Record::AttemptStarted { attempt, timeout_at, .. } => {
             // Another try of a function goes nowhere.
             let goes_out = state.plan.step(instance.step).work.goes_out();
             state.calls = state.calls.saturating_add(u32::from(goes_out));
             (step.attempt, step.timeout_at, step.stopping, step.wake_at) = (*attempt, *timeout_at, None, None);
-            (step.child_told, step.handed_out_at) = (0, state.now);
+            (step.child_told, step.child_executions, step.handed_out_at) = (0, 0, state.now);
         }
         Record::ChildWaits { count, .. } => step.child_told = *count,
+        Record::ExecutionsGiven { count, .. } => {
+            state.executions = state.executions.saturating_add(*count);
+            step.child_executions = *count;
+        }
+        Record::ExecutionsReturned { count, .. } => {
+            state.executions = state.executions.saturating_sub(*count);
+            step.child_executions = 0;
+        }
         Record::AttemptStopping { reason, .. } => step.stopping = Some(*reason),
         Record::AttemptFailed { fault, retry_at, .. } => {
             state.has_erased |= fault.text == Payload::Erased;
@@ -348,6 +369,8 @@ fn settle_timers(state: &mut State, instance: &Instance, step: &StepState, recor
             | Record::SignalTaken { .. }
             | Record::StepLogged { .. }
             | Record::ChildWaits { .. }
+            | Record::ExecutionsGiven { .. }
+            | Record::ExecutionsReturned { .. }
             | Record::RoundStarted { .. }
             | Record::RoundEnded { .. }
     );
@@ -369,8 +392,8 @@ fn settle_timers(state: &mut State, instance: &Instance, step: &StepState, recor
 /// Keeps the indexes by what the instance now is, and sets its times.
 fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Record) {
     match record {
-        // What a function writes says nothing of where its step is.
-        Record::StepLogged { .. } => return,
+        // What a function writes says nothing of where its step is, nor do shares of executions.
+        Record::StepLogged { .. } | Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. } => return,
         Record::ChildWaits { count, .. } => {
             if count % 2 == 1 {
                 state.held_children.insert(instance.clone());
@@ -457,6 +480,8 @@ mod tests {
             ("branch", Record::BranchTaken { instance: instance(), block: None }),
             ("logged", Record::StepLogged { instance: instance(), lines: null() }),
             ("child", Record::ChildWaits { instance: instance(), count: 1 }),
+            ("given", Record::ExecutionsGiven { instance: instance(), count: 1 }),
+            ("returned", Record::ExecutionsReturned { instance: instance(), count: 1 }),
             ("round", Record::RoundStarted { instance: instance(), round: 0 }),
             ("rounded", Record::RoundEnded { instance: instance(), round: 0 }),
             ("attempt", Record::AttemptStarted { instance: instance(), attempt: 1, timeout_at: None }),
@@ -490,7 +515,7 @@ mod tests {
             picture,
             [
                 "pending: skipped>skipped started>running failed>failed",
-                "running: branch>running logged>running child>running round>running rounded>running attempt>running stopping>running retry>retrying again>running wait>waiting gate>waiting_approval taken>running completed>completed failed>failed cancelled>cancelled",
+                "running: branch>running logged>running child>running given>running returned>running round>running rounded>running attempt>running stopping>running retry>retrying again>running wait>waiting gate>waiting_approval taken>running completed>completed failed>failed cancelled>cancelled",
                 "retrying: attempt>running failed>failed cancelled>cancelled",
                 "waiting: taken>waiting completed>completed failed>failed cancelled>cancelled",
                 "waiting_approval: attempt>running decided>waiting_approval completed>completed failed>failed cancelled>cancelled",

@@ -11,6 +11,7 @@ mod edges;
 mod effects;
 mod ending;
 mod evaluations;
+mod executions;
 mod gates;
 mod loops;
 mod waits;
@@ -34,13 +35,17 @@ use crate::{
     input::{Input, Queue, Start, Timer},
     instance::{Instance, Scope},
     key::ExecutionKey,
-    limits::{TURN_BYTES_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX},
+    limits::{
+        EVALUATIONS_AT_A_TIME_MAX, TURN_BYTES_MAX, TURN_EVALUATIONS_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX,
+        UNCOUNTED_MAX,
+    },
     plan::{OnError, Work},
     record::{Ending, FailureFate, Fault, Payload, Record},
     state::{ExecutionStatus, State, Status, View},
     value::{Map, Value},
 };
 use evaluations::Task;
+use executions::Weights;
 
 /// The version of what this module decides. It is pinned at the start of an execution; what changes the records that
 /// come of an input changes only behind a higher one.
@@ -57,6 +62,11 @@ pub const QUEUES_SINCE: u32 = 3;
 /// From this version on the signals that are kept have a bound in bytes too, and one that is waited for is taken however
 /// many are kept.
 pub const SIGNAL_BYTES_SINCE: u32 = 4;
+
+/// From this version on everything that an execution does has a bound: the executions that it starts, rounds and skipped
+/// steps, the size of what blocks, returns and gates hold, the evaluations of a turn. Where it ends well, what is out is
+/// waited for.
+pub const BOUNDS_SINCE: u32 = 5;
 
 /// How far an input has been taken in.
 #[derive(Debug)]
@@ -122,6 +132,19 @@ impl Paused {
         self.agenda.tasks.iter().map(Task::evaluation)
     }
 
+    /// Results that the turn has with those of [`evaluations`](Self::evaluations).
+    pub fn result_count(&self) -> usize {
+        self.agenda.turn.results.len() + self.agenda.tasks.len()
+    }
+
+    /// Ends the turn as soon as the results of [`evaluations`](Self::evaluations) are taken in and nothing else is being
+    /// evaluated; the record says where. By rules up to version 4 turns do not end for this reason.
+    pub fn yield_after(&mut self) {
+        if self.agenda.is_bounded && self.agenda.yields_at.is_none() {
+            self.agenda.yields_at = Some(self.result_count() as u32);
+        }
+    }
+
     /// Goes on with the results, in the order of [`evaluations`](Self::evaluations).
     pub fn resume(self, state: &mut State, results: Vec<Evaluated>) -> Result<Decided, Illegal> {
         let mut decider = Decider { state, agenda: self.agenda };
@@ -138,6 +161,8 @@ pub fn decide(state: &mut State, input: &Input, now: u64) -> Result<Decided, Ill
         return Ok(Decided::Turn(Turn::default()));
     }
     let mut decider = Decider { state, agenda: Agenda::at(now) };
+    decider.agenda.is_bounded = decider.is_bounded();
+    decider.agenda.is_beginning = matches!(input, Input::Start(_));
     if decider.state.is_split {
         decider.agenda.has_to_stop = true;
         decider.agenda.dirty.extend(decider.state.scopes.keys().cloned());
@@ -155,13 +180,27 @@ pub fn decide_with(
     state: &mut State,
     input: &Input,
     now: u64,
+    evaluate: impl FnMut(&[&Evaluation]) -> Vec<Evaluated>,
+) -> Result<Turn, Illegal> {
+    decide_yielding(state, input, now, None, evaluate)
+}
+
+/// The same, of a turn that ended because its evaluations took too long: with so many results.
+pub fn decide_yielding(
+    state: &mut State,
+    input: &Input,
+    now: u64,
+    yields_at: Option<u32>,
     mut evaluate: impl FnMut(&[&Evaluation]) -> Vec<Evaluated>,
 ) -> Result<Turn, Illegal> {
     let mut decided = decide(state, input, now)?;
     loop {
         match decided {
             Decided::Turn(turn) => return Ok(turn),
-            Decided::Paused(paused) => {
+            Decided::Paused(mut paused) => {
+                if yields_at.is_some_and(|at| at as usize == paused.result_count()) {
+                    paused.yield_after();
+                }
                 let results = evaluate(&paused.evaluations().collect::<Vec<_>>());
                 decided = paused.resume(state, results)?;
             }
@@ -218,6 +257,16 @@ struct Agenda {
     has_to_stop: bool,
     /// Evaluations whose results are waited for.
     tasks: Vec<Task>,
+    /// Whether the rules of [`BOUNDS_SINCE`] are in force.
+    is_bounded: bool,
+    /// Whether the execution begins with this turn.
+    is_beginning: bool,
+    /// Whether the turn ends before anything else of it is evaluated.
+    ends_early: bool,
+    /// The results with which the time of the turn's evaluations was over.
+    yields_at: Option<u32>,
+    /// How shares of executions are reckoned, once that was asked for.
+    weights: Option<Weights>,
 }
 
 impl Agenda {
@@ -234,18 +283,32 @@ impl Agenda {
             cursors: BTreeMap::new(),
             has_to_stop: false,
             tasks: Vec::new(),
+            is_bounded: false,
+            is_beginning: false,
+            ends_early: false,
+            yields_at: None,
+            weights: None,
         }
     }
 
     /// Whether the turn is long enough for one frame.
     fn is_full(&self) -> bool {
+        let evaluations = self.turn.results.len() + if self.is_bounded { self.tasks.len() } else { 0 };
+        let evaluations_max = if self.is_bounded { TURN_EVALUATIONS_MAX } else { TURN_RESULTS_MAX };
         self.turn.records.len() >= TURN_RECORDS_MAX
-            || self.turn.results.len() >= TURN_RESULTS_MAX
+            || evaluations >= evaluations_max
+            || self.ends_early
+            || self.yields_at.is_some_and(|results| self.turn.results.len() >= results as usize)
             || self.bytes >= TURN_BYTES_MAX
     }
 }
 
 impl Decider<'_> {
+    /// Whether the rules of [`BOUNDS_SINCE`] are in force.
+    fn is_bounded(&self) -> bool {
+        self.state.decide_version >= BOUNDS_SINCE
+    }
+
     /// Goes on until nothing more follows, or until something has to be evaluated first.
     fn finish(mut self) -> Result<Decided, Illegal> {
         self.follow()?;
@@ -307,7 +370,8 @@ impl Decider<'_> {
             deadline: policy.timeout_ms.map(|timeout| self.agenda.now.saturating_add(timeout)),
         })?;
         if let Some(lineage) = &start.lineage {
-            self.record(Record::LineageSet { lineage: lineage.clone() })?;
+            let lineage = self.with_executions(lineage);
+            self.record(Record::LineageSet { lineage })?;
         }
         match failure {
             Some(failure) => {
@@ -354,7 +418,13 @@ impl Decider<'_> {
             let evaluates = !self.agenda.tasks.is_empty();
             if self.agenda.is_full() {
                 // What is being evaluated is settled in this turn: no frame ends in the midst of it.
-                return if evaluates { Ok(()) } else { self.record(Record::TurnSplit) };
+                return if evaluates { Ok(()) } else { self.split() };
+            }
+            if self.agenda.is_bounded && self.agenda.tasks.len() >= EVALUATIONS_AT_A_TIME_MAX {
+                return Ok(());
+            }
+            if self.state.ending.is_none() && self.is_out_of_uncounted()? {
+                continue;
             }
             if self.state.ending.is_some() {
                 if !self.wind_down()? {
@@ -378,6 +448,13 @@ impl Decider<'_> {
         self.hold_or_set_deadline()
     }
 
+    fn split(&mut self) -> Result<(), Illegal> {
+        self.record(match self.agenda.yields_at {
+            Some(results) => Record::TurnYielded { results },
+            None => Record::TurnSplit,
+        })
+    }
+
     /// A step has succeeded; that may be the end of everything. Where the end is settled already it is not another one:
     /// a step that was still out when the execution was cancelled, or that cleans up after a failure, ends nothing.
     fn complete(&mut self, instance: &Instance, output: Value) -> Result<(), Illegal> {
@@ -389,7 +466,12 @@ impl Decider<'_> {
         }
         let ending = match bail.map(|bail| bail.holds(&self.view(instance))) {
             None | Some(Ok(false)) => return Ok(()),
-            Some(Ok(true)) => Ending::Completed { output: output.into() },
+            Some(Ok(true)) => match self.output_too_large(&output) {
+                Some(failure) => {
+                    Ending::Failed { fault: failure.into(), instance: Some(instance.clone()), stops: false }
+                }
+                None => Ending::Completed { output: output.into() },
+            },
             Some(Err(unreadable)) => {
                 let failure = begin::unreadable_condition(plan.id(instance.step), "bail", &unreadable);
                 Ending::Failed { fault: failure.into(), instance: Some(instance.clone()), stops: false }
@@ -403,13 +485,18 @@ impl Decider<'_> {
         self.state.ending.is_some() || self.is_going_to_fail()
     }
 
+    /// Whether the execution is ending well, and waits for what is out: nothing that becomes of it changes the end.
+    fn ends_well(&self) -> bool {
+        self.is_bounded() && matches!(self.state.ending, Some(Ending::Completed { .. }))
+    }
+
     fn is_going_to_fail(&self) -> bool {
         self.state.scopes.get(&Scope::root()).is_some_and(|root| root.is_doomed)
     }
 
     fn fail(&mut self, instance: &Instance, failure: Failure) -> Result<(), Illegal> {
         let plan = self.state.plan.clone();
-        let fate = if self.is_handled(instance) {
+        let fate = if self.is_handled(instance) || self.ends_well() {
             FailureFate::Handled
         } else if plan.step(instance.step).on_error == OnError::Continue || plan.policy.fail_open {
             FailureFate::LetThrough
@@ -448,10 +535,35 @@ impl Decider<'_> {
         self.record(Record::StepCancelled { instance: instance.clone(), reason: reason.into() })
     }
 
+    /// Counts what stands in a turn, by the rules up to version 4. Later all payloads count where they are recorded.
+    fn count_bytes(&mut self, bytes: usize) {
+        if !self.is_bounded() {
+            self.agenda.bytes += bytes;
+        }
+    }
+
+    /// Whether rounds and skipped steps are used up. One too many ends the execution: what is out is awaited, nothing new
+    /// starts.
+    fn is_out_of_uncounted(&mut self) -> Result<bool, Illegal> {
+        if !self.is_bounded() || self.state.uncounted < UNCOUNTED_MAX {
+            return Ok(false);
+        }
+        let message = format!(
+            "more than {UNCOUNTED_MAX} rounds were to begin and steps to be skipped; split the work among several executions"
+        );
+        let code = format!("rounds_and_skips_exceeded:{UNCOUNTED_MAX}");
+        let fault = fault(Class::Policy, &code, message);
+        self.record(Record::EndingBegun { ending: Ending::Failed { fault, instance: None, stops: false } })?;
+        Ok(true)
+    }
+
     /// The only way in which anything changes.
     fn record(&mut self, record: Record) -> Result<(), Illegal> {
         let (halts_loops, was_going_to_fail) = (self.halts_loops(&record), self.is_going_to_fail());
         apply(self.state, &record, self.agenda.now)?;
+        if self.is_bounded() {
+            self.agenda.bytes += payload_byte_count(&record);
+        }
         if !was_going_to_fail && self.is_going_to_fail() {
             // Steps that could begin were waiting for room: of those only what cleans up still may.
             self.look_at_all_decidable(&Scope::root());
@@ -565,6 +677,22 @@ impl Decider<'_> {
 /// A failure as a record holds it.
 fn fault(class: Class, code: &str, message: impl Into<alloc::string::String>) -> Fault {
     Failure::new(class, code, message).into()
+}
+
+/// Bytes of what a record brings into its frame beside itself.
+fn payload_byte_count(record: &Record) -> usize {
+    let payload = match record {
+        Record::StepStarted { input: payload, .. }
+        | Record::StepCompleted { output: payload, .. }
+        | Record::GateOpened { question: payload, .. }
+        | Record::StepFailed { fault: Fault { text: payload, .. }, .. }
+        | Record::AttemptFailed { fault: Fault { text: payload, .. }, .. }
+        | Record::StepLogged { lines: payload, .. }
+        | Record::SignalKept { payload, .. }
+        | Record::EndingBegun { ending: Ending::Completed { output: payload } } => payload,
+        _ => return 0,
+    };
+    crate::cbor::byte_count(payload.value())
 }
 
 /// Data without a person's reason in it.

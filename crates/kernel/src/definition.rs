@@ -21,6 +21,7 @@ use outline::Outline;
 use report::{Fields, Report, has_inexact_numbers};
 use root::Root;
 
+mod bounds;
 mod conditions;
 pub mod convert;
 pub mod edges;
@@ -153,7 +154,7 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
         return None;
     }
     let normalised = normalised(&document.value, &outline);
-    let paths = outline.entries.iter().map(|entry| entry.fields.path.clone()).collect();
+    let paths: Vec<Path> = outline.entries.iter().map(|entry| entry.fields.path.clone()).collect();
     let plan = Plan {
         name: root.name,
         version: root.version,
@@ -167,6 +168,7 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
         blocks: edges::with_graph(outline.blocks, graph),
         steps,
     };
+    bounds::check(&plan, &paths, report);
     Some((plan, normalised, paths))
 }
 

@@ -44,4 +44,32 @@ pub enum Outcome {
     Interrupted,
     /// It was another execution, and that was cancelled; a word for why.
     Cancelled(String),
+    /// It was another execution, which tells how many executions it was.
+    Child {
+        /// How it ended.
+        end: ChildEnd,
+        /// The executions that have begun: itself, and those that it has started, directly and through others.
+        executions: u32,
+    },
+}
+
+/// How an execution ended that another one waits for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ChildEnd {
+    /// Well, with this output.
+    Done(Value),
+    /// It failed, and this is why.
+    Failed(Failure),
+    /// It was cancelled; a word for why.
+    Cancelled(String),
+}
+
+impl From<ChildEnd> for Outcome {
+    fn from(end: ChildEnd) -> Self {
+        match end {
+            ChildEnd::Done(output) => Self::Done(output),
+            ChildEnd::Failed(failure) => Self::Failed(failure),
+            ChildEnd::Cancelled(reason) => Self::Cancelled(reason),
+        }
+    }
 }

@@ -138,10 +138,13 @@ impl Queue {
 pub struct Lineage {
     /// Who waits for its end.
     pub parent: Option<Parent>,
-    /// How many executions are above it.
+    /// How many executions above it wait for each other, at least 1 for one that another execution has started.
     pub depth: u32,
     /// The workflows that it, and whatever it starts, may start: pinned when the first of the family began.
     pub workflows: Vec<Pinned>,
+    /// How many executions it may start, directly and through those it starts; `None` for one that was started by the
+    /// rules up to version 4.
+    pub executions: Option<u32>,
 }
 
 /// The step that waits for an execution's end.
@@ -175,6 +178,9 @@ pub struct Policy {
     pub max_parallel: u32,
     /// Milliseconds for the whole; `None` for no bound.
     pub timeout_ms: Option<u64>,
+    /// Bytes of one step's output in its binary form; `None` for
+    /// [`OUTPUT_BYTES_MAX`](crate::limits::OUTPUT_BYTES_MAX).
+    pub max_output_bytes: Option<u32>,
 }
 
 /// What a time was set for.

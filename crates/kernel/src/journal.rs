@@ -10,7 +10,7 @@ use core::fmt;
 
 use crate::{
     apply::apply,
-    decide::{DECIDE_VERSION, decide_with},
+    decide::{DECIDE_VERSION, decide_yielding},
     frame::Frame,
     hash::Hash,
     key::ExecutionKey,
@@ -85,7 +85,11 @@ impl Fold {
             self.state.decide_version = *decide_version;
         }
         let mut results = frame.results.iter().cloned();
-        let turn = decide_with(&mut self.state, &frame.input, frame.now, |evaluations| {
+        let yields_at = match frame.records.last() {
+            Some(Record::TurnYielded { results }) => Some(*results),
+            _ => None,
+        };
+        let turn = decide_yielding(&mut self.state, &frame.input, frame.now, yields_at, |evaluations| {
             results.by_ref().take(evaluations.len()).collect()
         });
         let turn = turn.map_err(|illegal| self.broken(illegal.message))?;

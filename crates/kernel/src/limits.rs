@@ -46,8 +46,24 @@ pub const NAME_CHARS_MAX: usize = 200;
 /// Visits of steps in one execution unless its policy says otherwise (second specification, execution constraints).
 pub const EXECUTION_STEPS_DEFAULT: u32 = 50;
 
+/// The same where the outermost steps go by edges: graphs and dataflows are drawn by programs as often as by people, and
+/// each of their steps is visited once.
+pub const EDGES_STEPS_DEFAULT: u32 = 10_000;
+
 /// The most that a policy may allow.
 pub const EXECUTION_STEPS_MAX: u32 = 1_000_000;
+
+/// Executions that one execution may start, directly and through those it starts, unless its definition says otherwise:
+/// one for each item of the longest list.
+pub const EXECUTIONS_DEFAULT: u32 = LOOP_ITEMS_MAX as u32;
+
+/// The most that a definition may allow.
+pub const EXECUTIONS_MAX: u32 = 1_000_000;
+
+/// Rounds that begin, steps that are skipped and steps that fail before they begin, in one execution. None of them is a
+/// visit. Ten million: a hundred times what a loop over the longest list needs for a handful of skipped steps, and some
+/// minutes of one processor.
+pub const UNCOUNTED_MAX: u32 = 10_000_000;
 
 /// Branches at a time unless the policy says otherwise (first specification, section 6.5).
 pub const PARALLEL_DEFAULT: u32 = 4;
@@ -120,7 +136,7 @@ pub const ROUNDS_DEFAULT: u32 = 1_000;
 /// The most rounds that a loop with a condition may allow.
 pub const ROUNDS_MAX: u32 = 1_000_000;
 
-/// Executions above an execution: what stops a workflow that starts itself.
+/// Executions that wait for each other, one above the other: what stops a workflow that starts itself.
 pub const LINEAGE_DEPTH_MAX: u32 = 32;
 
 /// Workflows that one family of executions may start.
@@ -129,9 +145,20 @@ pub const LINEAGE_WORKFLOWS_MAX: usize = 1_000;
 /// Time for one request unless its step says otherwise, in milliseconds.
 pub const HTTP_TIMEOUT_DEFAULT_MS: u64 = 30_000;
 
-/// Results of evaluations in one turn, for the same reason as [`TURN_RECORDS_MAX`]. A chain of a thousand functions is
-/// still one commit.
+/// Results of evaluations in one turn by the rules up to version 4.
 pub const TURN_RESULTS_MAX: usize = 2_048;
+
+/// Results of evaluations in one turn. Nothing of a turn is visible before it ends, and a turn that is lost with its
+/// process is evaluated again.
+pub const TURN_EVALUATIONS_MAX: usize = 64;
+
+/// Evaluations that a turn asks for at the same time: enough for the workers of a pool, and few enough for a turn to end
+/// soon after its time is over.
+pub const EVALUATIONS_AT_A_TIME_MAX: usize = 8;
+
+/// Milliseconds that the evaluations of one turn may take together before it ends. What has begun when they are over is
+/// still part of it.
+pub const TURN_EVALUATION_MS_MAX: u64 = 2_000;
 
 /// Bytes of the values of one turn, more or less: what has been begun when they are passed is still written.
 pub const TURN_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -146,4 +173,6 @@ const _: () = assert!(SHELL_TIMEOUT_MAX_MS < WAIT_MAX_MS);
 const _: () = assert!(OUTPUT_BYTES_MAX < VALUE_BYTES_MAX && VALUE_BYTES_MAX < TURN_BYTES_MAX);
 const _: () = assert!(SIGNAL_BYTES_MAX < SIGNALS_KEPT_BYTES_MAX, "a signal of any size can be kept");
 const _: () = assert!(CODE_TIMEOUT_DEFAULT_MS <= CODE_TIMEOUT_MAX_MS && ROUNDS_DEFAULT <= ROUNDS_MAX);
+const _: () = assert!(EXECUTIONS_DEFAULT <= EXECUTIONS_MAX && EDGES_STEPS_DEFAULT <= EXECUTION_STEPS_MAX);
+const _: () = assert!(EVALUATIONS_AT_A_TIME_MAX <= TURN_EVALUATIONS_MAX);
 const _: () = assert!(EXECUTION_STEPS_DEFAULT <= EXECUTION_STEPS_MAX && PARALLEL_DEFAULT <= PARALLEL_MAX);

@@ -9,16 +9,19 @@ use alloc::{string::String, vec::Vec};
 use crate::{
     condition::Condition,
     hash::Hash,
+    limits::{EDGES_STEPS_DEFAULT, EXECUTION_STEPS_DEFAULT},
     template::Template,
     value::{Map, Value},
 };
 
+mod certain;
 mod form;
 mod graph;
 mod retry;
 mod variables;
 mod work;
 
+pub use certain::endless;
 pub use form::PlanError;
 pub use graph::{Edge, EdgeKind, Graph, Pull, SourceEnd};
 pub use retry::{Backoff, Delay, Matcher, Retry, is_code};
@@ -61,6 +64,10 @@ pub struct Constraints {
     pub max_parallel: Option<u32>,
     /// Attempts that go out to the world.
     pub max_calls: Option<u32>,
+    /// Executions that it may start, directly and through those it starts.
+    pub max_executions: Option<u32>,
+    /// Bytes of one step's output in its binary form.
+    pub max_output_bytes: Option<u32>,
     /// Milliseconds for the whole execution; they stand still while only people are waited for.
     pub timeout_ms: Option<u64>,
     /// Whether agents may propose changes to the workflow.
@@ -212,6 +219,14 @@ impl Plan {
         let mut all = self.default_context.clone();
         all.extend(given.as_map().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
         self.variables.as_ref().map_or_else(|| Ok(all.clone().into()), |declared| variables::filled(declared, &all))
+    }
+
+    /// The bound on visits of steps where nobody asks for one.
+    pub fn max_steps_default(&self) -> u32 {
+        match self.blocks.first().map(|root| &root.order) {
+            Some(Order::Edges(_)) => EDGES_STEPS_DEFAULT,
+            _ => EXECUTION_STEPS_DEFAULT,
+        }
     }
 
     /// The outer steps that nothing waits for. A `return` is none: it gives the output itself, or was not taken.

@@ -305,6 +305,25 @@ pub enum Record {
     TurnSplit,
     /// Nothing was left of a turn that was cut short.
     TurnJoined,
+    /// An attempt that starts another execution has given it a share of the executions that may be started.
+    ExecutionsGiven {
+        /// The step.
+        instance: Instance,
+        /// How many, the started one included.
+        count: u32,
+    },
+    /// An execution that was waited for has ended, and has not used all of its share.
+    ExecutionsReturned {
+        /// The step.
+        instance: Instance,
+        /// How many it has not used.
+        count: u32,
+    },
+    /// The evaluations of the turn took as long as they may; the rest follows.
+    TurnYielded {
+        /// The results of the turn when its time was over.
+        results: u32,
+    },
 }
 
 /// How an execution ends.
@@ -332,7 +351,8 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Whether what runs is stopped, or awaited.
+    /// Whether what runs is stopped, or awaited, by the rules up to version 4. See
+    /// [`State::is_stopping`](crate::state::State::is_stopping).
     pub fn stops(&self) -> bool {
         match self {
             Self::Failed { stops, .. } => *stops,
@@ -412,6 +432,8 @@ impl Record {
             | Self::RoundStarted { instance, .. }
             | Self::RoundEnded { instance, .. }
             | Self::ChildWaits { instance, .. }
+            | Self::ExecutionsGiven { instance, .. }
+            | Self::ExecutionsReturned { instance, .. }
             | Self::SignalTaken { instance, .. } => Some(instance),
             Self::Started { .. }
             | Self::LineageSet { .. }
@@ -426,6 +448,7 @@ impl Record {
             | Self::Admitted
             | Self::Ended { .. }
             | Self::TurnSplit
+            | Self::TurnYielded { .. }
             | Self::TurnJoined => None,
         }
     }

@@ -10,7 +10,7 @@ use core::cmp::Reverse;
 
 use crate::{
     cbor,
-    decide::SIGNAL_BYTES_SINCE,
+    decide::{BOUNDS_SINCE, SIGNAL_BYTES_SINCE},
     failure::Failure,
     hash::Hash,
     input::{Lineage, Policy, Queue, Timer},
@@ -69,6 +69,10 @@ pub struct State {
     pub visits: u32,
     /// How many attempts went out.
     pub calls: u32,
+    /// How many rounds have begun, steps were skipped, and steps have failed before they began.
+    pub uncounted: u32,
+    /// How many of the executions that may be started were given to children, without what these have returned.
+    pub executions: u32,
     /// How many steps have failed, those that contain others not counted.
     pub node_failures: u32,
     /// How many of them had used up several attempts.
@@ -139,6 +143,8 @@ pub struct StepState {
     pub is_cleanup: bool,
     /// How often the child of the attempt that is out has told whether it waits for people.
     pub child_told: u32,
+    /// How many executions the child of the last attempt was given, itself included, and has not returned.
+    pub child_executions: u32,
     /// Why the attempt that is out was asked to stop.
     pub stopping: Option<StopReason>,
     /// The end of the time of the attempt that is out.
@@ -354,6 +360,8 @@ impl State {
             signals_seen: BTreeSet::new(),
             visits: 0,
             calls: 0,
+            uncounted: 0,
+            executions: 0,
             node_failures: 0,
             retries_exhausted: 0,
             bound_reached: None,
@@ -377,6 +385,15 @@ impl State {
             _ if self.waits_only_for_people() => ExecutionStatus::WaitingApproval,
             (Some(Ending::Cancelled { .. }), None) => ExecutionStatus::CancelRequested,
             _ => ExecutionStatus::Running,
+        }
+    }
+
+    /// Whether the execution is ending and what is out is asked to stop. Where it ends well, what is out is waited for.
+    pub fn is_stopping(&self) -> bool {
+        match &self.ending {
+            Some(Ending::Completed { .. }) => self.decide_version < BOUNDS_SINCE,
+            Some(ending) => ending.stops(),
+            None => false,
         }
     }
 

@@ -51,7 +51,7 @@ fn started_with(input: Payload, variables: Payload, context: Payload) -> Record 
         workflow_hash: Hash::default(),
         plan_hash: Hash::default(),
         decide_version: 1,
-        policy: Policy { max_steps: 50, max_parallel: 4, timeout_ms: None },
+        policy: Policy { max_steps: 50, max_parallel: 4, timeout_ms: None, max_output_bytes: None },
         attempt: 1,
         by: "ann".into(),
         input,

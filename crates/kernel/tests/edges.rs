@@ -239,6 +239,7 @@ impl Run {
                 max_steps: 1_000_000,
                 max_parallel: plan.constraints.max_parallel.unwrap_or(10_000),
                 timeout_ms: None,
+                max_output_bytes: None,
             },
             attempt: 1,
             by: "ann".into(),

@@ -243,7 +243,7 @@ fn run(text: &str, max_parallel: u32, items: usize, answers: Answers) -> State {
         input: Value::map([("list", list.into())]),
         variables: Value::Map(Map::new()),
         trigger: Value::Null,
-        policy: Policy { max_steps: 1_000_000, max_parallel, timeout_ms: None },
+        policy: Policy { max_steps: 1_000_000, max_parallel, timeout_ms: None, max_output_bytes: None },
         attempt: 1,
         by: "ann".into(),
         workspace: None,

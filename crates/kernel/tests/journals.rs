@@ -4,9 +4,9 @@
 use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc};
 
 use mainspring_kernel::{
-    decide::decide_with,
+    decide::decide_yielding,
     definition::{Syntax, compile, read},
-    effect::Outcome,
+    effect::{ChildEnd, Outcome},
     evaluation::Evaluated,
     failure::{Class, Failure},
     frame::Frame,
@@ -17,7 +17,6 @@ use mainspring_kernel::{
     json,
     key::ExecutionKey,
     plan::{Decision, Plan},
-    record::Record,
     state::State,
     stored::{StoredFrame, StoredValue},
     value::{Map, Value},
@@ -84,32 +83,70 @@ edges: [{from: call, to: pay}, {from: gate, to: below}]
 /// What came with queues.
 const QUEUED: &str = "steps: [{id: call, type: tool, tool: CALL}]";
 
+/// What version 5 of decide does otherwise: shares of executions, turns that end after some functions, an end that waits for
+/// what is out.
+const BOUNDED: &str = r#"
+steps:
+  - {id: calc, type: code, code: "export default () => 1"}
+  - {id: more, type: code, code: "export default () => 2"}
+  - id: all
+    type: parallel
+    steps:
+      - {id: sub, type: subworkflow, workflow: other}
+      - {id: slow, type: tool, tool: SLOW}
+      - {id: first, type: tool, tool: FIRST, bail: true}
+"#;
+
 /// A workflow whose journal is golden, what arrives and when, and what evaluations give.
 struct Golden {
     plan: Plan,
     inputs: Vec<(u64, Input)>,
     results: Vec<Evaluated>,
+    /// The result after which the time of a turn is over.
+    yields_at: Option<u32>,
 }
 
 fn plan_of(text: &str) -> Plan {
     compile(&read(text.as_bytes(), Syntax::Yaml).expect("it reads")).expect("it compiles").plan
 }
 
-fn goldens() -> [Golden; 4] {
+fn goldens() -> [Golden; 5] {
     let plan = plan_of(DEFINITION);
-    let first = Golden { inputs: inputs(&plan), plan, results: Vec::new() };
+    let first = Golden { inputs: inputs(&plan), plan, results: Vec::new(), yields_at: None };
     let plan = plan_of(GRAPH);
     let log = Value::from(vec![Value::map([("level", "log".into()), ("text", "two".into())])]);
     let results = vec![
         Evaluated { outcome: Ok(Value::map([("n", 2u64.into())])), log },
         Evaluated::of(Ok(Value::map([("n", 2u64.into())]))),
     ];
-    let second = Golden { inputs: inputs_of_graph(&plan), plan, results };
+    let second = Golden { inputs: inputs_of_graph(&plan), plan, results, yields_at: None };
     let plan = plan_of(FAMILY);
-    let third = Golden { inputs: inputs_of_family(&plan), plan, results: vec![Evaluated::of(Ok(1u64.into()))] };
+    let results = vec![Evaluated::of(Ok(1u64.into()))];
+    let third = Golden { inputs: inputs_of_family(&plan), plan, results, yields_at: None };
     let plan = plan_of(QUEUED);
-    let fourth = Golden { inputs: inputs_in_a_queue(&plan), plan, results: Vec::new() };
-    [first, second, third, fourth]
+    let fourth = Golden { inputs: inputs_in_a_queue(&plan), plan, results: Vec::new(), yields_at: None };
+    let plan = plan_of(BOUNDED);
+    let results = vec![Evaluated::of(Ok(1u64.into())), Evaluated::of(Ok(2u64.into()))];
+    let fifth = Golden { inputs: inputs_within_bounds(&plan), plan, results, yields_at: Some(1) };
+    [first, second, third, fourth, fifth]
+}
+
+fn inputs_within_bounds(plan: &Plan) -> Vec<(u64, Input)> {
+    let receipt = |name: &str, outcome| {
+        let instance = Instance::parse(name, plan).expect("an instance of the plan");
+        Input::Receipt { instance, attempt: 1, outcome }
+    };
+    let Input::Start(mut begins) = start(plan) else { unreachable!("it is one") };
+    begins.policy.max_output_bytes = Some(1_000);
+    let pinned = Pinned { name: "other".into(), workflow_hash: Hash::of(b"other"), plan_hash: Hash::of(b"plan") };
+    begins.lineage = Some(Lineage { parent: None, depth: 0, workflows: vec![pinned], executions: Some(10) });
+    let refused = Failure::new(Class::Failed, "no", "it said no");
+    vec![
+        (0, Input::Start(begins)),
+        (10, receipt("first", Outcome::Done("enough".into()))),
+        (20, receipt("sub", Outcome::Child { end: ChildEnd::Done(1u64.into()), executions: 2 })),
+        (30, receipt("slow", Outcome::Failed(refused))),
+    ]
 }
 
 fn inputs_in_a_queue(plan: &Plan) -> Vec<(u64, Input)> {
@@ -127,7 +164,7 @@ fn inputs_of_family(plan: &Plan) -> Vec<(u64, Input)> {
     begins.policy.max_parallel = 1;
     let pinned = Pinned { name: "other".into(), workflow_hash: Hash::of(b"other"), plan_hash: Hash::of(b"plan") };
     let parent = Parent { execution: ExecutionKey([9; 16]), instance: Instance::of_step(3), attempt: 2 };
-    begins.lineage = Some(Lineage { parent: Some(parent), depth: 1, workflows: vec![pinned] });
+    begins.lineage = Some(Lineage { parent: Some(parent), depth: 1, workflows: vec![pinned], executions: None });
     let decision = Input::Decide {
         instance: at("gate"),
         gate: 1,
@@ -155,7 +192,7 @@ fn inputs_of_graph(plan: &Plan) -> Vec<(u64, Input)> {
     let Input::Start(mut begins) = start(plan) else { unreachable!("it is one") };
     begins.input = Value::map([("items", Value::from(vec![1u64.into(), 2u64.into(), 3u64.into()]))]);
     let pinned = Pinned { name: "other".into(), workflow_hash: Hash::of(b"other"), plan_hash: Hash::of(b"plan") };
-    begins.lineage = Some(Lineage { parent: None, depth: 0, workflows: vec![pinned] });
+    begins.lineage = Some(Lineage { parent: None, depth: 0, workflows: vec![pinned], executions: None });
     vec![
         (0, Input::Start(begins)),
         (10, done("each[1]", 20u64.into())),
@@ -178,7 +215,7 @@ fn start(plan: &Plan) -> Input {
         input: Value::map([("n", 3u64.into())]),
         variables: Value::Map(who),
         trigger: Value::map([("type", "manual".into())]),
-        policy: Policy { max_steps: 50, max_parallel: 4, timeout_ms: Some(3_600_000) },
+        policy: Policy { max_steps: 50, max_parallel: 4, timeout_ms: Some(3_600_000), max_output_bytes: None },
         attempt: 1,
         by: "ann".into(),
         workspace: Some("/srv".into()),
@@ -221,13 +258,15 @@ fn inputs(plan: &Plan) -> Vec<(u64, Input)> {
 
 /// The journal that this build writes.
 fn journal(golden: Golden) -> (Plan, Vec<StoredFrame>) {
-    let Golden { plan, inputs, results } = golden;
+    let Golden { plan, inputs, results, yields_at } = golden;
     let mut results = results.into_iter();
     let mut state = State::new(KEY, Arc::new(plan.clone()));
     let (mut frames, mut before) = (Vec::new(), Hash::default());
-    for (at, input) in inputs {
+    let mut inputs: std::collections::VecDeque<_> = inputs.into();
+    while let Some((at, input)) = inputs.pop_front() {
         let now = 1_767_225_600_000 + at;
-        let turn = decide_with(&mut state, &input, now, |asked| results.by_ref().take(asked.len()).collect());
+        let turn =
+            decide_yielding(&mut state, &input, now, yields_at, |asked| results.by_ref().take(asked.len()).collect());
         let turn = turn.expect("legal");
         // What came late leaves no frame.
         if turn.records.is_empty() {
@@ -238,6 +277,9 @@ fn journal(golden: Golden) -> (Plan, Vec<StoredFrame>) {
         let (stored, hash) = frame.store(&|place| [(sequence as u8) ^ (place as u8); 16]);
         before = hash;
         frames.push(stored);
+        if state.is_split {
+            inputs.push_front((at, Input::Continue));
+        }
     }
     (plan, frames)
 }
@@ -360,8 +402,11 @@ fn nearly_every_kind_of_record_is_in_it() {
         "ParentTold",
         "Queued",
         "Admitted",
+        "TurnSplit",
+        "ExecutionsGiven",
+        "ExecutionsReturned",
+        "TurnYielded",
     ];
     let missing: Vec<_> = all.into_iter().filter(|kind| !kinds.contains(*kind)).collect();
     assert_eq!(missing, Vec::<&str>::new());
-    assert!(!kinds.contains(&format!("{:?}", Record::TurnSplit)));
 }

@@ -29,7 +29,7 @@ fn begun(steps: &str, items: u64) -> (State, Turn) {
         input: Value::map([("list", list.into())]),
         variables: Value::Map(Map::new()),
         trigger: Value::Null,
-        policy: Policy { max_steps: 100_000, max_parallel: 10_000, timeout_ms: None },
+        policy: Policy { max_steps: 100_000, max_parallel: 10_000, timeout_ms: None, max_output_bytes: None },
         attempt: 1,
         by: "ann".into(),
         workspace: None,
@@ -46,7 +46,18 @@ fn take_in(state: &mut State, input: &Input, now: u64) -> Turn {
         Evaluation::Function(function) => Evaluated::of(Ok(function.input.clone())),
         Evaluation::Check(check) => Evaluated::of(Ok(check.value.clone())),
     };
-    decide_with(state, input, now, |asked| asked.iter().map(same).collect()).expect("legal")
+    let turn = decide_with(state, input, now, |asked| asked.iter().map(same).collect()).expect("legal");
+    // The beginning ends before the first function runs.
+    match input {
+        Input::Start(_) if state.is_split && turn.results.is_empty() && state.plan.steps.iter().any(is_code) => {
+            take_in(state, &Input::Continue, now)
+        }
+        _ => turn,
+    }
+}
+
+fn is_code(step: &mainspring_kernel::plan::Step) -> bool {
+    step.work.kind() == "code"
 }
 
 /// What the function of each round was given, by instance.

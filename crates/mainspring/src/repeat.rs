@@ -5,11 +5,15 @@ use mainspring_kernel::{
     hash::Hash,
     input::Policy,
     json::compact,
+    limits::{EDGES_STEPS_DEFAULT, EXECUTION_STEPS_DEFAULT},
     state::{Started, State},
     value::{Map, Value},
 };
 
 use crate::exit::Refusal;
+
+/// The bounds on steps where nobody asks for one.
+const STEPS_DEFAULTS: [u32; 2] = [EXECUTION_STEPS_DEFAULT, EDGES_STEPS_DEFAULT];
 
 /// What is asked for, kept while the request itself is on its way. How often it was dispatched and what triggered it are
 /// not here: they may differ from one call to the next, and those of the first call count.
@@ -37,7 +41,7 @@ impl Asked {
             execution_id: request.execution_id.clone(),
             input: request.input.clone(),
             variables: request.variables.clone(),
-            policy: policy(&request.bounds, &request.plan.constraints),
+            policy: policy(&request.bounds, &request.plan),
             max_calls: request.plan.constraints.max_calls,
             workspace: request.workspace.clone().filter(|_| names_workspace),
         }
@@ -68,10 +72,19 @@ impl Asked {
     fn differences(&self, start: &Started, state: &State) -> Vec<Difference> {
         let number = |number: Option<u64>| number.map(Value::from);
         let (then, now) = (&start.policy, &self.policy);
+        // The default of graphs and dataflows was another one in earlier releases.
+        let is_default = [then.max_steps, now.max_steps].iter().all(|steps| STEPS_DEFAULTS.contains(steps));
+        let max_steps = if is_default { then.max_steps } else { now.max_steps };
         let workspaces = (start.workspace.as_deref().map(Value::from), self.workspace.as_deref().map(Value::from));
         let mut pairs = vec![
             Difference::new("input", "the input", Some(start.input.clone()), Some(self.input.clone())),
-            Difference::new("maxSteps", "the bound on steps", Some(then.max_steps.into()), Some(now.max_steps.into())),
+            Difference::new("maxSteps", "the bound on steps", Some(then.max_steps.into()), Some(max_steps.into())),
+            Difference::new(
+                "maxOutputBytes",
+                "the bound on the bytes of an output",
+                then.max_output_bytes.map(Value::from),
+                now.max_output_bytes.map(Value::from),
+            ),
             Difference::new(
                 "maxParallel",
                 "the bound on branches at a time",

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use mainspring_engine::request::family;
+use mainspring_engine::request::{endless_circle, family};
 use mainspring_kernel::plan::Plan;
 
 use crate::{cli::Global, commands::validate::compiled, exit::Refusal};
@@ -34,10 +34,14 @@ pub(crate) fn find(
     let own = plan.name.clone().unwrap_or_else(|| stem(file));
     given.entry(own).or_insert_with(|| plan.clone());
     let folder = file.parent().unwrap_or(Path::new("."));
-    family(plan, |name| match given.get(name) {
+    let workflows = family(plan, |name| match given.get(name) {
         Some(plan) => Ok(plan.clone()),
         None => beside(name, folder).map_or_else(|| Err(unknown(name, folder)), |path| read(&path, global)),
-    })
+    })?;
+    match endless_circle(plan, &workflows) {
+        Some(why) => Err(Refusal::bad_input("endless_workflows", why)),
+        None => Ok(workflows),
+    }
 }
 
 fn beside(name: &str, folder: &Path) -> Option<PathBuf> {

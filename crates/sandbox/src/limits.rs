@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Ticks of the interpreter: one for about [`TICK_POLLS`] calls, turns of loops and looks of regular expressions.
-    /// The first limit to fire, as it fires at the same place on every machine.
+    /// Backs up the limit of time, and fires at the same place on every machine.
     pub ticks_max: u64,
     /// Time on the wall from the moment the code was read, in milliseconds: the outer guard.
     pub wall_ms_max: u64,
@@ -30,9 +30,13 @@ impl Default for Limits {
 /// Polls of the interpreter between two ticks (`JS_INTERRUPT_COUNTER_INIT` of QuickJS).
 pub const TICK_POLLS: u64 = 10_000;
 
-/// Fifty million calls and turns of loops: a sixth of a second for an empty loop, some five seconds for a busy one, so
-/// that what only computes meets this limit before the wall.
-pub const TICKS_DEFAULT: u64 = 5_000;
+/// Ticks for each millisecond that a call may take: a thousand million calls and turns of loops a second, some times what
+/// the interpreter does. The limit of a call is its time; the counter ends it at the same place on every machine where
+/// time does not, on one that is faster than any today or whose clock stands still.
+pub const TICKS_PER_MS: u64 = 100;
+
+/// What a call may take when its owner said nothing.
+pub const TICKS_DEFAULT: u64 = WALL_MS_DEFAULT * TICKS_PER_MS;
 
 /// What a call may take when its owner said nothing.
 pub const WALL_MS_DEFAULT: u64 = 10_000;

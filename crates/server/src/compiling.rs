@@ -7,7 +7,7 @@ use std::{
 
 use mainspring_engine::{
     evaluator::{ForTenant, Looking},
-    request::{Request, family, stored_plan},
+    request::{Request, endless_circle, family, stored_plan},
 };
 use mainspring_kernel::{
     definition::{Compiled, compile_with},
@@ -118,6 +118,9 @@ pub(crate) fn request_of(app: &App, shelf: Shelf<'_>, workflow: &Workflow, by: &
         Ok(plan_of(app, shelf.organization(), &child.body)?.plan)
     });
     let workflows = workflows.map_err(|Unfound(problem)| problem)?;
+    if let Some(why) = endless_circle(&plan, &workflows) {
+        return Err(Problem::field("workflow", why));
+    }
     Ok(Request { workflows, ..Request::of(plan, stored, by) })
 }
 

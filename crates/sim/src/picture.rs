@@ -1,7 +1,7 @@
 //! A journal as a small picture: one line for each frame, for reports and golden tests.
 
 use mainspring_kernel::{
-    effect::Outcome,
+    effect::{ChildEnd, Outcome},
     frame::Frame,
     input::{Input, Timer},
     instance::Instance,
@@ -45,6 +45,9 @@ fn input_words(plan: &Plan, input: &Input) -> String {
                 Outcome::Stopped(_) => "stopped".into(),
                 Outcome::Interrupted => "interrupted".into(),
                 Outcome::Cancelled(reason) => format!("cancelled {reason}"),
+                Outcome::Child { end: ChildEnd::Done(_), .. } => "done".into(),
+                Outcome::Child { end: ChildEnd::Failed(failure), .. } => format!("failed {}", failure.code),
+                Outcome::Child { end: ChildEnd::Cancelled(reason), .. } => format!("cancelled {reason}"),
             };
             format!("{}#{attempt} {outcome}", name(plan, instance))
         }
@@ -131,6 +134,9 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
             Ending::Cancelled { reason } => format!("ending cancelled {reason}"),
         },
         Record::Ended { with_failures } => format!("ended{}", if *with_failures { " with failures" } else { "" }),
+        Record::ExecutionsGiven { count, .. } => format!("{step} given {count}"),
+        Record::ExecutionsReturned { count, .. } => format!("{step} returned {count}"),
+        Record::TurnYielded { results } => format!("yields after {results}"),
         Record::TurnSplit => "split".into(),
         Record::TurnJoined => "joined".into(),
     }

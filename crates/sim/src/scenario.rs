@@ -297,11 +297,12 @@ fn object_of<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Map {
 }
 
 fn policy<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Constraints {
-    reader.object(part, &["maxSteps", "maxParallel", "timeoutMs"]);
+    reader.object(part, &["maxSteps", "maxParallel", "timeoutMs", "maxOutputBytes"]);
     Constraints {
         max_steps: part.field("maxSteps").and_then(|field| reader.count(&field)),
         max_parallel: part.field("maxParallel").and_then(|field| reader.count(&field)),
         timeout_ms: part.field("timeoutMs").and_then(|field| reader.whole(&field)),
+        max_output_bytes: part.field("maxOutputBytes").and_then(|field| reader.count(&field)),
         ..Constraints::default()
     }
 }

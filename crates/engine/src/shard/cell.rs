@@ -1,6 +1,9 @@
 //! An execution in memory: its state, and what waits for the next commit.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use mainspring_kernel::{
     decide::Action,
@@ -49,6 +52,10 @@ pub(super) struct Evaluating {
     pub(super) queued: Queued,
     /// What came meanwhile.
     pub(super) waiting: Vec<Queued>,
+    /// Whether the execution's time is over.
+    pub(super) is_overdue: bool,
+    /// Tells the evaluation that nobody waits for it any more.
+    pub(super) abandoned: Arc<AtomicBool>,
     /// What was found out meanwhile of attempts that this process did not begin.
     pub(super) adopted: Vec<(Instance, u32, Fate)>,
 }

@@ -283,6 +283,7 @@ impl Shard {
             }
         }
         self.queue_split(execution);
+        self.abandon(execution);
         self.rest(execution);
     }
 

@@ -5,6 +5,7 @@ use core::cmp::Reverse;
 
 use crate::{
     apply::Illegal,
+    cbor,
     condition::Unreadable,
     failure::{Class, Failure},
     hash::Hash,
@@ -39,6 +40,11 @@ impl Decider<'_> {
             let waiting = self.agenda.waiting.entry(scope.clone()).or_insert((0, place));
             *waiting = (waiting.0 + 1, place);
             self.agenda.ready.insert(self.rank(&instance));
+            return Ok(());
+        }
+        if self.agenda.is_beginning && self.is_bounded() && matches!(step.work, Work::Code { .. }) {
+            // The beginning is durable, and seen, before a function of the execution runs.
+            self.agenda.ends_early = true;
             return Ok(());
         }
         if self.is_out_of_steps()? {
@@ -82,12 +88,31 @@ impl Decider<'_> {
             Ok(output) => output,
             Err(miss) => return self.fail_for_miss(instance, &miss),
         };
+        if let Some(failure) = self.output_too_large(&output) {
+            return self.fail(instance, failure);
+        }
         self.started(instance, output.clone(), None)?;
         self.complete(instance, output.clone())?;
         if self.is_end_settled() {
             return Ok(());
         }
         self.record(Record::EndingBegun { ending: Ending::Completed { output: output.into() } })
+    }
+
+    /// The failure of an execution whose output is too large; of one that another one waits for it becomes the output of a
+    /// step there.
+    pub(super) fn output_too_large(&self, output: &Value) -> Option<Failure> {
+        if !self.is_bounded() {
+            return None;
+        }
+        let is_step = self.state.lineage.parent.is_some();
+        let bytes_max = if is_step { self.output_bytes_max() } else { VALUE_BYTES_MAX };
+        let size = cbor::byte_count(output);
+        let reader = if is_step { " to the execution that waits for it" } else { "" };
+        let message = format!(
+            "the output of the execution takes {size} bytes, and it may give at most {bytes_max}{reader}; write it to a file and give its name"
+        );
+        (size > bytes_max).then(|| Failure::new(Class::Policy, "output_too_large", message))
     }
 
     fn sleep(&mut self, instance: &Instance, duration_ms: &Template) -> Result<(), Illegal> {
@@ -141,10 +166,14 @@ impl Decider<'_> {
         if self.state.visits < max_steps {
             return Ok(false);
         }
+        self.out_of_steps(max_steps).map(|()| true)
+    }
+
+    /// Ends the execution, which has begun as many steps as it may.
+    pub(super) fn out_of_steps(&mut self, max_steps: u32) -> Result<(), Illegal> {
         let message = format!("more than {max_steps} steps were to run; raise maxSteps if that is meant");
         let fault = fault(Class::Policy, &format!("max_steps_exceeded:{max_steps}"), message);
-        self.record(Record::EndingBegun { ending: Ending::Failed { fault, instance: None, stops: false } })?;
-        Ok(true)
+        self.record(Record::EndingBegun { ending: Ending::Failed { fault, instance: None, stops: false } })
     }
 
     pub(super) fn fail_for_size(&mut self, instance: &Instance) -> Result<(), Illegal> {

@@ -3,8 +3,10 @@
 use super::Decider;
 use crate::{
     apply::Illegal,
+    cbor,
     failure::{Class, Failure},
     instance::{Instance, Scope},
+    limits::VALUE_BYTES_MAX,
     plan::{Order, Output, Work},
     record::{Ending, Record},
     state::State,
@@ -94,6 +96,9 @@ impl Decider<'_> {
         }
         match scope.owner(&self.state.plan) {
             Some(owner) => {
+                if self.is_bounded() && self.output_byte_count(scope) > VALUE_BYTES_MAX {
+                    return self.fail_for_output(&owner, "steps");
+                }
                 let output = self.output_of(scope);
                 self.complete(&owner, output)
             }
@@ -148,21 +153,68 @@ impl Decider<'_> {
         }
     }
 
+    /// Bytes of what a block gives, more or less, without making it.
+    fn output_byte_count(&self, scope: &Scope) -> usize {
+        let block = self.state.plan.block(scope.block);
+        let size =
+            |step: &u32| self.state.steps.get(&scope.instance(*step)).map_or(1, |step| cbor::byte_count(&step.output));
+        match block.order {
+            Order::Parallel | Order::Edges(_) => {
+                block.steps.iter().map(|step| self.state.plan.id(*step).len() + size(step)).sum()
+            }
+            Order::Sequence => block.steps.last().map_or(1, size),
+        }
+    }
+
+    /// What a step gives that contains others is too large.
+    pub(super) fn fail_for_output(&mut self, instance: &Instance, of_its: &str) -> Result<(), Illegal> {
+        let id = self.state.plan.id(instance.step);
+        let message =
+            alloc::format!("step `{id}`: what its {of_its} gave takes more than {VALUE_BYTES_MAX} bytes together");
+        self.fail(instance, Failure::new(Class::Policy, "output_too_large", message))
+    }
+
     fn output_of_step(&self, scope: &Scope, step: u32) -> Value {
         self.state.steps.get(&scope.instance(step)).map(|step| step.output.clone()).unwrap_or_default()
     }
 
     /// How an execution ends in which everything has ended and no `return` was taken.
     fn ending_of_all(&self) -> Ending {
+        let failed = |failure: Failure| Ending::Failed { fault: failure.into(), instance: None, stops: false };
+        if let Some(failure) = self.outputs_too_large() {
+            return failed(failure);
+        }
         let output = match &self.state.plan.output {
             Output::Variables => Value::Map(self.state.outputs.clone()),
             Output::Ends => self.output_of_ends(),
             Output::Given(template) => match self.given_output(template) {
                 Ok(output) => output,
-                Err(failure) => return Ending::Failed { fault: failure.into(), instance: None, stops: false },
+                Err(failure) => return failed(failure),
             },
         };
+        if let Some(failure) = self.output_too_large(&output) {
+            return failed(failure);
+        }
         Ending::Completed { output: output.into() }
+    }
+
+    /// The failure of an execution whose outputs are too large to be put together.
+    fn outputs_too_large(&self) -> Option<Failure> {
+        let size: usize = match &self.state.plan.output {
+            Output::Variables => self.state.outputs.values().map(cbor::byte_count).sum(),
+            Output::Ends => {
+                let output = |step: u32| self.state.steps.get(&Scope::root().instance(step)).map(|step| &step.output);
+                self.state.plan.ends().into_iter().filter_map(output).map(cbor::byte_count).sum()
+            }
+            Output::Given(_) => 0,
+        };
+        if !self.is_bounded() || size <= VALUE_BYTES_MAX {
+            return None;
+        }
+        let message = alloc::format!(
+            "the outputs of its steps take {size} bytes together, and an execution gives at most {VALUE_BYTES_MAX}"
+        );
+        Some(Failure::new(Class::Policy, "output_too_large", message))
     }
 
     fn given_output(&self, template: &Template) -> Result<Value, Failure> {

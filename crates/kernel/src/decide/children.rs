@@ -5,13 +5,13 @@ use alloc::{boxed::Box, format, string::ToString};
 use super::{Decider, Letter, SECOND_RULES};
 use crate::{
     apply::Illegal,
-    effect::Outcome,
+    effect::{ChildEnd, Outcome},
     failure::{Class, Failure},
     hash::Hash,
     input::{INITIATOR_IN_TRIGGER, Input, Lineage, ORGANIZATION_IN_TRIGGER, Parent, Policy, Start},
     instance::Instance,
     key::ExecutionKey,
-    limits::LINEAGE_DEPTH_MAX,
+    limits::{EDGES_STEPS_DEFAULT, EXECUTION_STEPS_DEFAULT, LINEAGE_DEPTH_MAX},
     plan::Work,
     record::{Ending, Record},
     span::{ROOT_IN_TRIGGER, root_of},
@@ -21,13 +21,15 @@ use crate::{
 
 impl Decider<'_> {
     /// Why a child of a step cannot begin; `None` if it can.
-    pub(super) fn child_refused(&self, instance: &Instance, workflow: &str) -> Option<Failure> {
+    pub(super) fn child_refused(&self, instance: &Instance, workflow: &str, waits: bool) -> Option<Failure> {
         let id = self.state.plan.id(instance.step);
         if !self.state.lineage.workflows.iter().any(|pinned| pinned.name == workflow) {
             let message = format!("step `{id}`: no workflow `{workflow}` was known when this execution began");
             return Some(Failure::new(Class::Invalid, "unknown_workflow", message));
         }
-        if self.state.lineage.depth >= LINEAGE_DEPTH_MAX {
+        // An execution that is not waited for takes nothing of the one that starts it.
+        let has_depth = waits || !self.is_bounded();
+        if has_depth && self.state.lineage.depth >= LINEAGE_DEPTH_MAX {
             let message =
                 format!("step `{id}`: {LINEAGE_DEPTH_MAX} executions are above this one, and it may start no other");
             return Some(Failure::new(Class::Policy, format!("lineage_too_deep:{LINEAGE_DEPTH_MAX}"), message));
@@ -36,7 +38,7 @@ impl Decider<'_> {
     }
 
     /// Starts the child of an attempt: its beginning goes out with the commit that begins the attempt.
-    pub(super) fn start_child(&mut self, instance: &Instance, attempt: u32) {
+    pub(super) fn start_child(&mut self, instance: &Instance, attempt: u32, executions: Option<u32>) {
         let plan = self.state.plan.clone();
         let Work::Subworkflow { workflow, waits, .. } = &plan.step(instance.step).work else { return };
         let pinned = self.state.lineage.workflows.iter().find(|pinned| pinned.name == *workflow);
@@ -46,8 +48,9 @@ impl Decider<'_> {
         let parent = Parent { execution: self.state.key, instance: instance.clone(), attempt };
         let lineage = Lineage {
             parent: waits.then_some(parent),
-            depth: self.state.lineage.depth + 1,
+            depth: if *waits || !self.is_bounded() { self.state.lineage.depth + 1 } else { 1 },
             workflows: self.state.lineage.workflows.clone(),
+            executions,
         };
         let mut trigger = Map::from([
             ("type".into(), "subworkflow".into()),
@@ -93,10 +96,18 @@ impl Decider<'_> {
         }
         let asked = self.state.plan.constraints;
         Policy {
-            max_steps: asked.max_steps.unwrap_or(start.policy.max_steps),
+            max_steps: asked.max_steps.unwrap_or_else(|| self.inherited_steps(start.policy.max_steps)),
+            max_output_bytes: asked.max_output_bytes.or(start.policy.max_output_bytes),
             max_parallel: asked.max_parallel.unwrap_or(start.policy.max_parallel),
             timeout_ms: asked.timeout_ms.or(start.policy.timeout_ms),
         }
+    }
+
+    /// The bound on steps of a child whose definition has none: a default of its parent does not go before its own.
+    fn inherited_steps(&self, of_parent: u32) -> u32 {
+        let is_default = of_parent == EXECUTION_STEPS_DEFAULT || of_parent == EDGES_STEPS_DEFAULT;
+        let own = self.state.plan.max_steps_default();
+        if self.is_bounded() && is_default { of_parent.max(own) } else { of_parent }
     }
 
     /// Tells the parent when this execution begins to wait for nothing but people, and when that is over.
@@ -128,13 +139,17 @@ impl Decider<'_> {
     /// The end of an execution is the receipt of the attempt that waits for it.
     pub(super) fn tell_parent(&mut self) {
         let (Some(parent), Some(ending)) = (self.state.lineage.parent.clone(), &self.state.ending) else { return };
-        let outcome = match ending {
-            Ending::Completed { output } => Outcome::Done(output.value().clone()),
-            Ending::Failed { fault, .. } => Outcome::Failed(fault.failure()),
+        let end = match ending {
+            Ending::Completed { output } => ChildEnd::Done(output.value().clone()),
+            Ending::Failed { fault, .. } => ChildEnd::Failed(fault.failure()),
             Ending::Cancelled { reason } if self.state.decide_version >= SECOND_RULES => {
-                Outcome::Cancelled(reason.clone())
+                ChildEnd::Cancelled(reason.clone())
             }
-            Ending::Cancelled { reason } => Outcome::Failed(cancellation(reason)),
+            Ending::Cancelled { reason } => ChildEnd::Failed(cancellation(reason)),
+        };
+        let outcome = match self.is_bounded() {
+            true => Outcome::Child { end, executions: self.state.executions.saturating_add(1) },
+            false => end.into(),
         };
         let input = Input::Receipt { instance: parent.instance, attempt: parent.attempt, outcome };
         self.agenda.turn.letters.push(Letter { to: parent.execution, id: format!("end of {}", self.state.key), input });

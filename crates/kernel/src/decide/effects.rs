@@ -32,8 +32,8 @@ impl Decider<'_> {
         let plan = self.state.plan.clone();
         let (name, params) = match &plan.step(instance.step).work {
             Work::Effect { effect, params } => (effect.as_str(), params.resolve(&self.view(instance))),
-            Work::Subworkflow { workflow, input, variables, .. } => {
-                if let Some(failure) = self.child_refused(instance, workflow) {
+            Work::Subworkflow { workflow, input, variables, waits } => {
+                if let Some(failure) = self.child_refused(instance, workflow, *waits) {
                     return self.fail(instance, failure);
                 }
                 let view = self.view(instance);
@@ -50,7 +50,7 @@ impl Decider<'_> {
             Err(miss) => return self.fail_for_miss(instance, &miss),
         };
         let encoded = cbor::encode(&params);
-        self.agenda.bytes += encoded.len();
+        self.count_bytes(encoded.len());
         if encoded.len() > VALUE_BYTES_MAX {
             return self.fail_for_size(instance);
         }
@@ -99,11 +99,16 @@ impl Decider<'_> {
         if attempt > 1 && self.is_out_of_calls()? {
             return Ok(());
         }
+        let is_child = matches!(work, Work::Subworkflow { .. });
+        if let Some(failure) = self.executions_used_up(instance).filter(|_| is_child) {
+            return self.fail(instance, failure);
+        }
         let timeout_at = timeout.map(|timeout| self.agenda.now.saturating_add(timeout));
         self.record(Record::AttemptStarted { instance: instance.clone(), attempt, timeout_at })?;
         match work {
             Work::Subworkflow { waits, .. } => {
-                self.start_child(instance, attempt);
+                let executions = self.give_executions(instance, *waits)?;
+                self.start_child(instance, attempt, executions);
                 if !waits {
                     let child = child_key(self.state, instance, attempt);
                     return self.complete(instance, Value::map([("executionId", child.to_string().into())]));
@@ -125,7 +130,12 @@ impl Decider<'_> {
         let Some(step) = self.state.steps.get(instance).filter(|step| is_out && step.attempt == attempt) else {
             return Ok(());
         };
-        match (outcome, step.stopping) {
+        let stopping = step.stopping;
+        if let Outcome::Child { end, executions } = outcome {
+            self.take_back_executions(instance, *executions)?;
+            return self.receipt(instance, attempt, &end.clone().into());
+        }
+        match (outcome, stopping) {
             (Outcome::Done(output), _) => self.done(instance, output),
             (_, Some(StopReason::Ending)) => self.call_off(instance, "execution_ending"),
             (Outcome::Cancelled(reason), None) if DENIALS.contains(&reason.as_str()) => {
@@ -137,7 +147,9 @@ impl Decider<'_> {
                 let failure = self.timeout(instance, outcome);
                 self.attempt_failed(instance, attempt, failure)
             }
-            (Outcome::Stopped(_) | Outcome::Interrupted, None) => self.interrupted(instance, attempt),
+            (Outcome::Stopped(_) | Outcome::Interrupted | Outcome::Child { .. }, None) => {
+                self.interrupted(instance, attempt)
+            }
         }
     }
 
@@ -151,7 +163,7 @@ impl Decider<'_> {
         let details = match outcome {
             Outcome::Stopped(details) => details.clone(),
             Outcome::Failed(failure) => failure.details.clone(),
-            Outcome::Done(_) | Outcome::Interrupted | Outcome::Cancelled(_) => Value::Null,
+            Outcome::Done(_) | Outcome::Interrupted | Outcome::Cancelled(_) | Outcome::Child { .. } => Value::Null,
         };
         let message = format!("step `{}`: no result within {limit} ms; raise timeoutMs if it needs longer", step.id);
         Failure::new(Class::Timeout, code, message).with_details(details)

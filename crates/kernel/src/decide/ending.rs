@@ -17,7 +17,7 @@ use super::{Decider, fault};
 impl Decider<'_> {
     /// Calls the execution off. A cancel goes before an end that still waits for its running steps.
     pub(super) fn cancel(&mut self, reason: &str, by: &str) -> Result<(), Illegal> {
-        if self.state.ending.as_ref().is_some_and(Ending::stops) {
+        if self.state.is_stopping() {
             return Ok(());
         }
         self.record(Record::CancelRequested { reason: reason.to_string(), by: by.to_string() })?;
@@ -42,18 +42,23 @@ impl Decider<'_> {
             Some(Ending::Cancelled { reason }) => reason.clone(),
             _ => "execution_ending".to_string(),
         };
+        if self.ends_well() && !self.agenda.tasks.is_empty() {
+            return Ok(false);
+        }
         self.call_off_tasks(&reason)?;
         if let Some(instance) = self.state.waits.first().cloned() {
             self.call_off(&instance, &reason)?;
             return Ok(true);
         }
-        if core::mem::take(&mut self.agenda.has_to_stop) && self.state.ending.as_ref().is_some_and(Ending::stops) {
+        if core::mem::take(&mut self.agenda.has_to_stop) && self.state.is_stopping() {
             return self.stop_all().map(|()| true);
         }
         if !self.state.open_attempts.is_empty() {
             return Ok(false);
         }
-        self.end_containers(&reason)?;
+        if !self.end_containers(&reason)? {
+            return Ok(true);
+        }
         self.record(Record::Ended { with_failures: self.state.with_failures })?;
         Ok(true)
     }
@@ -90,9 +95,12 @@ impl Decider<'_> {
         Ok(())
     }
 
-    /// The innermost first: blocks are numbered from the outside in.
-    fn end_containers(&mut self, reason: &str) -> Result<(), Illegal> {
+    /// The innermost first: blocks are numbered from the outside in. False if the turn has no room for all of them.
+    fn end_containers(&mut self, reason: &str) -> Result<bool, Illegal> {
         loop {
+            if self.is_bounded() && self.agenda.is_full() {
+                return Ok(false);
+            }
             let finished = self.state.loops.iter().rev().find(|(_, rounds)| rounds.open == 0);
             if let Some(instance) = finished.map(|(instance, _)| instance.clone()) {
                 let failed = self.state.loops.get(&instance).and_then(|rounds| rounds.failed.clone());
@@ -100,12 +108,12 @@ impl Decider<'_> {
                 continue;
             }
             let innermost = self.state.scopes.keys().rev().find(|scope| scope.owner(&self.state.plan).is_some());
-            let Some(scope) = innermost.cloned() else { return Ok(()) };
+            let Some(scope) = innermost.cloned() else { return Ok(true) };
             if let Some((instance, round)) = scope.round_of_loop(&self.state.plan) {
                 self.record(Record::RoundEnded { instance, round })?;
                 continue;
             }
-            let Some(owner) = scope.owner(&self.state.plan) else { return Ok(()) };
+            let Some(owner) = scope.owner(&self.state.plan) else { return Ok(true) };
             let failed = self.state.scopes.get(&scope).and_then(|here| here.failed.clone());
             self.end_container(&owner, failed, reason)?;
         }

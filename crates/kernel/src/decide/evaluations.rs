@@ -66,7 +66,7 @@ impl Decider<'_> {
             Err(miss) => return self.fail_for_miss(instance, &miss),
         };
         let size = cbor::byte_count(&input);
-        self.agenda.bytes += size;
+        self.count_bytes(size);
         if size > VALUE_BYTES_MAX {
             return self.fail_for_size(instance);
         }
@@ -120,15 +120,22 @@ impl Decider<'_> {
         }
     }
 
+    /// Bytes of one step's output.
+    pub(super) fn output_bytes_max(&self) -> usize {
+        let asked = self.state.start.as_ref().and_then(|start| start.policy.max_output_bytes);
+        asked.map_or(OUTPUT_BYTES_MAX, |bytes| OUTPUT_BYTES_MAX.min(bytes as usize))
+    }
+
     /// The output has its final shape.
     fn shaped(&mut self, instance: &Instance, output: &Value) -> Result<(), Illegal> {
         let plan = self.state.plan.clone();
         let step = plan.step(instance.step);
         let size = cbor::byte_count(output);
-        self.agenda.bytes += size;
-        if size > OUTPUT_BYTES_MAX {
+        self.count_bytes(size);
+        let bytes_max = self.output_bytes_max();
+        if size > bytes_max {
             let message = format!(
-                "step `{}`: its output takes {size} bytes and at most {OUTPUT_BYTES_MAX} are kept; write it to a file and give its name",
+                "step `{}`: its output takes {size} bytes and at most {bytes_max} are kept; write it to a file and give its name",
                 step.id
             );
             return self.fail(instance, Failure::new(Class::Policy, "output_too_large", message));
@@ -159,7 +166,7 @@ impl Decider<'_> {
     }
 
     fn take_result(&mut self, task: Task, outcome: Result<Value, Failure>) -> Result<(), Illegal> {
-        if self.state.ending.is_some() {
+        if self.state.ending.is_some() && !self.ends_well() {
             return task.instance().map_or(Ok(()), |instance| self.call_off(instance, "execution_ending"));
         }
         match task.purpose {

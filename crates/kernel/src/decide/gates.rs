@@ -4,8 +4,9 @@ use alloc::{format, string::ToString};
 
 use crate::{
     apply::Illegal,
+    cbor,
     instance::Instance,
-    limits::APPROVAL_TTL_DEFAULT_MS,
+    limits::{APPROVAL_TTL_DEFAULT_MS, VALUE_BYTES_MAX},
     plan::{Decision, Gate},
     record::{Ending, Payload, Purpose, Record},
     state::{GateState, Status},
@@ -30,6 +31,9 @@ impl Decider<'_> {
         };
         let prompt = crate::template::text_form(&prompt);
         let question = Value::map([("prompt", Value::Text(prompt)), ("items", items)]);
+        if self.is_bounded() && cbor::byte_count(&question) > VALUE_BYTES_MAX {
+            return self.fail_for_size(instance);
+        }
         self.started(instance, question.clone(), None)?;
         self.record(Record::GateOpened {
             instance: instance.clone(),

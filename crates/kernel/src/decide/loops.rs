@@ -113,6 +113,11 @@ impl Decider<'_> {
     }
 
     fn begin_round(&mut self, instance: &Instance, round: u32, max_rounds: u32) -> Result<(), Illegal> {
+        let max_steps = self.state.start.as_ref().map_or(0, |start| start.policy.max_steps);
+        if self.is_bounded() && round >= max_steps {
+            // Each round of a condition is a visit or would be one: more rounds than visits never come to an end.
+            return self.out_of_steps(max_steps);
+        }
         if round < max_rounds {
             return self.record(Record::RoundStarted { instance: instance.clone(), round });
         }
@@ -126,8 +131,6 @@ impl Decider<'_> {
         if cbor::byte_count(&output) <= VALUE_BYTES_MAX {
             return self.complete(instance, output);
         }
-        let id = self.state.plan.id(instance.step);
-        let message = format!("step `{id}`: what its rounds gave takes more than {VALUE_BYTES_MAX} bytes together");
-        self.fail(instance, Failure::new(Class::Policy, "output_too_large", message))
+        self.fail_for_output(instance, "rounds")
     }
 }

@@ -386,7 +386,7 @@ impl Untold {
 }
 
 /// Keys that stand inside another key, which authors forget.
-const HELD: [(&str, &str); 24] = [
+const HELD: [(&str, &str); 26] = [
     ("concurrency", "forEach"),
     ("maxAttempts", "retry"),
     ("initialDelayMs", "retry"),
@@ -405,6 +405,8 @@ const HELD: [(&str, &str); 24] = [
     ("maxSteps", "constraints"),
     ("maxParallel", "constraints"),
     ("maxCalls", "constraints"),
+    ("maxExecutions", "constraints"),
+    ("maxOutputBytes", "constraints"),
     ("timeoutMs", "constraints"),
     ("allowSelfModification", "constraints"),
     ("failOpen", "policy"),

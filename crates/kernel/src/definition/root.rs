@@ -18,7 +18,7 @@ use super::{
 use crate::{
     diagnostic::{self, quoted},
     json,
-    limits::{EXECUTION_STEPS_MAX, PARALLEL_MAX, WAIT_MAX_MS},
+    limits::{EXECUTION_STEPS_MAX, EXECUTIONS_MAX, OUTPUT_BYTES_MAX, PARALLEL_MAX, WAIT_MAX_MS},
     plan::{Constraints, FailurePolicy, Output, VARIABLE_TYPES, Variable, VariableType},
     reference::is_name,
     value::{Map, Value},
@@ -104,6 +104,8 @@ fn constraints(fields: &Fields<'_>, report: &mut Report<'_>) -> Constraints {
         max_steps: report.whole_32(&fields, "maxSteps", 1..=EXECUTION_STEPS_MAX),
         max_parallel: report.whole_32(&fields, "maxParallel", 1..=PARALLEL_MAX),
         max_calls: report.whole_32(&fields, "maxCalls", 1..=EXECUTION_STEPS_MAX),
+        max_executions: report.whole_32(&fields, "maxExecutions", 1..=EXECUTIONS_MAX),
+        max_output_bytes: report.whole_32(&fields, "maxOutputBytes", 1..=OUTPUT_BYTES_MAX as u32),
         timeout_ms: report.whole(&fields, "timeoutMs", 1..=WAIT_MAX_MS),
         allow_self_modification: report.bool(&fields, "allowSelfModification").unwrap_or_default(),
     }

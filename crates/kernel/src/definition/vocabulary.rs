@@ -11,7 +11,8 @@ use super::{
 use crate::condition::Operator;
 
 /// `constraints` at the root.
-pub const CONSTRAINTS: [&str; 5] = ["maxSteps", "maxParallel", "maxCalls", "timeoutMs", "allowSelfModification"];
+pub const CONSTRAINTS: [&str; 7] =
+    ["maxSteps", "maxParallel", "maxCalls", "maxExecutions", "maxOutputBytes", "timeoutMs", "allowSelfModification"];
 
 /// `policy` at the root.
 pub const POLICY: [&str; 3] = ["failOpen", "maxNodeFailures", "maxRetriesExhausted"];

@@ -1,6 +1,7 @@
 //! How single things stand in a frame, and where payloads go.
 
 use alloc::{
+    collections::{BTreeMap, btree_map::Entry},
     string::{String, ToString},
     vec::Vec,
 };
@@ -35,13 +36,14 @@ pub(super) struct Encoder<'a> {
 
 struct Beside<'a> {
     salt_of: &'a dyn Fn(usize) -> [u8; 16],
-    values: Vec<(StoredValue, Hash)>,
+    /// By body: the place among the values, the salt, and the hash by which the frame names it.
+    values: BTreeMap<Vec<u8>, (usize, [u8; 16], Hash)>,
 }
 
 impl<'a> Encoder<'a> {
     pub(super) fn salted(salt_of: &'a dyn Fn(usize) -> [u8; 16]) -> Self {
         let writer = Writer::with_capacity(FRAME_BYTES_USUAL);
-        Self { writer, beside: Some(Beside { salt_of, values: Vec::new() }) }
+        Self { writer, beside: Some(Beside { salt_of, values: BTreeMap::new() }) }
     }
 
     pub(super) fn inline() -> Self {
@@ -49,21 +51,27 @@ impl<'a> Encoder<'a> {
     }
 
     pub(super) fn finish(self) -> (Vec<u8>, Vec<StoredValue>) {
-        let values = self.beside.map(|beside| beside.values.into_iter().map(|(value, _)| value).collect());
-        (self.writer.bytes, values.unwrap_or_default())
+        let values = self.beside.map(|beside| beside.values).unwrap_or_default();
+        let mut placed: Vec<_> =
+            values.into_iter().map(|(body, (place, salt, _))| (place, stored_value(salt, body))).collect();
+        placed.sort_unstable_by_key(|(place, _)| *place);
+        (self.writer.bytes, placed.into_iter().map(|(_, value)| value).collect())
     }
 
     /// One body has one salt in a frame: an output that is a receipt's result is kept once.
     fn payload(&mut self, value: &Value) {
         let Some(beside) = &mut self.beside else { return self.writer.value(value) };
         let body = cbor::encode(value);
-        let known = beside.values.iter().find(|(value, _)| value.body.as_ref() == Some(&body)).map(|(_, hash)| *hash);
-        let hash = known.unwrap_or_else(|| {
-            let salt = (beside.salt_of)(beside.values.len());
-            let hash = payload_hash(&salt, &body);
-            beside.values.push((stored_value(salt, body), hash));
-            hash
-        });
+        let place = beside.values.len();
+        let salt_of = beside.salt_of;
+        let (_, _, hash) = match beside.values.entry(body) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                let salt = salt_of(place);
+                let hash = payload_hash(&salt, new.key());
+                *new.insert((place, salt, hash))
+            }
+        };
         self.writer.byte_string(&hash.0);
     }
 }
@@ -72,19 +80,19 @@ impl<'a> Encoder<'a> {
 pub(super) struct Decoder<'a> {
     pub(super) reader: Reader<'a>,
     values: Option<&'a [StoredValue]>,
-    /// The hashes named so far, in order: the place of each is the place of its value.
-    named: Vec<Hash>,
+    /// The hashes named so far, each with the place of its value: the order in which they were named.
+    named: BTreeMap<Hash, usize>,
     /// The places of the values that were read since this was emptied; `None` where nobody asks.
     pub(super) touched: Option<Vec<usize>>,
 }
 
 impl<'a> Decoder<'a> {
     pub(super) fn salted(frame: &'a [u8], values: &'a [StoredValue]) -> Self {
-        Self { reader: Reader::new(frame), values: Some(values), named: Vec::new(), touched: None }
+        Self { reader: Reader::new(frame), values: Some(values), named: BTreeMap::new(), touched: None }
     }
 
     pub(super) fn inline(bytes: &'a [u8]) -> Self {
-        Self { reader: Reader::new(bytes), values: None, named: Vec::new(), touched: None }
+        Self { reader: Reader::new(bytes), values: None, named: BTreeMap::new(), touched: None }
     }
 
     pub(super) fn finish(self) -> Result<(), CborError> {
@@ -97,21 +105,21 @@ impl<'a> Decoder<'a> {
     fn payload(&mut self) -> Result<Payload, CborError> {
         let Some(values) = self.values else { return self.reader.value().map(Payload::Known) };
         let hash = Hash(self.reader.byte_array()?);
-        let known = self.named.iter().position(|named| *named == hash);
+        let known = self.named.get(&hash).copied();
         let place = known.unwrap_or(self.named.len());
         self.touched.iter_mut().for_each(|touched| touched.push(place));
         let Some(value) = values.get(place) else {
             return Err(self.reader.error("a value that the frame names is not there"));
         };
         let Some(body) = &value.body else {
-            self.named.extend(known.is_none().then_some(hash));
+            self.named.insert(hash, place);
             return Ok(Payload::Erased);
         };
         if known.is_none() {
             if payload_hash(&value.salt, body) != hash {
                 return Err(self.reader.error("a value does not have the hash by which the frame names it"));
             }
-            self.named.push(hash);
+            self.named.insert(hash, place);
         }
         cbor::decode(body).map(Payload::Known)
     }

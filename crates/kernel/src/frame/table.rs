@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 
 use crate::{
     cbor::CborError,
-    effect::Outcome,
+    effect::{ChildEnd, Outcome},
     evaluation::Evaluated,
     input::{Input, Lineage, Parent, Pinned, Policy, Queue, Start, Timer},
     plan::Decision,
@@ -97,6 +97,9 @@ variants! { Record,
     28 ParentTold {}
     29 Queued { queue queue }
     30 Admitted {}
+    31 ExecutionsGiven { instance instance, count count }
+    32 ExecutionsReturned { instance instance, count count }
+    33 TurnYielded { results results }
 }
 
 variants! { Input,
@@ -117,6 +120,13 @@ variants! { Outcome,
     2 Stopped { 0 details }
     3 Interrupted {}
     4 Cancelled { 0 reason }
+    5 Child { end end, executions executions }
+}
+
+variants! { ChildEnd,
+    0 Done { 0 output }
+    1 Failed { 0 failure }
+    2 Cancelled { 0 reason }
 }
 
 variants! { Timer,
@@ -161,9 +171,55 @@ variants! { Decision,
     1 Deny {}
 }
 
-fields! { Policy { max_steps, max_parallel, timeout_ms } }
+/// The last part came later, and stands only where there is something to say.
+impl Item for Policy {
+    fn write(&self, out: &mut Encoder<'_>) {
+        out.writer.array(3 + usize::from(self.max_output_bytes.is_some()));
+        self.max_steps.write(out);
+        self.max_parallel.write(out);
+        self.timeout_ms.write(out);
+        if let Some(bytes) = self.max_output_bytes {
+            bytes.write(out);
+        }
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        let parts = from.reader.array()?;
+        if !(3..=4).contains(&parts) {
+            return Err(from.reader.error("another number of parts: Policy"));
+        }
+        Ok(Self {
+            max_steps: Item::read(from)?,
+            max_parallel: Item::read(from)?,
+            timeout_ms: Item::read(from)?,
+            max_output_bytes: if parts == 4 { Some(Item::read(from)?) } else { None },
+        })
+    }
+}
 
-fields! { Lineage { parent, depth, workflows } }
+/// The last part came later, and stands only where there is something to say.
+impl Item for Lineage {
+    fn write(&self, out: &mut Encoder<'_>) {
+        out.writer.array(3 + usize::from(self.executions.is_some()));
+        self.parent.write(out);
+        self.depth.write(out);
+        self.workflows.write(out);
+        if let Some(executions) = self.executions {
+            executions.write(out);
+        }
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        let parts = from.reader.array()?;
+        if !(3..=4).contains(&parts) {
+            return Err(from.reader.error("another number of parts: Lineage"));
+        }
+        Ok(Self {
+            parent: Item::read(from)?,
+            depth: Item::read(from)?,
+            workflows: Item::read(from)?,
+            executions: if parts == 4 { Some(Item::read(from)?) } else { None },
+        })
+    }
+}
 
 fields! { Parent { execution, instance, attempt } }
 

@@ -25,7 +25,7 @@ fn instance() -> Instance {
 }
 
 fn policy() -> Policy {
-    Policy { max_steps: 50, max_parallel: 4, timeout_ms: Some(1000) }
+    Policy { max_steps: 50, max_parallel: 4, timeout_ms: Some(1000), max_output_bytes: None }
 }
 
 fn failure() -> Failure {
@@ -147,7 +147,7 @@ fn frame(input: Input) -> Frame {
 fn second_frame() -> Frame {
     let parent = Parent { execution: ExecutionKey([9; 16]), instance: instance(), attempt: 2 };
     let pinned = Pinned { name: "child".into(), workflow_hash: Hash::of(b"w"), plan_hash: Hash::of(b"p") };
-    let lineage = Lineage { parent: Some(parent), depth: 1, workflows: vec![pinned] };
+    let lineage = Lineage { parent: Some(parent), depth: 1, workflows: vec![pinned], executions: None };
     let input = Input::Start(Box::new(Start { lineage: Some(lineage.clone()), ..start() }));
     let results = vec![
         Evaluated { outcome: Ok(text("result")), log: text("log") },
@@ -179,7 +179,7 @@ fn third_frames() -> [Frame; 2] {
 
 /// What came with queues.
 fn fourth_frames() -> Vec<Frame> {
-    let lineage = || Lineage { parent: None, depth: 0, workflows: Vec::new() };
+    let lineage = || Lineage { parent: None, depth: 0, workflows: Vec::new(), executions: None };
     let start = |queue, lineage| Input::Start(Box::new(Start { lineage, queue: Some(queue), ..start() }));
     let inputs = [
         start(Queue::User, None),

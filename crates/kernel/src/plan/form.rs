@@ -118,6 +118,8 @@ fn constraints(constraints: &Constraints) -> Value {
     put(&mut map, "maxSteps", constraints.max_steps);
     put(&mut map, "maxParallel", constraints.max_parallel);
     put(&mut map, "maxCalls", constraints.max_calls);
+    put(&mut map, "maxExecutions", constraints.max_executions);
+    put(&mut map, "maxOutputBytes", constraints.max_output_bytes);
     put(&mut map, "timeoutMs", constraints.timeout_ms);
     put(&mut map, "allowSelfModification", constraints.allow_self_modification.then_some(true));
     Value::Map(map)

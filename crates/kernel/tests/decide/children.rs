@@ -55,7 +55,7 @@ fn a_child_is_heard_while_its_attempt_is_out_and_wanted() {
             - {id: work, type: tool, tool: WORK}
         ",
         "
-        0 start parent: Started, LineageSet, StepStarted all, StepStarted sub, AttemptStarted sub#1, StepStarted work, AttemptStarted work#1
+        0 start parent: Started, LineageSet, StepStarted all, StepStarted sub, AttemptStarted sub#1, ExecutionsGiven sub, StepStarted work, AttemptStarted work#1
         1 sub#1 waits 1: ChildWaits sub
         2 sub#1 waits 1: nothing
         3 sub#2 waits 2: nothing
@@ -102,7 +102,7 @@ fn a_parent_is_told_of_a_cancel_by_the_rules_of_its_child() {
 #[test]
 fn a_cancel_of_a_child_is_a_failure_unless_it_was_denied() {
     let steps = "- {id: sub, type: subworkflow, workflow: other}";
-    let begun = "0 start parent: Started, LineageSet, StepStarted sub, AttemptStarted sub#1";
+    let begun = "0 start parent: Started, LineageSet, StepStarted sub, AttemptStarted sub#1, ExecutionsGiven sub";
     for (reason, decided) in [
         ("user", "StepFailed sub user, EndingBegun failed user, Ended"),
         ("approval_denied", "StepCancelled sub approval_denied, EndingBegun cancelled approval_denied, Ended"),

@@ -2,14 +2,13 @@
 
 use mainspring_kernel::{
     cbor,
-    decide::decide_with,
     evaluation::{Evaluated, Evaluation},
     failure::{Class, Failure},
     limits::{CODE_TIMEOUT_DEFAULT_MS, OUTPUT_BYTES_MAX},
     value::Value,
 };
 
-use super::{KEY, fresh, input, records_words, start};
+use super::{KEY, fresh, input, records_words, start, take_in_whole};
 
 /// The bound is a lower one than that of inputs.
 #[test]
@@ -28,7 +27,7 @@ fn an_output_may_be_as_large_as_the_bound_and_not_a_byte_larger() {
     ] {
         let mut state = fresh(KEY, "- {id: a, type: code, code: f}");
         let answer = |_: &[&Evaluation]| vec![Evaluated::of(Ok(Value::Text("x".repeat(bytes - around))))];
-        let turn = decide_with(&mut state, &start(Value::Null), 0, answer).expect("legal");
+        let turn = take_in_whole(&mut state, &start(Value::Null), 0, answer);
         assert_eq!(records_words(&state.plan, &turn), decided, "{bytes}");
     }
 }
@@ -53,7 +52,7 @@ fn a_function_has_the_time_of_its_step() {
         let mut state = fresh(KEY, steps);
         let done = input(&state.plan, "a#1 done");
         for given in [start(Value::Null), done] {
-            decide_with(&mut state, &given, 0, &mut answer).expect("legal");
+            take_in_whole(&mut state, &given, 0, &mut answer);
         }
         assert_eq!(asked_ms, [expected], "{steps}");
     }
@@ -81,7 +80,7 @@ fn a_failure_of_an_evaluation_names_its_step() {
         let mut state = fresh(KEY, steps);
         let done = input(&state.plan, "a#1 done");
         for given in [start(Value::Null), done] {
-            decide_with(&mut state, &given, 0, |_| vec![Evaluated::of(Err(found()))]).expect("legal");
+            take_in_whole(&mut state, &given, 0, |asked| vec![Evaluated::of(Err(found())); asked.len()]);
         }
         let failure = state.steps.values().next().and_then(|step| step.failure.clone()).expect("it has failed");
         assert_eq!((failure.code.as_str(), failure.class, failure.message.as_str()), (code, class, message));

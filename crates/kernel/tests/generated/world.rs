@@ -129,6 +129,7 @@ impl World {
             parent: self.has_parent.then_some(parent),
             depth: u32::from(self.has_parent),
             workflows: vec![pinned("child")],
+            executions: None,
         };
         let numbers: Vec<Value> = (1..4u64).map(Value::from).collect();
         let list: Vec<Value> = (0..self.numbers.below(4) as u64)
@@ -145,6 +146,7 @@ impl World {
                 max_steps: asked.max_steps.unwrap_or(200),
                 max_parallel: asked.max_parallel.unwrap_or(4),
                 timeout_ms: asked.timeout_ms,
+                max_output_bytes: asked.max_output_bytes,
             },
             attempt: 1,
             by: "ann".into(),

@@ -252,6 +252,9 @@ fn of_kernel(name: &str) -> Value {
     };
     match name {
         "EXECUTION_STEPS_MAX" => limits::EXECUTION_STEPS_MAX.into(),
+        "EXECUTIONS_DEFAULT" => limits::EXECUTIONS_DEFAULT.into(),
+        "EXECUTIONS_MAX" => limits::EXECUTIONS_MAX.into(),
+        "OUTPUT_BYTES_MAX" => (limits::OUTPUT_BYTES_MAX as u64).into(),
         "EXECUTION_STEPS_DEFAULT" => limits::EXECUTION_STEPS_DEFAULT.into(),
         "PARALLEL_MAX" => limits::PARALLEL_MAX.into(),
         "PARALLEL_DEFAULT" => limits::PARALLEL_DEFAULT.into(),

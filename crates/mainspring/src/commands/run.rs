@@ -183,6 +183,8 @@ fn request(run: &Run, plan: Arc<Plan>) -> Result<Request, Refusal> {
             max_steps: run.max_steps,
             max_parallel: run.max_parallel,
             max_calls: run.max_calls,
+            max_executions: None,
+            max_output_bytes: None,
             timeout_ms: run.timeout_ms,
             allow_self_modification: false,
         },

@@ -63,10 +63,20 @@ pub(super) fn deviations(plan: &Plan, step: &Step, worker: &Step) -> Vec<String>
 
 /// What a plan asks of every execution.
 pub(super) fn constraints(constraints: &Constraints) -> Vec<String> {
-    let Constraints { max_steps, max_parallel, max_calls, timeout_ms, allow_self_modification } = constraints;
+    let Constraints {
+        max_steps,
+        max_parallel,
+        max_calls,
+        max_executions,
+        max_output_bytes,
+        timeout_ms,
+        allow_self_modification,
+    } = constraints;
     let mut remarks = Vec::new();
     remarks.extend(max_steps.map(|steps| format!("at most {}", counted(steps as usize, "step"))));
     remarks.extend(max_calls.map(|calls| format!("at most {}", counted(calls as usize, "call"))));
+    remarks.extend(max_executions.map(|number| format!("starts at most {}", counted(number as usize, "execution"))));
+    remarks.extend(max_output_bytes.map(|bytes| format!("outputs of at most {}", counted(bytes as usize, "byte"))));
     remarks.extend(max_parallel.map(|branches| format!("{branches} at a time")));
     remarks.extend(timeout_ms.map(|ms| format!("{} in all", duration(ms))));
     remarks.extend(allow_self_modification.then(|| "agents may propose changes".into()));

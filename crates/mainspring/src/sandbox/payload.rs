@@ -4,7 +4,7 @@ use mainspring_kernel::{
     definition,
     document::Document,
     json,
-    limits::{EXECUTION_STEPS_MAX, PARALLEL_MAX, WAIT_MAX_MS},
+    limits::{EXECUTION_STEPS_MAX, OUTPUT_BYTES_MAX, PARALLEL_MAX, WAIT_MAX_MS},
     plan::Constraints,
     value::{Map, Value},
 };
@@ -44,9 +44,6 @@ pub(super) fn read(bytes: &[u8]) -> Result<Payload, Refusal> {
     known(&runtime, "runtime.", &["attempt", "idempotencyKey", "policy"])?;
     let policy = part(&runtime, "policy")?;
     known(&policy, "runtime.policy.", &["timeoutMs", "maxSteps", "maxParallel", "maxOutputBytes"])?;
-    if policy.contains_key("maxOutputBytes") {
-        number(&policy, "runtime.policy.", "maxOutputBytes", 1, OUTPUT_BOUND)?;
-    }
     let small = |number: Option<u64>| number.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
     Ok(Payload {
         workflow,
@@ -59,14 +56,13 @@ pub(super) fn read(bytes: &[u8]) -> Result<Payload, Refusal> {
             max_steps: small(number(&policy, "runtime.policy.", "maxSteps", 1, u64::from(EXECUTION_STEPS_MAX))?),
             max_parallel: small(number(&policy, "runtime.policy.", "maxParallel", 1, u64::from(PARALLEL_MAX))?),
             max_calls: None,
+            max_executions: None,
+            max_output_bytes: small(number(&policy, "runtime.policy.", "maxOutputBytes", 1, OUTPUT_BYTES_MAX as u64)?),
             timeout_ms: number(&policy, "runtime.policy.", "timeoutMs", 1, WAIT_MAX_MS)?,
             allow_self_modification: false,
         },
     })
 }
-
-/// The bound on outputs is the kernel's own in this build: a request may name it, and not raise it.
-const OUTPUT_BOUND: u64 = mainspring_kernel::limits::OUTPUT_BYTES_MAX as u64;
 
 /// Reads a definition's text for `validate`.
 pub(super) fn definition(bytes: &[u8]) -> Result<Document, mainspring_kernel::diagnostic::Diagnostic> {

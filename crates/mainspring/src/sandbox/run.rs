@@ -10,6 +10,7 @@ use mainspring_kernel::{
     failure::{Class, Failure},
     hash::Hash,
     key::ExecutionKey,
+    limits::EXECUTION_STEPS_DEFAULT,
     plan::{Constraints, Plan},
     value::Value,
 };
@@ -39,9 +40,16 @@ pub(super) fn run(run: &Run) -> Result<Answer, Refusal> {
         input: payload.input,
         variables: payload.variables,
         bounds: Constraints {
-            max_steps: run.max_steps.or(payload.bounds.max_steps),
+            // The default of this executable is one number, whatever the notation.
+            max_steps: run
+                .max_steps
+                .or(payload.bounds.max_steps)
+                .or(plan.constraints.max_steps)
+                .or(Some(EXECUTION_STEPS_DEFAULT)),
             max_parallel: run.max_parallel.or(payload.bounds.max_parallel),
             max_calls: None,
+            max_executions: None,
+            max_output_bytes: payload.bounds.max_output_bytes,
             timeout_ms: run.timeout_ms.or(payload.bounds.timeout_ms),
             allow_self_modification: false,
         },

@@ -85,7 +85,8 @@ impl Cluster {
                 self.adopt_behind_letters(node, (execution, instance, attempt));
             }
             Output::Evaluate { execution, evaluation, suspended } => {
-                let finished = Box::new(suspended.finish(&InProcess));
+                // The time of some turns is over, as the number of the evaluation says.
+                let finished = Box::new(suspended.finish(&InProcess, &mut || evaluation % 3 == 0));
                 let event = Event::Evaluated { execution, evaluation, finished };
                 let after = self.dice.below(50);
                 self.at(after, Happening::Node(node, life, Inner::Event(event)));

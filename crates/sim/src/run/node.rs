@@ -145,7 +145,7 @@ impl Run<'_> {
                 }
                 Output::Adopt { instance, attempt, .. } => self.adopt(instance, &attempt)?,
                 Output::Evaluate { execution, evaluation, suspended } => {
-                    let finished = Box::new(suspended.finish(&*self.setup.sandbox.0));
+                    let finished = Box::new(suspended.finish(&*self.setup.sandbox.0, &mut || false));
                     self.node.handle(self.node_now, Event::Evaluated { execution, evaluation, finished });
                 }
                 Output::LettersPosted(_) => self.take_letters()?,

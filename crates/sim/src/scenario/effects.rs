@@ -6,7 +6,6 @@ use mainspring_kernel::{
     diagnostic,
     effect::{Attempt, Outcome},
     failure::{Class, Failure},
-    json,
     value::Value,
 };
 
@@ -219,8 +218,8 @@ fn fail_if<'a>(part: &Part<'a>, condition: &Part<'a>, reader: &mut Reader<'a>) -
     Some(Answer::FailIf { argument, equals, error, otherwise })
 }
 
-/// What an MCP result without structured content comes to: a single text is read as JSON if it is JSON and is a text if
-/// not; anything else is the list of its blocks.
+/// What an MCP result without structured content comes to: the list of its blocks, also where that is one text. A text is
+/// never read as JSON: its meaning would depend on what a tool happens to write.
 fn content<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Value> {
     let blocks = reader.items(part);
     for block in &blocks {
@@ -228,15 +227,11 @@ fn content<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Value> {
             reader.wrong_kind(block, "an object such as {type: text, text: hi}");
         }
     }
-    match blocks.as_slice() {
-        [block] if block.value.get("type").and_then(Value::as_text) == Some("text") => {
-            let Some(text) = block.field("text") else {
-                reader.missing(block, "text", "write {type: text, text: hi}");
-                return None;
-            };
-            let text = reader.text(&text)?;
-            Some(json::value(text.as_bytes()).unwrap_or(Value::Text(text)))
+    for block in blocks.iter().filter(|block| block.value.get("type").and_then(Value::as_text) == Some("text")) {
+        match block.field("text") {
+            Some(text) => drop(reader.text(&text)?),
+            None => reader.missing(block, "text", "write {type: text, text: hi}"),
         }
-        _ => Some(part.value.clone()),
     }
+    Some(part.value.clone())
 }

@@ -38,7 +38,8 @@ const PLAN_KEYS: &[&str] = &[
     "order",
     "steps",
 ];
-const CONSTRAINT_KEYS: &[&str] = &["maxSteps", "maxParallel", "maxCalls", "timeoutMs", "allowSelfModification"];
+const CONSTRAINT_KEYS: &[&str] =
+    &["maxSteps", "maxParallel", "maxCalls", "maxExecutions", "maxOutputBytes", "timeoutMs", "allowSelfModification"];
 const POLICY_KEYS: &[&str] = &["failOpen", "maxNodeFailures", "maxRetriesExhausted"];
 const STEP_KEYS: &[&str] = &[
     "id",
@@ -209,6 +210,8 @@ fn constraints(part: &Part<'_>) -> Result<Constraints, PlanError> {
         max_steps: part.optional("maxSteps", Part::u32)?,
         max_parallel: part.optional("maxParallel", Part::u32)?,
         max_calls: part.optional("maxCalls", Part::u32)?,
+        max_executions: part.optional("maxExecutions", Part::u32)?,
+        max_output_bytes: part.optional("maxOutputBytes", Part::u32)?,
         timeout_ms: part.optional("timeoutMs", Part::u64)?,
         allow_self_modification: part.optional("allowSelfModification", Part::bool)?.unwrap_or_default(),
     })

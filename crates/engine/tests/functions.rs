@@ -1,0 +1,289 @@
+//! Turns with functions: an execution is stored before its first one, and is cancelled and runs out of time while they run.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use mainspring_engine::{
+    evaluator::{InProcess, Suspended},
+    lease::{Leases, Terms, Tick},
+    load::Loader,
+    member::{Member, Word},
+    request::{Request, row},
+    shard::{Event, Fate, Keys, Output, Queued, Shard, Submission, Ticket},
+};
+use mainspring_kernel::{
+    decide::DECIDE_VERSION,
+    definition::{Syntax, compile, read},
+    effect::Outcome,
+    input::Input,
+    instance::Instance,
+    key::ExecutionKey,
+    plan::Plan,
+    state::{ExecutionStatus, State},
+    value::Value,
+};
+use mainspring_store::{Batch, Node, Store, memory::MemoryStore};
+
+const NOW: u64 = 1_767_225_600_000;
+const LEASE: Terms = Terms { lease_ms: 10_000 };
+
+const FUNCTIONS: &str = r#"{"constraints": {"timeoutMs": 60000}, "steps": [
+    {"id": "f", "type": "code", "code": "export default () => 1"},
+    {"id": "g", "type": "code", "code": "export default () => 2"}]}"#;
+
+const CHECKED: &str = r#"{"steps": [{"type": "parallel", "id": "p", "steps": [
+    {"id": "a", "type": "bash", "command": "true", "outputSchema": {"type": "object"}},
+    {"id": "b", "type": "bash", "command": "true"}]}]}"#;
+
+fn key() -> ExecutionKey {
+    ExecutionKey::new(NOW, [1; 10])
+}
+
+/// A shard, what it has put out, and a store.
+struct Driver {
+    store: MemoryStore,
+    shard: Shard,
+    now: u64,
+    commits: VecDeque<(u64, Arc<Batch>)>,
+    evaluations: VecDeque<(u64, Box<Suspended>)>,
+    loads: Vec<(ExecutionKey, u64)>,
+    seen: Vec<String>,
+}
+
+impl Driver {
+    fn on(store: &MemoryStore) -> Self {
+        let mut driver = Self {
+            store: store.clone(),
+            shard: Shard::new(Leases::none(), Keys { sealing: [1; 32], salting: [2; 32] }, usize::MAX),
+            now: NOW,
+            commits: VecDeque::new(),
+            evaluations: VecDeque::new(),
+            loads: Vec::new(),
+            seen: Vec::new(),
+        };
+        driver.hold();
+        driver
+    }
+
+    /// Takes all partitions of the store.
+    fn hold(&mut self) {
+        let shared: Arc<dyn Store> = Arc::new(self.store.clone());
+        let node = Node { name: "a".into(), place: "".into(), release: "0".into(), decide_version: DECIDE_VERSION };
+        let Word::Heard(heard) = Member::new(shared, LEASE, node).speak(&Default::default(), false, || Tick(0)) else {
+            panic!("not heard")
+        };
+        self.handle(Event::Heard(heard));
+    }
+
+    fn handle(&mut self, event: Event) {
+        self.shard.handle(self.now, event);
+        self.shard.flush();
+        while let Some(output) = self.shard.next_output() {
+            match output {
+                Output::Commit { flight, batch } => self.commits.push_back((flight, batch)),
+                Output::Load(execution, number) => self.loads.push((execution, number)),
+                Output::Evaluate { evaluation, suspended, .. } => self.evaluations.push_back((evaluation, suspended)),
+                Output::Perform { attempt, .. } => self.seen.push(format!("perform {}", attempt.step)),
+                Output::Stop { instance, .. } => self.seen.push(format!("stop {}", instance.step)),
+                Output::Adopt { attempt, .. } => self.seen.push(format!("adopt {}", attempt.step)),
+                Output::Reply(_, reply) => self.seen.push(format!("reply {}", reply.is_ok())),
+                Output::Quarantine(_, why) => panic!("set aside: {why}"),
+                _ => {}
+            }
+        }
+    }
+
+    fn submit(&mut self, text: &str) {
+        let plan: Arc<Plan> = Arc::new(compile(&read(text.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan);
+        let request = Request::new(plan.clone(), "me");
+        let stored_plans = request.stored_plans();
+        let start = Box::new(request.start(key()));
+        let row = row(key(), &start, &plan, self.now);
+        let (letter, audit) = (None, None);
+        let ticket = Some(Ticket(1));
+        let submission = Submission { execution: key(), plan, stored_plans, start, row, letter, ticket, audit };
+        self.handle(Event::Submit(Box::new(submission)));
+    }
+
+    fn cancel(&mut self) {
+        let input = Input::Cancel { reason: "user_cancelled".into(), by: "ann".into() };
+        let queued = Queued { input, letter: None, ticket: Some(Ticket(2)), audit: None };
+        self.handle(Event::Take(key(), queued));
+    }
+
+    /// Writes the commit that is on its way.
+    fn write(&mut self) {
+        let (flight, batch) = self.commits.pop_front().expect("a commit is on its way");
+        let answer = self.store.commit(&batch);
+        drop(batch);
+        self.handle(Event::Committed { flight, answer });
+    }
+
+    fn load(&mut self) {
+        let loader = Loader::new(Arc::new(self.store.clone()), [1; 32]).among_nodes();
+        for (execution, number) in std::mem::take(&mut self.loads) {
+            let answer = Box::new(loader.load(execution));
+            self.handle(Event::Loaded(execution, number, answer));
+        }
+    }
+
+    fn evaluate(&mut self, is_over: bool) {
+        let (evaluation, suspended) = self.evaluations.pop_front().expect("something is to be evaluated");
+        let finished = Box::new(suspended.finish(&InProcess, &mut || is_over));
+        self.handle(Event::Evaluated { execution: key(), evaluation, finished });
+    }
+
+    /// Goes on until nothing is to be done at this time.
+    fn run(&mut self) {
+        for _ in 0..100 {
+            if !self.commits.is_empty() {
+                self.write();
+            } else if !self.loads.is_empty() {
+                self.load();
+            } else if !self.evaluations.is_empty() {
+                self.evaluate(false);
+            } else if self.shard.next_wake().is_some_and(|at| at <= self.now) {
+                self.handle(Event::Wake);
+            } else {
+                return;
+            }
+        }
+        panic!("it never comes to rest");
+    }
+
+    /// The same, up to the next evaluation.
+    fn run_to_evaluation(&mut self) {
+        while self.evaluations.is_empty() {
+            match () {
+                () if !self.commits.is_empty() => self.write(),
+                () if !self.loads.is_empty() => self.load(),
+                () => self.handle(Event::Wake),
+            }
+        }
+    }
+
+    fn stored(&self) -> Option<State> {
+        let loader = Loader::new(Arc::new(self.store.clone()), [1; 32]);
+        loader.journal(key()).unwrap().map(|read| read.journal.state)
+    }
+}
+
+#[test]
+fn an_execution_is_stored_and_answered_before_its_first_function() {
+    let mut driver = Driver::on(&MemoryStore::new());
+    driver.submit(FUNCTIONS);
+    assert!(driver.evaluations.is_empty(), "nothing is evaluated before the start is durable");
+    driver.run_to_evaluation();
+    assert_eq!(driver.seen, ["reply true"]);
+    assert_eq!(driver.stored().map(|state| state.status()), Some(ExecutionStatus::Running));
+    driver.run();
+    assert_eq!(driver.stored().map(|state| state.status()), Some(ExecutionStatus::Completed));
+}
+
+#[test]
+fn a_turn_ends_when_its_time_is_over() {
+    let mut driver = Driver::on(&MemoryStore::new());
+    driver.submit(FUNCTIONS);
+    driver.run_to_evaluation();
+    driver.evaluate(true);
+    assert!(driver.evaluations.is_empty(), "the second function belongs to another turn");
+    driver.run_to_evaluation();
+    let steps = driver.stored().map(|state| state.steps.len());
+    assert_eq!(steps, Some(1), "what the first has given is stored while the second runs");
+    driver.run();
+    assert_eq!(driver.stored().map(|state| state.status()), Some(ExecutionStatus::Completed));
+}
+
+#[test]
+fn a_cancel_does_not_wait_for_functions() {
+    let mut driver = Driver::on(&MemoryStore::new());
+    driver.submit(FUNCTIONS);
+    driver.run_to_evaluation();
+    let (evaluation, suspended) = driver.evaluations.pop_front().expect("a function runs");
+    driver.cancel();
+    driver.run();
+    assert_eq!(driver.stored().map(|state| state.status()), Some(ExecutionStatus::Cancelled));
+    assert_eq!(driver.seen, ["reply true", "reply true"]);
+    let finished = Box::new(suspended.finish(&InProcess, &mut || false));
+    assert!(finished.1.is_err(), "what is abandoned is not evaluated");
+    driver.handle(Event::Evaluated { execution: key(), evaluation, finished });
+    assert!(driver.commits.is_empty(), "nobody waits for it");
+}
+
+/// What has been decided and not yet been written is not lost by it.
+#[test]
+fn a_cancel_waits_for_frames_that_are_on_their_way() {
+    let mut driver = Driver::on(&MemoryStore::new());
+    driver.submit(CHECKED);
+    driver.run();
+    let receipt = |step| {
+        let instance = Instance { step, rounds: Vec::new() };
+        Queued::silent(Input::Receipt {
+            instance,
+            attempt: 1,
+            outcome: Outcome::Done(Value::map([("n", 1u64.into())])),
+        })
+    };
+    driver.handle(Event::Take(key(), receipt(2)));
+    driver.handle(Event::Take(key(), receipt(1)));
+    assert_eq!((driver.commits.len(), driver.evaluations.len()), (1, 1));
+    driver.cancel();
+    assert!(driver.loads.is_empty(), "the receipt of the one step is not durable");
+    driver.write();
+    assert_eq!(driver.loads.len(), 1);
+    driver.evaluations.clear();
+    driver.run();
+    let state = driver.stored().expect("it has begun");
+    assert_eq!(state.status(), ExecutionStatus::Cancelled);
+    let of = |step| state.steps[&Instance { step, rounds: Vec::new() }].status.name();
+    assert_eq!((of(1), of(2)), ("cancelled", "completed"));
+}
+
+#[test]
+fn the_time_of_an_execution_does_not_wait_for_functions() {
+    let mut driver = Driver::on(&MemoryStore::new());
+    driver.submit(FUNCTIONS);
+    driver.run_to_evaluation();
+    driver.evaluations.clear();
+    assert_eq!(driver.shard.next_wake(), Some(NOW + 60_000));
+    driver.now = NOW + 60_000;
+    driver.handle(Event::Wake);
+    driver.run();
+    assert_eq!(driver.stored().map(|state| state.status()), Some(ExecutionStatus::Failed));
+}
+
+/// The node dies between two frames of a split turn, and whoever reads the journal goes on with it.
+#[test]
+fn a_split_turn_goes_on_after_a_load() {
+    let store = MemoryStore::new();
+    let mut driver = Driver::on(&store);
+    driver.submit(FUNCTIONS);
+    driver.write();
+    assert!(driver.stored().expect("it has begun").is_split);
+    let mut next = Driver::on(&store);
+    next.now = NOW + 20_000;
+    next.hold();
+    next.handle(Event::Due(vec![mainspring_store::Due { execution: key(), wake_at: 0 }]));
+    next.run();
+    assert_eq!(next.stored().map(|state| state.status()), Some(ExecutionStatus::Completed));
+}
+
+/// An attempt is in the journal and was never started; it is cancelled before anybody knows that it was not.
+#[test]
+fn what_is_cancelled_between_commit_and_start_is_not_started() {
+    let store = MemoryStore::new();
+    let mut driver = Driver::on(&store);
+    driver.submit(r#"{"steps": [{"id": "a", "type": "bash", "command": "true"}]}"#);
+    let (_, batch) = driver.commits.pop_front().expect("a commit is on its way");
+    store.commit(&batch).expect("it is written");
+    let mut next = Driver::on(&store);
+    next.handle(Event::Due(vec![mainspring_store::Due { execution: key(), wake_at: 0 }]));
+    next.run();
+    assert_eq!(next.seen, ["adopt a"]);
+    next.cancel();
+    next.run();
+    let instance = Instance { step: 0, rounds: Vec::new() };
+    next.handle(Event::Adopted { execution: key(), instance, attempt: 1, fate: Fate::NeverStarted });
+    next.run();
+    assert!(!next.seen.iter().any(|seen| seen.starts_with("perform")), "{:?}", next.seen);
+    assert_eq!(next.stored().map(|state| state.status()), Some(ExecutionStatus::Cancelled));
+}
