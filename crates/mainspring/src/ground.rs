@@ -1,9 +1,12 @@
 //! Where executions are kept: in a folder of this machine, or in a store that several machines share.
 
-use std::sync::Arc;
+use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path, sync::Arc};
 
 use mainspring_engine::{EngineError, home::Home, keys};
+use mainspring_server::marks::Marks;
 use mainspring_store::{Store, postgres::PostgresStore, sqlite::SqliteStore};
+
+use rustix::fs::Access;
 
 use crate::{cli::Global, exit::Refusal, place};
 
@@ -46,6 +49,28 @@ impl Ground {
         }
     }
 
+    /// How far audit logs were seen to reach, beside the key: who can put back an old store need not be able to write there.
+    /// Where the key lies in a folder that cannot be written, as that of a mounted secret, they lie in this machine's
+    /// folder. `makes` is false for those who only look.
+    pub(crate) fn marks(&self, home: &Home, key: [u8; 32], makes: bool) -> Marks {
+        let (file, store) = match self {
+            Self::Folder(home) => {
+                let folder = home.folder().canonicalize().unwrap_or_else(|_| home.folder().to_path_buf());
+                (place::key_file(&[home.folder()]), folder.display().to_string())
+            }
+            Self::Shared(address) => (place::key_file(&[]), without_credentials(address).to_string()),
+        };
+        let beside = file.parent().unwrap_or(Path::new("."));
+        let heads = beside.join("audit-heads");
+        let is_usable = if makes {
+            DirBuilder::new().recursive(true).mode(0o700).create(&heads).is_ok()
+                && rustix::fs::access(&heads, Access::WRITE_OK).is_ok()
+        } else {
+            heads.is_dir()
+        };
+        Marks::of(if is_usable { beside } else { home.folder() }, &store, key)
+    }
+
     /// The folder, if it is one: who posts a letter rings the bell there.
     pub(crate) fn home(&self) -> Option<&Home> {
         match self {
@@ -76,6 +101,12 @@ impl Ground {
             Self::Shared(_) => "`mainspring node --store …` starts a node".into(),
         }
     }
+}
+
+/// The address of a store without what changes while the store stays the same: user, password, options.
+fn without_credentials(address: &str) -> &str {
+    let place = address.rsplit_once('@').map_or(address, |(_, place)| place);
+    place.split_once('?').map_or(place, |(place, _)| place)
 }
 
 /// Opens a store that is shared, by its address.

@@ -7,22 +7,22 @@ use std::{
 
 use mainspring_engine::{Engine, evaluator::Evaluator};
 use mainspring_store::Catalogue;
-use tokio::sync::Semaphore;
 
 use crate::{
+    budget::Budget,
     bus::Bus,
     compiling::Plans,
     door::Rights,
     feed::Feeds,
     known::{Known, Watched},
+    marks::Marks,
     oidc::Provider,
     problem::{Answer, Code, Problem},
     rate::{Limiter, Rates, clock},
+    receiving::Bodies,
+    refusals::Refusals,
+    slots::Slots,
 };
-
-/// Requests that wait for the store or the sandbox at a time: each holds a thread, with memory of its own. The engine has
-/// the threads beyond these for itself, whatever is asked.
-pub(crate) const WAITING_MAX: usize = 64;
 
 /// What the server is told when it starts.
 #[derive(Debug, Clone)]
@@ -39,11 +39,17 @@ pub struct Settings {
     pub connections_max: usize,
     /// Who vouches for people, if somebody does.
     pub oidc: Option<Arc<Provider>>,
+    /// How far each audit log was seen to reach; `None` where there is no place to keep that.
+    pub marks: Option<Arc<Marks>>,
 }
 
 /// The server: cheap to clone, all clones are one.
 #[derive(Clone)]
-pub struct App(Arc<Shared>);
+pub struct App {
+    shared: Arc<Shared>,
+    /// What compiling may cost, for the work of one request.
+    budget: Option<Arc<Budget>>,
+}
 
 /// What is behind an [`App`].
 pub struct Shared {
@@ -60,7 +66,9 @@ pub struct Shared {
     pub(crate) known: Known,
     pub(crate) watched: Watched,
     pub(crate) rights: OnceLock<Rights>,
-    waiting: Arc<Semaphore>,
+    slots: Slots,
+    pub(crate) bodies: Bodies,
+    pub(crate) refusals: Refusals,
 }
 
 impl App {
@@ -68,10 +76,11 @@ impl App {
     pub fn new(engine: Arc<Engine>, evaluator: Arc<dyn Evaluator>, settings: Settings) -> Self {
         let (plans, feeds, bus) = (Plans::default(), Feeds::default(), Bus::default());
         let clock = clock();
-        let (limiter, known) = (Limiter::new(settings.rates.clone(), clock.clone()), Known::new(clock));
+        let (limiter, known) = (Limiter::new(settings.rates.clone(), clock.clone()), Known::new(clock.clone()));
+        let refusals = Refusals::new(clock);
         let (watched, rights) = (Watched::of(engine.clone()), OnceLock::new());
-        let waiting = Arc::new(Semaphore::new(WAITING_MAX));
-        Self(Arc::new(Shared {
+        let (slots, bodies) = (Slots::default(), Bodies::default());
+        let shared = Shared {
             engine,
             evaluator,
             settings,
@@ -82,8 +91,11 @@ impl App {
             known,
             watched,
             rights,
-            waiting,
-        }))
+            slots,
+            bodies,
+            refusals,
+        };
+        Self { shared: Arc::new(shared), budget: None }
     }
 
     /// What is listed and searched.
@@ -91,16 +103,29 @@ impl App {
         &self.watched
     }
 
-    /// Does what waits for the store or the sandbox where it holds up nobody else.
+    /// The same server for the work of one request, which has a budget of its own to compile.
+    fn for_one_request(&self) -> Self {
+        Self { shared: self.shared.clone(), budget: Some(Arc::default()) }
+    }
+
+    /// What compiling may cost; a new one outside of a request.
+    pub(crate) fn budget(&self) -> Arc<Budget> {
+        self.budget.clone().unwrap_or_default()
+    }
+
+    /// Does what uses the store or the sandbox on a thread of its own, in a slot of the current task's account.
+    ///
+    /// # Errors
+    /// Fails with 503 if there is no slot in time.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Answer<T> + Send + 'static) -> Answer<T> {
-        let app = self.clone();
+        let app = self.for_one_request();
         let broke_off =
             |why: String| Problem::new(Code::InternalError, format!("The work on this request broke off: {why}."));
-        let turn = self.waiting.clone().acquire_owned().await.map_err(|error| broke_off(error.to_string()))?;
-        // The turn is the thread's: it goes on also where nobody waits for it any more.
+        let slot = self.slots.take().await?;
+        // The slot is the thread's: it goes on also where nobody waits for it any more.
         let done = tokio::task::spawn_blocking(move || {
             let done = work(&app);
-            drop(turn);
+            drop(slot);
             done
         });
         done.await.map_err(|error| broke_off(error.to_string()))?
@@ -109,7 +134,7 @@ impl App {
     /// Reads some single things: here and now where the store has them at hand, as another thread would cost several times
     /// what they do, and else as [`run`](Self::run).
     pub async fn look<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Answer<T> + Send + 'static) -> Answer<T> {
-        if self.engine.store().is_at_hand() { work(self) } else { self.run(work).await }
+        if self.engine.store().is_at_hand() { work(&self.for_one_request()) } else { self.run(work).await }
     }
 }
 
@@ -117,6 +142,6 @@ impl std::ops::Deref for App {
     type Target = Shared;
 
     fn deref(&self) -> &Shared {
-        &self.0
+        &self.shared
     }
 }

@@ -22,6 +22,7 @@ use crate::{
     app::App,
     approvers::asking,
     body::Data,
+    budget::Within,
     nouns::Workflow,
     problem::{Answer, Code, Problem},
     shelf::{Held, Listing, Shelf},
@@ -53,9 +54,19 @@ impl From<Compiled> for Made {
     }
 }
 
-/// Compiles a definition of an organization, with its functions and schemas looked into.
+/// Compiles a definition that an organization sends, with its functions and schemas looked into.
 pub(crate) fn compile(app: &App, organization: &str, document: &Document) -> Result<Compiled, Vec<Diagnostic>> {
-    compile_with(document, &Looking(&ForTenant { evaluator: &*app.evaluator, tenant: organization }))
+    compile_within(app, organization, document, true)
+}
+
+fn compile_within(
+    app: &App,
+    organization: &str,
+    document: &Document,
+    counts_patterns: bool,
+) -> Result<Compiled, Vec<Diagnostic>> {
+    let (budget, tenant) = (app.budget(), ForTenant { evaluator: &*app.evaluator, tenant: organization });
+    compile_with(document, &Looking(&Within { evaluator: &tenant, budget: &budget, counts_patterns }))
 }
 
 /// The answer to a definition that does not compile: every diagnostic.
@@ -75,7 +86,7 @@ pub(crate) fn plan_of(app: &App, organization: &str, workflow: &Workflow) -> Ans
         return Ok(known.clone());
     }
     let document = Document::placeless(workflow.data.0.clone());
-    Ok(keep(app, compile(app, organization, &document).map_err(|found| invalid(&found))?))
+    Ok(keep(app, compile_within(app, organization, &document, false).map_err(|found| invalid(&found))?))
 }
 
 /// Keeps what a definition compiles to, so that it is not compiled again when it is started.

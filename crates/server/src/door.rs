@@ -3,32 +3,35 @@
 use std::{
     collections::BTreeMap,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    time::Duration,
 };
 
 use axum::{
-    body::{Body, HttpBody},
     extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State},
-    http::{HeaderMap, HeaderValue, Method, header::AUTHORIZATION, request::Parts},
+    http::{
+        HeaderMap, HeaderValue, Method, StatusCode, Version,
+        header::{AUTHORIZATION, CACHE_CONTROL, CONNECTION, X_CONTENT_TYPE_OPTIONS},
+        request::Parts,
+    },
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use http_body_util::BodyExt;
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::hash::Hash;
 use mainspring_store::Change;
-use tokio::time::timeout;
 use utoipa::openapi::{OpenApi, path::Operation};
 
 use crate::{
     app::App,
-    identity::{Caller, Kind, Permission, TokenText},
+    connections::Admitted,
+    identity::{Caller, Kind, Permission, Role, TokenText},
     nouns::{Member, Token},
     problem::{Answer, Code, Problem},
     rate::Verdict,
+    receiving::receive,
     routes::{links, oidc},
     shelf::Shelf,
     signing_in::{check_origin, cookie, is_safe},
+    slots::{Account, on_account},
 };
 
 /// The extension of OpenAPI by which a route says what it asks for: a permission, [`CREDENTIAL`], or `public`.
@@ -36,18 +39,6 @@ pub(crate) const EXTENSION: &str = "x-permission";
 
 /// What a route says that asks for a credential and for no permission.
 pub(crate) const CREDENTIAL: &str = "credential";
-
-/// Bytes of a body: a definition of the largest size with room for what is around it.
-pub(crate) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
-
-/// Bytes of a body that may come from anybody: what signs in is short.
-const STRANGERS_BYTES_MAX: usize = 16 * 1024;
-
-/// Bytes beyond these that are read and thrown away.
-const SURPLUS_BYTES_MAX: usize = 8 * 1024 * 1024;
-
-/// How long a body may take to come.
-const BODY_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How far the time of a credential's last use may be behind.
 const LAST_USED_STEP_MS: u64 = 60_000;
@@ -115,17 +106,18 @@ pub(crate) fn is_health(operation: &Operation) -> bool {
 pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_string()).unwrap_or_default();
     let need = app.rights.get().and_then(|rights| rights.need(request.method(), &path));
+    let (from, version) = (address(&app, &request), request.version());
+    let token = credential(&app, request.headers()).map(|credential| credential.id().to_string());
     let (verdict, admitted) = match need {
         None => (None, Err(Problem::new(Code::Forbidden, "This route says nobody may call it."))),
         Some(Need::Health) => (None, Ok(None)),
         Some(Need::Public) => {
-            let (verdict, admitted) = stranger(&app, address(&app, &request));
+            let (verdict, admitted) = stranger(&app, from);
             (Some(verdict), admitted.map(|()| None))
         }
         Some(need @ (Need::Credential | Need::Permission(_))) => {
             let (method, headers) = (request.method().clone(), request.headers().clone());
-            let address = address(&app, &request);
-            let (verdict, caller) = identify(&app, &method, &headers, address).await;
+            let (verdict, caller) = on_account(Account::anonymous(from), identify(&app, &method, &headers, from)).await;
             let may = |caller: &Caller| match need {
                 Need::Permission(permission) => caller.require(permission),
                 _ => Ok(()),
@@ -133,20 +125,29 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
             (Some(verdict), caller.and_then(|caller| may(&caller).map(|()| Some(caller))))
         }
     };
+    let is_admitted = matches!(&admitted, Ok(Some(_)));
+    let asked = Asked { method: request.method().clone(), path: path.clone(), from, token };
     let (mut parts, body) = request.into_parts();
     let entered = match admitted {
         // Those who only ask have nothing to send.
-        Ok(caller) if is_safe(&parts.method) => Ok((caller, body)),
+        Ok(caller) if is_safe(&parts.method) => Ok((caller, body, None)),
         Ok(caller) => {
-            let bytes_max = if caller.is_some() { BODY_BYTES_MAX } else { STRANGERS_BYTES_MAX };
-            whole(body, bytes_max, BODY_PATIENCE).await.map(|body| (caller, body))
+            let whose = caller.as_ref().map(|caller| caller.organization.as_str());
+            receive(&app.bodies, body, whose).await.map(|(body, held)| (caller, body, held))
         }
         Err(problem) => Err(problem),
     };
     let mut response = match entered {
-        Ok((caller, body)) => {
+        Ok((caller, body, held)) => {
+            let account = match (&caller, need) {
+                (Some(caller), _) => Account::of(&parts.method, &path, &caller.organization),
+                (None, Some(Need::Health)) => Account::health(),
+                (None, _) => Account::anonymous(from),
+            };
             caller.map(|caller| parts.extensions.insert(caller));
-            next.run(Request::from_parts(parts, body)).await
+            let response = on_account(account, next.run(Request::from_parts(parts, body))).await;
+            drop(held);
+            response
         }
         Err(problem) if path.starts_with(links::PLACE) || path == links::SIGN_IN => {
             links::refused(&app, problem, parts.uri.path(), &parts.headers)
@@ -155,47 +156,70 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
         Err(problem) => refuse(problem),
     };
     verdict.iter().for_each(|verdict| tell(verdict, response.headers_mut()));
+    if is_admitted {
+        response.extensions_mut().insert(Admitted);
+    }
+    log_refusal(&app, &asked, &response);
+    finish(version, is_admitted, &mut response);
     response
+}
+
+/// What the log says of a request: its route and no more of its path, and the id of its credential, which lets nobody in.
+struct Asked {
+    method: Method,
+    path: String,
+    from: IpAddr,
+    token: Option<String>,
+}
+
+/// Logs a request that was turned away, and not each of many.
+fn log_refusal(app: &App, asked: &Asked, response: &Response) {
+    if !matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        return;
+    }
+    let Asked { method, path, from, token } = asked;
+    // Ids of credentials are the sender's to choose until one was let in.
+    let is_known = response.extensions().get::<Admitted>().is_some();
+    let key = token.clone().filter(|_| is_known).unwrap_or_else(|| from.to_string());
+    let Some(is_last) = app.refusals.line(&key) else { return };
+    let (code, more) =
+        (response.extensions().get::<Code>(), if is_last { "no more is logged of it this minute" } else { "" });
+    tracing::warn!(
+        address = %from,
+        token = token.as_deref().unwrap_or_default(),
+        method = %method,
+        route = path,
+        status = response.status().as_u16(),
+        code = ?code,
+        more,
+        "a request was refused"
+    );
+}
+
+/// The headers of every answer. The connection of whoever was turned away is closed, so that it holds no place: HTTP/1 alone
+/// has a header for that.
+fn finish(version: Version, is_admitted: bool, response: &mut Response) {
+    let is_turned_away = matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS);
+    let headers = response.headers_mut();
+    // RFC 9111, 5.2.2.5: what somebody may see is in no cache, and nothing is taken for another type than it says.
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.entry(X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));
+    if is_turned_away && !is_admitted && version <= Version::HTTP_11 {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
 }
 
 /// The same where there is nothing to call: what anybody may ask for, and what is not there.
 pub(crate) async fn count(State(app): State<App>, request: Request, next: Next) -> Response {
+    let version = request.version();
     let (verdict, admitted) = stranger(&app, address(&app, &request));
     let mut response = match admitted {
         Ok(()) => next.run(request).await,
         Err(problem) => refuse(problem),
     };
     tell(&verdict, response.headers_mut());
+    finish(version, false, &mut response);
     response
-}
-
-/// All of a body, from whoever sends it in time: what is only begun holds no place for ever.
-async fn whole(body: Body, bytes_max: usize, patience: Duration) -> Answer<Body> {
-    let read = timeout(patience, read(body, bytes_max)).await.map_err(|_| {
-        let message = format!("The body has not come within {} s: send it again.", patience.as_secs());
-        Problem::new(Code::RequestTimeout, message)
-    })?;
-    read.map(Body::from)
-}
-
-async fn read(mut body: Body, bytes_max: usize) -> Answer<Vec<u8>> {
-    let (mut bytes, mut count) = (Vec::new(), 0);
-    // Whoever sends a little too much hears why: an answer in the midst of it is heard by few.
-    let is_bearable = |count: usize| count <= bytes_max + SURPLUS_BYTES_MAX;
-    let mut goes_on = is_bearable(usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX));
-    while goes_on && let Some(frame) = body.frame().await {
-        let broke_off = |error| Problem::new(Code::ValidationError, format!("The body broke off: {error}."));
-        let Ok(data) = frame.map_err(broke_off)?.into_data() else { continue };
-        count += data.len();
-        goes_on = is_bearable(count);
-        if count <= bytes_max {
-            bytes.extend_from_slice(&data);
-        }
-    }
-    if goes_on && count <= bytes_max {
-        return Ok(bytes);
-    }
-    Err(Problem::new(Code::PayloadTooLarge, format!("The body is larger than {} KiB.", bytes_max / 1024)))
 }
 
 fn refuse(problem: Problem) -> Response {
@@ -298,6 +322,12 @@ pub(crate) enum Credential {
 }
 
 impl Credential {
+    /// The id of its row, if it is one.
+    fn id(&self) -> &str {
+        let (Self::Bearer(text) | Self::Cookie(text)) = self;
+        &text.id
+    }
+
     /// By which it is remembered that it has let in.
     fn proof(&self) -> Hash {
         match self {
@@ -346,6 +376,8 @@ pub(crate) fn caller_of(app: &App, credential: &Credential) -> Answer<Option<Cal
         sign_in,
         scopes: token.scopes.clone(),
         is_operator: member.body.is_operator,
+        made_by: token.other_maker().map(Into::into),
+        known_to: known_to(app, token)?,
         expires_at: token.expires_at,
     };
     if token.last_used_at.is_none_or(|at| now.saturating_sub(at) >= LAST_USED_STEP_MS) {
@@ -358,15 +390,28 @@ pub(crate) fn caller_of(app: &App, credential: &Credential) -> Answer<Option<Cal
     Ok(Some(caller))
 }
 
-/// Whether a credential that was let in lets in still.
-pub(crate) fn is_still_in(app: &App, caller: &Caller) -> Answer<bool> {
+/// The admin who knows the secret of a credential beside its member. Of one that was made before this was kept, its maker tells
+/// unless that is an owner.
+fn known_to(app: &App, token: &Token) -> Answer<Option<String>> {
+    let Some(maker) = token.other_maker().filter(|_| token.known_to.is_none()) else {
+        return Ok(token.known_to.clone());
+    };
+    let maker = Shelf::of(app.catalogue(), &token.organization).get::<Member>(maker)?;
+    Ok(maker.filter(|maker| maker.body.role == Role::Admin).map(|maker| maker.id))
+}
+
+/// Whether a credential that was let in lets in still, with a permission that it had.
+pub(crate) fn is_still_in(app: &App, caller: &Caller, permission: Permission) -> Answer<bool> {
     let token = Shelf::of(app.catalogue(), "").get::<Token>(&caller.token)?;
     let member = Shelf::of(app.catalogue(), &caller.organization).get::<Member>(&caller.user)?;
     let lasts = |token: &Token| {
         let is_in = |hash: &String| token.sign_ins.iter().any(|one| one.hash == *hash && one.expires_at > now_ms());
         token.expires_at.is_none_or(|at| at > now_ms()) && caller.sign_in.as_ref().is_none_or(is_in)
     };
-    Ok(member.is_some() && token.is_some_and(|held| lasts(&held.body)))
+    let (Some(token), Some(member)) = (token, member) else { return Ok(false) };
+    let Member { role, is_operator, .. } = member.body;
+    let now = Caller { role, is_operator, scopes: token.body.scopes.clone(), ..caller.clone() };
+    Ok(lasts(&token.body) && now.has(permission))
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
@@ -375,36 +420,5 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let missing = || Problem::new(Code::Unauthorized, "This route needs a credential.");
         parts.extensions.get::<Self>().cloned().ok_or_else(missing)
-    }
-}
-#[cfg(test)]
-mod tests {
-    use std::{convert::Infallible, io};
-
-    use axum::body::{Bytes, to_bytes};
-    use tokio_stream::{StreamExt, iter, pending};
-
-    use super::*;
-
-    fn code(answer: Answer<Body>) -> Code {
-        answer.map(drop).expect_err("a body that is not whole").code
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_body_comes_whole_and_in_time_or_not_at_all() {
-        let patience = Duration::from_secs(9);
-        let body = whole(Body::from("abc"), 3, patience).await.unwrap();
-        assert_eq!(to_bytes(body, 9).await.unwrap(), "abc");
-        assert_eq!(code(whole(Body::from("abcd"), 3, patience).await), Code::PayloadTooLarge);
-        let pieces = |pieces: [&'static str; 2]| iter(pieces.map(|piece| Ok::<_, io::Error>(Bytes::from(piece))));
-        // Of a stream, nobody knows before how long it is.
-        let long = Body::from_stream(pieces(["ab", "cd"]));
-        assert_eq!(code(whole(long, 3, patience).await), Code::PayloadTooLarge);
-        let begun = pieces(["ab", "cd"]).chain(pending::<Result<Bytes, io::Error>>());
-        assert_eq!(code(whole(Body::from_stream(begun), 9, patience).await), Code::RequestTimeout);
-        let broken = iter([Ok(Bytes::from("ab")), Err(io::Error::other("gone"))]);
-        assert_eq!(code(whole(Body::from_stream(broken), 9, patience).await), Code::ValidationError);
-        let none = Body::from_stream(pending::<Result<Bytes, Infallible>>());
-        assert_eq!(code(whole(none, 9, patience).await), Code::RequestTimeout);
     }
 }

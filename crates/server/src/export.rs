@@ -17,7 +17,7 @@ use mainspring_kernel::{
 use mainspring_store::{AuditEntry, AuditHead, AuditRow, Catalogue, Most, StoreError};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{body::Data, page::PAGE_MAX};
+use crate::{body::Data, marks::Marks, nouns::Organization, page::PAGE_MAX, shelf::Noun};
 
 /// What the first line says that it is.
 const FORMAT: &str = "mainspring-audit-export/1";
@@ -130,8 +130,24 @@ impl Chain {
     }
 }
 
-/// Proves an organisation's log where it lies: how many entries were looked at, and what is wrong, if anything is.
+/// Proves an organisation's log where it lies: how many entries were looked at, and what is wrong, if anything is. With
+/// `marks` also that it reaches as far as this node has seen it reach: a seal of an earlier head is a seal still.
 pub fn prove(
+    catalogue: &dyn Catalogue,
+    key: &[u8; 32],
+    organization: &str,
+    marks: Option<&Marks>,
+) -> Result<(u64, Option<String>), StoreError> {
+    let (entries, wrong) = prove_chain(catalogue, key, organization)?;
+    let wrong = match (wrong, marks) {
+        (None, Some(marks)) => marks.check(catalogue, organization)?,
+        (wrong, _) => wrong,
+    };
+    Ok((entries, wrong))
+}
+
+/// Proves that entries follow each other up to a sealed head.
+fn prove_chain(
     catalogue: &dyn Catalogue,
     key: &[u8; 32],
     organization: &str,
@@ -141,7 +157,12 @@ pub fn prove(
     let mut chain = Chain::default();
     let Some(head) = head else {
         let stray = !catalogue.audit(organization, 0, Most::of(1))?.is_empty();
-        return Ok((0, stray.then(|| "the log has entries and no head".to_string())));
+        if stray {
+            return Ok((0, Some("the log has entries and no head".into())));
+        }
+        // The log of an organization begins with what made it.
+        let exists = catalogue.item(Organization::NOUN, "", organization)?.is_some();
+        return Ok((0, exists.then(|| "the organization exists, and its log is empty: it was deleted".into())));
     };
     if !head.is_sealed(key, organization) {
         return Ok((0, Some("the head is not sealed with this installation's key".into())));

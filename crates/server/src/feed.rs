@@ -18,6 +18,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::{
     app::App,
     problem::{Answer, Code, Problem},
+    slots::{current, on_account},
 };
 
 /// Events of an execution that are kept for those who read along.
@@ -162,7 +163,7 @@ impl Feeds {
         feeds.retain(|_, feed| feed.strong_count() > 0);
         let feed = Arc::new(Feed::new());
         feeds.insert(key, Arc::downgrade(&feed));
-        tokio::spawn(pump::run(app.clone(), key, Arc::downgrade(&feed)));
+        tokio::spawn(on_account(current(), pump::run(app.clone(), key, Arc::downgrade(&feed))));
         feed
     }
 

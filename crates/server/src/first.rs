@@ -7,7 +7,7 @@ use mainspring_kernel::value::Value;
 use mainspring_store::{AuditEntry, Catalogue, Change, Changed, Most};
 
 use crate::{
-    identity::{Role, TokenText},
+    identity::{Caller, Role, TokenText},
     nouns::{Limits, Member, Organization, RUNTIME_FEATURE, Token},
     problem::{Answer, Problem},
     shelf::{Listing, Shelf},
@@ -32,7 +32,7 @@ pub fn begin(catalogue: &dyn Catalogue, sealing: &[u8; 32]) -> Answer<Option<Str
     // Whoever starts a server starts workflows in it at once.
     let features = BTreeMap::from([(RUNTIME_FEATURE.to_string(), true)]);
     let new = New { id: ORGANIZATION, name: "My organization", owner: OWNER, features };
-    let change = organization(catalogue, new, &token, sealing)?;
+    let change = organization(catalogue, new, &token, sealing, None)?;
     match catalogue.change(&change)? {
         Changed::Done => Ok(Some(token.reveal())),
         // Another node of the same store was quicker, and has shown its token.
@@ -52,12 +52,14 @@ pub(crate) struct New<'a> {
     pub features: BTreeMap<String, bool>,
 }
 
-/// The change that makes an organisation with its owner and a token of theirs.
+/// The change that makes an organisation with its owner and a token of theirs; `by` is the caller who makes it, `None` at the
+/// first start.
 pub(crate) fn organization(
     catalogue: &dyn Catalogue,
     new: New<'_>,
     token: &TokenText,
     sealing: &[u8; 32],
+    by: Option<&Caller>,
 ) -> Answer<Change> {
     let (now, New { id, name, owner, features }) = (now_ms(), new);
     let organization = Organization { name: name.into(), created_at: now, features, limits: Limits::default() };
@@ -67,7 +69,8 @@ pub(crate) fn organization(
         user: owner.into(),
         name: "first".into(),
         hash: token.hash().hex(),
-        made_by: owner.into(),
+        // Qualified: a member of the new organization may have the same name.
+        made_by: by.map_or_else(|| owner.to_string(), |caller| format!("installation/{}", caller.user)),
         scopes: Vec::new(),
         session_of: None,
         created_at: now,
@@ -75,6 +78,7 @@ pub(crate) fn organization(
         last_used_at: None,
         sign_ins: Vec::new(),
         signed_in_by: None,
+        known_to: None,
     };
     let (installation, own) = (Shelf::of(catalogue, ""), Shelf::of(catalogue, id));
     let puts = vec![
@@ -82,11 +86,14 @@ pub(crate) fn organization(
         own.put(owner, &member, 0)?,
         installation.put(&token.id, &body, 0)?,
     ];
-    let detail = Value::map([("owner", owner.into()), ("token", token.id.as_str().into())]);
+    // The log of the new organization names who made it, and by which credential of theirs.
+    let maker = by.map(|caller| ("by", Value::from(caller.token.as_str())));
+    let made = [("owner", owner.into()), ("token", token.id.as_str().into())];
+    let detail = Value::map(made.into_iter().chain(maker));
     let audit = vec![AuditEntry {
         organization: id.into(),
         at: now,
-        actor: owner.into(),
+        actor: by.map_or(owner, |caller| caller.user.as_str()).into(),
         action: "organization.create".into(),
         target: id.into(),
         detail: mainspring_kernel::cbor::encode(&detail),

@@ -14,6 +14,7 @@ use std::{
 use mainspring_engine::{Engine, engine::now_ms};
 use mainspring_kernel::hash::Hash;
 use mainspring_store::{AuditHead, AuditRow, Catalogue, Change, Changed, Item, Most, Query, StoreError};
+use tokio::sync::watch;
 
 use crate::{
     identity::Caller,
@@ -75,17 +76,86 @@ impl Known {
 pub(crate) struct Watched {
     engine: Arc<Engine>,
     changes: AtomicU64,
+    followed: Mutex<HashMap<Followed, watch::Sender<()>>>,
+}
+
+/// What a credential depends on, by the id of its row.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Followed {
+    Token(String),
+    Member { organization: String, id: String },
+}
+
+impl Followed {
+    fn of(noun: &str, organization: &str, id: &str) -> Option<Self> {
+        match noun {
+            Token::NOUN => Some(Self::Token(id.into())),
+            Member::NOUN => Some(Self::Member { organization: organization.into(), id: id.into() }),
+            _ => None,
+        }
+    }
+}
+
+/// Changes of a credential and of its member, for as long as something depends on both.
+pub(crate) struct Follower {
+    token: watch::Receiver<()>,
+    member: watch::Receiver<()>,
+}
+
+impl Follower {
+    /// Waits until one of them has changed since the last call of [`has_changed`](Self::has_changed).
+    pub(crate) async fn changed(&mut self) {
+        tokio::select! {
+            _ = self.token.changed() => self.token.mark_changed(),
+            _ = self.member.changed() => self.member.mark_changed(),
+        }
+    }
+
+    /// Whether one of them has changed since the last call.
+    pub(crate) fn has_changed(&mut self) -> bool {
+        let changed = |one: &watch::Receiver<()>| one.has_changed().unwrap_or(true);
+        let has_changed = changed(&self.token) || changed(&self.member);
+        self.token.mark_unchanged();
+        self.member.mark_unchanged();
+        has_changed
+    }
 }
 
 impl Watched {
     /// That of an engine's store.
     pub(crate) fn of(engine: Arc<Engine>) -> Self {
-        Self { engine, changes: AtomicU64::new(0) }
+        Self { engine, changes: AtomicU64::new(0), followed: Mutex::default() }
     }
 
     /// How many changes there have been.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::SeqCst)
+    }
+
+    /// Follows the credential of a caller, as it changes at this node.
+    pub(crate) fn follow(&self, caller: &Caller) -> Follower {
+        let mut followed = self.followed();
+        followed.retain(|_, sender| sender.receiver_count() > 0);
+        let mut receiver = |of: Followed| followed.entry(of).or_insert_with(|| watch::Sender::new(())).subscribe();
+        Follower {
+            token: receiver(Followed::Token(caller.token.clone())),
+            member: receiver(Followed::Member { organization: caller.organization.clone(), id: caller.user.clone() }),
+        }
+    }
+
+    fn tell(&self, change: &Change) {
+        let puts = change.puts.iter().map(|put| (&put.item.noun, &put.item.organization, &put.item.id));
+        let removals = change.removals.iter().map(|gone| (&gone.noun, &gone.organization, &gone.id));
+        let followed = self.followed();
+        for of in puts.chain(removals).filter_map(|(noun, organization, id)| Followed::of(noun, organization, id)) {
+            if let Some(sender) = followed.get(&of) {
+                sender.send_replace(());
+            }
+        }
+    }
+
+    fn followed(&self) -> MutexGuard<'_, HashMap<Followed, watch::Sender<()>>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn inner(&self) -> &dyn Catalogue {
@@ -106,6 +176,7 @@ impl Catalogue for Watched {
         // Also after an error: it may have been written. And before it is answered to whoever has asked for it.
         if concerns_credentials(change) {
             self.changes.fetch_add(1, Ordering::SeqCst);
+            self.tell(change);
         }
         changed
     }
@@ -152,6 +223,8 @@ mod tests {
             sign_in: None,
             scopes: vec![],
             is_operator: false,
+            made_by: None,
+            known_to: None,
             expires_at,
         };
         let [one, ended] = [b"1", b"2"].map(|text| Hash::of(text));

@@ -1,13 +1,17 @@
 //! What the server keeps beside executions, a file for each noun: its stored form and its other names.
 
+mod departed;
 mod given;
+mod identity;
 mod member;
 mod organization;
 mod token;
 mod version;
 mod workflow;
 
+pub use departed::Departed;
 pub use given::Given;
+pub use identity::Identity;
 pub use member::Member;
 pub use organization::{Limits, Organization, RUNTIME_FEATURE};
 pub use token::{SignIn, Token};

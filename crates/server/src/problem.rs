@@ -13,6 +13,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json_;
 use utoipa::ToSchema;
 
+/// After how many seconds a request that was answered with 503 may be repeated: a failover and a queue of requests both take
+/// about as long.
+const RETRY_AFTER_S: &str = "1";
+
 /// What a caller can branch on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -150,12 +154,14 @@ impl IntoResponse for Problem {
         if matches!(self.code, Code::InternalError | Code::Unavailable) {
             tracing::warn!(code = ?self.code, message = self.message, "a request failed");
         }
-        let is_passing = self.code == Code::Unavailable;
+        let is_over_soon = self.code == Code::Unavailable;
         let body = ProblemBody { error: self.message, code: self.code, details: self.details };
         let mut response = (status, Json(body)).into_response();
-        if is_passing {
-            response.headers_mut().entry(RETRY_AFTER).or_insert(HeaderValue::from_static("1"));
+        if is_over_soon {
+            // RFC 9110, 10.2.3: clients wait so many seconds in place of a guess.
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
         }
+        response.extensions_mut().insert(self.code);
         response
     }
 }

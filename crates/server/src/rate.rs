@@ -124,6 +124,12 @@ impl Limiter {
         held(&self.remembered).until.remove(credential);
     }
 
+    /// Whether a peer is a proxy that is trusted: it speaks for many.
+    pub(crate) fn is_proxy(&self, peer: IpAddr) -> bool {
+        let peer = peer.to_canonical();
+        self.rates.trusted_proxies.iter().any(|net| net.contains(&peer))
+    }
+
     /// From where a request comes: its peer, or whom proxies that are trusted say they speak for.
     pub(crate) fn address<'a>(&self, peer: IpAddr, forwarded: impl IntoIterator<Item = &'a str>) -> IpAddr {
         let is_trusted = |address: &IpAddr| self.rates.trusted_proxies.iter().any(|net| net.contains(address));
@@ -147,7 +153,7 @@ pub fn proxy(text: &str) -> Option<IpNet> {
 }
 
 /// Whoever has one address of IPv6 has all of its /64.
-fn one_of_many(address: IpAddr) -> IpAddr {
+pub(crate) fn one_of_many(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -344,6 +350,21 @@ mod tests {
         case.limiter.is_known(here, credential, true);
         case.wait(600_000);
         assert!(!case.limiter.remembers(&credential));
+    }
+
+    #[test]
+    fn nothing_comes_back_that_was_not_spent() {
+        let (case, here, credential) = (case(1, 1), address("192.0.2.1"), Hash::of(b"ada"));
+        let room = || (0..100).filter(|_| case.limiter.stranger(here).wait_s == 0).count() as u64;
+        assert_eq!(room(), BURST_SECONDS);
+        // One who was remembered has spent nothing of the address: guessing beside them stays as slow as it was.
+        for _ in 0..50 {
+            case.limiter.is_known(here, credential, false);
+        }
+        assert_eq!(room(), 0);
+        // A request that was refused has spent nothing either.
+        case.wait(1_000);
+        assert_eq!(room(), 1);
     }
 
     #[test]

@@ -44,9 +44,10 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::{
     app::App,
     documentation,
-    door::{BODY_BYTES_MAX, Rights, count, guard},
+    door::{Rights, count, guard},
     html::{STYLE_PATH, style},
     problem::{Code, Problem, ProblemBody},
+    receiving::BODY_BYTES_MAX,
 };
 
 /// The head of the description.

@@ -1,17 +1,6 @@
 //! Serves the routes on a listener until asked to stop, to as many as it can and to nobody who only holds a place.
 
-use std::{
-    convert::Infallible,
-    future::Future,
-    io,
-    net::SocketAddr,
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body, extract::ConnectInfo, response::Response};
 use hyper::{Request, body::Incoming, service::Service};
@@ -31,13 +20,15 @@ use tokio::{
 };
 use tokio_io_timeout::TimeoutStream;
 
-use crate::{App, routes::router};
+use crate::{
+    App,
+    connections::{Admitted, Clock, IDLE_PATIENCE, STREAMS_MAX, Sending, Share, Shares},
+    rate::one_of_many,
+    routes::router,
+};
 
 /// How long requests that are on their way may take when the server is asked to stop. Watchers come back by themselves.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
-
-/// How long a connection may be open without a whole head of a request, the first one or the next.
-const HEAD_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long whoever is answered may take nothing of it.
 const WRITE_PATIENCE: Duration = Duration::from_secs(60);
@@ -52,6 +43,8 @@ const BREATH: Duration = Duration::from_millis(200);
 /// whoever runs it.
 pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
     let places = Arc::new(Semaphore::new(app.settings.connections_max));
+    let shares = Arc::new(Shares::of(app.settings.connections_max));
+    let limiting = app.clone();
     let (watched, served) = (GracefulShutdown::new(), Served { builder: builder(), routes: router(app) });
     let mut stop = pin!(stop);
     loop {
@@ -68,9 +61,11 @@ pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = (
             }
         };
         let (served, watcher) = (served.clone(), watched.watcher());
+        let is_proxy = limiting.limiter.is_proxy(peer.ip());
+        let share = (!is_proxy).then(|| shares.add(one_of_many(peer.ip().to_canonical())));
         tokio::spawn(async move {
             let _ = stream.set_nodelay(true);
-            served.connection(stream, peer, watcher).await;
+            served.connection(stream, peer, watcher, share).await;
             drop(place);
         });
     }
@@ -92,8 +87,8 @@ async fn accept(
 
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE);
-    builder.http2().timer(TokioTimer::new()).keep_alive_interval(ALIVE_LOOK);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_PATIENCE);
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(ALIVE_LOOK).max_concurrent_streams(STREAMS_MAX);
     builder
 }
 
@@ -105,41 +100,52 @@ struct Served {
 }
 
 impl Served {
-    /// Serves a connection to its end.
-    async fn connection<S>(self, stream: S, peer: SocketAddr, watcher: Watcher)
+    /// Serves a connection to its end: that of its client, of its time, or of its share.
+    async fn connection<S>(self, stream: S, peer: SocketAddr, watcher: Watcher, share: Option<Share>)
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
         let mut stream = Box::pin(TimeoutStream::new(stream));
         stream.as_mut().set_write_timeout_pinned(Some(WRITE_PATIENCE));
-        let (has_asked, routes) = (Arc::new(AtomicBool::new(false)), self.routes);
+        let (clock, share, routes) = (Arc::new(Clock::new()), share.map(Arc::new), self.routes);
         let service = {
-            let has_asked = has_asked.clone();
+            let (clock, share) = (clock.clone(), share.clone());
             hyper::service::service_fn(move |request| {
-                has_asked.store(true, Ordering::Relaxed);
-                answer(routes.clone(), peer, request)
+                answer(routes.clone(), peer, clock.clone(), share.clone(), request)
             })
         };
         let connection = self.builder.serve_connection(TokioIo::new(stream), service);
-        let idle = async {
-            sleep(HEAD_PATIENCE).await;
-            // Who has asked once is seen to by HTTP itself; who has not may not even have said which one they speak.
-            if has_asked.load(Ordering::Relaxed) {
-                std::future::pending::<()>().await;
+        let closed = async {
+            match &share {
+                Some(share) => share.closed.notified().await,
+                None => std::future::pending().await,
             }
         };
         tokio::select! {
             // An error is the other end's: it has gone, or does not speak HTTP.
             _ = watcher.watch(connection) => {}
-            () = idle => {}
+            () = clock.idle() => {}
+            () = closed => {}
         }
     }
 }
 
-async fn answer(routes: Router, peer: SocketAddr, request: Request<Incoming>) -> Result<Response, Infallible> {
+async fn answer(
+    routes: Router,
+    peer: SocketAddr,
+    clock: Arc<Clock>,
+    share: Option<Arc<Share>>,
+    request: Request<Incoming>,
+) -> Result<Response, Infallible> {
+    let open = clock.begin();
+    share.iter().for_each(|share| share.leave());
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(ConnectInfo(peer));
-    TowerToHyperService::new(routes).call(request).await
+    let response = TowerToHyperService::new(routes).call(request).await?;
+    if response.extensions().get::<Admitted>().is_none() {
+        share.iter().for_each(|share| share.come_back());
+    }
+    Ok(response.map(|body| Body::new(Sending::of(body, open))))
 }
 
 #[cfg(test)]
@@ -154,6 +160,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::connections::FIRST_HEAD_PATIENCE;
 
     /// A connection to a server of one route that is not asked to stop, and its end there.
     fn connected(routes: Router) -> (DuplexStream, JoinHandle<()>) {
@@ -161,7 +168,7 @@ mod tests {
         let served = Served { builder: builder(), routes };
         let (peer, watched) = (SocketAddr::from((Ipv4Addr::LOCALHOST, 1)), GracefulShutdown::new());
         let serving = async move {
-            served.connection(theirs, peer, watched.watcher()).await;
+            served.connection(theirs, peer, watched.watcher(), None).await;
             drop(watched);
         };
         (ours, tokio::spawn(serving))
@@ -177,7 +184,7 @@ mod tests {
             let (mut ours, mut served) = connected(routes());
             ours.write_all(begun.as_bytes()).await.unwrap();
             let second = Duration::from_secs(1);
-            assert!(timeout(HEAD_PATIENCE - second, &mut served).await.is_err(), "{begun:?} has no time");
+            assert!(timeout(FIRST_HEAD_PATIENCE - second, &mut served).await.is_err(), "{begun:?} has no time");
             assert!(timeout(second * 2, served).await.is_ok(), "{begun:?} holds a connection");
         }
     }
@@ -185,7 +192,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_has_asked_may_wait_for_an_answer() {
         let slow = || async {
-            sleep(HEAD_PATIENCE * 3).await;
+            sleep(IDLE_PATIENCE * 3).await;
             "at last"
         };
         let (mut ours, served) = connected(Router::new().route("/", get(slow)));

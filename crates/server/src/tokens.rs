@@ -34,6 +34,7 @@ pub fn issue(
         last_used_at: None,
         sign_ins: Vec::new(),
         signed_in_by: None,
+        known_to: None,
     };
     let detail = Value::map([("user", Value::from(user))]);
     let audit = vec![AuditEntry {

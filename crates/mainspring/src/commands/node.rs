@@ -1,11 +1,12 @@
 //! `mainspring node`: an engine without a server, alone on a folder or one of many on a shared store.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use clap::Args;
 use mainspring_effects::shell::{GRACE_DEFAULT, contain::Scripts, end_leftovers};
 use mainspring_engine::{Engine, Ground as EngineGround, Reach, Sharing, home::Home, lease::Terms};
 use mainspring_kernel::{json::compact, value::Value};
+use mainspring_server::marks;
 
 use crate::{
     cli::Global,
@@ -54,13 +55,19 @@ pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<
     let rules = Rules { scripts, needs_workspace };
     block_on(async {
         let mut signals = Signals::new()?;
-        let engine = match Ground::of(global)? {
+        let ground = Ground::of(global)?;
+        let engine = Arc::new(match &ground {
             Ground::Folder(_) => engine_with(global, Reach::All, rules).await?,
-            ground => join(node.lease_seconds, &ground, global, rules).await?,
-        };
+            ground => join(node.lease_seconds, ground, global, rules).await?,
+        });
         node.effects_at_a_time.into_iter().for_each(|effects| engine.limit_effects(effects as usize));
+        let marks = Arc::new(ground.marks(&global.home()?, *engine.key(), true));
+        marks::note_and_tell(&engine, &marks).await;
+        let noting = tokio::spawn(marks::keep(engine.clone(), marks.clone()));
         let told = until_stopped(&engine, global, terminal, &mut signals).await;
         engine.drain().await;
+        noting.abort();
+        marks::note_and_tell(&engine, &marks).await;
         told
     })
 }

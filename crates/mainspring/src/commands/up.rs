@@ -6,7 +6,7 @@ use clap::Args;
 use mainspring_effects::shell::contain::Scripts;
 use mainspring_engine::{Engine, Reach, limits::FILES_KEPT};
 use mainspring_kernel::{json::compact, value::Value};
-use mainspring_server::{App, Settings as Served, first, oidc, serve};
+use mainspring_server::{App, Settings as Served, first, marks, oidc, serve};
 use tokio::net::TcpListener;
 
 use super::node;
@@ -66,21 +66,26 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
     let scripts = settings.scripts.in_force(global)?;
     close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.remark(said));
     let rules = Rules { scripts: scripts.clone(), needs_workspace: true };
-    let engine = match Ground::of(global)? {
+    let ground = Ground::of(global)?;
+    let engine = match &ground {
         Ground::Folder(_) => engine_with(global, Reach::All, rules).await?,
-        ground => node::join(settings.lease_seconds, &ground, global, rules).await?,
+        ground => node::join(settings.lease_seconds, ground, global, rules).await?,
     };
     let engine = Arc::new(engine);
     engine.limit_effects(settings.effects_at_a_time);
+    let marks = Arc::new(ground.marks(&global.home()?, *engine.key(), true));
     let workspaces = global.home()?.folder().join("workspaces");
     let release = env!("CARGO_PKG_VERSION");
     let oidc = settings.oidc.clone().map(provider).transpose()?;
     let (base_url, rates, connections_max) =
         (base.clone(), settings.rates.clone(), connections_max(settings.effects_at_a_time));
-    let served = Served { base: base_url, workspaces, release, rates, connections_max, oidc };
+    let served =
+        Served { base: base_url, workspaces, release, rates, connections_max, oidc, marks: Some(marks.clone()) };
     let app = App::new(engine.clone(), evaluator(), served);
     let token = first::begin(app.catalogue(), engine.key())
         .map_err(|problem| Refusal::internal("first_start", problem.message))?;
+    marks::note_and_tell(&engine, &marks).await;
+    let noting = tokio::spawn(marks::keep(engine.clone(), marks.clone()));
     greet(&base, token.as_deref(), &scripts, settings, terminal);
     let stopped = stopped(engine.clone());
     let served = serve(listener, app, async move {
@@ -91,6 +96,8 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
     });
     let served = served.await;
     engine.drain().await;
+    noting.abort();
+    marks::note_and_tell(&engine, &marks).await;
     served.map_err(|error| Refusal::internal("serving", error.to_string()))?;
     match engine.why_stopped() {
         Some(why) => Err(mainspring_engine::EngineError::Stopped(why).into()),

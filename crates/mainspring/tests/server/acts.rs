@@ -11,7 +11,7 @@ use super::{
     client::{Client, Reply},
     commands::Caller,
     events::Watcher,
-    process::{Server, everywhere},
+    process::{Organization, Server, everywhere},
     starts::{save, start},
 };
 
@@ -173,4 +173,42 @@ fn a_signal_for_which_there_is_no_room_is_refused() {
     assert!(refused.text_at("error").contains("as many signals as it may"), "{refused:?}");
     signal(&owner, &id, "s0", "other", Value::Null).expect(200);
     signal(&owner, &id, "awaited", "go", Value::Null).expect(200);
+}
+
+/// Also where another node holds the execution and the act is posted to it.
+#[test]
+fn every_act_is_in_the_log_wherever_it_was_asked_for() {
+    everywhere(|place| {
+        let one = place.start();
+        let Some(other) = place.another() else { return };
+        let owner = Organization::new(&one, "acme").owner;
+        let there = owner.at(&other.address);
+        let wait = [("id", Value::from("wait")), ("type", "approval".into())];
+        save(&owner, "waits", Value::List(vec![Value::map(wait)]));
+        let ids: Vec<String> = (0..4)
+            .map(|number| start(&owner, "waits", &format!("r{number}"), Map::new()).expect(202).text_at("executionId"))
+            .collect();
+        for id in &ids {
+            let is_waiting = || owner.get(&format!("/api/executions/{id}")).text_at("status") == "waiting_approval";
+            assert!(std::iter::repeat_with(is_waiting).any(|is_waiting| is_waiting));
+            for (client, at) in [(&owner, "one"), (&there, "other")] {
+                let signal = [("id", Value::from(at)), ("name", "go".into())];
+                client.post(&format!("/api/executions/{id}/signal"), &Value::map(signal)).expect(200);
+            }
+        }
+        let log = owner.get("/api/audit?limit=200").expect(200).json();
+        let entries = log.get("entries").and_then(Value::as_list).unwrap();
+        let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_text).unwrap().to_string();
+        for id in &ids {
+            let acts: Vec<_> = entries
+                .iter()
+                .filter(|entry| text(entry, "target") == *id && text(entry, "action").starts_with("execution.signal"))
+                .map(|entry| (text(entry, "action"), text(entry, "actor")))
+                .collect();
+            assert_eq!(acts.len(), 2, "{acts:?}");
+            let posted = acts.iter().filter(|(action, _)| action == "execution.signal.posted").count();
+            assert_eq!(posted, 1, "one node holds it, the other posts: {acts:?}");
+            assert!(acts.iter().all(|(_, actor)| actor == "ada"));
+        }
+    });
 }

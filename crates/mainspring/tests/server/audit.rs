@@ -1,6 +1,6 @@
 //! The audit log outside of the server: what was exported is proven by a file alone.
 
-use std::{path::Path, process::Command};
+use std::{os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use mainspring_kernel::value::{Map, Value};
 
@@ -158,4 +158,64 @@ fn pages_of_the_log_and_of_a_journal_are_asked_for_as_all_others_are() {
         assert_eq!(rows(&owner.get(&format!("{path}?{filter}")).expect(200).json()), all[1..], "{path}");
         owner.get(&format!("{path}?cursor=x")).expect(400);
     }
+}
+
+/// Copies what is in a folder.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+/// Everything in the old store fits together: only what is kept outside of it tells.
+#[test]
+fn a_log_that_is_put_back_to_an_earlier_state_is_noticed() {
+    let (folder, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut server = Server::start(folder.path());
+    let (owner, token) = (server.owner(), server.token.clone().unwrap());
+    let viewer = Value::map([("role", Value::from("viewer"))]);
+    owner.put("/api/members/bob", &viewer).expect(200);
+    assert_eq!(server.stop(), Some(0));
+    let data = folder.path().join("data");
+    copy(&data, &kept.path().join("data"));
+    let mut server = Server::start(folder.path());
+    server.client(&token).put("/api/members/eve", &viewer).expect(200);
+    assert_eq!(server.stop(), Some(0));
+    let proof = |server: &Server| server.client(&token).get("/api/audit/verify").expect(200);
+    let mut server = Server::start(folder.path());
+    assert_eq!(proof(&server).json().get("ok"), Some(&Value::Bool(true)), "what was added is no fault");
+    assert_eq!(server.stop(), Some(0));
+    std::fs::remove_dir_all(&data).unwrap();
+    copy(&kept.path().join("data"), &data);
+    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let server = Server::start(folder.path());
+    let told = proof(&server);
+    assert_eq!(told.json().get("ok"), Some(&Value::Bool(false)));
+    assert!(told.text_at("error").contains("rolled back"), "{told:?}");
+}
+
+#[test]
+fn the_log_of_a_new_organization_names_who_made_it_and_an_export_is_in_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let ours = Organization::new(&server, "acme");
+    let entries = || {
+        let log = ours.owner.get("/api/audit?limit=200").expect(200).json();
+        log.get("entries").and_then(Value::as_list).unwrap().to_vec()
+    };
+    let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_text).unwrap_or_default().to_string();
+    let first = entries().remove(0);
+    assert_eq!((text(&first, "action"), text(&first, "actor")), ("organization.create".into(), "owner".into()));
+    let detail = first.get("detail").unwrap();
+    assert_eq!(text(detail, "owner"), "ada");
+    assert!(server.token.clone().unwrap().contains(&text(detail, "by")), "by the operator's credential");
+    ours.owner.get("/api/audit/export").expect(200);
+    let last = entries().pop().unwrap();
+    assert_eq!((text(&last, "action"), text(&last, "actor")), ("audit.export".into(), "ada".into()));
 }

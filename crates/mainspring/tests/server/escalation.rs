@@ -162,3 +162,87 @@ fn a_credential_makes_none_that_outlives_it() {
     let made = token(&server.client(&short.text_at("token")), &[]).expect(201);
     assert_eq!(made.text_at("expiresAt"), until, "{}", compact(&made.json()));
 }
+
+/// Also where it asks for a later end than it has itself.
+#[test]
+fn an_end_that_is_asked_for_is_bounded_by_that_of_the_maker() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    let at = |year: u32| format!("{year}-01-01T00:00:00.000Z");
+    let short = token(&owner, &[("expiresAt", at(2998).into())]).expect(201);
+    let short = server.client(&short.text_at("token"));
+    for (asked, given) in [(2999, 2998), (2998, 2998), (2997, 2997)] {
+        let made = token(&short, &[("expiresAt", at(asked).into())]).expect(201);
+        assert_eq!(made.text_at("expiresAt"), at(given), "{asked}");
+    }
+    assert_eq!(token(&owner, &[("expiresAt", at(2999).into())]).expect(201).text_at("expiresAt"), at(2999));
+}
+
+#[test]
+fn members_see_their_own_credentials_and_admins_all_of_their_organization() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let (ours, theirs) = (Organization::new(&server, "acme"), Organization::new(&server, "globex"));
+    let clients = [("bob", "member"), ("eve", "viewer"), ("adm", "admin")].map(|(id, role)| ours.member(id, role));
+    let [bob, eve, adm] = &clients;
+    theirs.member("bob", "member");
+    token(bob, &[]).expect(201);
+    let seen = |client: &Client| {
+        let listed = client.get("/api/tokens").expect(200).json();
+        let of = |one: &Value| one.get("userId").and_then(Value::as_text).unwrap().to_string();
+        let mut users: Vec<_> = listed.get("tokens").and_then(Value::as_list).unwrap().iter().map(of).collect();
+        users.sort();
+        users.join(" ")
+    };
+    assert_eq!([bob, eve].map(seen), ["bob bob", "eve"]);
+    assert_eq!([adm, &ours.owner].map(seen), ["ada adm bob bob eve"; 2]);
+    assert_eq!(seen(&theirs.owner), "ada bob");
+}
+
+/// An admin makes credentials of other members. With them they would be all approvers at once.
+#[test]
+fn what_an_admin_has_made_for_others_decides_nothing_and_neither_does_what_is_made_with_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let ours = Organization::new(&server, "acme");
+    let adm = ours.member("adm", "admin");
+    // Made by an owner, who may change who decides: these decide.
+    let (p, q) = (ours.member("p", "member"), ours.member("q", "member"));
+    let step = r#"{"steps":[{"type":"approval","id":"a","approvers":["p","q"],"count":2}]}"#;
+    let steps = mainspring_kernel::json::read(step.as_bytes()).unwrap().value.get("steps").unwrap().clone();
+    save(&adm, "pay", steps);
+    let id = start(&adm, "pay", "r1", Map::new()).expect(202).text_at("executionId");
+    adm.get(&format!("/api/executions/{id}/wait")).expect(200);
+    let made = |client: &Client, user: &str| {
+        let made = token(client, &[("userId", user.into())]).expect(201);
+        server.client(&made.text_at("token"))
+    };
+    let of_p = made(&adm, "p");
+    let through = made(&of_p, "p");
+    let decide = |client: &Client, token: &str| {
+        let body = [("approve", Value::Bool(true)), ("resumeToken", token.into())];
+        client.post(&format!("/api/executions/{id}/approve"), &Value::map(body))
+    };
+    let opener = p.get(&format!("/api/executions/{id}")).text_at("resumeToken");
+    for client in [&of_p, &through, &of_p.signed_in()] {
+        assert!(!client.get(&format!("/api/executions/{id}")).text.contains("wrf_rt_"));
+        assert!(!client.get("/api/me").text.contains("approvals:decide"));
+        let refused = decide(client, &opener).expect(403);
+        assert!(refused.text_at("error").contains("adm"), "{refused:?}");
+        let by_name = Value::map([("approve", Value::Bool(true))]);
+        client.post(&format!("/api/approvals/{id}:a:1/decide"), &by_name).expect(403);
+    }
+    decide(&p, &opener).expect(200);
+    let opener = q.get(&format!("/api/executions/{id}")).text_at("resumeToken");
+    decide(&q, &opener).expect(200);
+    let log = ours.owner.get("/api/audit?limit=200").expect(200).json();
+    let entries = log.get("entries").and_then(Value::as_list).unwrap();
+    let decided = |entry: &&Value| entry.get("action").and_then(Value::as_text) == Some("approval.decide");
+    let makers: Vec<_> =
+        entries.iter().filter(decided).map(|entry| entry.get("detail").unwrap().get("madeBy").cloned()).collect();
+    assert_eq!(makers, [Some("ada".into()), Some("ada".into())]);
+    // What the admin makes for themselves is theirs.
+    let own = made(&adm, "adm");
+    assert!(own.get("/api/me").text.contains("approvals:decide"));
+}

@@ -9,7 +9,7 @@ use mainspring_kernel::{
 
 use super::{
     client::{Client, chunk, head},
-    process::{Server, everywhere},
+    process::{Organization, Server, everywhere},
     starts::{save, start},
 };
 
@@ -126,4 +126,31 @@ fn more_events_than_are_kept_at_hand_come_to_a_late_watcher_all_the_same() {
     assert_eq!(finished.kind, "execution.finished", "{ended:?}");
     let ids: std::collections::BTreeSet<&str> = all.iter().map(|event| event.id.as_str()).collect();
     assert_eq!(ids.len(), all.len(), "every event has an id of its own");
+}
+
+/// What happens afterwards is not for whoever was let in before.
+#[test]
+fn a_watcher_is_cut_off_when_its_credential_is_revoked_or_its_member_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let ours = Organization::new(&server, "acme");
+    save(&ours.owner, "flow", steps());
+    let revoke: [(&str, &dyn Fn(&Client)); 3] = [
+        ("a", &|client| {
+            let id = client.token().split('_').nth(1).unwrap().to_string();
+            ours.owner.send("DELETE", &format!("/api/tokens/{id}"), &[], None).expect(204);
+        }),
+        ("b", &|_| drop(ours.owner.send("DELETE", "/api/members/b", &[], None).expect(204))),
+        ("c", &|client| drop(client.send("DELETE", "/api/members/c", &[], None).expect(204))),
+    ];
+    for (user, revoke) in revoke {
+        let client = ours.member(user, if user == "c" { "admin" } else { "member" });
+        let id = start(&ours.owner, "flow", user, Map::new()).expect(202).text_at("executionId");
+        let mut watcher = Watcher::new(&client, &id, None);
+        while watcher.next().unwrap().kind != "approval.required" {}
+        revoke(&client);
+        let body = Value::map([("approve", Value::Bool(true))]);
+        ours.owner.post(&format!("/api/approvals/{id}:gate:1/decide"), &body).expect(200);
+        assert_eq!(watcher.all(), [], "{user} goes on to watch");
+    }
 }

@@ -589,3 +589,22 @@ fn the_doctor_looks_at_the_provider() {
     let told = look(&format!("http://{unreachable}"));
     assert!(told.contains("\"state\":\"broken\"") && told.contains("oidc"), "{told}");
 }
+
+#[test]
+fn who_was_removed_comes_back_when_an_admin_says_so_and_a_name_belongs_to_one_person() {
+    let ground = Ground::new(&["--oidc-first-role", "viewer"]);
+    let ada = &format!("/api/members/{}", encoded("ada@example.com"));
+    ground.browser().sign_in().expect(200);
+    ground.server.owner().send("DELETE", ada, &[], None).expect(204);
+    let page = ground.browser().sign_in().expect(403);
+    assert!(page.text.contains("was removed"), "{page:?}");
+    ground.member("ada@example.com", "member");
+    ground.browser().sign_in().expect(200);
+    // The address is somebody else's by now.
+    ground.provider.claims(&[("sub", "another".into())]);
+    let page = ground.browser().sign_in().expect(403);
+    assert!(page.text.contains("somebody else"), "{page:?}");
+    ground.server.owner().send("DELETE", ada, &[], None).expect(204);
+    ground.member("ada@example.com", "member");
+    ground.browser().sign_in().expect(200);
+}

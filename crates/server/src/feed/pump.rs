@@ -152,19 +152,18 @@ pub(crate) fn catch_up(app: &App, key: ExecutionKey, after: Option<Place>) -> An
     let Some(found) = journal(app, key, 0)? else { return Ok(Vec::new()) };
     let (id, plan) = (name(&found.state), found.state.plan.clone());
     let mut teller = Teller::new(&id, &plan);
-    let mut page = Vec::new();
-    for frame in &found.frames {
-        page.extend(teller.of_frame(frame).into_iter().filter(|told| after.is_none_or(|after| told.place > after)));
-        if page.len() >= RING {
-            page.truncate(RING);
-            return Ok(page);
-        }
-    }
-    if found.state.ended_at.is_some() {
-        let last = teller.finished(&found.state, found.next.saturating_sub(1));
-        page.extend(last.into_iter().filter(|told| after.is_none_or(|after| told.place > after)));
-    }
-    Ok(page)
+    let last = found.state.ended_at.is_some().then_some(found.next.saturating_sub(1));
+    let frames = found.frames.iter().map(Some).chain(last.map(|_| None));
+    let told = frames.flat_map(|frame| match (frame, last) {
+        (Some(frame), _) => teller.of_frame(frame),
+        (None, last) => teller.finished(&found.state, last.unwrap_or_default()),
+    });
+    Ok(page_behind(told, after))
+}
+
+/// The events behind a place, as many as fit into a ring. No more of them are made than that.
+fn page_behind(told: impl Iterator<Item = Told>, after: Option<Place>) -> Vec<Told> {
+    told.filter(|told| after.is_none_or(|after| told.place > after)).take(RING).collect()
 }
 
 /// Puts records into the words of events, with their places.
@@ -221,5 +220,35 @@ impl<'a> Teller<'a> {
         self.last = (sequence, index + 1);
         let kind = event.get("type").and_then(Value::as_text).unwrap_or_default().to_string();
         Told { place: Place { sequence, index }, kind, data: compact(event) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many events, three to a frame.
+    fn events(count: usize) -> impl Iterator<Item = Told> {
+        (0..count).map(|number| {
+            let place = Place { sequence: number as u64 / 3, index: number as u32 % 3 };
+            Told { place, kind: "k".into(), data: String::new() }
+        })
+    }
+
+    #[test]
+    fn pages_behind_a_place_have_each_event_once_also_at_the_size_of_a_page() {
+        for count in [0, 1, RING - 1, RING, RING + 1, 2 * RING, 2 * RING + 1] {
+            let (mut all, mut after) = (Vec::new(), None);
+            loop {
+                let page = page_behind(events(count), after);
+                assert!(page.len() <= RING);
+                let Some(last) = page.last() else { break };
+                after = Some(last.place);
+                all.extend(page);
+            }
+            assert!(all.iter().eq(&events(count).collect::<Vec<_>>()), "{count} events came as {}", all.len());
+        }
+        let seen = Place { sequence: 0, index: 1 };
+        assert_eq!(page_behind(events(4), Some(seen))[0].place, Place { sequence: 0, index: 2 });
     }
 }

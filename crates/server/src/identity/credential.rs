@@ -24,6 +24,10 @@ pub struct Caller {
     pub scopes: Vec<Permission>,
     /// Whether the member runs the installation.
     pub is_operator: bool,
+    /// Who made the credential, if that was not the member.
+    pub made_by: Option<String>,
+    /// The admin who knows the credential's secret beside the member. What it does is not for certain the member's wish.
+    pub known_to: Option<String>,
     /// When the credential ends, in milliseconds since 1970; `None` for never.
     pub expires_at: Option<u64>,
 }
@@ -49,7 +53,9 @@ impl Caller {
         };
         let runs_it = self.is_operator && self.role == Role::Owner && self.is_person();
         let by_office = permission == Permission::InstallationWrite && runs_it;
-        (by_role || by_office) && (self.scopes.is_empty() || self.scopes.contains(&permission))
+        // Otherwise an admin would be as many approvers as there are members.
+        let is_anybodys = permission == Permission::ApprovalsDecide && self.known_to.is_some();
+        (by_role || by_office) && !is_anybodys && (self.scopes.is_empty() || self.scopes.contains(&permission))
     }
 
     /// The same, as an answer.
@@ -57,7 +63,13 @@ impl Caller {
         if self.has(permission) {
             return Ok(());
         }
-        let message = format!("This credential may not do that: it lacks `{}`.", permission.name());
+        let message = match &self.known_to {
+            Some(admin) if permission == Permission::ApprovalsDecide => format!(
+                "This credential decides nothing: the admin `{admin}` has made it, and could decide in your place. Sign in \
+                 by the provider, or let an owner make you a token."
+            ),
+            _ => format!("This credential may not do that: it lacks `{}`.", permission.name()),
+        };
         Err(Problem::new(Code::Forbidden, message).with(serde_json::json!({ "permission": permission.name() })))
     }
 

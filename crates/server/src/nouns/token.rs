@@ -38,6 +38,10 @@ pub struct Token {
     /// The provider that vouched for whoever signed in, if it was made for that sign-in alone: nobody knows its secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed_in_by: Option<String>,
+    /// The admin who knows its secret beside its member, because they made it, or made what it was made with. `None` if
+    /// nobody does but the member, and an owner who made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_to: Option<String>,
 }
 
 /// A browser that is signed in. It is kept with its token and ends with it; nothing here lets anybody in.
@@ -64,6 +68,11 @@ impl Token {
         self.sign_ins.iter().find(|one| one.expires_at > now && fits(one))
     }
 
+    /// Who made it, if that is not its member.
+    pub fn other_maker(&self) -> Option<&str> {
+        Some(self.made_by.as_str()).filter(|maker| *maker != self.user)
+    }
+
     /// The name by which a member's credentials are found.
     pub fn of_member(organization: &str, user: &str) -> String {
         format!("{organization}/{user}")
@@ -79,5 +88,36 @@ impl Noun for Token {
             ("organization", self.organization.clone(), false),
             ("member", Self::of_member(&self.organization, &self.user), false),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sign_in_lets_in_until_its_end_and_not_at_it() {
+        let text = TokenText::new().unwrap();
+        let cookie = TokenText::for_cookie(&text.id).unwrap();
+        let sign_in = SignIn { hash: cookie.hash().hex(), created_at: 1_000, expires_at: 2_000 };
+        let token = Token {
+            organization: "acme".into(),
+            user: "ada".into(),
+            name: "n".into(),
+            hash: text.hash().hex(),
+            made_by: "ada".into(),
+            scopes: Vec::new(),
+            session_of: None,
+            created_at: 0,
+            expires_at: None,
+            last_used_at: None,
+            sign_ins: vec![sign_in],
+            signed_in_by: None,
+            known_to: None,
+        };
+        let lets_in = |now: u64| token.sign_in(&cookie, now).is_some();
+        assert_eq!([0, 1_999, 2_000, 2_001].map(lets_in), [true, true, false, false]);
+        let other = TokenText::for_cookie(&text.id).unwrap();
+        assert!(token.sign_in(&other, 1_500).is_none());
     }
 }

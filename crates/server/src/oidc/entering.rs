@@ -9,7 +9,7 @@ use crate::{
     app::App,
     first::check_member_id,
     identity::{Role, TokenText},
-    nouns::{Member, Organization, SignIn, Token},
+    nouns::{Departed, Identity, Member, Organization, SignIn, Token},
     problem::{Answer, Code, Problem},
     shelf::{Held, Shelf, make},
     signing_in::{SIGN_IN_MS, SIGN_INS_MAX, TRIES, set_cookie},
@@ -76,6 +76,13 @@ fn member(settings: &Settings, user: &str, held: Option<Held<Member>>) -> Answer
     Ok((held.body, held.version))
 }
 
+/// Who claims name to the provider. Both were proven before.
+fn identity(settings: &Settings, claims: &Claims) -> Answer<Identity> {
+    let subject = claims.get("sub").and_then(serde_json::Value::as_str);
+    let subject = subject.ok_or_else(|| refused("The provider does not say who you are (`sub`).".into()))?;
+    Ok(Identity { issuer: settings.issuer.clone(), subject: subject.into() })
+}
+
 /// Signs in whoever claims name.
 pub(crate) fn enter(app: &App, settings: &Settings, claims: &Claims) -> Answer<Entered> {
     let (organization, user) = (&settings.organization, named(settings, claims)?);
@@ -86,7 +93,21 @@ pub(crate) fn enter(app: &App, settings: &Settings, claims: &Claims) -> Answer<E
         return Err(Problem::new(Code::Unavailable, message));
     }
     for _ in 0..TRIES {
-        let (member, version) = member(settings, &user, own.get::<Member>(&user)?)?;
+        let held = own.get::<Member>(&user)?;
+        if held.is_none() && own.get::<Departed>(&user)?.is_some() {
+            return Err(refused(format!(
+                "`{user}` was removed from `{organization}`: ask an admin there to make you a member again."
+            )));
+        }
+        let (member, version) = member(settings, &user, held)?;
+        let identity = identity(settings, claims)?;
+        let known = own.get::<Identity>(&user)?;
+        if known.as_ref().is_some_and(|known| known.body != identity) {
+            return Err(refused(format!(
+                "`{user}` has signed in as somebody else of the provider before (`sub`): if it is you now, ask an admin to \
+                 remove the member and to make it again."
+            )));
+        }
         let (now, text) = (now_ms(), TokenText::new()?);
         let cookie = TokenText::for_cookie(&text.id)?;
         let begun = SignIn { hash: cookie.hash().hex(), created_at: now, expires_at: now + SIGN_IN_MS };
@@ -104,6 +125,7 @@ pub(crate) fn enter(app: &App, settings: &Settings, claims: &Claims) -> Answer<E
             last_used_at: Some(now),
             sign_ins: vec![begun],
             signed_in_by: Some(settings.issuer.clone()),
+            known_to: None,
         };
         let entry = |action: &str, target: &str, detail: &[(&str, Value)]| {
             let by = [("by", Value::from("oidc")), ("issuer", settings.issuer.as_str().into())];
@@ -120,7 +142,10 @@ pub(crate) fn enter(app: &App, settings: &Settings, claims: &Claims) -> Answer<E
         let made = (version == 0).then(|| entry("member.put", &user, &[("role", role.as_deref().into())]));
         let audit = made.into_iter().chain([entry("session.create", &text.id, &[])]).collect();
         // The member is put as they are, so that nobody comes in at the moment when they are removed.
-        let puts = vec![installation.put(&text.id, &token, 0)?, own.put(&user, &member, version)?];
+        let mut puts = vec![installation.put(&text.id, &token, 0)?, own.put(&user, &member, version)?];
+        if known.is_none() {
+            puts.push(own.put(&user, &identity, 0)?);
+        }
         let removals = too_many(installation, organization, &user, now)?;
         let change = Change { puts, removals, audit, sealing: *app.engine.key() };
         if make(app.catalogue(), &change)?.is_ok() {

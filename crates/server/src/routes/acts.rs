@@ -202,7 +202,8 @@ pub(super) async fn decide(
     let (reason, by) = (Value::from(reason), caller.user.clone());
     let detail =
         [("step", open.path.as_str().into()), ("decision", decision.name().into()), ("reason", reason.clone())];
-    let detail = Value::map(detail);
+    let made_by = caller.made_by.as_deref().map(|maker| ("madeBy", Value::from(maker)));
+    let detail = Value::map(detail.into_iter().chain(made_by));
     let input = Input::Decide { instance: open.instance, gate: open.gate.number, decision, by, reason };
     let act = Act { execution: open.execution, input, action: "approval.decide", detail };
     let delivered = give(app, caller, &row, act).await?;

@@ -10,8 +10,8 @@ use axum::{
     response::IntoResponse,
 };
 use mainspring_engine::engine::now_ms;
-use mainspring_kernel::cbor;
-use mainspring_store::{AuditRow, Most};
+use mainspring_kernel::{cbor, value::Value};
+use mainspring_store::{AuditRow, Change, Most};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -26,7 +26,9 @@ use crate::{
     extract::Asked,
     identity::Caller,
     page::{PAGE_MAX, Page, most, number},
-    problem::Answer,
+    problem::{Answer, Problem},
+    shelf::{entry, make},
+    slots::{current, on_account},
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -125,7 +127,8 @@ struct Verified {
     responses((status = 200, body = Verified)))]
 async fn verify(State(app): State<App>, caller: Caller) -> Answer<Json<Verified>> {
     app.run(move |app| {
-        let (entries, error) = prove(app.catalogue(), app.engine.key(), &caller.organization)?;
+        let (entries, error) =
+            prove(app.catalogue(), app.engine.key(), &caller.organization, app.settings.marks.as_deref())?;
         Ok(Json(Verified { ok: error.is_none(), entries, error }))
     })
     .await
@@ -144,11 +147,20 @@ const PATIENCE: Duration = Duration::from_secs(30);
 async fn export(State(app): State<App>, caller: Caller) -> Answer<impl IntoResponse> {
     let organization = caller.organization.clone();
     // The head is read first: the export ends with the entry that it names, whatever is added meanwhile.
-    let head = app.run(move |app| Ok(app.catalogue().audit_head(&organization)?)).await?;
+    let noted = entry(&caller, "audit.export", &organization, Value::Null);
+    let head = app
+        .run(move |app| {
+            let head = app.catalogue().audit_head(&organization)?;
+            let change = Change { audit: vec![noted], sealing: *app.engine.key(), ..Change::default() };
+            make(app.catalogue(), &change)?.map_err(|_| Problem::raced())?;
+            Ok(head)
+        })
+        .await?;
     let first = line(&Head::new(&caller.organization, now_ms(), head.as_ref()));
     let (to, from) = mpsc::channel(PAGES_ON_THE_WAY);
     let name = format!("attachment; filename=\"audit-{}.ndjson\"", caller.organization);
-    tokio::spawn(carry(app, caller.organization, first, head.map_or(0, |head| head.number), to));
+    let last = head.map_or(0, |head| head.number);
+    tokio::spawn(on_account(current(), carry(app, caller.organization, first, last, to)));
     let headers = [(CONTENT_TYPE, "application/x-ndjson".to_string()), (CONTENT_DISPOSITION, name)];
     Ok((headers, Body::from_stream(ReceiverStream::new(from))))
 }

@@ -160,6 +160,8 @@ async fn wait(
     }
     let (asker, name) = (caller.clone(), id.clone());
     let row = app.look(move |app| visible(app, &asker, &name)).await?;
+    // Who waits reads along as a watcher does.
+    let _watching = app.feeds.place(&caller.token)?;
     let feed = app.feeds.of(&app, row.key);
     let rests = async {
         let mut reader = feed.reader();

@@ -20,7 +20,7 @@ use crate::{
     extract::{Asked, Named},
     first::check_member_id,
     identity::{Caller, Permission, Role},
-    nouns::{Member, Token},
+    nouns::{Departed, Identity, Member, Token},
     page::{PageQuery, most},
     problem::{Answer, Code, Problem, ProblemBody},
     shelf::{Held, Listing, Shelf, entry, retried},
@@ -237,7 +237,8 @@ fn changing(app: &App, caller: &Caller, id: &str, put: &Put, seen: Option<Tag>) 
     let mut detail: Vec<(&str, Value)> = vec![("role", role.into()), ("operator", member.is_operator.into())];
     // What somebody else has made for a member, or has made with that, is no way to rights that they get later.
     let rises = before.is_some_and(|before| rises(&before, &member));
-    let (removals, ids) = if rises { revoked(app, caller, id)? } else { Default::default() };
+    let (mut removals, ids) = if rises { revoked(app, caller, id)? } else { Default::default() };
+    removals.extend(shelf.get::<Departed>(id)?.map(|departed| shelf.removal(&departed)));
     detail.extend(rises.then_some(("revoked", ids)));
     let audit = vec![entry(caller, "member.put", id, Value::map(detail))];
     let change = Change { removals, puts, audit, sealing: *app.engine.key() };
@@ -261,9 +262,13 @@ async fn remove(
             let held = shelf.must::<Member>(&id)?;
             check_seen(seen, Some(held.tag()))?;
             check_rank(&caller, [&held.body])?;
-            let puts = staying(shelf, &id, &held.body, None)?.into_iter().collect();
+            let mut puts: Vec<_> = staying(shelf, &id, &held.body, None)?.into_iter().collect();
+            let before = shelf.get::<Departed>(&id)?.map_or(0, |departed| departed.version);
+            puts.push(shelf.put(&id, &Departed { removed_at: now_ms() }, before)?);
             let (mut removals, ids) = revoked(app, &caller, &id)?;
             removals.insert(0, shelf.removal(&held));
+            // Who signs in under this name afterwards may be somebody else.
+            removals.extend(shelf.get::<Identity>(&id)?.map(|identity| shelf.removal(&identity)));
             let audit = vec![entry(&caller, "member.remove", &id, Value::map([("revoked", ids)]))];
             Ok((Change { removals, puts, audit, sealing: *app.engine.key() }, ()))
         })?;

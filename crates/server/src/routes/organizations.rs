@@ -217,7 +217,7 @@ async fn create(
         let token = TokenText::new()?;
         let name = body.name.unwrap_or_else(|| body.id.clone());
         let new = New { id: &body.id, name: &name, owner: &body.owner, features: body.features };
-        let mut change = organization(app.catalogue(), new, &token, app.engine.key())?;
+        let mut change = organization(app.catalogue(), new, &token, app.engine.key(), Some(&caller))?;
         change.audit.push(entry(&caller, "organization.create", &body.id, Value::Null));
         let taken = |_| Problem::new(Code::Conflict, format!("There is an organization `{}` already.", body.id));
         make(app.catalogue(), &change)?.map_err(taken)?;

@@ -9,7 +9,10 @@ use axum::{
 };
 use mainspring_kernel::key::ExecutionKey;
 use serde::Deserialize;
-use tokio::sync::mpsc;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
 use tokio_stream::{Stream, StreamExt, wrappers::ReceiverStream};
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -19,8 +22,9 @@ use crate::{
     door::is_still_in,
     extract::{Asked, Named},
     feed::{Next, Place, Told, catch_up},
-    identity::Caller,
+    identity::{Caller, Permission},
     problem::{Answer, Problem},
+    slots::{current, on_account},
     starting::visible,
 };
 
@@ -30,8 +34,9 @@ const ON_THE_WAY: usize = 16;
 /// How long a watcher may take for those. Then it is cut off, and comes back with the last one that it has seen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often it is asked whether a watcher's credential lets in still.
-const CREDENTIAL_LOOK: Duration = Duration::from_secs(60);
+/// How often it is asked whether a watcher's credential lets in still, where another node may have revoked it. What changes
+/// at this node is seen at once.
+const CREDENTIAL_LOOK: Duration = Duration::from_secs(10);
 
 /// How often a line is sent while nothing happens, so that nobody between takes the connection for dead.
 const BREATH: Duration = Duration::from_secs(15);
@@ -69,10 +74,10 @@ async fn events(
     let row = app.look(move |app| visible(app, &asker, &id)).await?;
     let (to, from) = mpsc::channel(ON_THE_WAY);
     let place = app.feeds.place(&caller.token)?;
-    tokio::spawn(async move {
+    tokio::spawn(on_account(current(), async move {
         carry(app, caller, row.key, after, to).await;
         drop(place);
-    });
+    }));
     let event = |told: Arc<Told>| Ok(Event::default().id(told.place.to_string()).event(&told.kind).data(&told.data));
     Ok(Sse::new(ReceiverStream::new(from).map(event)).keep_alive(KeepAlive::new().interval(BREATH)))
 }
@@ -83,8 +88,16 @@ async fn carry(app: App, caller: Caller, key: ExecutionKey, mut after: Option<Pl
     let mut reader = feed.reader();
     // One that falls behind while it reads along is cut off; one that comes is brought up first.
     let mut may_catch_up = true;
-    let mut look = tokio::time::interval(CREDENTIAL_LOOK);
+    let mut follower = app.watched.follow(&caller);
+    let mut look_at = Instant::now() + CREDENTIAL_LOOK;
     loop {
+        // Also amid a stream that never pauses.
+        if follower.has_changed() || Instant::now() >= look_at {
+            look_at = Instant::now() + CREDENTIAL_LOOK;
+            if !may_watch(&app, &caller).await {
+                return;
+            }
+        }
         match feed.next(after) {
             Next::Told(told) => {
                 after = Some(told.place);
@@ -106,15 +119,16 @@ async fn carry(app: App, caller: Caller, key: ExecutionKey, mut after: Option<Pl
             Next::None => tokio::select! {
                 () = to.closed() => return,
                 more = reader.changed() => if !more { return },
-                _ = look.tick() => {
-                    let asker = caller.clone();
-                    if !matches!(app.look(move |app| is_still_in(app, &asker)).await, Ok(true)) {
-                        return;
-                    }
-                }
+                () = follower.changed() => {}
+                () = sleep_until(look_at) => {}
             },
         }
     }
+}
+
+async fn may_watch(app: &App, caller: &Caller) -> bool {
+    let asker = caller.clone();
+    matches!(app.look(move |app| is_still_in(app, &asker, Permission::ExecutionsRead)).await, Ok(true))
 }
 
 /// The next events of the journal; `None` if there are none, or they cannot be read.

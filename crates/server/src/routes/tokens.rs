@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    app::{App, WAITING_MAX},
+    app::App,
     body::Body,
     clock,
     extract::{Asked, Named},
@@ -18,6 +18,7 @@ use crate::{
     page::{PageQuery, most},
     problem::{Answer, Code, Problem, ProblemBody},
     shelf::{Held, Listing, Shelf, entry, make, retried},
+    slots::SLOTS_MAX,
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -26,7 +27,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// How often a member or a credential of theirs is tried to be changed while others are: of as many as ask at the same
 /// moment here, each comes in its turn.
-pub(super) const TRIES: usize = WAITING_MAX;
+pub(super) const TRIES: usize = SLOTS_MAX;
 
 /// A credential, without what lets in.
 #[derive(Debug, Serialize, ToSchema)]
@@ -189,6 +190,7 @@ fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) ->
         last_used_at: None,
         sign_ins: Vec::new(),
         signed_in_by: None,
+        known_to: known_to(caller, user),
     };
     // The member and the credential that makes it are put as they are, so that nobody gets one at the moment when they are
     // removed or promoted, and none is made with one that is revoked.
@@ -201,12 +203,19 @@ fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) ->
     Ok((Change { puts, audit, sealing: *app.engine.key(), ..Change::default() }, text))
 }
 
+/// The admin who knows the secret of what a caller makes for a member. Owners are not counted: they may change who decides.
+fn known_to(caller: &Caller, user: &str) -> Option<String> {
+    let is_made_for_another = user != caller.user && caller.role != Role::Owner;
+    caller.known_to.clone().or_else(|| is_made_for_another.then(|| caller.user.clone()))
+}
+
 /// What the audit log says of a credential: whose it is, and what it carries less than that member.
 fn described(token: &Token) -> Value {
     let scopes: Vec<Value> = token.scopes.iter().map(|scope| scope.name().into()).collect();
-    let said: [(&str, Option<Value>); 4] = [
+    let said: [(&str, Option<Value>); 5] = [
         ("user", Some(token.user.as_str().into())),
         ("scopes", (!scopes.is_empty()).then(|| scopes.into())),
+        ("knownTo", token.known_to.as_deref().map(Into::into)),
         ("sessionOf", token.session_of.as_deref().map(Into::into)),
         ("expiresAt", token.expires_at.map(|at| clock::text(at).into())),
     ];

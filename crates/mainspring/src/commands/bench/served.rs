@@ -22,7 +22,8 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), Refusal> 
     let base = format!("http://{address}");
     let rates = Rates { per_token: 0, per_address: 0, trusted_proxies: Vec::new() };
     let (workspaces, release) = (folder.join("workspaces"), env!("CARGO_PKG_VERSION"));
-    let settings = Settings { base, workspaces, release, rates, connections_max: connections_max(0), oidc: None };
+    let connections_max = connections_max(0);
+    let settings = Settings { base, workspaces, release, rates, connections_max, oidc: None, marks: None };
     let app = App::new(engine.clone(), evaluator(), settings);
     let token =
         first::begin(app.catalogue(), &KEY).map_err(|problem| Refusal::internal("bench_failed", problem.message))?;

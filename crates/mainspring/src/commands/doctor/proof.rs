@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mainspring_engine::{keys, load::Loader};
-use mainspring_server::{export::prove, nouns::Organization, problem::Problem, shelf::Shelf};
+use mainspring_server::{export::prove, marks::Marks, nouns::Organization, problem::Problem, shelf::Shelf};
 use mainspring_store::{Filter, Store, StoreError};
 
 use super::{Opened, Patient, check::Check, refused};
@@ -38,7 +38,8 @@ pub(super) fn look(patient: &Patient, opened: Opened) -> Vec<Check> {
     let Ok(key) = keys::load(&file) else {
         return skipped("nothing can be proved without the key");
     };
-    let proofs = [journals(&store, key), audit_logs(&*store, &key)];
+    let marks = patient.ground.marks(&patient.home, key, false);
+    let proofs = [journals(&store, key), audit_logs(&*store, &key, &marks)];
     proofs.into_iter().zip(NAMES).map(|(proof, name)| proof.unwrap_or_else(|error| refused(name, &error))).collect()
 }
 
@@ -70,13 +71,13 @@ fn journals(store: &Arc<dyn Store>, key: [u8; 32]) -> Result<Check, StoreError> 
     ))
 }
 
-fn audit_logs(store: &dyn Store, key: &[u8; 32]) -> Result<Check, StoreError> {
+fn audit_logs(store: &dyn Store, key: &[u8; 32], marks: &Marks) -> Result<Check, StoreError> {
     let found = Shelf::of(store.catalogue(), "").all::<Organization>(None).map(|held| held.map(|held| held.id));
     let organizations: Result<Vec<String>, Problem> = found.collect();
     let organizations = organizations.map_err(|problem| StoreError::Damaged(problem.message))?;
     let (mut entries, mut broken) = (0, Vec::new());
     for organization in &organizations {
-        let (count, wrong) = prove(store.catalogue(), key, organization)?;
+        let (count, wrong) = prove(store.catalogue(), key, organization, Some(marks))?;
         entries += count;
         broken.extend(wrong.map(|why| format!("{organization}: {why}")));
     }

@@ -1,0 +1,345 @@
+//! How far each audit log has been seen to reach, kept outside of the store.
+//!
+//! A seal proves that a head was written by this installation; it does not prove that it is the latest. Where rows are
+//! deleted and an older head is put back, everything in the store fits together. So each node writes down the number and
+//! the hash of every head that it has seen, in a file beside the installation's key, and compares. The file lags behind the
+//! log by [`NOTED_EVERY`] at most.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, ErrorKind, Read, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use mainspring_engine::Engine;
+use mainspring_kernel::hash::{Hash, hex};
+use mainspring_store::{Catalogue, Most, StoreError};
+use serde::{Deserialize, Serialize};
+use tokio::time::MissedTickBehavior;
+
+use crate::{
+    nouns::Organization,
+    problem::{Answer, Code, Problem},
+    shelf::Shelf,
+};
+
+/// How often heads are written down: entries of the last moments before a crash of the machine may be missing in the file, and
+/// one write of a small file does not matter at this rate.
+const NOTED_EVERY: Duration = Duration::from_secs(10);
+
+/// Bytes of the file that are read: some hundred thousand organizations.
+const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// The format of the file.
+const FORMAT: &str = "mainspring-audit-heads/1";
+
+/// The heads that were seen, in a file.
+#[derive(Debug)]
+pub struct Marks {
+    path: PathBuf,
+    key: [u8; 32],
+    /// What this process has seen, so that a file that goes meanwhile is written again.
+    seen: Mutex<BTreeMap<String, Mark>>,
+}
+
+/// A head that was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mark {
+    /// The number of the last entry.
+    pub number: u64,
+    /// Its hash.
+    pub hash: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    format: String,
+    organizations: BTreeMap<String, Mark>,
+    /// HMAC-SHA-256 with the installation's key over both.
+    seal: String,
+}
+
+/// What a comparison of all logs came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Compared {
+    /// The number of the last entry, by organization.
+    pub heads: BTreeMap<String, u64>,
+    /// What is wrong, by organization.
+    pub wrong: BTreeMap<String, String>,
+}
+
+impl Marks {
+    /// Marks in a file; it is made with the first of them. `store` tells stores of one key apart: the path of a folder, or an
+    /// address.
+    pub fn of(folder: &Path, store: &str, key: [u8; 32]) -> Self {
+        let name = Hash::of(store.as_bytes()).hex();
+        let path = folder.join("audit-heads").join(format!("{}.json", &name[..16]));
+        Self { path, key, seen: Mutex::default() }
+    }
+
+    /// Where they are kept.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a log reaches as far as it was seen to: the error says what is missing, and what to do.
+    pub fn check(&self, catalogue: &dyn Catalogue, organization: &str) -> Result<Option<String>, StoreError> {
+        match self.all() {
+            Ok(all) => self.compare(catalogue, organization, all.get(organization)),
+            Err(why) => Ok(Some(why)),
+        }
+    }
+
+    fn compare(
+        &self,
+        catalogue: &dyn Catalogue,
+        organization: &str,
+        mark: Option<&Mark>,
+    ) -> Result<Option<String>, StoreError> {
+        let Some(Mark { number, hash }) = mark else { return Ok(None) };
+        let wrong = |what: String| {
+            let path = self.path.display();
+            Some(format!(
+                "{what}, and this node has seen entry {number} before ({path}): the log was rolled back. If a backup was \
+                 restored on purpose, move that file away"
+            ))
+        };
+        let reaches = catalogue.audit_head(organization)?.map_or(0, |head| head.number);
+        if reaches < *number {
+            return Ok(wrong(format!("the log ends with entry {reaches}")));
+        }
+        let rows = catalogue.audit(organization, number.saturating_sub(1), Most::of(1))?;
+        let is_same = rows.first().is_some_and(|row| row.number == *number && row.hash.hex() == *hash);
+        Ok(if is_same { None } else { wrong(format!("entry {number} is another one")) })
+    }
+
+    /// Compares all logs with what was seen, and writes down how far they reach. A mark is never lowered.
+    ///
+    /// # Errors
+    /// Fails if the store does not answer or the file cannot be written.
+    pub fn note(&self, catalogue: &dyn Catalogue) -> Answer<Compared> {
+        let failed = |why: String| Problem::new(Code::InternalError, why);
+        let mut all = match self.all() {
+            Ok(all) => all,
+            Err(why) => return Err(failed(why)),
+        };
+        let (before, mut compared) = (all.clone(), Compared::default());
+        for held in Shelf::of(catalogue, "").all::<Organization>(None) {
+            let id = held?.id;
+            // The head is read before the comparison, so that what is noted has been compared.
+            let head = catalogue.audit_head(&id)?;
+            if let Some(wrong) = self.compare(catalogue, &id, all.get(&id))? {
+                compared.wrong.insert(id, wrong);
+                continue;
+            }
+            let Some(head) = head else {
+                compared.wrong.insert(id, "the organization exists, and its audit log is empty".into());
+                continue;
+            };
+            compared.heads.insert(id.clone(), head.number);
+            all.insert(id, Mark { number: head.number, hash: head.hash.hex() });
+        }
+        for id in before.keys().filter(|id| !compared.heads.contains_key(*id)) {
+            let gone = || "the organization is not in the store any more, and its audit log was seen".to_string();
+            compared.wrong.entry(id.clone()).or_insert_with(gone);
+        }
+        if all != before || !self.path.exists() {
+            self.write(&all).map_err(|error| failed(format!("{}: {error}", self.path.display())))?;
+        }
+        *self.seen() = all;
+        Ok(compared)
+    }
+
+    /// What the file says and what this process has seen; the error says why the file is not to be believed.
+    fn all(&self) -> Result<BTreeMap<String, Mark>, String> {
+        let mut all = self.read()?;
+        for (id, seen) in &*self.seen() {
+            if all.get(id).is_none_or(|mark| mark.number < seen.number) {
+                all.insert(id.clone(), seen.clone());
+            }
+        }
+        Ok(all)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, BTreeMap<String, Mark>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self) -> Result<BTreeMap<String, Mark>, String> {
+        let failed = |why: String| {
+            let path = self.path.display();
+            format!("{path} cannot be believed: {why}. Compare the audit logs with an export, then move the file away")
+        };
+        let mut text = Vec::new();
+        match File::open(&self.path) {
+            Ok(file) => file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(|error| failed(error.to_string()))?,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            Err(error) => return Err(failed(error.to_string())),
+        };
+        let stored: Stored = serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))?;
+        if stored.format != FORMAT {
+            return Err(failed(format!("its format is `{}`", stored.format)));
+        }
+        let seal = Hash::parse(&stored.seal).unwrap_or_default();
+        if !self.seal(&stored.organizations).equals_in_constant_time(&seal) {
+            return Err(failed("it is not sealed with this installation's key".into()));
+        }
+        Ok(stored.organizations)
+    }
+
+    fn seal(&self, organizations: &BTreeMap<String, Mark>) -> Hash {
+        let text = serde_json::to_vec(organizations).unwrap_or_default();
+        Hash::keyed(&self.key, &[FORMAT.as_bytes(), &text])
+    }
+
+    /// Written whole under another name, then renamed: a crash leaves the file before or the file after.
+    fn write(&self, organizations: &BTreeMap<String, Mark>) -> io::Result<()> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let seal = self.seal(organizations).prefixed();
+        let stored = Stored { format: FORMAT.into(), organizations: organizations.clone(), seal };
+        let mut suffix = [0; 8];
+        getrandom::fill(&mut suffix).map_err(io::Error::other)?;
+        let whole = folder.join(format!(".heads-{}", hex(&suffix)));
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&whole)?;
+        let written = serde_json::to_vec(&stored).map_err(io::Error::other).and_then(|text| {
+            file.write_all(&text)?;
+            file.sync_all()?;
+            fs::rename(&whole, &self.path)?;
+            File::open(folder)?.sync_all()
+        });
+        if written.is_err() {
+            let _ = fs::remove_file(&whole);
+        }
+        written
+    }
+}
+
+/// Notes heads until the task is dropped. What is wrong is an error in the log, once for each organization and reason.
+pub async fn keep(engine: Arc<Engine>, marks: Arc<Marks>) {
+    let mut told = BTreeMap::new();
+    let mut look = tokio::time::interval(NOTED_EVERY);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        look.tick().await;
+        note(&engine, &marks, &mut told).await;
+    }
+}
+
+/// Notes heads once, and logs the number of each: at the start and at the stop of a node.
+pub async fn note_and_tell(engine: &Arc<Engine>, marks: &Arc<Marks>) {
+    for (organization, number) in note(engine, marks, &mut BTreeMap::new()).await.heads {
+        tracing::info!(organization, number, "the audit log ends with this entry");
+    }
+}
+
+async fn note(engine: &Arc<Engine>, marks: &Arc<Marks>, told: &mut BTreeMap<String, String>) -> Compared {
+    let (engine, marks) = (engine.clone(), marks.clone());
+    let noted = tokio::task::spawn_blocking(move || marks.note(engine.store().catalogue()));
+    match noted.await.unwrap_or_else(|error| Err(Problem::new(Code::InternalError, error.to_string()))) {
+        Ok(compared) => {
+            for (organization, wrong) in &compared.wrong {
+                if told.insert(organization.clone(), wrong.clone()).as_ref() != Some(wrong) {
+                    tracing::error!(organization, wrong, "an audit log is not what was written");
+                }
+            }
+            compared
+        }
+        Err(problem) => {
+            tracing::error!(why = problem.message, "the heads of audit logs were not noted");
+            Compared::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use mainspring_store::{AuditEntry, Change, memory::MemoryStore};
+
+    use super::*;
+    use crate::{nouns::Limits, shelf::make};
+
+    const KEY: [u8; 32] = [7; 32];
+
+    /// A store with an organization, whose log has so many entries; `name` makes them differ.
+    fn store(entries: u64, name: &str) -> MemoryStore {
+        let store = MemoryStore::new();
+        let body =
+            Organization { name: "Acme".into(), created_at: 0, features: BTreeMap::new(), limits: Limits::default() };
+        let puts = vec![Shelf::of(&store, "").put("acme", &body, 0).unwrap()];
+        let audit = (0..entries).map(|number| AuditEntry {
+            organization: "acme".into(),
+            at: number,
+            actor: name.into(),
+            action: "member.create".into(),
+            target: "m".into(),
+            detail: Vec::new(),
+        });
+        let change = Change { puts, audit: audit.collect(), sealing: KEY, ..Change::default() };
+        make(&store, &change).unwrap().unwrap();
+        store
+    }
+
+    fn marks(folder: &Path) -> Marks {
+        Marks::of(folder, "/state", KEY)
+    }
+
+    #[test]
+    fn a_log_that_was_rolled_back_or_deleted_is_noticed_by_the_next_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let noted = marks(folder.path()).note(&store(5, "ada")).unwrap();
+        assert_eq!((noted.heads.get("acme"), noted.wrong.len()), (Some(&5), 0));
+        let check = |store: &MemoryStore| marks(folder.path()).check(store, "acme").unwrap();
+        assert_eq!(check(&store(5, "ada")), None);
+        assert_eq!(check(&store(7, "ada")), None, "what is added is no fault");
+        for (store, says) in [
+            (store(4, "ada"), "ends with entry 4"),
+            (store(0, "ada"), "ends with entry 0"),
+            (MemoryStore::new(), "ends with entry 0"),
+            (store(9, "eve"), "entry 5 is another one"),
+        ] {
+            assert!(check(&store).is_some_and(|why| why.contains(says)), "{says}");
+            let noted = marks(folder.path()).note(&store).unwrap();
+            assert!(noted.wrong.contains_key("acme"), "{says}");
+        }
+        // None of these has lowered the mark.
+        assert_eq!(check(&store(5, "ada")), None);
+        assert!(check(&store(4, "ada")).is_some());
+    }
+
+    #[test]
+    fn a_file_that_somebody_else_wrote_is_not_believed_and_one_that_goes_is_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (marks, log) = (marks(folder.path()), store(5, "ada"));
+        marks.note(&log).unwrap();
+        let text = fs::read_to_string(marks.path()).unwrap();
+        for changed in [text.replace(":5,", ":4,"), text.replace("acme", "acne"), String::new()] {
+            assert_ne!(changed, text);
+            fs::write(marks.path(), changed).unwrap();
+            let why = Marks::of(folder.path(), "/state", KEY).check(&log, "acme").unwrap().unwrap();
+            assert!(why.contains("cannot be believed"), "{why}");
+            assert!(marks.note(&log).is_err());
+        }
+        fs::remove_file(marks.path()).unwrap();
+        assert!(marks.note(&store(4, "ada")).unwrap().wrong.contains_key("acme"), "this process remembers");
+        assert!(marks.path().exists());
+        assert!(Marks::of(folder.path(), "/state", KEY).check(&store(4, "ada"), "acme").unwrap().is_some());
+        let other = Marks::of(folder.path(), "/other", KEY);
+        assert_eq!(other.check(&store(1, "ada"), "acme").unwrap(), None, "each store has a file of its own");
+    }
+
+    #[test]
+    fn an_organization_without_a_log_is_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        let noted = marks(folder.path()).note(&store(0, "ada")).unwrap();
+        assert!(noted.wrong["acme"].contains("is empty"));
+    }
+}
