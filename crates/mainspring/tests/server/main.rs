@@ -22,6 +22,7 @@ mod escalation;
 mod escapes;
 mod events;
 mod files;
+mod hostile;
 mod limits;
 mod links;
 mod lists;

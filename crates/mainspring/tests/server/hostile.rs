@@ -1,0 +1,202 @@
+//! A hostile organization beside an ordinary one: it sends whatever an authenticated tenant can send, and the ordinary one
+//! works on. Short here; with `MAINSPRING_HOSTILE=full`, and `MAINSPRING_BINARY` set to a release build, ten minutes with a
+//! bound on the delay.
+
+mod attacks;
+
+use std::{
+    collections::BTreeMap,
+    net::TcpListener,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use mainspring_kernel::value::Value;
+
+use super::{
+    client::Client,
+    process::{Organization, Server, peak_kib},
+    starts::{save, start},
+};
+use attacks::{ATTACKS, Target};
+
+/// Memory of the server at most while it is attacked, in MiB.
+const PEAK_MIB_MAX: u64 = 2_048;
+
+/// The ordinary tenant's 99th percentile beside the hostile one, as a multiple of that alone.
+const DELAY_MAX: u32 = 3;
+
+/// A percentile below this time is not compared: the machine's own jitter is as large.
+const JITTER: Duration = Duration::from_millis(20);
+
+struct Size {
+    alone: Duration,
+    attacked: Duration,
+    attackers: u64,
+    is_full: bool,
+}
+
+impl Size {
+    fn asked() -> Self {
+        let seconds = Duration::from_secs;
+        match std::env::var("MAINSPRING_HOSTILE").as_deref() {
+            Ok("full") => Self { alone: seconds(60), attacked: seconds(600), attackers: 24, is_full: true },
+            _ => Self { alone: seconds(3), attacked: seconds(20), attackers: 8, is_full: false },
+        }
+    }
+}
+
+/// Two functions, a choice and a short sleep.
+fn ordinary() -> Value {
+    let text = r#"[
+        {"id":"a","type":"code","code":"export default () => ({n: 1})","outputVariable":"a"},
+        {"id":"b","type":"conditional","condition":{"ref":"@a.n","eq":1},"then":[{"id":"c","type":"sleep","durationMs":5}]},
+        {"id":"d","type":"return","input":"@a"}]"#;
+    mainspring_kernel::json::read(text.as_bytes()).unwrap().value
+}
+
+/// One execution from its start to its end.
+fn work(client: &Client, number: u64) -> Duration {
+    let began = Instant::now();
+    let id = start(client, "ordinary", &format!("r{number}"), Default::default()).expect(202).text_at("executionId");
+    let ended = client.get(&format!("/api/executions/{id}/wait")).expect(200);
+    assert_eq!(ended.text_at("status"), "completed", "{ended:?}");
+    client.get("/api/executions?limit=5").expect(200);
+    began.elapsed()
+}
+
+/// Ordinary work of two clients for some time: how long each took, in order.
+fn measured(client: &Client, numbers: &AtomicU64, lasts: Duration) -> Vec<Duration> {
+    let until = Instant::now() + lasts;
+    let all = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while Instant::now() < until {
+                    let took = work(client, numbers.fetch_add(1, Ordering::Relaxed));
+                    all.lock().unwrap().push(took);
+                }
+            });
+        }
+    });
+    let mut all = all.into_inner().unwrap();
+    all.sort();
+    all
+}
+
+fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+    sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)]
+}
+
+/// Kills a server that takes more memory than it may, before the machine has none left.
+fn guard(process: u32, is_over: &AtomicBool) {
+    let pid = rustix::process::Pid::from_raw(process as i32).unwrap();
+    while !is_over.load(Ordering::Relaxed) {
+        if peak_kib(process).is_some_and(|kib| kib / 1024 > PEAK_MIB_MAX) {
+            println!("killed: more than {PEAK_MIB_MAX} MiB");
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            return;
+        }
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+}
+
+/// Accepts connections and never answers.
+fn tarpit() -> (u16, std::thread::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let accepting = std::thread::spawn(move || {
+        let mut held = Vec::new();
+        // A connection that says goodbye ends the tarpit.
+        for connection in listener.incoming().flatten() {
+            let mut first = [0; 1];
+            let is_end = connection.peer_addr().is_ok_and(|peer| peer.port() == 0)
+                || connection.set_read_timeout(Some(Duration::from_millis(1))).is_ok()
+                    && std::io::Read::read(&mut (&connection), &mut first)
+                        .is_ok_and(|count| count == 1 && first[0] == b'!');
+            if is_end {
+                return;
+            }
+            held.push(connection);
+            if held.len() > 4_000 {
+                held.clear();
+            }
+        }
+    });
+    (port, accepting)
+}
+
+#[test]
+fn a_hostile_tenant_takes_nothing_from_another() {
+    let size = Size::asked();
+    let folder = tempfile::tempdir().unwrap();
+    let (port, accepting) = tarpit();
+    let reach = "127.0.0.0/8".to_string();
+    let mut server = Server::start_as(folder.path(), "data", &[], &[("MAINSPRING_HTTP_ALLOW", reach.as_str())]);
+    let [good, bad] = ["ordinary", "hostile"].map(|id| Organization::new(&server, id));
+    save(&good.owner, "ordinary", ordinary());
+    let numbers = AtomicU64::new(0);
+    let alone = measured(&good.owner, &numbers, size.alone);
+    let target = Target {
+        owner: bad.owner.clone(),
+        member: bad.member("mel", "member"),
+        viewer: bad.member("vic", "viewer"),
+        anonymous: server.nobody(),
+        address: server.address.clone(),
+        tarpit_port: port,
+        is_over: AtomicBool::new(false),
+        number: AtomicU64::new(0),
+        answers: Mutex::new(BTreeMap::new()),
+    };
+    target.prepare();
+    let process = server.process();
+    let attacked = std::thread::scope(|scope| {
+        for attacker in 0..size.attackers {
+            let target = &target;
+            let small = std::thread::Builder::new().stack_size(512 * 1024);
+            small.spawn_scoped(scope, move || target.attack(attacker)).unwrap();
+        }
+        scope.spawn(|| guard(process, &target.is_over));
+        let attacked = measured(&good.owner, &numbers, size.attacked);
+        target.is_over.store(true, Ordering::Relaxed);
+        attacked
+    });
+    let _ =
+        std::net::TcpStream::connect(("127.0.0.1", port)).and_then(|mut end| std::io::Write::write_all(&mut end, b"!"));
+    accepting.join().unwrap();
+    let peak = server.peak_kib() / 1024;
+    let [alone_p99, attacked_p99] = [&alone, &attacked].map(|all| percentile(all, 99));
+    println!(
+        "alone {} at p50 {:?}, p99 {alone_p99:?}; attacked {} at p50 {:?}, p99 {attacked_p99:?}; {peak} MiB at most",
+        alone.len(),
+        percentile(&alone, 50),
+        attacked.len(),
+        percentile(&attacked, 50),
+    );
+    let answers = target.answers.into_inner().unwrap();
+    for (name, _) in ATTACKS {
+        let of = answers.get(name);
+        println!("{name}: {}", of.map_or("never sent".into(), |of| format!("{of:?}")));
+        assert!(!size.is_full || of.is_some(), "{name} was never sent");
+    }
+    assert!(!attacked.is_empty());
+    assert!(peak < PEAK_MIB_MAX, "{peak} MiB");
+    // What was acknowledged before and amid the attack is there, in the same process and after a power cut.
+    let count = numbers.into_inner();
+    let check = |owner: &Client| {
+        for number in [0, count / 2, count - 1] {
+            start(owner, "ordinary", &format!("r{number}"), Default::default()).expect(200);
+        }
+        owner.get("/api/audit/verify").expect(200);
+    };
+    check(&good.owner);
+    server.kill();
+    let server = Server::start(folder.path());
+    check(&good.owner.at(&server.address));
+    if size.is_full {
+        assert!(attacked_p99 <= (alone_p99 * DELAY_MAX).max(JITTER), "{alone_p99:?} alone, {attacked_p99:?} attacked");
+    }
+}
