@@ -293,7 +293,7 @@ fn a_store_that_is_broken_is_named_with_its_mend() {
         (|ground| replace(ground, |_| ()), &["store"], "is gone"),
         (|ground| tamper(ground, "PRAGMA user_version = 99"), &["format"], "format 99"),
         (|ground| tamper(ground, "PRAGMA application_id = 7"), &["store"], "another program"),
-        (overwrite_last_page, &["integrity"], "damaged"),
+        (overwrite_last_page, &["integrity", "quarantine"], "damaged"),
         (
             |ground| tamper(ground, "UPDATE heads SET quarantined = 'it is forged'"),
             &["quarantine"],

@@ -248,8 +248,27 @@ fn interrupted_and_to_ask_a_person_decides() {
 }
 
 #[test]
+fn sigterm_cancels_what_runs_and_the_execution() {
+    let (ground, definition) = (Ground::new(), hanging_twice());
+    make_pipe(&ground, "begun");
+    make_pipe(&ground, "never");
+    let child = spawn(ground.run("e", &definition), &request(&definition));
+    let begun = fs::File::options().read(true).write(true).open(ground.workspace().join("begun")).unwrap();
+    let mut begun = BufReader::new(begun).lines();
+    let groups: Vec<i32> = (0..2).map(|_| begun.next().unwrap().unwrap().parse().unwrap()).collect();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    Answer::of(child.wait_with_output().unwrap()).expect(0, "cancelled");
+    for group in groups {
+        let ended = rustix::process::test_kill_process_group(Pid::from_raw(group).unwrap());
+        assert!(ended.is_err(), "the group {group} outlives the cancel");
+    }
+    ground.ran("e", &definition).expect(0, "cancelled");
+    assert_eq!(ground.file("tries").lines().count(), 2, "nothing is tried again");
+}
+
+#[test]
 fn asked_to_stop_it_ends_its_groups_and_can_go_on() {
-    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+    for signal in [Signal::INT, Signal::HUP] {
         let (ground, definition) = (Ground::new(), hanging_twice());
         make_pipe(&ground, "begun");
         make_pipe(&ground, "never");
@@ -311,7 +330,7 @@ fn stopped_until_it_completes(dice: &mut Dice, stops_max: u32) -> u32 {
         let log_before = ground.file("log");
         let child = spawn_and_wait(&ground, &definition, dice, &mut seen);
         // It may have ended just now.
-        let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+        let _ = kill_process(Pid::from_child(&child), Signal::INT);
         let answer = Answer::of(child.wait_with_output().unwrap());
         assert_eq!(locks_held(&ground), "", "stop {stops}");
         match answer.exit {

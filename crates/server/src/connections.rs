@@ -40,12 +40,15 @@ pub(crate) const IDLE_PATIENCE: Duration = Duration::from_secs(60);
 /// the least).
 pub(crate) const STREAMS_MAX: u32 = 128;
 
+/// Unproven connections by address, the oldest first: number, and how each is told to close.
+type Unproven = HashMap<IpAddr, VecDeque<(u64, Arc<Notify>)>>;
+
 /// The unproven connections of a node.
 #[derive(Debug)]
 pub(crate) struct Shares {
     per_address: usize,
     numbers: AtomicU64,
-    unproven: Mutex<HashMap<IpAddr, VecDeque<(u64, Arc<Notify>)>>>,
+    unproven: Mutex<Unproven>,
 }
 
 /// An unproven connection, until it is proven or dropped.
@@ -87,7 +90,7 @@ impl Shares {
         }
     }
 
-    fn unproven(&self) -> MutexGuard<'_, HashMap<IpAddr, VecDeque<(u64, Arc<Notify>)>>> {
+    fn unproven(&self) -> MutexGuard<'_, Unproven> {
         self.unproven.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -175,7 +175,7 @@ mod tests {
         }
 
         async fn changed(&self) {
-            tokio::time::sleep_until(self.until).await;
+            tokio::time::interval_at(self.until, KILLED_WAIT_MAX).tick().await;
         }
     }
 

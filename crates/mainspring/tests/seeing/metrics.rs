@@ -9,7 +9,7 @@ use std::{
 use super::{prometheus::Scraped, support::Ground, *};
 
 /// Every family that is promised, with its type.
-const FAMILIES: [(&str, &str); 37] = [
+const FAMILIES: [(&str, &str); 38] = [
     ("mainspring_attempt_seconds", "histogram"),
     ("mainspring_attempts_adopted_total", "counter"),
     ("mainspring_attempts_begun_total", "counter"),
@@ -33,6 +33,7 @@ const FAMILIES: [(&str, &str); 37] = [
     ("mainspring_executions_quarantined_total", "counter"),
     ("mainspring_inbox_letters", "gauge"),
     ("mainspring_inbox_letters_taken_total", "counter"),
+    ("mainspring_inbox_messages_forged_total", "counter"),
     ("mainspring_inbox_oldest_age_seconds", "gauge"),
     ("mainspring_inputs_without_effect_total", "counter"),
     ("mainspring_journal_load_frames", "histogram"),

@@ -76,7 +76,7 @@ fn between_a_cancel_and_its_end_it_is_said_who_has_called_it_off() {
         assert_eq!(seen(&owner, &id).json().get("cancelRequested"), Some(&Value::Null));
         cancel(&owner, &id).expect(200);
         let body = seen(&owner, &id).json();
-        assert_eq!(body.get("status"), Some(&"running".into()));
+        assert_eq!(body.get("status"), Some(&"cancel_requested".into()));
         assert_eq!((body.get("error"), body.get("errorCode")), (Some(&Value::Null), Some(&Value::Null)));
         let requested = body.get("cancelRequested").unwrap();
         assert_eq!((requested.get("by"), requested.get("reason")), (Some(&"owner".into()), Some(&"enough".into())));

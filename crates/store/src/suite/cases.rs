@@ -24,6 +24,7 @@ pub(super) fn cases<S: Subject>() -> Vec<Case> {
         ends(),
         refusals(),
         looking_again(),
+        ends_by_force(),
         looking_anew(),
         letters::<S>(),
         payloads(),
@@ -262,42 +263,42 @@ fn looking_again() -> Vec<Case> {
                 (Head(0), "1 in 0 wake 3"),
             ],
         ),
-        (
-            "a quarantined execution is ended by force, once, and nothing follows",
-            vec![
-                (Claim(0), "1"),
-                (
-                    Commit(
-                        1,
-                        vec![Turn { organization: Some("o"), gates_opened: vec![("s", 1)], ..opens(0) }, opens(1)],
-                    ),
-                    "durable durable",
-                ),
-                (Post(0, "a"), "posted"),
-                (Post(1, "b"), "posted"),
-                (ForceEnd(0), "false"),
-                (Quarantined(None), ""),
-                (Quarantine(0, "bad"), "done"),
-                (Quarantine(1, "worse"), "done"),
-                (Quarantined(None), "0 (bad) 1 (worse)"),
-                (Quarantined(Some("o")), "0 (bad)"),
-                (Quarantined(Some("p")), ""),
-                (ForceEnd(0), "true"),
-                (ForceEnd(0), "false"),
-                (ForceEnd(3), "false"),
-                (Notes(0), "ended"),
-                (Head(0), "0 in 0 ended quarantined: bad"),
-                (Gates(None, None, 9), ""),
-                (Inbox(0, 0, 9), "1:b"),
-                (Quarantined(None), "1 (worse)"),
-                (Release(0), "done"),
-                (Head(0), "0 in 0 ended quarantined: bad"),
-                (one(goes_on(0, 0)), "ended"),
-                (Frames(0, 0, 9), "0[]"),
-                (Erase(0, 0, 0), "false"),
-            ],
-        ),
     ]
+}
+
+fn ends_by_force() -> Vec<Case> {
+    vec![(
+        "a quarantined execution is ended by force, once, and nothing follows",
+        vec![
+            (Claim(0), "1"),
+            (
+                Commit(1, vec![Turn { organization: Some("o"), gates_opened: vec![("s", 1)], ..opens(0) }, opens(1)]),
+                "durable durable",
+            ),
+            (Post(0, "a"), "posted"),
+            (Post(1, "b"), "posted"),
+            (ForceEnd(0), "false"),
+            (Quarantined(None), ""),
+            (Quarantine(0, "bad"), "done"),
+            (Quarantine(1, "worse"), "done"),
+            (Quarantined(None), "0 (bad) 1 (worse)"),
+            (Quarantined(Some("o")), "0 (bad)"),
+            (Quarantined(Some("p")), ""),
+            (ForceEnd(0), "true"),
+            (ForceEnd(0), "false"),
+            (ForceEnd(3), "false"),
+            (Notes(0), "ended"),
+            (Head(0), "0 in 0 ended quarantined: bad"),
+            (Gates(None, None, 9), ""),
+            (Inbox(0, 0, 9), "1:b"),
+            (Quarantined(None), "1 (worse)"),
+            (Release(0), "done"),
+            (Head(0), "0 in 0 ended quarantined: bad"),
+            (one(goes_on(0, 0)), "ended"),
+            (Frames(0, 0, 9), "0[]"),
+            (Erase(0, 0, 0), "false"),
+        ],
+    )]
 }
 
 fn letters<S: Subject>() -> Vec<Case> {

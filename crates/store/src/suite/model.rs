@@ -84,20 +84,10 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
             let turns = executions.map(|execution| turn(random, reference, execution)).collect();
             Verb::Commit(if random.one_in(30) { *epoch - 1 } else { *epoch }, turns)
         }
-        12 | 13 => {
-            let spread = reference.partitions().unwrap();
-            let believed = if random.one_in(6) { random.of(&[1, 2]) } else { spread };
-            let noted = random.some(1, |random| (random.of(&["o", "p"]), "posted"));
-            Verb::PostNoted(believed, execution, random.of(&LETTERS), noted)
-        }
+        12 | 13 => post(random, reference, execution),
         14 if random.one_in(2) => Verb::SetWakeAt(execution, random.below(4) as u64, random.of(&[None, Some(20)])),
         14 => Verb::Quarantine(execution, random.of(&["why", "why not"])),
-        15 => match random.below(6) {
-            0 => Verb::ForceEnd(execution),
-            1 => Verb::Quarantined(random.of(&[None, Some("o")])),
-            2 => Verb::Notes(execution),
-            _ => Verb::Release(execution),
-        },
+        15 => of_quarantine(random, execution),
         16 => Verb::Erase(execution, random.below(4) as u64, random.below(3)),
         17 if random.one_in(2) => Verb::Due(0, random.below(60) as u64, random.below(4)),
         17 => {
@@ -120,6 +110,22 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
             }
         }
     }
+}
+
+fn of_quarantine(random: &mut Random, execution: u8) -> Verb {
+    match random.below(6) {
+        0 => Verb::ForceEnd(execution),
+        1 => Verb::Quarantined(random.of(&[None, Some("o")])),
+        2 => Verb::Notes(execution),
+        _ => Verb::Release(execution),
+    }
+}
+
+fn post(random: &mut Random, reference: &dyn Store, execution: u8) -> Verb {
+    let spread = reference.partitions().unwrap();
+    let believed = if random.one_in(6) { random.of(&[1, 2]) } else { spread };
+    let noted = random.some(1, |random| (random.of(&["o", "p"]), "posted"));
+    Verb::PostNoted(believed, execution, random.of(&LETTERS), noted)
 }
 
 /// Mostly one that continues what is there.

@@ -267,10 +267,7 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         Verb::GiveUpRunning(name, fences, running) => {
             store.give_up(name, &self::fences(fences), &remote(running)).map(|()| "done".into())?
         }
-        Verb::Remote(execution) => {
-            let remote = store.remote_attempts(key(*execution))?;
-            join(remote.into_iter().map(|(attempt, at)| format!("{} at {at}", draw_remote(&attempt))))
-        }
+        Verb::Remote(execution) => draw_attempts(store, *execution)?,
         Verb::StopRemote(execution, number) => {
             store.stop_remote(&remote(&[(*execution, *number)])[0]).map(|()| "done".into())?
         }
@@ -301,29 +298,10 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         Verb::Quarantine(execution, reason) => store.quarantine(key(*execution), reason).map(|()| "done".into())?,
         Verb::Release(execution) => store.release(key(*execution), &Noted::of(&[])).map(|()| "done".into())?,
         Verb::ForceEnd(execution) => store.force_end(&Noted::of(&[note(*execution, Subject::Ended)]))?.to_string(),
-        Verb::Quarantined(organization) => join(store.quarantined(*organization, None, 9)?.into_iter().map(|row| {
-            assert_eq!(row.id, store.execution(row.execution).ok().flatten().map(|row| row.id));
-            format!("{} ({})", row.execution.0[15], row.reason)
-        })),
-        Verb::Erase(execution, sequence, index) => {
-            let subject = Subject::Erased { sequence: *sequence, place: *index as u64 };
-            let count = store.erase(&Noted::of(&[note(*execution, subject)]))?;
-            (count == 1).to_string()
-        }
-        Verb::Notes(execution) => join(store.notes(key(*execution))?.into_iter().map(|kept| {
-            assert_eq!(kept, note(*execution, kept.subject));
-            match kept.subject {
-                Subject::Erased { sequence, place } => format!("{sequence}/{place}"),
-                Subject::Ended => "ended".into(),
-            }
-        })),
-        Verb::Late(execution) => join(store.late(key(*execution))?.into_iter().map(|late| {
-            if late.body.is_empty() {
-                return format!("{} erased", late.at);
-            }
-            assert_eq!(late.body, (late.at + 1).to_be_bytes());
-            late.at.to_string()
-        })),
+        Verb::Quarantined(organization) => draw_quarantined(store, *organization)?,
+        Verb::Erase(execution, sequence, index) => erase(store, *execution, *sequence, *index)?,
+        Verb::Notes(execution) => draw_notes(store, *execution)?,
+        Verb::Late(execution) => join(store.late(key(*execution))?.into_iter().map(draw_late)),
         Verb::Row(execution) => join(store.execution(key(*execution))?.into_iter().map(draw_row)),
         Verb::RowById(id) => join(store.execution_by_id(id)?.into_iter().map(draw_row)),
         Verb::RowByIdempotencyKey(workflow, key) => {
@@ -342,6 +320,42 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         Verb::Gates(organization, after, limit) => gates(store, *organization, *after, *limit)?,
         of_catalogue => things::answer(store, of_catalogue)?,
     })
+}
+
+fn draw_attempts(store: &dyn Store, execution: u8) -> Result<String, StoreError> {
+    let remote = store.remote_attempts(key(execution))?;
+    Ok(join(remote.into_iter().map(|(attempt, at)| format!("{} at {at}", draw_remote(&attempt)))))
+}
+
+fn draw_quarantined(store: &dyn Store, organization: Option<&str>) -> Result<String, StoreError> {
+    Ok(join(store.quarantined(organization, None, 9)?.into_iter().map(|row| {
+        assert_eq!(row.id, store.execution(row.execution).ok().flatten().map(|row| row.id));
+        format!("{} ({})", row.execution.0[15], row.reason)
+    })))
+}
+
+fn erase(store: &dyn Store, execution: u8, sequence: u64, index: usize) -> Result<String, StoreError> {
+    let subject = Subject::Erased { sequence, place: index as u64 };
+    let count = store.erase(&Noted::of(&[note(execution, subject)]))?;
+    Ok((count == 1).to_string())
+}
+
+fn draw_notes(store: &dyn Store, execution: u8) -> Result<String, StoreError> {
+    Ok(join(store.notes(key(execution))?.into_iter().map(|kept| {
+        assert_eq!(kept, note(execution, kept.subject));
+        match kept.subject {
+            Subject::Erased { sequence, place } => format!("{sequence}/{place}"),
+            Subject::Ended => "ended".into(),
+        }
+    })))
+}
+
+fn draw_late(late: Late) -> String {
+    if late.body.is_empty() {
+        return format!("{} erased", late.at);
+    }
+    assert_eq!(late.body, (late.at + 1).to_be_bytes());
+    late.at.to_string()
 }
 
 fn set_wake_at(store: &dyn Store, execution: u8, sequence: u64, wake_at: Option<u64>) -> Result<String, StoreError> {

@@ -1,0 +1,222 @@
+//! A store that gives little at a time, and does not always answer.
+
+use super::*;
+
+/// A store whose pages are small, whose plans cannot be read for a while, and of which others have parts in their hands.
+pub(super) struct Awkward {
+    pub(super) store: MemoryStore,
+    pub(super) due_at_a_time: usize,
+    /// How many times it still does not answer when it is asked for a plan.
+    pub(super) plans_fail: AtomicU32,
+    pub(super) doors: Arc<Doors>,
+}
+
+/// What the store refuses at the moment, and how often it was asked.
+#[derive(Default)]
+pub(super) struct Doors {
+    pub(super) take_is_shut: AtomicBool,
+    pub(super) post_is_shut: AtomicBool,
+    pub(super) give_up_is_shut: AtomicBool,
+    pub(super) list_is_shut: AtomicBool,
+    /// Whether it is no mistake to set anything aside.
+    pub(super) may_set_aside: AtomicBool,
+    pub(super) lists: AtomicU32,
+    pub(super) hints: Mutex<BTreeSet<u32>>,
+    pub(super) ends: AtomicU32,
+    pub(super) posts: AtomicU32,
+    pub(super) remote_reads: AtomicU32,
+    pub(super) words: AtomicU32,
+}
+
+impl Awkward {
+    pub(super) fn on(store: &MemoryStore) -> Self {
+        let (plans_fail, doors) = (AtomicU32::new(0), Arc::default());
+        Self { store: store.clone(), due_at_a_time: usize::MAX, plans_fail, doors }
+    }
+}
+
+pub(super) fn pass(is_shut: &AtomicBool) -> Result<(), StoreError> {
+    match is_shut.load(Ordering::SeqCst) {
+        true => Err(StoreError::Unavailable("the disk does not answer".into())),
+        false => Ok(()),
+    }
+}
+
+impl Store for Awkward {
+    fn hint(&self, partitions: &[u32]) {
+        self.doors.hints.lock().unwrap().extend(partitions);
+    }
+
+    fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
+        self.store.due(partitions, until_ms, after, limit.min(self.due_at_a_time))
+    }
+
+    fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
+        let fails = self.plans_fail.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        match fails {
+            Ok(_) => Err(StoreError::Unavailable("the disk does not answer".into())),
+            Err(_) => self.store.plan(hash),
+        }
+    }
+
+    fn catalogue(&self) -> &dyn Catalogue {
+        self.store.catalogue()
+    }
+
+    fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
+        self.store.claim(partition, holder)
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
+        self.store.commit(batch)
+    }
+
+    fn head(&self, execution: ExecutionKey) -> Result<Option<HeadRow>, StoreError> {
+        self.store.head(execution)
+    }
+
+    fn frames(&self, execution: ExecutionKey, from: u64, most: Most) -> Result<Vec<StoredFrame>, StoreError> {
+        self.store.frames(execution, from, most)
+    }
+
+    fn partitions(&self) -> Result<u32, StoreError> {
+        self.store.partitions()
+    }
+
+    fn repartition(&self, partitions: u32) -> Result<(), StoreError> {
+        self.store.repartition(partitions)
+    }
+
+    fn pin(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        self.store.pin(name, value)
+    }
+
+    fn pinned(&self, name: &str) -> Result<Option<String>, StoreError> {
+        self.store.pinned(name)
+    }
+
+    fn table(&self) -> Result<Table, StoreError> {
+        self.store.table()
+    }
+
+    fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
+        self.doors.words.fetch_add(1, Ordering::SeqCst);
+        self.store.beat(node, lease_ms)
+    }
+
+    fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
+        pass(&self.doors.take_is_shut)?;
+        self.store.take(node, partitions)
+    }
+
+    fn give_up(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
+        pass(&self.doors.give_up_is_shut)?;
+        self.store.give_up(node, fences, running)
+    }
+
+    fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
+        let remote = self.store.remote_attempts(execution);
+        self.doors.remote_reads.fetch_add(1, Ordering::SeqCst);
+        remote
+    }
+
+    fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError> {
+        self.store.stop_remote(attempt)
+    }
+
+    fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError> {
+        self.store.end_remote(node, attempts)?;
+        self.doors.ends.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn leave(&self, node: &str) -> Result<(), StoreError> {
+        self.store.leave(node)
+    }
+
+    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError> {
+        self.doors.posts.fetch_add(1, Ordering::SeqCst);
+        pass(&self.doors.post_is_shut)?;
+        self.store.post(posting)
+    }
+
+    fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError> {
+        self.store.inbox(partitions, after, most)
+    }
+
+    fn set_wake_at(&self, execution: ExecutionKey, head: Expected, wake_at: Option<u64>) -> Result<bool, StoreError> {
+        self.store.set_wake_at(execution, head, wake_at)
+    }
+
+    fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
+        assert!(self.doors.may_set_aside.load(Ordering::SeqCst), "{execution} is set aside: {reason}");
+        self.store.quarantine(execution, reason)
+    }
+
+    fn release(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<(), StoreError> {
+        self.store.release(execution, noted)
+    }
+
+    fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
+        self.store.force_end(noted)
+    }
+
+    fn quarantined(
+        &self,
+        organization: Option<&str>,
+        after: Option<ExecutionKey>,
+        limit: usize,
+    ) -> Result<Vec<QuarantinedRow>, StoreError> {
+        self.store.quarantined(organization, after, limit)
+    }
+
+    fn erase(&self, noted: &Noted<'_>) -> Result<usize, StoreError> {
+        self.store.erase(noted)
+    }
+
+    fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {
+        self.store.notes(execution)
+    }
+
+    fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError> {
+        self.store.late(execution)
+    }
+
+    fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {
+        self.store.execution(execution)
+    }
+
+    fn execution_by_id(&self, id: &str) -> Result<Option<ExecutionRow>, StoreError> {
+        self.store.execution_by_id(id)
+    }
+
+    fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
+        self.store.execution_by_idempotency_key(of, key)
+    }
+
+    fn pending_approvals(
+        &self,
+        organization: Option<&str>,
+        after: Option<(ExecutionKey, &str, u32)>,
+        limit: usize,
+    ) -> Result<Vec<GateRow>, StoreError> {
+        self.store.pending_approvals(organization, after, limit)
+    }
+
+    fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
+        pass(&self.doors.list_is_shut)?;
+        self.store.pending_organizations()
+    }
+
+    fn executions(
+        &self,
+        filter: &Filter,
+        before: Option<ExecutionKey>,
+        limit: usize,
+    ) -> Result<Vec<ExecutionRow>, StoreError> {
+        pass(&self.doors.list_is_shut)?;
+        let rows = self.store.executions(filter, before, limit);
+        self.doors.lists.fetch_add(1, Ordering::SeqCst);
+        rows
+    }
+}
