@@ -162,7 +162,7 @@ fn gates_of(store: &dyn Store, execution: ExecutionKey) -> Result<Vec<GateRow>, 
         let page = store.pending_approvals(None, Some((execution, after.0, after.1)), GATES_AT_A_TIME)?;
         let count = page.len();
         found.extend(page.into_iter().filter(|gate| gate.execution == execution));
-        if count < GATES_AT_A_TIME || found.len() % GATES_AT_A_TIME != 0 {
+        if count < GATES_AT_A_TIME || !found.len().is_multiple_of(GATES_AT_A_TIME) {
             return Ok(found);
         }
     }

@@ -109,7 +109,7 @@ impl Suspended {
     /// evaluations `is_over` tells whether the time of the turn is over, so that it ends with them.
     pub fn finish(self, evaluator: &dyn Evaluator, is_over: &mut dyn FnMut() -> bool) -> (State, Result<Turn, String>) {
         let Self { mut state, paused, abandoned } = self;
-        let mut decided = Decided::Paused(paused);
+        let mut decided = Decided::Paused(Box::new(paused));
         loop {
             match decided {
                 Decided::Turn(turn) => return (state, Ok(turn)),

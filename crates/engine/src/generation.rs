@@ -224,7 +224,7 @@ impl Note {
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines().skip(1);
         let mut value_of = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
-        let hold = value_of("hold")?.to_owned();
+        let hold = value_of("hold").filter(|hold| hold.len() == 32)?.to_owned();
         let mut number = |name: &str| value_of(name)?.parse::<u64>().ok();
         let (frame, untrusted_before_ms) = (number("frame")?, number("untrusted-before")?);
         let itself = number("file")?;

@@ -342,7 +342,7 @@ impl Shard {
                 self.quarantine(execution, illegal.message);
             }
             Ok(Decided::Turn(turn)) => self.finish(now, execution, queued, turn),
-            Ok(Decided::Paused(paused)) => self.suspend(execution, queued, paused),
+            Ok(Decided::Paused(paused)) => self.suspend(execution, queued, *paused),
         }
     }
 

@@ -346,7 +346,7 @@ fn the_row_of_an_execution_says_how_it_stands_and_what_it_ended_with() {
         (
             child,
             &[&held, &cancelled, &stopped],
-            &["running - - -", "waiting_approval - - -", "running - - -", "cancelled - enough 21"],
+            &["running - - -", "waiting_approval - - -", "cancel_requested - - -", "cancelled - enough 21"],
         ),
         (nothing, &[], &["completed - - 0"]),
         (miss, &[], &["failed - reference_not_found 0"]),
@@ -568,19 +568,16 @@ fn one_attempt_that_is_adopted_late_delays_no_other_timer() {
     assert_eq!(bench.performed, [2], "the attempt was interrupted, and did not time out");
 }
 
-/// It was handed out in a commit of which nobody knew whether it was written, and never started.
+/// The outcome of its commit was unknown and its action was dropped: the shard knows that it has not started.
 #[test]
-fn an_attempt_that_was_cancelled_before_it_started_does_not_start() {
+fn an_attempt_whose_commit_was_in_doubt_starts_when_it_is_read_back() {
     let mut bench = Bench::new();
     bench.submit(&plan(ONE));
     bench.commit_unknown(true);
-    bench.load();
-    bench.take(Input::Cancel { reason: "c".into(), by: "me".into() }, Some(2));
-    bench.commit_all();
-    bench.adopt_all(Fate::NeverStarted);
-    bench.commit_all();
     assert_eq!(bench.performed, Vec::<u32>::new());
-    assert_eq!(bench.state().status(), ExecutionStatus::Cancelled);
+    bench.load();
+    bench.commit_all();
+    assert_eq!(bench.performed, [1], "nobody is asked what became of it");
 }
 
 /// A look at the inbox finds messages also while the commit that consumes them is on its way.

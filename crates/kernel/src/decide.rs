@@ -74,7 +74,7 @@ pub enum Decided {
     /// All that follows from it has been decided.
     Turn(Turn),
     /// What follows depends on evaluations. The state is half changed until their results are taken in.
-    Paused(Paused),
+    Paused(Box<Paused>),
 }
 
 /// What came of an input.
@@ -313,7 +313,7 @@ impl Decider<'_> {
     fn finish(mut self) -> Result<Decided, Illegal> {
         self.follow()?;
         if !self.agenda.tasks.is_empty() {
-            return Ok(Decided::Paused(Paused { agenda: self.agenda }));
+            return Ok(Decided::Paused(Box::new(Paused { agenda: self.agenda })));
         }
         if self.state.is_split && self.agenda.turn.records.is_empty() {
             self.record(Record::TurnJoined)?;

@@ -545,7 +545,7 @@ fn a_value_that_is_gone_without_a_sealed_note_is_refused() {
 fn erase_all(store: &Arc<dyn Store>, key: ExecutionKey) {
     for stored in store.frames(key, 0, Most::of(1000)).unwrap() {
         for place in 0..stored.values.len() {
-            erase(&store, key, stored.sequence, place);
+            erase(store, key, stored.sequence, place);
         }
     }
 }

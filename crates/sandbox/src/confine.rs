@@ -200,7 +200,7 @@ mod tests {
 
     /// The answer of the filter to a call, worked out as the kernel does (classic BPF over `struct seccomp_data`).
     fn allows(number: libc::c_long, arguments: [u64; 3]) -> bool {
-        let mut data = vec![0u8; 64];
+        let mut data = [0u8; 64];
         data[..4].copy_from_slice(&u32::try_from(number).unwrap().to_ne_bytes());
         let architecture: u32 = if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0xc000_00b7 };
         data[4..8].copy_from_slice(&architecture.to_ne_bytes());

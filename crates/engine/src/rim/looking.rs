@@ -143,8 +143,10 @@ impl Inbox {
         !self.pages.is_empty()
     }
 
-    fn has_taken(&self, number: u64, is_alone: bool) -> bool {
-        is_alone && number <= self.seen || self.out.contains_key(&number)
+    /// A message that was taken in for another partition is read again: the store was repartitioned, and what was taken
+    /// in was lost with the old partition.
+    fn has_taken(&self, number: u64, partition: u32, is_alone: bool) -> bool {
+        is_alone && number <= self.seen || self.out.get(&number) == Some(&partition)
     }
 
     /// What was taken in between the place where a page began and its end, and is not in it, has left the inbox.
@@ -282,7 +284,7 @@ impl Rim {
 
     fn take_message(&mut self, scope: Scope, message: Message) {
         let Message { number, partition, execution, opened } = message;
-        let is_taken = self.inbox.has_taken(number, self.member.is_none());
+        let is_taken = self.inbox.has_taken(number, partition, self.member.is_none());
         let Some(pass) = &mut self.inbox.reader(scope).pass else { return };
         if is_taken || pass.waiting.contains(&execution) {
             return;

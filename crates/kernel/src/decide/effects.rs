@@ -131,10 +131,19 @@ impl Decider<'_> {
             return Ok(());
         };
         let stopping = step.stopping;
-        if let Outcome::Child { end, executions } = outcome {
-            self.take_back_executions(instance, *executions)?;
-            return self.receipt(instance, attempt, &end.clone().into());
-        }
+        let of_child;
+        let outcome = match outcome {
+            Outcome::Child { end, executions } => {
+                self.take_back_executions(instance, *executions)?;
+                of_child = end.clone().into();
+                &of_child
+            }
+            // A child that an older release began does not tell how many executions it has started.
+            other => {
+                self.take_back_executions(instance, 1)?;
+                other
+            }
+        };
         match (outcome, stopping) {
             (Outcome::Done(output), _) => self.done(instance, output),
             (_, Some(StopReason::Ending)) => self.call_off(instance, "execution_ending"),

@@ -471,7 +471,7 @@ impl World {
 
     /// What nobody needs any more was called off: all that is out when an execution ends, all that waits where it fails.
     fn check_stopped(&self) -> Result<(), Broken> {
-        let stops = self.state.ending.as_ref().is_some_and(Ending::stops);
+        let stops = self.state.is_stopping();
         let runs_on = self.out.iter().find(|(_, out)| stops && !out.is_stopping);
         must!(runs_on.is_none(), "nobody has asked it to stop: {runs_on:?}");
         let waits = self.state.waits.iter().find(|instance| self.halted.holds(&self.plan, instance));

@@ -166,7 +166,8 @@ fn scripts_are_off_where_that_is_said_or_no_container_can_be_made() {
         std::os::unix::fs::symlink(format!("/bin/{program}"), bare.path().join(program)).unwrap();
     }
     let path = bare.path().to_str().unwrap();
-    let cases: [(&str, &[&str], &[(&str, &str)], &str); 3] = [
+    type Case<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
+    let cases: [Case<'_>; 3] = [
         ("off", &["--scripts", "off"], &[], "scripts: off"),
         ("missing", &[], &[("PATH", path)], "bubblewrap is not installed"),
         ("said", &[], &[("MAINSPRING_SCRIPTS", "off")], "scripts: off"),

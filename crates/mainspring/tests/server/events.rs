@@ -135,7 +135,8 @@ fn a_watcher_is_cut_off_when_its_credential_is_revoked_or_its_member_changes() {
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");
     save(&ours.owner, "flow", steps());
-    let revoke: [(&str, &dyn Fn(&Client)); 3] = [
+    type Revoke<'a> = (&'a str, &'a dyn Fn(&Client));
+    let revoke: [Revoke<'_>; 3] = [
         ("a", &|client| {
             let id = client.token().split('_').nth(1).unwrap().to_string();
             ours.owner.send("DELETE", &format!("/api/tokens/{id}"), &[], None).expect(204);

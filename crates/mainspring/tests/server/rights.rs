@@ -14,13 +14,16 @@ const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 const ROLES: [&str; 5] = ["owner", "admin", "member", "viewer", "agent"];
 
 /// Which roles may, as people would say it: written down a second time, so that a change of one is noticed by the other.
-const MAY: [(&str, &str); 15] = [
+const MAY: [(&str, &str); 18] = [
     ("credential", "owner admin member viewer agent"),
     ("workflows:read", "owner admin member viewer agent"),
     ("workflows:write", "owner admin member agent"),
     ("executions:read", "owner admin member viewer agent"),
     ("executions:start", "owner admin member agent"),
     ("executions:control", "owner admin member agent"),
+    ("scripts:run", "owner admin member"),
+    ("executions:repair", "owner admin"),
+    ("executions:erase", "owner admin"),
     ("executions:report", "agent"),
     ("approvals:decide", "owner admin member"),
     ("members:read", "owner admin member viewer"),
@@ -204,6 +207,7 @@ fn nothing_of_another_organisation_is_there() {
             (_, "decide") => Some(r#"{"approve": true}"#),
             _ if route.path.starts_with("/approve/") => Some("decision=approve&resumeToken=wrf_rt_0"),
             (_, "signal") => Some(r#"{"id": "s", "name": "go"}"#),
+            (_, "release" | "end" | "erase") => Some(r#"{"reason": "why"}"#),
             _ => Some("{}"),
         };
         if route.path == "/api/members/{id}" && route.method == "PUT" {

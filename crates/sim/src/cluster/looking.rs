@@ -115,8 +115,9 @@ impl Cluster {
         let (mut waiting, mut seen) = (BTreeSet::new(), self.nodes[node].letters_seen);
         for Arrived { number, letter } in letters {
             let (execution, partition) = (letter.execution, letter.partition);
-            // What follows a letter that waits has to wait as well.
-            if self.nodes[node].letters_out.contains_key(&number) || waiting.contains(&execution) {
+            // What follows a letter that waits has to wait as well. One that was taken in for another partition, before the
+            // store was repartitioned, is lost and taken in again.
+            if self.nodes[node].letters_out.get(&number) == Some(&partition) || waiting.contains(&execution) {
                 continue;
             }
             match self.read_letter(&letter)? {

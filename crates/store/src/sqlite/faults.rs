@@ -163,9 +163,9 @@ fn a_newer_format_is_refused_and_left_as_it_is() {
     place.open().claim(0, "node").unwrap();
     // The version stands in the log, not yet in the file.
     let newer = Connection::open(place.path()).unwrap();
-    newer.execute_batch("PRAGMA user_version = 7").unwrap();
+    newer.execute_batch("PRAGMA user_version = 99").unwrap();
     let before = place.bytes();
-    let expected = StoreError::Newer { found: 7, readable: super::connection::FORMAT };
+    let expected = StoreError::Newer { found: 99, readable: super::connection::FORMAT };
     assert_eq!(error(SqliteStore::open(&place.path())), expected);
     assert_eq!(error(SqliteStore::open_read_only(&place.path())), expected);
     assert!(place.bytes() == before, "a store that is refused has changed");

@@ -51,8 +51,8 @@ fn a_newer_format_is_refused_and_left_as_it_is() {
     let scratch = server().scratch();
     open(&scratch.address()).claim(0, "node").unwrap();
     let beside = scratch.beside().unwrap();
-    beside.execute("UPDATE mainspring_format SET format = 7; DROP TABLE late").unwrap();
-    let expected = StoreError::Newer { found: 7, readable: format::FORMAT };
+    beside.execute("UPDATE mainspring_format SET format = 99; DROP TABLE late").unwrap();
+    let expected = StoreError::Newer { found: 99, readable: format::FORMAT };
     assert_eq!(error(PostgresStore::open(&scratch.address())), expected);
     assert_eq!(beside.ask("SELECT to_regclass('late') IS NULL").unwrap(), "t");
 }
