@@ -108,6 +108,6 @@ fn a_cancel_of_a_child_is_a_failure_unless_it_was_denied() {
         ("approval_denied", "StepCancelled sub approval_denied, EndingBegun cancelled approval_denied, Ended"),
         ("approval_timeout", "StepCancelled sub approval_timeout, EndingBegun cancelled approval_timeout, Ended"),
     ] {
-        check(steps, &format!("{begun}\n1 sub#1 cancelled {reason}: {decided}"));
+        check(steps, &format!("{begun}\n1 sub#1 cancelled {reason}: ExecutionsReturned sub, {decided}"));
     }
 }
