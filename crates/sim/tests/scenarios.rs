@@ -95,8 +95,8 @@ fn forms_of_answers() {
     output("{return: {id: 1}, after: 5s}", "{id: 1}");
     output("{echo: true}", "{x: 2}");
     output("{pick: x}", "2");
-    output("{content: [{type: text, text: hi}]}", "hi");
-    output("{content: [{type: text, text: '{\"id\": 1}'}]}", "{id: 1}");
+    output("{content: [{type: text, text: hi}]}", "[{type: text, text: hi}]");
+    output("{content: [{type: text, text: '{\"id\": 1}'}]}", "[{type: text, text: '{\"id\": 1}'}]");
     output(
         "{content: [{type: text, text: a}, {type: text, text: b}]}",
         "[{type: text, text: a}, {type: text, text: b}]",
