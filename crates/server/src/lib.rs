@@ -37,7 +37,9 @@ pub mod signing_in;
 mod slots;
 mod starting;
 pub mod tokens;
+mod versions;
 mod view;
+mod waiting;
 
 pub use app::{App, Settings};
 pub use limits::InForce;

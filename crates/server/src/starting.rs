@@ -6,7 +6,7 @@ use mainspring_engine::{Submitted, evaluator::ForTenant, request::Request};
 use mainspring_kernel::{
     diagnostic::Diagnostic,
     key::ExecutionKey,
-    plan::{Step, Work},
+    plan::{Constraints, Step, Work},
     value::{Map, Value},
 };
 use mainspring_store::{ExecutionRow, Origin};
@@ -34,6 +34,8 @@ pub(crate) struct Starting {
     pub variables: Map,
     /// `@input`.
     pub input: Value,
+    /// Bounds of this execution, within those of the definition.
+    pub bounds: Constraints,
 }
 
 /// The organisation of a caller, in which something is to start.
@@ -72,8 +74,9 @@ pub(crate) fn prepare(
         return Err(Problem::new(Code::WorkflowDisabled, message));
     }
     let shelf = Shelf::of(app.catalogue(), &caller.organization);
-    let Starting { trigger, metadata, idempotency_key, variables, input } = starting;
+    let Starting { trigger, metadata, idempotency_key, variables, input, bounds } = starting;
     let request = request_of(app, shelf, &workflow.body, &caller.user)?;
+    check_bounds(&bounds, &request.plan.constraints)?;
     let trigger = Value::map([
         ("type", trigger.into()),
         ("metadata", metadata.into()),
@@ -82,7 +85,8 @@ pub(crate) fn prepare(
         ("workflowName", workflow.body.name.as_str().into()),
         ("workflowVersion", workflow.body.version.as_str().into()),
     ]);
-    let request = Request { variables, input, trigger, idempotency_key: Some(idempotency_key), ..request };
+    let idempotency_key = Some(idempotency_key);
+    let request = Request { variables, input, bounds, trigger, idempotency_key, ..request };
     let unfit = |failure: mainspring_kernel::failure::Failure| {
         let details = serde_json::to_value(crate::body::Data(failure.to_value())).unwrap_or_default();
         Problem::new(Code::ValidationError, failure.message).with(details)
@@ -92,6 +96,26 @@ pub(crate) fn prepare(
     let warnings = of_start(app, caller, &workflow.body)?;
     let workspace = workspace(app, caller, &request)?;
     Ok((Request { workspace, ..request }, warnings))
+}
+
+/// Refuses bounds of a request that are wider than those of the definition: whoever may start a workflow does not change what
+/// its author allows.
+fn check_bounds(asked: &Constraints, allowed: &Constraints) -> Answer<()> {
+    let of = |bounds: &Constraints| {
+        let small = |number: Option<u32>| number.map(u64::from);
+        let Constraints { timeout_ms, max_steps, max_parallel, max_output_bytes, .. } = *bounds;
+        [timeout_ms, small(max_steps), small(max_parallel), small(max_output_bytes)]
+    };
+    let names = ["timeoutMs", "maxSteps", "maxParallel", "maxOutputBytes"];
+    for ((name, asked), allowed) in names.into_iter().zip(of(asked)).zip(of(allowed)) {
+        if let (Some(asked), Some(allowed)) = (asked, allowed)
+            && asked > allowed
+        {
+            let message = format!("the definition's `constraints.{name}` is {allowed}: ask for that or less, not {asked}");
+            return Err(Problem::field(&format!("runtime.policy.{name}"), message));
+        }
+    }
+    Ok(())
 }
 
 /// How long a start may lie in an inbox before the caller is told to ask again, and how often it is looked for.

@@ -8,7 +8,7 @@ use mainspring_engine::{
 use mainspring_kernel::{
     frame::Frame,
     record::Record,
-    state::State,
+    state::{ExecutionStatus, State},
     trace::{AttemptTrace, Trace},
     value::Value,
 };
@@ -180,9 +180,42 @@ pub(crate) fn attempts(app: &App, row: &ExecutionRow) -> Answer<Vec<AttemptTrace
     read.map(|_| trace.attempts).ok_or_else(|| Problem::not_found("execution"))
 }
 
+/// An execution as it stands, in the words of the envelope (first specification, 6.5).
+pub(crate) struct Sight {
+    pub status: &'static str,
+    pub outcome: Option<&'static str>,
+    pub output: Value,
+    pub error: Value,
+    /// As the caller may see them.
+    pub gates: Vec<Data>,
+    pub attempts: Vec<AttemptTrace>,
+}
+
+/// Reads an execution's journal once for all that its envelope has.
+pub(crate) fn sight(app: &App, caller: &Caller, row: &ExecutionRow) -> Answer<Sight> {
+    let mut trace = Trace::default();
+    let loader = app.engine.loader();
+    let read = loader.frames(row.key, |state, frame| trace.add(&state.plan, frame)).map_err(EngineError::from)?;
+    let state = read.ok_or_else(|| Problem::not_found("execution"))?.journal.state;
+    let family = Family::of(loader, app.engine.key(), &state)?;
+    let with_failures = state.status() == ExecutionStatus::Completed && state.with_failures;
+    Ok(Sight {
+        status: envelope::status(&state),
+        outcome: with_failures.then_some("with_failures"),
+        output: outputs(&state),
+        error: envelope::error(&state),
+        gates: family.gates.iter().map(|open| Data(gate(open, may_decide(caller, row, open)))).collect(),
+        attempts: trace.attempts,
+    })
+}
+
 /// Whether the caller may decide at a gate: a person whom it names, or else the execution's owner or an admin.
 pub(crate) fn may_decide(caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> bool {
-    let named = &open.gate.approvers;
+    may_decide_among(caller, row, &open.gate.approvers)
+}
+
+/// The same of a gate that names these.
+pub(crate) fn may_decide_among(caller: &Caller, row: &ExecutionRow, named: &[String]) -> bool {
     let is_named = named.contains(&caller.user);
     let is_owner = row.initiator_user_id.as_deref().is_some_and(|user| caller.may_act_for(user));
     let may = if named.is_empty() { is_owner } else { is_named };

@@ -11,6 +11,7 @@ use clap::{Args, ValueHint};
 use mainspring_engine::{Engine, EngineError, Reach, Submitted, inbox, load::Loader, request::Request};
 use mainspring_kernel::{
     json,
+    limits::OUTPUT_BYTES_MAX,
     plan::{Constraints, Plan},
     value::{Map, Value},
 };
@@ -74,16 +75,19 @@ pub(crate) struct Run {
     pub(super) yes: bool,
     /// Steps that may be visited, containers and nested ones included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    max_steps: Option<u32>,
+    pub(super) max_steps: Option<u32>,
     /// Attempts that may go out to the world
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_calls: Option<u32>,
     /// Branches at a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    max_parallel: Option<u32>,
+    pub(super) max_parallel: Option<u32>,
     /// Milliseconds for the whole execution
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    timeout_ms: Option<u64>,
+    pub(super) timeout_ms: Option<u64>,
+    /// Bytes of one step's output, in its binary form
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=OUTPUT_BYTES_MAX as i64))]
+    pub(super) max_output_bytes: Option<u32>,
     #[command(flatten)]
     metrics: Metrics,
 }
@@ -125,10 +129,7 @@ impl Run {
             ("--workflow", !self.workflows.is_empty()),
             ("--id", self.id.is_some()),
             ("--workspace", self.workspace.is_some()),
-            ("--max-steps", self.max_steps.is_some()),
             ("--max-calls", self.max_calls.is_some()),
-            ("--max-parallel", self.max_parallel.is_some()),
-            ("--timeout-ms", self.timeout_ms.is_some()),
             ("--metrics", self.metrics.is_flag()),
         ];
         given.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
@@ -184,7 +185,7 @@ fn request(run: &Run, plan: Arc<Plan>) -> Result<Request, Refusal> {
             max_parallel: run.max_parallel,
             max_calls: run.max_calls,
             max_executions: None,
-            max_output_bytes: None,
+            max_output_bytes: run.max_output_bytes,
             timeout_ms: run.timeout_ms,
             allow_self_modification: false,
         },

@@ -39,4 +39,5 @@ mod starts;
 mod storm;
 mod up;
 mod vectors;
+mod waits;
 mod workflows;

@@ -46,7 +46,7 @@ struct Steps {
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "described here, and written by the kernel")]
-struct Attempt {
+pub(super) struct Attempt {
     /// The step instance, as `fetch[3].parse`.
     step_id: String,
     /// Which, from 1; 0 for a step that was skipped, or failed before it could begin.
@@ -125,6 +125,11 @@ async fn steps(
         Ok(Json(Steps { execution_id: row.id, steps, next_cursor }))
     })
     .await
+}
+
+/// The first page of attempts, and the cursor of the next one.
+pub(super) fn first_steps(attempts: &[AttemptTrace]) -> Answer<(Vec<Written>, Option<String>)> {
+    steps_page(attempts, 0, most_of(None, usize::MAX)?)
 }
 
 /// Attempts from a place on, and the place behind them if there are more. An attempt keeps its place; one that was shown

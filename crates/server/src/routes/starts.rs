@@ -2,25 +2,31 @@
 
 use axum::{Json, extract::State, http::StatusCode};
 use mainspring_kernel::{
+    limits::{EXECUTION_STEPS_MAX, OUTPUT_BYTES_MAX, PARALLEL_MAX, WAIT_MAX_MS},
+    plan::Constraints,
     state::ExecutionStatus,
     value::{Map, Value},
 };
 use mainspring_store::ExecutionRow;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::journal::{Attempt, first_steps};
 
 use crate::{
     app::App,
     approvers::shown,
-    body::{Body, Data},
+    body::{Body, Data, Written},
     compiling::{is_light, named},
+    extract::Asked,
     identity::{Caller, Permission},
     nouns::Workflow,
     problem::{Answer, Code, Problem, ProblemBody},
     shelf::{Held, Shelf},
-    starting::{Starting, earlier, manual_key, prepare, submit},
-    view::so_far,
+    starting::{Starting, earlier, manual_key, prepare, submit, visible},
+    view::{sight, so_far},
+    waiting::{checked, until_rest},
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -48,6 +54,85 @@ struct Run {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     metadata: Data,
+    /// How it is to run.
+    runtime: Option<Runtime>,
+}
+
+/// How an execution is to run (first specification, 6.5).
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Runtime {
+    /// Bounds of this execution.
+    policy: Option<PolicyBody>,
+    #[serde(default)]
+    #[schema(ignore)]
+    attempt: Data,
+    #[serde(default)]
+    #[schema(ignore)]
+    idempotency_key: Data,
+}
+
+/// Bounds of an execution, each at most as wide as that of the definition's `constraints`, if that has one.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PolicyBody {
+    /// Milliseconds for the whole execution; they stand still while only people are waited for.
+    #[schema(minimum = 1, maximum = 316224000000u64)]
+    timeout_ms: Option<u64>,
+    /// Visits of steps.
+    #[schema(minimum = 1, maximum = 1000000)]
+    max_steps: Option<u64>,
+    /// Branches at a time.
+    #[schema(minimum = 1, maximum = 10000)]
+    max_parallel: Option<u64>,
+    /// Bytes of one step's output in its binary form.
+    #[schema(minimum = 1, maximum = 262144)]
+    max_output_bytes: Option<u64>,
+}
+
+impl Runtime {
+    /// The bounds that are asked for. Refuses what is another's to say.
+    fn bounds(self) -> Answer<Constraints> {
+        let Self { policy, attempt, idempotency_key } = self;
+        if attempt.0 != Value::Null {
+            let message = "the server counts how often it hands an execution out: leave it out";
+            return Err(Problem::field("runtime.attempt", message));
+        }
+        if idempotency_key.0 != Value::Null {
+            let message = "the server makes the key of workflow, member and `clientRequestId`: leave it out";
+            return Err(Problem::field("runtime.idempotencyKey", message));
+        }
+        let policy = policy.unwrap_or_default();
+        let small = |number: Option<u64>| number.and_then(|number| u32::try_from(number).ok());
+        Ok(Constraints {
+            timeout_ms: within("timeoutMs", policy.timeout_ms, WAIT_MAX_MS)?,
+            max_steps: small(within("maxSteps", policy.max_steps, EXECUTION_STEPS_MAX.into())?),
+            max_parallel: small(within("maxParallel", policy.max_parallel, PARALLEL_MAX.into())?),
+            max_output_bytes: small(within("maxOutputBytes", policy.max_output_bytes, OUTPUT_BYTES_MAX as u64)?),
+            ..Constraints::default()
+        })
+    }
+}
+
+fn within(key: &str, number: Option<u64>, most: u64) -> Answer<Option<u64>> {
+    match number {
+        Some(number) if !(1..=most).contains(&number) => {
+            let message = format!("it must be from 1 to {most}, not {number}");
+            Err(Problem::field(&format!("runtime.policy.{key}"), message))
+        }
+        number => Ok(number),
+    }
+}
+
+/// How a start is answered.
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RunQuery {
+    /// Milliseconds, up to 60,000, to wait until the execution has ended or waits for people. The answer is then the envelope
+    /// of the first specification, with its steps. Takes `executions:read` as well.
+    #[param(maximum = 60000)]
+    wait: Option<u64>,
 }
 
 /// What was started: the envelope of an execution (first specification, 6.2), as far as it has come.
@@ -56,7 +141,8 @@ struct Run {
 struct Started {
     /// False where it has failed since an earlier request of the same name has started it.
     ok: bool,
-    /// The execution's status.
+    /// The execution's status. With `wait` the envelope's: `ok`, `needs_approval`, `cancelled`, `failed`, or `running` for
+    /// one that was still under way, or pending, when the time was over.
     status: String,
     /// The execution.
     execution_id: String,
@@ -83,6 +169,22 @@ struct Started {
     /// `{severity, code, path, line, column, message, mend}`. Empty where an earlier request has started it.
     #[schema(value_type = Vec<Object>)]
     warnings: Vec<Data>,
+    /// What it did, attempt by attempt, as far as 8 MiB of it. Only with `wait`, as what is below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Attempt>>, nullable = false)]
+    steps: Option<Vec<Written>>,
+    /// The `cursor` with which `GET /api/executions/{id}/steps` goes on, where these are not all steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    steps_cursor: Option<String>,
+    /// All open gates, of what it has started too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Object>>, nullable = false)]
+    approvals: Option<Vec<Data>>,
+    /// `with_failures` for a completed one in which a failure was let through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    outcome: Option<&'static str>,
 }
 
 fn object(field: &str, data: Data) -> Answer<Map> {
@@ -94,34 +196,81 @@ fn object(field: &str, data: Data) -> Answer<Map> {
 }
 
 /// Start a workflow. Durable when it is answered.
-#[utoipa::path(post, path = "/api/triggers/manual/run", tag = "triggers", request_body = Run,
+///
+/// With `wait` the answer comes when the execution has ended or waits for people (200), or when the time is over (202, with
+/// the status `running`); the execution goes on all the same.
+#[utoipa::path(post, path = "/api/triggers/manual/run", tag = "triggers", params(RunQuery), request_body = Run,
     extensions(("x-permission" = json!("executions:start"))),
-    responses((status = 200, body = Started, description = "An earlier request of the same name has started it"),
+    responses(
+        (status = 200, body = Started, description = "An earlier request of the same name has started it, or it was waited for"),
         (status = 202, body = Started), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
-async fn run(State(app): State<App>, caller: Caller, Body(run): Body<Run>) -> Answer<(StatusCode, Json<Started>)> {
+async fn run(
+    State(app): State<App>,
+    caller: Caller,
+    Asked(query): Asked<RunQuery>,
+    Body(run): Body<Run>,
+) -> Answer<(StatusCode, Json<Started>)> {
+    let Some(wait_ms) = query.wait else {
+        let (status, started) = begin(&app, &caller, run).await?;
+        return Ok((status, Json(started)));
+    };
+    // Before anything is started: whoever is refused has started nothing.
+    caller.require(Permission::ExecutionsRead)?;
+    let time = checked("wait", wait_ms)?;
+    let _watching = app.feeds.place(&caller.token)?;
+    let started = begin(&app, &caller, run).await?.1;
+    let (asker, id) = (caller.clone(), started.execution_id.clone());
+    let row = app.look(move |app| visible(app, &asker, &id)).await?;
+    until_rest(&app, row.key, time).await?;
+    let started = app.run(move |app| waited(app, &caller, &row, started)).await?;
+    let status = if started.status == "running" { StatusCode::ACCEPTED } else { StatusCode::OK };
+    Ok((status, Json(started)))
+}
+
+/// The answer to a start that was waited for: how it stands by now, in the words of the envelope.
+fn waited(app: &App, caller: &Caller, row: &ExecutionRow, started: Started) -> Answer<Started> {
+    let seen = sight(app, caller, row)?;
+    let (steps, steps_cursor) = first_steps(&seen.attempts)?;
+    Ok(Started {
+        ok: seen.status != "failed",
+        status: seen.status.into(),
+        output: Data(seen.output),
+        requires_approval: seen.gates.first().cloned().unwrap_or_default(),
+        error: Data(seen.error),
+        steps: Some(steps),
+        steps_cursor,
+        approvals: Some(seen.gates),
+        outcome: seen.outcome,
+        ..started
+    })
+}
+
+/// Starts what is asked for, or finds what an earlier request of the same name has started.
+async fn begin(app: &App, caller: &Caller, run: Run) -> Answer<(StatusCode, Started)> {
     let name_length = run.client_request_id.chars().count();
     if !(1..=200).contains(&name_length) {
         return Err(Problem::field("clientRequestId", "it must have 1 to 200 characters"));
     }
     let (variables, metadata) = (object("variables", run.variables)?, object("metadata", run.metadata)?);
+    let bounds = run.runtime.map_or_else(|| Ok(Constraints::default()), Runtime::bounds)?;
     let (id, client_request, input, asker) = (run.workflow_id, run.client_request_id, run.input.0, caller.clone());
     let found = app.look(move |app| found(app, &asker, &id, &client_request)).await?;
     let (workflow, idempotency_key, client_request) = match found {
         Found::Earlier(row) => {
             let asker = caller.clone();
             let started = app.run(move |app| repeated(app, &asker, &row)).await?;
-            return Ok((StatusCode::OK, Json(started)));
+            return Ok((StatusCode::OK, started));
         }
         Found::Fresh { workflow, idempotency_key, client_request } => (workflow, idempotency_key, client_request),
     };
     let mut metadata = metadata;
     metadata.insert("clientRequestId".into(), client_request.into());
-    let starting = Starting { trigger: "manual", metadata, idempotency_key, variables, input };
-    let (asker, id, is_light) = (caller.clone(), workflow.id.clone(), is_light(&app, &workflow.body));
+    let starting = Starting { trigger: "manual", metadata, idempotency_key, variables, input, bounds };
+    let (asker, id, is_light) = (caller.clone(), workflow.id.clone(), is_light(app, &workflow.body));
     let work = move |app: &App| prepare(app, &asker, &workflow, starting);
     let (request, warnings) = if is_light { app.look(work).await? } else { app.run(work).await? };
     let (variables, hash) = (Value::Map(request.variables.clone()), request.plan.workflow_hash.prefixed());
-    let submitted = submit(&app, &caller, request, &id).await?;
+    let submitted = submit(app, caller, request, &id).await?;
     if submitted.existed {
         let asker = caller.clone();
         let started = app
@@ -130,7 +279,7 @@ async fn run(State(app): State<App>, caller: Caller, Body(run): Body<Run>) -> An
                 repeated(app, &asker, &row.ok_or_else(Problem::raced)?)
             })
             .await?;
-        return Ok((StatusCode::OK, Json(started)));
+        return Ok((StatusCode::OK, started));
     }
     let started = Started {
         ok: true,
@@ -144,8 +293,12 @@ async fn run(State(app): State<App>, caller: Caller, Body(run): Body<Run>) -> An
         requires_approval: Data::default(),
         error: Data::default(),
         warnings: shown(&warnings),
+        steps: None,
+        steps_cursor: None,
+        approvals: None,
+        outcome: None,
     };
-    Ok((StatusCode::ACCEPTED, Json(started)))
+    Ok((StatusCode::ACCEPTED, started))
 }
 
 /// What a request means.
@@ -208,5 +361,9 @@ fn repeated(app: &App, caller: &Caller, row: &ExecutionRow) -> Answer<Started> {
         requires_approval: Data(requires_approval),
         error: Data(error),
         warnings: Vec::new(),
+        steps: None,
+        steps_cursor: None,
+        approvals: None,
+        outcome: None,
     })
 }

@@ -172,12 +172,13 @@ async fn start(
     variables: Map,
 ) -> Result<Started, Refusal> {
     let request = run.idempotency_key.clone().map_or_else(fresh_id, Ok)?;
-    let body = Value::map([
+    let body = [
         ("workflowId", Value::from(workflow.id.as_str())),
         ("clientRequestId", request.as_str().into()),
         ("variables", variables.into()),
         ("input", input),
-    ]);
+    ];
+    let body = Value::map(body.into_iter().chain(policy(run).map(|policy| ("runtime", policy))));
     let done = client.post(&route(&["api", "triggers", "manual", "run"], &[]), &body, Repeat::May).await;
     let done = done.map_err(|trouble| match trouble.kind {
         Kind::Broken | Kind::Unreachable => {
@@ -192,6 +193,18 @@ async fn start(
     let answer = Answer::new(client, "what was started", &done);
     let (id, status) = (answer.text("executionId")?, answer.text("status")?);
     Ok(Started { id, status, existed: answer.flag("existed")?, warnings: list(&done, "warnings") })
+}
+
+/// `runtime` of a start: the bounds that are asked for. A server of an older release knows none and refuses them.
+fn policy(run: &Run) -> Option<Value> {
+    let bounds = [
+        ("timeoutMs", run.timeout_ms),
+        ("maxSteps", run.max_steps.map(u64::from)),
+        ("maxParallel", run.max_parallel.map(u64::from)),
+        ("maxOutputBytes", run.max_output_bytes.map(u64::from)),
+    ];
+    let given: Map = bounds.into_iter().filter_map(|(key, bound)| Some((key.to_string(), bound?.into()))).collect();
+    (!given.is_empty()).then(|| Value::map([("policy", given.into())]))
 }
 
 /// One who follows an execution and decides at its gates.

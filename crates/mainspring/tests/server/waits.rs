@@ -1,0 +1,154 @@
+//! Starts that are waited for, and bounds of one execution.
+
+use mainspring_kernel::{
+    json::compact,
+    value::{Map, Value},
+};
+
+use super::{
+    client::{Client, Reply},
+    process::{Organization, Server, everywhere},
+    starts::{echo, save},
+};
+
+/// Starts a workflow with more in its request, and waits so long.
+fn run(client: &Client, workflow: &str, request: &str, query: &str, more: &[(&str, Value)]) -> Reply {
+    let name = Value::map([("name", Value::from("Ada"))]);
+    let body = [("workflowId", workflow.into()), ("clientRequestId", request.into()), ("variables", name)];
+    let body = Value::map(body.into_iter().chain(more.iter().cloned()));
+    client.post(&format!("/api/triggers/manual/run{query}"), &body)
+}
+
+fn of(reply: &Reply, key: &str) -> Value {
+    reply.json().get(key).unwrap_or_else(|| panic!("no `{key}` in {reply:?}")).clone()
+}
+
+fn code(id: &str, code: &str) -> Value {
+    Value::map([("id", Value::from(id)), ("type", "code".into()), ("code", code.into())])
+}
+
+fn gate() -> Value {
+    Value::map([("id", Value::from("ask")), ("type", "approval".into()), ("prompt", "Go on?".into())])
+}
+
+fn signal() -> Value {
+    Value::map([("id", Value::from("go")), ("type", "signal".into()), ("signal", "go".into())])
+}
+
+/// The envelope of the first specification (6.2, 6.5), with the steps in the form of the command line's.
+#[test]
+fn a_start_that_is_waited_for_is_answered_with_the_envelope() {
+    everywhere(|place| {
+        let server = place.start();
+        let ours = Organization::new(&server, "acme");
+        let ada = &ours.owner;
+        save(ada, "ends", echo());
+        save(ada, "fails", Value::List(vec![code("bad", "export default () => { throw new Error('no good'); }")]));
+        save(ada, "asks", Value::List(vec![code("first", "export default () => 1"), gate()]));
+        save(ada, "waits", Value::List(vec![signal()]));
+        for (workflow, status, ok, http, steps) in [
+            ("ends", "ok", true, 200, vec!["completed"]),
+            ("fails", "failed", false, 200, vec!["failed"]),
+            ("asks", "needs_approval", true, 200, vec!["completed", "waiting_approval"]),
+            ("waits", "running", true, 202, vec!["waiting"]),
+        ] {
+            let wait = if http == 200 { "?wait=60000" } else { "?wait=300" };
+            let first = run(ada, workflow, "r1", wait, &[]).expect(http);
+            assert_eq!((first.text_at("status"), of(&first, "ok")), (status.into(), ok.into()), "{first:?}");
+            assert_eq!(of(&first, "existed"), Value::Bool(false));
+            let id = first.text_at("executionId");
+            let listed = of(&ada.get(&format!("/api/executions/{id}/steps")).expect(200), "steps");
+            assert_eq!(of(&first, "steps"), listed, "the steps are those of the route");
+            let statuses: Vec<_> = listed.as_list().unwrap().iter().map(|step| step.get("status").cloned()).collect();
+            assert_eq!(statuses, steps.iter().map(|word| Some(Value::from(*word))).collect::<Vec<_>>(), "{first:?}");
+            assert_eq!(of(&first, "error") == Value::Null, ok, "{first:?}");
+            let token = of(&first, "requiresApproval").get("resumeToken").cloned();
+            assert_eq!(token.is_some(), status == "needs_approval", "{first:?}");
+            // The same request again finds the same, and says that it was there.
+            let again = run(ada, workflow, "r1", if http == 200 { "?wait=60000" } else { "?wait=0" }, &[]).expect(http);
+            assert_eq!((again.text_at("executionId"), of(&again, "existed")), (id, Value::Bool(true)));
+            assert_eq!(of(&again, "steps"), of(&first, "steps"));
+        }
+        let ended = run(ada, "ends", "r1", "?wait=0", &[]).expect(200);
+        assert_eq!(of(&ended, "output").get("said").and_then(|said| said.get("name").cloned()), Some("Ada".into()));
+        // Who waits for nothing gets the status of the API, and no steps.
+        let plain = run(ada, "ends", "r1", "", &[]).expect(200);
+        assert_eq!(plain.text_at("status"), "completed");
+        assert!(plain.json().get("steps").is_none() && plain.json().get("approvals").is_none(), "{plain:?}");
+    });
+}
+
+#[test]
+fn a_wait_is_bounded_and_whoever_may_not_see_executions_starts_nothing_by_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let ours = Organization::new(&server, "acme");
+    let ada = &ours.owner;
+    save(ada, "asks", Value::List(vec![gate()]));
+    assert!(run(ada, "asks", "r1", "?wait=60001", &[]).expect(400).text.contains("at most 60000"));
+    run(ada, "asks", "r1", "?wait=-1", &[]).expect(400);
+    run(ada, "asks", "r1", "?waits=1", &[]).expect(400);
+    let scopes = Value::List(vec!["executions:start".into()]);
+    let made = ada.post("/api/tokens", &Value::map([("name", Value::from("ci")), ("scopes", scopes)])).expect(201);
+    run(&server.client(&made.text_at("token")), "asks", "r1", "?wait=1", &[]).expect(403);
+    let listed = ada.get("/api/executions").expect(200).json();
+    assert_eq!(listed.get("executions").and_then(Value::as_list).map(<[_]>::len), Some(0), "nothing was started");
+    // Who may not decide sees the gate and not what opens it.
+    let scopes = Value::List(vec!["executions:start".into(), "executions:read".into()]);
+    let made = ada.post("/api/tokens", &Value::map([("name", Value::from("ci")), ("scopes", scopes)])).expect(201);
+    let seen = run(&server.client(&made.text_at("token")), "asks", "r1", "?wait=60000", &[]).expect(200);
+    assert_eq!(seen.text_at("status"), "needs_approval");
+    assert!(seen.text.contains("Go on?") && !seen.text.contains("wrf_rt_"), "{seen:?}");
+}
+
+fn policy(bounds: &[(&str, Value)]) -> Value {
+    Value::map([("policy", Value::map(bounds.iter().cloned().map(|(key, value)| (key.to_string(), value))))])
+}
+
+#[test]
+fn an_execution_has_the_bounds_that_its_start_asks_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    save(&owner, "waits", Value::List(vec![signal()]));
+    save(&owner, "two", Value::List(vec![code("a", "export default () => 'abc'"), code("b", "export default () => 2")]));
+    for (number, (workflow, key, bound, wanted)) in
+        [("waits", "timeoutMs", 50, "timeout"), ("two", "maxSteps", 1, "max_steps"), ("two", "maxOutputBytes", 2, "output")]
+            .into_iter()
+            .enumerate()
+    {
+        let runtime = policy(&[(key, Value::from(bound as u64))]);
+        let seen = run(&owner, workflow, &format!("r{number}"), "?wait=60000", &[("runtime", runtime)]).expect(200);
+        assert_eq!(seen.text_at("status"), "failed", "{key}: {seen:?}");
+        assert!(compact(&of(&seen, "error")).contains(wanted), "{key}: {seen:?}");
+    }
+    let fits = policy(&[("maxSteps", 2u64.into()), ("maxParallel", 1u64.into()), ("timeoutMs", 60_000u64.into())]);
+    let seen = run(&owner, "two", "fits", "?wait=60000", &[("runtime", fits)]).expect(200);
+    assert_eq!(seen.text_at("status"), "ok", "{seen:?}");
+}
+
+#[test]
+fn bounds_that_cannot_be_are_refused_and_those_of_the_definition_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    let constraints = Value::map([("maxSteps", Value::from(3u64)), ("timeoutMs", 1_000u64.into())]);
+    let data = Value::map([("steps", Value::List(vec![signal()])), ("constraints", constraints)]);
+    owner.post("/api/workflows/sync", &Value::map([("id", Value::from("w")), ("data", data)])).expect(200);
+    let refused = |runtime: Value, said: &str| {
+        let reply = run(&owner, "w", "r1", "", &[("runtime", runtime)]).expect(400);
+        assert!(reply.text.contains(said), "{reply:?}");
+    };
+    refused(policy(&[("maxSteps", 4u64.into())]), "the definition's `constraints.maxSteps` is 3");
+    refused(policy(&[("timeoutMs", 1_001u64.into())]), "the definition's `constraints.timeoutMs` is 1000");
+    refused(policy(&[("maxSteps", 0u64.into())]), "runtime.policy.maxSteps: it must be from 1 to");
+    refused(policy(&[("maxParallel", 10_001u64.into())]), "runtime.policy.maxParallel: it must be from 1 to 10000");
+    refused(policy(&[("maxOutputBytes", 262_145u64.into())]), "from 1 to 262144");
+    refused(policy(&[("maxCalls", 1u64.into())]), "maxCalls");
+    refused(Value::map([("attempt", Value::from(2u64))]), "runtime.attempt: the server counts");
+    refused(Value::map([("idempotencyKey", Value::from("k"))]), "`clientRequestId`: leave it out");
+    let listed = owner.get("/api/executions").expect(200).json();
+    assert_eq!(listed.get("executions").and_then(Value::as_list).map(<[_]>::len), Some(0), "nothing was started");
+    run(&owner, "w", "r1", "", &[("runtime", policy(&[("maxSteps", 3u64.into())]))]).expect(202);
+    run(&owner, "w", "r2", "", &[("runtime", Map::new().into())]).expect(202);
+}
