@@ -402,16 +402,21 @@ fn known_to(app: &App, token: &Token) -> Answer<Option<String>> {
 
 /// Whether a credential that was let in lets in still, with a permission that it had.
 pub(crate) fn is_still_in(app: &App, caller: &Caller, permission: Permission) -> Answer<bool> {
+    Ok(as_of_now(app, caller)?.is_some_and(|now| now.has(permission)))
+}
+
+/// Somebody who was let in, with the role and the scopes of now; `None` where the credential lets in nobody any more.
+pub(crate) fn as_of_now(app: &App, caller: &Caller) -> Answer<Option<Caller>> {
     let token = Shelf::of(app.catalogue(), "").get::<Token>(&caller.token)?;
     let member = Shelf::of(app.catalogue(), &caller.organization).get::<Member>(&caller.user)?;
     let lasts = |token: &Token| {
         let is_in = |hash: &String| token.sign_ins.iter().any(|one| one.hash == *hash && one.expires_at > now_ms());
         token.expires_at.is_none_or(|at| at > now_ms()) && caller.sign_in.as_ref().is_none_or(is_in)
     };
-    let (Some(token), Some(member)) = (token, member) else { return Ok(false) };
+    let (Some(token), Some(member)) = (token, member) else { return Ok(None) };
     let Member { role, is_operator, .. } = member.body;
     let now = Caller { role, is_operator, scopes: token.body.scopes.clone(), ..caller.clone() };
-    Ok(lasts(&token.body) && now.has(permission))
+    Ok(lasts(&token.body).then_some(now))
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {

@@ -53,8 +53,26 @@ pub(crate) struct Told {
     pub place: Place,
     /// What it is, as `step.started`.
     pub kind: String,
-    /// All of it, as JSON.
+    /// All of it, as JSON, for everybody who watches.
     pub data: String,
+    /// What opens the gate, where it tells of one.
+    pub opens: Option<Opens>,
+}
+
+/// What opens a gate, and whom the gate names: it is told to those who may decide there, each watcher looked at for
+/// itself. It is in this process's memory alone.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Opens {
+    /// The resume token.
+    pub token: String,
+    /// Who may decide; empty for the owner and the admins.
+    pub approvers: Vec<String>,
+}
+
+impl fmt::Debug for Opens {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Opens").field("approvers", &self.approvers).finish_non_exhaustive()
+    }
 }
 
 /// What a watcher finds.
@@ -205,7 +223,7 @@ mod tests {
     use super::*;
 
     fn told(sequence: u64, index: u32) -> Told {
-        Told { place: Place { sequence, index }, kind: "k".into(), data: "{}".into() }
+        Told { place: Place { sequence, index }, kind: "k".into(), data: "{}".into(), opens: None }
     }
 
     #[test]

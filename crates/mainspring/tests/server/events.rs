@@ -83,8 +83,9 @@ fn a_watcher_sees_all_of_it_live_and_goes_on_where_it_broke_off() {
         }
         let kinds: Vec<&str> = seen.iter().map(|event| event.kind.as_str()).collect();
         assert_eq!(kinds, ["execution.started", "step.started", "step.completed", "step.started", "approval.required"]);
-        assert!(!format!("{seen:?}").contains("wrf_rt_"), "what opens a gate is for those who may decide");
+        let told = seen.last().unwrap().data.get("resumeToken").and_then(Value::as_text).map(ToString::to_string);
         let token = owner.get(&format!("/api/executions/{id}")).text_at("resumeToken");
+        assert_eq!(told.as_ref(), Some(&token), "who may decide is told what opens the gate");
         let body = [("approve", Value::Bool(true)), ("resumeToken", token.as_str().into())];
         owner.post(&format!("/api/executions/{id}/approve"), &Value::map(body)).expect(200);
         let last_seen = seen.last().unwrap().id.clone();
@@ -126,6 +127,57 @@ fn more_events_than_are_kept_at_hand_come_to_a_late_watcher_all_the_same() {
     assert_eq!(finished.kind, "execution.finished", "{ended:?}");
     let ids: std::collections::BTreeSet<&str> = all.iter().map(|event| event.id.as_str()).collect();
     assert_eq!(ids.len(), all.len(), "every event has an id of its own");
+}
+
+/// The event of a gate as a watcher is told it.
+fn asked(client: &Client, id: &str, after: Option<&str>) -> Event {
+    let mut watcher = Watcher::new(client, id, after);
+    loop {
+        let event = watcher.next().unwrap();
+        if event.kind == "approval.required" {
+            return event;
+        }
+    }
+}
+
+/// Each watcher of the same events is looked at for itself, also while it watches: rights may change.
+#[test]
+fn what_opens_a_gate_is_told_to_those_alone_who_may_decide_there() {
+    everywhere(|place| {
+        let server = place.start();
+        let ours = Organization::new(&server, "acme");
+        let gate = |id: &str, approvers: &[&str]| {
+            let named: Vec<Value> = approvers.iter().map(|name| Value::from(*name)).collect();
+            let gate = [("id", Value::from(id)), ("type", "approval".into())];
+            Value::map(gate.into_iter().chain((!named.is_empty()).then(|| ("approvers", named.into()))))
+        };
+        save(&ours.owner, "owners", Value::List(vec![gate("ask", &[])]));
+        save(&ours.owner, "named", Value::List(vec![gate("ask", &["bob"]), gate("then", &["cem"])]));
+        let (bob, cem, eve) = (ours.member("bob", "member"), ours.member("cem", "member"), ours.member("eve", "viewer"));
+        let agent = ours.member("robot", "agent");
+        let has = |client: &Client, id: &str| asked(client, id, None).data.get("resumeToken").is_some();
+        let id = start(&ours.owner, "owners", "r1", Map::new()).expect(202).text_at("executionId");
+        assert_eq!([&ours.owner, &bob, &cem, &eve, &agent].map(|one| has(one, &id)), [true, false, false, false, false]);
+        assert!(!has(&ours.session_of(&id), &id), "a session is no person");
+        let id = start(&ours.owner, "named", "r1", Map::new()).expect(202).text_at("executionId");
+        assert_eq!([&ours.owner, &bob, &cem, &eve, &agent].map(|one| has(one, &id)), [false, true, false, false, false]);
+        // What was told decides, once.
+        let event = asked(&bob, &id, None);
+        let token = event.data.get("resumeToken").cloned().unwrap();
+        let mut waits = Watcher::new(&cem, &id, Some(&event.id));
+        // A watcher whose rights have gone is told of gates without what opens them.
+        ours.owner.put("/api/members/cem", &Value::map([("role", Value::from("viewer"))])).expect(200);
+        let body = Value::map([("approve", Value::Bool(true)), ("resumeToken", token)]);
+        bob.post(&format!("/api/executions/{id}/approve"), &body).expect(200);
+        bob.post(&format!("/api/executions/{id}/approve"), &body).expect(409);
+        let then = loop {
+            let event = waits.next().unwrap();
+            if event.kind == "approval.required" {
+                break event;
+            }
+        };
+        assert!(then.data.get("resumeToken").is_none(), "{then:?}");
+    });
 }
 
 /// What happens afterwards is not for whoever was let in before.

@@ -6,7 +6,13 @@ use std::{
     time::Duration,
 };
 
-use mainspring_engine::{EngineError, engine::now_ms, progress::Events, shard::Moment};
+use mainspring_engine::{
+    EngineError,
+    engine::now_ms,
+    progress::Events,
+    shard::Moment,
+    token::{Opened, token_of},
+};
 use mainspring_kernel::{
     json::compact,
     key::ExecutionKey,
@@ -19,7 +25,7 @@ use mainspring_kernel::{
 use mainspring_store::is_final;
 use tokio::time;
 
-use super::{Feed, Place, RING, Told};
+use super::{Feed, Opens, Place, RING, Told};
 use crate::{app::App, problem::Answer};
 
 /// How often it is looked whether anybody still reads, and whether the execution goes on at another node.
@@ -43,7 +49,7 @@ struct Journal {
 pub(super) async fn run(app: App, key: ExecutionKey, feed: Weak<Feed>) {
     let Some(begun) = begun(&app, key, &feed).await else { return };
     let (id, plan) = (name(&begun.state), begun.state.plan.clone());
-    let mut teller = Teller::new(&id, &plan);
+    let mut teller = Teller::new(*app.engine.key(), &begun.state, &id, &plan);
     let mut next = begun.next;
     if !tell(&feed, &mut teller, &begun) {
         return;
@@ -151,7 +157,7 @@ fn of_moment(teller: &mut Teller<'_>, moment: &Moment) -> Vec<Told> {
 pub(crate) fn catch_up(app: &App, key: ExecutionKey, after: Option<Place>) -> Answer<Vec<Told>> {
     let Some(found) = journal(app, key, 0)? else { return Ok(Vec::new()) };
     let (id, plan) = (name(&found.state), found.state.plan.clone());
-    let mut teller = Teller::new(&id, &plan);
+    let mut teller = Teller::new(*app.engine.key(), &found.state, &id, &plan);
     let last = found.state.ended_at.is_some().then_some(found.next.saturating_sub(1));
     let frames = found.frames.iter().map(Some).chain(last.map(|_| None));
     let told = frames.flat_map(|frame| match (frame, last) {
@@ -170,29 +176,44 @@ fn page_behind(told: impl Iterator<Item = Told>, after: Option<Place>) -> Vec<To
 struct Teller<'a> {
     events: Events<'a>,
     id: &'a str,
+    key: [u8; 32],
+    opened: Opened<'a>,
     /// How many events a frame has had so far, for the frame that was told last.
     last: (u64, u32),
 }
 
 impl<'a> Teller<'a> {
-    fn new(id: &'a str, plan: &'a Arc<Plan>) -> Self {
-        Self { events: Events::new(id, plan), id, last: (0, 0) }
+    fn new(key: [u8; 32], state: &State, id: &'a str, plan: &'a Arc<Plan>) -> Self {
+        let attempt = state.start.as_ref().map_or(0, |start| start.attempt);
+        let opened = Opened { execution: state.key, attempt, plan };
+        Self { events: Events::new(id, plan), id, key, opened, last: (0, 0) }
     }
 
     fn of_frame(&mut self, frame: &Happened) -> Vec<Told> {
-        let mut events: Vec<Value> = frame
-            .records
-            .iter()
-            .filter_map(|record| match record {
+        let mut told = Vec::new();
+        for record in &frame.records {
+            let event = match record {
                 Record::GateOpened { .. } => Some(self.gate(record, frame.now)),
                 record => self.events.of_record(record, frame.now),
-            })
-            .collect();
-        events.extend(self.events.cancel_requested(&frame.records, frame.now));
-        events.iter().map(|event| self.placed(frame.sequence, event)).collect()
+            };
+            let opens = self.opens(record);
+            told.extend(event.map(|event| Told { opens, ..self.placed(frame.sequence, &event) }));
+        }
+        let canceled = self.events.cancel_requested(&frame.records, frame.now);
+        told.extend(canceled.map(|event| self.placed(frame.sequence, &event)));
+        told
     }
 
-    /// A gate, without what opens it: that is for those who may decide.
+    /// What opens a gate that a record opens, made from what is asked there. Where that was erased nobody can decide by it.
+    fn opens(&self, record: &Record) -> Option<Opens> {
+        let Record::GateOpened { instance, gate, question, approvers, .. } = record else { return None };
+        let prompt = question.value().get("prompt").and_then(Value::as_text)?;
+        let items = question.value().get("items").cloned().unwrap_or_default();
+        let token = token_of(&self.key, &self.opened, instance, *gate, (prompt, &items));
+        Some(Opens { token, approvers: approvers.clone() })
+    }
+
+    /// A gate, without what opens it: that is for those who may decide, and put in for each of them.
     fn gate(&self, record: &Record, now: u64) -> Value {
         let step = record.instance().map(|instance| instance.name(self.events.plan())).unwrap_or_default();
         let mut map = Map::from([
@@ -219,7 +240,7 @@ impl<'a> Teller<'a> {
         let index = if self.last.0 == sequence { self.last.1 } else { 0 };
         self.last = (sequence, index + 1);
         let kind = event.get("type").and_then(Value::as_text).unwrap_or_default().to_string();
-        Told { place: Place { sequence, index }, kind, data: compact(event) }
+        Told { place: Place { sequence, index }, kind, data: compact(event), opens: None }
     }
 }
 
@@ -231,7 +252,7 @@ mod tests {
     fn events(count: usize) -> impl Iterator<Item = Told> {
         (0..count).map(|number| {
             let place = Place { sequence: number as u64 / 3, index: number as u32 % 3 };
-            Told { place, kind: "k".into(), data: String::new() }
+            Told { place, kind: "k".into(), data: String::new(), opens: None }
         })
     }
 

@@ -7,7 +7,12 @@ use axum::{
     http::HeaderMap,
     response::sse::{Event, KeepAlive, Sse},
 };
-use mainspring_kernel::key::ExecutionKey;
+use mainspring_kernel::{
+    json::{self, compact},
+    key::ExecutionKey,
+    value::Value,
+};
+use mainspring_store::ExecutionRow;
 use serde::Deserialize;
 use tokio::{
     sync::mpsc,
@@ -19,13 +24,14 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    door::is_still_in,
+    door::{as_of_now, is_still_in},
     extract::{Asked, Named},
     feed::{Next, Place, Told, catch_up},
     identity::{Caller, Permission},
     problem::{Answer, Problem},
     slots::{current, on_account},
     starting::visible,
+    view::may_decide_among,
 };
 
 /// Events on their way to one watcher.
@@ -75,7 +81,7 @@ async fn events(
     let (to, from) = mpsc::channel(ON_THE_WAY);
     let place = app.feeds.place(&caller.token)?;
     tokio::spawn(on_account(current(), async move {
-        carry(app, caller, row.key, after, to).await;
+        carry(app, caller, row, after, to).await;
         drop(place);
     }));
     let event = |told: Arc<Told>| Ok(Event::default().id(told.place.to_string()).event(&told.kind).data(&told.data));
@@ -83,7 +89,8 @@ async fn events(
 }
 
 /// Brings one watcher all events behind a place, until the last or until it does not take them any more.
-async fn carry(app: App, caller: Caller, key: ExecutionKey, mut after: Option<Place>, to: mpsc::Sender<Arc<Told>>) {
+async fn carry(app: App, caller: Caller, row: ExecutionRow, mut after: Option<Place>, to: mpsc::Sender<Arc<Told>>) {
+    let key = row.key;
     let feed = app.feeds.of(&app, key);
     let mut reader = feed.reader();
     // One that falls behind while it reads along is cut off; one that comes is brought up first.
@@ -102,6 +109,7 @@ async fn carry(app: App, caller: Caller, key: ExecutionKey, mut after: Option<Pl
             Next::Told(told) => {
                 after = Some(told.place);
                 may_catch_up = false;
+                let told = for_watcher(&app, &caller, &row, told).await;
                 if to.send_timeout(told, PATIENCE).await.is_err() {
                     return;
                 }
@@ -110,7 +118,8 @@ async fn carry(app: App, caller: Caller, key: ExecutionKey, mut after: Option<Pl
                 let Some(page) = page(&app, key, after).await else { return };
                 for told in page {
                     after = Some(told.place);
-                    if to.send_timeout(Arc::new(told), PATIENCE).await.is_err() {
+                    let told = for_watcher(&app, &caller, &row, Arc::new(told)).await;
+                    if to.send_timeout(told, PATIENCE).await.is_err() {
                         return;
                     }
                 }
@@ -123,6 +132,24 @@ async fn carry(app: App, caller: Caller, key: ExecutionKey, mut after: Option<Pl
                 () = sleep_until(look_at) => {}
             },
         }
+    }
+}
+
+/// An event as one watcher is told it: where it tells of a gate, with what opens that, if this one may decide there by now.
+async fn for_watcher(app: &App, caller: &Caller, row: &ExecutionRow, told: Arc<Told>) -> Arc<Told> {
+    let Some(opens) = &told.opens else { return told };
+    let (asker, row, approvers) = (caller.clone(), row.clone(), opens.approvers.clone());
+    let may_decide = app.look(move |app| {
+        let now = as_of_now(app, &asker)?;
+        Ok(now.is_some_and(|now| may_decide_among(&now, &row, &approvers)))
+    });
+    match (may_decide.await, json::value(told.data.as_bytes())) {
+        (Ok(true), Ok(Value::Map(mut event))) => {
+            event.insert("resumeToken".into(), opens.token.as_str().into());
+            Arc::new(Told { data: compact(&Value::Map(event)), ..Told::clone(&told) })
+        }
+        // Where it cannot be found out, the event comes without: the execution shows the token to those who may.
+        _ => told,
     }
 }
 
