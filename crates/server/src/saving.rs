@@ -18,6 +18,7 @@ use crate::{
     nouns::{Given, Source, Version, Workflow, version_id},
     problem::{Answer, Code, Problem},
     shelf::{Held, Listing, Noun, Shelf, entry, make},
+    versions::{number, parts},
 };
 
 /// How often a change is made anew when something else has changed the same thing.
@@ -43,7 +44,8 @@ pub(crate) struct Draft {
     #[serde(default, deserialize_with = "stated")]
     #[schema(value_type = Option<String>)]
     pub description: Option<Option<String>>,
-    /// Its semantic version. A definition that changes without one counts the last part up.
+    /// Its semantic version. A definition that is new without one counts the last part up; one that was saved before has the
+    /// version of then, and no version is that of two definitions.
     pub version: Option<String>,
     /// The definition.
     #[schema(value_type = Option<Object>)]
@@ -68,7 +70,8 @@ pub(crate) struct Whole {
     pub name: Option<String>,
     /// What it is for.
     pub description: Option<String>,
-    /// Its semantic version; 1.0.0 for a new one, and counted up by a definition that changes.
+    /// Its semantic version; 1.0.0 for a new one, and counted up by a definition that is new. One that was saved before has the
+    /// version of then, and no version is that of two definitions.
     pub version: Option<String>,
     /// The definition.
     #[schema(value_type = Object)]
@@ -268,16 +271,15 @@ fn prepare(
         workflow.data = data.clone();
     }
     workflow.updated_at = now;
-    let is_new =
-        before.as_ref().is_none_or(|before| before.hash != workflow.hash || before.version != workflow.version);
-    if is_new {
-        let has_changed = before.as_ref().is_some_and(|before| before.hash != workflow.hash);
-        if has_changed && draft.version.is_none() {
-            workflow.version = counted_up(&workflow.version);
+    if before.is_none() || draft.data.is_some() || draft.version.is_some() {
+        let numbering = number(shelf, id, &workflow, draft.version.as_deref())?;
+        workflow.version = numbering.version;
+        if let Some(numbers) = numbering.puts {
+            workflow.revision += 1;
+            let version = history(&workflow, id, caller, source, now);
+            puts.push(shelf.put(&version_id(id, workflow.revision), &version, 0)?);
+            puts.extend(numbers);
         }
-        workflow.revision += 1;
-        let version = history(&workflow, id, caller, source, now);
-        puts.push(shelf.put(&version_id(id, workflow.revision), &version, 0)?);
     }
     puts.insert(0, shelf.put(id, &workflow, version)?);
     let action = if before.is_some() { "workflow.update" } else { "workflow.create" };
@@ -338,7 +340,7 @@ fn fresh(shelf: Shelf<'_>, caller: &Caller, id: &str, now: u64) -> Answer<Workfl
         slug: None,
         name: id.to_string(),
         description: None,
-        version: "1.0.0".into(),
+        version: last.first().map_or("1.0.0", |last| &last.body.version).into(),
         data: Data::default(),
         hash: String::new(),
         enabled: true,
@@ -350,7 +352,7 @@ fn fresh(shelf: Shelf<'_>, caller: &Caller, id: &str, now: u64) -> Answer<Workfl
 }
 
 fn fill(workflow: &mut Workflow, draft: &Draft) {
-    let Draft { slug, name, description, version, enabled, tags, .. } = draft.clone();
+    let Draft { slug, name, description, enabled, tags, .. } = draft.clone();
     if let Some(slug) = slug {
         workflow.slug = slug;
     }
@@ -359,9 +361,6 @@ fn fill(workflow: &mut Workflow, draft: &Draft) {
     }
     if let Some(name) = name {
         workflow.name = name;
-    }
-    if let Some(version) = version {
-        workflow.version = version;
     }
     if let Some(enabled) = enabled {
         workflow.enabled = enabled;
@@ -409,31 +408,4 @@ fn check(draft: &Draft) -> Answer<()> {
         return Err(Problem::field("tags", format!("at most {TAGS_MAX}, each of 1 to {TAG_MAX} characters")));
     }
     Ok(())
-}
-
-/// The three numbers of a semantic version, whatever stands behind them.
-fn parts(version: &str) -> Option<[u64; 3]> {
-    let core = version.split(['-', '+']).next()?;
-    let mut numbers = core.split('.').map(|part| part.parse::<u64>().ok());
-    let found = [numbers.next()??, numbers.next()??, numbers.next()??];
-    (numbers.next().is_none() && version.len() <= 100).then_some(found)
-}
-
-fn counted_up(version: &str) -> String {
-    let [major, minor, patch] = parts(version).unwrap_or([1, 0, 0]);
-    format!("{major}.{minor}.{}", patch.saturating_add(1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_count_up_at_their_end() {
-        assert_eq!(counted_up("1.2.3"), "1.2.4");
-        assert_eq!(counted_up("1.2.3-rc.1"), "1.2.4");
-        for wrong in ["1.2", "1.2.3.4", "v1.2.3", "1.2.x", ""] {
-            assert!(parts(wrong).is_none(), "{wrong}");
-        }
-    }
 }

@@ -3,7 +3,8 @@
 use mainspring_kernel::value::Value;
 
 use super::{
-    process::Server,
+    client::Client,
+    process::{Server, everywhere},
     starts::{echo, save},
 };
 
@@ -58,6 +59,76 @@ fn a_history_ends_with_a_page_that_is_there() {
     }
     assert_eq!(found, 2);
     owner.get("/api/workflows/w2/history").expect(404);
+}
+
+/// A definition that sleeps for so long.
+fn sleeps(ms: u64) -> Value {
+    Value::List(vec![Value::map([("id", Value::from("nap")), ("type", "sleep".into()), ("durationMs", ms.into())])])
+}
+
+/// The entries of a history, the newest first: version and hash.
+fn history(owner: &Client, id: &str) -> Vec<(String, String)> {
+    let page = owner.get(&format!("/api/workflows/{id}/history?limit=200")).expect(200).json();
+    let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_text).unwrap().to_string();
+    let entries = page.get("history").and_then(Value::as_list).unwrap();
+    entries.iter().map(|entry| (text(entry, "workflowVersion"), text(entry, "workflowHash"))).collect()
+}
+
+#[test]
+fn a_history_has_each_definition_once_and_a_version_is_one_definition() {
+    everywhere(|place| {
+        let server = place.start();
+        let owner = server.owner();
+        let saved = |ms: u64| save(&owner, "w", sleeps(ms)).text_at("version");
+        assert_eq!([1, 1, 2, 1, 3].map(saved), ["1.0.0", "1.0.0", "1.0.1", "1.0.0", "1.0.2"]);
+        let versions: Vec<String> = history(&owner, "w").into_iter().map(|(version, _)| version).collect();
+        assert_eq!(versions, ["1.0.2", "1.0.1", "1.0.0"]);
+        // What is started again is what it was, under its version.
+        save(&owner, "w", sleeps(1));
+        let first = history(&owner, "w").pop().unwrap();
+        let now = owner.get("/api/workflows/w").expect(200);
+        assert_eq!((now.text_at("version"), now.text_at("workflowHash")), first);
+        let put = |version: &str, ms: Option<u64>| {
+            let data = ms.map(|ms| ("data", Value::map([("steps", sleeps(ms))])));
+            owner.put("/api/workflows/w", &Value::map([("version", version.into())].into_iter().chain(data)))
+        };
+        let refused = put("1.0.1", Some(9)).expect(409);
+        assert!(refused.text.contains("1.0.1 of the workflow `w` is another definition"), "{refused:?}");
+        let refused = put("5.0.0", None).expect(409);
+        assert!(refused.text.contains("this definition is version 1.0.0"), "{refused:?}");
+        put("1.0.0", None).expect(200);
+        assert_eq!(put("5.0.0", Some(9)).expect(200).text_at("version"), "5.0.0");
+        // Also of one that was deleted and made again.
+        owner.send("DELETE", "/api/workflows/w", &[], None).expect(204);
+        assert_eq!([2, 7].map(saved), ["1.0.1", "1.0.3"]);
+    });
+}
+
+#[test]
+fn saves_at_the_same_moment_give_no_version_twice() {
+    everywhere(|place| {
+        let server = place.start();
+        let owner = server.owner();
+        save(&owner, "w", sleeps(1));
+        const SAVES: u64 = 6;
+        std::thread::scope(|scope| {
+            for client in 0..4 {
+                let owner = owner.clone();
+                scope.spawn(move || {
+                    for save in 0..SAVES {
+                        // Each definition is saved by two of them; one that is always outrun is told so.
+                        let data = Value::map([("steps", sleeps(2 + save + (client % 2) * SAVES))]);
+                        let body = Value::map([("id", Value::from("w")), ("data", data)]);
+                        while owner.post("/api/workflows/sync", &body).status != 200 {}
+                    }
+                });
+            }
+        });
+        let entries = history(&owner, "w");
+        let (mut versions, mut hashes): (Vec<_>, Vec<_>) = entries.iter().cloned().unzip();
+        [&mut versions, &mut hashes].map(|all| (all.sort(), all.dedup()));
+        assert_eq!((versions.len(), hashes.len(), entries.len()), (13, 13, 13), "{entries:?}");
+    });
 }
 
 #[test]

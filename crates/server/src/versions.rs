@@ -1,0 +1,227 @@
+//! Version numbers of workflows: one definition has one number, and a number is one definition's for ever.
+
+use std::collections::BTreeMap;
+
+use mainspring_store::{Most, Put};
+
+use crate::{
+    nouns::{Numbered, Version, Workflow, numbered_id},
+    problem::{Answer, Code, Problem},
+    shelf::{Listing, Shelf},
+};
+
+/// Numbers behind the one that follows which are looked at for one that is free. More are taken only where somebody gave so
+/// many by hand, and then gives the next as well.
+const NUMBERS_TRIED: u32 = 100;
+
+/// The number of a definition that is saved.
+pub(crate) struct Numbering {
+    /// The semantic version.
+    pub version: String,
+    /// What keeps it, where the history does not have the definition yet.
+    pub puts: Option<Vec<Put>>,
+}
+
+/// The number of a workflow's definition: the one that it had, if it was saved before; the one that is asked for, or else
+/// the next that is free. The workflow has its version of before, and the number of its newest entry in the history.
+pub(crate) fn number(shelf: Shelf<'_>, id: &str, workflow: &Workflow, asked: Option<&str>) -> Answer<Numbering> {
+    if let Some(known) = newest(shelf, "hash", format!("{id}/{}", workflow.hash))? {
+        return match asked {
+            Some(asked) if asked != known.version => Err(Problem::new(
+                Code::Conflict,
+                format!(
+                    "version: this definition is version {} of the workflow `{id}`, and a definition has one version: leave \
+                     `version` out, or change the definition as well.",
+                    known.version
+                ),
+            )),
+            _ => Ok(Numbering { version: known.version, puts: None }),
+        };
+    }
+    let last = newest(shelf, "workflow", id.to_string())?;
+    let older = match &last {
+        Some(last) => unnumbered(shelf, id, &last.version)?,
+        None => BTreeMap::new(),
+    };
+    let taken = |version: &str| match older.get(version) {
+        Some(hash) => Ok(Some(hash.clone())),
+        None => Ok::<_, Problem>(shelf.get::<Numbered>(&numbered_id(id, version))?.map(|held| held.body.hash)),
+    };
+    let version = match asked {
+        Some(asked) => match taken(asked)? {
+            Some(hash) => {
+                return Err(Problem::new(
+                    Code::Conflict,
+                    format!(
+                        "version: {asked} of the workflow `{id}` is another definition ({hash}): leave `version` out, and it is \
+                         counted up, or give one that is not in the history."
+                    ),
+                ));
+            }
+            None => asked.to_string(),
+        },
+        None => free(&workflow.version, last.as_ref().map(|last| last.version.as_str()), taken)?,
+    };
+    let own = (version.clone(), workflow.hash.clone());
+    let put = |(version, hash): (String, String)| shelf.put(&numbered_id(id, &version), &Numbered { hash }, 0);
+    let puts = older.into_iter().chain([own]).map(put).collect::<Answer<Vec<_>>>()?;
+    Ok(Numbering { version, puts: Some(puts) })
+}
+
+/// The first number that nobody has: that of a workflow which is new, or one behind that of before and, of the same minor
+/// version, behind the newest in the history.
+fn free(
+    before: &str,
+    newest: Option<&str>,
+    taken: impl Fn(&str) -> Answer<Option<String>>,
+) -> Answer<String> {
+    let Some(newest) = newest else { return Ok(before.to_string()) };
+    let [major, minor, patch] = parts(before).unwrap_or([1, 0, 0]);
+    let last = parts(newest).filter(|last| last[..2] == [major, minor]).map_or(patch, |last| last[2].max(patch));
+    for step in 1..=u64::from(NUMBERS_TRIED) {
+        let version = format!("{major}.{minor}.{}", last.saturating_add(step));
+        if taken(&version)?.is_none() {
+            return Ok(version);
+        }
+    }
+    let message = format!("version: {NUMBERS_TRIED} numbers behind {major}.{minor}.{last} are taken: give one in `version`.");
+    Err(Problem::new(Code::Conflict, message))
+}
+
+/// The newest entry of the history with a name.
+fn newest(shelf: Shelf<'_>, field: &'static str, value: String) -> Answer<Option<Version>> {
+    let listing = Listing { name: Some((field, value)), is_descending: true, most: Most::of(1), ..Listing::default() };
+    Ok(shelf.list::<Version>(listing)?.rows.pop().map(|held| held.body))
+}
+
+/// The numbers of a history that a release wrote which kept none beside it, each with the newest definition that had it.
+/// Nothing where the number of the newest entry is kept: then all are.
+fn unnumbered(shelf: Shelf<'_>, id: &str, newest: &str) -> Answer<BTreeMap<String, String>> {
+    if shelf.get::<Numbered>(&numbered_id(id, newest))?.is_some() {
+        return Ok(BTreeMap::new());
+    }
+    let mut numbers = BTreeMap::new();
+    for held in shelf.all::<Version>(Some(("workflow", id.to_string()))) {
+        let Version { version, hash, .. } = held?.body;
+        numbers.insert(version, hash);
+    }
+    Ok(numbers)
+}
+
+/// The three numbers of a semantic version, whatever stands behind them.
+pub(crate) fn parts(version: &str) -> Option<[u64; 3]> {
+    let core = version.split(['-', '+']).next()?;
+    let mut numbers = core.split('.').map(|part| part.parse::<u64>().ok());
+    let found = [numbers.next()??, numbers.next()??, numbers.next()??];
+    (numbers.next().is_none() && version.len() <= 100).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use mainspring_store::{Change, memory::MemoryStore};
+
+    use super::*;
+    use crate::{
+        body::Data,
+        nouns::{Source, version_id},
+        shelf::make,
+    };
+
+    const ID: &str = "w";
+
+    fn workflow(version: &str, hash: &str) -> Workflow {
+        Workflow {
+            user: "ada".into(),
+            slug: None,
+            name: ID.into(),
+            description: None,
+            version: version.into(),
+            data: Data::default(),
+            hash: hash.into(),
+            enabled: true,
+            tags: Vec::new(),
+            created_at: 0,
+            updated_at: 0,
+            revision: 0,
+        }
+    }
+
+    fn entry(revision: u64, version: &str, hash: &str) -> Version {
+        Version {
+            workflow: ID.into(),
+            revision,
+            version: version.into(),
+            hash: hash.into(),
+            data: Data::default(),
+            source: Source::Sync,
+            source_proposal_id: None,
+            notes: None,
+            created_by: "ada".into(),
+            created_at: 0,
+        }
+    }
+
+    /// Saves one definition after the other, each with the version that is asked for, and gives the numbers that they get;
+    /// nothing where that is refused. The first entries are of a release that kept no numbers.
+    fn saved(older: &[(&str, &str)], then: &[(&str, Option<&str>)]) -> Vec<Option<String>> {
+        let store = MemoryStore::new();
+        let shelf = Shelf::of(&store, "o");
+        let (mut revision, mut now) = (0, "1.0.0".to_string());
+        for (version, hash) in older {
+            revision += 1;
+            let put = shelf.put(&version_id(ID, revision), &entry(revision, version, hash), 0).unwrap();
+            assert_eq!(make(&store, &Change { puts: vec![put], ..Change::default() }), Ok(Ok(())));
+            now = (*version).to_string();
+        }
+        let mut each = |(hash, asked): &(&str, Option<&str>)| {
+            let Numbering { version, puts } = number(shelf, ID, &workflow(&now, hash), *asked).ok()?;
+            if let Some(mut puts) = puts {
+                revision += 1;
+                puts.push(shelf.put(&version_id(ID, revision), &entry(revision, &version, hash), 0).unwrap());
+                assert_eq!(make(&store, &Change { puts, ..Change::default() }), Ok(Ok(())));
+            }
+            now = version.clone();
+            Some(version)
+        };
+        then.iter().map(&mut each).collect()
+    }
+
+    #[track_caller]
+    fn check(older: &[(&str, &str)], then: &[(&str, Option<&str>)], expected: &[Option<&str>]) {
+        let found = saved(older, then);
+        assert_eq!(found.iter().map(Option::as_deref).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_definition_has_one_number_and_a_number_one_definition() {
+        let (a, b, c) = (("a", None), ("b", None), ("c", None));
+        check(&[], &[a, a, b, c], &[Some("1.0.0"), Some("1.0.0"), Some("1.0.1"), Some("1.0.2")]);
+        // What was saved before is what it was; what is new then comes behind all.
+        check(&[], &[a, b, a, c], &[Some("1.0.0"), Some("1.0.1"), Some("1.0.0"), Some("1.0.2")]);
+        check(&[], &[("a", Some("2.1.0")), b, ("c", Some("3.0.0"))], &[Some("2.1.0"), Some("2.1.1"), Some("3.0.0")]);
+        // A number that another definition has, or another number of this one.
+        check(&[], &[a, ("b", Some("1.0.0")), ("a", Some("1.0.1")), b], &[Some("1.0.0"), None, None, Some("1.0.1")]);
+        // Numbers given by hand are passed over.
+        check(
+            &[],
+            &[a, ("b", Some("1.0.2")), ("c", Some("1.0.1")), ("d", None)],
+            &[Some("1.0.0"), Some("1.0.2"), Some("1.0.1"), Some("1.0.3")],
+        );
+    }
+
+    #[test]
+    fn numbers_of_an_older_history_are_taken() {
+        let older = [("1.0.0", "a"), ("1.0.0", "b"), ("1.0.1", "c")];
+        check(&older, &[("d", None), ("e", Some("1.0.0"))], &[Some("1.0.2"), None]);
+        check(&older, &[("d", Some("1.0.0")), ("c", None), ("b", None)], &[None, Some("1.0.1"), Some("1.0.0")]);
+        check(&[("1.0.0", "a"), ("2.0.0", "a")], &[("a", None), ("b", None)], &[Some("2.0.0"), Some("2.0.1")]);
+    }
+
+    #[test]
+    fn versions_are_three_numbers() {
+        assert_eq!(parts("1.2.3-rc.1"), Some([1, 2, 3]));
+        for wrong in ["1.2", "1.2.3.4", "v1.2.3", "1.2.x", ""] {
+            assert!(parts(wrong).is_none(), "{wrong}");
+        }
+    }
+}
