@@ -47,6 +47,11 @@ impl Asked {
         }
     }
 
+    /// From now on nothing but the definition is compared.
+    pub fn forget_name(&mut self) {
+        self.execution_id = None;
+    }
+
     /// Refuses to go on with an execution that was begun otherwise. `mend` says what to do then; `ID` in it is its name.
     pub fn check(&self, state: &State, mend: &str) -> Result<(), Refusal> {
         let Some(start) = &state.start else { return Ok(()) };

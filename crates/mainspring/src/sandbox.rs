@@ -4,6 +4,7 @@
 //! progress as NDJSON on standard error, and exit codes. An envelope is printed in every case but that of help.
 
 mod arguments;
+mod claim;
 mod payload;
 mod propose;
 mod resume;
@@ -63,10 +64,6 @@ fn say(message: &str) {
 /// The folder of one execution, beside those of others. Its name is the execution's, with what a folder's name cannot
 /// hold written as `%XX`: two names never share a folder, and none leads out of it.
 fn home(state_dir: Option<&PathBuf>, execution_id: &str) -> Result<Home, Refusal> {
-    let base = match state_dir {
-        Some(given) => given.clone(),
-        None => place::state_home()?.join("workflow"),
-    };
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let name: String = execution_id
         .bytes()
@@ -79,7 +76,12 @@ fn home(state_dir: Option<&PathBuf>, execution_id: &str) -> Result<Home, Refusal
         let message = format!("--execution-id: a name of 1 to {EXECUTION_ID_BYTES_MAX} bytes, please");
         return Err(Refusal::bad_input("bad_execution_id", message));
     }
-    Ok(Home::new(base.join(name)))
+    Ok(Home::new(base(state_dir)?.join(name)))
+}
+
+/// The folder of the folders.
+fn base(state_dir: Option<&PathBuf>) -> Result<PathBuf, Refusal> {
+    state_dir.map_or_else(|| Ok(place::state_home()?.join("workflow")), |given| Ok(given.clone()))
 }
 
 /// What a folder's name can hold, less what the file system may add.

@@ -15,7 +15,7 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use super::{Answer, arguments::Run, block_on, home, payload, say};
+use super::{Answer, arguments::Run, base, block_on, claim, home, payload, say};
 use crate::{
     bounded,
     evaluating::{compile, evaluator},
@@ -34,7 +34,8 @@ pub(super) fn run(run: &Run) -> Result<Answer, Refusal> {
     let plan = Arc::new(compiled.plan);
     check_hash(run, &plan)?;
     let workspace = place::workspace(&run.workspace)?;
-    let home = home(run.state_dir.as_ref(), &run.execution_id)?;
+    // A name that cannot be is refused before anything is kept.
+    home(run.state_dir.as_ref(), &run.execution_id)?;
     let request = Request {
         execution_id: Some(run.execution_id.clone()),
         input: payload.input,
@@ -60,10 +61,20 @@ pub(super) fn run(run: &Run) -> Result<Answer, Refusal> {
         ..Request::new(plan, place::user())
     };
     request.admit(&*evaluator()).map_err(Refusal::unfit)?;
+    let first = match &request.idempotency_key {
+        Some(key) => {
+            let base = base(run.state_dir.as_ref())?;
+            claim::first_of(&base, request.plan.name.as_deref(), key, &run.execution_id)?
+        }
+        None => run.execution_id.clone(),
+    };
+    let home = home(run.state_dir.as_ref(), &first)?;
+    let is_repeat = first != run.execution_id;
+    let request = Request { execution_id: Some(first), ..request };
     block_on(async {
         let mut signals = Signals::new()?;
         let engine = open(home, &workspace).await?;
-        let answer = started(&engine, request, &mut signals).await;
+        let answer = started(&engine, request, is_repeat, &mut signals).await;
         engine.drain().await;
         answer
     })
@@ -76,8 +87,17 @@ pub(super) async fn open(home: Home, workspace: &Path) -> Result<Engine, Refusal
     runner::open(home, key, Reach::named(), None).await
 }
 
-async fn started(engine: &Engine, request: Request, signals: &mut Signals) -> Result<Answer, Refusal> {
-    let asked = Asked::of(&request, true);
+/// Of a repeat, which has a name of its own, only the definition is compared with what the first began with.
+async fn started(
+    engine: &Engine,
+    request: Request,
+    is_repeat: bool,
+    signals: &mut Signals,
+) -> Result<Answer, Refusal> {
+    let mut asked = Asked::of(&request, true);
+    if is_repeat {
+        asked.forget_name();
+    }
     let submitted = engine.submit(request).await?;
     if submitted.existed {
         let mend = "ask for what it was begun with, or give another --execution-id";

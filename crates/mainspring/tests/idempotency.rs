@@ -1,0 +1,85 @@
+//! Idempotency keys hold between the executions of one state folder, for each workflow.
+
+use std::process::Stdio;
+
+use mainspring_kernel::{json::compact, value::Value};
+
+mod support;
+use support::{Answer, Ground, call, yaml};
+
+/// A workflow that leaves a line behind each time it runs.
+fn marking(name: &str) -> Value {
+    yaml(&format!("name: {name}\nsteps:\n  - {{id: mark, type: bash, command: echo {name} >> ran}}\n"))
+}
+
+fn keyed(definition: &Value, key: &str) -> Vec<u8> {
+    let runtime = Value::map([("idempotencyKey", Value::from(key))]);
+    compact(&Value::map([("workflow", definition.clone()), ("runtime", runtime)])).into_bytes()
+}
+
+fn ran(ground: &Ground, id: &str, definition: &Value, key: &str) -> Answer {
+    call(ground.run(id, definition), &keyed(definition, key))
+}
+
+#[test]
+fn a_repeated_key_gives_the_first_execution_of_its_workflow() {
+    let ground = Ground::new();
+    let (ship, other) = (marking("ship"), marking("other"));
+    for (id, definition, key, first, lines) in [
+        ("a", &ship, "k1", "a", "ship\n"),
+        ("b", &ship, "k1", "a", "ship\n"),
+        ("a", &ship, "k1", "a", "ship\n"),
+        // Another workflow, and another key.
+        ("c", &other, "k1", "c", "ship\nother\n"),
+        ("d", &ship, "k2", "d", "ship\nother\nship\n"),
+        ("e", &other, "k1", "c", "ship\nother\nship\n"),
+    ] {
+        let answer = ran(&ground, id, definition, key);
+        assert_eq!((answer.exit, answer.text("executionId")), (Some(0), first.into()), "{id} {key}: {answer:?}");
+        assert_eq!(answer.text("status"), "ok", "{answer:?}");
+        assert_eq!(ground.file("ran"), lines, "{id} {key}");
+    }
+    // The key is the workflow's: of another definition under the same name it is no repeat.
+    let changed = yaml("name: ship\nsteps:\n  - {id: mark, type: bash, command: echo changed >> ran}\n");
+    let refused = ran(&ground, "f", &changed, "k1");
+    assert_eq!((refused.exit, refused.text("error.code")), (Some(20), "hash_mismatch".into()), "{refused:?}");
+    // In another state folder it is another key.
+    let elsewhere = ground.root().join("elsewhere");
+    let mut command = ground.run("b", &ship);
+    command.arg("--state-dir").arg(&elsewhere);
+    assert_eq!(call(command, &keyed(&ship, "k1")).text("executionId"), "b");
+}
+
+#[test]
+fn a_request_that_is_refused_keeps_no_key() {
+    let ground = Ground::new();
+    let definition = yaml("name: asks\ninputSchema: {type: integer}\nsteps:\n  - {id: mark, type: bash, command: echo x >> ran}\n");
+    let refused = ran(&ground, "a", &definition, "k");
+    assert_eq!(refused.exit, Some(10), "{refused:?}");
+    let runtime = Value::map([("idempotencyKey", Value::from("k"))]);
+    let fits = Value::map([("workflow", definition.clone()), ("runtime", runtime), ("input", 1u64.into())]);
+    let answer = call(ground.run("b", &definition), compact(&fits).as_bytes());
+    assert_eq!(answer.text("executionId"), "b", "{answer:?}");
+}
+
+#[test]
+fn of_many_at_the_same_moment_one_begins() {
+    let ground = Ground::new();
+    let ship = marking("ship");
+    let answers: Vec<Answer> = std::thread::scope(|scope| {
+        let each = |number: usize| {
+            let mut command = ground.run(&format!("e{number}"), &ship);
+            command.stdin(Stdio::piped());
+            let input = keyed(&ship, "k");
+            scope.spawn(move || call(command, &input))
+        };
+        let all: Vec<_> = (0..6).map(each).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!(ground.file("ran"), "ship\n", "{answers:?}");
+    let fine: Vec<&Answer> = answers.iter().filter(|answer| answer.exit == Some(0)).collect();
+    assert!(!fine.is_empty() && fine.iter().all(|answer| answer.text("executionId") == fine[0].text("executionId")));
+    // The others met the first while it ran, and say so.
+    let refused = answers.iter().filter(|answer| answer.exit != Some(0));
+    refused.for_each(|answer| assert_eq!(answer.text("error.code"), "folder_in_use", "{answer:?}"));
+}
