@@ -67,7 +67,8 @@ pub(crate) fn find(store: &dyn Store, limits: &dyn Limits, organization: &str) -
     };
     let bounds = limits.of(store, organization)?;
     let rows = all(store, &filter).map_err(|error| error.to_string())?;
-    Ok((bounds, rows.into_iter().filter(has_place).collect()))
+    let matters = |row: &ExecutionRow| has_place(row) || bounds.workflow.is_some();
+    Ok((bounds, rows.into_iter().filter(matters).collect()))
 }
 
 /// Whether an execution that runs has a place of its own.
@@ -102,7 +103,21 @@ pub(crate) fn counted(start: &Start) -> Option<&str> {
     start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text).filter(|_| !is_waited_for)
 }
 
-/// The same of one that has begun, where with these records it comes to wait for a place or ends.
+/// The organisation and the workflow of an execution that runs in the place of the one that waits for it: it begins at once,
+/// whatever runs, but counts among those of its workflow. `None` for one that has a place of its own, or of which no
+/// catalogue knows the workflow.
+fn guest(start: &Start) -> Option<(&str, &str)> {
+    start.lineage.as_ref().filter(|lineage| lineage.parent.is_some())?;
+    let said = |key| start.trigger.get(key).and_then(Value::as_text);
+    Some((said(ORGANIZATION_IN_TRIGGER)?, said(WORKFLOW_IN_TRIGGER)?))
+}
+
+/// The organisation among whose executions a start is counted, with or without a place of its own.
+pub(crate) fn organization_of(start: &Start) -> Option<&str> {
+    counted(start).or_else(|| guest(start).map(|(organization, _)| organization))
+}
+
+/// The organisation of one that has begun and has a place, where with these records it comes to wait for that or ends.
 pub(crate) fn place_of(state: &State, records: &[Record]) -> Option<String> {
     let matters = |record: &Record| matches!(record, Record::Queued { .. } | Record::Ended { .. });
     let start = state.start.as_ref().filter(|_| records.iter().any(matters) && state.lineage.parent.is_none())?;
@@ -134,6 +149,8 @@ struct Desk {
     /// `None` until the store was read.
     bounds: Option<Bounds>,
     running: BTreeMap<ExecutionKey, Lane>,
+    /// Those that run in the place of another one, with their workflows.
+    guests: BTreeMap<ExecutionKey, Arc<str>>,
     users: BTreeMap<Arc<str>, u32>,
     workflows: BTreeMap<Arc<str>, u32>,
     queued: BTreeMap<ExecutionKey, Lane>,
@@ -196,6 +213,13 @@ impl Desk {
         self.running.insert(execution, lane);
     }
 
+    /// One that runs in the place of another one.
+    fn take_in(&mut self, execution: ExecutionKey, workflow: Arc<str>) {
+        if self.guests.insert(execution, workflow.clone()).is_none() {
+            *self.workflows.entry(workflow).or_default() += 1;
+        }
+    }
+
     fn queue(&mut self, execution: ExecutionKey, lane: Lane) {
         self.unqueue(execution);
         self.lanes.entry(lane.clone()).or_default().insert(execution);
@@ -206,6 +230,9 @@ impl Desk {
         if let Some(lane) = self.running.remove(&execution) {
             take_one(&mut self.users, &lane.user);
             lane.workflow.iter().for_each(|workflow| take_one(&mut self.workflows, workflow));
+        }
+        if let Some(workflow) = self.guests.remove(&execution) {
+            take_one(&mut self.workflows, &workflow);
         }
         self.unqueue(execution);
     }
@@ -259,11 +286,16 @@ impl Desk {
         is_here: impl Fn(ExecutionKey) -> bool,
     ) -> (Vec<ExecutionKey>, Vec<ExecutionKey>) {
         let found: BTreeSet<ExecutionKey> = rows.iter().map(|row| row.key).collect();
-        let known = self.running.keys().chain(self.queued.keys());
+        let known = self.running.keys().chain(self.queued.keys()).chain(self.guests.keys());
         let gone: Vec<_> = known.filter(|key| !found.contains(key) && !is_here(**key)).copied().collect();
         gone.iter().for_each(|execution| self.remove(*execution));
         let mut admitted_again = Vec::new();
         for row in rows.into_iter().filter(|row| !ended.contains(&row.key)) {
+            if !has_place(&row) {
+                let workflow = row.workflow_id.as_deref().map(Into::into);
+                workflow.into_iter().for_each(|workflow| self.take_in(row.key, workflow));
+                continue;
+            }
             let (execution, lane) = (row.key, Lane::of_row(&row));
             let waits = row.status == ExecutionStatus::Pending.name();
             match (waits, self.running.contains_key(&execution)) {
@@ -280,7 +312,11 @@ impl Desk {
     }
 
     fn is_empty(&self) -> bool {
-        self.running.is_empty() && self.queued.is_empty() && self.parked.is_empty() && matches!(self.look, Look::None)
+        self.running.is_empty()
+            && self.queued.is_empty()
+            && self.guests.is_empty()
+            && self.parked.is_empty()
+            && matches!(self.look, Look::None)
     }
 }
 
@@ -318,7 +354,17 @@ impl Admission {
     /// A start of an organisation's: with a queue if there is no room for it now. Nothing if it has to wait until the store
     /// was read.
     pub(crate) fn start(&mut self, mut submission: Box<Submission>, is_counted_here: bool) -> Option<Box<Submission>> {
-        let Some(organization) = counted(&submission.start).map(str::to_owned) else { return Some(submission) };
+        let Some(organization) = counted(&submission.start).map(str::to_owned) else {
+            if let Some((organization, workflow)) = guest(&submission.start).filter(|_| is_counted_here) {
+                let desk = self.desks.entry(organization.to_owned()).or_default();
+                // Where workflows have no bounds, nobody asks how many of them run.
+                if desk.bounds.is_none_or(|bounds| bounds.workflow.is_some()) {
+                    desk.take_in(submission.execution, workflow.into());
+                    self.organizations.insert(submission.execution, organization.to_owned());
+                }
+            }
+            return Some(submission);
+        };
         let (execution, ticket) = (submission.execution, submission.ticket);
         // The same letter again.
         if let Some(desk) = self.organizations.get(&execution).and_then(|organization| self.desks.get(organization)) {

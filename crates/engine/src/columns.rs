@@ -5,7 +5,10 @@
 use std::{collections::BTreeSet, fmt};
 
 use mainspring_kernel::{
-    input::{ORGANIZATION_IN_TRIGGER, TRIGGER_IN_TRIGGER, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER},
+    input::{
+        NAME_IN_TRIGGER, ORGANIZATION_IN_TRIGGER, PARENT_IN_TRIGGER, TRIGGER_IN_TRIGGER, VERSION_IN_TRIGGER,
+        WORKFLOW_IN_TRIGGER,
+    },
     key::ExecutionKey,
     state::State,
     stored::Head,
@@ -134,6 +137,13 @@ impl Found {
         self.compare("executions.trigger_id", &row.trigger_id.as_deref(), &said(TRIGGER_IN_TRIGGER));
         self.compare("executions.workflow", &row.workflow.as_deref(), &state.plan.name.as_deref());
         self.compare("executions.workflow_version", &row.workflow_version.as_deref(), &version);
+        // Older releases kept neither.
+        if row.workflow_name.is_some() {
+            self.compare("executions.workflow_name", &row.workflow_name.as_deref(), &said(NAME_IN_TRIGGER));
+        }
+        if row.parent_id.is_some() {
+            self.compare("executions.parent_id", &row.parent_id.as_deref(), &said(PARENT_IN_TRIGGER));
+        }
         self.compare("executions.idempotency_key", &row.idempotency_key.as_deref(), &said("idempotencyKey"));
         // Which of the two kinds of child it is, older releases did not say.
         let is_same_kind = is_child(&row.trigger_type) && state.lineage.depth > 0;

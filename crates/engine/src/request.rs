@@ -11,8 +11,8 @@ use mainspring_kernel::{
     failure::Failure,
     hash::Hash,
     input::{
-        INITIATOR_IN_TRIGGER, Lineage, ORGANIZATION_IN_TRIGGER, Pinned, Policy, Start, TRIGGER_IN_TRIGGER,
-        VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER,
+        INITIATOR_IN_TRIGGER, Lineage, NAME_IN_TRIGGER, ORGANIZATION_IN_TRIGGER, PARENT_IN_TRIGGER, Pinned, Policy,
+        Start, TRIGGER_IN_TRIGGER, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER,
     },
     key::ExecutionKey,
     limits::{EXECUTIONS_DEFAULT, LINEAGE_WORKFLOWS_MAX, PARALLEL_DEFAULT},
@@ -255,5 +255,7 @@ pub fn row(key: ExecutionKey, start: &Start, plan: &Plan, now: u64) -> Execution
         workflow_id: said(WORKFLOW_IN_TRIGGER).map(Into::into),
         trigger_id: said(TRIGGER_IN_TRIGGER).map(Into::into),
         parent: start.lineage.as_ref().and_then(|lineage| lineage.parent.as_ref()).map(|parent| parent.execution),
+        parent_id: said(PARENT_IN_TRIGGER).filter(|_| child(start).is_some()).map(Into::into),
+        workflow_name: said(NAME_IN_TRIGGER).map(Into::into),
     }
 }

@@ -73,6 +73,17 @@ pub const INITIATOR_IN_TRIGGER: &str = "initiatorType";
 /// Where a trigger says which workflow runs, by its id in the organisation's catalogue.
 pub const WORKFLOW_IN_TRIGGER: &str = "workflowId";
 
+/// Where a trigger says what the catalogue calls the workflow.
+pub const NAME_IN_TRIGGER: &str = "workflowName";
+
+/// Where a trigger says what the catalogue knows of the workflows that may be started, by the names under which they are: an
+/// object of objects, each with [`WORKFLOW_IN_TRIGGER`], [`NAME_IN_TRIGGER`] and [`VERSION_IN_TRIGGER`]. A child's trigger
+/// says of itself what stands here under its name, and has the rest of its parent.
+pub const WORKFLOWS_IN_TRIGGER: &str = "workflows";
+
+/// Where the trigger of a child says which execution has started it, by its name outside.
+pub const PARENT_IN_TRIGGER: &str = "parentExecutionId";
+
 /// Where a trigger says which it is, by its id there.
 pub const TRIGGER_IN_TRIGGER: &str = "triggerId";
 

@@ -53,7 +53,8 @@ fn a_repeated_key_gives_the_first_execution_of_its_workflow() {
 #[test]
 fn a_request_that_is_refused_keeps_no_key() {
     let ground = Ground::new();
-    let definition = yaml("name: asks\ninputSchema: {type: integer}\nsteps:\n  - {id: mark, type: bash, command: echo x >> ran}\n");
+    let definition =
+        yaml("name: asks\ninputSchema: {type: integer}\nsteps:\n  - {id: mark, type: bash, command: echo x >> ran}\n");
     let refused = ran(&ground, "a", &definition, "k");
     assert_eq!(refused.exit, Some(10), "{refused:?}");
     let runtime = Value::map([("idempotencyKey", Value::from("k"))]);

@@ -13,8 +13,9 @@ use mainspring_kernel::{
     definition::{Compiled, compile_with},
     diagnostic::{Diagnostic, Severity},
     document::{Document, Path},
+    input::{NAME_IN_TRIGGER, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER, WORKFLOWS_IN_TRIGGER},
     plan::{Plan, Step, Work},
-    value::Value,
+    value::{Map, Value},
 };
 use mainspring_store::{Most, StoredPlan};
 
@@ -118,6 +119,7 @@ pub(crate) fn is_light(app: &App, workflow: &Workflow) -> bool {
 /// What starts a workflow, with all that it may start itself.
 pub(crate) fn request_of(app: &App, shelf: Shelf<'_>, workflow: &Workflow, by: &str) -> Answer<Request> {
     let Made { plan, stored, .. } = plan_of(app, shelf.organization(), workflow)?;
+    let mut known = Map::new();
     let workflows = family(&plan, |name| -> Result<Arc<Plan>, Unfound> {
         let child = started(shelf, &workflow.user, name, &Coming::default())?.ok_or_else(|| {
             Unfound(Problem::field("workflow", format!("it starts `{name}`, and there is no such workflow here")))
@@ -126,13 +128,27 @@ pub(crate) fn request_of(app: &App, shelf: Shelf<'_>, workflow: &Workflow, by: &
             let message = format!("it starts `{name}`, which is disabled");
             return Err(Unfound(Problem::new(Code::WorkflowDisabled, message)));
         }
+        known.insert(name.into(), Value::map(said_of(&child)));
         Ok(plan_of(app, shelf.organization(), &child.body)?.plan)
     });
     let workflows = workflows.map_err(|Unfound(problem)| problem)?;
     if let Some(why) = endless_circle(&plan, &workflows) {
         return Err(Problem::field("workflow", why));
     }
-    Ok(Request { workflows, ..Request::of(plan, stored, by) })
+    let mut request = Request { workflows, ..Request::of(plan, stored, by) };
+    if let (Value::Map(trigger), false) = (&mut request.trigger, known.is_empty()) {
+        trigger.insert(WORKFLOWS_IN_TRIGGER.into(), known.into());
+    }
+    Ok(request)
+}
+
+/// What the trigger of an execution says of its workflow, as the catalogue has it.
+pub(crate) fn said_of(workflow: &Held<Workflow>) -> [(&'static str, Value); 3] {
+    [
+        (WORKFLOW_IN_TRIGGER, workflow.id.as_str().into()),
+        (NAME_IN_TRIGGER, workflow.body.name.as_str().into()),
+        (VERSION_IN_TRIGGER, workflow.body.version.as_str().into()),
+    ]
 }
 
 /// The workflow that a name means to a member: a slug of their own, an id, or somebody's slug, if only one has it. What

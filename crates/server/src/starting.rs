@@ -5,6 +5,7 @@ use std::time::Duration;
 use mainspring_engine::{Submitted, evaluator::ForTenant, request::Request};
 use mainspring_kernel::{
     diagnostic::Diagnostic,
+    input::WORKFLOWS_IN_TRIGGER,
     key::ExecutionKey,
     plan::{Constraints, Step, Work},
     value::{Map, Value},
@@ -14,7 +15,7 @@ use mainspring_store::{ExecutionRow, Origin};
 use crate::{
     app::App,
     approvers::of_start,
-    compiling::request_of,
+    compiling::{request_of, said_of},
     identity::{Caller, Kind, Permission, random},
     nouns::{Organization, RUNTIME_FEATURE, Workflow},
     problem::{Answer, Code, Problem},
@@ -77,14 +78,14 @@ pub(crate) fn prepare(
     let Starting { trigger, metadata, idempotency_key, variables, input, bounds } = starting;
     let request = request_of(app, shelf, &workflow.body, &caller.user)?;
     check_bounds(&bounds, &request.plan.constraints)?;
-    let trigger = Value::map([
+    let own = [
         ("type", trigger.into()),
         ("metadata", metadata.into()),
         ("organizationId", caller.organization.as_str().into()),
-        ("workflowId", workflow.id.as_str().into()),
-        ("workflowName", workflow.body.name.as_str().into()),
-        ("workflowVersion", workflow.body.version.as_str().into()),
-    ]);
+    ];
+    let started = request.trigger.get(WORKFLOWS_IN_TRIGGER).cloned();
+    let started = started.map(|workflows| (WORKFLOWS_IN_TRIGGER, workflows));
+    let trigger = Value::map(own.into_iter().chain(said_of(workflow)).chain(started));
     let idempotency_key = Some(idempotency_key);
     let request = Request { variables, input, bounds, trigger, idempotency_key, ..request };
     let unfit = |failure: mainspring_kernel::failure::Failure| {
@@ -111,7 +112,8 @@ fn check_bounds(asked: &Constraints, allowed: &Constraints) -> Answer<()> {
         if let (Some(asked), Some(allowed)) = (asked, allowed)
             && asked > allowed
         {
-            let message = format!("the definition's `constraints.{name}` is {allowed}: ask for that or less, not {asked}");
+            let message =
+                format!("the definition's `constraints.{name}` is {allowed}: ask for that or less, not {asked}");
             return Err(Problem::field(&format!("runtime.policy.{name}"), message));
         }
     }

@@ -70,11 +70,7 @@ pub(crate) fn number(shelf: Shelf<'_>, id: &str, workflow: &Workflow, asked: Opt
 
 /// The first number that nobody has: that of a workflow which is new, or one behind that of before and, of the same minor
 /// version, behind the newest in the history.
-fn free(
-    before: &str,
-    newest: Option<&str>,
-    taken: impl Fn(&str) -> Answer<Option<String>>,
-) -> Answer<String> {
+fn free(before: &str, newest: Option<&str>, taken: impl Fn(&str) -> Answer<Option<String>>) -> Answer<String> {
     let Some(newest) = newest else { return Ok(before.to_string()) };
     let [major, minor, patch] = parts(before).unwrap_or([1, 0, 0]);
     let last = parts(newest).filter(|last| last[..2] == [major, minor]).map_or(patch, |last| last[2].max(patch));
@@ -84,7 +80,8 @@ fn free(
             return Ok(version);
         }
     }
-    let message = format!("version: {NUMBERS_TRIED} numbers behind {major}.{minor}.{last} are taken: give one in `version`.");
+    let message =
+        format!("version: {NUMBERS_TRIED} numbers behind {major}.{minor}.{last} are taken: give one in `version`.");
     Err(Problem::new(Code::Conflict, message))
 }
 

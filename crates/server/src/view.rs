@@ -1,5 +1,8 @@
 //! Executions as the API shows them.
 
+mod included;
+pub(crate) mod listed;
+
 use mainspring_engine::{
     EngineError, envelope,
     family::{Family, OpenGate},
@@ -7,6 +10,7 @@ use mainspring_engine::{
 };
 use mainspring_kernel::{
     frame::Frame,
+    input::NAME_IN_TRIGGER,
     record::Record,
     state::{ExecutionStatus, State},
     trace::{AttemptTrace, Trace},
@@ -16,9 +20,11 @@ use mainspring_store::ExecutionRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+pub(crate) use included::{Include, RuntimeState, snapshot};
+
 use crate::{
     app::App,
-    body::Data,
+    body::{Data, Written},
     clock,
     identity::{Caller, Permission},
     problem::{Answer, Problem},
@@ -30,10 +36,18 @@ use crate::{
 pub(crate) struct ExecutionSummary {
     /// Its id.
     pub id: String,
-    /// The workflow; null for one that an execution has started.
+    /// The workflow; null for one that an execution of an older release has started.
     pub workflow_id: Option<String>,
+    /// What people called the workflow when it was started, else the name in its definition; null for neither.
+    pub workflow_name: Option<String>,
     /// The trigger, if one has started it.
     pub trigger_id: Option<String>,
+    /// What people call the trigger; null in this build, which has none.
+    pub trigger_name: Option<String>,
+    /// The execution that has started it, if one has.
+    pub parent_execution_id: Option<String>,
+    /// The member whose it is.
+    pub user_id: Option<String>,
     /// `pending`, `running`, `waiting_approval`, `completed`, `failed` or `cancelled`.
     pub status: String,
     /// `with_failures` for a completed one in which a failure was let through.
@@ -67,7 +81,11 @@ impl From<&ExecutionRow> for ExecutionSummary {
         Self {
             id: row.id.clone(),
             workflow_id: row.workflow_id.clone(),
+            workflow_name: row.workflow_name.clone().or_else(|| row.workflow.clone()),
             trigger_id: row.trigger_id.clone(),
+            trigger_name: None,
+            parent_execution_id: row.started_by(),
+            user_id: row.initiator_user_id.clone(),
             status: row.status.clone(),
             outcome: row.outcome.clone(),
             error_code: row.error.clone(),
@@ -85,6 +103,18 @@ impl From<&ExecutionRow> for ExecutionSummary {
     }
 }
 
+/// An execution in a list, with why it ended as it did.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExecutionListed {
+    #[serde(flatten)]
+    pub summary: ExecutionSummary,
+    /// Why it ended as it did: `{code, class, message, details}`; null until it has, and if nothing failed. The execution by
+    /// itself says the step as well; class and message are null where they are not found at the end of the journal.
+    #[schema(value_type = Option<Object>)]
+    pub error: Data,
+}
+
 /// An execution, whole.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -94,8 +124,6 @@ pub(crate) struct ExecutionBody {
     /// What a pending one waits for before its work begins: `user`, `organization` or `workflow`, of which as many are
     /// running as may when it was accepted; `admission` where that is being found out. Null for one whose work has begun.
     pub waiting_for: Option<&'static str>,
-    /// What people call the workflow.
-    pub workflow_name: Option<String>,
     /// More about what started it; null for what an execution has started.
     #[schema(value_type = Option<Object>)]
     pub trigger_metadata: Data,
@@ -125,6 +153,22 @@ pub(crate) struct ExecutionBody {
     pub approvals: Vec<Data>,
     /// Why it was set aside, if it was: its journal cannot be gone on with.
     pub quarantined: Option<String>,
+    /// With `include=steps`: what it did, attempt by attempt, as far as 8 MiB of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Object>>, nullable = false)]
+    pub steps: Option<Vec<Written>>,
+    /// With `include=steps`, where these are not all: the `cursor` with which `GET /api/executions/{id}/steps` goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub steps_cursor: Option<String>,
+    /// With `include=workflowSnapshot`: the definition that it runs, as it was saved; null where no history has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub workflow_snapshot: Option<Data>,
+    /// With `include=runtimeState`: how it is carried out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub runtime_state: Option<RuntimeState>,
 }
 
 /// Who has called an execution off.
@@ -226,16 +270,18 @@ pub(crate) fn may_decide_among(caller: &Caller, row: &ExecutionRow, named: &[Str
 pub(crate) fn body(caller: &Caller, row: &ExecutionRow, looked: &Looked) -> ExecutionBody {
     let state = &looked.state;
     let start = state.start.as_ref();
-    let trigger = start.map(|start| start.trigger.clone()).unwrap_or_default();
-    let of_trigger = |key: &str| trigger.get(key).cloned().unwrap_or_default();
+    let metadata = start.and_then(|start| start.trigger.get("metadata")).cloned().unwrap_or_default();
     let approvals: Vec<Data> =
         looked.family.gates.iter().map(|open| Data(gate(open, may_decide(caller, row, open)))).collect();
     let first = looked.family.gates.first().filter(|open| may_decide(caller, row, open));
+    // Of a row of an older release the journal knows what people called the workflow.
+    let named = start.and_then(|start| start.trigger.get(NAME_IN_TRIGGER)).and_then(Value::as_text);
+    let mut summary = ExecutionSummary::from(row);
+    summary.workflow_name = named.map(Into::into).or(summary.workflow_name);
     ExecutionBody {
-        summary: ExecutionSummary::from(row),
+        summary,
         waiting_for: state.queue.map(mainspring_kernel::input::Queue::name),
-        workflow_name: of_trigger("workflowName").as_text().map(Into::into).or_else(|| row.workflow.clone()),
-        trigger_metadata: Data(of_trigger("metadata")),
+        trigger_metadata: Data(metadata),
         variables: Data(start.map(|start| start.variables.clone()).unwrap_or_default()),
         input: Data(start.map(|start| start.input.clone()).unwrap_or_default()),
         outputs: Data(outputs(state)),
@@ -245,6 +291,10 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, looked: &Looked) -> Exec
         requires_approval: approvals.first().cloned().unwrap_or_default(),
         approvals,
         quarantined: looked.quarantined.clone(),
+        steps: None,
+        steps_cursor: None,
+        workflow_snapshot: None,
+        runtime_state: None,
     }
 }
 

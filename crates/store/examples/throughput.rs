@@ -142,5 +142,7 @@ fn row(key: ExecutionKey) -> ExecutionRow {
         workflow_id: None,
         trigger_id: None,
         parent: None,
+        parent_id: None,
+        workflow_name: None,
     }
 }

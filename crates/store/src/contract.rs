@@ -625,6 +625,10 @@ pub struct ExecutionRow {
     pub trigger_id: Option<String>,
     /// The execution that has started it and waits for it. `None` also in rows of older releases.
     pub parent: Option<ExecutionKey>,
+    /// The name outside of the execution that has started it, whether that waits or not. `None` also in rows of older releases.
+    pub parent_id: Option<String>,
+    /// What the catalogue called the workflow when it was started. `None` also in rows of older releases.
+    pub workflow_name: Option<String>,
     /// The workflow's name, if its definition has one.
     pub workflow: Option<String>,
     /// The definition's `version`.
@@ -661,6 +665,11 @@ pub struct ExecutionRow {
 }
 
 impl ExecutionRow {
+    /// The execution that has started it, by its name outside; by its key in rows of releases that kept no names.
+    pub fn started_by(&self) -> Option<String> {
+        self.parent_id.clone().or_else(|| self.parent.map(|parent| parent.to_string()))
+    }
+
     /// Among which executions its idempotency key is unique.
     pub fn origin(&self) -> Origin<'_> {
         let Self { organization, workflow_id, workflow, .. } = self;

@@ -194,6 +194,45 @@ fn who_is_waited_for_runs_in_the_place_of_the_first_and_everybody_else_has_a_pla
     assert_eq!(rows.each_ref().map(has_place), [false, true]);
 }
 
+/// What runs in the place of another one begins whatever runs, so that no family waits for itself; of its workflow it is one.
+#[test]
+fn who_is_waited_for_is_one_of_its_workflow_and_never_waits() {
+    let bounds = Bounds { user: 9, organization: 9, workflow: Some(1) };
+    let waited_for = |number: u8, workflow: &str| {
+        let mut child = submission(number, "ann", workflow);
+        child.start.lineage = lineage(1, true);
+        child
+    };
+    let mut machine = machine(bounds);
+    assert_eq!(begins(&mut machine, 1, "ann", "a"), None);
+    for number in [2, 3] {
+        let begun = machine.start(waited_for(number, "b"), true).expect("it begins");
+        assert_eq!(begun.start.queue, None);
+    }
+    assert_eq!(begins(&mut machine, 4, "bob", "b"), Some(Queue::Workflow));
+    assert_eq!(machine.census(), [1, 1], "they have no places of their own");
+    assert_eq!(machine.ended(key(2)), [], "another one is left");
+    assert_eq!(machine.ended(key(3)), [key(4)]);
+    // The same is found in the store, also where it begins elsewhere; what has ended there is gone with the next look.
+    let row = |number, workflow| {
+        let start = &waited_for(number, workflow).start;
+        ExecutionRow { status: "running".into(), ..row(key(number), start, &PLAN, 0) }
+    };
+    machine.want("o");
+    machine.looks();
+    let rows = vec![row_of(1, "ann", "running"), row_of(4, "bob", "running"), row(5, "c")];
+    look(&mut machine, bounds, rows.clone());
+    assert_eq!(begins(&mut machine, 6, "bob", "c"), Some(Queue::Workflow));
+    machine.want("o");
+    machine.looks();
+    let queued = ExecutionRow { workflow_id: Some("c".into()), ..row_of(6, "bob", "pending") };
+    assert_eq!(look(&mut machine, bounds, [&rows[..2], &[queued]].concat()).admit, [key(6)]);
+    // Where workflows have no bounds, none is kept.
+    let mut machine = self::machine(BOUNDS);
+    machine.start(waited_for(2, "b"), true).expect("it begins");
+    assert!(machine.desks["o"].guests.is_empty());
+}
+
 /// The same letter twice, and twice the same key, count once.
 #[test]
 fn the_same_start_again_counts_once() {

@@ -63,7 +63,8 @@ impl Rim {
     pub(super) fn enter(&mut self, event: Event) {
         let knows_queues = self.shard.decide_version() >= QUEUES_SINCE;
         let Event::Submit(submission) = event else { return self.handle(event) };
-        let is_here = admission::counted(&submission.start).is_none_or(|organization| self.counts(organization));
+        let is_here =
+            admission::organization_of(&submission.start).is_none_or(|organization| self.counts(organization));
         let begins = match &mut self.admitting {
             Some(admitting) if knows_queues => admitting.machine.start(submission, is_here),
             _ => Some(submission),
@@ -155,11 +156,13 @@ impl Rim {
 
     /// What comes to wait for a place, or leaves one, is told to whoever counts it.
     pub(super) fn count(&mut self, moment: &Moment) {
-        let Some(organization) = &moment.place_of else { return };
         if matches!(moment.records.last(), Some(Record::Ended { .. })) {
             self.free_place(moment.execution);
         }
-        self.tell_who_counts(organization);
+        // One that runs in the place of another one is counted out elsewhere at the next look.
+        if let Some(organization) = &moment.place_of {
+            self.tell_who_counts(organization);
+        }
     }
 
     /// What is set aside has no place any more.

@@ -8,7 +8,10 @@ use crate::{
     effect::{ChildEnd, Outcome},
     failure::{Class, Failure},
     hash::Hash,
-    input::{INITIATOR_IN_TRIGGER, Input, Lineage, ORGANIZATION_IN_TRIGGER, Parent, Policy, Start},
+    input::{
+        INITIATOR_IN_TRIGGER, Input, Lineage, NAME_IN_TRIGGER, ORGANIZATION_IN_TRIGGER, PARENT_IN_TRIGGER, Parent,
+        Policy, Start, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER, WORKFLOWS_IN_TRIGGER,
+    },
     instance::Instance,
     key::ExecutionKey,
     limits::{EDGES_STEPS_DEFAULT, EXECUTION_STEPS_DEFAULT, LINEAGE_DEPTH_MAX},
@@ -54,13 +57,17 @@ impl Decider<'_> {
         };
         let mut trigger = Map::from([
             ("type".into(), "subworkflow".into()),
-            ("parentExecutionId".into(), began.execution_id.as_str().into()),
+            (PARENT_IN_TRIGGER.into(), began.execution_id.as_str().into()),
             ("parentStepId".into(), instance.name(&self.state.plan).into()),
             (ROOT_IN_TRIGGER.into(), root_of(self.state).to_string().into()),
         ]);
         // Whose it is, and by whom: as the one that starts it.
-        for key in [ORGANIZATION_IN_TRIGGER, INITIATOR_IN_TRIGGER] {
+        for key in [ORGANIZATION_IN_TRIGGER, INITIATOR_IN_TRIGGER, WORKFLOWS_IN_TRIGGER] {
             trigger.extend(began.trigger.get(key).map(|said| (key.into(), said.clone())));
+        }
+        let known = began.trigger.get(WORKFLOWS_IN_TRIGGER).and_then(|workflows| workflows.get(workflow));
+        for key in [WORKFLOW_IN_TRIGGER, NAME_IN_TRIGGER, VERSION_IN_TRIGGER] {
+            trigger.extend(known.and_then(|known| known.get(key)).map(|said| (key.into(), said.clone())));
         }
         let start = Start {
             // It runs in the place of its root.

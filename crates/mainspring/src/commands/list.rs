@@ -64,6 +64,8 @@ pub(crate) struct Row {
     pub(crate) outcome: Option<String>,
     /// The code of its error.
     pub(crate) error: Option<String>,
+    /// The execution that has started it, if one has.
+    pub(crate) parent: Option<String>,
 }
 
 impl From<&ExecutionRow> for Row {
@@ -76,6 +78,7 @@ impl From<&ExecutionRow> for Row {
             completed_at: row.completed_at,
             outcome: row.outcome.clone(),
             error: row.error.clone(),
+            parent: row.started_by(),
         }
     }
 }
@@ -119,7 +122,8 @@ const STARTED: usize = 3;
 
 /// Name, status, workflow, start, duration, remark.
 fn cells(row: &Row) -> [String; 6] {
-    let note = [row.outcome.as_deref(), row.error.as_deref()].into_iter().flatten().map(shown).collect::<Vec<_>>();
+    let parent = row.parent.as_ref().map(|parent| format!("child of {parent}"));
+    let note = [&row.outcome, &row.error, &parent].into_iter().flatten().map(|word| shown(word)).collect::<Vec<_>>();
     [
         shown(&row.id),
         row.status.clone(),
@@ -160,6 +164,8 @@ pub(crate) fn row_value(row: &ExecutionRow) -> Value {
         ("executionId", row.id.as_str().into()),
         ("key", row.key.to_string().into()),
         ("workflow", row.workflow.as_deref().into()),
+        ("workflowName", row.workflow_name.as_deref().into()),
+        ("parentExecutionId", row.started_by().into()),
         ("workflowVersion", row.workflow_version.as_deref().into()),
         ("workflowHash", row.workflow_hash.as_str().into()),
         ("status", row.status.as_str().into()),
@@ -188,6 +194,7 @@ mod tests {
             completed_at: took,
             outcome: None,
             error: error.map(Into::into),
+            parent: None,
         }
     }
 
@@ -216,6 +223,8 @@ mod tests {
                 "ccc   failed            a\\nb  1970-01-01T00:00:00.000Z  0 ms   exit",
             ],
         );
+        let child = Row { parent: Some("mother".into()), ..row("d", "ship", "failed", Some("exit"), Some(0)) };
+        check(&[child], None, &["d  failed  ship  1970-01-01T00:00:00.000Z  0 ms  exit child of mother"]);
         check(&[], None, &[]);
     }
 

@@ -44,6 +44,8 @@ pub(crate) struct Picture {
     pub(crate) workflow_hash: String,
     /// When it began, who started it, its key.
     pub(crate) began: Option<(u64, String, String)>,
+    /// The execution that has started it, if one has.
+    pub(crate) parent: Option<String>,
     /// Why it was set aside, if it was.
     pub(crate) quarantined: Option<String>,
     /// All that it did.
@@ -68,13 +70,14 @@ pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, R
     if global.json {
         let (count, page) = (trace.attempts.len(), show.page(trace.attempts.len()));
         trace.attempts = trace.attempts.drain(page.clone()).collect();
-        show.answer(envelope::of_execution(&state, &trace, &family.gates), count);
+        show.answer(envelope::of_execution(&state, &trace, &family.gates), count, row.started_by());
         return Ok(Exit::Fine);
     }
     show.print(&Picture {
         name: state.plan.name.clone().unwrap_or_else(|| "workflow".into()),
         workflow_hash: state.plan.workflow_hash.prefixed(),
         began: state.start.as_ref().map(|start| (start.at, start.by.clone(), row.key.to_string())),
+        parent: row.started_by(),
         quarantined: read.quarantined,
         attempts: trace.attempts,
         summary: Summary::of(&state, &family),
@@ -89,8 +92,12 @@ impl Show {
         first..self.limit.map_or(all, |limit| first.saturating_add(limit).min(all))
     }
 
-    /// Prints an envelope that has one page of the attempts, of which there are so many.
-    pub(super) fn answer(&self, mut envelope: Value, count: usize) {
+    /// Prints an envelope that has one page of the attempts, of which there are so many, with the execution that has started
+    /// this one.
+    pub(super) fn answer(&self, mut envelope: Value, count: usize, parent: Option<String>) {
+        if let (Value::Map(map), Some(parent)) = (&mut envelope, parent) {
+            map.insert("parentExecutionId".into(), parent.into());
+        }
         if let (Value::Map(map), true) = (&mut envelope, self.page(count).len() < count) {
             map.insert("stepCount".into(), (count as u64).into());
         }
@@ -102,6 +109,9 @@ impl Show {
         say!("{}  {}", bold(&shown(&picture.name)), dim(&shown(&picture.workflow_hash)));
         if let Some((at, by, key)) = &picture.began {
             say!("{}", dim(&format!("started {} by {}, key {}", rfc3339(*at), shown(by), shown(key))));
+        }
+        if let Some(parent) = &picture.parent {
+            say!("{}", dim(&shown(&format!("child of {parent}"))));
         }
         if let Some(reason) = &picture.quarantined {
             say!("  set aside: {}", paragraph(reason));

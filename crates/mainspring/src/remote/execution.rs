@@ -119,6 +119,7 @@ impl Listed {
                 completed_at: answer.maybe_time("completedAt")?,
                 outcome: answer.maybe_text("outcome")?,
                 error: answer.maybe_text("errorCode")?,
+                parent: answer.maybe_text("parentExecutionId")?,
             },
             value: answer.value.clone(),
         })

@@ -88,12 +88,7 @@ pub(super) async fn open(home: Home, workspace: &Path) -> Result<Engine, Refusal
 }
 
 /// Of a repeat, which has a name of its own, only the definition is compared with what the first began with.
-async fn started(
-    engine: &Engine,
-    request: Request,
-    is_repeat: bool,
-    signals: &mut Signals,
-) -> Result<Answer, Refusal> {
+async fn started(engine: &Engine, request: Request, is_repeat: bool, signals: &mut Signals) -> Result<Answer, Refusal> {
     let mut asked = Asked::of(&request, true);
     if is_repeat {
         asked.forget_name();

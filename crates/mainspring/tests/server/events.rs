@@ -153,14 +153,21 @@ fn what_opens_a_gate_is_told_to_those_alone_who_may_decide_there() {
         };
         save(&ours.owner, "owners", Value::List(vec![gate("ask", &[])]));
         save(&ours.owner, "named", Value::List(vec![gate("ask", &["bob"]), gate("then", &["cem"])]));
-        let (bob, cem, eve) = (ours.member("bob", "member"), ours.member("cem", "member"), ours.member("eve", "viewer"));
+        let (bob, cem, eve) =
+            (ours.member("bob", "member"), ours.member("cem", "member"), ours.member("eve", "viewer"));
         let agent = ours.member("robot", "agent");
         let has = |client: &Client, id: &str| asked(client, id, None).data.get("resumeToken").is_some();
         let id = start(&ours.owner, "owners", "r1", Map::new()).expect(202).text_at("executionId");
-        assert_eq!([&ours.owner, &bob, &cem, &eve, &agent].map(|one| has(one, &id)), [true, false, false, false, false]);
+        assert_eq!(
+            [&ours.owner, &bob, &cem, &eve, &agent].map(|one| has(one, &id)),
+            [true, false, false, false, false]
+        );
         assert!(!has(&ours.session_of(&id), &id), "a session is no person");
         let id = start(&ours.owner, "named", "r1", Map::new()).expect(202).text_at("executionId");
-        assert_eq!([&ours.owner, &bob, &cem, &eve, &agent].map(|one| has(one, &id)), [false, true, false, false, false]);
+        assert_eq!(
+            [&ours.owner, &bob, &cem, &eve, &agent].map(|one| has(one, &id)),
+            [false, true, false, false, false]
+        );
         // What was told decides, once.
         let event = asked(&bob, &id, None);
         let token = event.data.get("resumeToken").cloned().unwrap();

@@ -35,9 +35,11 @@ mod rates;
 mod rights;
 mod secure;
 mod sessions;
+mod shows;
 mod starts;
 mod storm;
 mod up;
+
 mod vectors;
 mod waits;
 mod workflows;

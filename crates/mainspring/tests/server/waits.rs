@@ -111,11 +111,18 @@ fn an_execution_has_the_bounds_that_its_start_asks_for() {
     let server = Server::start(folder.path());
     let owner = server.owner();
     save(&owner, "waits", Value::List(vec![signal()]));
-    save(&owner, "two", Value::List(vec![code("a", "export default () => 'abc'"), code("b", "export default () => 2")]));
-    for (number, (workflow, key, bound, wanted)) in
-        [("waits", "timeoutMs", 50, "timeout"), ("two", "maxSteps", 1, "max_steps"), ("two", "maxOutputBytes", 2, "output")]
-            .into_iter()
-            .enumerate()
+    save(
+        &owner,
+        "two",
+        Value::List(vec![code("a", "export default () => 'abc'"), code("b", "export default () => 2")]),
+    );
+    for (number, (workflow, key, bound, wanted)) in [
+        ("waits", "timeoutMs", 50, "timeout"),
+        ("two", "maxSteps", 1, "max_steps"),
+        ("two", "maxOutputBytes", 2, "output"),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let runtime = policy(&[(key, Value::from(bound as u64))]);
         let seen = run(&owner, workflow, &format!("r{number}"), "?wait=60000", &[("runtime", runtime)]).expect(200);

@@ -1,5 +1,7 @@
 //! Workflows as things that are saved, edited and listed.
 
+use std::collections::BTreeSet;
+
 use mainspring_kernel::value::Value;
 
 use super::{
@@ -125,8 +127,7 @@ fn saves_at_the_same_moment_give_no_version_twice() {
             }
         });
         let entries = history(&owner, "w");
-        let (mut versions, mut hashes): (Vec<_>, Vec<_>) = entries.iter().cloned().unzip();
-        [&mut versions, &mut hashes].map(|all| (all.sort(), all.dedup()));
+        let (versions, hashes): (BTreeSet<_>, BTreeSet<_>) = entries.iter().cloned().unzip();
         assert_eq!((versions.len(), hashes.len(), entries.len()), (13, 13, 13), "{entries:?}");
     });
 }

@@ -1,17 +1,16 @@
 //! Executions, as they are seen.
 
-use std::time::Duration;
-
 use axum::{Json, extract::State};
-use mainspring_kernel::key::ExecutionKey;
-use mainspring_store::{ExecutionRow, Filter, Most, Store, is_final};
+use mainspring_kernel::{key::ExecutionKey, value::Value};
+use mainspring_store::{ExecutionRow, Filter, Most, Store};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::workflows::Executions;
+use super::{journal::first_steps, workflows::Executions};
 use crate::{
     app::App,
+    body::Data,
     compiling::named,
     extract::{Asked, Named},
     identity::Caller,
@@ -19,11 +18,13 @@ use crate::{
     problem::{Answer, Problem, ProblemBody},
     shelf::Shelf,
     starting::visible,
-    view::{self, ExecutionBody, ExecutionSummary, look},
+    view::{
+        self, ExecutionBody, ExecutionListed, ExecutionSummary, Include, RuntimeState, attempts, listed, look, snapshot,
+    },
+    waiting::{checked, until_rest},
 };
 
-/// How long a request may wait for an execution, and how long it does if nothing is said.
-const WAIT_MS_MAX: u64 = 60_000;
+/// How long a request waits for an execution if nothing is said.
 const WAIT_MS_DEFAULT: u64 = 30_000;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -64,19 +65,24 @@ pub(super) fn page(
     let before = after.map(|text| ExecutionKey::parse(text).ok_or_else(unknown)).transpose()?;
     let filter = Filter { statuses, workflow_id, organization: Some(caller.organization.clone()), ..Filter::default() };
     let page = rows(&**app.engine.store(), &filter, before, most)?;
-    let next_cursor = page.next_cursor(|row| row.key.to_string());
-    Ok(Json(Executions { executions: page.rows.iter().map(ExecutionSummary::from).collect(), next_cursor }))
+    let next_cursor = page.next_cursor(|(row, _)| row.key.to_string());
+    let listed = |(row, error): &(ExecutionRow, Value)| ExecutionListed {
+        summary: ExecutionSummary::from(row),
+        error: Data(error.clone()),
+    };
+    Ok(Json(Executions { executions: page.rows.iter().map(listed).collect(), next_cursor }))
 }
 
 /// Rows read at a time. A definition's own name and version stand in them, of any length.
 const ROWS_AT_A_TIME: usize = 25;
 
+/// Rows with why they ended as they did. What is read for that counts as well.
 fn rows(
     store: &dyn Store,
     filter: &Filter,
     mut before: Option<ExecutionKey>,
     most: Most,
-) -> Answer<Page<ExecutionRow>> {
+) -> Answer<Page<(ExecutionRow, Value)>> {
     let mut page = Page::new(most);
     while !page.is_full() {
         let asked = page.room().min(ROWS_AT_A_TIME);
@@ -84,9 +90,14 @@ fn rows(
         let is_last = rows.len() < asked;
         before = rows.last().map(|row| row.key);
         for row in rows {
-            let texts = [&row.workflow, &row.workflow_version, &row.error, &row.idempotency_key, &row.session_id];
-            let bytes = texts.into_iter().flatten().map(String::len).sum();
-            page.add(row, bytes);
+            if page.is_full() {
+                break;
+            }
+            let ExecutionRow { workflow, workflow_name, workflow_version, idempotency_key, session_id, .. } = &row;
+            let texts = [workflow, workflow_name, workflow_version, &row.error, idempotency_key, session_id];
+            let bytes: usize = texts.into_iter().flatten().map(String::len).sum();
+            let (error, read) = listed::error(store, &row)?;
+            page.add((row, error), bytes + read);
         }
         if is_last {
             break;
@@ -118,20 +129,44 @@ async fn list(State(app): State<App>, caller: Caller, Asked(query): Asked<ListQu
     .await
 }
 
-fn whole(app: &App, caller: &Caller, id: &str) -> Answer<ExecutionBody> {
+fn whole(app: &App, caller: &Caller, id: &str, include: Include) -> Answer<ExecutionBody> {
     let row = visible(app, caller, id)?;
     let looked = look(app, &row)?;
     // The journal was read after the row: where they differ, the journal is right.
     let row = app.engine.store().execution(row.key)?.unwrap_or(row);
-    Ok(view::body(caller, &row, &looked))
+    let mut body = view::body(caller, &row, &looked);
+    if include.steps {
+        let (steps, cursor) = first_steps(&attempts(app, &row)?)?;
+        (body.steps, body.steps_cursor) = (Some(steps), cursor);
+    }
+    if include.workflow_snapshot {
+        body.workflow_snapshot = Some(snapshot(app, caller, &row)?);
+    }
+    body.runtime_state = include.runtime_state.then(|| RuntimeState::of(&row, &looked.state));
+    Ok(body)
+}
+
+/// What is shown of an execution beside what always is.
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct GetQuery {
+    /// `steps`, `workflowSnapshot` (takes `workflows:read` as well) and `runtimeState`, separated by commas.
+    include: Option<String>,
 }
 
 /// An execution.
-#[utoipa::path(get, path = "/api/executions/{id}", tag = "executions", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/executions/{id}", tag = "executions", params(("id" = String, Path), GetQuery),
     extensions(("x-permission" = json!("executions:read"))),
     responses((status = 200, body = ExecutionBody)))]
-async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Json<ExecutionBody>> {
-    app.run(move |app| whole(app, &caller, &id).map(Json)).await
+async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    Named(id): Named<String>,
+    Asked(query): Asked<GetQuery>,
+) -> Answer<Json<ExecutionBody>> {
+    let include = Include::read(&caller, query.include.as_deref())?;
+    app.run(move |app| whole(app, &caller, &id, include).map(Json)).await
 }
 
 /// How long to wait.
@@ -154,32 +189,13 @@ async fn wait(
     Named(id): Named<String>,
     Asked(query): Asked<WaitQuery>,
 ) -> Answer<Json<ExecutionBody>> {
-    let wait_ms = query.timeout_ms.unwrap_or(WAIT_MS_DEFAULT);
-    if wait_ms > WAIT_MS_MAX {
-        return Err(Problem::field("timeoutMs", format!("it must be at most {WAIT_MS_MAX}")));
-    }
+    let time = checked("timeoutMs", query.timeout_ms.unwrap_or(WAIT_MS_DEFAULT))?;
     let (asker, name) = (caller.clone(), id.clone());
     let row = app.look(move |app| visible(app, &asker, &name)).await?;
     // Who waits reads along as a watcher does.
     let _watching = app.feeds.place(&caller.token)?;
-    let feed = app.feeds.of(&app, row.key);
-    let rests = async {
-        let mut reader = feed.reader();
-        loop {
-            let row = app.look({
-                let key = row.key;
-                move |app| Ok(app.engine.store().execution(key)?)
-            });
-            let rests = |row: &ExecutionRow| is_final(&row.status) || row.status == "waiting_approval";
-            if row.await?.is_none_or(|row| rests(&row)) || !reader.changed().await {
-                return Ok::<(), Problem>(());
-            }
-        }
-    };
-    if let Ok(done) = tokio::time::timeout(Duration::from_millis(wait_ms), rests).await {
-        done?;
-    }
-    app.run(move |app| whole(app, &caller, &id).map(Json)).await
+    until_rest(&app, row.key, time).await?;
+    app.run(move |app| whole(app, &caller, &id, Include::default()).map(Json)).await
 }
 
 #[cfg(test)]
@@ -199,6 +215,8 @@ mod tests {
             workflow_id: None,
             trigger_id: None,
             parent: None,
+            parent_id: None,
+            workflow_name: None,
             workflow: None,
             workflow_version: Some("1".repeat(letters)),
             workflow_hash: String::new(),
@@ -235,8 +253,8 @@ mod tests {
             let (mut pages, mut before) = (Vec::new(), None);
             loop {
                 let page = rows(&store, &filter, before, most).unwrap();
-                let next = page.next_cursor(|row| row.key.to_string());
-                pages.push(page.rows.iter().map(|row| row.key.0[0]).collect::<Vec<_>>());
+                let next = page.next_cursor(|(row, _)| row.key.to_string());
+                pages.push(page.rows.iter().map(|(row, _)| row.key.0[0]).collect::<Vec<_>>());
                 match next {
                     Some(next) => before = ExecutionKey::parse(&next),
                     None => return pages,

@@ -21,7 +21,7 @@ use crate::{
     problem::{Answer, Problem, ProblemBody},
     saving::{self, Draft, Saved, Whole},
     shelf::{Held, Listing, Shelf},
-    view::ExecutionSummary,
+    view::ExecutionListed,
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -174,7 +174,7 @@ struct History {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Executions {
     /// The newest first.
-    pub executions: Vec<ExecutionSummary>,
+    pub executions: Vec<ExecutionListed>,
     /// What the next page is asked for with; null if there is none.
     pub next_cursor: Option<String>,
 }

@@ -99,5 +99,7 @@ fn of_row(found: &Row) -> Result<ExecutionRow, Fault> {
         workflow_id: row::optional_word(found, 19)?,
         trigger_id: row::optional_word(found, 20)?,
         parent: row::optional_key(found, 21)?,
+        parent_id: row::optional_word(found, 22)?,
+        workflow_name: row::optional_word(found, 23)?,
     })
 }

@@ -15,13 +15,14 @@ use crate::StoreError;
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
 /// From format n to n + 1. Entries are only ever appended.
-pub(super) const MIGRATIONS: [&str; 6] = [
+pub(super) const MIGRATIONS: [&str; 7] = [
     include_str!("sql/migration_1.sql"),
     include_str!("sql/migration_2.sql"),
     include_str!("sql/migration_3.sql"),
     include_str!("sql/migration_4.sql"),
     include_str!("sql/migration_5.sql"),
     include_str!("sql/migration_6.sql"),
+    include_str!("sql/migration_7.sql"),
 ];
 
 const PROGRAM: &str = "mainspring";

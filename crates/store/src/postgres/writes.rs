@@ -119,6 +119,8 @@ impl<'a> Writes<'a> {
             column(rows, |(_, row)| bytes(&row.workflow_id)),
             column(rows, |(_, row)| bytes(&row.trigger_id)),
             column(rows, |(_, row)| row.parent.map(|parent| parent.0.to_vec())),
+            column(rows, |(_, row)| bytes(&row.parent_id)),
+            column(rows, |(_, row)| bytes(&row.workflow_name)),
         ];
         self.push(rows, include_str!("sql/executions_insert.sql"), columns);
         let columns = vec![

@@ -48,6 +48,8 @@ pub(super) fn insert(statement: &mut Statement<'_>, key: ExecutionKey, row: &Exe
         row.workflow_id,
         row.trigger_id,
         row.parent.map(|parent| parent.0),
+        row.parent_id,
+        row.workflow_name,
     ];
     Ok(statement.execute(values)? == 1)
 }
@@ -147,6 +149,8 @@ fn of_row(row: &Row<'_>) -> rusqlite::Result<ExecutionRow> {
         workflow_id: row.get("workflow_id")?,
         trigger_id: row.get("trigger_id")?,
         parent: row.get::<_, Option<[u8; 16]>>("parent")?.map(ExecutionKey),
+        parent_id: row.get("parent_id")?,
+        workflow_name: row.get("workflow_name")?,
     })
 }
 

@@ -23,7 +23,7 @@ pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 const APPLICATION_ID: i32 = 0x4d4e_5350;
 
 /// From format n to n + 1. Entries are only ever appended.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("sql/migration_1.sql"),
     include_str!("sql/migration_2.sql"),
     include_str!("sql/migration_3.sql"),
@@ -31,6 +31,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("sql/migration_5.sql"),
     include_str!("sql/migration_6.sql"),
     include_str!("sql/migration_7.sql"),
+    include_str!("sql/migration_8.sql"),
 ];
 
 /// A leaf holds some twenty small frames. Of 4, 8 and 16 KiB this took the least time in all when measured.

@@ -244,6 +244,8 @@ impl Turn {
             workflow_id: self.workflow_id.map(Into::into),
             trigger_id: self.organization.map(|organization| format!("trigger of {organization}")),
             parent: self.organization.map(|_| key(7)),
+            parent_id: self.organization.map(|organization| format!("parent of {organization}")),
+            workflow_name: self.organization.map(|organization| format!("workflow of {organization}")),
         }
     }
 }
@@ -524,6 +526,8 @@ fn draw_row(row: ExecutionRow) -> String {
     (model.workflow, model.idempotency_key, model.outcome) = (row.workflow, row.idempotency_key, row.outcome.clone());
     model.initiator_user_id = row.initiator_user_id;
     model.parent = row.organization.as_ref().map(|_| key(7));
+    model.parent_id = row.organization.as_ref().map(|organization| format!("parent of {organization}"));
+    model.workflow_name = row.organization.as_ref().map(|organization| format!("workflow of {organization}"));
     model.trigger_id = row.organization.as_ref().map(|organization| format!("trigger of {organization}"));
     (model.organization, model.workflow_id) = (row.organization.clone(), row.workflow_id.clone());
     assert_eq!(named, model);

@@ -83,7 +83,8 @@ fn value(row: &Listed) -> Value {
         "errorCode" => "error".to_string(),
         key => key.to_string(),
     };
-    let own = row.value.as_map().into_iter().flatten();
+    // Why it ended is a code on this machine; the server has the whole error beside it.
+    let own = row.value.as_map().into_iter().flatten().filter(|(key, _)| *key != "error");
     let mut map: Map = own.map(|(key, value)| (renamed(key), value.clone())).collect();
     map.insert("workflow".into(), row.row.workflow.as_deref().into());
     map.entry("key".into()).or_insert_with(|| row.id.as_str().into());

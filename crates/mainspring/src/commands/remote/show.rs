@@ -25,7 +25,7 @@ pub(in crate::commands) fn show(show: &Show, client: &Client, global: &Global) -
     if global.json {
         let count = values.len();
         let page = values.drain(show.page(count)).collect();
-        show.answer(execution.envelope(page), count);
+        show.answer(execution.envelope(page), count, execution.listed.row.parent.clone());
         return Ok(Exit::Fine);
     }
     let row = &execution.listed.row;
@@ -34,6 +34,7 @@ pub(in crate::commands) fn show(show: &Show, client: &Client, global: &Global) -
         name: execution.workflow_name.clone().unwrap_or_else(|| "workflow".into()),
         workflow_hash: execution.listed.workflow_hash.clone(),
         began: Some((row.started_at, by, execution.id().to_string())),
+        parent: row.parent.clone(),
         quarantined: execution.quarantined.clone(),
         attempts,
         summary: execution.summary(now_ms()),

@@ -4,7 +4,7 @@ FROM unnest(CAST($3 AS BYTEA[])) AS asked (status)
 CROSS JOIN LATERAL (
     SELECT execution, id, workflow, workflow_version, workflow_hash, plan_hash, executions.status, outcome, error,
         trigger_type, initiator_type, initiator_user_id, idempotency_key, session_id, partition, attempt_count, started_at,
-        completed_at, organization, workflow_id, trigger_id, parent
+        completed_at, organization, workflow_id, trigger_id, parent, parent_id, workflow_name
     FROM executions
     WHERE executions.status = asked.status AND execution < $1
         AND workflow_key = {workflow}

@@ -1,0 +1,42 @@
+//! Why executions of a list ended as they did, without their whole journals.
+
+use mainspring_kernel::{
+    failure::{Class, Failure},
+    frame::Frame,
+    record::{Ending, Record},
+    value::Value,
+};
+use mainspring_store::{ExecutionRow, Most, Store};
+
+use crate::problem::Answer;
+
+/// Frames at the end of a journal in which the reason is looked for, and bytes of them. It stands in the last but for
+/// executions in which something had to stop first.
+const LAST: Most = Most { rows: 8, bytes: 512 * 1024 };
+
+/// `{code, class, message, details}` of an execution that has ended and not well, else null; and about how many bytes were
+/// read for it. Class and message are null where the reason is not among the last frames.
+pub(crate) fn error(store: &dyn Store, row: &ExecutionRow) -> Answer<(Value, usize)> {
+    let Some(code) = row.error.as_deref().filter(|_| row.completed_at.is_some()) else { return Ok((Value::Null, 0)) };
+    if row.status == "cancelled" {
+        let message = format!("the execution was cancelled: {code}");
+        return Ok((Failure::new(Class::Cancelled, code, message).to_value(), 0));
+    }
+    let unknown = || Value::map([("code", code.into()), ("class", Value::Null), ("message", Value::Null)]);
+    let Some(head) = store.head(row.key)? else { return Ok((unknown(), 0)) };
+    let first = (head.head.sequence + 1).saturating_sub(LAST.rows as u64);
+    let stored = store.frames(row.key, first, LAST)?;
+    let bytes = stored.iter().map(mainspring_kernel::stored::StoredFrame::byte_count).sum();
+    // What cannot be read is told by the execution itself; the others are listed with it.
+    let frames = stored.iter().rev().filter_map(|stored| Frame::read(stored).ok());
+    let failure = frames.into_iter().find_map(|(frame, _)| frame.records.iter().rev().find_map(of_record));
+    let is_it = |failure: &Failure| failure.code == code;
+    Ok((failure.filter(is_it).map_or_else(unknown, |failure| failure.to_value()), bytes))
+}
+
+fn of_record(record: &Record) -> Option<Failure> {
+    match record {
+        Record::EndingBegun { ending: Ending::Failed { fault, .. }, .. } => Some(fault.failure()),
+        _ => None,
+    }
+}
