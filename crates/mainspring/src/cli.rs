@@ -82,9 +82,11 @@ enum Command {
     Show(commands::show::Show),
     /// Follow an execution as it goes
     Tail(commands::tail::Tail),
-    /// Approve what an execution waits for, and go on with it
+    /// List what waits for people: who can decide, since when, until when
+    Approvals(commands::approvals::Approvals),
+    /// Approve what an execution waits for, and go on with it (`approvals` lists what waits)
     Approve(commands::decide::Approve),
-    /// Deny what an execution waits for, which cancels it
+    /// Deny what an execution waits for, which cancels it (`approvals` lists what waits)
     Deny(commands::decide::Deny),
     /// Cancel an execution
     Cancel(commands::cancel::Cancel),
@@ -201,6 +203,7 @@ fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, 
         Command::List(list) => commands::list::list(&list, global, terminal),
         Command::Show(show) => commands::show::show(&show, global, terminal),
         Command::Tail(tail) => commands::tail::tail(&tail, global, terminal),
+        Command::Approvals(approvals) => commands::approvals::approvals(&approvals, global, terminal),
         Command::Approve(approve) => commands::decide::approve(&approve, global, terminal),
         Command::Deny(deny) => commands::decide::deny(&deny, global, terminal),
         Command::Cancel(cancel) => commands::cancel::cancel(&cancel, global, terminal),

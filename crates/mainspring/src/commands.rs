@@ -1,5 +1,6 @@
 //! The commands of `mainspring`, one file each: its flags, then what it does.
 
+pub(crate) mod approvals;
 pub(crate) mod asking;
 pub(crate) mod audit;
 pub(crate) mod backup;

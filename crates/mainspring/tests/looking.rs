@@ -18,6 +18,7 @@ const LOOKS: &[&[&str]] = &[
     &["list", "--status", "failed"],
     &["show", "e1"],
     &["show", "last", "--json"],
+    &["approvals"],
     &["tail", "e1"],
     &["tail", "last", "--no-follow"],
     &["verify", "e1"],

@@ -57,6 +57,7 @@ fn no_name_and_no_text_passes_for_a_line_of_ours() {
     for arguments in [
         &["run", "wf.json", "--id", "e1"][..],
         &["list"],
+        &["approvals"],
         &["show", "e1", "--verbose"],
         &["tail", "e1"],
         &["verify", "--all"],

@@ -13,7 +13,7 @@ use mainspring_kernel::{
     plan::{Decision, Gate, Plan, Work},
     value::Value,
 };
-use mainspring_store::ExecutionRow;
+use mainspring_store::{Catalogue, ExecutionRow};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -52,15 +52,15 @@ const APPROVER_BYTES: usize = 80;
 /// Somebody whom a gate names.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Approver {
+pub struct Approver {
     /// Their name, as the gate has it.
-    user_id: String,
+    pub user_id: String,
     /// What they are in the organization; null if they are no member, or where the caller may not see members.
-    role: Option<Role>,
+    pub role: Option<Role>,
     /// Whether they have approved already.
-    has_approved: bool,
+    pub has_approved: bool,
     /// Whether a decision of theirs counts now: a member of a role that decides, who has not approved yet.
-    can_decide: bool,
+    pub can_decide: bool,
 }
 
 impl Approver {
@@ -90,9 +90,14 @@ pub(crate) enum Starter<'a> {
 
 impl<'a> Members<'a> {
     pub(crate) fn of(app: &'a App, caller: &'a Caller) -> Self {
-        let shelf = Shelf::of(app.catalogue(), &caller.organization);
         let shows_roles = caller.has(Permission::MembersRead);
-        Self { shelf, shows_roles, known: BTreeMap::new(), is_whole: false, admins: None }
+        Self { shows_roles, ..Self::in_catalogue(app.catalogue(), &caller.organization) }
+    }
+
+    /// Those of an organization, for whoever may see all of them.
+    pub(crate) fn in_catalogue(catalogue: &'a dyn Catalogue, organization: &'a str) -> Self {
+        let shelf = Shelf::of(catalogue, organization);
+        Self { shelf, shows_roles: true, known: BTreeMap::new(), is_whole: false, admins: None }
     }
 
     /// What a member is; `None` for a name that no member has.

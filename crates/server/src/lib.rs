@@ -11,6 +11,7 @@ mod bus;
 mod clock;
 mod compiling;
 mod connections;
+pub mod deciders;
 mod documentation;
 mod door;
 pub mod export;

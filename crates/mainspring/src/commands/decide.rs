@@ -45,7 +45,7 @@ pub(crate) struct Deny {
 pub(super) struct At {
     /// The execution: its name, the beginning of it, or `last`
     pub(super) id: String,
-    /// The step, if several gates are open; `sub/gate` or `gate` for one of what the step `sub` has started
+    /// The step, if several gates are open (`mainspring approvals` lists them); `sub/gate` or `gate` for one of what the step `sub` has started
     #[arg(long, value_name = "STEP")]
     pub(super) step: Option<String>,
     /// Why, in 2,000 characters; kept with the decision, and in the audit log of an organization

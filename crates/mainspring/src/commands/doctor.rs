@@ -10,6 +10,7 @@ mod disk;
 mod executions;
 mod file;
 mod folder;
+mod gates;
 mod held;
 mod machine;
 mod proof;
@@ -120,7 +121,9 @@ fn of_store(patient: &Patient, opened: Option<Opened>, report: &mut impl Extend<
         return;
     };
     executions::look(patient, &*opened, report);
-    report.extend(proof::look(patient, opened));
+    let (format, store) = (opened.format().found, opened.store());
+    report.extend([gates::look(patient, format, store.as_ref())]);
+    report.extend(proof::look(patient, format, store));
 }
 
 /// What a store that cannot be looked at comes to, under the name of what was asked of it.

@@ -1,5 +1,6 @@
 //! The commands at a server: the same words and the same exit codes, with a server where a folder would be.
 
+mod approvals;
 mod decide;
 mod find;
 mod follow;
@@ -12,6 +13,7 @@ mod tail;
 mod verify;
 
 pub(super) use self::{
+    approvals::approvals,
     decide::decide,
     inputs::{cancel, signal},
     list::list,

@@ -70,7 +70,7 @@ pub(crate) struct Run {
     /// Return at once; the execution goes on in the background
     #[arg(long)]
     pub(super) detach: bool,
-    /// Approve every gate, as the owner
+    /// Approve every gate, as the owner; without it `mainspring approvals` lists those that wait
     #[arg(long, conflicts_with = "detach")]
     pub(super) yes: bool,
     /// Steps that may be visited, containers and nested ones included
@@ -268,8 +268,7 @@ fn elsewhere(
     terminal: &Terminal,
 ) -> Result<Exit, Refusal> {
     if run.yes {
-        let message =
-            "--yes approves what this process runs; a node runs this: `mainspring approve` decides at its gates";
+        let message = "--yes approves what this process runs; a node runs this: `mainspring approvals` lists its gates, `mainspring approve` decides there";
         return Err(Refusal::bad_input("shared_store", message));
     }
     let row = posted(request, asked, global)?;

@@ -74,6 +74,12 @@ impl<'a> Answer<'a> {
         self.value.get(key).and_then(Value::as_list).ok_or_else(|| self.not(key, "a list"))
     }
 
+    /// An object.
+    pub(crate) fn object(&self, key: &str, noun: &'static str) -> Result<Answer<'a>, Trouble> {
+        let value = self.value.get(key).filter(|value| value.as_map().is_some());
+        value.map(|value| Answer { noun, value, ..*self }).ok_or_else(|| self.not(key, "an object"))
+    }
+
     /// A list of objects of a kind.
     pub(crate) fn objects(&self, key: &str, noun: &'static str) -> Result<Vec<Answer<'a>>, Trouble> {
         Ok(self.list(key)?.iter().map(|value| Answer { noun, value, ..*self }).collect())

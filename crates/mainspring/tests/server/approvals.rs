@@ -4,8 +4,10 @@ use mainspring_kernel::value::{Map, Value};
 
 use super::{
     client::{Client, Reply},
+    commands::Caller,
     process::{Organization, Server, everywhere},
     starts::{save, start},
+    support::call,
 };
 
 fn gate(more: &[(&str, Value)]) -> Value {
@@ -262,5 +264,69 @@ fn what_is_done_beside_the_server_is_in_its_log() {
         let (by, target, detail) = noted(&owner, "approval.decide");
         assert_eq!((by, target, of(&detail, "decision")), (actor, direct, "deny".into()));
         assert_eq!(of(&owner.get("/api/audit/verify").expect(200).json(), "ok"), Value::Bool(true));
+    });
+}
+
+/// `mainspring approvals` at a server, and on the folder of the same: the same list; `doctor` names what nobody can approve.
+#[test]
+fn the_command_line_lists_what_waits_and_who_can_decide() {
+    everywhere(|place| {
+        let server = place.start();
+        let owner = server.owner();
+        let named = Value::List(vec!["bob".into(), "eve".into()]);
+        save(&owner, "ship", gate(&[("approvers", named)]));
+        save(&owner, "own", gate(&[]));
+        let put = |id: &str, role: &str| {
+            owner.put(&format!("/api/members/{id}"), &Value::map([("role", Value::from(role))])).expect(200);
+        };
+        put("bob", "member");
+        put("eve", "viewer");
+        let id = asking(&owner, "r1");
+        let started = start(&owner, "own", "r1", Map::new()).expect(202).text_at("executionId");
+        owner.get(&format!("/api/executions/{started}/wait")).expect(200);
+        let caller = Caller::owner(&server);
+        let answer = |arguments: &[&str]| call(caller.command(arguments), b"");
+        let listed = answer(&["approvals"]);
+        for said in
+            ["bob, eve (cannot)", "owner, whose execution it is, and the admins", "/approve/", "denied by itself"]
+        {
+            assert!(listed.stdout.contains(said), "{said:?} is not in {listed:?}");
+        }
+        assert!(!listed.stdout.contains("nobody can approve it"), "{listed:?}");
+        let json = |text: &str| mainspring_kernel::json::read(text.as_bytes()).unwrap().value;
+        let whole = json(&answer(&["approvals", "--json"]).stdout);
+        let gates = whole.get("approvals").and_then(Value::as_list).unwrap();
+        assert_eq!(gates.len(), 2);
+        assert!(gates.iter().all(|gate| gate.get("requestedAt").and_then(Value::as_text).is_some()), "{whole:?}");
+        let first = json(&answer(&["approvals", "--json", "--limit", "1"]).stdout);
+        let cursor = first.get("nextCursor").and_then(Value::as_text).unwrap();
+        let second = json(&answer(&["approvals", "--json", "--limit", "1", "--cursor", cursor]).stdout);
+        let pages = [&first, &second].map(|page| page.get("approvals").and_then(Value::as_list).unwrap()[0].clone());
+        assert_eq!(pages.to_vec(), gates.to_vec());
+        // Bob goes: nobody is left who can.
+        owner.send("DELETE", "/api/members/bob", &[], None).expect(204);
+        assert!(answer(&["approvals"]).stdout.contains("nobody can approve it"));
+        let Some(mut beside) = place.command(&["approvals", "--json"]) else { return };
+        let beside = json(&String::from_utf8(beside.output().unwrap().stdout).unwrap());
+        let now = json(&answer(&["approvals", "--json"]).stdout);
+        let without_urls = |value: &Value| {
+            let gates = value.get("approvals").and_then(Value::as_list).unwrap().iter();
+            let each = gates.map(|gate| {
+                Value::Map(
+                    gate.as_map()
+                        .unwrap()
+                        .iter()
+                        .filter(|(key, _)| *key != "url")
+                        .map(|(key, value)| (key.clone(), value.clone()))
+                        .collect(),
+                )
+            });
+            each.collect::<Vec<_>>()
+        };
+        assert_eq!(without_urls(&beside), without_urls(&now));
+        let doctor = place.command(&["doctor", "--json"]).unwrap().output().unwrap();
+        let told = String::from_utf8(doctor.stdout).unwrap();
+        let check = told.lines().find(|line| line.contains(r#""check":"approvers""#)).unwrap();
+        assert!(check.contains("warning") && check.contains(&format!("{id} at gate")), "{check}");
     });
 }

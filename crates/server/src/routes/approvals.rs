@@ -39,6 +39,10 @@ struct Approval {
     execution_id: String,
     /// The workflow.
     workflow_id: Option<String>,
+    /// What people called it when the execution was started, else the name in its definition; null for neither.
+    workflow_name: Option<String>,
+    /// The member whose the execution is.
+    user_id: Option<String>,
     /// The step that waits.
     step_id: String,
     /// What is asked.
@@ -47,6 +51,8 @@ struct Approval {
     /// who may decide.
     #[schema(value_type = Object)]
     gate: Written,
+    /// Since when it waits.
+    requested_at: String,
     /// When it is decided by itself.
     timeout_at: String,
     /// How, then: `approve` or `deny`.
@@ -96,15 +102,19 @@ fn approval(
     members: &mut Members<'_>,
     row: &ExecutionRow,
     open: &OpenGate,
+    opened_at: u64,
 ) -> Answer<Approval> {
     let may_decide = may_decide(caller, row, open);
     Ok(Approval {
         id: name(&row.id, open),
         execution_id: row.id.clone(),
         workflow_id: row.workflow_id.clone(),
+        workflow_name: row.workflow_name.clone().or_else(|| row.workflow.clone()),
+        user_id: row.initiator_user_id.clone(),
         step_id: open.step.clone(),
         message: open.gate.prompt.clone(),
         gate: Written::of(&gate(open, may_decide))?,
+        requested_at: clock::text(opened_at),
         timeout_at: clock::text(open.gate.expires_at),
         default_action: open.gate.on_timeout.name(),
         status: "pending",
@@ -165,7 +175,7 @@ fn add(
         // One that was decided since is not there any more.
         let is_it = |open: &&OpenGate| open.step == waiting.step && open.gate.number == waiting.gate;
         if let Some(open) = own(&row, &looked).find(is_it) {
-            let approval = approval(app, caller, members, &row, open)?;
+            let approval = approval(app, caller, members, &row, open, waiting.opened_at)?;
             let named: usize = approval.approvers.iter().map(Approver::byte_count).sum();
             let bytes = approval.message.len() + approval.gate.byte_count() + named;
             page.add(approval, bytes);
@@ -213,7 +223,14 @@ pub(super) fn found(app: &App, caller: &Caller, id: &str) -> Answer<(ExecutionRo
 async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Json<Approval>> {
     app.run(move |app| {
         let (row, open) = found(app, &caller, &id)?;
-        approval(app, &caller, &mut Members::of(app, &caller), &row, &open).map(Json)
+        // The gate is the first behind the one of its step before it.
+        let before = (row.key, open.step.as_str(), open.gate.number.saturating_sub(1));
+        let listed = app.engine.store().pending_approvals(Some(&caller.organization), Some(before), 1)?;
+        let is_it = |listed: &GateRow| listed.execution == row.key && listed.gate == open.gate.number;
+        let listed = listed.first().filter(|listed| is_it(listed) && listed.step == open.step);
+        let opened_at =
+            listed.map(|listed| listed.opened_at).ok_or_else(|| Problem::not_found("approval that waits"))?;
+        approval(app, &caller, &mut Members::of(app, &caller), &row, &open, opened_at).map(Json)
     })
     .await
 }

@@ -22,7 +22,7 @@ const CLOCK_BACK_MS: u64 = 5_000;
 /// A time before which no build of this program was made: 2025.
 const CLOCK_MS_MIN: u64 = 1_735_689_600_000;
 
-const NAMES: [&str; 4] = ["quarantine", "timers", "approvals", "nodes"];
+const NAMES: [&str; 5] = ["quarantine", "timers", "approvals", "nodes", "approvers"];
 
 /// What is said where there is no store; the clock is looked at all the same.
 pub(super) fn skipped(why: &str) -> Vec<Check> {

@@ -6,7 +6,7 @@ use mainspring_engine::{keys, load::Loader};
 use mainspring_server::{export::prove, marks::Marks, nouns::Organization, problem::Problem, shelf::Shelf};
 use mainspring_store::{Filter, Store, StoreError};
 
-use super::{Opened, Patient, check::Check, refused};
+use super::{Patient, check::Check, refused};
 use crate::{ground::Ground, place};
 
 /// Executions read at a time.
@@ -18,15 +18,15 @@ const NAMED_MAX: usize = 3;
 const NAMES: [&str; 2] = ["journals", "audit logs"];
 
 /// Proves all that is in the store, if that was asked for.
-pub(super) fn look(patient: &Patient, opened: Opened) -> Vec<Check> {
+pub(super) fn look(patient: &Patient, format: u32, store: Option<Arc<dyn Store>>) -> Vec<Check> {
     let skipped = |why: &str| NAMES.map(|name| Check::skipped(name, why)).to_vec();
     if !patient.is_deep {
         return skipped("--deep proves them");
     }
-    if opened.format().found == 0 {
+    if format == 0 {
         return skipped("nothing is in the store yet");
     }
-    let Some(store) = opened.store() else {
+    let Some(store) = store else {
         return skipped(
             "the format of the store is older than this build reads; the next start brings it to the newest",
         );

@@ -1,0 +1,223 @@
+//! `mainspring approvals`: the gates that wait for people, who can decide there, since when and until when.
+
+use clap::Args;
+use mainspring_kernel::{json::compact, key::ExecutionKey, time::rfc3339, value::Value};
+use mainspring_server::{
+    deciders::{self, Pending, Place},
+    problem::Problem,
+};
+
+use super::remote;
+use crate::{
+    cli::Global,
+    exit::{Exit, Refusal},
+    naming::{Looked, look},
+    terminal::{Terminal, bold, dim, say},
+    text::{paragraph, shown},
+};
+
+/// List what waits for people.
+#[derive(Debug, Args)]
+pub(crate) struct Approvals {
+    /// How many at the most
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(super) limit: u32,
+    /// Those behind this place, which the page before has named
+    #[arg(long, value_name = "CURSOR")]
+    pub(super) cursor: Option<String>,
+}
+
+/// A gate that waits, wherever it was read.
+pub(crate) struct Waits {
+    /// The execution, by its name.
+    pub(crate) execution: String,
+    /// What its workflow is called.
+    pub(crate) workflow: Option<String>,
+    /// The step that asks.
+    pub(crate) step: String,
+    /// What is asked.
+    pub(crate) prompt: String,
+    /// Those whom it names; empty where it names nobody.
+    pub(crate) approvers: Vec<Named>,
+    /// Whose the execution is, for a gate that names nobody in an organization.
+    pub(crate) owner: Option<String>,
+    /// How many must approve.
+    pub(crate) count: u64,
+    /// Who has.
+    pub(crate) approved_by: Vec<String>,
+    /// Since when it waits, in milliseconds since 1970; a server of an older release does not say.
+    pub(crate) since: Option<u64>,
+    /// When it is decided by itself.
+    pub(crate) until: u64,
+    /// How, then.
+    pub(crate) default_action: String,
+    /// Whether as many as have to can approve; `None` where whoever has the folder decides.
+    pub(crate) can_be_approved: Option<bool>,
+    /// The page where people decide, at a server.
+    pub(crate) url: Option<String>,
+}
+
+/// Somebody whom a gate names.
+pub(crate) struct Named {
+    /// Their name.
+    pub(crate) user: String,
+    /// Whether they can decide now; `None` where nobody knows members.
+    pub(crate) can_decide: Option<bool>,
+}
+
+/// Lists what waits for people.
+pub(crate) fn approvals(approvals: &Approvals, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    if let Some(client) = global.client()? {
+        return remote::approvals(approvals, &client, global);
+    }
+    let looked = look(global)?;
+    let after = approvals.cursor.as_deref().map(cursor).transpose()?;
+    let limit = approvals.limit as usize;
+    let page =
+        deciders::pending(&*looked.store, &looked.loader, &looked.key, after.as_ref(), limit).map_err(refusal)?;
+    let waits = page.gates.iter().map(|pending| waits(&looked, pending)).collect::<Result<Vec<_>, _>>()?;
+    let next = page.next.map(|(execution, step, gate)| format!("{execution}:{step}:{gate}"));
+    show(&waits, next.as_deref(), global);
+    if !page.broken.is_empty() {
+        let names = page.broken.iter().map(|id| shown(id)).collect::<Vec<_>>().join(", ");
+        terminal.remark(&format!("left out, as their journals cannot be read: {names}; `mainspring verify` says why"));
+    }
+    Ok(Exit::Fine)
+}
+
+fn refusal(problem: Problem) -> Refusal {
+    Refusal::internal("store_unavailable", problem.message)
+}
+
+fn waits(looked: &Looked, pending: &Pending) -> Result<Waits, Refusal> {
+    let Pending { listed, row, open } = pending;
+    let catalogue = looked.store.catalogue();
+    let members = deciders::named(catalogue, row, open).map_err(refusal)?;
+    let approvers = match members {
+        Some(members) => {
+            let named = |member: &deciders::Approver| Named {
+                user: member.user_id.clone(),
+                can_decide: Some(member.can_decide),
+            };
+            members.iter().map(named).collect()
+        }
+        None => open.gate.approvers.iter().map(|user| Named { user: user.clone(), can_decide: None }).collect(),
+    };
+    Ok(Waits {
+        execution: row.id.clone(),
+        workflow: row.workflow_name.clone().or_else(|| row.workflow.clone()),
+        step: open.step.clone(),
+        prompt: open.gate.prompt.clone(),
+        approvers,
+        owner: row.organization.as_ref().and(row.initiator_user_id.clone()),
+        count: open.gate.count.into(),
+        approved_by: open.gate.approved_by.clone(),
+        since: Some(listed.opened_at),
+        until: open.gate.expires_at,
+        default_action: open.gate.on_timeout.name().into(),
+        can_be_approved: deciders::are_enough(catalogue, row, open).map_err(refusal)?,
+        url: None,
+    })
+}
+
+fn cursor(text: &str) -> Result<Place, Refusal> {
+    let unknown = || Refusal::bad_input("bad_cursor", "--cursor must be what the page before has named");
+    let (execution, rest) = text.split_once(':').ok_or_else(unknown)?;
+    let (step, gate) = rest.rsplit_once(':').ok_or_else(unknown)?;
+    let execution = ExecutionKey::parse(execution).ok_or_else(unknown)?;
+    Ok((execution, step.to_string(), gate.parse().map_err(|_| unknown())?))
+}
+
+/// Shows a page of gates: as lines for people, or as one object.
+pub(super) fn show(waits: &[Waits], next: Option<&str>, global: &Global) {
+    if global.json {
+        let gates: Vec<Value> = waits.iter().map(Waits::to_value).collect();
+        say!("{}", compact(&Value::map([("approvals", gates.into()), ("nextCursor", next.into())])));
+        return;
+    }
+    if waits.is_empty() {
+        say!("{}", dim("nothing waits for people"));
+    }
+    waits.iter().for_each(Waits::show);
+    if let Some(next) = next {
+        say!("{}", dim(&shown(&format!("there may be more: mainspring approvals --cursor {next}"))));
+    }
+}
+
+impl Waits {
+    fn to_value(&self) -> Value {
+        let approver = |named: &Named| {
+            Value::map([
+                ("userId", named.user.as_str().into()),
+                ("canDecide", named.can_decide.map(Value::Bool).unwrap_or_default()),
+            ])
+        };
+        let approved: Vec<Value> = self.approved_by.iter().map(|user| user.as_str().into()).collect();
+        Value::map([
+            ("executionId", self.execution.as_str().into()),
+            ("workflow", self.workflow.as_deref().into()),
+            ("stepId", self.step.as_str().into()),
+            ("prompt", self.prompt.as_str().into()),
+            ("approvers", self.approvers.iter().map(approver).collect::<Vec<_>>().into()),
+            ("owner", self.owner.as_deref().into()),
+            ("count", self.count.into()),
+            ("approvedBy", approved.into()),
+            ("requestedAt", self.since.map(rfc3339).into()),
+            ("timeoutAt", rfc3339(self.until).into()),
+            ("defaultAction", self.default_action.as_str().into()),
+            ("canBeApproved", self.can_be_approved.map(Value::Bool).unwrap_or_default()),
+            ("url", self.url.as_deref().into()),
+        ])
+    }
+
+    fn show(&self) {
+        let workflow = self.workflow.as_deref().unwrap_or("-");
+        say!("{}  {}  at `{}`", bold(&shown(&self.execution)), shown(workflow), shown(&self.step));
+        say!("  {}", paragraph(&self.prompt));
+        let since = self.since.map(|since| format!("since {}, ", rfc3339(since))).unwrap_or_default();
+        say!("  waits {since}until {}, then {}", rfc3339(self.until), past(&self.default_action));
+        say!("  decide: {}", shown(&self.deciders()));
+        if self.can_be_approved == Some(false) {
+            say!(
+                "  nobody can approve it: too few of those can decide; deny it, or make them members in a role that decides"
+            );
+        }
+        if let Some(url) = &self.url {
+            say!("  {}", dim(&shown(url)));
+        }
+        say!(
+            "  {}",
+            dim(&shown(&format!(
+                "mainspring approve {0} --step {1}    or    mainspring deny {0} --step {1}",
+                self.execution, self.step
+            )))
+        );
+    }
+
+    /// Who decides, and how many have.
+    fn deciders(&self) -> String {
+        let one = |named: &Named| {
+            let has_approved = self.approved_by.contains(&named.user);
+            let note = match named.can_decide {
+                _ if has_approved => " (has approved)",
+                Some(false) => " (cannot)",
+                _ => "",
+            };
+            format!("{}{note}", named.user)
+        };
+        let who = match (self.approvers.as_slice(), &self.owner) {
+            ([], Some(owner)) => format!("{owner}, whose execution it is, and the admins"),
+            ([], None) => "whoever has this folder".to_string(),
+            (named, _) => named.iter().map(one).collect::<Vec<_>>().join(", "),
+        };
+        if self.count > 1 { format!("{who}; {} of {} have approved", self.approved_by.len(), self.count) } else { who }
+    }
+}
+
+fn past(decision: &str) -> &str {
+    match decision {
+        "approve" => "approved by itself",
+        "deny" => "denied by itself",
+        other => other,
+    }
+}

@@ -1,0 +1,126 @@
+//! Gates that nobody can approve: they wait until their time is over.
+
+use std::sync::Arc;
+
+use mainspring_engine::{keys, load::Loader};
+use mainspring_kernel::value::Value;
+use mainspring_server::{deciders, problem::Answer};
+use mainspring_store::Store;
+
+use super::{Patient, check::Check};
+use crate::{ground::Ground, place};
+
+const NAME: &str = "approvers";
+
+/// Gates that are looked at, those of the newest executions first, where not all of the store is looked through: each costs
+/// as much as its journal is long.
+const GATES_MAX: usize = 1_000;
+
+/// Gates read at a time.
+const PAGE: usize = 200;
+
+/// How many are named.
+const NAMED_MAX: usize = 3;
+
+/// Looks whether somebody can approve at each gate that waits.
+pub(super) fn look(patient: &Patient, format: u32, store: Option<&Arc<dyn Store>>) -> Check {
+    if format == 0 {
+        return Check::ok(NAME, "no gate waits");
+    }
+    let Some(store) = store else {
+        return Check::skipped(NAME, "the format of the store is older than this, and has no such thing");
+    };
+    let file = match &patient.ground {
+        Ground::Folder(home) => place::key_file(&[home.folder()]),
+        Ground::Shared(_) => place::key_file(&[]),
+    };
+    let Ok(key) = keys::load(&file) else { return Check::skipped(NAME, "no journal can be read without the key") };
+    match found(store, key, patient.is_deep) {
+        Ok(found) => found.check(),
+        Err(problem) => Check::skipped(NAME, format!("what waits cannot be read: {}", problem.message)),
+    }
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+struct Found {
+    looked: usize,
+    /// Those at which too few can decide: execution and step.
+    stuck: Vec<(String, String)>,
+    /// Whether there may be more than was looked at.
+    is_cut: bool,
+}
+
+fn found(store: &Arc<dyn Store>, key: [u8; 32], is_deep: bool) -> Answer<Found> {
+    let loader = Loader::new(store.clone(), key);
+    let (mut found, mut after) = (Found::default(), None);
+    loop {
+        let page = deciders::pending(&**store, &loader, &key, after.as_ref(), PAGE)?;
+        for pending in &page.gates {
+            found.looked += 1;
+            if deciders::are_enough(store.catalogue(), &pending.row, &pending.open)? == Some(false) {
+                found.stuck.push((pending.row.id.clone(), pending.open.step.clone()));
+            }
+        }
+        after = page.next;
+        found.is_cut = after.is_some() && !is_deep && found.looked >= GATES_MAX;
+        if after.is_none() || found.is_cut {
+            return Ok(found);
+        }
+    }
+}
+
+impl Found {
+    fn check(&self) -> Check {
+        let count = self.stuck.len();
+        let gates = |count: usize, one: &str, many: &str| {
+            format!("{count} {}", if count == 1 { format!("gate {one}") } else { format!("gates {many}") })
+        };
+        let cut = if self.is_cut { ", of the newest that wait; --deep looks at all" } else { "" };
+        if count == 0 {
+            let says = match self.looked {
+                0 => "no gate waits".to_string(),
+                looked => format!("enough can decide at {}{cut}", gates(looked, "that waits", "that wait")),
+            };
+            return Check::ok(NAME, says);
+        }
+        let named: Vec<String> =
+            self.stuck.iter().take(NAMED_MAX).map(|(id, step)| format!("{id} at {step}")).collect();
+        let more = if count > NAMED_MAX { ", …" } else { "" };
+        let says =
+            format!("{} for more than can decide: {}{more}{cut}", gates(count, "waits", "wait"), named.join(", "));
+        let (id, step) = &self.stuck[0];
+        let mend = format!(
+            "`mainspring approvals` says who is named; make them members in a role that decides, or `mainspring deny {id} --step {step}`"
+        );
+        let first: Vec<Value> = self.stuck.iter().take(NAMED_MAX).map(|(id, _)| id.as_str().into()).collect();
+        Check::warning(NAME, says, mend).with("count", count as u64).with("first", first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::check::State, *};
+
+    #[test]
+    fn what_is_found_is_named() {
+        let of = |looked, stuck: usize, is_cut| {
+            let stuck = (0..stuck).map(|number| (format!("e{number}"), "ship".to_string())).collect();
+            Found { looked, stuck, is_cut }.check()
+        };
+        let table = [
+            (of(0, 0, false), State::Ok, "no gate waits"),
+            (of(1, 0, false), State::Ok, "enough can decide at 1 gate that waits"),
+            (of(1_000, 0, true), State::Ok, "1000 gates that wait, of the newest that wait; --deep"),
+            (of(2, 1, false), State::Warning, "1 gate waits for more than can decide: e0 at ship"),
+            (
+                of(9, 4, false),
+                State::Warning,
+                "4 gates wait for more than can decide: e0 at ship, e1 at ship, e2 at ship, …",
+            ),
+        ];
+        for (check, state, said) in table {
+            assert!(check.state == state && check.says.contains(said), "{check:?}");
+        }
+    }
+}
