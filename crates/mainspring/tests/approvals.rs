@@ -32,13 +32,13 @@ fn what_waits_is_listed_with_who_decides_and_until_when() {
     }
     let listed = mainspring(&ground, &["approvals"]);
     for said in [
-        "e2  ship  at `all.one`",
+        "e2  ship  at `one`",
         "Ship it?",
         "approved by itself",
         "denied by itself",
         "decide: whoever has this folder",
         "decide: bob, cem; 0 of 2 have approved",
-        "mainspring approve e1 --step all.two",
+        "mainspring approve e1 --step two",
     ] {
         assert!(listed.stdout.contains(said), "{said:?} is not in {}", listed.stdout);
     }
@@ -47,7 +47,7 @@ fn what_waits_is_listed_with_who_decides_and_until_when() {
     let first = &all[0];
     assert_eq!(
         [at(first, "executionId"), at(first, "stepId"), at(first, "prompt")],
-        ["e2", "all.one", "Ship it?"].map(Value::from)
+        ["e2", "one", "Ship it?"].map(Value::from)
     );
     assert_eq!([at(first, "defaultAction"), at(first, "canBeApproved")], ["approve".into(), Value::Null]);
     let times = ["requestedAt", "timeoutAt"]
@@ -71,7 +71,7 @@ fn what_waits_is_listed_with_who_decides_and_until_when() {
     assert!(cut.stdout.contains("there may be more: mainspring approvals --cursor "), "{cut:?}");
     assert_eq!(mainspring(&ground, &["approvals", "--cursor", "x"]).exit, Some(10));
     // What was decided is gone.
-    assert_eq!(mainspring(&ground, &["deny", "e2", "--step", "all.one"]).exit, Some(0));
+    assert_eq!(mainspring(&ground, &["deny", "e2", "--step", "one"]).exit, Some(0));
     let (left, _) = gates(&mainspring(&ground, &["approvals", "--json"]));
     assert!(left.iter().all(|gate| at(gate, "executionId") == "e1".into()) && left.len() == 2, "{left:?}");
 }

@@ -282,7 +282,8 @@ fn the_command_line_lists_what_waits_and_who_can_decide() {
         put("bob", "member");
         put("eve", "viewer");
         let id = asking(&owner, "r1");
-        let started = start(&owner, "own", "r1", Map::new()).expect(202).text_at("executionId");
+        let version = Map::from([("version".to_string(), Value::from("1.2"))]);
+        let started = start(&owner, "own", "r1", version).expect(202).text_at("executionId");
         owner.get(&format!("/api/executions/{started}/wait")).expect(200);
         let caller = Caller::owner(&server);
         let answer = |arguments: &[&str]| call(caller.command(arguments), b"");
