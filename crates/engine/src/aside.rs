@@ -16,8 +16,7 @@ use mainspring_store::{AuditEntry, HeadRow, Noted, Store};
 
 use crate::{EngineError, engine::now_ms, home::Home, inbox, load::Loader};
 
-/// The code of the failure that a parent is given for a child that was quarantined.
-pub const CHILD_QUARANTINED: &str = "child_quarantined";
+pub use mainspring_kernel::decide::CHILD_QUARANTINED;
 
 /// The reason with which a released child is canceled whose parent has gone on without it.
 pub const PARENT_WENT_ON: &str = "parent_went_on";

@@ -30,7 +30,7 @@ use crate::{
     intake::Intake,
     keys,
     lease::{Leases, Terms},
-    limits::effects_at_a_time,
+    limits::{IDLE_BYTES_MAX, effects_at_a_time},
     load::Loader,
     member::Member,
     naming::new_key_where,
@@ -40,10 +40,6 @@ use crate::{
     span::Spans,
     token,
 };
-
-/// Room in memory for executions that wait for something: bytes of their journals, of which a state takes a few times
-/// as much.
-const RESTING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How an engine is opened.
 pub struct Options {
@@ -147,7 +143,7 @@ impl Engine {
         inbox::seal_older(&store, &key)?;
         let mut salting = [0; 32];
         getrandom::fill(&mut salting).map_err(|error| EngineError::Stopped(error.to_string()))?;
-        let mut shard = Shard::new(leases, Keys { sealing: key, salting }, RESTING_BYTES_MAX);
+        let mut shard = Shard::new(leases, Keys { sealing: key, salting }, IDLE_BYTES_MAX);
         if spans.is_some() {
             shard.make_spans();
         }

@@ -198,7 +198,7 @@ fn check_request(check: &Check) -> Request {
 }
 
 fn value_of(text: &str) -> Result<Value, Failure> {
-    json::value(text.as_bytes()).map_err(|error| {
+    json::data(text.as_bytes()).map_err(|error| {
         Failure::new(Class::Invalid, "invalid_result", format!("what it returns is no value of ours: {error}"))
     })
 }

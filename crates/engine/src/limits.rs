@@ -20,6 +20,18 @@ pub const ASKED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Requests of callers that are not answered yet: above what all connections of a server ask for at a time.
 pub const ASKED_MAX: usize = 16_384;
 
+/// Bytes of memory that the large executions of one organization take together at a node: two of the largest that one
+/// execution may be. Beyond it the largest is canceled, so that a tenant ends its own work and nobody else's.
+pub const ORGANIZATION_MEMORY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// Bytes of memory from which on an execution counts as large. A thousand that are just below it take a gigabyte.
+pub const LARGE_EXECUTION_BYTES_MIN: u64 = 1024 * 1024;
+
+/// Bytes of memory of executions that stay at hand while nothing of them goes on.
+pub const IDLE_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+const _: () = assert!(mainspring_kernel::limits::EXECUTION_MEMORY_BYTES_MAX <= ORGANIZATION_MEMORY_BYTES_MAX);
+
 /// Evaluations that have a thread, most of them waiting for a worker. Loads, inbox reads and callers of this process take
 /// their threads from the same 512 of the runtime.
 pub const EVALUATIONS_AT_A_TIME: usize = 64;

@@ -18,7 +18,7 @@ use crate::family::OpenGate;
 pub struct Events<'a> {
     execution_id: &'a str,
     plan: &'a Plan,
-    /// The last attempt of each step instance: records of an end do not repeat it.
+    /// The last attempt of each step instance that has not ended: records of an end do not repeat it.
     attempts: BTreeMap<Instance, u32>,
     /// Lines that the functions of each step instance have written since its last event.
     logged: BTreeMap<Instance, u64>,
@@ -49,6 +49,9 @@ impl<'a> Events<'a> {
             }
             more.extend(self.attempts.get(instance).map(|attempt| ("attempt".to_string(), (*attempt).into())));
             self.add_beyond(record, instance, now, &mut more);
+            if ends_step(record) {
+                self.attempts.remove(instance);
+            }
         }
         let kind = match record {
             Record::Started { .. } => "execution.started",
@@ -125,7 +128,7 @@ impl<'a> Events<'a> {
             }
             _ => {}
         }
-        if matches!(record, Record::StepCompleted { .. } | Record::StepFailed { .. } | Record::AttemptFailed { .. }) {
+        if ends_step(record) || matches!(record, Record::AttemptFailed { .. }) {
             more.extend(self.logged.remove(instance).map(|count| ("logLines".to_string(), count.into())));
         }
     }
@@ -169,4 +172,9 @@ impl<'a> Events<'a> {
         map.insert("ts".into(), rfc3339(now).into());
         Value::Map(map)
     }
+}
+
+fn ends_step(record: &Record) -> bool {
+    use Record::{StepCancelled, StepCompleted, StepFailed, StepSkipped};
+    matches!(record, StepCompleted { .. } | StepFailed { .. } | StepCancelled { .. } | StepSkipped { .. })
 }

@@ -7,6 +7,7 @@ mod abandon;
 mod cell;
 mod flight;
 mod gates;
+mod memory;
 mod owning;
 pub(crate) mod panics;
 mod refusals;
@@ -47,7 +48,7 @@ use crate::{
         resting::Resting,
         timers::Timers,
     },
-    span,
+    span::{self, SpanStart},
 };
 
 pub(crate) use cell::Summary;
@@ -64,6 +65,7 @@ pub struct Shard {
     cells: BTreeMap<ExecutionKey, Cell>,
     /// Those of them of which nothing is going on.
     resting: Resting,
+    memory: memory::Memory,
     /// Executions with something that waits for the next commit.
     dirty: BTreeSet<ExecutionKey>,
     /// When to look at which execution again.
@@ -134,13 +136,14 @@ pub struct Keys {
 }
 
 impl Shard {
-    /// A shard that holds what it holds, with room for executions that rest: bytes of their journals.
+    /// A shard that holds what it holds, with room for executions that rest: bytes of memory.
     pub fn new(leases: Leases, keys: Keys, resting_bytes_max: usize) -> Self {
         Self {
             keys,
             leases,
             cells: BTreeMap::new(),
             resting: Resting::new(resting_bytes_max),
+            memory: memory::Memory::default(),
             dirty: BTreeSet::new(),
             timers: Timers::default(),
             to_continue: VecDeque::new(),
@@ -197,6 +200,7 @@ impl Shard {
             Event::Wake => self.continue_one(now),
         }
         self.fire_timers(now);
+        self.cancel_largest(now);
     }
 
     /// The next thing to be done, if there is one. What a commit has released comes out behind all else, a little at a
@@ -334,7 +338,7 @@ impl Shard {
     fn decide(&mut self, now: u64, execution: ExecutionKey, queued: Queued) {
         let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { return };
         if self.makes_spans {
-            live.handed_out_at = span::handed_out_at(&live.state, &queued.input);
+            live.span_start = SpanStart::of(&live.state, &queued.input);
         }
         match decide(&mut live.state, &queued.input, now) {
             Err(illegal) => {
@@ -419,13 +423,12 @@ impl Shard {
             let audit = audit.or_else(|| noting::of_itself(&live.state, &input, &records).map(Box::new));
             self.tally.turn(&input);
             let spans = match self.makes_spans {
-                true => span::ended(&live.state, &input, &records, live.handed_out_at),
+                true => span::ended(&live.state, &input, &records, live.span_start),
                 false => Vec::new(),
             };
             let frame = Frame { sequence, before: live.head, now, input, results, records };
             let Keys { salting, sealing } = self.keys;
             let (stored, hash) = frame.store(&|place| salt(&salting, execution, sequence, place));
-            live.bytes += stored.byte_count();
             (live.head, live.next_sequence) = (hash, sequence + 1);
             live.summary = Summary::of(&live.state);
             live.gates.follow(&live.state, &frame.records);
@@ -435,6 +438,7 @@ impl Shard {
         }
         self.dirty.insert(execution);
         self.reschedule(execution);
+        self.weigh(execution);
     }
 
     /// Sets the time of an execution in memory by its state. Timers of a split turn fire where it goes on.

@@ -9,6 +9,7 @@ use mainspring_kernel::{
     decide::child_key_of,
     effect::{ChildEnd, Outcome},
     failure::Class,
+    hash::Hash,
     input::Input,
     instance::Instance,
     key::ExecutionKey,
@@ -76,20 +77,38 @@ pub(crate) fn word(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// When the attempt was handed out that an input brings the receipt of. Asked before the input is taken in: what it leads
-/// to may hand out the next one.
-pub(crate) fn handed_out_at(state: &State, input: &Input) -> u64 {
-    let Input::Receipt { instance, .. } = input else { return 0 };
-    state.steps.get(instance).map_or(0, |step| step.handed_out_at)
+/// The beginning of an attempt whose receipt is taken in. Read before the input is taken in: the turn may hand out the
+/// next attempt, or drop the step with its round.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SpanStart {
+    handed_out_at: u64,
+    intent: Hash,
+}
+
+impl SpanStart {
+    pub(crate) fn of(state: &State, input: &Input) -> Self {
+        match input {
+            Input::Receipt { instance, .. } => Self::of_instance(state, instance),
+            _ => Self::default(),
+        }
+    }
+
+    fn of_instance(state: &State, instance: &Instance) -> Self {
+        let step = state.steps.get(instance);
+        Self {
+            handed_out_at: step.map_or(0, |step| step.handed_out_at),
+            intent: step.and_then(|step| step.intent).unwrap_or_default(),
+        }
+    }
 }
 
 /// What has ended with a turn.
-pub(crate) fn ended(state: &State, input: &Input, records: &[Record], handed_out_at: u64) -> Vec<Arc<Span>> {
+pub(crate) fn ended(state: &State, input: &Input, records: &[Record], start: SpanStart) -> Vec<Arc<Span>> {
     let mut spans = Vec::new();
     if let Input::Receipt { instance, attempt, outcome } = input {
         let ended = Spanned::Attempt { instance: instance.clone(), number: *attempt, outcome: word(outcome) };
         let fault = records.iter().find_map(|record| fault_of(record, instance));
-        spans.extend(span(state, ended, handed_out_at, fault));
+        spans.extend(span(state, ended, start, fault));
     }
     for record in records {
         match record {
@@ -97,7 +116,8 @@ pub(crate) fn ended(state: &State, input: &Input, records: &[Record], handed_out
             Record::AttemptStarted { instance, attempt, .. } => {
                 if let Work::Subworkflow { waits: false, .. } = state.plan.step(instance.step).work {
                     let begun = Spanned::Attempt { instance: instance.clone(), number: *attempt, outcome: "done" };
-                    spans.extend(span(state, begun, state.now, None));
+                    let start = SpanStart { handed_out_at: state.now, ..SpanStart::of_instance(state, instance) };
+                    spans.extend(span(state, begun, start, None));
                 }
             }
             Record::Ended { .. } => {
@@ -105,8 +125,9 @@ pub(crate) fn ended(state: &State, input: &Input, records: &[Record], handed_out
                     Some(Ending::Failed { fault, .. }) => Some(fault),
                     _ => None,
                 };
-                let began_at = state.start.as_ref().map_or(state.now, |start| start.at);
-                spans.extend(span(state, Spanned::Execution(state.status()), began_at, fault));
+                let handed_out_at = state.start.as_ref().map_or(state.now, |start| start.at);
+                let start = SpanStart { handed_out_at, ..SpanStart::default() };
+                spans.extend(span(state, Spanned::Execution(state.status()), start, fault));
             }
             _ => {}
         }
@@ -114,14 +135,15 @@ pub(crate) fn ended(state: &State, input: &Input, records: &[Record], handed_out
     spans
 }
 
-fn span(state: &State, what: Spanned, began_at: u64, fault: Option<&Fault>) -> Option<Arc<Span>> {
+fn span(state: &State, what: Spanned, start: SpanStart, fault: Option<&Fault>) -> Option<Arc<Span>> {
+    let began_at = start.handed_out_at;
     let (id, parent) = match &what {
         Spanned::Execution(_) => {
             let is_child = state.lineage.depth > 0;
             (SpanId::of_execution(state.key), is_child.then(|| SpanId::of_attempt_with_child(state.key)))
         }
         Spanned::Attempt { instance, number, .. } => {
-            (of_attempt(state, instance, *number, began_at), Some(SpanId::of_execution(state.key)))
+            (of_attempt(state, instance, *number, start), Some(SpanId::of_execution(state.key)))
         }
     };
     Some(Arc::new(Span {
@@ -138,11 +160,10 @@ fn span(state: &State, what: Spanned, began_at: u64, fault: Option<&Fault>) -> O
     }))
 }
 
-fn of_attempt(state: &State, instance: &Instance, number: u32, handed_out_at: u64) -> SpanId {
+fn of_attempt(state: &State, instance: &Instance, number: u32, start: SpanStart) -> SpanId {
     match &state.plan.step(instance.step).work {
         Work::Subworkflow { .. } => {
-            let intent = state.steps.get(instance).and_then(|step| step.intent).unwrap_or_default();
-            SpanId::of_attempt_with_child(child_key_of(intent, number, handed_out_at))
+            SpanId::of_attempt_with_child(child_key_of(start.intent, number, start.handed_out_at))
         }
         _ => SpanId::of_attempt(state.key, &instance.name(&state.plan), number),
     }

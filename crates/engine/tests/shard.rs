@@ -18,11 +18,11 @@ use mainspring_kernel::{
     failure::{Class, Failure},
     frame::Frame,
     hash::Hash,
-    input::{Input, Lineage, Parent, Start},
+    input::{Input, Lineage, ORGANIZATION_IN_TRIGGER, Parent, Start},
     instance::Instance,
     key::ExecutionKey,
     plan::{Decision, Plan},
-    record::Record,
+    record::{Ending, Record},
     state::{ExecutionStatus, State, Status},
     stored::Head,
     value::Value,
@@ -179,14 +179,15 @@ impl Bench {
     }
 }
 
-/// One that sleeps in a loop would else be read as often as it wakes, each time from its beginning.
+/// One that sleeps again and again would else be read as often as it wakes, each time from its beginning. Each ended step
+/// takes memory.
 #[test]
 fn what_rests_is_read_back_only_for_want_of_room() {
-    let naps = r#"{"steps":[{"type":"loop","id":"l","while":{"ref":"@index","lt":20},"steps":[
-        {"type":"sleep","id":"nap","durationMs":10}]}]}"#;
-    for (room, loads) in [(1 << 20, 0..=0), (0, 20..=20), (2_000, 1..=19)] {
+    let nap = |number| format!(r#"{{"type":"sleep","id":"nap{number}","durationMs":10}}"#);
+    let naps = format!(r#"{{"steps":[{}]}}"#, (0..20).map(nap).collect::<Vec<_>>().join(","));
+    for (room, loads) in [(1 << 20, 0..=0), (0, 20..=20), (10_000, 1..=19)] {
         let mut bench = Bench::with_room(Arc::new(MemoryStore::default()), START, room);
-        bench.submit(&plan(naps));
+        bench.submit(&plan(&naps));
         bench.commit_all();
         let mut seen = 0;
         while let Some(at) = bench.shard.next_wake() {
@@ -732,4 +733,38 @@ fn a_letter_behind_a_beginning_that_was_not_written_is_not_thrown_away() {
     bench.commit_all();
     assert!(bench.store.inbox(&[0], 0, Most::of(9)).unwrap().is_empty());
     assert_eq!(bench.state().status(), ExecutionStatus::Cancelled);
+}
+
+/// The executions of one organization that take too much memory together lose the largest of them, and no other
+/// organization does.
+#[test]
+fn an_organization_above_its_memory_loses_its_largest_execution() {
+    let mut bench = Bench::new();
+    bench.shard.bound_memory(6 << 20);
+    let waits = plan(r#"{"steps":[{"type":"signal","id":"s","signal":"go"}]}"#);
+    let sizes = [("a", 1), ("a", 2), ("b", 5), ("a", 2), ("", 9), ("a", 2)];
+    let keys: Vec<ExecutionKey> = (0..sizes.len()).map(|at| ExecutionKey::new(START, [at as u8; 10])).collect();
+    for (key, (organization, mebibytes)) in keys.iter().zip(sizes) {
+        let mut request = Request::new(waits.clone(), "me");
+        request.input = Value::from("x".repeat((mebibytes << 20) + usize::from(key.0[15])));
+        request.trigger = Value::map([(ORGANIZATION_IN_TRIGGER, organization.into())]);
+        let stored_plans = request.stored_plans();
+        let start = request.start(*key);
+        let row = row(*key, &start, &waits, bench.now);
+        let (plan, start, ticket) = (waits.clone(), Box::new(start), None);
+        let submission =
+            Submission { execution: *key, plan, stored_plans, start, row, letter: None, ticket, audit: None };
+        bench.handle(Event::Submit(Box::new(submission)));
+        bench.commit_all();
+    }
+    let ended: Vec<(usize, Option<Ending>)> = keys
+        .iter()
+        .map(|key| bench.loader.journal(*key).unwrap().unwrap().journal.state)
+        .enumerate()
+        .filter(|(_, state)| state.ending.is_some())
+        .map(|(at, state)| (at, state.ending))
+        .collect();
+    let [(at, Some(Ending::Cancelled { reason }))] = ended.as_slice() else { panic!("{ended:?}") };
+    assert_eq!(*at, 5);
+    assert!(reason.contains("bytes of memory at this node, more than 6291456"), "{reason}");
 }

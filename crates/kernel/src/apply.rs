@@ -14,6 +14,7 @@ use crate::{
 };
 
 mod blocks;
+pub(crate) mod size;
 
 /// A record that cannot follow on its state: stored data that is not ours, or a fault of decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +63,7 @@ pub fn apply(state: &mut State, record: &Record, now: u64) -> Result<(), Illegal
         return Err(illegal(state, record, if state.start.is_none() { "before the start" } else { "twice" }));
     }
     state.now = state.now.max(now);
+    state.journal_bytes += size::in_journal(record);
     state.is_split = matches!(record, Record::TurnSplit | Record::TurnYielded { .. });
     match record.instance() {
         Some(_) if state.queue.is_some() => Err(illegal(state, record, "in a queue")),
@@ -89,6 +91,7 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal>
             state.signals_seen.insert(id.clone());
             let payload = known(state, payload);
             let byte_count = cbor::byte_count(&payload);
+            state.memory_bytes += size::of_signal(id, name, &payload);
             state.signals.push(Signal { id: id.clone(), name: name.clone(), payload, byte_count });
         }
         Record::DeadlineHeld { remaining_ms } => {
@@ -109,7 +112,9 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal>
                 return Err(illegal(state, record, "while something is open"));
             }
             state.timers.clear();
-            state.signals.clear();
+            while let Some(id) = state.signals.last().map(|signal| signal.id.clone()) {
+                take_signal(state, &id);
+            }
             state.ended_at = Some(state.now);
         }
         Record::FailureBoundReached { fault } => {
@@ -161,6 +166,7 @@ fn start(state: &mut State, record: &Record) {
         trigger: context.get("trigger").cloned().unwrap_or_default(),
         workspace: context.get("workspace").and_then(Value::as_text).map(Into::into),
     });
+    state.memory_bytes += state.start.as_ref().map_or(0, size::of_start);
     set_deadline(state, *deadline);
     blocks::open(state, Scope::root());
 }
@@ -202,10 +208,22 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
     if next.is_final() {
         step.ended_at = Some(now);
         blocks::end_step(state, &scope, instance, &step, status);
+        let_go(state, &mut step);
     }
     track(state, instance, &step, record);
+    size::count(state, &mut step, record);
     state.steps.insert(instance.clone(), step);
+    blocks::forget_ended_round(state, instance, record);
     Ok(())
+}
+
+/// Drops the values of a step that has ended and that nothing reads any more: a reference reads its output, and of an
+/// execution that is ending not even that.
+fn let_go(state: &State, step: &mut StepState) {
+    step.input = Value::Null;
+    if state.ending.is_some() {
+        step.output = Value::Null;
+    }
 }
 
 /// Whether a record fits what its step is: whether what it opens or closes inside can be opened or closed.
@@ -251,6 +269,7 @@ fn pending(now: u64) -> StepState {
         timeout_at: None,
         wake_at: None,
         gate: None,
+        memory_bytes: 0,
         handed_out_at: now,
         started_at: now,
         ended_at: None,
@@ -300,7 +319,9 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
             step.output = known(state, output);
             step.failure = None;
             if let Some(name) = &state.plan.step(instance.step).output_variable {
-                state.outputs.insert(name.clone(), step.output.clone());
+                state.memory_bytes += size::of_variable(name, &step.output);
+                let former = state.outputs.insert(name.clone(), step.output.clone());
+                state.memory_bytes -= former.map_or(0, |former| size::of_variable(name, &former));
             }
         }
         Record::StepFailed { fault, fate, .. } => {
@@ -310,12 +331,19 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
             count_failure(state, instance, step.attempt, fault);
             step.failure = Some(fault.failure());
         }
-        Record::SignalTaken { id, .. } => state.signals.retain(|signal| signal.id != *id),
+        Record::SignalTaken { id, .. } => take_signal(state, id),
         _ => {}
     }
     if matches!(record, Record::StepStarted { .. }) {
         blocks::open_inside(state, instance, &step.input);
     }
+}
+
+fn take_signal(state: &mut State, id: &str) {
+    let Some(place) = state.signals.iter().position(|signal| signal.id == id) else { return };
+    let Signal { id, name, payload, .. } = state.signals.remove(place);
+    // Its identity stays.
+    state.memory_bytes -= size::of_signal(&id, &name, &payload) - size::of_identity(&id);
 }
 
 /// Containers fail because of what they contain, which is counted already.

@@ -28,7 +28,10 @@ use alloc::{
 use core::cmp::Reverse;
 
 use crate::{
-    apply::{Illegal, apply},
+    apply::{
+        Illegal, apply,
+        size::{RECORD_BYTES, of_value},
+    },
     effect::Attempt,
     evaluation::{Evaluated, Evaluation},
     failure::{Class, Failure},
@@ -36,8 +39,9 @@ use crate::{
     instance::{Instance, Scope},
     key::ExecutionKey,
     limits::{
-        EVALUATIONS_AT_A_TIME_MAX, TURN_BYTES_MAX, TURN_EVALUATIONS_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX,
-        UNCOUNTED_MAX,
+        EVALUATIONS_AT_A_TIME_MAX, EXECUTION_JOURNAL_BYTES_MAX, EXECUTION_MEMORY_BYTES_MAX, TURN_BYTES_MAX,
+        TURN_BYTES_PER_STEP, TURN_EVALUATIONS_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX, UNCOUNTED_MAX, VALUE_BYTES_MAX,
+        VALUE_MEMORY_BYTES_MAX,
     },
     plan::{OnError, Work},
     record::{Ending, FailureFate, Fault, Payload, Record},
@@ -49,7 +53,7 @@ use executions::Weights;
 
 /// The version of what this module decides. It is pinned at the start of an execution; what changes the records that
 /// come of an input changes only behind a higher one.
-pub const DECIDE_VERSION: u32 = 5;
+pub const DECIDE_VERSION: u32 = 6;
 
 /// From this version on what needs no place begins beside what holds all of them; a retry policy is asked about an
 /// interruption as about any failure; a parent knows when its child waits for people and when one has denied there; a
@@ -67,6 +71,18 @@ pub const SIGNAL_BYTES_SINCE: u32 = 4;
 /// steps, the size of what blocks, returns and gates hold, the evaluations of a turn. Where it ends well, what is out is
 /// waited for.
 pub const BOUNDS_SINCE: u32 = 5;
+
+/// From this version on the memory and the journal that an execution takes have a bound, a loop ends as soon as its outputs
+/// are too large, and the blocks that a turn opens count among its bytes. Where an execution ends well, a child that waits
+/// for people is stopped, and the execution's time does not stand still. A quarantined child keeps its share of executions.
+pub const MEMORY_SINCE: u32 = 6;
+
+/// The code of the failure that a parent is told of when its child is quarantined.
+pub const CHILD_QUARANTINED: &str = "child_quarantined";
+
+/// Steps of a state whose memory a debug build counts anew after each turn.
+#[cfg(debug_assertions)]
+const RECOUNT_STEPS_MAX: usize = 64;
 
 /// How far an input has been taken in.
 #[derive(Debug)]
@@ -319,7 +335,16 @@ impl Decider<'_> {
             self.record(Record::TurnJoined)?;
             self.hold_or_set_deadline()?;
         }
+        self.assert_counts();
         Ok(Decided::Turn(self.agenda.turn))
+    }
+
+    /// What changes have added and taken away is what there is. Large states are left out: counting them takes long.
+    fn assert_counts(&self) {
+        #[cfg(debug_assertions)]
+        if self.state.steps.len() <= RECOUNT_STEPS_MAX {
+            assert_eq!(self.state.memory_bytes, crate::apply::size::recount(self.state), "memory of the state");
+        }
     }
 
     fn take_in(&mut self, input: &Input) -> Result<(), Illegal> {
@@ -423,7 +448,7 @@ impl Decider<'_> {
             if self.agenda.is_bounded && self.agenda.tasks.len() >= EVALUATIONS_AT_A_TIME_MAX {
                 return Ok(());
             }
-            if self.state.ending.is_none() && self.is_out_of_uncounted()? {
+            if self.state.ending.is_none() && (self.is_out_of_uncounted()? || self.is_out_of_memory()?) {
                 continue;
             }
             if self.state.ending.is_some() {
@@ -557,12 +582,51 @@ impl Decider<'_> {
         Ok(true)
     }
 
+    /// Whether the rules of [`MEMORY_SINCE`] are in force.
+    fn counts_memory(&self) -> bool {
+        self.state.decide_version >= MEMORY_SINCE
+    }
+
+    /// Whether a value is larger than any may be: in the journal, or in memory.
+    fn is_too_large(&self, value: &Value, encoded_bytes: usize) -> bool {
+        encoded_bytes > VALUE_BYTES_MAX || (self.counts_memory() && of_value(value) > VALUE_MEMORY_BYTES_MAX)
+    }
+
+    /// Ends the execution if it takes more memory, or more of the journal, than it may: what is out is awaited, nothing new
+    /// starts.
+    fn is_out_of_memory(&mut self) -> Result<bool, Illegal> {
+        let (memory_bytes, journal_bytes) = (self.state.memory_bytes, self.state.journal_bytes);
+        let (code, message) = if memory_bytes > EXECUTION_MEMORY_BYTES_MAX {
+            let message = format!(
+                "the values of the execution take {memory_bytes} bytes of memory, more than {EXECUTION_MEMORY_BYTES_MAX}; write large outputs to files and hand on their names, or split the work among several executions"
+            );
+            (format!("memory_exceeded:{EXECUTION_MEMORY_BYTES_MAX}"), message)
+        } else if journal_bytes > EXECUTION_JOURNAL_BYTES_MAX {
+            let message = format!(
+                "the journal of the execution takes more than {EXECUTION_JOURNAL_BYTES_MAX} bytes; write large values to files and hand on their names, or split the work among several executions"
+            );
+            (format!("journal_exceeded:{EXECUTION_JOURNAL_BYTES_MAX}"), message)
+        } else {
+            return Ok(false);
+        };
+        if !self.counts_memory() {
+            return Ok(false);
+        }
+        let fault = fault(Class::Policy, &code, message);
+        self.record(Record::EndingBegun { ending: Ending::Failed { fault, instance: None, stops: false } })?;
+        Ok(true)
+    }
+
     /// The only way in which anything changes.
     fn record(&mut self, record: Record) -> Result<(), Illegal> {
         let (halts_loops, was_going_to_fail) = (self.halts_loops(&record), self.is_going_to_fail());
+        let (journal_bytes, scopes) = (self.state.journal_bytes, self.state.scopes.len());
         apply(self.state, &record, self.agenda.now)?;
         if self.is_bounded() {
-            self.agenda.bytes += payload_byte_count(&record);
+            self.agenda.bytes += (self.state.journal_bytes - journal_bytes - RECORD_BYTES) as usize;
+        }
+        if self.counts_memory() && self.state.scopes.len() > scopes {
+            self.agenda.bytes += self.opened_byte_count(&record);
         }
         if !was_going_to_fail && self.is_going_to_fail() {
             // Steps that could begin were waiting for room: of those only what cleans up still may.
@@ -591,6 +655,19 @@ impl Decider<'_> {
         }
         self.agenda.turn.records.push(record);
         Ok(())
+    }
+
+    /// Bytes for which the blocks count that a record has opened: each of their steps is looked at.
+    fn opened_byte_count(&self, record: &Record) -> usize {
+        let plan = &self.state.plan;
+        let step_count = |block: u32| plan.block(block).steps.len();
+        let opened = match (record, record.instance().map(|instance| &plan.step(instance.step).work)) {
+            (Record::BranchTaken { block: Some(block), .. }, _) => step_count(*block),
+            (Record::RoundStarted { .. }, Some(Work::Loop(of))) => step_count(of.block),
+            (_, Some(Work::Parallel { block })) => step_count(*block),
+            _ => 0,
+        };
+        opened * TURN_BYTES_PER_STEP
     }
 
     /// What a record opens inside its step is looked at.
@@ -660,7 +737,8 @@ impl Decider<'_> {
             return Ok(());
         }
         let waits_for_people = self.state.status() == ExecutionStatus::WaitingApproval;
-        let stands_still = waits_for_people || self.state.queue.is_some();
+        let is_ending = self.counts_memory() && self.state.ending.is_some();
+        let stands_still = !is_ending && (waits_for_people || self.state.queue.is_some());
         match (stands_still, self.state.deadline, self.state.deadline_held) {
             (true, Some(at), _) => {
                 self.record(Record::DeadlineHeld { remaining_ms: at.saturating_sub(self.agenda.now) })
@@ -677,22 +755,6 @@ impl Decider<'_> {
 /// A failure as a record holds it.
 fn fault(class: Class, code: &str, message: impl Into<alloc::string::String>) -> Fault {
     Failure::new(class, code, message).into()
-}
-
-/// Bytes of what a record brings into its frame beside itself.
-fn payload_byte_count(record: &Record) -> usize {
-    let payload = match record {
-        Record::StepStarted { input: payload, .. }
-        | Record::StepCompleted { output: payload, .. }
-        | Record::GateOpened { question: payload, .. }
-        | Record::StepFailed { fault: Fault { text: payload, .. }, .. }
-        | Record::AttemptFailed { fault: Fault { text: payload, .. }, .. }
-        | Record::StepLogged { lines: payload, .. }
-        | Record::SignalKept { payload, .. }
-        | Record::EndingBegun { ending: Ending::Completed { output: payload } } => payload,
-        _ => return 0,
-    };
-    crate::cbor::byte_count(payload.value())
 }
 
 /// Data without a person's reason in it.

@@ -1,6 +1,7 @@
 //! Where an execution is in its plan: a step at a place in loops, a block at a place in loops.
 
 use alloc::{format, string::String, vec::Vec};
+use core::ops::Range;
 
 use crate::plan::{Plan, Work};
 
@@ -39,6 +40,20 @@ impl Instance {
         rounds.extend_from_slice(&self.rounds);
         rounds.push(round);
         rounds
+    }
+
+    /// The instances of the steps that stand in one round of it, nested ones included: a range for each step.
+    pub(crate) fn steps_of_round(&self, plan: &Plan, round: u32) -> impl Iterator<Item = Range<Self>> {
+        let (rounds, next) = (self.round(round), self.round(round + 1));
+        let (mut blocks, mut steps) = (plan.step(self.step).work.branches(), Vec::new());
+        while let Some((_, block)) = blocks.pop() {
+            for step in &plan.block(block).steps {
+                steps.push(*step);
+                blocks.extend(plan.step(*step).work.branches());
+            }
+        }
+        let of_step = move |step| Self { step, rounds: rounds.clone() }..Self { step, rounds: next.clone() };
+        steps.into_iter().map(of_step)
     }
 
     /// How it is written: `deploy`, `each[1]` for what a step does for an item, `L[1].b` for a step in a loop.

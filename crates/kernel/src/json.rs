@@ -4,5 +4,5 @@ mod read;
 mod write;
 
 pub(crate) use read::{cut, not_utf8, number_of_literal, place};
-pub use read::{read, value};
+pub use read::{data, read, value};
 pub use write::{canonical, compact, pretty};

@@ -10,6 +10,10 @@ pub const DEFINITION_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of one value in its binary form: an execution's input, a step's resolved input, a receipt.
 pub const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// Bytes of memory of one value that comes from outside or is made of others. Ordinary records take five to twenty times
+/// their bytes in binary form, so that this refuses only what is made to take memory.
+pub const VALUE_MEMORY_BYTES_MAX: u64 = 16 * VALUE_BYTES_MAX as u64;
+
 /// Nodes of one document after YAML's aliases are followed.
 pub const DOCUMENT_NODES_MAX: usize = 2_000_000;
 
@@ -64,6 +68,15 @@ pub const EXECUTIONS_MAX: u32 = 1_000_000;
 /// visit. Ten million: a hundred times what a loop over the longest list needs for a handful of skipped steps, and some
 /// minutes of one processor.
 pub const UNCOUNTED_MAX: u32 = 10_000_000;
+
+/// Bytes of memory that one execution may take: what its running steps were given, what its ended steps gave and a
+/// reference may still read, what its loops have gathered. A loop over the longest list with an object for each item, its
+/// list and its outputs take 300 MiB. Ended rounds take nothing.
+pub const EXECUTION_MEMORY_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// Bytes of the records of one execution in the journal, more or less. Ten million records without payloads take a third
+/// of them; a journal of this size is read in seconds.
+pub const EXECUTION_JOURNAL_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// Branches at a time unless the policy says otherwise (first specification, section 6.5).
 pub const PARALLEL_DEFAULT: u32 = 4;
@@ -163,6 +176,9 @@ pub const TURN_EVALUATION_MS_MAX: u64 = 2_000;
 /// Bytes of the values of one turn, more or less: what has been begun when they are passed is still written.
 pub const TURN_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Bytes for which each step of a block counts that a turn opens: a turn opens at most some hundred thousand places.
+pub const TURN_BYTES_PER_STEP: usize = 24;
+
 /// Records of one turn, after which the rest follows as an input of the execution to itself. A frame stays small enough
 /// to write and to read in one piece, and no execution can hold its shard.
 pub const TURN_RECORDS_MAX: usize = 4_096;
@@ -170,6 +186,7 @@ pub const TURN_RECORDS_MAX: usize = 4_096;
 const _: () = assert!(PLAN_DEPTH_MAX * 3 < DEPTH_MAX, "a nested plan must fit into a value");
 const _: () = assert!(SHELL_TIMEOUT_DEFAULT_MS <= SHELL_TIMEOUT_MAX_MS);
 const _: () = assert!(SHELL_TIMEOUT_MAX_MS < WAIT_MAX_MS);
+const _: () = assert!(UNCOUNTED_MAX as u64 * 64 < EXECUTION_JOURNAL_BYTES_MAX);
 const _: () = assert!(OUTPUT_BYTES_MAX < VALUE_BYTES_MAX && VALUE_BYTES_MAX < TURN_BYTES_MAX);
 const _: () = assert!(SIGNAL_BYTES_MAX < SIGNALS_KEPT_BYTES_MAX, "a signal of any size can be kept");
 const _: () = assert!(CODE_TIMEOUT_DEFAULT_MS <= CODE_TIMEOUT_MAX_MS && ROUNDS_DEFAULT <= ROUNDS_MAX);

@@ -9,14 +9,15 @@ use alloc::{
 use core::cmp::Reverse;
 
 use crate::{
+    apply::size,
     cbor,
-    decide::{BOUNDS_SINCE, SIGNAL_BYTES_SINCE},
+    decide::{BOUNDS_SINCE, MEMORY_SINCE, SIGNAL_BYTES_SINCE},
     failure::Failure,
     hash::Hash,
     input::{Lineage, Policy, Queue, Timer},
     instance::{Instance, Scope},
     key::ExecutionKey,
-    limits::{SIGNALS_KEPT_BYTES_MAX, SIGNALS_KEPT_MAX},
+    limits::{EXECUTION_MEMORY_BYTES_MAX, SIGNALS_KEPT_BYTES_MAX, SIGNALS_KEPT_MAX},
     plan::{Decision, Plan, Work},
     record::{Ending, Fault, Purpose, StopReason},
     value::{Map, Value},
@@ -39,7 +40,8 @@ pub struct State {
     pub start: Option<Started>,
     /// Its place among executions that start each other.
     pub lineage: Lineage,
-    /// Step instances that are more than pending.
+    /// Step instances that are more than pending. Those of rounds that have ended are gone, unless they failed or were
+    /// canceled.
     pub steps: BTreeMap<Instance, StepState>,
     /// Blocks that run.
     pub scopes: BTreeMap<Scope, ScopeState>,
@@ -65,6 +67,10 @@ pub struct State {
     pub signals: Vec<Signal>,
     /// Every signal that ever arrived, by identity.
     pub signals_seen: BTreeSet<String>,
+    /// Bytes of memory that all of this takes, as `apply` counts them.
+    pub memory_bytes: u64,
+    /// Bytes that the records take in the journal, more or less.
+    pub journal_bytes: u64,
     /// How many steps were begun.
     pub visits: u32,
     /// How many attempts went out.
@@ -127,11 +133,11 @@ pub struct StepState {
     pub status: Status,
     /// The last attempt, from 1; 0 for one that never began.
     pub attempt: u32,
-    /// The resolved parameters.
+    /// The resolved parameters, until it ends.
     pub input: Value,
     /// The identity of its work in the world.
     pub intent: Option<Hash>,
-    /// Its output, once completed.
+    /// Its output, once completed; null if the execution was ending by then.
     pub output: Value,
     /// The last failure.
     pub failure: Option<Failure>,
@@ -153,6 +159,8 @@ pub struct StepState {
     pub wake_at: Option<u64>,
     /// The gate that is open, or was the last.
     pub gate: Option<GateState>,
+    /// Bytes of memory that it takes, as `apply` counts them.
+    pub memory_bytes: u64,
     /// When the last attempt was handed out.
     pub handed_out_at: u64,
     /// When it began.
@@ -162,9 +170,10 @@ pub struct StepState {
 }
 
 /// Where a step instance is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
     /// Not begun.
+    #[default]
     Pending,
     /// An attempt is out, or what it contains runs.
     Running,
@@ -261,6 +270,10 @@ pub struct LoopState {
     pub open: u32,
     /// What the rounds gave, by their numbers; of a loop with a condition only the last.
     pub outputs: Vec<Value>,
+    /// Bytes of memory that these take, as `apply` counts them.
+    pub memory_bytes: u64,
+    /// Bytes of these in binary form.
+    pub output_bytes: u64,
     /// The step whose failure fails the loop.
     pub failed: Option<Instance>,
     /// Whether a failure inside is going to fail it: nothing new starts.
@@ -358,6 +371,8 @@ impl State {
             outputs: Map::new(),
             signals: Vec::new(),
             signals_seen: BTreeSet::new(),
+            memory_bytes: 0,
+            journal_bytes: 0,
             visits: 0,
             calls: 0,
             uncounted: 0,
@@ -438,6 +453,10 @@ impl State {
             return Some(Unheard::Ending);
         }
         let are_too_many = self.signals.len() >= SIGNALS_KEPT_MAX;
+        let takes_memory = self.memory_bytes + size::of_signal(id, name, payload) > EXECUTION_MEMORY_BYTES_MAX;
+        if takes_memory && self.decide_version >= MEMORY_SINCE {
+            return Some(Unheard::Full);
+        }
         let is_full = if self.decide_version < SIGNAL_BYTES_SINCE {
             are_too_many
         } else {

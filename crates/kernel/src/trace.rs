@@ -7,6 +7,7 @@ use alloc::{
 };
 
 use crate::{
+    apply::size,
     decide::child_key_of,
     failure::Failure,
     frame::Frame,
@@ -24,15 +25,32 @@ mod why;
 
 use why::{why, why_not};
 
-/// The attempts of an execution, in the order in which they began.
+/// The attempts of an execution, in the order in which they began: all of them, or those of a window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trace {
-    /// The attempts.
+    /// The attempts of the window.
     pub attempts: Vec<AttemptTrace>,
-    last: BTreeMap<Instance, usize>,
+    /// How many attempts began, in the window or not.
+    pub count: usize,
+    window: Option<Window>,
+    /// The last attempt of each step instance of rounds that run: its place among all attempts, and its status.
+    last: BTreeMap<Instance, (usize, Status)>,
+    /// Open attempts that are not in the window, without their inputs.
+    outside: BTreeMap<Instance, AttemptTrace>,
     inputs: BTreeMap<Instance, Value>,
     fates: BTreeMap<Instance, FailureFate>,
     children: Children,
+}
+
+/// The part of a trace that is kept.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Window {
+    /// The place of its first attempt.
+    from: usize,
+    rows_max: usize,
+    memory_bytes_max: u64,
+    /// Bytes of memory of its attempts.
+    memory_bytes: u64,
 }
 
 /// Which executions the attempts of steps start, found from the records alone.
@@ -57,13 +75,17 @@ impl Children {
                 let intent = self.intents.get(instance)?;
                 Some(child_key_of(*intent, *attempt, now))
             }
+            Record::StepCompleted { .. } | Record::StepFailed { .. } | Record::StepCancelled { .. } => {
+                self.intents.remove(instance);
+                None
+            }
             _ => None,
         }
     }
 }
 
 /// One attempt at a step instance. A step that was skipped, or failed before it could begin, has attempt 0.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct AttemptTrace {
     /// The step instance, as `fetch[3].parse`.
     pub step: String,
@@ -107,6 +129,13 @@ pub struct DecisionTrace {
 }
 
 impl Trace {
+    /// A trace that keeps attempts from a place on, up to a number and, from the second on, up to so many bytes of memory.
+    /// It takes as much memory as that and as the steps that are open at the same time.
+    pub fn window(from: usize, rows_max: usize, memory_bytes_max: u64) -> Self {
+        let window = Window { from, rows_max, memory_bytes_max, memory_bytes: 0 };
+        Self { window: Some(window), ..Self::default() }
+    }
+
     /// Adds what a frame says.
     pub fn add(&mut self, plan: &Plan, frame: &Frame) {
         for record in &frame.records {
@@ -142,6 +171,7 @@ impl Trace {
             Record::StepLogged { lines, .. } => {
                 let lines = lines.value().as_list().unwrap_or_default();
                 self.last(instance).log.extend_from_slice(lines);
+                self.count_bytes(instance, lines.iter().map(size::of_value).sum());
             }
             // An attempt that was interrupted has failed, whatever is asked about the next.
             Record::GateOpened { .. } => {
@@ -158,7 +188,8 @@ impl Trace {
                 row.decisions.push(decided);
             }
             Record::StepCompleted { output, .. } => {
-                self.end(instance, Status::Completed, now).output = output.value().clone()
+                self.end(instance, Status::Completed, now).output = output.value().clone();
+                self.count_bytes(instance, size::of_value(output.value()));
             }
             Record::StepFailed { fault, fate, .. } => self.fail(plan, instance, fault, *fate, now),
             Record::StepCancelled { reason, .. } => {
@@ -171,8 +202,46 @@ impl Trace {
                     branches.iter().find(|(_, branch)| Some(*branch) == *block).map_or("neither", |(name, _)| name);
                 self.last(instance).note = Some(alloc::format!("took {name}"));
             }
+            Record::RoundEnded { round, .. } => self.forget_round(plan, instance, *round),
             _ => {}
         }
+        if matches!(
+            record,
+            Record::StepSkipped { .. }
+                | Record::StepCompleted { .. }
+                | Record::StepFailed { .. }
+                | Record::StepCancelled { .. }
+        ) {
+            self.inputs.remove(instance);
+            self.outside.remove(instance);
+        }
+    }
+
+    /// Drops what is known beside the rows of the steps of a round: nothing comes after a step there.
+    fn forget_round(&mut self, plan: &Plan, instance: &Instance, round: u32) {
+        for range in instance.steps_of_round(plan, round) {
+            self.last.extract_if(range.clone(), |_, _| true).for_each(drop);
+            self.fates.extract_if(range, |_, _| true).for_each(drop);
+        }
+    }
+
+    /// Counts bytes of an attempt in the window. Where they are too many, the window ends earlier.
+    fn count_bytes(&mut self, instance: &Instance, bytes: u64) {
+        let is_inside = self.place_of(instance).is_some();
+        let Some(window) = self.window.as_mut().filter(|_| is_inside) else { return };
+        window.memory_bytes += bytes;
+        while window.memory_bytes > window.memory_bytes_max && self.attempts.len() > 1 {
+            let dropped = self.attempts.pop().map_or(0, |row| memory_bytes(&row));
+            window.memory_bytes = window.memory_bytes.saturating_sub(dropped);
+            window.rows_max = self.attempts.len();
+        }
+    }
+
+    /// The place in the window of the last attempt of an instance.
+    fn place_of(&self, instance: &Instance) -> Option<usize> {
+        let (place, _) = self.last.get(instance)?;
+        let from = self.window.map_or(0, |window| window.from);
+        place.checked_sub(from).filter(|place| *place < self.attempts.len())
     }
 
     fn skip(&mut self, plan: &Plan, instance: &Instance, reason: SkipReason, now: u64) {
@@ -200,14 +269,13 @@ impl Trace {
 
     fn begin(&mut self, plan: &Plan, instance: &Instance, attempt: u32, now: u64) {
         let because = if attempt > 1 { "the attempt before it failed".into() } else { why(self, plan, instance) };
-        self.last.insert(instance.clone(), self.attempts.len());
-        self.attempts.push(AttemptTrace {
+        let mut row = AttemptTrace {
             step: instance.name(plan),
             attempt,
             status: Status::Running,
             started_at: now,
             ended_at: None,
-            input: self.inputs.get(instance).cloned().unwrap_or_default(),
+            input: Value::Null,
             output: Value::Null,
             failure: None,
             because,
@@ -215,10 +283,27 @@ impl Trace {
             decisions: Vec::new(),
             log: Vec::new(),
             child: None,
+        };
+        let place = self.count;
+        self.count += 1;
+        self.last.insert(instance.clone(), (place, Status::Running));
+        let is_inside = self.window.is_none_or(|window| {
+            place >= window.from && place - window.from == self.attempts.len() && self.attempts.len() < window.rows_max
         });
+        if !is_inside {
+            self.outside.insert(instance.clone(), row);
+            return;
+        }
+        row.input = self.inputs.get(instance).cloned().unwrap_or_default();
+        let bytes = memory_bytes(&row);
+        self.attempts.push(row);
+        self.count_bytes(instance, bytes);
     }
 
     fn end(&mut self, instance: &Instance, status: Status, now: u64) -> &mut AttemptTrace {
+        if let Some(last) = self.last.get_mut(instance) {
+            last.1 = status;
+        }
         let row = self.last(instance);
         row.status = status;
         row.ended_at = Some(now);
@@ -226,12 +311,24 @@ impl Trace {
     }
 
     /// The attempt that a record about a begun instance belongs to. Records are applied before they come here, so that
-    /// it is always there.
+    /// it has begun.
     fn last(&mut self, instance: &Instance) -> &mut AttemptTrace {
-        let place = self.last.get(instance).copied().unwrap_or(0);
-        &mut self.attempts[place]
+        match self.place_of(instance) {
+            Some(place) => &mut self.attempts[place],
+            None => self.outside.entry(instance.clone()).or_default(),
+        }
     }
 }
+
+fn memory_bytes(row: &AttemptTrace) -> u64 {
+    ROW_BYTES
+        + size::of_value(&row.input)
+        + size::of_value(&row.output)
+        + row.log.iter().map(size::of_value).sum::<u64>()
+}
+
+/// Bytes of memory of an attempt beside its values.
+const ROW_BYTES: u64 = 1024;
 
 fn wait_in_words(work: &Work, until: Option<u64>) -> String {
     let until = until.map(|at| alloc::format!(" until {}", rfc3339(at))).unwrap_or_default();

@@ -12,12 +12,13 @@ use mainspring_kernel::{
     input::{Input, Policy, Start, Timer},
     instance::Instance,
     key::ExecutionKey,
+    plan::Plan,
     record::Record,
     state::{ExecutionStatus, State, Status},
     value::{Map, Value},
 };
 
-fn begun(steps: &str, items: u64) -> (State, Turn) {
+fn begun(steps: &str, items: u64) -> (State, Vec<Turn>) {
     let document = read(format!("steps:\n{steps}").as_bytes(), Syntax::Yaml).expect("it reads");
     let plan = compile(&document).unwrap_or_else(|found| panic!("{found:#?}")).plan;
     let mut state = State::new(ExecutionKey([7; 16]), Arc::new(plan));
@@ -36,8 +37,12 @@ fn begun(steps: &str, items: u64) -> (State, Turn) {
         lineage: None,
         queue: None,
     };
-    let turn = take_in(&mut state, &Input::Start(Box::new(start)), 0);
-    (state, turn)
+    let mut turns = vec![take_in(&mut state, &Input::Start(Box::new(start)), 0)];
+    // The beginning ends before the first function runs.
+    if state.is_split && state.plan.steps.iter().any(is_code) {
+        turns.push(take_in(&mut state, &Input::Continue, 0));
+    }
+    (state, turns)
 }
 
 /// Every function gives its input.
@@ -46,24 +51,22 @@ fn take_in(state: &mut State, input: &Input, now: u64) -> Turn {
         Evaluation::Function(function) => Evaluated::of(Ok(function.input.clone())),
         Evaluation::Check(check) => Evaluated::of(Ok(check.value.clone())),
     };
-    let turn = decide_with(state, input, now, |asked| asked.iter().map(same).collect()).expect("legal");
-    // The beginning ends before the first function runs.
-    match input {
-        Input::Start(_) if state.is_split && turn.results.is_empty() && state.plan.steps.iter().any(is_code) => {
-            take_in(state, &Input::Continue, now)
-        }
-        _ => turn,
-    }
+    decide_with(state, input, now, |asked| asked.iter().map(same).collect()).expect("legal")
 }
 
 fn is_code(step: &mainspring_kernel::plan::Step) -> bool {
     step.work.kind() == "code"
 }
 
-/// What the function of each round was given, by instance.
-fn given(state: &State) -> Vec<String> {
-    let code = state.steps.iter().filter(|(instance, _)| state.plan.id(instance.step) == "code");
-    code.map(|(instance, step)| format!("{:?} {}", instance.rounds, step.output.as_u64().unwrap_or(99))).collect()
+/// What the function of each round was given, by instance, in the order in which they ended.
+fn given(plan: &Plan, turns: &[Turn]) -> Vec<String> {
+    let ended = turns.iter().flat_map(|turn| &turn.records).filter_map(|record| match record {
+        Record::StepCompleted { instance, output } if plan.id(instance.step) == "code" => {
+            Some(format!("{:?} {}", instance.rounds, output.value().as_u64().unwrap_or(99)))
+        }
+        _ => None,
+    });
+    ended.collect()
 }
 
 /// `while` is asked before a round and `@index` is that round; `until` is asked after a round and `@index` is the one
@@ -73,18 +76,22 @@ fn a_condition_of_a_loop_counts_its_own_rounds() {
     let code = r#"{id: code, type: code, code: "export default function (i) { return i }", input: "@index"}"#;
     for (key, condition) in [("while", r#"{ref: "@index", lt: 2}"#), ("until", r#"{ref: "@index", gte: 1}"#)] {
         let steps = format!("  - {{id: l, type: loop, {key}: {condition}, steps: [{code}]}}");
-        let (state, _) = begun(&steps, 0);
+        let (state, turns) = begun(&steps, 0);
         assert_eq!(
-            (state.status(), given(&state)),
+            (state.status(), given(&state.plan, &turns)),
             (ExecutionStatus::Completed, vec!["[0] 0".into(), "[1] 1".into()]),
             "{key}"
         );
         let steps = format!(
             r#"  - {{id: o, type: loop, forEach: {{ref: "@input.list"}}, steps: [{{id: l, type: loop, {key}: {condition}, steps: [{code}]}}]}}"#
         );
-        let (state, _) = begun(&steps, 3);
+        let (state, turns) = begun(&steps, 3);
         let expected = ["[0, 0] 0", "[0, 1] 1", "[1, 0] 0", "[1, 1] 1", "[2, 0] 0", "[2, 1] 1"].map(String::from);
-        assert_eq!((state.status(), given(&state)), (ExecutionStatus::Completed, expected.to_vec()), "{key} in a loop");
+        assert_eq!(
+            (state.status(), given(&state.plan, &turns)),
+            (ExecutionStatus::Completed, expected.to_vec()),
+            "{key} in a loop"
+        );
     }
 }
 

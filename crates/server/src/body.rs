@@ -66,7 +66,7 @@ impl Serialize for Data {
 impl<'de> Deserialize<'de> for Data {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        json::value(raw.get().as_bytes()).map(Self).map_err(|found| D::Error::custom(found.message))
+        json::data(raw.get().as_bytes()).map(Self).map_err(|found| D::Error::custom(found.message))
     }
 }
 

@@ -13,7 +13,7 @@ use mainspring_kernel::{
     input::NAME_IN_TRIGGER,
     record::Record,
     state::{ExecutionStatus, State},
-    trace::{AttemptTrace, Trace},
+    trace::Trace,
     value::Value,
 };
 use mainspring_store::ExecutionRow;
@@ -216,12 +216,13 @@ pub(crate) fn look(app: &App, row: &ExecutionRow) -> Answer<Looked> {
     Ok(Looked { state, cancel_requested, family, quarantined: read.quarantined })
 }
 
-/// The attempts of an execution, in the order in which they began: a further one always comes last.
-pub(crate) fn attempts(app: &App, row: &ExecutionRow) -> Answer<Vec<AttemptTrace>> {
-    let mut trace = Trace::default();
+/// The attempts of an execution from a place on, as many as a page may have, in the order in which they began. A further
+/// one always comes last.
+pub(crate) fn attempts(app: &App, row: &ExecutionRow, from: usize) -> Answer<Trace> {
+    let mut trace = Trace::window(from, ATTEMPTS_MAX, ATTEMPTS_MEMORY_BYTES_MAX);
     let each = |state: &State, frame: &Frame| trace.add(&state.plan, frame);
     let read = app.engine.loader().frames(row.key, each).map_err(EngineError::from)?;
-    read.map(|_| trace.attempts).ok_or_else(|| Problem::not_found("execution"))
+    read.map(|_| trace).ok_or_else(|| Problem::not_found("execution"))
 }
 
 /// An execution as it stands, in the words of the envelope (first specification, 6.5).
@@ -232,12 +233,12 @@ pub(crate) struct Sight {
     pub error: Value,
     /// As the caller may see them.
     pub gates: Vec<Data>,
-    pub attempts: Vec<AttemptTrace>,
+    pub trace: Trace,
 }
 
 /// Reads an execution's journal once for all that its envelope has.
 pub(crate) fn sight(app: &App, caller: &Caller, row: &ExecutionRow) -> Answer<Sight> {
-    let mut trace = Trace::default();
+    let mut trace = Trace::window(0, ATTEMPTS_MAX, ATTEMPTS_MEMORY_BYTES_MAX);
     let loader = app.engine.loader();
     let read = loader.frames(row.key, |state, frame| trace.add(&state.plan, frame)).map_err(EngineError::from)?;
     let state = read.ok_or_else(|| Problem::not_found("execution"))?.journal.state;
@@ -249,9 +250,15 @@ pub(crate) fn sight(app: &App, caller: &Caller, row: &ExecutionRow) -> Answer<Si
         output: outputs(&state),
         error: envelope::error(&state),
         gates: family.gates.iter().map(|open| Data(gate(open, may_decide(caller, row, open)))).collect(),
-        attempts: trace.attempts,
+        trace,
     })
 }
+
+/// Attempts of a page.
+const ATTEMPTS_MAX: usize = 10_000;
+
+/// Bytes of memory that the values of a page take before they are written.
+const ATTEMPTS_MEMORY_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Whether the caller may decide at a gate: a person whom it names, or else the execution's owner or an admin.
 pub(crate) fn may_decide(caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> bool {

@@ -27,7 +27,7 @@ pub(super) fn cut_to_value(bytes: &[u8]) -> Value {
 }
 
 fn json_of(content_type: Option<&str>, bytes: &[u8]) -> Option<Value> {
-    let value = content_type.filter(|content_type| is_json(content_type)).and_then(|_| json::value(bytes).ok())?;
+    let value = content_type.filter(|content_type| is_json(content_type)).and_then(|_| json::data(bytes).ok())?;
     (!is_deeper(&value, BODY_DEPTH_MAX)).then_some(value)
 }
 

@@ -25,7 +25,7 @@ use crate::{
     load::Journal,
     shard::gates::Gates,
     shard::words::{Fate, Moment, Queued, Ticket},
-    span::Span,
+    span::{Span, SpanStart},
 };
 
 /// An execution's place in the shard.
@@ -100,11 +100,9 @@ pub(super) struct Live {
     pub(super) status: ExecutionStatus,
     /// What the last turn has made of it.
     pub(super) summary: Summary,
-    /// Bytes of its journal.
-    pub(super) bytes: usize,
     pub(super) gates: Gates,
-    /// When the attempt was handed out whose receipt is being taken in.
-    pub(super) handed_out_at: u64,
+    /// The beginning of the attempt whose receipt is being taken in.
+    pub(super) span_start: SpanStart,
     /// The messages whose inputs are taken in and not durable yet.
     pub(super) letters: BTreeSet<String>,
     /// Whether it is in the queue of those whose split turns go on.
@@ -147,9 +145,8 @@ impl Cell {
             draft: Draft { row: Some(row), plans, ..Draft::default() },
             on_the_way: 0,
             status: ExecutionStatus::Pending,
-            bytes: 0,
             gates: Gates::default(),
-            handed_out_at: 0,
+            span_start: SpanStart::default(),
             letters: BTreeSet::new(),
             is_queued: false,
         }))
@@ -157,7 +154,7 @@ impl Cell {
 
     /// One that was read back.
     pub(super) fn loaded(journal: Journal) -> Self {
-        let Journal { state, head, bytes, .. } = journal;
+        let Journal { state, head, .. } = journal;
         let summary = Summary::of(&state);
         Self::Live(Box::new(Live {
             status: summary.status,
@@ -169,8 +166,7 @@ impl Cell {
             durable: Some(Expected { sequence: head.sequence, hash: head.hash }),
             draft: Draft::default(),
             on_the_way: 0,
-            bytes,
-            handed_out_at: 0,
+            span_start: SpanStart::default(),
             letters: BTreeSet::new(),
             is_queued: false,
         }))

@@ -297,7 +297,7 @@ impl Shard {
             self.cells.remove(&execution);
             return self.resting.remove(execution);
         }
-        if !self.resting.add(execution, live.bytes) {
+        if !self.resting.add(execution, live.state.memory_bytes as usize) {
             self.cells.remove(&execution);
             return;
         }

@@ -10,7 +10,7 @@ use mainspring_kernel::key::ExecutionKey;
 /// Who rests, and how much room that takes. Whoever goes on keeps its place here until it rests again or is let go.
 #[derive(Debug)]
 pub(super) struct Resting {
-    /// Bytes of journals: a measure for what their states take.
+    /// Bytes of memory that their states take.
     bytes_max: usize,
     bytes: usize,
     /// In the order in which they came to rest.
@@ -21,7 +21,7 @@ pub(super) struct Resting {
 }
 
 impl Resting {
-    /// Room for executions whose journals have so many bytes together.
+    /// Room for executions whose states take so many bytes of memory together.
     pub(super) fn new(bytes_max: usize) -> Self {
         Self { bytes_max, bytes: 0, order: BTreeMap::new(), places: BTreeMap::new(), next: 0 }
     }

@@ -3,9 +3,12 @@
 use alloc::vec;
 use core::cmp::Reverse;
 
+use super::size;
 use crate::{
+    cbor,
     instance::{Instance, Scope},
     plan::{EdgeKind, OnError, Order, Over, Plan, Work},
+    record::Record,
     state::{LoopState, ScopeState, State, Status, StepState},
     value::Value,
 };
@@ -21,7 +24,15 @@ pub(super) fn open(state: &mut State, scope: Scope) {
         let roots = places.filter(|place| here.unsettled[*place as usize] == 0);
         here.decidable = roots.map(|place| (rank(&plan, &scope, place), place)).collect();
     }
+    state.memory_bytes += size::of_scope(block.steps.len());
     state.scopes.insert(scope, here);
+}
+
+/// A block runs no more.
+fn close(state: &mut State, scope: &Scope) -> Option<ScopeState> {
+    let here = state.scopes.remove(scope)?;
+    state.memory_bytes -= size::of_scope(state.plan.block(scope.block).steps.len());
+    Some(here)
 }
 
 /// What a step that has begun opens at once.
@@ -32,7 +43,10 @@ pub(super) fn open_inside(state: &mut State, instance: &Instance, input: &Value)
         Work::Loop(of) => {
             let count = matches!(of.over, Over::Items(_)).then(|| input.as_list().map_or(0, <[_]>::len) as u32);
             let outputs = vec![Value::Null; count.unwrap_or(1) as usize];
-            state.loops.insert(instance.clone(), LoopState { count, outputs, ..LoopState::default() });
+            let memory_bytes = size::of_loop(outputs.len());
+            state.memory_bytes += memory_bytes;
+            let rounds = LoopState { count, outputs, memory_bytes, ..LoopState::default() };
+            state.loops.insert(instance.clone(), rounds);
         }
         _ => {}
     }
@@ -71,9 +85,11 @@ pub(super) fn end_step(state: &mut State, scope: &Scope, instance: &Instance, st
     if fails {
         doom(state, scope.clone());
     }
-    state.loops.remove(instance);
+    if let Some(rounds) = state.loops.remove(instance) {
+        state.memory_bytes -= rounds.memory_bytes;
+    }
     for (_, block) in plan.step(instance.step).work.branches() {
-        state.scopes.remove(&Scope::inside(instance, block));
+        close(state, &Scope::inside(instance, block));
     }
 }
 
@@ -95,12 +111,36 @@ pub(super) fn end_round(state: &mut State, instance: &Instance, round: u32) {
     let scope = Scope::of_round(instance, of.block, round);
     let last = plan.block(of.block).steps.last().map(|step| scope.instance(*step));
     let output = last.and_then(|last| state.steps.get(&last)).map(|step| step.output.clone()).unwrap_or_default();
-    let failed = state.scopes.remove(&scope).and_then(|scope| scope.failed);
+    let failed = close(state, &scope).and_then(|scope| scope.failed);
     let Some(rounds) = state.loops.get_mut(instance) else { return };
     rounds.open -= 1;
     let slot = if rounds.count.is_some() { round as usize } else { 0 };
-    rounds.outputs[slot] = output;
+    let former = core::mem::replace(&mut rounds.outputs[slot], output);
+    let output = &rounds.outputs[slot];
+    let memory_bytes = rounds.memory_bytes + size::of_value(output) - size::of_value(&former);
+    rounds.output_bytes = rounds.output_bytes + cbor::byte_count(output) as u64 - cbor::byte_count(&former) as u64;
+    state.memory_bytes = state.memory_bytes + memory_bytes - rounds.memory_bytes;
+    rounds.memory_bytes = memory_bytes;
     rounds.failed = rounds.failed.take().or(failed);
+}
+
+/// Drops the steps of a round that no reference reaches any more. The condition of a loop reads its last round until the
+/// next one begins. Failures stay: they are what the loop failed of, or what a result with failures names.
+pub(super) fn forget_ended_round(state: &mut State, instance: &Instance, record: &Record) {
+    let Work::Loop(of) = &state.plan.step(instance.step).work else { return };
+    let is_over_items = matches!(of.over, Over::Items(_));
+    let ended = match record {
+        Record::RoundEnded { round, .. } if is_over_items => *round,
+        Record::RoundStarted { round, .. } if !is_over_items && *round > 0 => round - 1,
+        _ => return,
+    };
+    let plan = state.plan.clone();
+    let is_over = |step: &StepState| matches!(step.status, Status::Completed | Status::Skipped);
+    for range in instance.steps_of_round(&plan, ended) {
+        let ended = state.steps.extract_if(range, |_, step| is_over(step));
+        let bytes: u64 = ended.map(|(_, step)| step.memory_bytes).sum();
+        state.memory_bytes -= bytes;
+    }
 }
 
 /// A failure that nobody takes will fail the block, what contains it, and so on outwards. Where a failure edge may take

@@ -10,7 +10,7 @@ use crate::{
     failure::{Class, Failure},
     hash::Hash,
     instance::{Instance, Scope},
-    limits::{VALUE_BYTES_MAX, WAIT_MAX_MS},
+    limits::{VALUE_BYTES_MAX, VALUE_MEMORY_BYTES_MAX, WAIT_MAX_MS},
     plan::Work,
     record::{Ending, Record, SkipReason},
     reference::Miss,
@@ -112,7 +112,8 @@ impl Decider<'_> {
         let message = format!(
             "the output of the execution takes {size} bytes, and it may give at most {bytes_max}{reader}; write it to a file and give its name"
         );
-        (size > bytes_max).then(|| Failure::new(Class::Policy, "output_too_large", message))
+        (size > bytes_max || self.is_too_large(output, size))
+            .then(|| Failure::new(Class::Policy, "output_too_large", message))
     }
 
     fn sleep(&mut self, instance: &Instance, duration_ms: &Template) -> Result<(), Illegal> {
@@ -178,7 +179,9 @@ impl Decider<'_> {
 
     pub(super) fn fail_for_size(&mut self, instance: &Instance) -> Result<(), Illegal> {
         let id = self.state.plan.id(instance.step);
-        let message = format!("step `{id}`: its input is larger than {VALUE_BYTES_MAX} bytes");
+        let message = format!(
+            "step `{id}`: its input is larger than {VALUE_BYTES_MAX} bytes, or takes more than {VALUE_MEMORY_BYTES_MAX} bytes of memory"
+        );
         self.fail(instance, Failure::new(Class::Policy, "input_too_large", message))
     }
 

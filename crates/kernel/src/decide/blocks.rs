@@ -2,11 +2,11 @@
 
 use super::Decider;
 use crate::{
-    apply::Illegal,
+    apply::{Illegal, size::of_value},
     cbor,
     failure::{Class, Failure},
     instance::{Instance, Scope},
-    limits::VALUE_BYTES_MAX,
+    limits::{VALUE_BYTES_MAX, VALUE_MEMORY_BYTES_MAX},
     plan::{Order, Output, Work},
     record::{Ending, Record},
     state::State,
@@ -96,7 +96,9 @@ impl Decider<'_> {
         }
         match scope.owner(&self.state.plan) {
             Some(owner) => {
-                if self.is_bounded() && self.output_byte_count(scope) > VALUE_BYTES_MAX {
+                let is_too_large = self.output_byte_count(scope) > VALUE_BYTES_MAX
+                    || (self.counts_memory() && self.output_memory_bytes(scope) > VALUE_MEMORY_BYTES_MAX);
+                if self.is_bounded() && is_too_large {
                     return self.fail_for_output(&owner, "steps");
                 }
                 let output = self.output_of(scope);
@@ -166,6 +168,16 @@ impl Decider<'_> {
         }
     }
 
+    /// Bytes of memory of what a block gives, without making it.
+    fn output_memory_bytes(&self, scope: &Scope) -> u64 {
+        let block = self.state.plan.block(scope.block);
+        let size = |step: &u32| self.state.steps.get(&scope.instance(*step)).map_or(0, |step| of_value(&step.output));
+        match block.order {
+            Order::Parallel | Order::Edges(_) => block.steps.iter().map(size).sum(),
+            Order::Sequence => block.steps.last().map_or(0, size),
+        }
+    }
+
     /// What a step gives that contains others is too large.
     pub(super) fn fail_for_output(&mut self, instance: &Instance, of_its: &str) -> Result<(), Illegal> {
         let id = self.state.plan.id(instance.step);
@@ -208,7 +220,16 @@ impl Decider<'_> {
             }
             Output::Given(_) => 0,
         };
-        if !self.is_bounded() || size <= VALUE_BYTES_MAX {
+        let memory_bytes: u64 = match &self.state.plan.output {
+            Output::Variables => self.state.outputs.values().map(of_value).sum(),
+            Output::Ends => {
+                let output = |step: u32| self.state.steps.get(&Scope::root().instance(step)).map(|step| &step.output);
+                self.state.plan.ends().into_iter().filter_map(output).map(of_value).sum()
+            }
+            Output::Given(_) => 0,
+        };
+        let takes_memory = self.counts_memory() && memory_bytes > VALUE_MEMORY_BYTES_MAX;
+        if !self.is_bounded() || (size <= VALUE_BYTES_MAX && !takes_memory) {
             return None;
         }
         let message = alloc::format!(

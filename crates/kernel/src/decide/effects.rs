@@ -9,13 +9,16 @@ use crate::{
     failure::{Class, Failure},
     hash::Hash,
     instance::Instance,
-    limits::{VALUE_BYTES_MAX, WAIT_MAX_MS},
+    limits::WAIT_MAX_MS,
     plan::{OnInterrupted, Work},
     record::{Ending, Record, StopReason},
     value::Value,
 };
 
-use super::{Action, Decider, SECOND_RULES, child_key, children::cancellation, fault, gates::DENIALS, open_attempt};
+use super::{
+    Action, CHILD_QUARANTINED, Decider, SECOND_RULES, child_key, children::cancellation, fault, gates::DENIALS,
+    open_attempt,
+};
 
 impl Decider<'_> {
     /// Sends out an effect whose turn has come, unless something of this turn has forbidden it since.
@@ -51,7 +54,7 @@ impl Decider<'_> {
         };
         let encoded = cbor::encode(&params);
         self.count_bytes(encoded.len());
-        if encoded.len() > VALUE_BYTES_MAX {
+        if self.is_too_large(&params, encoded.len()) {
             return self.fail_for_size(instance);
         }
         let intent = self.intent(instance, name, &encoded);
@@ -138,6 +141,8 @@ impl Decider<'_> {
                 of_child = end.clone().into();
                 &of_child
             }
+            // A quarantined child keeps its share: it may be released, and go on.
+            Outcome::Failed(failure) if failure.code == CHILD_QUARANTINED && self.counts_memory() => outcome,
             // A child that an older release began does not tell how many executions it has started.
             other => {
                 self.take_back_executions(instance, 1)?;

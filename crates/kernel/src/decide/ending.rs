@@ -53,6 +53,9 @@ impl Decider<'_> {
         if core::mem::take(&mut self.agenda.has_to_stop) && self.state.is_stopping() {
             return self.stop_all().map(|()| true);
         }
+        if self.counts_memory() && self.stop_one_that_waits_for_people()? {
+            return Ok(true);
+        }
         if !self.state.open_attempts.is_empty() {
             return Ok(false);
         }
@@ -93,6 +96,18 @@ impl Decider<'_> {
             self.stop(&instance, attempt, StopReason::Ending)?;
         }
         Ok(())
+    }
+
+    /// Stops a child that waits for people, as a gate of the execution itself is called off.
+    fn stop_one_that_waits_for_people(&mut self) -> Result<bool, Illegal> {
+        let to_stop = self.state.held_children.iter().find_map(|instance| {
+            let step = self.state.steps.get(instance)?;
+            (step.stopping != Some(StopReason::Ending)).then(|| (instance.clone(), step.attempt))
+        });
+        match to_stop {
+            Some((instance, attempt)) => self.stop(&instance, attempt, StopReason::Ending).map(|()| true),
+            None => Ok(false),
+        }
     }
 
     /// The innermost first: blocks are numbered from the outside in. False if the turn has no room for all of them.

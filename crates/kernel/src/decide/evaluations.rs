@@ -11,7 +11,7 @@ use crate::{
     hash::Hash,
     input::Start,
     instance::Instance,
-    limits::{CODE_TIMEOUT_DEFAULT_MS, OUTPUT_BYTES_MAX, VALUE_BYTES_MAX},
+    limits::{CODE_TIMEOUT_DEFAULT_MS, OUTPUT_BYTES_MAX},
     plan::Work,
     record::Record,
     template::Template,
@@ -67,7 +67,7 @@ impl Decider<'_> {
         };
         let size = cbor::byte_count(&input);
         self.count_bytes(size);
-        if size > VALUE_BYTES_MAX {
+        if self.is_too_large(&input, size) {
             return self.fail_for_size(instance);
         }
         self.started(instance, input, None)?;

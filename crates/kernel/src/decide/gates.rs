@@ -6,7 +6,7 @@ use crate::{
     apply::Illegal,
     cbor,
     instance::Instance,
-    limits::{APPROVAL_TTL_DEFAULT_MS, VALUE_BYTES_MAX},
+    limits::APPROVAL_TTL_DEFAULT_MS,
     plan::{Decision, Gate},
     record::{Ending, Payload, Purpose, Record},
     state::{GateState, Status},
@@ -31,7 +31,7 @@ impl Decider<'_> {
         };
         let prompt = crate::template::text_form(&prompt);
         let question = Value::map([("prompt", Value::Text(prompt)), ("items", items)]);
-        if self.is_bounded() && cbor::byte_count(&question) > VALUE_BYTES_MAX {
+        if self.is_bounded() && self.is_too_large(&question, cbor::byte_count(&question)) {
             return self.fail_for_size(instance);
         }
         self.started(instance, question.clone(), None)?;

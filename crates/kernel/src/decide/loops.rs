@@ -66,6 +66,10 @@ impl Decider<'_> {
         match &of.over {
             Over::Items(_) => {
                 let (count, begun, open) = (rounds.count.unwrap_or_default(), rounds.begun, rounds.open);
+                let is_too_large = rounds.output_bytes > VALUE_BYTES_MAX as u64;
+                if is_too_large && self.counts_memory() {
+                    return if open == 0 { self.fail_for_output(instance, "rounds") } else { Ok(()) };
+                }
                 if begun == count && open == 0 {
                     let outputs = rounds.outputs.clone();
                     return self.complete_loop(instance, outputs.into());
@@ -128,7 +132,7 @@ impl Decider<'_> {
     }
 
     fn complete_loop(&mut self, instance: &Instance, output: Value) -> Result<(), Illegal> {
-        if cbor::byte_count(&output) <= VALUE_BYTES_MAX {
+        if !self.is_too_large(&output, cbor::byte_count(&output)) {
             return self.complete(instance, output);
         }
         self.fail_for_output(instance, "rounds")

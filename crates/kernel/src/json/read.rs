@@ -7,31 +7,42 @@ use alloc::{
 };
 
 use crate::{
+    apply::size,
     diagnostic::quoted,
     document::{Document, FieldSpot, Full, Place, ReadError, Room, Ruler, Spot},
-    limits::{DEPTH_MAX, DOCUMENT_NODES_MAX},
+    limits::{DEPTH_MAX, DOCUMENT_NODES_MAX, VALUE_MEMORY_BYTES_MAX},
     value::{Map, Number, Value},
 };
 
 /// Reads one JSON text with the places of its parts. Memory is bounded by the length of the text: see
 /// [`DOCUMENT_BYTES_PER_BYTE`](crate::limits::DOCUMENT_BYTES_PER_BYTE).
 pub fn read(bytes: &[u8]) -> Result<Document, ReadError> {
-    let (value, spot) = read_with(bytes, |length| Some(Room::of(length)))?;
+    let (value, spot) = read_with(bytes, |length| Some(Room::of(length)), u64::MAX)?;
     Ok(Document { value, spot: Some(spot) })
 }
 
 /// Reads one JSON text that nobody needs the places of: data, and not a definition. Any text can be read; the memory is
 /// that of its value, at most a hundred times the text (a list of objects of one field each).
 pub fn value(bytes: &[u8]) -> Result<Value, ReadError> {
-    Ok(read_with(bytes, |_| None)?.0)
+    Ok(read_with(bytes, |_| None, u64::MAX)?.0)
 }
 
-fn read_with(bytes: &[u8], room: impl FnOnce(usize) -> Option<Room>) -> Result<(Value, Spot), ReadError> {
+/// Reads the data of a request or of an answer from outside. It takes at most
+/// [`VALUE_MEMORY_BYTES_MAX`] bytes of memory, which is checked before they are taken.
+pub fn data(bytes: &[u8]) -> Result<Value, ReadError> {
+    Ok(read_with(bytes, |_| None, VALUE_MEMORY_BYTES_MAX)?.0)
+}
+
+fn read_with(
+    bytes: &[u8],
+    room: impl FnOnce(usize) -> Option<Room>,
+    memory_bytes: u64,
+) -> Result<(Value, Spot), ReadError> {
     let text = match core::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => return Err(not_utf8(bytes, error.valid_up_to())),
     };
-    let mut reader = Reader { text, at: 0, nodes: 0, ruler: Ruler::new(text), room: room(text.len()) };
+    let mut reader = Reader { text, at: 0, nodes: 0, ruler: Ruler::new(text), room: room(text.len()), memory_bytes };
     if text.starts_with('\u{feff}') {
         reader.at = '\u{feff}'.len_utf8();
     }
@@ -62,6 +73,8 @@ struct Reader<'a> {
     ruler: Ruler<'a>,
     /// The memory that is left, for a reader that keeps places.
     room: Option<Room>,
+    /// The memory that is left for the value.
+    memory_bytes: u64,
 }
 
 impl Reader<'_> {
@@ -74,6 +87,7 @@ impl Reader<'_> {
             return Err(self.error(format!("nested more than {DEPTH_MAX} deep"), "flatten it"));
         }
         let place = self.place();
+        self.take_memory(size::VALUE_BYTES)?;
         self.take(|room| room.take(2 * Room::ITEM))?;
         let value = match self.peek() {
             Some(b'{') => return self.map(place, depth),
@@ -87,6 +101,7 @@ impl Reader<'_> {
             None => return Err(self.error("the text ends where a value should be", "complete it")),
         };
         if let Value::Text(text) = &value {
+            self.take_memory(text.len() as u64)?;
             self.take(|room| room.take_text(text))?;
         }
         Ok((value, Spot::leaf(place)))
@@ -95,6 +110,22 @@ impl Reader<'_> {
     /// The present place; nowhere in particular for a reader that keeps none.
     fn place(&mut self) -> Place {
         if self.room.is_some() { self.ruler.place(self.at) } else { place(0, 0) }
+    }
+
+    fn take_memory(&mut self, bytes: u64) -> Result<(), ReadError> {
+        match self.memory_bytes.checked_sub(bytes) {
+            Some(left) => {
+                self.memory_bytes = left;
+                Ok(())
+            }
+            None => {
+                let message = format!("the value takes more than {VALUE_MEMORY_BYTES_MAX} bytes of memory");
+                Err(self.error(
+                    message,
+                    "write the data to a file and give its name, or split it; many small objects take the most",
+                ))
+            }
+        }
     }
 
     fn take(&mut self, take: impl FnOnce(&mut Room) -> Result<(), Full>) -> Result<(), ReadError> {
@@ -123,6 +154,7 @@ impl Reader<'_> {
                 let place = Ruler::new(self.text).place(key_at);
                 return Err(ReadError { place, message, mend: "keep one of them".into() });
             }
+            self.take_memory(size::of_field(&key, map.len()))?;
             self.take(|room| room.take_field(&key, map.len()))?;
             self.skip_space();
             self.expect(b':', "a colon should be between key and value")?;

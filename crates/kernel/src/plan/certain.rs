@@ -126,8 +126,9 @@ fn of_step(plan: &Plan, number: u32, parts: &[Part]) -> Part {
         return Part { may_end, ..Part::default() };
     }
     let is_needed = step.on_error == OnError::Fail && !plan.policy.fail_open;
-    let needed = if is_needed { inner.needed } else { BTreeSet::new() };
-    Part { visits: inner.visits.saturating_add(1), needed, may_end }
+    // A failure inside that is let through skips what follows there.
+    let inner = if is_needed { inner } else { Part::default() };
+    Part { visits: inner.visits.saturating_add(1), needed: inner.needed, may_end }
 }
 
 /// Of each place of a block that goes by edges whether it begins if nothing fails.

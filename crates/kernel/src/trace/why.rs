@@ -109,8 +109,8 @@ fn ends<'a>(
     let steps = &plan.block(scope.block).steps;
     graph.incoming(place as u32).iter().filter_map(move |edge| {
         let source = scope.instance(steps[edge.from as usize]);
-        let row = &trace.attempts[*trace.last.get(&source)?];
-        let end = match row.status {
+        let (_, status) = trace.last.get(&source)?;
+        let end = match status {
             Status::Completed => SourceEnd::Completed,
             Status::Skipped => SourceEnd::Skipped,
             Status::Failed => match trace.fates.get(&source) {

@@ -214,7 +214,7 @@ pub(super) fn input(given: Option<&str>, schema: Option<&Value>) -> Result<Value
         },
     };
     let bytes = bytes.map_err(|why| Refusal::bad_input("bad_input", format!("--input: {why}")))?;
-    json::value(&bytes).map_err(|error| Refusal::bad_input("bad_input", format!("--input is not JSON: {error}")))
+    json::data(&bytes).map_err(|error| Refusal::bad_input("bad_input", format!("--input is not JSON: {error}")))
 }
 
 pub(super) fn variables(given: &[String]) -> Result<Map, Refusal> {
@@ -225,7 +225,7 @@ pub(super) fn variables(given: &[String]) -> Result<Map, Refusal> {
         if !mainspring_kernel::reference::is_name(name) {
             return Err(refused("a name is a letter or _, then letters, digits, _ and -"));
         }
-        let value = json::value(text.as_bytes()).unwrap_or_else(|_| Value::from(text));
+        let value = json::data(text.as_bytes()).unwrap_or_else(|_| Value::from(text));
         if variables.insert(name.into(), value).is_some() {
             return Err(refused("it is given twice"));
         }

@@ -48,7 +48,7 @@ pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> R
     let payload = match &signal.payload {
         None => Value::Null,
         Some(text) => {
-            let read = json::value(text.as_bytes());
+            let read = json::data(text.as_bytes());
             read.map_err(|error| Refusal::bad_input("bad_payload", format!("--payload is not JSON: {error}")))?
         }
     };

@@ -136,7 +136,7 @@ fn whole(app: &App, caller: &Caller, id: &str, include: Include) -> Answer<Execu
     let row = app.engine.store().execution(row.key)?.unwrap_or(row);
     let mut body = view::body(caller, &row, &looked);
     if include.steps {
-        let (steps, cursor) = first_steps(&attempts(app, &row)?)?;
+        let (steps, cursor) = first_steps(&attempts(app, &row, 0)?)?;
         (body.steps, body.steps_cursor) = (Some(steps), cursor);
     }
     if include.workflow_snapshot {

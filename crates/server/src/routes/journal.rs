@@ -6,7 +6,7 @@ use mainspring_kernel::{
     hash::hex,
     key::ExecutionKey,
     stored::StoredFrame,
-    trace::AttemptTrace,
+    trace::{AttemptTrace, Trace},
 };
 use mainspring_store::{Most, Store};
 use serde::{Deserialize, Serialize};
@@ -121,23 +121,29 @@ async fn steps(
     let (most, from) = (most_of(query.limit, usize::MAX)?, number(query.cursor.as_deref())?.unwrap_or(0));
     app.run(move |app| {
         let row = visible(app, &caller, &id)?;
-        let (steps, next_cursor) = steps_page(&attempts(app, &row)?, from, most)?;
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        let trace = attempts(app, &row, from)?;
+        let (steps, next_cursor) = steps_page(&trace.attempts, from, trace.count, most)?;
         Ok(Json(Steps { execution_id: row.id, steps, next_cursor }))
     })
     .await
 }
 
 /// The first page of attempts, and the cursor of the next one.
-pub(super) fn first_steps(attempts: &[AttemptTrace]) -> Answer<(Vec<Written>, Option<String>)> {
-    steps_page(attempts, 0, most_of(None, usize::MAX)?)
+pub(super) fn first_steps(trace: &Trace) -> Answer<(Vec<Written>, Option<String>)> {
+    steps_page(&trace.attempts, 0, trace.count, most_of(None, usize::MAX)?)
 }
 
-/// Attempts from a place on, and the place behind them if there are more. An attempt keeps its place; one that was shown
-/// while it ran has ended when it is asked for again.
-fn steps_page(attempts: &[AttemptTrace], from: u64, most: Most) -> Answer<(Vec<Written>, Option<String>)> {
-    let from = usize::try_from(from).unwrap_or(usize::MAX);
+/// A page of attempts, which begin at a place, and the place behind them if there are more. An attempt keeps its place; one
+/// that was shown while it ran has ended when it is asked for again.
+fn steps_page(
+    attempts: &[AttemptTrace],
+    from: usize,
+    count: usize,
+    most: Most,
+) -> Answer<(Vec<Written>, Option<String>)> {
     let mut page = Page::new(most);
-    for attempt in attempts.iter().skip(from) {
+    for attempt in attempts {
         if page.is_full() {
             break;
         }
@@ -146,7 +152,7 @@ fn steps_page(attempts: &[AttemptTrace], from: u64, most: Most) -> Answer<(Vec<W
         page.add(written, bytes);
     }
     let next = from.saturating_add(page.rows.len());
-    Ok((page.rows, (next < attempts.len()).then(|| next.to_string())))
+    Ok((page.rows, (next < count).then(|| next.to_string())))
 }
 
 /// The journal of an execution: what is proved and how long it is.
@@ -333,7 +339,7 @@ mod tests {
         let pages = |most: Most| {
             let (mut pages, mut from) = (Vec::new(), 0);
             loop {
-                let (steps, next) = steps_page(&all, from, most).unwrap();
+                let (steps, next) = steps_page(&all[from..], from, all.len(), most).unwrap();
                 pages.push(steps.iter().map(step).collect::<Vec<_>>());
                 match next {
                     Some(next) => from = next.parse().unwrap(),
@@ -347,6 +353,6 @@ mod tests {
         for most in [Most { rows: 3, bytes: 4_000 }, Most { rows: 1, bytes: 9 }, Most { rows: 99, bytes: 99_999 }] {
             assert_eq!(pages(most).concat(), wanted, "{most:?}");
         }
-        assert_eq!(steps_page(&all, u64::MAX, Most::of(1)).unwrap().0.len(), 0);
+        assert_eq!(steps_page(&[], usize::MAX, all.len(), Most::of(1)).unwrap().0.len(), 0);
     }
 }

@@ -230,7 +230,7 @@ async fn run(
 /// The answer to a start that was waited for: how it stands by now, in the words of the envelope.
 fn waited(app: &App, caller: &Caller, row: &ExecutionRow, started: Started) -> Answer<Started> {
     let seen = sight(app, caller, row)?;
-    let (steps, steps_cursor) = first_steps(&seen.attempts)?;
+    let (steps, steps_cursor) = first_steps(&seen.trace)?;
     Ok(Started {
         ok: seen.status != "failed",
         status: seen.status.into(),
