@@ -739,7 +739,7 @@ fn a_letter_behind_a_beginning_that_was_not_written_is_not_thrown_away() {
 /// organization does.
 #[test]
 fn an_organization_above_its_memory_loses_its_largest_execution() {
-    let mut bench = Bench::new();
+    let mut bench = Bench::with_room(Arc::new(MemoryStore::default()), START, usize::MAX);
     bench.shard.bound_memory(6 << 20);
     let waits = plan(r#"{"steps":[{"type":"signal","id":"s","signal":"go"}]}"#);
     let sizes = [("a", 1), ("a", 2), ("b", 5), ("a", 2), ("", 9), ("a", 2)];
