@@ -49,7 +49,7 @@ impl<'a> Events<'a> {
             }
             more.extend(self.attempts.get(instance).map(|attempt| ("attempt".to_string(), (*attempt).into())));
             self.add_beyond(record, instance, now, &mut more);
-            if ends_step(record) {
+            if record.ends_step() {
                 self.attempts.remove(instance);
             }
         }
@@ -128,7 +128,7 @@ impl<'a> Events<'a> {
             }
             _ => {}
         }
-        if ends_step(record) || matches!(record, Record::AttemptFailed { .. }) {
+        if record.ends_step() || matches!(record, Record::AttemptFailed { .. }) {
             more.extend(self.logged.remove(instance).map(|count| ("logLines".to_string(), count.into())));
         }
     }
@@ -172,9 +172,4 @@ impl<'a> Events<'a> {
         map.insert("ts".into(), rfc3339(now).into());
         Value::Map(map)
     }
-}
-
-fn ends_step(record: &Record) -> bool {
-    use Record::{StepCancelled, StepCompleted, StepFailed, StepSkipped};
-    matches!(record, StepCompleted { .. } | StepFailed { .. } | StepCancelled { .. } | StepSkipped { .. })
 }

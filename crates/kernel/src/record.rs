@@ -413,6 +413,12 @@ pub enum Purpose {
 }
 
 impl Record {
+    /// Whether it ends its step instance.
+    pub fn ends_step(&self) -> bool {
+        use Record::{StepCancelled, StepCompleted, StepFailed, StepSkipped};
+        matches!(self, StepCompleted { .. } | StepFailed { .. } | StepCancelled { .. } | StepSkipped { .. })
+    }
+
     /// The step instance that it is about, if it is about one.
     pub fn instance(&self) -> Option<&Instance> {
         match self {

@@ -75,7 +75,7 @@ impl Children {
                 let intent = self.intents.get(instance)?;
                 Some(child_key_of(*intent, *attempt, now))
             }
-            Record::StepCompleted { .. } | Record::StepFailed { .. } | Record::StepCancelled { .. } => {
+            ended if ended.ends_step() => {
                 self.intents.remove(instance);
                 None
             }
@@ -182,10 +182,7 @@ impl Trace {
             }
             Record::GateDecided { decision, by, reason, .. } => {
                 let (by, reason) = (by.clone(), reason.value().as_text().map(Into::into));
-                let decided = DecisionTrace { decision: *decision, by, at: now, reason };
-                let row = self.last(instance);
-                row.note = Some(decided.words());
-                row.decisions.push(decided);
+                self.decided(instance, DecisionTrace { decision: *decision, by, at: now, reason });
             }
             Record::StepCompleted { output, .. } => {
                 self.end(instance, Status::Completed, now).output = output.value().clone();
@@ -205,16 +202,16 @@ impl Trace {
             Record::RoundEnded { round, .. } => self.forget_round(plan, instance, *round),
             _ => {}
         }
-        if matches!(
-            record,
-            Record::StepSkipped { .. }
-                | Record::StepCompleted { .. }
-                | Record::StepFailed { .. }
-                | Record::StepCancelled { .. }
-        ) {
+        if record.ends_step() {
             self.inputs.remove(instance);
             self.outside.remove(instance);
         }
+    }
+
+    fn decided(&mut self, instance: &Instance, decided: DecisionTrace) {
+        let row = self.last(instance);
+        row.note = Some(decided.words());
+        row.decisions.push(decided);
     }
 
     /// Drops what is known beside the rows of the steps of a round: nothing comes after a step there.

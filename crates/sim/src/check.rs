@@ -1,6 +1,6 @@
 //! Compares what came of a run with what was expected of it: one sentence for each difference.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_kernel::{
     failure::Failure,
@@ -9,7 +9,8 @@ use mainspring_kernel::{
     json,
     plan::Plan,
     record::{Ending, Record},
-    state::{ExecutionStatus, State},
+    state::{ExecutionStatus, State, Status},
+    trace::{AttemptTrace, Trace},
     value::Value,
 };
 use similar::TextDiff;
@@ -26,13 +27,30 @@ pub(crate) fn differences(expect: &Expect, finished: &Finished) -> Vec<String> {
     let mut found = Vec::new();
     check_end(expect, finished, &mut found);
     check_output(expect, finished, &mut found);
+    let steps = Steps::of(finished);
     for (name, step) in &expect.steps {
-        check_step(name, step, finished, &mut found);
+        check_step(name, step, (finished, &steps), &mut found);
     }
-    check_absent(expect, finished, &mut found);
+    check_absent(expect, (finished, &steps), &mut found);
     check_calls(expect, finished, &mut found);
     check_times(expect, finished, &mut found);
     found
+}
+
+/// The last attempt of each step instance, also of rounds that the state has dropped.
+struct Steps(BTreeMap<String, AttemptTrace>);
+
+impl Steps {
+    fn of(finished: &Finished) -> Self {
+        let mut trace = Trace::default();
+        finished.frames.iter().for_each(|frame| trace.add(&finished.plan, frame));
+        Self(trace.attempts.into_iter().map(|attempt| (attempt.step.clone(), attempt)).collect())
+    }
+
+    fn status(&self, state: &State, instance: &Instance) -> Status {
+        let dropped = self.0.get(&instance.name(&state.plan)).filter(|_| !state.steps.contains_key(instance));
+        dropped.map_or_else(|| state.step_status(instance), |attempt| attempt.status)
+    }
 }
 
 /// Words that do not appear in the diagnostics of a definition, or in the warnings of one that was accepted.
@@ -74,14 +92,14 @@ fn check_output(expect: &Expect, finished: &Finished, found: &mut Vec<String>) {
     }
 }
 
-fn check_step(name: &str, expect: &StepExpect, finished: &Finished, found: &mut Vec<String>) {
+fn check_step(name: &str, expect: &StepExpect, (finished, steps): (&Finished, &Steps), found: &mut Vec<String>) {
     let state = &finished.state;
     let Some(instance) = instance(&finished.plan, name) else {
         return found.push(format!("the workflow has no step `{name}`"));
     };
-    let step = state.steps.get(&instance);
+    let step = steps.0.get(&instance.name(&finished.plan));
     let failure = step.and_then(|step| step.failure.as_ref());
-    let status = state.step_status(&instance);
+    let status = steps.status(state, &instance);
     if let Some(expected) = expect.status.filter(|expected| *expected != status) {
         let because = failure.map(|failure| format!(" ({})", words(failure, name))).unwrap_or_default();
         found.push(format!("step `{name}` is {}{because}, expected {}", status.name(), expected.name()));
@@ -103,12 +121,12 @@ fn check_step(name: &str, expect: &StepExpect, finished: &Finished, found: &mut 
     }
 }
 
-fn check_absent(expect: &Expect, finished: &Finished, found: &mut Vec<String>) {
+fn check_absent(expect: &Expect, (finished, steps): (&Finished, &Steps), found: &mut Vec<String>) {
     for name in &expect.absent_steps {
         match instance(&finished.plan, name) {
             None => found.push(format!("the workflow has no step `{name}` that could be absent")),
             Some(instance) => {
-                let attempts = finished.state.steps.get(&instance).map_or(0, |step| step.attempt);
+                let attempts = steps.0.get(&instance.name(&finished.plan)).map_or(0, |step| step.attempt);
                 if attempts > 0 {
                     found.push(format!("step `{name}` was started and must not be"));
                 }
