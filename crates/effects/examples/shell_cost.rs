@@ -38,6 +38,7 @@ async fn main() {
         execution: ExecutionKey([0; 16]),
         root: ExecutionKey([0; 16]),
         execution_id: "cost".into(),
+        organization: None,
         step: "echo".into(),
         number: 0,
         effect: "bash".into(),

@@ -46,7 +46,7 @@ use refusal::Refusal;
 use report::milliseconds;
 use request::Request;
 
-pub use allow::{Allow, AllowError};
+pub use allow::{Allow, AllowError, DEFAULT_ORGANIZATION};
 pub use limits::{CONNECT_TIMEOUT_DEFAULT, REDIRECTS_MAX, RESPONSE_BYTES_DEFAULT, RESPONSE_BYTES_MAX};
 pub use resolve::{Resolver, SystemResolver};
 pub use trust::Trust;
@@ -58,7 +58,7 @@ pub const ALLOW_VARIABLE: &str = "MAINSPRING_HTTP_ALLOW";
 /// How an [`Http`] works.
 #[derive(Clone)]
 pub struct HttpOptions {
-    /// What may be connected to besides the public internet.
+    /// What each organization may connect to besides the public internet.
     pub allow: Allow,
     /// Whose certificates are believed.
     pub trust: Trust,
@@ -111,10 +111,11 @@ impl Http {
         if self.traces {
             request.tell_trace(attempt);
         }
+        let organization = attempt.organization.as_deref();
         // In this order: an answer that was there before we were asked to stop is the outcome.
         let answer = tokio::select! {
             biased;
-            answer = exchange(&self.connector, request.clone(), &mut progress) => Some(answer?),
+            answer = exchange(&self.connector, organization, request.clone(), &mut progress) => Some(answer?),
             () = stop.requested() => None,
         };
         let duration = begun.elapsed();

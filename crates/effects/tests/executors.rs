@@ -15,6 +15,7 @@ async fn what_nobody_performs_here_may_have_been_begun_elsewhere() {
         execution: ExecutionKey([5; 16]),
         root: ExecutionKey([5; 16]),
         execution_id: "nightly-42".into(),
+        organization: None,
         step: "build".into(),
         number: 1,
         effect: "tool".into(),

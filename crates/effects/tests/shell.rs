@@ -80,6 +80,7 @@ impl Place {
             execution: ExecutionKey([5; 16]),
             root: ExecutionKey([6; 16]),
             execution_id: "nightly-42".into(),
+            organization: None,
             step: "build[3].test".into(),
             number: 2,
             effect: "bash".into(),

@@ -35,7 +35,7 @@ use crate::{
     effect::Attempt,
     evaluation::{Evaluated, Evaluation},
     failure::{Class, Failure},
-    input::{Input, Queue, Start, Timer},
+    input::{Input, ORGANIZATION_IN_TRIGGER, Queue, Start, Timer},
     instance::{Instance, Scope},
     key::ExecutionKey,
     limits::{
@@ -234,6 +234,7 @@ pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
         execution: state.key,
         root: crate::span::root_of(state),
         execution_id: start.execution_id.clone(),
+        organization: start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text).map(Into::into),
         step: instance.name(&state.plan),
         number: step.attempt,
         effect: effect.clone(),

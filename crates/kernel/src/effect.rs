@@ -13,6 +13,8 @@ pub struct Attempt {
     pub root: ExecutionKey,
     /// The execution's name outside, which is given to the effect's environment.
     pub execution_id: String,
+    /// The organization that the execution belongs to; none for one of the command line.
+    pub organization: Option<String>,
     /// The step instance, as `fetch[3].parse`.
     pub step: String,
     /// Which try, counted from 1.

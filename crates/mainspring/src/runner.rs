@@ -35,6 +35,13 @@ use crate::{
     place::{HIDDEN_VARIABLES, HIDDEN_WITH_TRACES},
 };
 
+/// Help on [`ALLOW_VARIABLE`], for commands that run `http` steps of several organizations.
+pub(crate) const REACH_HELP: &str = "\
+Environment:
+  MAINSPRING_HTTP_ALLOW  Where `http` steps may go beyond the public internet, for each organization:
+                         acme=10.20.0.0/16,acme=build.internal:8443. An entry without an
+                         organization is for `default` alone (docs/http.md)";
+
 /// What [`ALLOW_VARIABLE`] says in this process's environment.
 pub fn http_allow() -> Result<Allow, Refusal> {
     let text = std::env::var(ALLOW_VARIABLE).unwrap_or_default();

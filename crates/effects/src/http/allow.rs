@@ -1,6 +1,7 @@
-//! What an operator allows beyond the public internet: ranges of addresses and names of hosts.
+//! What an operator allows beyond the public internet, by organization: ranges of addresses and names of hosts.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     net::{IpAddr, SocketAddr},
     str::FromStr,
@@ -9,13 +10,26 @@ use std::{
 use ipnet::IpNet;
 use url::Host;
 
-/// Exceptions from the rule that only public addresses are connected to. Empty unless somebody says otherwise.
+/// The organization of entries that name none, and of executions that belong to none: those of the command line.
+pub const DEFAULT_ORGANIZATION: &str = "default";
+
+/// Characters of the id of an organization at most, as the server has it.
+const ORGANIZATION_CHARS_MAX: usize = 128;
+
+/// Exceptions from the rule that only public addresses are connected to, each for one organization. Empty unless somebody
+/// says otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Allow(Vec<Entry>);
+pub struct Allow(BTreeMap<String, Permitted>);
+
+/// The exceptions of one organization.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Permitted(Vec<Entry>);
 
 /// One exception.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
+    /// As it was written, without the organization.
+    text: String,
     what: What,
     /// Only this port; every port if there is none.
     port: Option<u16>,
@@ -38,24 +52,57 @@ pub struct AllowError {
 
 impl fmt::Display for AllowError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "`{}` is no range of addresses and no host: {}", self.entry.escape_debug(), self.mend)
+        write!(out, "the entry `{}` cannot be read: {}", self.entry.escape_debug(), self.mend)
     }
 }
 
 impl std::error::Error for AllowError {}
 
 /// Reads a list whose entries are divided by commas or spaces: `10.0.0.0/8`, `127.0.0.1:8080`, `[::1]:8080`, `fd00::/8`,
-/// `build.internal`, `build.internal:8443`.
+/// `build.internal`, `build.internal:8443`. Each may have the organization before it for which it is: `acme=10.0.0.0/8`.
 impl FromStr for Allow {
     type Err = AllowError;
 
     fn from_str(text: &str) -> Result<Self, AllowError> {
         let entries = text.split(|letter: char| letter == ',' || letter.is_whitespace());
-        entries.filter(|entry| !entry.is_empty()).map(Entry::parse).collect::<Result<_, _>>().map(Self)
+        let mut allow = Self::default();
+        for entry in entries.filter(|entry| !entry.is_empty()) {
+            let (organization, rest) = entry.split_once('=').unwrap_or((DEFAULT_ORGANIZATION, entry));
+            let error = |mend| AllowError { entry: entry.to_owned(), mend };
+            if !is_organization(organization) {
+                return Err(error("before `=` stands the id of an organization, as in acme=10.0.0.0/8"));
+            }
+            let parsed = Entry::parse(rest).map_err(error)?;
+            allow.0.entry(organization.to_owned()).or_default().0.push(parsed);
+        }
+        Ok(allow)
     }
 }
 
+/// The rule by which the server accepts ids.
+fn is_organization(id: &str) -> bool {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || "._:@+-".contains(letter);
+    id.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && id.len() <= ORGANIZATION_CHARS_MAX
+        && id.chars().all(fits)
+}
+
 impl Allow {
+    /// The exceptions of an organization; `None` stands for an execution of the command line.
+    pub(super) fn of(&self, organization: Option<&str>) -> &Permitted {
+        static NOTHING: Permitted = Permitted(Vec::new());
+        self.0.get(organization.unwrap_or(DEFAULT_ORGANIZATION)).unwrap_or(&NOTHING)
+    }
+
+    /// The organizations with exceptions, and the exceptions of each as they were written.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        self.0.iter().map(|(organization, permitted)| {
+            (organization.as_str(), permitted.0.iter().map(|entry| entry.text.as_str()).collect())
+        })
+    }
+}
+
+impl Permitted {
     /// Whether an address is allowed for its own sake.
     pub(super) fn holds_address(&self, address: SocketAddr) -> bool {
         self.0.iter().any(|entry| match &entry.what {
@@ -74,35 +121,35 @@ impl Allow {
 }
 
 impl Entry {
-    fn parse(text: &str) -> Result<Self, AllowError> {
-        let error = |mend| AllowError { entry: text.to_owned(), mend };
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        let of = |what, port| Self { text: text.to_owned(), what, port };
         if let Ok(range) = text.parse::<IpNet>() {
             return match range.trunc() == range {
-                true => Ok(Self { what: What::Range(range), port: None }),
-                false => Err(error("a range begins at its first address, as 10.0.0.0/8 and not 10.1.2.3/8")),
+                true => Ok(of(What::Range(range), None)),
+                false => Err("a range begins at its first address, as 10.0.0.0/8 and not 10.1.2.3/8"),
             };
         }
         if let Ok(address) = text.parse::<SocketAddr>() {
-            return Ok(Self { what: What::Range(IpNet::from(address.ip())), port: Some(address.port()) });
+            return Ok(of(What::Range(IpNet::from(address.ip())), Some(address.port())));
         }
         let unbracketed = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
         if let Ok(address) = unbracketed.parse::<IpAddr>() {
-            return Ok(Self { what: What::Range(IpNet::from(address)), port: None });
+            return Ok(of(What::Range(IpNet::from(address)), None));
         }
         let (host, port) = match text.rsplit_once(':') {
             Some((host, port)) => match port.parse::<u16>() {
                 Ok(port) if port > 0 => (host, Some(port)),
-                _ => return Err(error("a port is a number from 1 to 65535")),
+                _ => return Err("a port is a number from 1 to 65535"),
             },
             None => (text, None),
         };
-        let mend = "write a name as build.internal or build.internal:8443, without scheme, path or wildcard";
+        let mend = "write a range as 10.0.0.0/8, and a name as build.internal or build.internal:8443, without scheme, path or wildcard";
         match Host::parse(host) {
             Ok(Host::Domain(name)) if !name.contains('*') && !without_root(&name).is_empty() => {
-                Ok(Self { what: What::Name(without_root(&name).to_owned()), port })
+                Ok(of(What::Name(without_root(&name).to_owned()), port))
             }
             // `127.1` is an address for URLs; here it would be one that nobody reads as such.
-            Ok(_) | Err(_) => Err(error(mend)),
+            Ok(_) | Err(_) => Err(mend),
         }
     }
 
@@ -123,6 +170,7 @@ mod tests {
     #[test]
     fn ranges_and_addresses() {
         let allow: Allow = "10.0.0.0/8, 127.0.0.1:8080 ::1\n[fd00::1]:443,[fd00::2],192.0.2.7".parse().unwrap();
+        let allow = allow.of(None);
         let check = |address: &str, expected: bool| {
             assert_eq!(allow.holds_address(address.parse().unwrap()), expected, "{address}");
         };
@@ -145,6 +193,7 @@ mod tests {
     #[test]
     fn names() {
         let allow: Allow = "Build.Internal,api.test:8443,müller.test,dotted.test.".parse().unwrap();
+        let allow = allow.of(None);
         let check = |host: &str, port: u16, expected: bool| {
             assert_eq!(allow.holds_name(host, port), expected, "{host}:{port}");
         };
@@ -157,6 +206,34 @@ mod tests {
         check("xn--mller-kva.test", 80, true);
         check("dotted.test", 80, true);
         assert!(!allow.holds_address("127.0.0.1:1".parse().unwrap()));
+    }
+
+    #[test]
+    fn an_entry_is_for_one_organization() {
+        let allow: Allow = "10.0.0.0/8 acme=127.0.0.1:7499,acme=build.test,default=[::1]:80".parse().unwrap();
+        let check = |organization: Option<&str>, address: &str, expected: bool| {
+            let holds = allow.of(organization).holds_address(address.parse().unwrap());
+            assert_eq!(holds, expected, "{organization:?} {address}");
+        };
+        for of_default in [None, Some("default")] {
+            check(of_default, "10.0.0.1:1", true);
+            check(of_default, "[::1]:80", true);
+            check(of_default, "127.0.0.1:7499", false);
+        }
+        check(Some("acme"), "127.0.0.1:7499", true);
+        check(Some("acme"), "10.0.0.1:1", false);
+        check(Some("acme"), "[::1]:80", false);
+        for other in ["globex", "", "Acme", "acme="] {
+            check(Some(other), "10.0.0.1:1", false);
+            check(Some(other), "127.0.0.1:7499", false);
+        }
+        assert!(allow.of(Some("acme")).holds_name("build.test", 1));
+        assert!(!allow.of(None).holds_name("build.test", 1));
+        let entries: Vec<_> = allow.entries().collect();
+        assert_eq!(
+            entries,
+            [("acme", vec!["127.0.0.1:7499", "build.test"]), ("default", vec!["10.0.0.0/8", "[::1]:80"])]
+        );
     }
 
     #[test]
@@ -174,9 +251,16 @@ mod tests {
             ".",
             "127.1",
             ":80",
+            "=10.0.0.0/8",
+            "acme=",
+            "acme=10.1.2.3/8",
+            "acme=default=10.0.0.0/8",
+            "a/b=10.0.0.0/8",
+            "-a=10.0.0.0/8",
+            "*=10.0.0.0/8",
         ] {
             let error = format!("localhost,{wrong}").parse::<Allow>().expect_err(wrong);
-            assert!(error.to_string().starts_with(&format!("`{wrong}` is no range")), "{error}");
+            assert!(error.to_string().starts_with(&format!("the entry `{wrong}` cannot")), "{error}");
         }
     }
 }

@@ -21,7 +21,7 @@ use tokio::{
 use tokio_rustls::{TlsConnector, rustls, rustls::pki_types::ServerName};
 
 use super::{
-    allow::{Allow, without_root},
+    allow::{Allow, Permitted, without_root},
     limits::HEAD_BUFFER_BYTES,
     race::first_connected,
     refusal::Refusal,
@@ -33,7 +33,7 @@ use super::{
 
 /// Makes connections.
 pub(super) struct Connector {
-    /// What may be connected to besides the public internet.
+    /// What each organization may connect to besides the public internet.
     pub(super) allow: Allow,
     /// Who finds addresses.
     pub(super) resolver: Arc<dyn Resolver>,
@@ -55,16 +55,18 @@ enum Sender {
 }
 
 impl Connector {
-    /// Connects to a target.
-    pub(super) async fn connect(&self, target: &Target) -> Result<Connection, Refusal> {
-        match timeout(self.timeout, self.connect_in_time(target)).await {
+    /// Connects to a target, on behalf of an organization; `None` stands for the command line.
+    pub(super) async fn connect(&self, target: &Target, organization: Option<&str>) -> Result<Connection, Refusal> {
+        let permitted = self.allow.of(organization);
+        match timeout(self.timeout, self.connect_in_time(target, permitted)).await {
+            Ok(Err(refusal)) => Err(refusal.of_organization(organization)),
             Ok(connection) => connection,
             Err(_) => Err(Refusal::ConnectTimeout(target.shown())),
         }
     }
 
-    async fn connect_in_time(&self, target: &Target) -> Result<Connection, Refusal> {
-        let addresses = addresses(target, self.resolver.as_ref(), &self.allow).await?;
+    async fn connect_in_time(&self, target: &Target, permitted: &Permitted) -> Result<Connection, Refusal> {
+        let addresses = addresses(target, self.resolver.as_ref(), permitted).await?;
         let not_connected = |error| Refusal::NotConnected(target.shown(), error);
         let stream = first_connected(&addresses, TcpStream::connect).await.map_err(not_connected)?;
         stream.set_nodelay(true).map_err(not_connected)?;

@@ -41,14 +41,15 @@ enum End {
     Lost(hyper::Error),
 }
 
-/// Sends a request and follows where it leads. May be dropped at any point; the connection ends then.
+/// Sends a request of an organization and follows where it leads. May be dropped at any point; the connection ends then.
 pub(super) async fn exchange(
     connector: &Connector,
+    organization: Option<&str>,
     mut request: Request,
     progress: &mut Progress,
 ) -> Result<Answer, Refusal> {
     loop {
-        let mut connection = connector.connect(&request.target).await?;
+        let mut connection = connector.connect(&request.target, organization).await?;
         progress.may_be_received = true;
         let response = connection.send(&request).await.map_err(|error| broken(request.target.shown(), &error))?;
         let Some(next) = redirect::next(&request, response.status(), response.headers())? else {

@@ -4,7 +4,7 @@ use std::io;
 
 use mainspring_kernel::failure::{Class, Failure};
 
-use super::{ALLOW_VARIABLE, limits::HEARSAY_CHARS_MAX, target::Shown};
+use super::{ALLOW_VARIABLE, allow::DEFAULT_ORGANIZATION, limits::HEARSAY_CHARS_MAX, target::Shown};
 
 /// A reason why a request brought no answer, or none that may be used. No message shows a header, a query or a body: they
 /// may be secret.
@@ -23,7 +23,7 @@ pub(super) enum Refusal {
         url: Shown,
         /// What the address is.
         special_use: &'static str,
-        /// What would allow it: host and port.
+        /// What would allow it: host and port, with the organization before it unless it is `default`.
         entry: String,
     },
     /// The name has no address, or nobody could be asked.
@@ -59,6 +59,18 @@ impl Refusal {
     /// A parameter that is not as it should be.
     pub(super) fn parameter(key: impl Into<String>, why: impl Into<String>) -> Self {
         Self::ParameterInvalid { key: key.into(), why: why.into() }
+    }
+
+    /// Names the organization for which an entry would have to be.
+    pub(super) fn of_organization(self, organization: Option<&str>) -> Self {
+        match (self, organization) {
+            (Self::AddressRefused { url, special_use, entry }, Some(organization))
+                if organization != DEFAULT_ORGANIZATION =>
+            {
+                Self::AddressRefused { url, special_use, entry: format!("{organization}={entry}") }
+            }
+            (other, _) => other,
+        }
     }
 }
 

@@ -195,6 +195,7 @@ mod tests {
             execution: ExecutionKey([1; 16]),
             root: ExecutionKey([1; 16]),
             execution_id: "run-1".into(),
+            organization: None,
             step: "fetch".into(),
             number,
             effect: "http".into(),

@@ -14,7 +14,7 @@ use crate::Work;
 
 use super::{
     address::{METADATA_NAMES, METADATA_USE, special_use},
-    allow::{Allow, without_root},
+    allow::{Permitted, without_root},
     limits::{ADDRESSES_MAX, LOOKUPS_AT_A_TIME},
     refusal::Refusal,
     target::Target,
@@ -61,7 +61,7 @@ async fn on_a_thread<T: Send + 'static>(
 pub(super) async fn addresses(
     target: &Target,
     resolver: &dyn Resolver,
-    allow: &Allow,
+    allow: &Permitted,
 ) -> Result<Vec<SocketAddr>, Refusal> {
     let port = target.port();
     let (found, is_named) = match target.url().host() {
@@ -101,7 +101,7 @@ fn refusal(target: &Target, special_use: &'static str) -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::allow::Allow, *};
 
     /// Knows every name by the same addresses.
     struct Known(Vec<IpAddr>);
@@ -115,7 +115,7 @@ mod tests {
     /// What is permitted of a URL whose host, if it is a name, has these addresses; or the reason.
     async fn permitted(url: &str, known: &[&str], allow: &str) -> Result<Vec<String>, String> {
         let known = Known(known.iter().map(|address| address.parse().unwrap()).collect());
-        let found = addresses(&Target::parse(url).unwrap(), &known, &allow.parse().unwrap()).await;
+        let found = addresses(&Target::parse(url).unwrap(), &known, allow.parse::<Allow>().unwrap().of(None)).await;
         match found {
             Ok(found) => Ok(found.iter().map(SocketAddr::to_string).collect()),
             Err(Refusal::AddressRefused { special_use, .. }) => Err(special_use.to_owned()),

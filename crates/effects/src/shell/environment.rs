@@ -100,6 +100,7 @@ mod tests {
             execution: ExecutionKey([1; 16]),
             root: ExecutionKey([1; 16]),
             execution_id: "run-1".into(),
+            organization: None,
             step: step.into(),
             number: 2,
             effect: "bash".into(),

@@ -84,6 +84,43 @@ async fn redirects_are_checked_like_first_addresses() {
     assert_eq!(hidden.asked_count(), 0);
 }
 
+/// An organization reaches what is allowed for it, and nothing that is allowed for another, by whatever way.
+#[tokio::test]
+async fn what_one_organization_may_reach_is_closed_to_others() {
+    let hidden = Server::with(response(200, &[], "secret")).await;
+    let own = Server::with(redirect(302, &hidden.url("/"))).await;
+    let allow =
+        format!("127.0.0.1:{hidden}, localhost:{hidden}, acme=127.0.0.1:{own}", hidden = hidden.port, own = own.port);
+    let by_name = format!("http://localhost:{}/", hidden.port);
+    let of = |organization: Option<&str>, url: &str| Attempt {
+        organization: organization.map(Into::into),
+        ..attempt(url, [])
+    };
+    for organization in ["acme", "globex"] {
+        for url in [&hidden.url("/"), &by_name] {
+            assert_refused(
+                perform(&http_to(&allow), &of(Some(organization), url)).await,
+                &format!("MAINSPRING_HTTP_ALLOW={organization}="),
+            );
+        }
+    }
+    assert_eq!(hidden.asked_count(), 0);
+    let entry = format!("MAINSPRING_HTTP_ALLOW=acme=127.0.0.1:{}", hidden.port);
+    assert_refused(perform(&http_to(&allow), &of(Some("acme"), &own.url("/"))).await, &entry);
+    assert_eq!(
+        (own.asked_count(), hidden.asked_count()),
+        (1, 0),
+        "the redirect is followed, and refused where it leads"
+    );
+    for organization in [None, Some("default")] {
+        done(perform(&http_to(&allow), &of(organization, &hidden.url("/"))).await);
+        done(perform(&http_to(&allow), &of(organization, &by_name)).await);
+        let entry = format!("MAINSPRING_HTTP_ALLOW=127.0.0.1:{}", own.port);
+        assert_refused(perform(&http_to(&allow), &of(organization, &own.url("/"))).await, &entry);
+    }
+    assert_eq!((own.asked_count(), hidden.asked_count()), (1, 4));
+}
+
 /// A name that leads somewhere else between the look and the connection.
 #[tokio::test]
 async fn a_name_is_resolved_once_and_connected_to_as_it_was_checked() {

@@ -39,6 +39,7 @@ fn attempt_number<const N: usize>(number: u32, url: &str, params: [(&str, Value)
         execution: ExecutionKey([5; 16]),
         root: ExecutionKey([6; 16]),
         execution_id: "nightly-42".into(),
+        organization: None,
         step: "fetch".into(),
         number,
         effect: "http".into(),

@@ -8,19 +8,24 @@ mod check;
 mod database;
 mod disk;
 mod executions;
+mod exposed;
 mod file;
 mod folder;
 mod gates;
 mod held;
 mod machine;
 mod proof;
+mod reach;
 mod server;
 mod settings;
 mod sign_in;
 
+use std::sync::Arc;
+
 use clap::Args;
 use mainspring_engine::home::Home;
-use mainspring_store::{Inspection, StoreError, sqlite::Stamp};
+use mainspring_server::{nouns::Organization, problem::Problem, shelf::Shelf};
+use mainspring_store::{Inspection, Store, StoreError, sqlite::Stamp};
 
 use self::check::{Check, Report};
 use crate::{
@@ -60,6 +65,36 @@ struct Patient {
 /// A store that is open for looking, with what it was called.
 type Opened = Box<dyn Inspection>;
 
+/// The things of a store, beside what every format has.
+enum Contents {
+    /// There are none yet.
+    Nothing,
+    /// They are of a format that this build cannot read.
+    Older,
+    /// They can be read.
+    Store(Arc<dyn Store>),
+}
+
+impl Contents {
+    fn of(opened: Opened) -> Self {
+        match opened.format().found {
+            0 => Self::Nothing,
+            _ => opened.store().map_or(Self::Older, Self::Store),
+        }
+    }
+
+    /// The ids of all organizations; `None` where they cannot be read.
+    fn organizations(&self) -> Option<Result<Vec<String>, StoreError>> {
+        let Self::Store(store) = self else { return None };
+        let read = || {
+            let found = Shelf::of(store.catalogue(), "").all::<Organization>(None).map(|held| held.map(|held| held.id));
+            let ids: Result<Vec<String>, Problem> = found.collect();
+            ids.map_err(|problem| StoreError::Damaged(problem.message))
+        };
+        Some(read())
+    }
+}
+
 /// Looks at everything, and says how it is.
 pub(crate) fn doctor(doctor: &Doctor, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
     let mut report = Report::new(global.json);
@@ -94,6 +129,7 @@ pub(crate) fn doctor(doctor: &Doctor, global: &Global, _: &Terminal) -> Result<E
             of_store(&patient, opened, &mut report);
         }
     }
+    report.extend(exposed::look(&patient));
     machine::look(&patient, &mut report);
     sign_in::look(&patient, &mut report);
     server::look(&patient, &mut report);
@@ -118,12 +154,14 @@ fn of_file(patient: &Patient, report: &mut Report) {
 fn of_store(patient: &Patient, opened: Option<Opened>, report: &mut impl Extend<Check>) {
     let Some(opened) = opened else {
         report.extend(executions::skipped("there is no store to look into"));
+        report.extend(reach::look(&Contents::Nothing));
         return;
     };
     executions::look(patient, &*opened, report);
-    let (format, store) = (opened.format().found, opened.store());
-    report.extend([gates::look(patient, format, store.as_ref())]);
-    report.extend(proof::look(patient, format, store));
+    let contents = Contents::of(opened);
+    report.extend(reach::look(&contents));
+    report.extend([gates::look(patient, &contents)]);
+    report.extend(proof::look(patient, &contents));
 }
 
 /// What a store that cannot be looked at comes to, under the name of what was asked of it.

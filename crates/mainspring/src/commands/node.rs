@@ -14,7 +14,7 @@ use crate::{
     exit::{Exit, Refusal},
     ground::Ground,
     naming::{block_on, engine_with},
-    runner::{self, Rules, Signals, executors_with},
+    runner::{self, REACH_HELP, Rules, Signals, executors_with},
     scripts::{ScriptFlags, close_folder, close_this_process, words},
     seeing::Metrics,
     settings::LEASE_SECONDS,
@@ -23,6 +23,7 @@ use crate::{
 
 /// Work on executions until asked to stop
 #[derive(Debug, Args)]
+#[command(after_help = REACH_HELP)]
 pub(crate) struct Node {
     /// With --store: after how many seconds of silence others take over what this node holds
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(LEASE_SECONDS))]

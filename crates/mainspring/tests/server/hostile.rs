@@ -134,7 +134,7 @@ fn a_hostile_tenant_takes_nothing_from_another() {
     let size = Size::asked();
     let folder = tempfile::tempdir().unwrap();
     let (port, accepting) = tarpit();
-    let reach = "127.0.0.0/8".to_string();
+    let reach = format!("hostile=127.0.0.1:{port}");
     let mut server = Server::start_as(folder.path(), "data", &[], &[("MAINSPRING_HTTP_ALLOW", reach.as_str())]);
     let [good, bad] = ["ordinary", "hostile"].map(|id| Organization::new(&server, id));
     save(&good.owner, "ordinary", ordinary());

@@ -7,7 +7,7 @@ use mainspring_kernel::value::Value;
 use mainspring_server::{deciders, problem::Answer};
 use mainspring_store::Store;
 
-use super::{Patient, check::Check};
+use super::{Contents, Patient, check::Check};
 use crate::{ground::Ground, place};
 
 const NAME: &str = "approvers";
@@ -23,12 +23,13 @@ const PAGE: usize = 200;
 const NAMED_MAX: usize = 3;
 
 /// Looks whether somebody can approve at each gate that waits.
-pub(super) fn look(patient: &Patient, format: u32, store: Option<&Arc<dyn Store>>) -> Check {
-    if format == 0 {
-        return Check::ok(NAME, "no gate waits");
-    }
-    let Some(store) = store else {
-        return Check::skipped(NAME, "the format of the store is older than this, and has no such thing");
+pub(super) fn look(patient: &Patient, contents: &Contents) -> Check {
+    let store = match contents {
+        Contents::Nothing => return Check::ok(NAME, "no gate waits"),
+        Contents::Older => {
+            return Check::skipped(NAME, "the format of the store is older than this, and has no such thing");
+        }
+        Contents::Store(store) => store,
     };
     let file = match &patient.ground {
         Ground::Folder(home) => place::key_file(&[home.folder()]),

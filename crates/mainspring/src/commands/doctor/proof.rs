@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use mainspring_engine::{keys, load::Loader};
-use mainspring_server::{export::prove, marks::Marks, nouns::Organization, problem::Problem, shelf::Shelf};
+use mainspring_server::{export::prove, marks::Marks};
 use mainspring_store::{Filter, Store, StoreError};
 
-use super::{Patient, check::Check, refused};
+use super::{Contents, Patient, check::Check, refused};
 use crate::{ground::Ground, place};
 
 /// Executions read at a time.
@@ -18,18 +18,19 @@ const NAMED_MAX: usize = 3;
 const NAMES: [&str; 2] = ["journals", "audit logs"];
 
 /// Proves all that is in the store, if that was asked for.
-pub(super) fn look(patient: &Patient, format: u32, store: Option<Arc<dyn Store>>) -> Vec<Check> {
+pub(super) fn look(patient: &Patient, contents: &Contents) -> Vec<Check> {
     let skipped = |why: &str| NAMES.map(|name| Check::skipped(name, why)).to_vec();
     if !patient.is_deep {
         return skipped("--deep proves them");
     }
-    if format == 0 {
-        return skipped("nothing is in the store yet");
-    }
-    let Some(store) = store else {
-        return skipped(
-            "the format of the store is older than this build reads; the next start brings it to the newest",
-        );
+    let store = match contents {
+        Contents::Nothing => return skipped("nothing is in the store yet"),
+        Contents::Older => {
+            return skipped(
+                "the format of the store is older than this build reads; the next start brings it to the newest",
+            );
+        }
+        Contents::Store(store) => store,
     };
     let file = match &patient.ground {
         Ground::Folder(home) => place::key_file(&[home.folder()]),
@@ -39,7 +40,9 @@ pub(super) fn look(patient: &Patient, format: u32, store: Option<Arc<dyn Store>>
         return skipped("nothing can be proved without the key");
     };
     let marks = patient.ground.marks(&patient.home, key, false);
-    let proofs = [journals(&store, key), audit_logs(&*store, &key, &marks)];
+    let organizations = contents.organizations().unwrap_or_else(|| Ok(Vec::new()));
+    let audit_logs = organizations.and_then(|organizations| audit_logs(&**store, &key, &organizations, &marks));
+    let proofs = [journals(store, key), audit_logs];
     proofs.into_iter().zip(NAMES).map(|(proof, name)| proof.unwrap_or_else(|error| refused(name, &error))).collect()
 }
 
@@ -71,12 +74,9 @@ fn journals(store: &Arc<dyn Store>, key: [u8; 32]) -> Result<Check, StoreError> 
     ))
 }
 
-fn audit_logs(store: &dyn Store, key: &[u8; 32], marks: &Marks) -> Result<Check, StoreError> {
-    let found = Shelf::of(store.catalogue(), "").all::<Organization>(None).map(|held| held.map(|held| held.id));
-    let organizations: Result<Vec<String>, Problem> = found.collect();
-    let organizations = organizations.map_err(|problem| StoreError::Damaged(problem.message))?;
+fn audit_logs(store: &dyn Store, key: &[u8; 32], organizations: &[String], marks: &Marks) -> Result<Check, StoreError> {
     let (mut entries, mut broken) = (0, Vec::new());
-    for organization in &organizations {
+    for organization in organizations {
         let (count, wrong) = prove(store.catalogue(), key, organization, Some(marks))?;
         entries += count;
         broken.extend(wrong.map(|why| format!("{organization}: {why}")));

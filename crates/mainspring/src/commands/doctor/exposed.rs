@@ -1,0 +1,62 @@
+//! What others could read of this installation: metrics at an address of the network, a token in a file.
+
+use std::net::ToSocketAddrs;
+
+use super::{Patient, check::Check};
+use crate::{
+    commands::up::FIRST_TOKEN,
+    seeing::{ADDRESS_VARIABLE, warning},
+};
+
+/// Looks at what the environment says of metrics, and for the first token. Of what is not there nothing is said.
+pub(super) fn look(patient: &Patient) -> Vec<Check> {
+    let address = std::env::var(ADDRESS_VARIABLE).ok().filter(|address| !address.is_empty());
+    let metrics = address.map(|address| metrics(&address));
+    let file = patient.home.folder().join(FIRST_TOKEN);
+    let token = file.exists().then(|| {
+        let says = format!("the owner's first token still lies in {}", file.display());
+        let mend = "store it with `mainspring login`, and remove the file";
+        Check::warning("first token", says, mend)
+    });
+    metrics.into_iter().chain(token).collect()
+}
+
+fn metrics(address: &str) -> Check {
+    let says = format!("{ADDRESS_VARIABLE} shows them at http://{address}/metrics");
+    let bound = match address.to_socket_addrs().map(|mut found| found.next()) {
+        Ok(Some(bound)) => bound,
+        Ok(None) | Err(_) => {
+            let says = format!("{ADDRESS_VARIABLE}: {address} is no address of this machine");
+            return Check::broken("metrics", says, "give an address and a port, as 127.0.0.1:9464");
+        }
+    };
+    match warning(bound) {
+        Some(why) => {
+            let mend = "bind a loopback address, or let a firewall admit your scraper alone";
+            let why = why.split(": ").next().unwrap_or(why);
+            Check::warning("metrics", format!("{says}; {why}"), mend)
+        }
+        None => Check::ok("metrics", format!("{says}, to this machine alone")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::check::State, *};
+
+    #[test]
+    fn metrics_for_everybody_are_warned_of() {
+        let table = [
+            ("127.0.0.1:9464", State::Ok, "this machine alone"),
+            ("[::1]:9464", State::Ok, "this machine alone"),
+            ("0.0.0.0:9464", State::Warning, "without a credential"),
+            ("[::]:9464", State::Warning, "without a credential"),
+            ("192.0.2.1:9464", State::Warning, "without a credential"),
+            ("nonsense", State::Broken, "no address"),
+        ];
+        for (address, state, said) in table {
+            let check = metrics(address);
+            assert!(check.state == state && check.says.contains(said), "{check:?}");
+        }
+    }
+}
