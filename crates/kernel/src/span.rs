@@ -1,8 +1,8 @@
 //! How executions and attempts are named in distributed tracing (W3C Trace Context): names that everybody can make again.
 //!
 //! An execution lives for days, over crashes and on several nodes. Nobody can be asked which number was drawn for it, so
-//! none is drawn. The trace of a family of executions is named like the key of the first of them; every span by a hash of
-//! what it is.
+//! none is drawn. Traces and spans are named by hashes of what they are: the name of a trace goes to third parties, which
+//! learn no key of an execution from it.
 
 use alloc::{format, string::String};
 
@@ -14,8 +14,8 @@ use crate::{
     value::Value,
 };
 
-/// A trace's name: the key of the first execution, so that who has the one finds the other. Of a key, the last seven bytes
-/// are random, which is what those who keep a part of all traces choose by.
+/// A trace's name: made of the key of the first execution, and no way back to it. All of its bytes are as good as random,
+/// which is what those who keep a part of all traces choose by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TraceId(pub [u8; 16]);
 
@@ -39,7 +39,9 @@ pub fn root_of(state: &State) -> ExecutionKey {
 impl TraceId {
     /// The trace of a family of executions.
     pub fn of_family(root: ExecutionKey) -> Self {
-        Self(root.0)
+        let mut id = [0; 16];
+        id.copy_from_slice(&Hash::of_parts(&[b"trace", &root.0]).0[..16]);
+        Self(id)
     }
 }
 
@@ -102,6 +104,7 @@ mod tests {
             execution: ExecutionKey([1; 16]),
             root: ExecutionKey([0xab; 16]),
             execution_id: "run".into(),
+            organization: None,
             step: "x".into(),
             number: 1,
             effect: "bash".into(),
@@ -111,6 +114,6 @@ mod tests {
             handed_out_at: 0,
             workspace: None,
         };
-        assert_eq!(traceparent(&attempt), "00-abababababababababababababababab-9d43be9e70b3801c-01");
+        assert_eq!(traceparent(&attempt), "00-5d666b77cb23ecc9f52da598dd49b971-9d43be9e70b3801c-01");
     }
 }

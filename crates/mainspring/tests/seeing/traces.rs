@@ -5,6 +5,7 @@ use std::{
     net::TcpListener,
 };
 
+use mainspring_kernel::{hash::hex, span::TraceId};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
@@ -16,7 +17,7 @@ use super::{
 /// Exactly one trace, no span twice, one execution for each of `executions`; its spans by their words.
 #[track_caller]
 fn one_trace(spans: &[Seen], root: ExecutionKey, executions: usize) -> BTreeMap<String, Seen> {
-    let trace = root.to_string().replace('-', "");
+    let trace = hex(&TraceId::of_family(root).0);
     assert_eq!(spans.iter().map(|span| &span.trace).collect::<BTreeSet<_>>(), BTreeSet::from([&trace]));
     assert_eq!(
         spans.iter().map(|span| &span.id).collect::<BTreeSet<_>>().len(),
