@@ -24,12 +24,13 @@ use crate::{
     app::App,
     connections::Admitted,
     identity::{Caller, Kind, Permission, Role, TokenText},
-    nouns::{Member, Token},
+    nouns::{Member, Revoked, Token},
     problem::{Answer, Code, Problem},
     rate::Verdict,
     receiving::receive,
+    refusals::{Refused, Whose, record},
     routes::{links, oidc},
-    shelf::Shelf,
+    shelf::{Held, Shelf},
     signing_in::{check_origin, cookie, is_safe},
     slots::{Account, on_account},
 };
@@ -107,6 +108,7 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_string()).unwrap_or_default();
     let need = app.rights.get().and_then(|rights| rights.need(request.method(), &path));
     let (from, version) = (address(&app, &request), request.version());
+    let mut whose = None;
     let token = credential(&app, request.headers()).map(|credential| credential.id().to_string());
     let (verdict, admitted) = match need {
         None => (None, Err(Problem::new(Code::Forbidden, "This route says nobody may call it."))),
@@ -117,7 +119,9 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
         }
         Some(need @ (Need::Credential | Need::Permission(_))) => {
             let (method, headers) = (request.method().clone(), request.headers().clone());
-            let (verdict, caller) = on_account(Account::anonymous(from), identify(&app, &method, &headers, from)).await;
+            let identified = on_account(Account::anonymous(from), identify(&app, &method, &headers, from)).await;
+            let (verdict, caller) = (identified.verdict, identified.caller);
+            whose = identified.ended.or_else(|| caller.as_ref().ok().map(Whose::from));
             let may = |caller: &Caller| match need {
                 Need::Permission(permission) => caller.require(permission),
                 _ => Ok(()),
@@ -149,18 +153,31 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
             drop(held);
             response
         }
-        Err(problem) if path.starts_with(links::PLACE) || path == links::SIGN_IN => {
-            links::refused(&app, problem, parts.uri.path(), &parts.headers)
-        }
-        Err(problem) if path.starts_with(oidc::BEGIN) => oidc::sorry(&problem),
-        Err(problem) => refuse(problem),
+        Err(problem) => turned_away(&app, problem, &path, &parts),
     };
     verdict.iter().for_each(|verdict| tell(verdict, response.headers_mut()));
     if is_admitted {
         response.extensions_mut().insert(Admitted);
     }
     log_refusal(&app, &asked, &response);
+    if let Some(refused) = refused(&app, asked, whose, &response) {
+        write_down(&app, from, refused).await;
+    }
     finish(version, is_admitted, &mut response);
+    response
+}
+
+/// The answer to a request that does not come to its route: JSON, or a page where people are.
+fn turned_away(app: &App, problem: Problem, path: &str, parts: &Parts) -> Response {
+    let code = problem.code;
+    let mut response = if path.starts_with(links::PLACE) || path == links::SIGN_IN {
+        links::refused(app, problem, parts.uri.path(), &parts.headers)
+    } else if path.starts_with(oidc::BEGIN) {
+        oidc::sorry(&problem)
+    } else {
+        refuse(problem)
+    };
+    response.extensions_mut().insert(code);
     response
 }
 
@@ -196,6 +213,29 @@ fn log_refusal(app: &App, asked: &Asked, response: &Response) {
     );
 }
 
+/// Counts an answer that is an error. It is an entry in the audit log of whose credential it was, if that has ended, or lets in
+/// and may not do this.
+fn refused(app: &App, asked: Asked, whose: Option<Whose>, response: &Response) -> Option<Refused> {
+    let code = response.extensions().get::<Code>().copied()?;
+    app.refusals.count(code);
+    let action = match response.status() {
+        StatusCode::UNAUTHORIZED => "session.refused",
+        StatusCode::FORBIDDEN => "access.refused",
+        _ => return None,
+    };
+    let Asked { method, path, from, .. } = asked;
+    Some(Refused { whose: whose?, action, target: format!("{method} {path}"), code, from: Some(from) })
+}
+
+/// Writes a refused request down. The request is refused also where nobody can, which the entry after it tells.
+async fn write_down(app: &App, from: IpAddr, refused: Refused) {
+    let write = app.run(move |app| {
+        record(app, &refused);
+        Ok(())
+    });
+    let _ = on_account(Account::anonymous(from), write).await;
+}
+
 /// The headers of every answer. The connection of whoever was turned away is closed, so that it holds no place: HTTP/1 alone
 /// has a header for that.
 fn finish(version: Version, is_admitted: bool, response: &mut Response) {
@@ -217,6 +257,7 @@ pub(crate) async fn count(State(app): State<App>, request: Request, next: Next) 
         Ok(()) => next.run(request).await,
         Err(problem) => refuse(problem),
     };
+    response.extensions().get::<Code>().into_iter().for_each(|code| app.refusals.count(*code));
     tell(&verdict, response.headers_mut());
     finish(version, false, &mut response);
     response
@@ -269,12 +310,28 @@ fn unauthorized() -> Problem {
     Problem::new(Code::Unauthorized, "Send a token that is known and has not expired: `Authorization: Bearer msp_…`.")
 }
 
+/// What is known of who sends a request.
+struct Identified {
+    /// What their bucket says.
+    verdict: Verdict,
+    /// Who they are, if they are let in.
+    caller: Answer<Caller>,
+    /// Whose credential it was, if it has ended.
+    ended: Option<Whose>,
+}
+
+impl From<(Verdict, Answer<Caller>)> for Identified {
+    fn from((verdict, caller): (Verdict, Answer<Caller>)) -> Self {
+        Self { verdict, caller, ended: None }
+    }
+}
+
 /// Who sends a request, and what their bucket says. A credential that has not let in of late is looked up at the expense
 /// of its address, which gets back what it has spent on one that lets in: so guessing is slow, and nothing else is.
-async fn identify(app: &App, method: &Method, headers: &HeaderMap, address: IpAddr) -> (Verdict, Answer<Caller>) {
+async fn identify(app: &App, method: &Method, headers: &HeaderMap, address: IpAddr) -> Identified {
     let Some(credential) = credential(app, headers) else {
         let (verdict, room) = stranger(app, address);
-        return (verdict, room.and(Err(unauthorized())));
+        return (verdict, room.and(Err(unauthorized()))).into();
     };
     // Browsers send cookies by themselves: what another site has made them send is nobody's wish.
     let is_wished = match &credential {
@@ -283,33 +340,36 @@ async fn identify(app: &App, method: &Method, headers: &HeaderMap, address: IpAd
     };
     if let Err(problem) = is_wished {
         let (verdict, room) = stranger(app, address);
-        return (verdict, room.and(Err(problem)));
+        return (verdict, room.and(Err(problem))).into();
     }
     let (proof, changes) = (credential.proof(), app.watched.changes());
     if let Some(caller) = app.known.get(&proof, changes) {
         let (verdict, room) = spend(app.limiter.caller(&caller.token), "with this credential");
-        return (verdict, room.map(|()| caller));
+        return (verdict, room.map(|()| caller)).into();
     }
     let mut spent = None;
     if !app.limiter.remembers(&proof) {
         let (verdict, room) = stranger(app, address);
         if let Err(problem) = room {
-            return (verdict, Err(problem));
+            return (verdict, Err(problem)).into();
         }
         spent = Some(verdict);
     }
-    match app.run(move |app| caller_of(app, &credential)).await {
-        Ok(Some(caller)) => {
+    match app.run(move |app| find(app, &credential)).await {
+        Ok(Found::In(caller)) => {
+            let caller = *caller;
             app.limiter.is_known(address, proof, spent.is_some());
             app.known.set(proof, caller.clone(), changes);
             let (verdict, room) = spend(app.limiter.caller(&caller.token), "with this credential");
-            (verdict, room.map(|()| caller))
+            (verdict, room.map(|()| caller)).into()
         }
-        Ok(None) => {
+        Ok(found) => {
             app.limiter.forget(&proof);
-            (spent.unwrap_or_else(|| app.limiter.stranger(address)), Err(unauthorized()))
+            let verdict = spent.unwrap_or_else(|| app.limiter.stranger(address));
+            let ended = if let Found::Ended(whose) = found { Some(whose) } else { None };
+            Identified { verdict, caller: Err(unauthorized()), ended }
         }
-        Err(problem) => (spent.unwrap_or(Verdict::NONE), Err(problem)),
+        Err(problem) => (spent.unwrap_or(Verdict::NONE), Err(problem)).into(),
     }
 }
 
@@ -348,11 +408,39 @@ fn credential(app: &App, headers: &HeaderMap) -> Option<Credential> {
     token.map(Credential::Bearer)
 }
 
+/// What a credential turns out to be.
+pub(crate) enum Found {
+    /// It lets in.
+    In(Box<Caller>),
+    /// It did once: it was revoked, its time is over, or its member was removed. The secret is right.
+    Ended(Whose),
+    /// It is none.
+    Nobody,
+}
+
 /// Whose a credential is, if it is one and still lets in.
 pub(crate) fn caller_of(app: &App, credential: &Credential) -> Answer<Option<Caller>> {
+    Ok(match find(app, credential)? {
+        Found::In(caller) => Some(*caller),
+        Found::Ended(_) | Found::Nobody => None,
+    })
+}
+
+/// Looks a credential up.
+pub(crate) fn find(app: &App, credential: &Credential) -> Answer<Found> {
     let (Credential::Bearer(text) | Credential::Cookie(text)) = credential;
     let installation = Shelf::of(app.catalogue(), "");
-    let Some(held) = installation.get::<Token>(&text.id)? else { return Ok(None) };
+    let whose = |organization: &str, user: &str| Whose {
+        organization: organization.into(),
+        user: user.into(),
+        token: text.id.clone(),
+    };
+    let Some(held) = installation.get::<Token>(&text.id)? else {
+        let revoked = installation.get::<Revoked>(&text.id)?.filter(|revoked| revoked.body.fits(text));
+        return Ok(
+            revoked.map_or(Found::Nobody, |Held { body, .. }| Found::Ended(whose(&body.organization, &body.user)))
+        );
+    };
     let (token, now) = (&held.body, now_ms());
     let (fits, sign_in) = match credential {
         Credential::Bearer(_) => (token.secret_hash().is_some_and(|hash| text.fits(&hash)), None),
@@ -361,11 +449,15 @@ pub(crate) fn caller_of(app: &App, credential: &Credential) -> Answer<Option<Cal
             (sign_in.is_some(), sign_in)
         }
     };
-    if !fits || token.expires_at.is_some_and(|at| at <= now) {
-        return Ok(None);
+    if !fits {
+        let has_ended = matches!(credential, Credential::Cookie(text) if token.had_sign_in(text));
+        return Ok(if has_ended { Found::Ended(whose(&token.organization, &token.user)) } else { Found::Nobody });
+    }
+    if token.expires_at.is_some_and(|at| at <= now) {
+        return Ok(Found::Ended(whose(&token.organization, &token.user)));
     }
     let Some(member) = Shelf::of(app.catalogue(), &token.organization).get::<Member>(&token.user)? else {
-        return Ok(None);
+        return Ok(Found::Ended(whose(&token.organization, &token.user)));
     };
     let caller = Caller {
         organization: token.organization.clone(),
@@ -387,7 +479,7 @@ pub(crate) fn caller_of(app: &App, credential: &Credential) -> Answer<Option<Cal
         // those who watch for changes: this one lets nobody in and shuts nobody out.
         let _ = app.engine.store().catalogue().change(&Change { puts, ..Change::default() });
     }
-    Ok(Some(caller))
+    Ok(Found::In(Box::new(caller)))
 }
 
 /// The admin who knows the secret of a credential beside its member. Of one that was made before this was kept, its maker tells

@@ -60,7 +60,7 @@ pub enum Code {
 }
 
 /// Every code with its status: the one table.
-const STATUSES: [(Code, StatusCode); 18] = [
+pub(crate) const STATUSES: [(Code, StatusCode); 18] = [
     (Code::ValidationError, StatusCode::BAD_REQUEST),
     (Code::InvalidDefinition, StatusCode::BAD_REQUEST),
     (Code::Unauthorized, StatusCode::UNAUTHORIZED),
@@ -82,6 +82,12 @@ const STATUSES: [(Code, StatusCode); 18] = [
 ];
 
 impl Code {
+    /// Its name in small letters, as `not_found`: a label of metrics.
+    pub(crate) fn word(self) -> String {
+        let name = serde_json::to_value(self).ok();
+        name.as_ref().and_then(Json_::as_str).unwrap_or_default().to_ascii_lowercase()
+    }
+
     /// The status that it is answered with.
     pub fn status(self) -> StatusCode {
         let found = STATUSES.iter().find(|(code, _)| *code == self);

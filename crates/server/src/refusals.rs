@@ -1,11 +1,27 @@
-//! What is logged of requests that were turned away, without letting those who are turned away fill the log.
+//! What is said of requests that were refused: a line in the log, a number in a metric, an entry in the audit log. None of it
+//! lets those who are refused fill what others read.
 
 use std::{
     collections::HashMap,
+    net::IpAddr,
     sync::{Mutex, PoisonError},
 };
 
-use crate::rate::Clock;
+use mainspring_engine::engine::now_ms;
+use mainspring_kernel::{cbor, value::Value};
+use mainspring_store::{AuditEntry, Change};
+use metrics::{Counter, counter, describe_counter};
+
+use crate::{
+    app::App,
+    identity::Caller,
+    problem::{Code, STATUSES},
+    rate::Clock,
+    shelf::make,
+};
+
+/// The counter of refused requests.
+const METRIC: &str = "mainspring_requests_refused_total";
 
 /// Lines in the log for one credential or one address in a minute: enough to see what somebody tries.
 const LINES_PER_MINUTE: u32 = 10;
@@ -15,10 +31,62 @@ const KEYS_MAX: usize = 4_096;
 
 const MINUTE_US: u64 = 60_000_000;
 
-/// Lines of this minute, by credential or address.
+/// Audit entries about refused requests of one organization in [`SPELL_US`]: enough to see that somebody tries and who, and
+/// some dozens an hour at most in a log that is kept for ever.
+const ENTRIES_PER_SPELL: u32 = 10;
+
+const SPELL_US: u64 = 10 * MINUTE_US;
+
+/// Organizations whose entries are counted apart; those beyond share one count.
+const ORGANIZATIONS_MAX: usize = 4_096;
+
+/// Lines of this minute, by credential or address; entries by organization; and how many requests were refused in all.
 pub(crate) struct Refusals {
     clock: Clock,
     minute: Mutex<Minute>,
+    spells: Mutex<HashMap<String, Spell>>,
+    counters: [Counter; STATUSES.len()],
+}
+
+/// Entries of an organization since a moment, and refusals without an entry since the last one.
+#[derive(Default)]
+struct Spell {
+    began_us: u64,
+    entries: u32,
+    suppressed: u64,
+}
+
+/// Whose request was refused, in the audit log of their organization.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Whose {
+    /// The organization.
+    pub(crate) organization: String,
+    /// The member.
+    pub(crate) user: String,
+    /// The id of the credential.
+    pub(crate) token: String,
+}
+
+impl From<&Caller> for Whose {
+    fn from(caller: &Caller) -> Self {
+        let Caller { organization, user, token, .. } = caller.clone();
+        Self { organization, user, token }
+    }
+}
+
+/// A refused request, as the audit log has it.
+#[derive(Debug, Clone)]
+pub(crate) struct Refused {
+    /// Whose it was.
+    pub(crate) whose: Whose,
+    /// `session.refused` or `access.refused`.
+    pub(crate) action: &'static str,
+    /// Method and route.
+    pub(crate) target: String,
+    /// Its code.
+    pub(crate) code: Code,
+    /// From where it came.
+    pub(crate) from: Option<IpAddr>,
 }
 
 #[derive(Default)]
@@ -30,7 +98,42 @@ struct Minute {
 impl Refusals {
     /// Nothing was logged yet.
     pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, minute: Mutex::default() }
+        describe_counter!(METRIC, "Requests that were answered with an error, by its code.");
+        let counters = STATUSES.map(|(code, _)| counter!(METRIC, "code" => code.word()));
+        Self { clock, minute: Mutex::default(), spells: Mutex::default(), counters }
+    }
+
+    /// Counts a request that was answered with an error.
+    pub(crate) fn count(&self, code: Code) {
+        if let Some(place) = STATUSES.iter().position(|(known, _)| *known == code) {
+            self.counters[place].increment(1);
+        }
+    }
+
+    /// Whether one more refusal is an entry in an organization's log: with how many there were without one since the last.
+    fn entry(&self, organization: &str) -> Option<u64> {
+        let now = (self.clock)();
+        let mut spells = self.spells.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_room = spells.len() < ORGANIZATIONS_MAX || spells.contains_key(organization);
+        let spell = spells.entry(if has_room { organization } else { "" }.to_string()).or_default();
+        if spell.entries == 0 || now.saturating_sub(spell.began_us) >= SPELL_US {
+            *spell = Spell { began_us: now, entries: 0, suppressed: spell.suppressed };
+        }
+        if spell.entries >= ENTRIES_PER_SPELL {
+            spell.suppressed = spell.suppressed.saturating_add(1);
+            return None;
+        }
+        spell.entries += 1;
+        Some(std::mem::take(&mut spell.suppressed))
+    }
+
+    /// An entry could not be written: it counts with those that had none.
+    fn not_written(&self, organization: &str, suppressed: u64) {
+        let mut spells = self.spells.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = if spells.contains_key(organization) { organization } else { "" };
+        if let Some(spell) = spells.get_mut(key) {
+            spell.suppressed = spell.suppressed.saturating_add(suppressed).saturating_add(1);
+        }
     }
 
     /// Whether one more refusal of this credential or address is logged; the last of a minute says `Some(true)`.
@@ -44,6 +147,30 @@ impl Refusals {
         let count = minute.lines.entry(if has_room { key } else { "" }.to_string()).or_default();
         *count = count.saturating_add(1);
         (*count <= LINES_PER_MINUTE).then_some(*count == LINES_PER_MINUTE)
+    }
+}
+
+/// Writes a refused request down in the audit log of whose it was, unless there were many of late. Blocks.
+pub(crate) fn record(app: &App, refused: &Refused) {
+    let Refused { whose, action, target, code, from } = refused;
+    let Some(suppressed) = app.refusals.entry(&whose.organization) else { return };
+    let mut detail = vec![
+        ("by", Value::from(whose.token.as_str())),
+        ("code", code.word().as_str().into()),
+        ("address", from.map(|from| from.to_string()).into()),
+    ];
+    detail.extend((suppressed > 0).then_some(("suppressed", suppressed.into())));
+    let entry = AuditEntry {
+        organization: whose.organization.clone(),
+        at: now_ms(),
+        actor: whose.user.clone(),
+        action: (*action).into(),
+        target: target.clone(),
+        detail: cbor::encode(&Value::map(detail)),
+    };
+    let change = Change { audit: vec![entry], sealing: *app.engine.key(), ..Change::default() };
+    if !matches!(make(app.catalogue(), &change), Ok(Ok(_))) {
+        app.refusals.not_written(&whose.organization, suppressed);
     }
 }
 
@@ -69,5 +196,46 @@ mod tests {
         let flood: usize = (0..3 * KEYS_MAX).map(|number| lines(&format!("x{number}"), 1)).sum();
         assert!(flood < KEYS_MAX + LINES_PER_MINUTE as usize, "{flood}");
         assert_eq!(refusals.minute.lock().unwrap().lines.len(), KEYS_MAX + 1);
+    }
+
+    #[test]
+    fn an_organization_has_some_entries_and_the_next_one_tells_of_the_rest() {
+        let now = Arc::new(AtomicU64::new(0));
+        let hand = now.clone();
+        let refusals = Refusals::new(Arc::new(move || hand.load(Ordering::Relaxed)));
+        let entries = |organization: &str, count: usize| {
+            (0..count).filter_map(|_| refusals.entry(organization)).collect::<Vec<_>>()
+        };
+        assert_eq!((entries("a", 100), entries("b", 2)), (vec![0; 10], vec![0; 2]));
+        now.store(SPELL_US - 1, Ordering::Relaxed);
+        assert!(entries("a", 1).is_empty());
+        now.store(SPELL_US, Ordering::Relaxed);
+        assert_eq!((entries("a", 2), entries("b", 1)), (vec![91, 0], vec![0]));
+        refusals.not_written("a", 5);
+        assert_eq!(entries("a", 1), [6], "one that was not written is told of with those before it");
+        for number in 0..2 * ORGANIZATIONS_MAX {
+            refusals.entry(&format!("x{number}"));
+        }
+        assert_eq!(refusals.spells.lock().unwrap().len(), ORGANIZATIONS_MAX + 1);
+    }
+
+    #[test]
+    fn errors_are_counted_by_code() {
+        let recorder = metrics_util::debugging::DebuggingRecorder::new();
+        let snapshotter = recorder.snapshotter();
+        metrics::with_local_recorder(&recorder, || {
+            let refusals = Refusals::new(Arc::new(|| 0));
+            [Code::Forbidden, Code::Forbidden, Code::RateLimited].into_iter().for_each(|code| refusals.count(code));
+        });
+        let mut counted: Vec<String> = Vec::new();
+        for (key, _, _, value) in snapshotter.snapshot().into_vec() {
+            let labels: Vec<&str> = key.key().labels().map(|label| label.value()).collect();
+            assert_eq!((key.key().name(), labels.len()), (METRIC, 1));
+            if value != metrics_util::debugging::DebugValue::Counter(0) {
+                counted.push(format!("{} {value:?}", labels[0]));
+            }
+        }
+        counted.sort();
+        assert_eq!(counted, ["forbidden Counter(2)", "rate_limited Counter(1)"]);
     }
 }

@@ -11,10 +11,11 @@ use url::{Origin, Url};
 
 use crate::{
     app::App,
-    door::{Credential, caller_of},
+    door::{Credential, Found, caller_of, find},
     identity::{Caller, TokenText},
     nouns::{SignIn, Token},
     problem::{Answer, Code, Problem},
+    refusals::{Refused, record},
     shelf::{Shelf, entry, make},
 };
 
@@ -49,7 +50,15 @@ pub(crate) struct Begun {
 pub(crate) fn sign_in(app: &App, token: &str) -> Answer<Begun> {
     let refused = || Problem::new(Code::Unauthorized, "This token is not known, or has ended.");
     let text = TokenText::parse(token.trim()).ok_or_else(refused)?;
-    let caller = caller_of(app, &Credential::Bearer(text))?.ok_or_else(refused)?;
+    let caller = match find(app, &Credential::Bearer(text))? {
+        Found::In(caller) => *caller,
+        Found::Nobody => return Err(refused()),
+        Found::Ended(whose) => {
+            let (action, target) = ("session.refused", "sign-in".to_string());
+            record(app, &Refused { whose, action, target, code: Code::Unauthorized, from: None });
+            return Err(refused());
+        }
+    };
     let (now, secret) = (now_ms(), TokenText::for_cookie(&caller.token)?);
     let expires_at = caller.expires_at.into_iter().chain([now + SIGN_IN_MS]).min().unwrap_or(now);
     let begun = SignIn { hash: secret.hash().hex(), created_at: now, expires_at };

@@ -32,6 +32,8 @@ mod organizations;
 mod outside;
 mod pages;
 mod rates;
+mod reach;
+mod refused;
 mod rights;
 mod secure;
 mod sessions;

@@ -68,6 +68,12 @@ impl Token {
         self.sign_ins.iter().find(|one| one.expires_at > now && fits(one))
     }
 
+    /// Whether a cookie's secret is that of a sign-in, also of one that has ended.
+    pub fn had_sign_in(&self, text: &TokenText) -> bool {
+        let fits = |one: &SignIn| Hash::parse(&one.hash).is_some_and(|hash| text.fits(&hash));
+        self.sign_ins.iter().any(fits)
+    }
+
     /// Who made it, if that is not its member.
     pub fn other_maker(&self) -> Option<&str> {
         Some(self.made_by.as_str()).filter(|maker| *maker != self.user)

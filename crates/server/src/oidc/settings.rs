@@ -101,6 +101,11 @@ impl Settings {
         Ok(Some(settings))
     }
 
+    /// The role that unknown people get, if they get one.
+    pub fn first_role(&self) -> Option<Role> {
+        self.first_role
+    }
+
     /// Whether an e-mail is looked at, and has to be verified.
     pub(super) fn asks_for_email(&self) -> bool {
         self.claim == EMAIL || !self.email_domains.is_empty()

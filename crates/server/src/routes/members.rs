@@ -7,7 +7,7 @@ use axum::{
 };
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::value::Value;
-use mainspring_store::{Change, Removal};
+use mainspring_store::{Change, Put as Putting, Removal};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -20,7 +20,7 @@ use crate::{
     extract::{Asked, Named},
     first::check_member_id,
     identity::{Caller, Permission, Role},
-    nouns::{Departed, Identity, Member, Token},
+    nouns::{Departed, Identity, Member, Revoked, Token},
     page::{PageQuery, most},
     problem::{Answer, Code, Problem, ProblemBody},
     shelf::{Held, Listing, Shelf, entry, retried},
@@ -185,14 +185,21 @@ fn rises(was: &Member, is: &Member) -> bool {
     was.role != Role::Owner && is.role == Role::Owner || !was.is_operator && is.is_operator
 }
 
-/// What takes all credentials of a member away, whoever has made them, with the sign-ins that stand for them; and their ids.
-fn revoked(app: &App, caller: &Caller, member: &str) -> Answer<(Vec<Removal>, Value)> {
+/// What takes all credentials of a member away, whoever has made them, with the sign-ins that stand for them; what is kept of
+/// each; and their ids.
+fn revoked(app: &App, caller: &Caller, member: &str) -> Answer<(Vec<Removal>, Vec<Putting>, Value)> {
     let installation = Shelf::of(app.catalogue(), "");
     let theirs = ("member", Token::of_member(&caller.organization, member));
-    let removal = |token: Answer<Held<Token>>| Ok(Removal { expected: None, ..installation.removal(&token?) });
-    let removals = installation.all::<Token>(Some(theirs)).map(removal).collect::<Answer<Vec<_>>>()?;
+    let now = now_ms();
+    let revoke = |token: Answer<Held<Token>>| {
+        let token = token?;
+        let kept = installation.put(&token.id, &Revoked::of(&token.body, now), 0)?;
+        Ok((Removal { expected: None, ..installation.removal(&token) }, kept))
+    };
+    let revoked = installation.all::<Token>(Some(theirs)).map(revoke).collect::<Answer<Vec<_>>>()?;
+    let (removals, kept): (Vec<_>, Vec<_>) = revoked.into_iter().unzip();
     let ids: Vec<Value> = removals.iter().map(|removal| removal.id.as_str().into()).collect();
-    Ok((removals, ids.into()))
+    Ok((removals, kept, ids.into()))
 }
 
 /// Make somebody a member, or change what they are; what is not named stays. Who becomes an owner, or is to run the
@@ -237,7 +244,8 @@ fn changing(app: &App, caller: &Caller, id: &str, put: &Put, seen: Option<Tag>) 
     let mut detail: Vec<(&str, Value)> = vec![("role", role.into()), ("operator", member.is_operator.into())];
     // What somebody else has made for a member, or has made with that, is no way to rights that they get later.
     let rises = before.is_some_and(|before| rises(&before, &member));
-    let (mut removals, ids) = if rises { revoked(app, caller, id)? } else { Default::default() };
+    let (mut removals, kept, ids) = if rises { revoked(app, caller, id)? } else { Default::default() };
+    puts.extend(kept);
     removals.extend(shelf.get::<Departed>(id)?.map(|departed| shelf.removal(&departed)));
     detail.extend(rises.then_some(("revoked", ids)));
     let audit = vec![entry(caller, "member.put", id, Value::map(detail))];
@@ -265,7 +273,8 @@ async fn remove(
             let mut puts: Vec<_> = staying(shelf, &id, &held.body, None)?.into_iter().collect();
             let before = shelf.get::<Departed>(&id)?.map_or(0, |departed| departed.version);
             puts.push(shelf.put(&id, &Departed { removed_at: now_ms() }, before)?);
-            let (mut removals, ids) = revoked(app, &caller, &id)?;
+            let (mut removals, kept, ids) = revoked(app, &caller, &id)?;
+            puts.extend(kept);
             removals.insert(0, shelf.removal(&held));
             // Who signs in under this name afterwards may be somebody else.
             removals.extend(shelf.get::<Identity>(&id)?.map(|identity| shelf.removal(&identity)));

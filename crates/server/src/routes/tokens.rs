@@ -14,7 +14,7 @@ use crate::{
     clock,
     extract::{Asked, Named},
     identity::{Caller, Permission, Role, TokenText},
-    nouns::{Member, Token},
+    nouns::{Member, Revoked, Token},
     page::{PageQuery, most},
     problem::{Answer, Code, Problem, ProblemBody},
     shelf::{Held, Listing, Shelf, entry, make, retried},
@@ -273,7 +273,8 @@ async fn revoke(State(app): State<App>, caller: Caller, Named(id): Named<String>
         let audit = vec![entry(&caller, "token.revoke", &id, Value::Null)];
         // Its last use may be written down at this very moment.
         let removals = removals.into_iter().map(|removal| mainspring_store::Removal { expected: None, ..removal });
-        let change = Change { removals: removals.collect(), audit, sealing: *app.engine.key(), ..Change::default() };
+        let puts = vec![installation.put(&id, &Revoked::of(&held.body, now_ms()), 0)?];
+        let change = Change { removals: removals.collect(), puts, audit, sealing: *app.engine.key() };
         make(app.catalogue(), &change)?.map_err(|_| Problem::not_found("token"))?;
         Ok(StatusCode::NO_CONTENT)
     })
