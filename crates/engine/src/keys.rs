@@ -2,14 +2,18 @@
 //! workspace.
 
 use std::{
-    fs::{self, OpenOptions},
-    io::{ErrorKind, Write},
+    fs::{self, File, OpenOptions},
+    io::{ErrorKind, Read, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
 use mainspring_kernel::hash::{Hash, hex, unhex};
 use mainspring_store::Store;
+use rustix::{
+    fs::{Mode, OFlags},
+    io::Errno,
+};
 
 use crate::EngineError;
 
@@ -17,27 +21,22 @@ use crate::EngineError;
 /// that is missing.
 pub fn load(path: &Path) -> Result<[u8; 32], EngineError> {
     let failed = |why: String| EngineError::Key { path: path.to_owned(), why };
-    match fs::read_to_string(path) {
-        Ok(text) => read(path, &text),
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(failed(
+    read(path)?.ok_or_else(|| {
+        failed(
             "it is not there, and the journals are sealed with it: put it back, or name its file with MAINSPRING_KEY_FILE"
                 .into(),
-        )),
-        Err(error) => Err(failed(error.to_string())),
-    }
+        )
+    })
 }
 
 /// Reads the key of a file, or makes both.
 pub fn load_or_create(path: &Path) -> Result<[u8; 32], EngineError> {
     let failed = |why: String| EngineError::Key { path: path.to_owned(), why };
     for _ in 0..2 {
-        match fs::read_to_string(path) {
-            Ok(text) => return read(path, &text),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                create(path).map_err(|error| failed(error.to_string()))?
-            }
-            Err(error) => return Err(failed(error.to_string())),
+        if let Some(key) = read(path)? {
+            return Ok(key);
         }
+        create(path).map_err(|error| failed(error.to_string()))?;
     }
     Err(failed("it cannot be made".into()))
 }
@@ -86,24 +85,72 @@ pub fn location(
     }
     let config = config_home.or_else(|| home.map(|home| home.join(".config")));
     let outside = |path: &PathBuf| !avoid.iter().any(|avoided| path.starts_with(avoided));
-    let fallback = || PathBuf::from(format!("/var/tmp/mainspring-{}/key", rustix::process::getuid().as_raw()));
+    let fallback = || PathBuf::from(format!("{SHARED}/mainspring-{}/key", rustix::process::getuid().as_raw()));
     config.map(|config| config.join("mainspring/key")).filter(outside).unwrap_or_else(fallback)
 }
 
-fn read(path: &Path, text: &str) -> Result<[u8; 32], EngineError> {
-    let failed = |why: &str| EngineError::Key { path: path.to_owned(), why: why.into() };
-    let metadata = fs::symlink_metadata(path).map_err(|error| failed(&error.to_string()))?;
-    if metadata.uid() != rustix::process::getuid().as_raw() || metadata.mode() & 0o077 != 0 {
-        return Err(failed("others may read or own it; it must be yours alone, with mode 0600"));
+/// Reads a key; `None` where there is no file. Folder and file are opened once and judged by their descriptors, so that nobody
+/// changes them between the look and the use.
+fn read(path: &Path) -> Result<Option<[u8; 32]>, EngineError> {
+    let failed = |why: String| EngineError::Key { path: path.to_owned(), why };
+    let folder = match File::open(folder_of(path)) {
+        Ok(folder) => folder,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error.to_string())),
+    };
+    let name = path.file_name().ok_or_else(|| failed("it is no file".into()))?;
+    // A pipe in its place keeps nobody waiting.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP) => return Err(failed("it is a symbolic link: name the file that it leads to".into())),
+        Err(error) => return Err(failed(error.to_string())),
+    };
+    check_folder(path, &folder).map_err(failed)?;
+    let metadata = file.metadata().map_err(|error| failed(error.to_string()))?;
+    if !metadata.is_file() || metadata.uid() != rustix::process::getuid().as_raw() || metadata.mode() & 0o077 != 0 {
+        return Err(failed("others may read or own it; it must be a file that is yours alone, with mode 0600".into()));
     }
+    let mut text = String::new();
+    file.take(KEY_FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| failed(error.to_string()))?;
     let mut key = [0; 32];
-    if unhex(text.trim(), &mut key) { Ok(key) } else { Err(failed("it does not hold 64 hexadecimal digits")) }
+    let is_whole = unhex(text.trim(), &mut key);
+    is_whole.then_some(Some(key)).ok_or_else(|| failed("it does not hold 64 hexadecimal digits".into()))
+}
+
+/// Bytes that are read of a key's file: 64 digits, and room for line breaks.
+const KEY_FILE_BYTES_MAX: u64 = 128;
+
+/// Refuses a folder in which others could put another key in the place of ours. Below the shared `/var/tmp`, where anybody
+/// could have made it, it must be closed to them altogether.
+fn check_folder(path: &Path, folder: &File) -> Result<(), String> {
+    let metadata = folder.metadata().map_err(|error| error.to_string())?;
+    let (own, shown) = (rustix::process::getuid().as_raw(), folder_of(path).display());
+    let is_shared = path.starts_with(SHARED);
+    // A secret that the system mounts lies in a folder of root.
+    if metadata.uid() != own && (is_shared || metadata.uid() != 0) {
+        return Err(format!("its folder {shown} belongs to another user: name another file with MAINSPRING_KEY_FILE"));
+    }
+    let closed = if is_shared { 0o077 } else { 0o022 };
+    if metadata.mode() & closed != 0 {
+        let mode = metadata.mode() & 0o777;
+        return Err(format!("its folder {shown} is open to other users (mode {mode:o}): `chmod 700 {shown}`"));
+    }
+    Ok(())
+}
+
+/// Where everybody may make folders.
+const SHARED: &str = "/var/tmp";
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Written whole under another name, then linked to its own: nobody ever reads half a key, and of two processes that
 /// make one at the same time both use the first.
 fn create(path: &Path) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let mut key = [0; 32];
     getrandom::fill(&mut key).map_err(std::io::Error::other)?;
@@ -142,6 +189,39 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         fs::write(&path, "short").unwrap();
         assert!(load_or_create(&path).unwrap_err().to_string().contains("64 hexadecimal"));
+    }
+
+    #[test]
+    fn what_others_could_have_put_there_is_no_key() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("config");
+        let (path, link) = (folder.join("key"), folder.join("link"));
+        let key = load_or_create(&path).unwrap();
+        let refused = |path: &Path, word: &str| {
+            for read in [load(path), load_or_create(path)] {
+                let why = read.unwrap_err().to_string();
+                assert!(why.contains(word), "{why}");
+            }
+        };
+        let open = |mode: u32| fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+        for mode in [0o777, 0o770, 0o702, 0o1777] {
+            open(mode);
+            refused(&path, "chmod 700");
+        }
+        for mode in [0o755, 0o700] {
+            open(mode);
+            assert_eq!(load(&path).unwrap(), key, "others may see that it is there");
+        }
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        refused(&link, "symbolic link");
+        refused(&folder, "yours alone");
+        fs::write(&path, "0".repeat(200)).unwrap();
+        refused(&path, "64 hexadecimal");
+        // Below a folder that everybody shares, nothing may be open.
+        open(0o755);
+        let opened = File::open(&folder).unwrap();
+        assert!(check_folder(&path, &opened).is_ok());
+        assert!(check_folder(Path::new("/var/tmp/mainspring-7/key"), &opened).unwrap_err().contains("mode 755"));
     }
 
     #[test]

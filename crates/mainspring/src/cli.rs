@@ -7,6 +7,7 @@ use clap::{
     error::ErrorKind, parser::ValueSource,
 };
 use mainspring_kernel::diagnostic::is_obeyed;
+use mainspring_store::postgres::PostgresStore;
 
 use crate::{
     commands,
@@ -31,7 +32,8 @@ pub(crate) struct Global {
     /// The folder of executions [default: $XDG_STATE_HOME/mainspring]
     #[arg(long, visible_alias = "data-dir", global = true, value_name = "DIR", env = "MAINSPRING_DIR", value_hint = ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
-    /// The store that several machines share, instead of a folder: postgres://user:password@host/database
+    /// The store that several machines share, instead of a folder: postgres://user@host/database. An address with a password
+    /// belongs into the variable, which others on this machine cannot read
     #[arg(long, global = true, value_name = "URL", env = "MAINSPRING_STORE", hide_env_values = true)]
     pub(crate) store: Option<String>,
     /// The server to talk to, instead of a folder: https://mainspring.example.com [env: MAINSPRING_SERVER]
@@ -43,6 +45,9 @@ pub(crate) struct Global {
     /// Whether a flag says where executions are, and not the environment.
     #[arg(skip)]
     pub(crate) place_by_flag: bool,
+    /// Whether a flag gives the address of the store, and not the environment.
+    #[arg(skip)]
+    pub(crate) store_by_flag: bool,
     /// Answer in JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -144,7 +149,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
 fn read(matches: &ArgMatches) -> Result<CommandLine, clap::Error> {
     let mut line = CommandLine::from_arg_matches(matches)?;
     let is_flag = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
-    line.global.place_by_flag = is_flag("dir") || is_flag("store");
+    line.global.store_by_flag = is_flag("store");
+    line.global.place_by_flag = is_flag("dir") || line.global.store_by_flag;
     Ok(line)
 }
 
@@ -185,8 +191,19 @@ fn check_place(command: &Command, global: &Global) -> Result<(), Refusal> {
     if is_meant { Err(Refusal::bad_input("not_at_a_server", why)) } else { Ok(()) }
 }
 
+/// A command line is in the list of processes, for everybody on the machine.
+fn check_password(global: &Global) -> Result<(), Refusal> {
+    if !global.store_by_flag || !global.store.as_deref().is_some_and(PostgresStore::has_password) {
+        return Ok(());
+    }
+    let message = "--store has a password in it, and everybody on this machine can read command lines: put the address into the \
+                   environment (MAINSPRING_STORE=postgres://USER:PASSWORD@HOST/DATABASE), and leave --store out";
+    Err(Refusal::bad_input("password_in_flag", message))
+}
+
 fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     check_place(&command, global)?;
+    check_password(global)?;
     match command {
         Command::Up(up) => commands::up::up(&up, global, terminal),
         Command::Login(login) => commands::login::login(&login, global, terminal),

@@ -119,7 +119,7 @@ fn where_there_is_nothing_to_copy_it_says_so() {
     let ground = Ground::new();
     let answer = back_up(&ground, &["backup.db"]);
     assert_eq!((answer.exit, answer.text("error.code").as_str()), (Some(10), "no_executions"));
-    let answer = back_up(&ground, &["backup.db", "--store", "postgres://ada:secret@localhost/flows"]);
+    let answer = back_up(&ground, &["backup.db", "--store", "postgres://ada@localhost/flows"]);
     assert_eq!(answer.exit, Some(10), "{answer:?}");
     for word in ["PostgreSQL", "pg_dump", "pg_basebackup", "stop all nodes"] {
         assert!(answer.text("error.message").contains(word), "{answer:?}");

@@ -432,7 +432,8 @@ impl Server {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
         let told = json::read(first.as_bytes()).unwrap_or_else(|_| panic!("it said {first:?}")).value;
         let text = |key: &str| told.get(key).and_then(Value::as_text).unwrap().to_string();
-        Self { child, url: text("listening"), token: text("token") }
+        let token = fs::read_to_string(text("tokenFile")).unwrap().trim().to_string();
+        Self { child, url: text("listening"), token }
     }
 }
 
@@ -594,20 +595,25 @@ fn a_database_that_cannot_be_used_is_said_to_be() {
     drop(PostgresStore::open(&server.address("schema=flows")).unwrap());
     server.execute("CREATE ROLE careful LOGIN PASSWORD 's3cret'").unwrap();
     let careful = |password: &str| server.address_with_password(password, "schema=flows&sslmode=require");
-    let told = look(&ground, &["--store", &careful("wr0ng")]);
+    let as_careful = |password: &str| {
+        let mut command = ground.mainspring(&[]);
+        command.env("MAINSPRING_STORE", careful(password));
+        look_as(command, &[])
+    };
+    let told = as_careful("wr0ng");
     told.expect_broken(&["store"]).expect("store", "broken", "pg_hba.conf").expect("quarantine", "skipped", "no store");
     assert!(!told.answer.stdout.contains("wr0ng"), "{}", told.answer.stdout);
     server
         .execute("GRANT USAGE ON SCHEMA flows TO careful; GRANT SELECT ON ALL TABLES IN SCHEMA flows TO careful")
         .unwrap();
-    let told = look(&ground, &["--store", &careful("s3cret")]);
+    let told = as_careful("s3cret");
     told.expect_broken(&["database rights"]).expect("database rights", "broken", "may not read and write audit");
     server.execute("GRANT ALL ON ALL TABLES IN SCHEMA flows TO careful").unwrap();
-    look(&ground, &["--store", &careful("s3cret")]).expect_broken(&[]);
+    as_careful("s3cret").expect_broken(&[]);
     server.execute("ALTER ROLE careful CONNECTION LIMIT 5").unwrap();
-    look(&ground, &["--store", &careful("s3cret")]).expect_broken(&[]).expect("connections", "warning", "may have 5");
+    as_careful("s3cret").expect_broken(&[]).expect("connections", "warning", "may have 5");
     server.execute("ALTER ROLE careful SET default_transaction_read_only = on").unwrap();
-    look(&ground, &["--store", &careful("s3cret")]).expect_broken(&["store"]).expect("store", "broken", "no writes");
+    as_careful("s3cret").expect_broken(&["store"]).expect("store", "broken", "no writes");
     let plain = server.address("schema=flows&sslmode=disable");
     look(&ground, &["--store", &plain]).expect_broken(&[]).expect("database way", "warning", "without TLS");
     look(&ground, &["--store", "mysql://u:s3cret@h/d"]).expect_broken(&["store"]).expect(

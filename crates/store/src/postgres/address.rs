@@ -2,14 +2,14 @@
 //!
 //! | parameter | means |
 //! |---|---|
-//! | `sslmode` | `disable`, `prefer` (the default), `require`, or `verify-full`, the only one that knows whom it talks to |
+//! | `sslmode` | `disable`, `prefer`, `require`, or `verify-full`, the only one that knows whom it talks to. The default is `verify-full`, and `prefer` for a host on the loopback address; for other hosts `prefer` is refused |
 //! | `sslrootcert` | a file of certificates (PEM) to believe with `verify-full`, instead of Mozilla's authorities |
 //! | `schema` | where the tables are, `mainspring` if not said |
 //! | `host`, `user`, `password` | as in the part before the `?`; `host=/path` is the folder of a unix socket |
 //!
 //! Of several hosts (`a:5432,b:5432`) the first that takes writes is used.
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, net::IpAddr, path::PathBuf};
 
 use tokio_postgres::config::{Config, Host, SslMode, TargetSessionAttrs};
 use url::form_urlencoded;
@@ -77,9 +77,34 @@ fn read(text: &str) -> Result<Address, String> {
     if hosts.len() > 1 {
         server.target_session_attrs(TargetSessionAttrs::ReadWrite);
     }
-    let is_local = server.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
-    let tls = given.tls(&mut server, is_local)?;
+    let way = Way::of(server.get_hosts());
+    let tls = given.tls(&mut server, way)?;
     Ok(Address { server, tls, schema: schema(given.schema)? })
+}
+
+/// How far away the server is: of several hosts, the farthest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    /// On this machine, by a socket.
+    Socket,
+    /// On this machine, by its loopback address.
+    Loopback,
+    /// Over a network, where somebody may stand between.
+    Network,
+}
+
+impl Way {
+    fn of(hosts: &[Host]) -> Self {
+        let of_host = |host: &Host| match host {
+            Host::Unix(_) => Self::Socket,
+            Host::Tcp(name) => {
+                let name = name.trim_start_matches('[').trim_end_matches(']');
+                let is_loopback = name.parse::<IpAddr>().map_or(name == "localhost", |address| address.is_loopback());
+                if is_loopback { Self::Loopback } else { Self::Network }
+            }
+        };
+        hosts.iter().map(of_host).max().unwrap_or(Self::Network)
+    }
 }
 
 /// The parameters as they were given, each at most once.
@@ -110,10 +135,20 @@ impl Given {
         }
     }
 
-    fn tls(&self, server: &mut Config, is_local: bool) -> Result<Tls, String> {
-        let word = self.sslmode.as_deref().unwrap_or(if is_local { "disable" } else { "prefer" });
+    fn tls(&self, server: &mut Config, way: Way) -> Result<Tls, String> {
+        let is_local = way == Way::Socket;
+        let word = self.sslmode.as_deref().unwrap_or(match way {
+            Way::Socket => "disable",
+            Way::Loopback => "prefer",
+            Way::Network => "verify-full",
+        });
         let mode = match word {
             "disable" => SslMode::Disable,
+            "prefer" if way == Way::Network => {
+                return Err("sslmode=prefer lets whoever is between this machine and the server take TLS away: leave sslmode out \
+                            for verify-full, or say sslmode=require or sslmode=disable if you trust the network"
+                    .into());
+            }
             "prefer" => SslMode::Prefer,
             "require" | "verify-full" if is_local => {
                 return Err(format!("there is no TLS on a unix socket: leave sslmode={word} out"));
@@ -196,14 +231,26 @@ mod tests {
             let address = Address::parse(&format!("postgres://u@h/d?{query}")).map_err(|error| error.to_string())?;
             Ok::<_, String>((address.server.get_ssl_mode(), address.tls))
         };
-        assert_eq!(tls(""), Ok((SslMode::Prefer, Tls::Unverified)));
+        assert_eq!(tls(""), Ok((SslMode::Require, Tls::Verified(None))));
+        assert!(tls("sslmode=prefer").unwrap_err().contains("leave sslmode out"));
+        let of =
+            |place: &str| Address::parse(&format!("postgres://{place}")).map(|address| address.server.get_ssl_mode());
+        for here in ["u@localhost/d", "u@127.0.0.1/d", "u@127.8.8.8:6/d", "u@[::1]/d", "u@localhost:1,127.0.0.1:2/d"] {
+            assert_eq!(of(here), Ok(SslMode::Prefer), "{here}");
+        }
+        for away in ["u@127.0.0.1.example.com/d", "u@localhost,db/d", "u@10.0.0.1/d", "u@%2Frun,db/d"] {
+            assert_eq!(of(away), Ok(SslMode::Require), "{away}");
+            assert!(of(&format!("{away}?sslmode=prefer")).is_err(), "{away}");
+        }
+        assert_eq!(of("u@%2Frun/d"), Ok(SslMode::Disable));
         assert_eq!(tls("sslmode=disable"), Ok((SslMode::Disable, Tls::Unverified)));
         assert_eq!(tls("sslmode=require"), Ok((SslMode::Require, Tls::Unverified)));
         assert_eq!(tls("sslmode=verify-full"), Ok((SslMode::Require, Tls::Verified(None))));
         let file = Tls::Verified(Some("/a b.pem".into()));
         assert_eq!(tls("sslmode=verify-full&sslrootcert=/a%20b.pem"), Ok((SslMode::Require, file)));
         assert!(tls("sslmode=verify-ca").unwrap_err().contains("verify-full"));
-        assert!(tls("sslrootcert=/a.pem").unwrap_err().contains("verify-full"));
+        assert_eq!(tls("sslrootcert=/a.pem"), Ok((SslMode::Require, Tls::Verified(Some("/a.pem".into())))));
+        assert!(tls("sslmode=require&sslrootcert=/a.pem").unwrap_err().contains("verify-full"));
         let local = Address::parse("postgres:///d?host=/run&sslmode=require").unwrap_err();
         assert!(local.to_string().contains("unix socket"), "{local}");
     }

@@ -174,7 +174,7 @@ fn sentence(error: &tokio_postgres::Error) -> String {
             sentence = format!("{sentence}: {inner}");
             cause = inner.source();
         }
-        let mend = "look whether the server runs, whether it listens there, and whether it and sslmode agree about TLS";
+        let mend = "look whether the server runs, whether it listens there, and whether it and sslmode agree about TLS (verify-full unless the address says another)";
         return if is_of_connection(error) { format!("{sentence}: {mend}") } else { sentence };
     };
     // Without the detail: it repeats values of rows.

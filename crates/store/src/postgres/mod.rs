@@ -111,6 +111,11 @@ impl PostgresStore {
         Address::parse(address).map(drop)
     }
 
+    /// Whether an address has a password in it.
+    pub fn has_password(address: &str) -> bool {
+        Address::parse(address).is_ok_and(|address| address.server.get_password().is_some())
+    }
+
     /// An address as it may be shown: without what lets in. `None` for one that cannot be read.
     pub fn shown_address(address: &str) -> Option<String> {
         Address::parse(address).ok().map(|address| address.to_string())
