@@ -11,14 +11,14 @@ use clap::Args;
 use mainspring_effects::shell::contain::{Container, ContainerSettings, Network, Scripts};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-use crate::{cli::Global, exit::Refusal, place};
+use crate::{cli::Global, commands::up::FIRST_TOKEN, exit::Refusal, place};
 
 /// The setting of the mode, and its values.
 pub(crate) const SCRIPTS: &str = "scripts";
 const MODES: [&str; 3] = ["contained", "uncontained", "off"];
 
 /// Files and folders that the engine and the server make in their folder.
-const OURS: [&str; 11] = [
+const OURS: [&str; 14] = [
     "journal.db",
     "journal.db-wal",
     "journal.db-shm",
@@ -27,6 +27,9 @@ const OURS: [&str; 11] = [
     "boot",
     "key-check",
     "key",
+    "generation",
+    "audit-heads",
+    FIRST_TOKEN,
     "processes",
     "workspaces",
     "node",
@@ -98,6 +101,11 @@ impl ScriptSettings {
     /// Whether the configuration turns them off.
     pub(crate) fn is_off(&self) -> bool {
         self.mode == "off"
+    }
+
+    /// Whether scripts have all rights of this user.
+    pub(crate) fn is_uncontained(&self) -> bool {
+        self.mode == "uncontained"
     }
 
     /// What is in force on this machine: containers are tried before anything relies on them.
@@ -202,7 +210,10 @@ mod tests {
         assert_eq!(close_folder(&folder).unwrap(), None);
         fs::create_dir(&folder).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
-        fs::write(folder.join("journal.db"), "").unwrap();
+        // All that a server makes in its folder.
+        for name in OURS {
+            fs::write(folder.join(name), "").unwrap();
+        }
         assert!(close_folder(&folder).unwrap().is_some_and(|said| said.contains("755")));
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
         assert_eq!(close_folder(&folder).unwrap(), None);

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use clap::{Args, ValueEnum};
 use mainspring_engine::span::Spans;
 
-pub(crate) use self::metrics::Metrics;
+pub(crate) use self::metrics::{ADDRESS_VARIABLE, Metrics, warning};
 use self::traces::{Settings, Tracer};
 use crate::{exit::Refusal, terminal::Terminal};
 

@@ -192,6 +192,8 @@ impl Settings {
             .ok_or_else(|| bad("effectsAtATime", format!("`{effects}` is no number of effects: give 1 or more")))?;
         let rates = rates(value)?;
         let scripts = ScriptSettings::of(value("scripts"), value("scriptsNetwork"), value("scriptsRead"))?;
+        let is_said = all.iter().any(|one| one.name == "oidcOrganization" && one.origin != "default");
+        oidc.iter().try_for_each(|oidc| oidc::check_first_role(oidc, &scripts, is_said))?;
         let global = Global { dir: value("dataDir").map(Into::into), store: value("store"), ..global.clone() };
         let base_url = value("baseUrl").map(|url| url.trim_end_matches('/').to_string());
         if let Some(url) = base_url.iter().find(|url| !url.starts_with("http") || origin(url).is_none()) {

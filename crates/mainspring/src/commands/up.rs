@@ -1,6 +1,11 @@
 //! `mainspring up`: the server, on this machine's folder or as one of many on a shared store.
 
-use std::sync::Arc;
+use std::{
+    io::Write,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::Args;
 use mainspring_effects::shell::contain::Scripts;
@@ -17,7 +22,7 @@ use crate::{
     fetching::Fetcher,
     ground::Ground,
     naming::engine_with,
-    runner::{Rules, Signals},
+    runner::{REACH_HELP, Rules, Signals},
     scripts::{close_folder, close_this_process, words},
     seeing::Metrics,
     settings::{ServerFlags, Settings, files_max},
@@ -27,12 +32,16 @@ use crate::{
 /// Files that an effect has on average: a request has one, a script up to four.
 const FILES_PER_EFFECT: u64 = 2;
 
+/// The file of the state folder that has the owner's first token where no terminal shows it.
+pub(crate) const FIRST_TOKEN: &str = "first-token";
+
 /// Connections at the least, and at the most.
 const CONNECTIONS_MIN: usize = 64;
 const CONNECTIONS_MAX: usize = 65_536;
 
 /// Start the server
 #[derive(Debug, Args)]
+#[command(after_help = REACH_HELP)]
 pub(crate) struct Up {
     #[command(flatten)]
     flags: ServerFlags,
@@ -86,7 +95,8 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
         .map_err(|problem| Refusal::internal("first_start", problem.message))?;
     marks::note_and_tell(&engine, &marks).await;
     let noting = tokio::spawn(marks::keep(engine.clone(), marks.clone()));
-    greet(&base, token.as_deref(), &scripts, settings, terminal);
+    let token = token.map(|token| FirstToken::of(token, global.home()?.folder(), terminal)).transpose()?;
+    greet(&base, token.as_ref(), &scripts, settings, terminal);
     let stopped = stopped(engine.clone());
     let served = serve(listener, app, async move {
         tokio::select! {
@@ -124,19 +134,72 @@ async fn stopped(engine: Arc<Engine>) {
     }
 }
 
+/// The owner's first token, and where they find it.
+enum FirstToken {
+    /// On the terminal, which keeps nothing.
+    Shown(String),
+    /// In a file: what is no terminal may be a log, which is kept and read by others.
+    Written(PathBuf),
+}
+
+impl FirstToken {
+    fn of(token: String, folder: &Path, terminal: &Terminal) -> Result<Self, Refusal> {
+        if terminal.is_live {
+            return Ok(Self::Shown(token));
+        }
+        let path = folder.join(FIRST_TOKEN);
+        write_secret(&path, &token).map_err(|error| {
+            let message = format!(
+                "the owner's first token cannot be written to {}: {error}; `mainspring token` makes another when the server \
+                 starts again",
+                path.display()
+            );
+            Refusal::internal("first_token", message)
+        })?;
+        Ok(Self::Written(path))
+    }
+}
+
+/// Writes a secret into a file of its own, which its owner alone may read.
+fn write_secret(path: &Path, secret: &str) -> std::io::Result<()> {
+    // What lies there is of a store that is gone, or a link of somebody else.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    writeln!(file, "{secret}")?;
+    file.sync_all()
+}
+
 /// Where it is, and how to sign in.
-fn greet(base: &str, token: Option<&str>, scripts: &Scripts, settings: &Settings, terminal: &Terminal) {
+fn greet(base: &str, token: Option<&FirstToken>, scripts: &Scripts, settings: &Settings, terminal: &Terminal) {
     let (mode, why) = words(scripts);
     if settings.global.json {
         let scripts = Value::map([("mode", Value::from(mode)), ("why", why.as_str().into())]);
-        let said = [("listening", Value::from(base)), ("token", token.into()), ("scripts", scripts)];
+        let (shown, file) = match token {
+            Some(FirstToken::Shown(token)) => (Some(token.clone()), None),
+            Some(FirstToken::Written(path)) => (None, Some(path.display().to_string())),
+            None => (None, None),
+        };
+        let said = [
+            ("listening", Value::from(base)),
+            ("token", shown.as_deref().into()),
+            ("tokenFile", file.as_deref().into()),
+            ("scripts", scripts),
+        ];
         say!("{}", compact(&Value::map(said)));
         return;
     }
     say!("{} is up at {}", bold("mainspring"), bold(base));
     say!("  {}  {base}/docs", dim("routes"));
     match token {
-        Some(token) => {
+        Some(FirstToken::Written(path)) => {
+            say!("  {}   you are `{}`; the token that lets you in is in the file", dim("owner"), first::OWNER);
+            say!("          {}", path.display());
+            say!("          mainspring login {base} < FILE    stores it; remove the file then");
+        }
+        Some(FirstToken::Shown(token)) => {
             say!("  {}   you are `{}`, and this token lets you in. It is shown only now:", dim("owner"), first::OWNER);
             say!("          {token}");
             say!("          mainspring login {base}    asks for it");

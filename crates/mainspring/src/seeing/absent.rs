@@ -1,5 +1,7 @@
 //! A build that shows nothing of itself: the same doors, with nothing behind them.
 
+use std::net::SocketAddr;
+
 use clap::Args;
 use mainspring_engine::span::Spans;
 
@@ -22,6 +24,14 @@ impl Seeing {
     }
 
     pub(crate) fn end(&self, _: &Terminal) {}
+}
+
+/// Looked at by the doctor, and obeyed by nobody here.
+pub(crate) const ADDRESS_VARIABLE: &str = "MAINSPRING_METRICS";
+
+/// There are no metrics to warn of.
+pub(crate) fn warning(_: SocketAddr) -> Option<&'static str> {
+    None
 }
 
 /// What commands take that run an engine: nothing.

@@ -1,6 +1,9 @@
 //! Metrics: what the engine counts, as Prometheus reads it.
 
-use std::{net::TcpListener, time::Duration};
+use std::{
+    net::{SocketAddr, TcpListener},
+    time::Duration,
+};
 
 use clap::Args;
 use mainspring_kernel::{json::compact, value::Value};
@@ -66,12 +69,23 @@ impl Metrics {
         let thread = std::thread::Builder::new().name("metrics".into()).spawn(move || serve(listener, &handle));
         thread.map_err(|error| Refusal::internal("no_thread", error.to_string()))?;
         let url = format!("http://{bound}/metrics");
-        match global.json {
-            true => tell!("{}", compact(&Value::map([("metrics", Value::from(url))]))),
-            false => terminal.remark(&format!("metrics at {url}")),
+        let warning = warning(bound);
+        if global.json {
+            let warning = warning.map(|warning| ("warning", warning.into()));
+            tell!("{}", compact(&Value::map([("metrics", Value::from(url))].into_iter().chain(warning))));
+        } else {
+            terminal.remark(&format!("metrics at {url}"));
+            warning.into_iter().for_each(|warning| terminal.remark(warning));
         }
         Ok(())
     }
+}
+
+/// A remark about an address at which others than this machine's users may read the metrics.
+pub(crate) fn warning(bound: SocketAddr) -> Option<&'static str> {
+    let says = "whoever reaches the address of the metrics reads them, without a credential: bind a loopback address \
+                (127.0.0.1:9464), or let a firewall admit your scraper alone";
+    (!bound.ip().is_loopback()).then_some(says)
 }
 
 fn install() -> Result<PrometheusHandle, Refusal> {

@@ -4,10 +4,10 @@
 use std::{fs, io::Read, path::Path};
 
 use clap::{Args, ValueHint};
-use mainspring_server::oidc::Settings as Oidc;
+use mainspring_server::{identity::Permission, oidc::Settings as Oidc};
 
 use super::{Setting, bad};
-use crate::exit::Refusal;
+use crate::{exit::Refusal, scripts::ScriptSettings};
 
 /// The secret itself, which is in no file of settings.
 pub(crate) const SECRET_VARIABLE: &str = "MAINSPRING_OIDC_CLIENT_SECRET";
@@ -38,7 +38,8 @@ pub(crate) struct OidcFlags {
     /// What names a member: email (verified), sub or another claim [default: email, env: MAINSPRING_OIDC_CLAIM]
     #[arg(long, value_name = "CLAIM")]
     oidc_claim: Option<String>,
-    /// The organization that people sign in to [default: default, env: MAINSPRING_OIDC_ORGANIZATION]
+    /// The organization that people sign in to; to be named where unknown people get a role and scripts are not off [default:
+    /// default, env: MAINSPRING_OIDC_ORGANIZATION]
     #[arg(long, value_name = "ID")]
     oidc_organization: Option<String>,
     /// What unknown people become: none, viewer or member [default: none, env: MAINSPRING_OIDC_FIRST_ROLE]
@@ -86,6 +87,34 @@ pub(super) fn read(all: &mut Vec<Setting>) -> Result<Option<Oidc>, Refusal> {
     let known = known.map_err(|wrong| bad(wrong.name, wrong.why))?;
     all.push(Setting { name: SECRET, value: secret.map(|_| HIDDEN.into()), origin });
     Ok(known)
+}
+
+/// Refuses settings by which people whom nobody here has looked at come near to scripts without somebody having said so.
+/// Members may run scripts. The organization that is meant where none is named is the one in which the operators are.
+pub(super) fn check_first_role(
+    oidc: &Oidc,
+    scripts: &ScriptSettings,
+    is_organization_said: bool,
+) -> Result<(), Refusal> {
+    let Some(role) = oidc.first_role().filter(|_| !scripts.is_off()) else { return Ok(()) };
+    if !is_organization_said {
+        let why = format!(
+            "everybody whom the provider knows would become a {} of `default`, the organization of the operators, on a server \
+             that runs scripts: make an organization and name it with --oidc-organization, or say `--oidc-organization \
+             default` if that is meant, or turn scripts off (--scripts off)",
+            role.name()
+        );
+        return Err(bad("oidcOrganization", why));
+    }
+    if scripts.is_uncontained() && Permission::ScriptsRun.is_of(role) {
+        let why = format!(
+            "as a {} everybody whom the provider knows may run scripts, and `scripts: uncontained` gives scripts all rights of \
+             this user: take `viewer` or `none`, or `--scripts contained`",
+            role.name()
+        );
+        return Err(bad("oidcFirstRole", why));
+    }
+    Ok(())
 }
 
 /// The text of a file, without the line break that editors put behind it.

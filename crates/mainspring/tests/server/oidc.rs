@@ -204,7 +204,14 @@ fn unknown_people_become_what_the_settings_say() {
     let page = browser.sign_in().expect(403);
     assert!(page.text.contains("ask an admin") && !browser.has("mainspring"), "{page:?}");
     assert!(!closed.audit().contains("session.create") && closed.tokens().len() == 1);
-    let open = Ground::new(&["--oidc-first-role", "viewer", "--oidc-email-domains", "example.com, b.example"]);
+    let open = Ground::new(&[
+        "--oidc-organization",
+        "default",
+        "--oidc-first-role",
+        "viewer",
+        "--oidc-email-domains",
+        "example.com, b.example",
+    ]);
     let browser = open.browser();
     browser.sign_in().expect(200);
     assert_eq!(browser.get("/api/me").expect(200).text_at("role"), "viewer");
@@ -406,7 +413,7 @@ fn a_provider_that_does_not_answer_holds_up_nobody_else() {
 
 #[test]
 fn another_claim_names_members_and_never_who_runs_the_installation() {
-    let ground = Ground::new(&["--oidc-claim", "sub", "--oidc-first-role", "member"]);
+    let ground = Ground::new(&["--oidc-claim", "sub", "--oidc-organization", "default", "--oidc-first-role", "member"]);
     ground.provider.claims(&[("email", Value::Null)]);
     let browser = ground.browser();
     browser.sign_in().expect(200);
@@ -448,7 +455,7 @@ fn people_sign_in_to_the_organization_that_is_named_and_to_no_other() {
 #[test]
 fn one_node_sends_a_browser_away_and_another_takes_it_back() {
     // They have one key; neither knows what the other has in memory, nor in its store.
-    let more = ["--oidc-first-role", "viewer"];
+    let more = ["--oidc-organization", "default", "--oidc-first-role", "viewer"];
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     // Behind a balancer both are at one address; here they are at two.
     provider.ways().looks_at_addresses = false;
@@ -474,7 +481,7 @@ fn a_provider_is_checked_by_its_certificate_and_secrets_go_nowhere_without() {
     let file = folder.path().join("authority.pem");
     std::fs::write(&file, certificate).unwrap();
     let trusting = [("SSL_CERT_FILE", file.to_str().unwrap())];
-    let more = ["--oidc-first-role", "viewer"];
+    let more = ["--oidc-organization", "default", "--oidc-first-role", "viewer"];
     let server = begin_as(folder.path(), "data", &public, &more, &trusting);
     let browser = Browser::new(&server);
     browser.sign_in().expect(200);
@@ -493,7 +500,7 @@ fn a_provider_is_checked_by_its_certificate_and_secrets_go_nowhere_without() {
 fn the_secret_goes_as_the_provider_takes_it_and_a_wrong_one_is_told_to_operators() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     provider.ways().takes_forms = true;
-    let more = ["--oidc-first-role", "viewer"];
+    let more = ["--oidc-organization", "default", "--oidc-first-role", "viewer"];
     let server = begin(folder.path(), "data", &provider.issuer(), &more);
     Browser::new(&server).sign_in().expect(200);
     // What it says of itself is kept: it refuses us now.
@@ -551,11 +558,33 @@ fn settings_that_cannot_be_are_refused_and_no_secret_is_shown() {
         (vec!["--oidc-issuer", "https://id.example"], Some(SECRET), "oidcClientId"),
         (with(&["--oidc-client-secret-file", "/no/such/file"]), None, "/no/such/file"),
         (with(&["--oidc-first-role", "owner"]), Some(SECRET), "oidcFirstRole"),
+        // Nobody comes near to scripts by an organization that nobody has named.
+        (with(&["--oidc-first-role", "viewer"]), Some(SECRET), "oidcOrganization"),
+        (
+            with(&["--oidc-first-role", "member", "--scripts", "contained"]),
+            Some(SECRET),
+            "organization of the operators",
+        ),
+        (
+            with(&["--oidc-first-role", "member", "--oidc-organization", "acme", "--scripts", "uncontained"]),
+            Some(SECRET),
+            "all rights of this user",
+        ),
         (with(&["--oidc-scopes", "openid"]), Some(SECRET), "oidcScopes"),
         (vec!["--oidc-issuer", "http://id.example", "--oidc-client-id", "a"], Some(SECRET), "https"),
     ] {
         let (code, text) = config(&arguments, secret);
         assert!(code == Some(10) && text.contains(why) && !text.contains(SECRET), "{arguments:?}: {code:?} {text}");
+    }
+    for more in [
+        &["--oidc-first-role", "member", "--oidc-organization", "default"][..],
+        &["--oidc-first-role", "member", "--scripts", "off"],
+        &["--oidc-first-role", "none", "--scripts", "uncontained"],
+        &["--oidc-first-role", "viewer", "--oidc-organization", "acme", "--scripts", "uncontained"],
+        &["--scripts", "uncontained"],
+    ] {
+        let (code, text) = config(&with(more), Some(SECRET));
+        assert_eq!(code, Some(0), "{more:?}: {text}");
     }
     // There is no flag that would show it to everybody on the machine.
     assert_ne!(config(&with(&["--oidc-client-secret", "x"]), None).0, Some(0));
@@ -592,7 +621,7 @@ fn the_doctor_looks_at_the_provider() {
 
 #[test]
 fn who_was_removed_comes_back_when_an_admin_says_so_and_a_name_belongs_to_one_person() {
-    let ground = Ground::new(&["--oidc-first-role", "viewer"]);
+    let ground = Ground::new(&["--oidc-organization", "default", "--oidc-first-role", "viewer"]);
     let ada = &format!("/api/members/{}", encoded("ada@example.com"));
     ground.browser().sign_in().expect(200);
     ground.server.owner().send("DELETE", ada, &[], None).expect(204);

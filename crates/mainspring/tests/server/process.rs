@@ -57,7 +57,10 @@ impl Server {
         let told = json::read(first.as_bytes()).unwrap_or_else(|_| panic!("it said {first:?}")).value;
         let text = |key: &str| told.get(key).and_then(Value::as_text).map(ToString::to_string);
         let address = text("listening").unwrap().trim_start_matches("http://").to_string();
-        Self { child, address, token: text("token") }
+        // No terminal: the token is in a file.
+        assert_eq!(text("token"), None);
+        let token = text("tokenFile").map(|file| std::fs::read_to_string(file).unwrap().trim().to_string());
+        Self { child, address, token }
     }
 
     /// Whoever has a token.

@@ -1,6 +1,6 @@
 //! How a server is started, found, asked to stop, and told what to do.
 
-use std::process::Command;
+use std::{os::unix::fs::PermissionsExt, process::Command};
 
 use mainspring_kernel::{
     json,
@@ -8,6 +8,7 @@ use mainspring_kernel::{
 };
 
 use super::{
+    commands::at_a_terminal,
     process::Server,
     starts::{save, start},
     support::MAINSPRING,
@@ -157,4 +158,50 @@ fn an_edit_of_what_has_changed_since_is_refused() {
     let all = owner.send("POST", "/api/workflows/sync-all", &[("if-match", &tag)], Some(r#"{"workflows": []}"#));
     assert!(all.expect(400).text.contains("If-Match"));
     owner.get("/api/workflows/hello").expect(200);
+}
+
+/// What is no terminal may be a log, which is kept and read by others.
+#[test]
+fn the_first_token_is_shown_by_a_terminal_and_else_in_a_file_of_the_owners_own() {
+    let folder = tempfile::tempdir().unwrap();
+    // Something of a store that is gone lies there, open to everybody.
+    let file = folder.path().join("data/first-token");
+    std::fs::create_dir(folder.path().join("data")).unwrap();
+    std::fs::set_permissions(folder.path().join("data"), std::fs::Permissions::from_mode(0o700)).unwrap();
+    std::fs::write(&file, "old").unwrap();
+    let server = Server::start(folder.path());
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let token = std::fs::read_to_string(&file).unwrap();
+    server.client(token.trim()).get("/api/me").expect(200);
+    drop(server);
+    let told = call(folder.path(), &["doctor", "--json", "--dir", folder.path().join("data").to_str().unwrap()], &[]).1;
+    assert!(told.contains(r#""check":"first token""#) && !told.contains("msp_"), "{told}");
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(MAINSPRING);
+    command.args(["up", "--listen", "127.0.0.1:0", "--dir"]).arg(folder.path().join("data"));
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", folder.path());
+    let mut terminal = at_a_terminal(command);
+    terminal.exp_string("this token lets you in").unwrap();
+    terminal.exp_string("msp_").unwrap();
+    assert!(!folder.path().join("data/first-token").exists());
+    terminal.send_control('c').unwrap();
+    terminal.exp_eof().unwrap();
+}
+
+#[test]
+fn a_password_is_not_for_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    for address in ["postgres://ada:s3cret@h/d", "postgres://ada@h/d?password=s3cret"] {
+        for arguments in
+            [&["list", "--store", address][..], &["up", "--store", address], &["config", "--store", address]]
+        {
+            let (exit, stdout, stderr) = call(folder.path(), arguments, &[]);
+            assert!(exit == Some(10) && stderr.contains("MAINSPRING_STORE="), "{arguments:?}: {exit:?} {stderr}");
+            assert!(!stdout.contains("s3cret") && !stderr.contains("s3cret"), "{stdout} {stderr}");
+        }
+        let by_variable = call(folder.path(), &["config"], &[("MAINSPRING_STORE", address)]);
+        assert_eq!(by_variable.0, Some(0), "{by_variable:?}");
+    }
+    let without = call(folder.path(), &["config", "--store", "postgres://ada@h/d"], &[]);
+    assert_eq!(without.0, Some(0), "{without:?}");
 }
