@@ -48,7 +48,7 @@ pub(crate) struct ExecutionSummary {
     pub parent_execution_id: Option<String>,
     /// The member whose it is.
     pub user_id: Option<String>,
-    /// `pending`, `running`, `waiting_approval`, `completed`, `failed` or `cancelled`.
+    /// `pending`, `running`, `waiting_approval`, `cancel_requested`, `completed`, `failed` or `cancelled`.
     pub status: String,
     /// `with_failures` for a completed one in which a failure was let through.
     pub outcome: Option<String>,
