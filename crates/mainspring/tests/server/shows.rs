@@ -32,6 +32,11 @@ fn listed(client: &Client) -> Vec<Value> {
     client.get("/api/executions?limit=200").expect(200).json().get("executions").unwrap().as_list().unwrap().to_vec()
 }
 
+/// What is there in the end, looked for again and again.
+fn eventually<T>(look: impl FnMut() -> Option<T>) -> T {
+    std::iter::repeat_with(look).take(20_000).flatten().next().expect("it comes in the end")
+}
+
 #[test]
 fn an_execution_shows_what_is_asked_for_and_nothing_more() {
     everywhere(|place| {
@@ -117,15 +122,8 @@ fn a_child_has_its_workflow_its_version_and_its_parent() {
         owner.post("/api/workflows/sync", &Value::map(body)).expect(200);
         save(&owner, "top", Value::List(vec![calls("sub", "mid", true), calls("loose", "mid", false)]));
         let top = ran(&owner, "top", "r1");
-        let mut rows = listed(&owner);
-        let unfinished =
-            |rows: &[Value]| rows.len() < 5 || rows.iter().any(|row| text(row, "status").unwrap() != "completed");
-        while unfinished(&rows) {
-            let last = text(&rows[0], "id").unwrap();
-            owner.get(&format!("/api/executions/{last}/wait?timeoutMs=100")).expect(200);
-            rows = listed(&owner);
-        }
-        assert_eq!(rows.len(), 5, "{rows:?}");
+        let has_ended = |row: &Value| text(row, "status").unwrap() == "completed";
+        let rows = eventually(|| Some(listed(&owner)).filter(|rows| rows.len() == 5 && rows.iter().all(has_ended)));
         let of_workflow = |name: &str| -> Vec<&Value> {
             rows.iter().filter(|row| text(row, "workflowId").as_deref() == Some(name)).collect()
         };
@@ -173,16 +171,12 @@ fn children_count_among_the_executions_of_their_workflow() {
         owner.post(&format!("/api/executions/{id}/signal"), &signal).expect(200);
     };
     let top = start(&owner, "top", "r1", Map::new()).expect(202).text_at("executionId");
-    let child = loop {
+    let child = eventually(|| {
         let steps = owner.get(&format!("/api/executions/{top}/steps")).expect(200).json();
-        let child =
-            steps.get("steps").and_then(Value::as_list).and_then(|steps| text(steps.first()?, "childExecutionId"));
+        let child = text(steps.get("steps").and_then(Value::as_list)?.first()?, "childExecutionId")?;
         // The child exists with the commit that its parent's letter has reached.
-        match child {
-            Some(child) if owner.get(&format!("/api/executions/{child}")).status == 200 => break child,
-            _ => {}
-        }
-    };
+        (owner.get(&format!("/api/executions/{child}")).status == 200).then_some(child)
+    });
     // One of `leaf` runs: the child. A further one waits for it.
     let second = start(&owner, "leaf", "r1", Map::new()).expect(202).text_at("executionId");
     let seen = owner.get(&format!("/api/executions/{second}")).expect(200);
@@ -197,13 +191,11 @@ fn children_count_among_the_executions_of_their_workflow() {
     // One that is not waited for waits for its place itself.
     let third = start(&owner, "leaf", "r2", Map::new()).expect(202).text_at("executionId");
     ran(&owner, "loose", "r1");
-    let detached = loop {
+    let detached = eventually(|| {
         let rows = listed(&owner);
-        let found = rows.iter().find(|row| text(row, "triggerType").as_deref() == Some("subworkflow_detached"));
-        if let Some(found) = found {
-            break text(found, "id").unwrap();
-        }
-    };
+        let is_it = |row: &&Value| text(row, "triggerType").as_deref() == Some("subworkflow_detached");
+        rows.iter().find(is_it).and_then(|row| text(row, "id"))
+    });
     let seen = owner.get(&format!("/api/executions/{detached}")).expect(200);
     assert_eq!((seen.text_at("status"), seen.text_at("waitingFor")), ("pending".into(), "workflow".into()));
     ended(&third);
