@@ -29,6 +29,17 @@ pub const DOCUMENT_BYTES_FREE: usize = 1024 * 1024;
 /// a key, beside a tenth of the text's bytes. A sign becomes up to three tokens of some 200 bytes.
 pub const YAML_AHEAD_MAX: usize = 8_192;
 
+/// Bytes of a script that has references. Linux gives no program a longer argument than 128 KiB, and a script that is
+/// half as long belongs into a file.
+pub const SCRIPT_BYTES_MAX: usize = 64 * 1024;
+
+/// Levels of nesting in a script that has references. People write three or four; the bound keeps the reader's recursion
+/// within the smallest stack that we run on.
+pub const SCRIPT_DEPTH_MAX: usize = 16;
+
+/// Characters of a script or a reference that an error shows.
+pub const SCRIPT_EXCERPT_CHARS_MAX: usize = 60;
+
 /// Findings of one compilation that are told one by one; nobody reads more, and each may repeat a part of the text.
 pub const FINDINGS_MAX: usize = 10_000;
 

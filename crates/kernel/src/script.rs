@@ -3,41 +3,42 @@
 //!
 //! A value must never become part of a script's text, for whoever can choose the value would then write the script. So
 //! `echo @vars.name` becomes `echo "${MAINSPRING_REF_0}"`, and the step is run with that variable set. This is sound
-//! only where bash takes a quoted expansion as plain text, so the command is read the way bash reads it, and a reference
-//! that stands anywhere else is refused. What the reader cannot follow with certainty it refuses as well: refusing costs
-//! an author one line in the step's `env`, accepting wrongly costs the machine.
+//! only where bash takes a quoted expansion as plain text, and where the program that gets the value takes it for data.
+//!
+//! The reader refuses by default. A script without references is never looked at. A script with references is read by
+//! a grammar that covers a part of bash's, values are followed through it, and every command that a value reaches has to
+//! stand in a table of programs with its options. What the grammar or the tables do not have is refused: refusing costs
+//! an author one line in the step's `env`, accepting wrongly costs the machine. Lists of what is dangerous were tried
+//! before and always missed the next program (docs/decisions/0053).
 //!
 //! | file | holds |
 //! |---|---|
 //! | `marks` | where references stand in a text; `@@` |
-//! | `nesting` | what can be open around a place: quotes, substitutions, the state of a list of commands |
-//! | `lexer` | the walk over the text, and all that means the same in most places |
-//! | `grammar` | lists of commands, and the operators between words |
-//! | `keywords` | finished words: reserved words, and what each makes of the words after it |
-//! | `patterns` | `case`, `[[ ]]`, compound assignments, extended globs |
+//! | `place` | where a reference cannot stand, and what to do instead |
+//! | `syntax` | a script as it was read |
+//! | `reader` | the cursor; words, quotes, expansions |
+//! | `grammar` | lists, pipelines, compound commands, redirections |
 //! | `here_document` | `<<` and the lines that belong to it |
-//! | `command` | one simple command as a whole: programs and builtins that take an argument for code |
-//! | `interpreters` | the programs that run code they are given, and where they look for it |
-//! | `commands` | all other programs, by what a value among their arguments can become |
-//! | `external` | where a value can stand among the arguments of a program |
-//! | `written` | files that a script writes and runs |
+//! | `flow` | which words, variables, outputs and files a value can be in |
+//! | `judge` | the verdict on each command, with what `flow` has found |
+//! | `programs` | which programs take values, and where |
+//! | `builtins` | which builtins may stand in a script, and how |
+//! | `files`, `variables` | the same of files by name, and of variables by name |
 //!
-//! What this cannot see is where a value goes afterwards. A script that does `n=@vars.count` and later `$((n + 1))` lets
-//! bash evaluate the value as an expression, and with `env` it would be no different: a value that is used as a number
-//! is to be checked first, by the script. The same holds for `sed "s/X/$V/"`: how a variable is used is the author's text.
+//! The author's own variables are not judged: how a script uses what its `env` holds is the author's text.
 
-mod command;
-mod commands;
-mod external;
+mod builtins;
+mod files;
+mod flow;
 mod grammar;
 mod here_document;
-mod interpreters;
-mod keywords;
-mod lexer;
+mod judge;
 mod marks;
-mod nesting;
-mod patterns;
-mod written;
+mod place;
+mod programs;
+mod reader;
+mod syntax;
+mod variables;
 
 #[cfg(test)]
 mod tests;
@@ -46,12 +47,19 @@ use alloc::{
     collections::BTreeMap,
     format,
     string::{String, ToString},
+    sync::Arc,
     vec::Vec,
 };
 use core::fmt::{self, Write};
 
-use lexer::{Form, Lexer, Verdict};
+use flow::Flow;
+use judge::Judge;
 use marks::Marked;
+use reader::{Form, Lost, Reader, Verdict};
+
+pub use place::Place;
+
+use crate::limits::{SCRIPT_BYTES_MAX, SCRIPT_EXCERPT_CHARS_MAX};
 
 /// What the names of the variables begin with; a number from 0 follows.
 pub const VARIABLE_PREFIX: &str = "MAINSPRING_REF_";
@@ -74,189 +82,111 @@ pub struct Problem {
     pub reference: String,
     /// What is wrong with the place.
     pub place: Place,
-}
-
-/// Where a reference cannot stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
-    /// In the lines after `<<`, or in the word that ends them.
-    HereDocument,
-    /// After `#`.
-    Comment,
-    /// In `$(( ))`, `(( ))` or `$[ ]`.
-    Arithmetic,
-    /// In the brackets of `name[…]=`.
-    Subscript,
-    /// In `[[ ]]` with an operator that evaluates its operands (`-eq` and its kind, `-v`).
-    EvaluatingTest,
-    /// In `${…}`.
-    ParameterExpansion,
-    /// In `$'…'`.
-    EscapedString,
-    /// In `$"…"`.
-    TranslatedString,
-    /// In backquotes.
-    Backquotes,
-    /// Directly after a backslash.
-    AfterBackslash,
-    /// Directly after `$`.
-    AfterDollar,
-    /// As the name of a command or a function, or as the whole argument in which a program looks for one.
-    CommandName,
-    /// Where a builtin takes the name of a variable, which bash evaluates.
-    VariableName,
-    /// As the value of a variable that bash evaluates when it is set or used (`PS4`, an integer, an array).
-    EvaluatedVariable,
-    /// In an argument that its command runs as code (`eval`, `trap`).
-    EvaluatedArgument,
-    /// In code for another interpreter (`sh -c`, `python -c`).
-    InnerScript,
-    /// Where the value could become an option that makes the command run or evaluate what follows.
-    Option,
-    /// In what is written to a file that is run.
-    WrittenCode,
-    /// As the target of `>&` or `<&`.
-    Duplicate,
-    /// In or after something that is opened and not closed.
-    Unterminated,
-    /// Too many levels down.
-    TooDeep,
-    /// In or after something that different shells read differently, or that no shell reads.
-    Unclear,
-}
-
-impl Place {
-    /// Where it is, for people; begins in lower case and fits after "stands".
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::HereDocument => "inside a here-document",
-            Self::Comment => "inside a comment",
-            Self::Arithmetic => "inside an arithmetic expression, which bash evaluates",
-            Self::Subscript => "inside an array's subscript, which bash evaluates",
-            Self::EvaluatingTest => "inside a [[ ]] whose operator evaluates its operands (as -eq and -v do)",
-            Self::ParameterExpansion => "inside a ${…} expansion",
-            Self::EscapedString => "inside a $'…' string",
-            Self::TranslatedString => "inside a $\"…\" string",
-            Self::Backquotes => "inside backquotes",
-            Self::AfterBackslash => "directly after a backslash",
-            Self::AfterDollar => "directly after a $",
-            Self::CommandName => "where a command's name is expected",
-            Self::VariableName => "where a builtin expects the name of a variable, which bash evaluates",
-            Self::EvaluatedVariable => "in the value of a variable that bash evaluates",
-            Self::EvaluatedArgument => "in an argument that its command runs as code",
-            Self::InnerScript => {
-                "inside code that is given to an interpreter, or to a program whose arguments are code"
-            }
-            Self::Option => "where its value could become an option, and an option can run code",
-            Self::WrittenCode => "in a script that writes a file and runs it, or in what is written to a file of code",
-            Self::Duplicate => "as the target of >& or <&, which bash evaluates a second time",
-            Self::Unterminated => "in or after something that is opened and not closed",
-            Self::TooDeep => "inside too many levels of nesting",
-            Self::Unclear => "in or after something that cannot be read with certainty",
-        }
-    }
-
-    /// What the author can do; a whole sentence.
-    fn mend(self) -> &'static str {
-        match self {
-            Self::AfterBackslash => {
-                "Write @@ for a literal @; for the value, name it in the step's env and use \"$NAME\"."
-            }
-            Self::Arithmetic | Self::Subscript | Self::EvaluatingTest | Self::EvaluatedVariable => {
-                "Name the value in the step's env, check in the script that it is a number, then use $NAME."
-            }
-            Self::VariableName => {
-                "Name the value in the step's env and check in the script that \"$NAME\" is a plain name."
-            }
-            Self::CommandName => {
-                "Name the value in the step's env, check in the script that it is a command you allow, then use \"$NAME\"."
-            }
-            Self::InnerScript => {
-                "Name the value in the step's env and let the inner code read it from its environment, as in sh -c 'echo \"$NAME\"'."
-            }
-            Self::Option => {
-                "Put -- before it if the program knows that, as in `-- @vars.v`, or name the value in the step's env and use \"$NAME\"."
-            }
-            Self::HereDocument => {
-                "Name the value in the step's env and use $NAME, with a delimiter that is not quoted; write @@ for a literal @."
-            }
-            Self::Comment => "Write @@ for a literal @, or take the reference out.",
-            Self::Duplicate => "For a file, write > FILE 2>&1.",
-            Self::Unterminated => "Close what is open; or name the value in the step's env and use \"$NAME\".",
-            _ => "Name the value in the step's env and use \"$NAME\".",
-        }
-    }
+    /// The part of the script that makes it wrong, where that is elsewhere.
+    pub cause: Option<Arc<str>>,
 }
 
 impl Problem {
+    /// Where the reference is, for people; fits after "stands".
+    pub fn describe(&self) -> String {
+        match &self.cause {
+            Some(cause) => format!("in the same script as {cause}"),
+            None => self.place.describe().to_string(),
+        }
+    }
+
     /// What the author can do, with the reference as they wrote it; a whole sentence.
     pub fn mend(&self) -> String {
-        let reference = match self.reference.char_indices().nth(SHOWN_CHARS_MAX) {
+        let reference = match self.reference.char_indices().nth(SCRIPT_EXCERPT_CHARS_MAX) {
             Some((end, _)) => format!("{}…", &self.reference[..end]),
             None => self.reference.clone(),
         };
-        let mend = self.place.mend().replace("-- @vars.v", &format!("-- @{reference}"));
-        mend.replace(IN_ENV, &format!("Write `env: {{NAME: \"@{reference}\"}}` in the step"))
-            .replace(OR_IN_ENV, &format!("or write `env: {{NAME: \"@{reference}\"}}` in the step"))
+        self.place.mend().replace("@REFERENCE", &format!("@{reference}"))
     }
 }
 
-/// Characters of a reference that are shown in the mend for it.
-const SHOWN_CHARS_MAX: usize = 60;
-
-/// How mends begin that the step's `env` is a part of.
-const IN_ENV: &str = "Name the value in the step's env";
-const OR_IN_ENV: &str = "or name the value in the step's env";
-
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "@{} stands {}. {}", self.reference, self.place.describe(), self.mend())
+        write!(out, "@{} stands {}. {}", self.reference, self.describe(), self.mend())
     }
 }
 
 /// Whether a variable's value is code to the shell or to programs that it starts, or says where their code is.
 pub fn is_code_variable(name: &str) -> bool {
-    commands::is_code_variable(name.as_bytes())
+    variables::is_code_variable(name.as_bytes())
 }
 
 /// Takes the references out of a command. `is_known` says of a name whether it is one that a reference can begin with;
 /// everything else with an `@` is text. A command without references comes back byte for byte, but for `@@`, which
 /// becomes `@`. All the references that cannot stand where they do are reported, in the order of the text.
 ///
-/// The bound on nesting is [`nesting::DEPTH_MAX`]; time and memory are linear in the length of the command.
+/// Time and memory are linear in the length of the command, which is bounded where it has references.
 pub fn prepare(command: &str, is_known: impl Fn(&str) -> bool) -> Result<Script, Vec<Problem>> {
     let marked = Marked::read(command, is_known);
     if marked.marks.is_empty() {
         return Ok(Script { text: marked.text, references: Vec::new() });
     }
-    if let Some(only) = lone(&marked) {
-        return Ok(only);
-    }
-    let verdicts = Lexer::new(&marked).run();
-    let problems = problems(&marked, &verdicts);
+    let (verdicts, lost) = verdicts(&marked);
+    let problems = problems(&marked, &verdicts, lost);
     if problems.is_empty() { Ok(splice(&marked, &verdicts)) } else { Err(problems) }
 }
 
-/// A command that is one reference and nothing else: the value names a program, which is run without arguments. Beside
-/// anything else it would choose what that is read by, which is refused.
-fn lone(marked: &Marked) -> Option<Script> {
-    let [mark] = marked.marks.as_slice() else { return None };
-    let is_all = marked.text.trim() == &marked.text[mark.offset..mark.end];
-    is_all.then(|| splice(marked, &[Verdict::Quoted(Form::Bare)]))
+/// A verdict for each reference, and what makes the script uncertain as a whole.
+fn verdicts(marked: &Marked) -> (Vec<Verdict>, Option<Lost>) {
+    if marked.text.len() > SCRIPT_BYTES_MAX {
+        return (alloc::vec![Verdict::Refused(Place::TooLong); marked.marks.len()], None);
+    }
+    let mut reader = Reader::new(marked);
+    match reader.script() {
+        Ok(mut parsed) => {
+            let flow = Flow::of(&mut parsed);
+            Judge::run(&parsed, flow, reader.verdicts)
+        }
+        Err(lost) => {
+            let line = marked.text.as_bytes()[lost.at.min(marked.text.len())..].split(|byte| *byte == b'\n').next();
+            let end = match lost.place {
+                Place::Unterminated | Place::TooDeep => marked.text.len(),
+                _ => lost.at + line.map_or(0, <[u8]>::len),
+            };
+            let mut verdicts = reader.verdicts;
+            for (mark, verdict) in marked.marks.iter().zip(&mut verdicts) {
+                let is_open = !matches!(verdict, Verdict::Refused(place) if *place != Place::Beside);
+                if is_open && (lost.at..end).contains(&mark.offset) {
+                    *verdict = Verdict::Refused(lost.place);
+                }
+            }
+            (verdicts, Some(lost))
+        }
+    }
 }
 
-fn problems(marked: &Marked, verdicts: &[Verdict]) -> Vec<Problem> {
+fn problems(marked: &Marked, verdicts: &[Verdict], lost: Option<Lost>) -> Vec<Problem> {
+    let cause = lost.map(|lost| cause(marked, lost));
     let refused = marked.marks.iter().zip(verdicts).filter_map(|(mark, verdict)| match verdict {
+        Verdict::Refused(Place::Beside) => Some((mark, Place::Beside, cause.clone())),
+        Verdict::Quoted(_) if cause.is_some() => Some((mark, Place::Beside, cause.clone())),
         Verdict::Quoted(_) => None,
-        Verdict::Refused(place) => Some((mark, *place)),
+        Verdict::Refused(place) => Some((mark, *place, None)),
     });
     refused
-        .map(|(mark, place)| Problem {
+        .map(|(mark, place, cause)| Problem {
             offset: mark.offset_in_command,
             reference: marked.reference(mark).to_string(),
             place,
+            cause,
         })
         .collect()
+}
+
+/// The beginning of what makes a script uncertain, with its line and the reason.
+fn cause(marked: &Marked, lost: Lost) -> Arc<str> {
+    let at = (0..=lost.at.min(marked.text.len())).rev().find(|at| marked.text.is_char_boundary(*at)).unwrap_or(0);
+    let number = 1 + marked.text[..at].bytes().filter(|byte| *byte == b'\n').count();
+    let line = marked.text[at..].lines().next().unwrap_or_default();
+    let excerpt: String = line.chars().take(SCRIPT_EXCERPT_CHARS_MAX).collect();
+    let dots = if excerpt.len() < line.len() { "…" } else { "" };
+    let found = if excerpt.is_empty() { "the end".to_string() } else { format!("`{excerpt}{dots}`") };
+    format!("{found} (line {number}), {}", lost.place.reason()).into()
 }
 
 /// Puts the expansions where the references were. The same reference is one variable.

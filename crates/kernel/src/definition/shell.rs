@@ -80,7 +80,7 @@ impl Reader<'_, '_> {
                     line += between.iter().filter(|byte| **byte == b'\n').count();
                     counted = problem.offset;
                     let line = if has_lines { format!("line {line} of the script: ") } else { String::new() };
-                    let message = format!("{line}`@{}` stands {}", problem.reference, problem.place.describe());
+                    let message = format!("{line}`@{}` stands {}", problem.reference, problem.describe());
                     self.report.error(diagnostic::REFERENCE_IN_SCRIPT, path, message, phrase(&problem.mend()));
                 }
                 None

@@ -1,263 +1,453 @@
-//! Lists of commands: the operators between words, and what ends a command.
-//!
-//! An operator that ends a word finishes the word first and is read again in the next step, because a finished word can
-//! change the level that the operator belongs to (`esac` does).
+//! Lists, pipelines and commands.
+
+use alloc::{vec, vec::Vec};
+use core::ops::Range;
 
 use super::{
     Place,
-    lexer::{Lexer, expression},
-    nesting::{ExpressionEnd, Kind, Redirect, Stage, Word, is_identifier},
+    reader::{Lost, Read, Reader},
+    syntax::{Assignment, Command, Kind, List, Redirect, Word, is_identifier},
 };
 
-impl Lexer<'_> {
-    /// One byte outside quotes in a list of commands.
-    pub(super) fn step_list(&mut self, byte: u8) {
-        let has_word = self.top().word.is_some();
-        match byte {
-            b' ' | b'\t' if !has_word => self.at += 1,
-            b'<' | b'>' if self.peek(1) == Some(b'(') => self.process_substitution(),
-            b'<' | b'>' => self.redirection(),
-            b'(' if has_word => self.parenthesis_in_word(),
-            b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b')' if has_word => self.finish_word(),
-            b'\n' => self.newline(),
-            b';' => self.semicolon(),
-            b'&' => self.ampersand(),
-            b'|' => self.pipe(),
-            b'(' => self.open_parenthesis(),
-            b')' => self.close_parenthesis(),
-            b'#' if !has_word => self.comment(),
-            b'[' if self.is_subscript() => {
-                self.at += 1;
-                self.open(expression(ExpressionEnd::Subscript), Some(Place::Subscript));
+/// Words that mean something at the front of a command.
+const RESERVED: [&[u8]; 20] = [
+    b"if",
+    b"then",
+    b"elif",
+    b"else",
+    b"fi",
+    b"for",
+    b"while",
+    b"until",
+    b"do",
+    b"done",
+    b"case",
+    b"esac",
+    b"in",
+    b"{",
+    b"}",
+    b"[[",
+    b"function",
+    b"select",
+    b"time",
+    b"coproc",
+];
+
+/// Reserved words that end a list.
+const CLOSERS: [&[u8]; 8] = [b"then", b"elif", b"else", b"fi", b"do", b"done", b"esac", b"}"];
+
+/// Operators of `[[ ]]` before one word.
+const UNARY: [&[u8]; 11] = [b"-n", b"-z", b"-e", b"-f", b"-d", b"-s", b"-r", b"-w", b"-x", b"-L", b"-h"];
+
+/// Operators of `[[ ]]` whose operands are expressions.
+const ARITHMETIC: [&[u8]; 6] = [b"-eq", b"-ne", b"-lt", b"-le", b"-gt", b"-ge"];
+
+/// What a `[[ ]]` is made of.
+#[derive(Default)]
+struct Test {
+    words: Vec<Word>,
+    numbers: Vec<Word>,
+}
+
+impl Reader<'_> {
+    /// Pipelines up to the end of the text, a parenthesis, `;;` or a reserved word that closes something.
+    pub(super) fn list(&mut self) -> Read<List> {
+        let mut list = Vec::new();
+        loop {
+            self.gaps()?;
+            let is_case_end = self.peek(0) == Some(b';') && matches!(self.peek(1), Some(b';' | b'&'));
+            let is_closed = self.reserved().is_some_and(|word| CLOSERS.contains(&word));
+            if matches!(self.peek(0), None | Some(b')')) || is_case_end || is_closed {
+                return Ok(list);
             }
-            b'?' | b'*' | b'+' | b'@' | b'!' if self.peek(1) == Some(b'(') => self.open_glob(),
-            b'{' if self.peek(1) != Some(b'}') => {
-                if let Some(word) = self.word() {
-                    word.is_braced = true;
-                }
-                self.literal(byte);
-            }
-            byte => self.literal(byte),
-        }
-    }
-
-    /// Whether the next word can be an assignment or a command's name.
-    fn begins_command(&self) -> bool {
-        let frame = self.top();
-        let stages = [Stage::Start, Stage::Timed, Stage::Prefix, Stage::Coprocess, Stage::CoprocessBody];
-        frame.redirect.is_none() && stages.contains(&frame.stage)
-    }
-
-    /// Whether `[` begins a subscript: only after a name at the front of a command, where bash reads to the matching
-    /// bracket, spaces included.
-    fn is_subscript(&self) -> bool {
-        let Some(word) = &self.top().word else { return false };
-        self.begins_command() && word.bare().is_some_and(is_identifier)
-    }
-
-    /// An extended glob. At the front of a command it may as well be a function's name or a negated subshell.
-    fn open_glob(&mut self) {
-        if self.begins_command() || self.top().stage == Stage::FunctionName {
-            return self.lose(Place::Unclear);
-        }
-        self.begin_glob();
-    }
-
-    pub(super) fn newline(&mut self) {
-        let is_continued = self.top().pipeline.is_open;
-        if !is_continued {
-            self.end_command();
-            self.end_pipeline();
-        }
-        self.at += 1;
-        self.here_documents();
-    }
-
-    fn semicolon(&mut self) {
-        let length = match (self.peek(1), self.peek(2)) {
-            (Some(b';'), Some(b'&')) => 3,
-            (Some(b';' | b'&'), _) => 2,
-            _ => 1,
-        };
-        self.end_command();
-        self.at += length;
-        if length == 1 {
-            return self.end_pipeline();
-        }
-        if self.top().kind != Kind::CaseBody {
-            return self.lose(Place::Unclear);
-        }
-        self.frames.pop();
-        self.top_mut().stage = Stage::CasePattern;
-    }
-
-    fn ampersand(&mut self) {
-        let length = match (self.peek(1), self.peek(2)) {
-            (Some(b'>'), Some(b'>')) => return self.begin_redirect(3, Redirect::Output),
-            (Some(b'>'), _) => return self.begin_redirect(2, Redirect::Output),
-            (Some(b'&'), _) => 2,
-            _ => 1,
-        };
-        self.end_command();
-        self.end_pipeline();
-        self.at += length;
-    }
-
-    fn pipe(&mut self) {
-        self.end_command();
-        match self.peek(1) {
-            Some(b'|') => {
-                self.end_pipeline();
-                self.at += 2;
-            }
-            next => {
-                let fed = self.top().pipeline.first_mark..self.marks_met();
-                if !fed.is_empty() {
-                    self.inputs.marks.push(fed);
-                }
-                let pipeline = &mut self.top_mut().pipeline;
-                pipeline.is_fed = true;
-                pipeline.is_open = true;
-                self.at += if next == Some(b'&') { 2 } else { 1 };
+            list.push(self.pipeline()?);
+            self.blanks();
+            match (self.peek(0), self.peek(1)) {
+                (Some(b';'), Some(b';' | b'&')) | (None | Some(b')' | b'\n' | b'#'), _) => {}
+                (Some(b'&'), Some(b'&')) | (Some(b'|'), Some(b'|')) => self.at += 2,
+                (Some(b';' | b'&'), _) => self.at += 1,
+                _ => return self.lost(Place::Unclear),
             }
         }
     }
 
-    pub(super) fn end_pipeline(&mut self) {
-        let first_mark = self.marks_met();
-        let pipeline = &mut self.top_mut().pipeline;
-        pipeline.first_mark = first_mark;
-        pipeline.is_fed = false;
-        pipeline.is_open = false;
-    }
-
-    /// `(` directly after a word: a compound assignment, or the end of the word.
-    fn parenthesis_in_word(&mut self) {
-        let equals = |word: &Word| word.text.iter().position(|byte| *byte == b'=') == word.text.len().checked_sub(1);
-        match &mut self.top_mut().word {
-            Some(word) if word.assigns && word.bare().is_some() && equals(word) => {
-                word.is_compound = true;
-                self.at += 1;
-                self.open(Kind::Compound, None);
-            }
-            _ => self.finish_word(),
-        }
-    }
-
-    /// `(` where a word could begin.
-    fn open_parenthesis(&mut self) {
-        let is_double = self.peek(1) == Some(b'(');
-        let frame = self.top();
-        let is_definition = frame.stage == Stage::FunctionBody
-            || (frame.stage == Stage::Arguments && frame.command.len() == 1 && frame.command[0].redirect.is_none());
-        if frame.redirect.is_some() {
-            return self.lose(Place::Unclear);
-        }
-        if is_definition && let Some(length) = self.empty_parentheses() {
-            self.at += length;
-            return self.begin_function();
-        }
-        match self.top().stage {
-            Stage::Start | Stage::Timed | Stage::FunctionBody | Stage::Coprocess | Stage::CoprocessBody => {
-                self.begin_compound();
-            }
-            Stage::LoopName if is_double => self.begin_compound(),
-            _ => return self.lose(Place::Unclear),
-        }
-        if is_double {
-            self.at += 2;
-            self.open(expression(ExpressionEnd::Command), Some(Place::Arithmetic));
-        } else {
+    fn pipeline(&mut self) -> Read<Vec<Command>> {
+        let mut commands = Vec::new();
+        if self.peek(0) == Some(b'!') && matches!(self.peek(1), Some(b' ' | b'\t')) {
             self.at += 1;
-            self.open(Kind::Subshell, None);
+            self.blanks();
+        }
+        loop {
+            commands.push(self.command()?);
+            self.blanks();
+            if self.peek(0) != Some(b'|') || self.peek(1) == Some(b'|') {
+                return Ok(commands);
+            }
+            self.at += if self.peek(1) == Some(b'&') { 2 } else { 1 };
+            self.gaps()?;
         }
     }
 
-    /// The length of `()` with spaces between.
-    fn empty_parentheses(&self) -> Option<usize> {
-        let rest = &self.text[self.at + 1..];
-        let spaces = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-        (rest.get(spaces) == Some(&b')')).then_some(spaces + 2)
+    /// The reserved word at the present place.
+    fn reserved(&self) -> Option<&'static [u8]> {
+        let rest = &self.text[self.at..];
+        let length = rest.iter().position(|byte| b" \t\n;&|()<>".contains(byte)).unwrap_or(rest.len());
+        RESERVED.into_iter().find(|word| *word == &rest[..length])
     }
 
-    /// What stood before was a function's name and not a command.
-    fn begin_function(&mut self) {
-        if let Some(name) = self.top().command.first() {
-            let (text, marks) = (name.text.clone(), name.marks.clone());
-            self.calls.functions.insert(text);
-            self.refuse(marks, Place::CommandName);
+    /// Takes a reserved word that must be there.
+    fn keyword(&mut self, word: &'static [u8]) -> Read<()> {
+        self.gaps()?;
+        if self.reserved() != Some(word) {
+            return self.lost(if self.at < self.text.len() { Place::Unclear } else { Place::Unterminated });
         }
-        self.begin_compound();
+        self.at += word.len();
+        Ok(())
     }
 
-    /// A command of several commands begins or has ended; reserved words can follow.
-    pub(super) fn begin_compound(&mut self) {
-        let frame = self.top_mut();
-        frame.command.clear();
-        frame.stage = Stage::Start;
-        frame.pipeline.is_open = false;
+    fn command(&mut self) -> Read<Command> {
+        let (at, first) = (self.at, self.next_mark);
+        let mut redirects = Vec::new();
+        let kind = match self.reserved() {
+            None if self.peek(0) == Some(b'(') && self.peek(1) == Some(b'(') => Kind::Arithmetic(self.arithmetic(2)?),
+            None if self.peek(0) == Some(b'(') => {
+                self.at += 1;
+                let list = self.deeper(Self::list)?;
+                self.close(at)?;
+                Kind::Group(vec![list])
+            }
+            None => self.simple(&mut redirects)?,
+            Some(word) => self.deeper(|reader| reader.compound(word))?,
+        };
+        if !matches!(kind, Kind::Simple { .. }) {
+            self.blanks();
+            while self.redirect(&mut redirects)? {
+                self.blanks();
+            }
+        }
+        Ok(Command { at, marks: first..self.next_mark, kind, redirects, has_input: false, has_output: false })
     }
 
-    fn close_parenthesis(&mut self) {
-        self.end_command();
+    fn compound(&mut self, word: &'static [u8]) -> Read<Kind> {
+        match word {
+            b"{" => {
+                self.at += 1;
+                let list = self.list()?;
+                self.keyword(b"}")?;
+                Ok(Kind::Group(vec![list]))
+            }
+            b"if" => self.conditional(),
+            b"while" | b"until" => {
+                self.at += word.len();
+                let condition = self.list()?;
+                self.keyword(b"do")?;
+                let body = self.list()?;
+                self.keyword(b"done")?;
+                Ok(Kind::Group(vec![condition, body]))
+            }
+            b"for" => self.for_loop(),
+            b"case" => self.case(),
+            b"[[" => self.test(),
+            b"function" => self.lost(Place::Function),
+            b"select" | b"time" | b"coproc" => self.lost(Place::Beside),
+            _ => self.lost(Place::Unclear),
+        }
+    }
+
+    fn conditional(&mut self) -> Read<Kind> {
+        self.at += 2;
+        let mut lists = vec![self.list()?];
+        self.keyword(b"then")?;
+        lists.push(self.list()?);
+        while self.reserved() == Some(b"elif") {
+            self.at += 4;
+            lists.push(self.list()?);
+            self.keyword(b"then")?;
+            lists.push(self.list()?);
+        }
+        if self.reserved() == Some(b"else") {
+            self.at += 4;
+            lists.push(self.list()?);
+        }
+        self.keyword(b"fi")?;
+        Ok(Kind::Group(lists))
+    }
+
+    fn for_loop(&mut self) -> Read<Kind> {
+        self.at += 3;
+        self.blanks();
+        let name = self.name();
+        if !is_identifier(&name) {
+            return self.lost(Place::Unclear);
+        }
+        self.keyword(b"in")?;
+        let mut words = Vec::new();
+        loop {
+            self.blanks();
+            match self.peek(0) {
+                Some(b';' | b'\n' | b'#') => break,
+                None | Some(b'&' | b'|' | b'(' | b')' | b'<' | b'>') => return self.lost(Place::Unclear),
+                Some(_) => words.push(self.word()?),
+            }
+        }
+        self.at += usize::from(self.peek(0) == Some(b';'));
+        self.keyword(b"do")?;
+        let body = self.list()?;
+        self.keyword(b"done")?;
+        Ok(Kind::Loop { name, words, body })
+    }
+
+    fn case(&mut self) -> Read<Kind> {
+        if self.substitutions > 0 {
+            // Older shells take the parenthesis of a pattern for the end of the substitution.
+            return self.lost(Place::Unclear);
+        }
+        self.at += 4;
+        self.blanks();
+        let mut words = vec![self.some_word()?];
+        let mut bodies = Vec::new();
+        self.keyword(b"in")?;
+        loop {
+            self.gaps()?;
+            if self.reserved() == Some(b"esac") {
+                self.at += 4;
+                return Ok(Kind::Case { words, bodies });
+            }
+            self.at += usize::from(self.peek(0) == Some(b'('));
+            loop {
+                self.blanks();
+                words.push(self.some_word()?);
+                self.blanks();
+                if self.peek(0) != Some(b'|') {
+                    break;
+                }
+                self.at += 1;
+            }
+            self.close(self.at)?;
+            bodies.push(self.list()?);
+            match (self.peek(0), self.peek(1), self.peek(2)) {
+                (Some(b';'), Some(b';'), Some(b'&')) => self.at += 3,
+                (Some(b';'), Some(b';' | b'&'), _) => self.at += 2,
+                _ if self.reserved() == Some(b"esac") => {}
+                _ => return self.lost(Place::Unterminated),
+            }
+        }
+    }
+
+    /// A word of at least one byte, which is no comment.
+    fn some_word(&mut self) -> Read<Word> {
+        let at = self.at;
+        if self.peek(0) == Some(b'#') {
+            return self.lost(Place::Unclear);
+        }
+        let word = self.word()?;
+        if self.at == at { self.lost(Place::Unclear) } else { Ok(word) }
+    }
+
+    fn test(&mut self) -> Read<Kind> {
+        self.at += 2;
+        let mut test = Test::default();
+        self.expression(&mut test)?;
+        self.blanks();
+        if self.reserved_end() {
+            self.at += 2;
+            return Ok(Kind::Test { words: test.words, numbers: test.numbers });
+        }
+        self.lost(Place::Unclear)
+    }
+
+    /// Whether `]]` stands at the present place.
+    fn reserved_end(&self) -> bool {
+        let ends = self.peek(2).is_none_or(|byte| b" \t\n;&|)".contains(&byte));
+        ends && self.text[self.at..].starts_with(b"]]")
+    }
+
+    fn expression(&mut self, test: &mut Test) -> Read<()> {
+        loop {
+            self.primary(test)?;
+            self.blanks();
+            match (self.peek(0), self.peek(1)) {
+                (Some(b'&'), Some(b'&')) | (Some(b'|'), Some(b'|')) => self.at += 2,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn primary(&mut self, test: &mut Test) -> Read<()> {
+        self.blanks();
+        while self.peek(0) == Some(b'!') && matches!(self.peek(1), Some(b' ' | b'\t')) {
+            self.at += 1;
+            self.blanks();
+        }
+        if self.peek(0) == Some(b'(') {
+            let begin = self.at;
+            self.at += 1;
+            self.deeper(|reader| reader.expression(test))?;
+            self.blanks();
+            return self.close(begin);
+        }
+        let at = self.at;
+        let word = self.some_word()?;
+        if word.bare().is_some_and(|text| UNARY.contains(&text)) {
+            self.blanks();
+            let operand = self.some_word()?;
+            test.words.push(operand);
+            return Ok(());
+        }
+        if word.bare().is_some_and(|text| text.starts_with(b"-") || text.starts_with(b"]")) {
+            return Err(Lost { at, place: Place::EvaluatingTest });
+        }
+        self.blanks();
+        self.comparison(word, test)
+    }
+
+    /// What comes after the first word of a test.
+    fn comparison(&mut self, word: Word, test: &mut Test) -> Read<()> {
+        match self.peek(0) {
+            Some(b'<' | b'>') if !matches!(self.peek(1), Some(b'<' | b'>' | b'(' | b'&')) => self.at += 1,
+            None | Some(b'\n' | b';') => return self.lost(Place::Unterminated),
+            Some(b'&' | b'|' | b')') => {
+                test.words.push(word);
+                return Ok(());
+            }
+            Some(b'<' | b'>' | b'(') => return self.lost(Place::Unclear),
+            Some(_) if self.reserved_end() => {
+                test.words.push(word);
+                return Ok(());
+            }
+            Some(_) => {
+                let at = self.at;
+                let operator = self.some_word()?;
+                self.blanks();
+                match operator.bare() {
+                    Some(b"=" | b"==" | b"!=") => {}
+                    Some(b"=~") => {
+                        test.words.push(word);
+                        return self.regular_expression();
+                    }
+                    Some(text) if ARITHMETIC.contains(&text) => {
+                        let other = self.some_word()?;
+                        test.numbers.extend([word, other]);
+                        return Ok(());
+                    }
+                    _ => return Err(Lost { at, place: Place::EvaluatingTest }),
+                }
+            }
+        }
+        self.blanks();
+        let other = self.some_word()?;
+        test.words.extend([word, other]);
+        Ok(())
+    }
+
+    /// A literal regular expression.
+    fn regular_expression(&mut self) -> Read<()> {
+        let begin = self.at;
+        let lost = Err(Lost { at: begin, place: Place::Unclear });
+        let mut open = 0_usize;
+        loop {
+            match (self.peek(0), self.peek(1)) {
+                (Some(b' ' | b'\t'), _) => break,
+                (Some(b'('), _) => open += 1,
+                (Some(b')'), _) if open > 0 => open -= 1,
+                (Some(b'$'), Some(b' ' | b'\t' | b')' | b'|')) => {}
+                (Some(b'\\'), Some(b'.' | b'+' | b'-' | b'*' | b'?' | b'/' | b'(' | b')')) => self.at += 1,
+                (Some(byte), _) if byte.is_ascii_alphanumeric() || b"^.[]{}+*?-_/:,|=%".contains(&byte) => {}
+                _ => return lost,
+            }
+            self.at += 1;
+        }
+        if open > 0 || self.at == begin || self.mark_before(self.at) { lost } else { Ok(()) }
+    }
+
+    /// A program with its arguments, or assignments alone.
+    fn simple(&mut self, redirects: &mut Vec<Redirect>) -> Read<Kind> {
+        let begin = self.at;
+        let (mut assignments, mut words) = (Vec::new(), Vec::<Word>::new());
+        loop {
+            self.blanks();
+            if self.redirect(redirects)? {
+                continue;
+            }
+            match self.peek(0) {
+                None | Some(b'\n' | b';' | b'&' | b'|' | b')' | b'#') => break,
+                Some(b'(') => return Err(Lost { at: begin, place: Place::Function }),
+                Some(_) if words.is_empty() => match self.assignment()? {
+                    Some(assignment) => assignments.push(assignment),
+                    None => words.push(self.some_word()?),
+                },
+                Some(_) => words.push(self.some_word()?),
+            }
+        }
+        if assignments.is_empty() && words.is_empty() && redirects.is_empty() {
+            return self.lost(Place::Unclear);
+        }
+        Ok(Kind::Simple { assignments, words })
+    }
+
+    /// `NAME=VALUE` or `NAME+=VALUE`. Arrays and their elements are refused.
+    fn assignment(&mut self) -> Read<Option<Assignment>> {
+        let begin = self.at;
+        let name = self.name();
+        let appends = self.peek(0) == Some(b'+') && self.peek(1) == Some(b'=');
+        self.at += usize::from(appends);
+        if is_identifier(&name) && self.peek(0) == Some(b'[') {
+            return Err(Lost { at: begin, place: Place::Subscript });
+        }
+        if !is_identifier(&name) || self.peek(0) != Some(b'=') {
+            self.at = begin;
+            return Ok(None);
+        }
         self.at += 1;
-        match self.top().kind {
-            // Shells differ in where the lines are of a here-document that is begun inside and not ended.
-            Kind::Substitution if !self.pending.is_empty() => self.lose(Place::Unclear),
-            Kind::Substitution | Kind::Subshell => {
-                self.frames.pop();
-            }
-            _ => self.lose(Place::Unclear),
+        let value = self.word()?;
+        if self.peek(0) == Some(b'(') {
+            return Err(Lost { at: begin, place: Place::Subscript });
         }
+        Ok(Some(Assignment { name, value, appends }))
     }
 
-    /// `<` or `>`, and the descriptor before it.
-    fn redirection(&mut self) {
-        if let Some(word) = &self.top().word {
-            let marks = word.marks.start..self.marks_met();
-            let text = word.bare().unwrap_or_default();
-            let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-            if word.text.first() == Some(&b'{') && word.text.last() == Some(&b'}') {
-                // `{name}>` sets a variable, and evaluates a subscript in its name.
-                self.refuse(marks, Place::VariableName);
+    /// A redirection at the present place, if there is one.
+    fn redirect(&mut self, redirects: &mut Vec<Redirect>) -> Read<bool> {
+        let digits = self.text[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let descriptor = &self.text[self.at..self.at + digits];
+        let operator = Range { start: self.at + digits, end: (self.at + digits + 3).min(self.text.len()) };
+        let (output, input) = (matches!(descriptor, b"" | b"1" | b"2"), matches!(descriptor, b"" | b"0"));
+        let (length, is_output) = match &self.text[operator] {
+            [b'&', b'>', b'>'] if digits == 0 => (3, true),
+            [b'&', b'>', ..] if digits == 0 => (2, true),
+            [b'>', b'(', ..] | [b'<', b'(' | b'>' | b'&', ..] => return self.lost(Place::Unclear),
+            [b'>', b'&', ..] if output => return self.duplicate(digits + 2),
+            [b'>', b'>' | b'|', ..] if output => (2, true),
+            [b'>', ..] if output => (1, true),
+            [b'<', b'<', b'<'] if input => (3, false),
+            [b'<', b'<', ..] if input => {
+                self.at += digits + 2;
+                let document = self.begin_here_document()?;
+                redirects.push(document);
+                return Ok(true);
             }
-            if is_number {
-                self.top_mut().word = None;
-            } else {
-                // The finished word may have changed the level; the operator is read in the next step.
-                return self.finish_word();
-            }
-        }
-        match (self.text[self.at], self.peek(1), self.peek(2)) {
-            (b'<', Some(b'<'), Some(b'<')) => self.begin_redirect(3, Redirect::Input),
-            (b'<', Some(b'<'), Some(b'-')) => self.begin_here_document(3, true),
-            (b'<', Some(b'<'), _) => self.begin_here_document(2, false),
-            (_, Some(b'&'), _) => self.begin_redirect(2, Redirect::Duplicate),
-            (b'<', Some(b'>'), _) => self.begin_redirect(2, Redirect::Input),
-            (b'<', _, _) => self.begin_redirect(1, Redirect::Input),
-            (_, Some(b'>' | b'|'), _) => self.begin_redirect(2, Redirect::Output),
-            (_, _, _) => self.begin_redirect(1, Redirect::Output),
-        }
+            [b'<', ..] if input => (1, false),
+            [b'<' | b'>', ..] => return self.lost(Place::Unclear),
+            _ => return Ok(false),
+        };
+        self.at += digits + length;
+        self.blanks();
+        let target = self.some_word()?;
+        redirects.push(match (is_output, length) {
+            (true, _) => Redirect::Output(target),
+            (false, 3) => Redirect::Text(target),
+            (false, _) => Redirect::Input(target),
+        });
+        Ok(true)
     }
 
-    fn begin_redirect(&mut self, length: usize, redirect: Redirect) {
-        if self.top().redirect.is_some() {
-            return self.lose(Place::Unclear);
+    /// `>&1` and `>&2`. Any other target is a file's name, or is expanded a second time.
+    fn duplicate(&mut self, length: usize) -> Read<bool> {
+        let ends = |byte: Option<u8>| byte.is_none_or(|byte| b" \t\n;&|)".contains(&byte));
+        if !matches!(self.peek(length), Some(b'1' | b'2')) || !ends(self.peek(length + 1)) {
+            return self.lost(Place::Duplicate);
         }
-        let frame = self.top_mut();
-        frame.redirect = Some(redirect);
-        frame.pipeline.is_open = false;
-        self.at += length;
-    }
-
-    /// Judges the simple command that has ended, and is ready for the next.
-    pub(super) fn end_command(&mut self) {
-        let words = core::mem::take(&mut self.top_mut().command);
-        if !words.is_empty() {
-            self.judge(&words);
-        }
-        let frame = self.top_mut();
-        frame.stage = Stage::Start;
-        frame.redirect = None;
+        self.at += length + 1;
+        Ok(true)
     }
 }

@@ -1,0 +1,157 @@
+//! Where a reference cannot stand, and what to do instead.
+
+/// Where a reference cannot stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// In the lines after `<<`, or in the word that ends them.
+    HereDocument,
+    /// After `#`.
+    Comment,
+    /// In `$(( ))`, `(( ))` or `$[ ]`.
+    Arithmetic,
+    /// In an array or its subscript.
+    Subscript,
+    /// In `[[ ]]` with an operator that evaluates its operands (`-eq` and its kind, `-v`).
+    EvaluatingTest,
+    /// In `${…}`.
+    ParameterExpansion,
+    /// In `$'…'`.
+    EscapedString,
+    /// In `$"…"`.
+    TranslatedString,
+    /// In backquotes.
+    Backquotes,
+    /// Directly after a backslash.
+    AfterBackslash,
+    /// Directly after `$`.
+    AfterDollar,
+    /// As the name of a command.
+    CommandName,
+    /// In the value of a variable that takes none.
+    Assignment,
+    /// Among the arguments of a program that is not known to take a value there.
+    Argument,
+    /// Where the value could become an option.
+    Option,
+    /// In the format of `printf`.
+    Format,
+    /// In code for another interpreter.
+    InnerScript,
+    /// On the standard input of a program that is not known to take it for data.
+    Input,
+    /// As the file of a redirection.
+    Target,
+    /// As the target of `>&` or `<&`.
+    Duplicate,
+    /// In what is written to a file that may be code.
+    Written,
+    /// In a function or among its arguments.
+    Function,
+    /// Among the arguments of a builtin that evaluates or changes how the script is read.
+    Evaluates,
+    /// In or after something that is opened and not closed.
+    Unterminated,
+    /// Too many levels down.
+    TooDeep,
+    /// In a script that is too long to be read.
+    TooLong,
+    /// In or after something that different shells read differently, or that the reader does not know.
+    Unclear,
+    /// In a script in which something else cannot be followed.
+    Beside,
+}
+
+/// The way that is always open.
+const IN_ENV: &str = "Write `env: {NAME: \"@REFERENCE\"}` in the step and \"$NAME\" in the script.";
+
+impl Place {
+    /// Where it is, for people; begins in lower case and fits after "stands".
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::HereDocument => "inside a here-document",
+            Self::Comment => "inside a comment",
+            Self::Arithmetic => "inside an arithmetic expression, which bash evaluates",
+            Self::Subscript => "inside an array or its subscript, which bash evaluates",
+            Self::EvaluatingTest => "inside a [[ ]] whose operator evaluates its operands (as -eq and -v do)",
+            Self::ParameterExpansion => "inside a ${…} expansion",
+            Self::EscapedString => "inside a $'…' string",
+            Self::TranslatedString => "inside a $\"…\" string",
+            Self::Backquotes => "inside backquotes",
+            Self::AfterBackslash => "directly after a backslash",
+            Self::AfterDollar => "directly after a $",
+            Self::CommandName => "where a command's name is expected",
+            Self::Assignment => "in the value of a variable that programs may read from their environment",
+            Self::Argument => {
+                "among the arguments of a command that is not in the table of those that take a value there"
+            }
+            Self::Option => "where its value could become an option, and an option can run code",
+            Self::Format => "in the format of printf",
+            Self::InnerScript => {
+                "inside code that is given to an interpreter, or that is not known to treat it as data"
+            }
+            Self::Input => "in what reaches the standard input of a program that may take it for code",
+            Self::Target => "as the file of a redirection",
+            Self::Duplicate => "as the target of >& or <&, which bash evaluates a second time",
+            Self::Written => "in what is written to a file that may be code or configuration",
+            Self::Function => "in a function or among its arguments",
+            Self::Evaluates => "among the arguments of a builtin that evaluates them",
+            Self::Unterminated => "in or after something that is opened and not closed",
+            Self::TooDeep => "inside too many levels of nesting",
+            Self::TooLong => "in a script that is too long to be read with certainty",
+            Self::Unclear => "in or after something that cannot be read with certainty",
+            Self::Beside => "in a script that cannot be read with certainty",
+        }
+    }
+
+    /// What a part of a script with such a place in it does to the references elsewhere.
+    pub(super) fn reason(self) -> &'static str {
+        match self {
+            Self::Unterminated => "which is not closed",
+            Self::Function => "which defines a function, and values are not followed into functions",
+            Self::Evaluates => "which can evaluate values, or changes how the script is read",
+            Self::CommandName => "whose program is not named literally",
+            Self::Arithmetic | Self::EvaluatingTest => {
+                "whose names may hold something other than numbers of the script"
+            }
+            Self::Argument | Self::Option | Self::Format | Self::InnerScript => {
+                "which a value reaches by a variable, an output or a file, and which is not known to treat it as data"
+            }
+            Self::Input => "which a value reaches on its standard input",
+            Self::Target | Self::Written => "which may write a value into a file that may be code or configuration",
+            Self::Assignment => "which gives a value to programs by a variable",
+            _ => "beside which values cannot be followed",
+        }
+    }
+
+    /// What the author can do; a whole sentence, in which `@REFERENCE` stands for the reference.
+    pub(super) fn mend(self) -> &'static str {
+        match self {
+            Self::Comment => "Write @@ for a literal @, or take the reference out.",
+            Self::AfterBackslash => {
+                "Write @@ for a literal @; for the value, write `env: {NAME: \"@REFERENCE\"}` in the step and \"$NAME\" in the script."
+            }
+            Self::HereDocument => {
+                "Write `env: {NAME: \"@REFERENCE\"}` in the step and $NAME in the script, with a delimiter that is not quoted; write @@ for a literal @."
+            }
+            Self::Arithmetic | Self::Subscript | Self::EvaluatingTest => {
+                "Write `env: {NAME: \"@REFERENCE\"}` in the step, check in the script that it is a number, then use $NAME."
+            }
+            Self::CommandName => {
+                "Write `env: {NAME: \"@REFERENCE\"}` in the step, check in the script that it is a command you allow, then use \"$NAME\"."
+            }
+            Self::InnerScript => {
+                "Write `env: {NAME: \"@REFERENCE\"}` in the step and let the inner code read it from its environment, as in sh -c 'echo \"$NAME\"'."
+            }
+            Self::Option => {
+                "Put -- before it if the table has the program, as in `-- @REFERENCE`; or write `env: {NAME: \"@REFERENCE\"}` in the step and -- \"$NAME\" in the script."
+            }
+            Self::Argument => {
+                "Write `env: {NAME: \"@REFERENCE\"}` in the step and -- \"$NAME\" in the script, where your program decides what it does with it."
+            }
+            Self::Assignment => {
+                "Use a name in lower case and do not export it; or write `env: {NAME: \"@REFERENCE\"}` in the step."
+            }
+            _ => IN_ENV,
+        }
+    }
+}
