@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::{
-    Place, builtins,
+    Place, builtins, files,
     flow::{Flow, Reach, is_digits},
     programs,
     reader::{Lost, Verdict},
@@ -85,7 +85,9 @@ impl Judge {
         if is_file && word.has_value {
             self.refuse(word.marks.clone(), Place::Target);
         } else if matches!(redirect, Redirect::Output(_)) && command.has_output {
-            let may_be_written = word.literal().is_some_and(programs::may_write);
+            // Where values name files, what is written may end up under a name that a value has chosen.
+            let has_name = |path: &[u8]| self.flow.reach < Reach::Files && programs::may_write(path);
+            let may_be_written = word.literal().is_some_and(|path| files::is_stream(path) || has_name(path));
             if !may_be_written {
                 self.refuse(command.marks.clone(), Place::Written);
             }

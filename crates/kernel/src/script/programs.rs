@@ -150,7 +150,7 @@ const PROGRAMS: &[Program] = &[
     changes(&["cp"], "aRrfpnvuLPT", Effect::Moves),
     changes(&["mv"], "fnvuT", Effect::Moves),
     changes(&["ln"], "sfnvT", Effect::Moves),
-    Program { operands: Operands::Literal, ..changes(&["tee"], "ai", Effect::Writes) },
+    Program { operands: Operands::Literal, reach: Reach::Texts, ..changes(&["tee"], "ai", Effect::Writes) },
     keeps(&["git", "add"], "Afuv"),
     Program { flags: &["--delete"], ..keeps(&["git", "branch"], "dDfqv") },
     Program { flags: &["--detach", "--quiet"], text: &["-b", "-B"], ..keeps(&["git", "checkout"], "qf") },

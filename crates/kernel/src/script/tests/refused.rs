@@ -390,7 +390,12 @@ const KNOWN: [&str; 252] = [
 ];
 
 /// Programs and forms that no table has, by the reason.
-const OTHERS: [&str; 133] = [
+const OTHERS: [&str; 138] = [
+    "echo @vars.a > f.txt; mv -- f.txt @vars.b",
+    "echo @vars.a > f.txt; cp -- f.txt d/@vars.b",
+    "ln -s -- @vars.a y; echo @vars.b > y",
+    "ln -s -- @vars.a y; echo @vars.b | tee y",
+    "cd -- @vars.a; echo @vars.b > y",
     "x=@vars.x; n=x; echo $((n))",
     "n='a[$i]'; i=@vars.x; test -v \"$n\"",
     "PS4='$(eval \"$x\")'; x=@vars.x; set -x; true",
