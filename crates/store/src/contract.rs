@@ -199,6 +199,9 @@ pub trait Store: Send + Sync {
     /// and not with how much of each is pending.
     fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError>;
 
+    /// Executions of an organization that have one of these statuses and are not quarantined, counted up to `most`.
+    fn count_executions(&self, organization: &str, statuses: &[&str], most: usize) -> Result<usize, StoreError>;
+
     /// Rows of the catalogue, the newest key first, at most `limit`, beginning below `before`.
     fn executions(
         &self,

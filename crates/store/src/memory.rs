@@ -8,6 +8,7 @@ use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use mainspring_kernel::{
@@ -29,7 +30,7 @@ pub struct MemoryStore(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    /// The store's clock.
+    /// The store's clock; 0 until somebody sets it.
     now: u64,
     partitions: u32,
     /// Nothing is taken before this time.
@@ -92,8 +93,13 @@ fn start(of: &Origin<'_>, key: &str) -> Start {
     (of.organization.map(str::to_owned), workflow, of.workflow_id.is_some(), key.to_owned())
 }
 
+fn machine_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl MemoryStore {
-    /// An empty store, whose clock stands at 0.
+    /// An empty store. Until its clock is set, it shows the time of this machine and no lease runs out.
     pub fn new() -> Self {
         Self::default()
     }
@@ -227,7 +233,7 @@ impl State {
             holders: holders.map(|(partition, holder)| (*partition, holder.clone())).collect(),
             nodes: alive.map(|(_, (node, _))| node.clone()).collect(),
             to_stop: to_stop.map(|(attempt, _)| attempt.clone()).collect(),
-            clock_ms: self.now,
+            clock_ms: if self.now == 0 { machine_ms() } else { self.now },
         }
     }
 
@@ -542,6 +548,16 @@ impl Store for MemoryStore {
         let state = self.state();
         let pending = state.rows.values().filter(|row| row.status == "pending" && !state.is_quarantined(row.key));
         Ok(pending.filter_map(|row| row.organization.clone()).collect())
+    }
+
+    fn count_executions(&self, organization: &str, statuses: &[&str], most: usize) -> Result<usize, StoreError> {
+        let state = self.state();
+        let is_counted = |row: &&ExecutionRow| {
+            row.organization.as_deref() == Some(organization)
+                && statuses.contains(&row.status.as_str())
+                && !state.is_quarantined(row.key)
+        };
+        Ok(state.rows.values().filter(is_counted).take(most).count())
     }
 
     fn executions(

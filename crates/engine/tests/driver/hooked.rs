@@ -201,6 +201,10 @@ impl Store for Hooked {
         self.store.pending_organizations()
     }
 
+    fn count_executions(&self, organization: &str, statuses: &[&str], most: usize) -> Result<usize, StoreError> {
+        self.store.count_executions(organization, statuses, most)
+    }
+
     fn executions(
         &self,
         filter: &Filter,

@@ -66,6 +66,18 @@ pub(super) async fn list(
     found.iter().map(of_row).collect()
 }
 
+pub(super) async fn count(
+    session: &Session,
+    organization: &str,
+    statuses: &[&str],
+    most: usize,
+) -> Result<usize, Fault> {
+    let (key, most) = (word_key(organization).0.to_vec(), integer(most as u64));
+    let statuses: Vec<&[u8]> = statuses.iter().map(|status| status.as_bytes()).collect();
+    let found = session.query(include_str!("sql/executions_count.sql"), &[&key, &statuses, &most]).await?;
+    found.first().map_or(Ok(0), |found| row::number(found, 0).map(|count| count as usize))
+}
+
 pub(super) async fn pending_organizations(session: &Session) -> Result<BTreeSet<String>, Fault> {
     let found = session.query(include_str!("sql/pending_organizations.sql"), &[]).await?;
     found.iter().map(|found| row::word(found, 0)).collect()

@@ -307,6 +307,10 @@ impl Store for PostgresStore {
         self.lent(async |session| catalogue::pending_organizations(session).await)
     }
 
+    fn count_executions(&self, organization: &str, statuses: &[&str], most: usize) -> Result<usize, StoreError> {
+        self.lent(async |session| catalogue::count(session, organization, statuses, most).await)
+    }
+
     fn executions(
         &self,
         filter: &Filter,

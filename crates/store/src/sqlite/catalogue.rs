@@ -121,6 +121,23 @@ pub(super) fn list(
     Ok(found)
 }
 
+/// Each status is an index range of its own.
+pub(super) fn count(
+    connection: &Connection,
+    organization: &str,
+    statuses: &[&str],
+    most: usize,
+) -> rusqlite::Result<usize> {
+    let mut statement = connection.prepare_cached(include_str!("sql/executions_count.sql"))?;
+    let mut count = 0;
+    for status in statuses {
+        let left = integer((most - count) as u64);
+        let found: i64 = statement.query_row(params![organization, status, left], |row| row.get(0))?;
+        count += found as usize;
+    }
+    Ok(count)
+}
+
 pub(super) fn pending_organizations(connection: &Connection) -> rusqlite::Result<BTreeSet<String>> {
     connection.prepare_cached(PENDING_ORGANIZATIONS)?.query_map([], |row| row.get(0))?.collect()
 }

@@ -392,6 +392,10 @@ impl Store for SqliteStore {
         self.read(catalogue::pending_organizations)
     }
 
+    fn count_executions(&self, organization: &str, statuses: &[&str], most: usize) -> Result<usize, StoreError> {
+        self.read(|connection| catalogue::count(connection, organization, statuses, most))
+    }
+
     fn executions(
         &self,
         filter: &Filter,

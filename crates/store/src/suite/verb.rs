@@ -78,6 +78,8 @@ pub(crate) enum Verb {
     /// Of an organisation, those of these statuses that are not quarantined.
     RowsGoingOn(Word, Vec<Word>),
     PendingOrganizations,
+    /// An organization, statuses, and up to how many.
+    Count(Word, Vec<Word>, usize),
     /// Of whom, behind which gate of which step of which execution, limit.
     Gates(Option<Word>, Option<(u8, Word, u32)>, usize),
     Item(Word),
@@ -318,6 +320,7 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         }
         Verb::RowsOf(statuses, words, before, limit) => rows(store, &filter(statuses, words), *before, *limit)?,
         Verb::RowsGoingOn(organization, statuses) => rows_going_on(store, organization, statuses)?,
+        Verb::Count(organization, statuses, most) => store.count_executions(organization, statuses, *most)?.to_string(),
         Verb::PendingOrganizations => join(store.pending_organizations()?.into_iter()),
         Verb::Gates(organization, after, limit) => gates(store, *organization, *after, *limit)?,
         of_catalogue => things::answer(store, of_catalogue)?,
@@ -563,6 +566,7 @@ pub(crate) fn look(store: &dyn Store) -> String {
     all.extend([Verb::Partitions, Verb::Table, Verb::Pinned("p"), Verb::Pinned("q")]);
     all.extend([Verb::Gates(None, None, 99), Verb::Gates(Some("o"), None, 99)]);
     all.push(Verb::PendingOrganizations);
+    all.push(Verb::Count("o", vec!["pending", "running"], 3));
     all.extend([Verb::Plan(1), Verb::Plan(2), Verb::Rows(vec![], None, None, 99)]);
     all.extend(things::look());
     all.iter().map(|verb| format!("{verb:?} -> {}\n", run(store, verb))).collect()
