@@ -7,13 +7,14 @@ use std::{
 
 use mainspring_engine::{
     evaluator::{ForTenant, Looking},
-    request::{Request, endless_circle, family, stored_plan},
+    request::{Request, endless_circle, family, starts, stored_plan},
 };
 use mainspring_kernel::{
     definition::{Compiled, compile_with},
     diagnostic::{Diagnostic, Severity},
     document::{Document, Path},
     input::{NAME_IN_TRIGGER, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER, WORKFLOWS_IN_TRIGGER},
+    limits::LINEAGE_WORKFLOWS_MAX,
     plan::{Plan, Step, Work},
     value::{Map, Value},
 };
@@ -149,6 +150,30 @@ pub(crate) fn said_of(workflow: &Held<Workflow>) -> [(&'static str, Value); 3] {
         (NAME_IN_TRIGGER, workflow.body.name.as_str().into()),
         (VERSION_IN_TRIGGER, workflow.body.version.as_str().into()),
     ]
+}
+
+/// Refuses a workflow that starts itself by way of others whatever their inputs are, as the change leaves them. What it
+/// starts and is not there, or does not compile, says so itself where it is to start. One that is disabled starts nothing.
+pub(crate) fn check_circle(app: &App, shelf: Shelf<'_>, workflow: &Workflow, coming: &Coming<'_>) -> Answer<()> {
+    if !workflow.enabled {
+        return Ok(());
+    }
+    let Ok(Made { plan, .. }) = plan_of(app, shelf.organization(), workflow) else { return Ok(()) };
+    let mut found: BTreeMap<String, Arc<Plan>> = BTreeMap::new();
+    let mut names: Vec<String> = starts(&plan).into_iter().map(Into::into).collect();
+    while let Some(name) = names.pop() {
+        if found.contains_key(&name) || found.len() >= LINEAGE_WORKFLOWS_MAX {
+            continue;
+        }
+        let Ok(Some(child)) = started(shelf, &workflow.user, &name, coming) else { continue };
+        let Ok(child) = plan_of(app, shelf.organization(), &child.body) else { continue };
+        names.extend(starts(&child.plan).into_iter().map(Into::into));
+        found.insert(name, child.plan);
+    }
+    match endless_circle(&plan, &found) {
+        Some(why) => Err(Problem::field("data", why)),
+        None => Ok(()),
+    }
 }
 
 /// The workflow that a name means to a member: a slug of their own, an id, or somebody's slug, if only one has it. What

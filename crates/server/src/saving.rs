@@ -12,7 +12,7 @@ use crate::{
     app::App,
     approvers::of_saved,
     body::{Data, Tag, check_seen, stated},
-    compiling::{Coming, compile, invalid, keep},
+    compiling::{Coming, check_circle, compile, invalid, keep},
     first::check_id,
     identity::{Caller, random},
     nouns::{Given, Source, Version, Workflow, version_id},
@@ -134,6 +134,9 @@ pub(crate) fn sync_all(app: &App, caller: &Caller, wholes: &[Whole]) -> Answer<(
         }
         let held: Vec<_> = prepared.into_iter().map(|prepared| prepared.held).collect();
         let coming = Coming::of(&held, &deleted);
+        for held in &held {
+            check_circle(app, shelf, &held.body, &coming)?;
+        }
         let told = held.iter().map(|held| of_saved(app, caller, &held.body, &coming)).collect::<Answer<Vec<_>>>()?;
         let saved = held.into_iter().zip(told).map(|(held, warnings)| Saved { held, warnings }).collect();
         Ok((change, (saved, deleted)))
@@ -183,7 +186,9 @@ struct Prepared {
 /// The change that saves one workflow, and what comes of it.
 fn one(app: &App, caller: &Caller, prepared: Prepared) -> Answer<(Change, Saved)> {
     let (change, held) = (changes(app, [&prepared]), prepared.held);
-    let warnings = of_saved(app, caller, &held.body, &Coming::of([&held], &[]))?;
+    let coming = Coming::of([&held], &[]);
+    check_circle(app, Shelf::of(app.catalogue(), &caller.organization), &held.body, &coming)?;
+    let warnings = of_saved(app, caller, &held.body, &coming)?;
     Ok((change, Saved { held, warnings }))
 }
 

@@ -160,3 +160,28 @@ fn no_name_is_an_id_and_a_slug_however_they_are_given() {
         assert!(statuses == [200, 409] || statuses == [409, 200], "{name}: {statuses:?}");
     }
 }
+
+#[test]
+fn workflows_that_start_each_other_whatever_happens_are_not_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    let starts = |child: &str, when: Option<bool>| {
+        let step = [("type", Value::from("subworkflow")), ("id", "c".into()), ("workflow", child.into())];
+        let when = when.map(|when| ("when", Value::from(when)));
+        Value::map([("steps", Value::List(vec![Value::map(step.into_iter().chain(when))]))])
+    };
+    let whole = |id: &str, data: Value| Value::map([("id", Value::from(id)), ("data", data)]);
+    let save = |id: &str, data: Value| owner.post("/api/workflows/sync", &whole(id, data));
+    let refused = save("a", starts("a", None)).expect(400);
+    assert!(refused.text.contains("start each other"), "{refused:?}");
+    save("a", starts("b", None)).expect(200);
+    save("b", starts("c", None)).expect(200);
+    let refused = save("c", starts("a", None)).expect(400);
+    assert!(refused.text.contains("`a`") && refused.text.contains("`b`"), "{refused:?}");
+    save("c", starts("a", Some(false))).expect(200);
+    // All of them in one request.
+    let all = vec![whole("d", starts("e", None)), whole("e", starts("d", None))];
+    let refused = owner.post("/api/workflows/sync-all", &Value::map([("workflows", Value::List(all))])).expect(400);
+    assert!(refused.text.contains("start each other"), "{refused:?}");
+}
