@@ -34,6 +34,9 @@ pub struct Bounds {
     pub organization: u32,
     /// Of each of its workflows; `None` for as many as there are.
     pub workflow: Option<u32>,
+    /// How many may have not ended, whether they run or wait, those included that others have started. Where there are so
+    /// many, a start is refused, and a step that starts another execution and waits for it fails.
+    pub live: u32,
 }
 
 /// Who knows the bounds of organisations.

@@ -209,7 +209,8 @@ impl Engine {
         self.owned().held
     }
 
-    /// Why the shared store did not hear this node when it last spoke, if it did not. What is held runs out by itself.
+    /// Why the shared store did not hear this node when it last spoke, if it did not: what is held runs out by itself. Or
+    /// why this node may hold nothing, as its clock is wrong.
     pub fn trouble(&self) -> Option<String> {
         self.owned().trouble
     }
@@ -381,6 +382,7 @@ impl Engine {
             Err(ShardError::Exists(key)) => Err(EngineError::Exists(key)),
             Err(ShardError::NotHere) => Err(EngineError::NotHere),
             Err(ShardError::Store(why)) => Err(EngineError::Stopped(why)),
+            Err(ShardError::TooMany(most)) => Err(EngineError::TooMany(most)),
         }
     }
 }

@@ -60,6 +60,8 @@ pub enum EngineError {
     NotHere,
     /// So much is asked for and not written yet that nothing more is taken.
     Busy,
+    /// So many executions of the organization have not ended that no other may begin.
+    TooMany(u32),
 }
 
 impl fmt::Display for EngineError {
@@ -88,6 +90,11 @@ impl fmt::Display for EngineError {
             Self::Stopped(why) => write!(out, "the engine has stopped: {why}"),
             Self::NotHere => out.write_str("the execution belongs to another node: its inbox reaches it"),
             Self::Busy => out.write_str("this node has as much to write as it takes: ask again in a second"),
+            Self::TooMany(most) => write!(
+                out,
+                "{most} executions of this organization have not ended, those included that others have started: wait for \
+                 some to end, or cancel them"
+            ),
             Self::NoOpenGate(why) => write!(out, "no gate is open for this: {why}"),
         }
     }

@@ -151,7 +151,7 @@ fn event_by(
         Ok(true) | Err(_) => Untaken::Unavailable,
     })?;
     let Input::Start(start) = input else {
-        let queued = Queued { input, letter: Some(letter.id), ticket: None, audit: None };
+        let queued = Queued { input, letter: Some(letter.id.into()), ticket: None, audit: None };
         return Ok(Event::Take(letter.execution, queued));
     };
     let plan = plan(start.plan_hash).map_err(|error| match error {
@@ -162,7 +162,7 @@ fn event_by(
     let row = row(letter.execution, &start, &plan, letter.posted_at);
     // The store has it: it was read from there.
     let stored_plans = Vec::new();
-    let (execution, letter) = (letter.execution, Some(letter.id));
+    let (execution, letter) = (letter.execution, Some(letter.id.into()));
     let (ticket, audit) = (None, None);
     Ok(Event::Submit(Box::new(Submission { execution, plan, stored_plans, start, row, letter, ticket, audit })))
 }

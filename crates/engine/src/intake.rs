@@ -1,5 +1,6 @@
-//! What callers have asked for and what is not answered yet: bounded in bytes and in count, so that a store that does not
-//! write costs its callers an error and not this process its memory.
+//! What callers have asked for and what is not answered yet, and what was taken out of the inbox and is not durable yet:
+//! bounded in bytes and in count, so that a store that does not write costs its callers an error and not this process its
+//! memory.
 
 use std::sync::{
     Arc,
@@ -9,7 +10,7 @@ use std::sync::{
 use mainspring_kernel::{cbor::byte_count, input::Input};
 
 use crate::{
-    limits::{ASKED_BYTES_MAX, ASKED_MAX},
+    limits::{ASKED_BYTES_MAX, ASKED_MAX, TAKEN_BYTES_MAX},
     shard::Event,
 };
 
@@ -48,6 +49,20 @@ impl Intake {
         let before = self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
         let is_within = count < share * ASKED_MAX && before.saturating_add(bytes) <= share * ASKED_BYTES_MAX;
         (is_within || count == 0).then_some(charge)
+    }
+
+    /// Whether there is room for an inbox message of so many bytes. The first one has it however large it is.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        let taken = self.0.bytes.load(Ordering::Relaxed);
+        self.0.count.load(Ordering::Relaxed) == 0 || taken.saturating_add(ASK_BYTES + bytes) <= TAKEN_BYTES_MAX
+    }
+
+    /// The share of an inbox message that is taken in.
+    pub(crate) fn take(&self, bytes: usize) -> Charge {
+        let charge = Charge { counters: self.0.clone(), bytes: ASK_BYTES + bytes };
+        self.0.count.fetch_add(1, Ordering::Relaxed);
+        self.0.bytes.fetch_add(charge.bytes, Ordering::Relaxed);
+        charge
     }
 }
 
@@ -107,6 +122,21 @@ mod tests {
         drop(large);
         assert!(intake.admit(&signal(0)).is_some());
         assert_eq!((intake.0.count.load(Ordering::Relaxed), intake.0.bytes.load(Ordering::Relaxed)), (0, 0));
+    }
+
+    #[test]
+    fn messages_that_are_not_durable_are_bounded_in_bytes() {
+        let taken = Intake::default();
+        assert!(taken.has_room(TAKEN_BYTES_MAX + 1), "the first one has room however large it is");
+        let half = TAKEN_BYTES_MAX / 2 - ASK_BYTES;
+        let first = taken.take(half);
+        assert!(taken.has_room(half) && !taken.has_room(half + 1));
+        let second = taken.take(half);
+        assert!(!taken.has_room(0));
+        drop(first);
+        assert!(taken.has_room(half) && !taken.has_room(half + 1));
+        drop(second);
+        assert!(taken.has_room(TAKEN_BYTES_MAX + 1));
     }
 
     #[test]

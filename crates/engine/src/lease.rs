@@ -1,13 +1,15 @@
 //! Leases as values: until when a node may act on what it holds, and what it should take and give up.
 //!
 //! A node says to the store that it is alive, and everything that it holds goes with that word. It counts on its own
-//! clock, which never goes back, from the moment it began to say so: the store heard it later than that, and lets nobody
-//! else take over before the whole time has passed on its own clock. Nothing here looks at a clock.
+//! clocks from the moment it began to say so: the store heard it later than that, and lets nobody else take over before
+//! the whole time has passed on its own clock. Nothing here looks at a clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_kernel::{decide::DECIDE_VERSION, key::ExecutionKey};
 use mainspring_store::{Fence, Table, partition_of};
+
+use crate::clock::{Reading, Sighting};
 
 /// A moment on a node's own clock, in milliseconds since any beginning. It never goes back and knows nothing of dates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,10 +28,11 @@ impl Terms {
         self.lease_ms / 4
     }
 
-    /// Until when a node counts on a word that it began to say at a moment: a tenth less than the store does, for clocks
-    /// that do not run alike.
-    pub fn until(self, sent_at: Tick) -> Tick {
-        Tick(sent_at.0.saturating_add(self.lease_ms - self.lease_ms / 10))
+    /// Until when a node counts on a heartbeat that it began to send at a moment: a tenth less than the store does, for
+    /// clocks that do not run alike. The lease is over when either clock has reached this.
+    pub fn until(self, sent_at: Reading) -> Reading {
+        let for_ms = self.lease_ms - self.lease_ms / 10;
+        Reading { tick: Tick(sent_at.tick.0.saturating_add(for_ms)), wall_ms: sent_at.wall_ms.saturating_add(for_ms) }
     }
 }
 
@@ -39,7 +42,9 @@ pub struct Leases {
     partitions: u32,
     epochs: BTreeMap<u32, u64>,
     /// `None` for one that nobody can take over from: what holds its store alone.
-    until: Option<Tick>,
+    until: Option<Reading>,
+    /// The store's clock, as the last heartbeat that was answered has seen it.
+    seen: Option<Sighting>,
     /// The newest version of decide that every living node knows.
     decide_version: u32,
 }
@@ -47,12 +52,13 @@ pub struct Leases {
 impl Leases {
     /// Nothing yet, of a store that others use as well.
     pub fn none() -> Self {
-        Self { partitions: 1, epochs: BTreeMap::new(), until: Some(Tick(0)), decide_version: DECIDE_VERSION }
+        let until = Some(Reading { tick: Tick(0), wall_ms: 0 });
+        Self { partitions: 1, epochs: BTreeMap::new(), until, seen: None, decide_version: DECIDE_VERSION }
     }
 
     /// All that a process needs which has its store to itself.
     pub fn alone(partitions: u32, fences: impl IntoIterator<Item = Fence>) -> Self {
-        Self { partitions, epochs: by_partition(fences), until: None, decide_version: DECIDE_VERSION }
+        Self { partitions, epochs: by_partition(fences), until: None, seen: None, decide_version: DECIDE_VERSION }
     }
 
     /// Over how many partitions the store spreads.
@@ -84,7 +90,7 @@ impl Leases {
     /// The store has heard a word, and this is what it answered. What it says of this node's partitions counts: those of
     /// which it says nothing, or another epoch, are lost; all of them are if it spreads over another number. Others are
     /// gained: the answer to taking them was not heard.
-    pub fn renew(&mut self, until: Tick, table: &Table) -> Change {
+    pub fn renew(&mut self, until: Reading, table: &Table) -> Change {
         let is_spread_anew = std::mem::replace(&mut self.partitions, table.partitions) != table.partitions;
         let stored = by_partition(table.held.iter().copied());
         let known = std::mem::replace(&mut self.epochs, stored);
@@ -97,8 +103,23 @@ impl Leases {
         let versions = table.nodes.iter().map(|node| node.decide_version);
         self.decide_version = versions.chain([DECIDE_VERSION]).min().unwrap_or(DECIDE_VERSION).max(1);
         // Of two words, the one that was begun later counts, whichever answer came first.
-        self.until = self.until.max(Some(until));
+        if self.until.is_none_or(|known| known.tick <= until.tick) {
+            self.until = Some(until);
+        }
         change
+    }
+
+    /// The store's clock was seen with a heartbeat. The one that was begun later counts.
+    pub fn see(&mut self, sighting: Sighting) {
+        if self.seen.is_none_or(|known| known.sent_at.tick <= sighting.sent_at.tick) {
+            self.seen = Some(sighting);
+        }
+    }
+
+    /// The time that counts for decisions, in milliseconds since 1970: the node's own, as long as that agrees with the
+    /// store's. A clock that was set wrong since the last heartbeat moves it by no more than the bound.
+    pub fn now(&self, reading: Reading) -> u64 {
+        self.seen.map_or(reading.wall_ms, |seen| seen.bounded(reading))
     }
 
     /// Partitions that were taken on the strength of the last word.
@@ -111,9 +132,11 @@ impl Leases {
         self.epochs.remove(&partition).map(|epoch| Fence { partition, epoch })
     }
 
-    /// Whether the time of the last word is over. What was held is lost then, whoever has it now.
-    pub fn is_over(&self, now: Tick) -> bool {
-        self.until.is_some_and(|until| now >= until)
+    /// Whether the time of the last word is over by either clock. What was held is lost then, whoever has it now. The
+    /// clock that never goes back stands still in a guest that its hypervisor has paused; the clock of the day is set
+    /// right behind that.
+    pub fn is_over(&self, now: Reading) -> bool {
+        self.until.is_some_and(|until| now.tick >= until.tick || now.wall_ms >= until.wall_ms)
     }
 }
 
@@ -168,6 +191,10 @@ mod tests {
     use super::*;
     use mainspring_store::Node;
 
+    fn at(tick: u64, wall_ms: u64) -> Reading {
+        Reading { tick: Tick(tick), wall_ms }
+    }
+
     fn table(partitions: u32, nodes: &str, holders: &[(u32, &str)], held: &[(u32, u64)]) -> Table {
         let node =
             |name: &str| Node { name: name.into(), place: String::new(), release: String::new(), decide_version: 1 };
@@ -185,21 +212,34 @@ mod tests {
     fn a_word_holds_from_the_moment_it_was_begun_and_a_little_less_than_the_store_thinks() {
         let terms = Terms { lease_ms: 10_000 };
         let mut leases = Leases::none();
-        assert!(leases.is_over(Tick(0)));
-        leases.renew(terms.until(Tick(500)), &table(1, "a", &[], &[(0, 1)]));
-        assert!(!leases.is_over(Tick(9_499)));
-        assert!(leases.is_over(Tick(9_500)));
+        assert!(leases.is_over(at(0, 0)));
+        leases.renew(terms.until(at(500, 70_000)), &table(1, "a", &[], &[(0, 1)]));
+        assert!(!leases.is_over(at(9_499, 70_000)));
+        assert!(leases.is_over(at(9_500, 70_000)));
         // An answer to an older word comes late.
-        leases.renew(terms.until(Tick(300)), &table(1, "a", &[], &[(0, 1)]));
-        assert!(!leases.is_over(Tick(9_499)));
-        assert!(!Leases::alone(1, [Fence { partition: 0, epoch: 1 }]).is_over(Tick(u64::MAX)));
+        leases.renew(terms.until(at(300, 69_800)), &table(1, "a", &[], &[(0, 1)]));
+        assert!(!leases.is_over(at(9_499, 70_000)));
+        assert!(!Leases::alone(1, [Fence { partition: 0, epoch: 1 }]).is_over(at(u64::MAX, u64::MAX)));
+    }
+
+    #[test]
+    fn a_lease_is_over_by_the_clock_that_has_gone_further() {
+        let terms = Terms { lease_ms: 10_000 };
+        let mut leases = Leases::none();
+        leases.renew(terms.until(at(500, 70_000)), &table(1, "a", &[], &[(0, 1)]));
+        // The hypervisor paused the guest: its own clock stood still, and the clock of the day was set right behind that.
+        assert!(!leases.is_over(at(600, 78_999)));
+        assert!(leases.is_over(at(600, 79_000)));
+        // A clock that was set back counts for nothing.
+        assert!(!leases.is_over(at(9_499, 0)));
+        assert!(leases.is_over(at(9_500, 0)));
     }
 
     #[test]
     fn the_store_says_what_is_held() {
         let mut leases = Leases::none();
         let renew = |leases: &mut Leases, partitions, held: &[(u32, u64)]| {
-            leases.renew(Tick(9), &table(partitions, "a", &[], held))
+            leases.renew(at(9, 9), &table(partitions, "a", &[], held))
         };
         let change = |lost: &[u32], gained: &[u32]| Change { lost: lost.to_vec(), gained: gained.to_vec() };
         assert_eq!(renew(&mut leases, 4, &[(1, 1)]), change(&[], &[1]));

@@ -5,6 +5,7 @@
 
 pub mod admission;
 pub mod aside;
+pub mod clock;
 pub mod columns;
 pub mod engine;
 pub mod envelope;
@@ -20,6 +21,7 @@ mod intake;
 pub mod keys;
 pub mod lease;
 pub mod limits;
+mod live;
 pub mod load;
 pub mod member;
 pub mod naming;

@@ -9,6 +9,20 @@ pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// meanwhile. More than one, because what the store refuses once may be a lock that somebody holds.
 pub const REFUSALS_MAX: u32 = 3;
 
+/// Commits of one execution alone that the store refuses before the execution is quarantined, if nothing else is to be
+/// written meanwhile: some two and a half minutes, longer than a lock or a restart of the database takes. Where several are
+/// refused, and nothing is written, the store is what is wrong.
+pub const REFUSALS_ALONE_MAX: u32 = 10;
+
+const _: () = assert!(REFUSALS_MAX < REFUSALS_ALONE_MAX);
+
+/// Quarantined executions that are remembered, and looked for. The set begins anew when it is full: then a parent may be
+/// looked up twice, which costs a read and changes nothing.
+pub const QUARANTINED_KNOWN_MAX: usize = 65_536;
+
+/// Quarantined executions read at a time: with a reason of a sentence or two each, well below a megabyte.
+pub const QUARANTINED_AT_A_TIME: usize = 1_000;
+
 /// New executions that cannot be written and are remembered by this process. There is nothing stored of them that could be
 /// marked; beyond this number the oldest are tried again.
 pub const UNWRITABLE_MAX: usize = 10_000;
@@ -16,6 +30,11 @@ pub const UNWRITABLE_MAX: usize = 10_000;
 /// Bytes of requests of callers that are not answered yet. A store that stands still for its longest timeout keeps no more
 /// in memory; what comes beyond is refused and may be repeated.
 pub const ASKED_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes of inbox messages that were taken in and of which nothing is durable yet. A message lies in memory decoded, in its
+/// frame and in the commit: some four times as much. Beyond this the inbox is not read on; that the store keeps what waits
+/// there costs this process nothing.
+pub const TAKEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Requests of callers that are not answered yet: above what all connections of a server ask for at a time.
 pub const ASKED_MAX: usize = 16_384;
@@ -51,6 +70,16 @@ pub const EFFECTS_AT_A_TIME_MIN: usize = 16;
 
 /// Each effect may bring back 256 KiB of output: a gigabyte, where the store does not write meanwhile.
 pub const EFFECTS_AT_A_TIME_MAX: usize = 4096;
+
+/// Executions of one organization that have not ended, those included that others have started. One that waits for others
+/// stays in the memory of a node with some 10 KiB: half a gigabyte, where one node holds all of them. A definition may start
+/// 100,000 one after the other, and no workflow that anybody has shown needs half of them at a time.
+pub const ORGANIZATION_EXECUTIONS_MAX: u32 = 50_000;
+
+/// Milliseconds between the clock of a node and that of the store it shares, beyond which the node holds nothing. NTP keeps
+/// clocks within some milliseconds, and a clock that was set by hand within a second or two; timers, deadlines and gates
+/// may end early or late by as much.
+pub const CLOCK_APART_MS_MAX: u64 = 2_000;
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,8 @@ use mainspring_store::{Fence, Node, Store, StoreError, Table};
 
 use crate::{
     EngineError,
+    clock::{Reading, Sighting},
+    engine::now_ms,
     lease::{Terms, Tick, wish},
     shard::GivenUp,
 };
@@ -36,7 +38,9 @@ pub struct Heard {
     /// The node's name.
     pub name: String,
     /// Until when it holds.
-    pub until: Tick,
+    pub until: Reading,
+    /// The store's clock, and the node's around it.
+    pub clock: Sighting,
     /// What the store said.
     pub table: Table,
     /// What was taken on the strength of it.
@@ -80,19 +84,21 @@ impl Member {
     }
 
     /// Gives up what the shard has let go of, says that the node is alive, and takes what is missing from its share
-    /// unless it is about to leave. Blocking. `now` is read just before the word is said.
-    pub fn speak(&self, given_up: &GivenUp, is_leaving: bool, now: impl Fn() -> Tick) -> Word {
+    /// unless it is about to leave or its clock is not the store's. Blocking. `now` is read just before the word is said,
+    /// and when it is answered.
+    pub fn speak(&self, given_up: &GivenUp, is_leaving: bool, now: impl Fn() -> Reading) -> Word {
         let said = || -> Result<Word, StoreError> {
             if !given_up.fences.is_empty() {
                 self.store.give_up(&self.node.name, &given_up.fences, &given_up.running)?;
             }
-            let until = self.terms.until(now());
+            let sent_at = now();
             let Some(table) = self.store.beat(&self.node, self.terms.lease_ms)? else { return Ok(Word::Lapsed) };
+            let clock = Sighting { store_ms: table.clock_ms, sent_at, heard_at: now() };
             let wished = wish(&table, &self.node.name, &[]).take;
-            let asks = !is_leaving && !wished.is_empty();
+            let asks = !is_leaving && clock.apart().is_none() && !wished.is_empty();
             let taken = if asks { self.store.take(&self.node.name, &wished)? } else { Vec::new() };
-            let name = self.node.name.clone();
-            Ok(Word::Heard(Box::new(Heard { name, until, table, taken, is_leaving })))
+            let (name, until) = (self.node.name.clone(), self.terms.until(sent_at));
+            Ok(Word::Heard(Box::new(Heard { name, until, clock, table, taken, is_leaving })))
         };
         said().unwrap_or_else(Word::Unheard)
     }
@@ -101,6 +107,11 @@ impl Member {
     pub fn leave(&self) {
         let _ = self.store.leave(&self.node.name);
     }
+}
+
+/// What this machine's clocks show.
+pub(crate) fn reading() -> Reading {
+    Reading { tick: tick(), wall_ms: now_ms() }
 }
 
 /// This machine's clock that never goes back, and goes on while the machine sleeps.

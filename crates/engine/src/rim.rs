@@ -39,14 +39,13 @@ use tracing::{debug, error, info};
 
 use crate::{
     admission::{Found, Limits},
-    engine::now_ms,
     evaluator::{Evaluator, ForTenant, Suspended, tenant_of},
     fair::{Bounds, FairSemaphore, QueueFull},
     home::{Held, Home},
     intake::Charge,
     limits::EVALUATIONS_AT_A_TIME,
     load::Loader,
-    member::{Member, Word, tick},
+    member::{Member, Word, reading, tick},
     shard::{Event, Fate, GivenUp, LoadAnswer, Moment, Output, Queued, Reply, Shard, Ticket, panics},
     span::Spans,
 };
@@ -112,12 +111,18 @@ pub(crate) enum Command {
     BoundsChanged(String),
     /// What runs of an organisation.
     Found(String, Found),
+    /// How many executions of an organization may have not ended, and how many have not; nothing if the store is silent.
+    CountedLive(String, Option<(u32, u64)>),
     /// Executions to look at.
     Due(Vec<Due>),
     /// All of those were read.
     DueRead,
     /// The store knows that an execution is set aside, and in which organization that counts; or does not answer.
     SetAside(ExecutionKey, Result<Option<String>, StoreError>),
+    /// Whether the execution that waits for a quarantined one was told, if there is one.
+    ToldParent(ExecutionKey, bool),
+    /// Quarantined executions; nothing if the store does not answer.
+    Quarantined(Option<Vec<ExecutionKey>>),
     /// An execution to go on with.
     Attend(ExecutionKey),
     /// Somebody wants to know what is in memory, and what has a time set.
@@ -254,12 +259,13 @@ pub(crate) struct Rim {
     spans: Option<Spans>,
     /// Who may begin, where that is counted.
     admitting: Option<Admitting>,
-    /// Executions that are quarantined, as far as this process has met them: those that wait for one are told once.
-    aside: BTreeSet<ExecutionKey>,
+    aside: aside::Aside,
     /// Whether it was told that the store does not write.
     is_stalled: bool,
     /// Whether it was told that the shared store does not hear this node.
     is_unheard: bool,
+    /// Whether it was told that the clock of this node is not that of the shared store.
+    is_clock_apart: bool,
     writing: owning::Writing,
 }
 
@@ -315,9 +321,10 @@ impl Rim {
             meters,
             spans,
             admitting: limits.map(Admitting::new),
-            aside: BTreeSet::new(),
+            aside: aside::Aside::default(),
             is_stalled: false,
             is_unheard: false,
+            is_clock_apart: false,
             writing: owning::Writing::default(),
         }
     }
@@ -329,12 +336,13 @@ impl Rim {
         self.listen();
         self.publish();
         self.see_beginning();
+        self.want_quarantined();
         let mut looks = Looks { letters_at: Instant::now(), timers_at: Instant::now() };
         let mut commands = Vec::with_capacity(COMMANDS_AT_A_TIME);
         while !self.is_over() {
-            let wake =
-                self.shard.next_wake().map(|at| Instant::now() + Duration::from_millis(at.saturating_sub(now_ms())));
-            let pages = self.inbox.has_pages().then(Instant::now);
+            let now = self.shard.now(reading());
+            let wake = self.shard.next_wake().map(|at| Instant::now() + Duration::from_millis(at.saturating_sub(now)));
+            let pages = self.inbox.can_take().then(Instant::now);
             let next = [wake, pages, self.speak_at, Some(looks.letters_at), Some(looks.timers_at)];
             let next = next.into_iter().flatten().min();
             tokio::select! {
@@ -388,14 +396,16 @@ impl Rim {
         if looks.timers_at <= now {
             looks.timers_at = now + LOOK_FOR_TIMERS;
             self.look_for_timers();
+            self.look_for_quarantined();
             self.look_at_organizations();
         }
     }
 
     /// What is held by a word whose time is over is lost before anything else happens.
     fn handle(&mut self, event: Event) {
-        self.shard.expire(tick());
-        self.shard.handle(now_ms(), event);
+        let reading = reading();
+        self.shard.expire(reading);
+        self.shard.handle(self.shard.now(reading), event);
     }
 
     fn obey(&mut self, command: Command) {
@@ -422,6 +432,9 @@ impl Rim {
             Command::FollowHints => self.follow_hints(),
             Command::BoundsChanged(organization) => self.bounds_changed(&organization),
             Command::Found(organization, found) => self.found(&organization, found),
+            Command::CountedLive(organization, found) => self.counted_live(&organization, found),
+            Command::ToldParent(child, is_told) => self.told_parent(child, is_told),
+            Command::Quarantined(found) => self.found_quarantined(found),
             Command::Pending(sender) => drop(sender.send(self.shard.pending())),
             Command::Due(mut due) => {
                 due.retain(|due| self.reach.holds(due.execution));
@@ -484,7 +497,7 @@ impl Rim {
         if self.over {
             return;
         }
-        self.shard.expire(tick());
+        self.shard.expire(reading());
         self.shard.flush();
         while let Some(output) = self.next_output() {
             match output {
@@ -553,7 +566,7 @@ impl Rim {
     /// Nothing is shown or begun on the strength of a lease whose time is over by now, however long this process was
     /// kept from going on.
     fn next_output(&mut self) -> Option<Output> {
-        self.shard.expire(tick());
+        self.shard.expire(reading());
         self.shard.next_output()
     }
 

@@ -25,6 +25,7 @@ use std::{
 use mainspring_kernel::{
     decide::{Action, BOUNDS_SINCE, Decided, Letter, Paused, QUEUES_SINCE, Turn, child_key, decide},
     effect::Outcome,
+    failure::Failure,
     frame::Frame,
     hash::Hash,
     input::{Input, Timer},
@@ -54,7 +55,7 @@ use crate::{
 pub(crate) use cell::Summary;
 pub(crate) use gates::open_gates;
 pub use words::{
-    Event, Fate, GivenUp, LoadAnswer, Moment, Output, Queued, Reply, ShardError, Submission, Taken, Ticket,
+    Event, Fate, GivenUp, LoadAnswer, Message, Moment, Output, Queued, Reply, ShardError, Submission, Taken, Ticket,
 };
 
 /// The owner of some executions.
@@ -99,7 +100,7 @@ pub struct Shard {
     /// What is to be told of commits of which nobody knows yet whether they were written.
     untold: BTreeMap<ExecutionKey, Vec<Moment>>,
     /// Letters that nobody can take in any more.
-    dead_letters: BTreeMap<ExecutionKey, Vec<String>>,
+    dead_letters: BTreeMap<ExecutionKey, flight::Burial>,
     /// Plans that the store certainly has.
     plans_stored: BTreeSet<Hash>,
     flight: Option<flight::Flight>,
@@ -194,6 +195,7 @@ impl Shard {
                 self.evaluated(now, execution, evaluation, *finished);
             }
             Event::Discard(execution, message) => self.discard(now, execution, message),
+            Event::TurnAway(submission, failure) => self.turn_away(now, *submission, failure),
             Event::Due(due) => self.due(due),
             Event::Heard(heard) => self.heard(&heard),
             Event::Lapsed => self.lapsed(),
@@ -319,7 +321,7 @@ impl Shard {
             Some(Cell::Live(live)) => {
                 // A message that was read a second time while the commit that consumes it is on its way.
                 if let Some(letter) = &queued.letter
-                    && !live.letters.insert(letter.clone())
+                    && !live.letters.insert(letter.id.clone())
                 {
                     return;
                 }
@@ -358,6 +360,8 @@ impl Shard {
         let number = self.evaluations;
         let nothing = State::new(execution, live.state.plan.clone());
         let state = std::mem::replace(&mut live.state, nothing);
+        // Its place in the queue of split turns is passed over meanwhile: the commit of this turn queues it again.
+        live.is_queued = false;
         let tenant = tenant_of(&state).to_owned();
         let (waiting, adopted) = (Vec::new(), Vec::new());
         let abandoned = Arc::new(AtomicBool::new(false));
@@ -687,16 +691,35 @@ impl Shard {
 
     /// Letters for an execution that will never be are taken out of the inbox with the next commit.
     fn bury(&mut self, execution: ExecutionKey, queued: &[Queued]) {
-        let letters: Vec<_> = queued.iter().filter_map(|queued| queued.letter.clone()).collect();
+        let letters: Vec<_> = queued.iter().filter_map(|queued| Some(queued.letter.as_ref()?.id.clone())).collect();
         if !letters.is_empty() {
-            self.dead_letters.entry(execution).or_default().extend(letters);
+            self.dead_letters.entry(execution).or_default().consumed.extend(letters);
         }
     }
 
     /// Takes a forged message out of the inbox: with an input that changes nothing.
     fn discard(&mut self, now: u64, execution: ExecutionKey, message: String) {
-        let queued = Queued { letter: Some(message), ..Queued::silent(Input::Continue) };
+        let queued = Queued { letter: Some(message.into()), ..Queued::silent(Input::Continue) };
         self.take(now, execution, queued);
+    }
+
+    /// A child that may not begin: its start is taken out of the inbox by the commit that tells its parent why.
+    fn turn_away(&mut self, now: u64, submission: Submission, failure: Failure) {
+        let parent = submission.start.lineage.as_ref().and_then(|lineage| lineage.parent.as_ref());
+        let (Some(parent), Some(letter)) = (parent, &submission.letter) else { return self.submit(now, submission) };
+        if self.cells.contains_key(&submission.execution) {
+            return self.submit(now, submission);
+        }
+        if !self.holds(submission.execution) {
+            return;
+        }
+        let (instance, attempt) = (parent.instance.clone(), parent.attempt);
+        let input = Input::Receipt { instance, attempt, outcome: Outcome::Failed(failure) };
+        let told = Letter { to: parent.execution, id: format!("refusal of {}", submission.execution), input };
+        let told = posted(told, (&self.keys.sealing, &self.leases), now);
+        let burial = self.dead_letters.entry(submission.execution).or_default();
+        burial.consumed.push(letter.id.clone());
+        burial.letters.push(told);
     }
 
     fn refuse(&mut self, queued: Vec<Queued>, error: ShardError) {

@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use mainspring_engine::{
+    clock::Reading,
     evaluator::{InProcess, Suspended},
     lease::{Leases, Terms, Tick},
     load::Loader,
@@ -68,7 +69,9 @@ impl Driver {
     fn hold(&mut self) {
         let shared: Arc<dyn Store> = Arc::new(self.store.clone());
         let node = Node { name: "a".into(), place: "".into(), release: "0".into(), decide_version: DECIDE_VERSION };
-        let Word::Heard(heard) = Member::new(shared, LEASE, node).speak(&Default::default(), false, || Tick(0)) else {
+        self.store.set_now(NOW);
+        let reading = || Reading { tick: Tick(0), wall_ms: NOW };
+        let Word::Heard(heard) = Member::new(shared, LEASE, node).speak(&Default::default(), false, reading) else {
             panic!("not heard")
         };
         self.handle(Event::Heard(heard));

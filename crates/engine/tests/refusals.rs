@@ -7,7 +7,7 @@ use std::{
 
 use mainspring_engine::{
     lease::Leases,
-    limits::{BATCH_BYTES_MAX, REFUSALS_MAX},
+    limits::{BATCH_BYTES_MAX, REFUSALS_ALONE_MAX, REFUSALS_MAX},
     load::Loader,
     request::{Request, row},
     shard::{Event, Keys, Output, Queued, Shard, ShardError, Submission, Ticket},
@@ -130,7 +130,16 @@ impl Driver {
             true => (None, Some("start".to_owned())),
             false => (Some(Ticket(number.into())), None),
         };
-        let submission = Submission { execution, plan, stored_plans, start, row, letter, ticket, audit: None };
+        let submission = Submission {
+            execution,
+            plan,
+            stored_plans,
+            start,
+            row,
+            letter: letter.map(Into::into),
+            ticket,
+            audit: None,
+        };
         self.handle(Event::Submit(Box::new(submission)));
     }
 
@@ -189,6 +198,31 @@ fn what_is_refused_again_while_others_are_written_is_quarantined_with_the_senten
     driver.signal(1, "two", Some(10));
     driver.write();
     assert!(matches!(&driver.replies[&10], Err(ShardError::Quarantined(why)) if why.contains(SENTENCE)));
+}
+
+#[test]
+fn what_is_refused_for_minutes_is_quarantined_although_nothing_else_is_to_be_written() {
+    for bad in [vec![1], vec![1, 2]] {
+        let mut driver = Driver::new();
+        [1, 2].into_iter().for_each(|number| driver.submit(number, Value::Null, false));
+        driver.write();
+        driver.refused.extend(bad.iter().map(|number| key(*number)));
+        bad.iter().for_each(|number| driver.signal(*number, "one", None));
+        driver.write();
+        let began = driver.now;
+        let mut tries = 1;
+        while driver.quarantined.is_empty() && tries < 3 * REFUSALS_ALONE_MAX {
+            driver.wake();
+            tries += 1;
+        }
+        if bad.len() == 1 {
+            assert!(driver.quarantined[&key(1)].contains(SENTENCE), "{:?}", driver.quarantined);
+            assert_eq!(tries, REFUSALS_ALONE_MAX);
+            assert!(driver.now - began >= 120_000, "{} ms", driver.now - began);
+        } else {
+            assert!(driver.quarantined.is_empty(), "of several, nobody knows that they are what is wrong");
+        }
+    }
 }
 
 #[test]

@@ -242,7 +242,7 @@ struct OneEach;
 
 impl Limits for OneEach {
     fn of(&self, _: &dyn Store, _: &str) -> Result<Bounds, String> {
-        Ok(Bounds { user: 1, organization: 9, workflow: None })
+        Ok(Bounds { user: 1, organization: 9, workflow: None, live: 1_000 })
     }
 }
 

@@ -155,7 +155,7 @@ async fn partitions_that_come_and_go_and_the_words_for_them_are_counted() {
     assert!(seen.wait_for("mainspring_lease_words_total heard").await[0] >= 1.0);
     assert!(seen.of("mainspring_partition_changes_total lost").is_empty());
     // The store's clock goes on, and this node was silent for too long.
-    store.set_now(1_000_000);
+    store.set_now(now_ms());
     assert_eq!(seen.wait_for("mainspring_lease_words_total lapsed").await, [1.0]);
     assert_eq!(seen.wait_for("mainspring_partition_changes_total lost").await, [4.0]);
     let began = Instant::now();
@@ -171,7 +171,7 @@ struct TwoEach;
 
 impl Limits for TwoEach {
     fn of(&self, _: &dyn Store, _: &str) -> Result<Bounds, String> {
-        Ok(Bounds { user: 2, organization: 2, workflow: None })
+        Ok(Bounds { user: 2, organization: 2, workflow: None, live: 1_000 })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use mainspring_engine::{
+    clock::Reading,
     inbox,
     lease::{Leases, Terms, Tick},
     load::Loader,
@@ -85,14 +86,18 @@ impl Driver {
         driver
     }
 
+    fn reading(&self) -> Reading {
+        Reading { tick: self.tick, wall_ms: NOW }
+    }
+
     fn beat(&mut self) {
-        let tick = self.tick;
-        let Word::Heard(heard) = self.member.speak(&Default::default(), false, || tick) else { panic!("not heard") };
+        let reading = self.reading();
+        let Word::Heard(heard) = self.member.speak(&Default::default(), false, || reading) else { panic!("not heard") };
         self.handle(Event::Heard(heard));
     }
 
     fn handle(&mut self, event: Event) {
-        self.shard.expire(self.tick);
+        self.shard.expire(self.reading());
         self.shard.handle(self.now, event);
         self.carry();
     }
@@ -170,7 +175,9 @@ impl Driver {
 }
 
 fn store() -> MemoryStore {
-    MemoryStore::new()
+    let store = MemoryStore::new();
+    store.set_now(NOW);
+    store
 }
 
 fn on_a_small_stack(work: impl FnOnce() + Send) {

@@ -85,6 +85,7 @@ impl From<EngineError> for Refusal {
             EngineError::NoSuchExecution => Self::contract("no_such_execution", message),
             EngineError::NoOpenGate(_) => Self::contract("resume_mismatch", message),
             EngineError::Exists(_) => Self::contract("execution_exists", message),
+            EngineError::TooMany(_) => Self::contract("organization_executions_exceeded", message),
             EngineError::NotQuarantined => Self::contract("not_quarantined", message),
             EngineError::NotEnded => Self::contract("not_ended", message),
             EngineError::NoSuchStep(_) => Self::bad_input("no_such_step", message),

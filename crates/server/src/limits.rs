@@ -1,6 +1,9 @@
 //! How much of an organisation may run at a time, for the node that counts it.
 
-use mainspring_engine::admission::{Bounds, Limits};
+use mainspring_engine::{
+    admission::{Bounds, Limits},
+    limits::ORGANIZATION_EXECUTIONS_MAX,
+};
 use mainspring_store::Store;
 
 use crate::{
@@ -16,10 +19,11 @@ impl Limits for InForce {
     fn of(&self, store: &dyn Store, organization: &str) -> Result<Bounds, String> {
         let shelf = Shelf::of(store.catalogue(), "");
         let held = shelf.must::<Organization>(organization).map_err(|problem| problem.message)?;
-        let limits = held.body.limits;
+        let (limits, live) = (held.body.limits, ORGANIZATION_EXECUTIONS_MAX);
         if !held.body.has(RUNTIME_FEATURE) {
-            return Ok(Bounds { user: 0, organization: 0, workflow: Some(0) });
+            return Ok(Bounds { user: 0, organization: 0, workflow: Some(0), live });
         }
-        Ok(Bounds { user: limits.per_user, organization: limits.per_organization, workflow: limits.per_workflow })
+        let (user, organization, workflow) = (limits.per_user, limits.per_organization, limits.per_workflow);
+        Ok(Bounds { user, organization, workflow, live })
     }
 }

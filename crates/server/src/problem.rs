@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json_;
 use utoipa::ToSchema;
 
-/// After how many seconds a request that was answered with 503 may be repeated: a failover and a queue of requests both take
-/// about as long.
+/// After how many seconds a request that was answered with 503 or 429 may be repeated, unless something better is known: a
+/// failover and a queue of requests both take about as long, and executions are counted as often.
 const RETRY_AFTER_S: &str = "1";
 
 /// What a caller can branch on.
@@ -160,7 +160,7 @@ impl IntoResponse for Problem {
         if matches!(self.code, Code::InternalError | Code::Unavailable) {
             tracing::warn!(code = ?self.code, message = self.message, "a request failed");
         }
-        let is_over_soon = self.code == Code::Unavailable;
+        let is_over_soon = matches!(self.code, Code::Unavailable | Code::RateLimited);
         let body = ProblemBody { error: self.message, code: self.code, details: self.details };
         let mut response = (status, Json(body)).into_response();
         if is_over_soon {
@@ -196,6 +196,7 @@ impl From<EngineError> for Problem {
             | EngineError::Exists(_) => Self::new(Code::Conflict, message),
             EngineError::Load(_) => Self::new(Code::InternalError, message),
             EngineError::Stopped(_) | EngineError::NotHere | EngineError::Busy => Self::new(Code::Unavailable, message),
+            EngineError::TooMany(_) => Self::new(Code::RateLimited, message),
             EngineError::Folder { .. }
             | EngineError::Held { .. }
             | EngineError::Key { .. }

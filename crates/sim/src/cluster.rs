@@ -6,11 +6,13 @@
 //! everything that was accepted has to end. The same seed gives the same bytes.
 
 mod calls;
+mod clocks;
 mod history;
 mod ledger;
 mod line;
 mod looking;
 mod misfortune;
+mod mishaps;
 mod node;
 mod outputs;
 mod owning;
@@ -40,6 +42,7 @@ use calls::Calls;
 use ledger::Ledger;
 pub use misfortune::Fault;
 use misfortune::Misfortune;
+use mishaps::Mishaps;
 use node::{Inner, Node};
 use people::People;
 pub(crate) use subject::Subject;
@@ -138,6 +141,8 @@ enum Happening {
     People,
     /// The next misfortune is thought up.
     Misfortune,
+    /// The next mishap is thought up.
+    Mishap,
     /// The store is spread over another number of partitions.
     Repartition(u32),
 }
@@ -157,6 +162,7 @@ struct Cluster {
     ledger: Ledger,
     people: People,
     misfortune: Misfortune,
+    mishaps: Mishaps,
     /// What began by letter and was not written once, and nobody was told.
     swallowed: BTreeSet<ExecutionKey>,
     workflows: Workflows,
@@ -178,8 +184,10 @@ impl Cluster {
         store.repartition(size.partitions).map_err(|error| error.to_string())?;
         let mut dice = Dice::new(seed);
         let mut misfortune = Misfortune::of(&mut dice);
+        let mut mishaps = Mishaps::of(seed);
         if subject.is_some() {
             misfortune.keep_only(faults);
+            mishaps.keep_only_of(faults);
         }
         let calm_ms = CALM_MS + subject.as_ref().map_or(0, |subject| subject.takes_ms.saturating_mul(4));
         let is_given = subject.is_some();
@@ -200,6 +208,7 @@ impl Cluster {
             calm_ms,
             people: People::new(size.executions),
             misfortune,
+            mishaps,
             swallowed: BTreeSet::new(),
             workflows,
             down_until: 0,
@@ -219,6 +228,7 @@ impl Cluster {
             cluster.at(after, Happening::Ask(number));
         }
         cluster.at(1_000, Happening::Misfortune);
+        cluster.expect_mishaps();
         cluster.at(people::LOOK_MS, Happening::People);
         Ok(cluster)
     }
@@ -291,7 +301,7 @@ impl Cluster {
             Happening::Begin(node) => self.begin(node),
             Happening::Leave(node) => self.leave(node),
             Happening::Pause(node, for_ms) => {
-                self.nodes[node].paused_until = self.now + for_ms;
+                self.stand_still(node, for_ms);
                 Ok(())
             }
             Happening::Outage(for_ms) => {
@@ -301,6 +311,10 @@ impl Cluster {
             Happening::Ask(number) => self.ask(number),
             Happening::People => self.people_look(),
             Happening::Misfortune => self.think_up(),
+            Happening::Mishap => {
+                self.mishap();
+                Ok(())
+            }
             Happening::Repartition(partitions) => {
                 // Whoever stands still now does not know it before it goes on, and lives by a later word all the same.
                 self.calls.lose_all();

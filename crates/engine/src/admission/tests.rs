@@ -13,7 +13,7 @@ use mainspring_kernel::{
 use super::*;
 use crate::request::{Request, row};
 
-const BOUNDS: Bounds = Bounds { user: 2, organization: 3, workflow: None };
+const BOUNDS: Bounds = Bounds { user: 2, organization: 3, workflow: None, live: 1_000 };
 
 fn key(number: u8) -> ExecutionKey {
     let mut key = [0; 16];
@@ -86,7 +86,7 @@ fn what_is_full_is_said_and_the_first_that_fits_begins() {
 
 #[test]
 fn workflows_have_bounds_where_they_are_set() {
-    let mut machine = machine(Bounds { user: 9, organization: 9, workflow: Some(1) });
+    let mut machine = machine(Bounds { user: 9, organization: 9, workflow: Some(1), live: 1_000 });
     assert_eq!(begins(&mut machine, 1, "ann", "v"), None);
     assert_eq!(begins(&mut machine, 2, "bob", "v"), Some(Queue::Workflow));
     assert_eq!(begins(&mut machine, 3, "bob", "w"), None);
@@ -250,14 +250,16 @@ fn the_same_start_again_counts_once() {
 #[test]
 fn whoever_lets_many_in_asks_no_lane_twice_for_nothing() {
     let lane = |number: u8| Lane { user: format!("user {number}").as_str().into(), workflow: None };
-    let mut desk = Desk { bounds: Some(Bounds { user: 2, organization: 300, workflow: None }), ..Desk::default() };
+    let mut desk =
+        Desk { bounds: Some(Bounds { user: 2, organization: 300, workflow: None, live: 1_000 }), ..Desk::default() };
     for number in 0..240 {
         desk.queue(key(number), lane(number % 80));
     }
     assert_eq!(desk.admit(), (0..160).map(key).collect::<Vec<_>>(), "in the order of arrival");
     assert_eq!(desk.asked.get(), 240);
     // Where the organisation has no room, nobody has.
-    let mut desk = Desk { bounds: Some(Bounds { user: 9, organization: 3, workflow: None }), ..Desk::default() };
+    let mut desk =
+        Desk { bounds: Some(Bounds { user: 9, organization: 3, workflow: None, live: 1_000 }), ..Desk::default() };
     for number in 0..240 {
         desk.queue(key(number), lane(number % 80));
     }

@@ -7,14 +7,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mainspring_kernel::{decide::QUEUES_SINCE, input::Input, key::ExecutionKey, record::Record};
+use mainspring_kernel::{
+    decide::QUEUES_SINCE,
+    failure::{Class, Failure},
+    input::{Input, ORGANIZATION_IN_TRIGGER},
+    key::ExecutionKey,
+    record::Record,
+    value::Value,
+};
 
 use super::{Command, Rim};
 use crate::{
-    admission::{self, Admission, Found, Limits, Turnout, partition_of_organization},
+    admission::{self, Admission, Found, Limits, Turnout, UNFINISHED, partition_of_organization},
     inbox,
-    member::tick,
-    shard::{Event, Moment, Queued, ShardError, Ticket},
+    live::Live,
+    member::{reading, tick},
+    shard::{Event, Moment, Queued, ShardError, Submission, Ticket},
 };
 
 /// What the rim needs for it.
@@ -23,6 +31,7 @@ pub(super) struct Admitting {
     limits: Arc<dyn Limits>,
     is_looking_for_queues: bool,
     hints: Hints,
+    live: Live,
 }
 
 /// Between two times at which hints are followed. They are of letters, too, which come all the time, and a look costs as
@@ -54,7 +63,13 @@ impl Hints {
 
 impl Admitting {
     pub(super) fn new(limits: Arc<dyn Limits>) -> Self {
-        Self { machine: Admission::default(), limits, is_looking_for_queues: false, hints: Hints::default() }
+        Self {
+            machine: Admission::default(),
+            limits,
+            is_looking_for_queues: false,
+            hints: Hints::default(),
+            live: Live::default(),
+        }
     }
 }
 
@@ -63,6 +78,7 @@ impl Rim {
     pub(super) fn enter(&mut self, event: Event) {
         let knows_queues = self.shard.decide_version() >= QUEUES_SINCE;
         let Event::Submit(submission) = event else { return self.handle(event) };
+        let Some(submission) = self.within_bound(submission) else { return };
         let is_here =
             admission::organization_of(&submission.start).is_none_or(|organization| self.counts(organization));
         let begins = match &mut self.admitting {
@@ -73,6 +89,67 @@ impl Rim {
             self.handle(Event::Submit(submission));
         }
         self.look_where_wanted();
+    }
+
+    /// A start, unless so many executions of its organization have not ended that it may not begin: then whoever waits for an
+    /// answer is refused, and the step that waits for the execution fails. A step could not wait for room: those that make
+    /// room may wait for it. What nobody waits for begins in a queue.
+    fn within_bound(&mut self, submission: Box<Submission>) -> Option<Box<Submission>> {
+        let organization = submission.start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text);
+        let (Some(admitting), Some(organization)) = (&mut self.admitting, organization) else {
+            return Some(submission);
+        };
+        if self.shard.has(submission.execution) {
+            return Some(submission);
+        }
+        let (answer, is_due) = admitting.live.begin(organization, tick());
+        if is_due {
+            let organization = organization.to_owned();
+            self.count_live(organization);
+        }
+        let Err(most) = answer else { return Some(submission) };
+        if let Some(ticket) = submission.ticket {
+            self.waiting.remove(&ticket).map(|asker| asker.sender.send(Err(ShardError::TooMany(most))));
+            return None;
+        }
+        if submission.start.lineage.as_ref().is_none_or(|lineage| lineage.parent.is_none()) {
+            return Some(submission);
+        }
+        let message = format!(
+            "{most} executions of the organization have not ended, and no other may begin: wait for some to end, or start \
+             fewer at a time"
+        );
+        let failure = Failure::new(Class::Policy, format!("organization_executions_exceeded:{most}"), message);
+        self.handle(Event::TurnAway(submission, failure));
+        None
+    }
+
+    fn count_live(&self, organization: String) {
+        let Some(admitting) = &self.admitting else { return };
+        let (store, limits, commands) = (self.store.clone(), admitting.limits.clone(), self.commands.clone());
+        let loads = self.loads.clone();
+        tokio::spawn(async move {
+            // Nobody closes it.
+            let permit = loads.acquire_owned().await;
+            tokio::task::spawn_blocking(move || {
+                let count = || {
+                    let most = limits.of(&*store, &organization).ok()?.live;
+                    let statuses = UNFINISHED.map(|status| status.name());
+                    let found = store.count_executions(&organization, &statuses, most as usize).ok()?;
+                    Some((most, found as u64))
+                };
+                // Whoever waits for a count that broke off would wait for ever.
+                let found = catch_unwind(AssertUnwindSafe(count)).unwrap_or_default();
+                drop(permit);
+                let _ = commands.send(Command::CountedLive(organization, found));
+            });
+        });
+    }
+
+    pub(super) fn counted_live(&mut self, organization: &str, found: Option<(u32, u64)>) {
+        if let Some(admitting) = &mut self.admitting {
+            admitting.live.counted(organization, found);
+        }
     }
 
     /// Whether this node counts what runs of an organisation.
@@ -102,7 +179,7 @@ impl Rim {
     }
 
     pub(super) fn found(&mut self, organization: &str, found: Found) {
-        self.shard.expire(tick());
+        self.shard.expire(reading());
         if !self.counts(organization) {
             return self.forget_organizations();
         }
@@ -239,6 +316,7 @@ impl Rim {
     pub(super) fn look_at_organizations(&mut self) {
         if let Some(admitting) = &mut self.admitting {
             admitting.machine.want_all();
+            admitting.live.forget_unused();
         }
         self.look_where_wanted();
         self.look_for_queues();

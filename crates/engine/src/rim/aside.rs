@@ -1,22 +1,39 @@
 //! Executions that are quarantined, at the rim.
+//!
+//! Those that wait for a quarantined execution are told by whoever holds that. A node may die between the two, so whoever
+//! comes to hold a partition looks for what is quarantined in it and tells again: a message that is told twice is the same
+//! message, and the journal of the receiver says whether it waits.
+
+use std::{
+    collections::BTreeSet,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use mainspring_kernel::key::ExecutionKey;
+use mainspring_store::{Store, StoreError};
 use tracing::warn;
 
-use super::Rim;
+use super::{Command, Reach, Rim};
 use crate::{
     aside::{Place, tell_parent},
+    limits::{QUARANTINED_AT_A_TIME, QUARANTINED_KNOWN_MAX},
     shard::{Event, LoadAnswer},
 };
 
-/// Quarantined executions that are remembered. The set begins anew when it is full: then a parent may be looked up twice,
-/// which costs a read and changes nothing.
-const ASIDE_MAX: usize = 65_536;
+/// What the driver knows of quarantined executions.
+#[derive(Debug, Default)]
+pub(super) struct Aside {
+    /// Those that this process has met: those that wait for one are told once.
+    met: BTreeSet<ExecutionKey>,
+    /// Whether they are to be looked for, and whether they are being looked for.
+    is_wanted: bool,
+    is_looking: bool,
+}
 
 impl Rim {
     /// An execution was quarantined.
     pub(super) fn quarantined(&mut self, execution: ExecutionKey) {
-        self.aside.remove(&execution);
+        self.aside.met.remove(&execution);
         self.meet(execution);
     }
 
@@ -26,7 +43,7 @@ impl Rim {
         let Event::Loaded(execution, _, answer) = event else { return };
         match **answer {
             LoadAnswer::Quarantined(_) => self.meet(*execution),
-            LoadAnswer::Journal(_) if self.aside.remove(execution) => {
+            LoadAnswer::Journal(_) if self.aside.met.remove(execution) => {
                 self.forget_letters();
                 self.look_for_letters();
             }
@@ -34,21 +51,78 @@ impl Rim {
         }
     }
 
-    /// Tells the execution that waits for a quarantined one, once. Where that fails, the next load tries again.
-    fn meet(&mut self, execution: ExecutionKey) {
-        if self.aside.len() >= ASIDE_MAX {
-            self.aside.clear();
-        }
-        if !self.aside.insert(execution) {
+    /// Partitions are held from now on: who held them before may have told nobody of what is quarantined in them.
+    pub(super) fn want_quarantined(&mut self) {
+        self.aside.is_wanted = true;
+        self.look_for_quarantined();
+    }
+
+    /// Looks for quarantined executions if that is wanted, one look at a time. A process that works on named executions tells
+    /// of those when it loads them.
+    pub(super) fn look_for_quarantined(&mut self) {
+        if !self.aside.is_wanted || self.aside.is_looking || self.reach != Reach::All {
             return;
         }
-        let (store, loader) = (self.store.clone(), self.loader.clone());
+        (self.aside.is_wanted, self.aside.is_looking) = (false, true);
+        let (store, commands) = (self.store.clone(), self.commands.clone());
+        tokio::task::spawn_blocking(move || {
+            let look = || all_quarantined(&*store).ok();
+            let found = catch_unwind(AssertUnwindSafe(look)).unwrap_or_default();
+            let _ = commands.send(Command::Quarantined(found));
+        });
+    }
+
+    pub(super) fn found_quarantined(&mut self, found: Option<Vec<ExecutionKey>>) {
+        self.aside.is_looking = false;
+        let Some(found) = found else {
+            // The next look comes with that for timers.
+            self.aside.is_wanted = true;
+            return;
+        };
+        for execution in found {
+            if self.shard.holds(execution) {
+                self.meet(execution);
+            }
+        }
+        self.look_for_quarantined();
+    }
+
+    /// Tells the execution that waits for a quarantined one, once.
+    fn meet(&mut self, execution: ExecutionKey) {
+        if self.aside.met.len() >= QUARANTINED_KNOWN_MAX {
+            self.aside.met.clear();
+        }
+        if !self.aside.met.insert(execution) {
+            return;
+        }
+        let (store, loader, commands) = (self.store.clone(), self.loader.clone(), self.commands.clone());
         let home = self.home.as_ref().map(|(home, _)| home.clone());
         tokio::task::spawn_blocking(move || {
             let place = Place { store: &*store, loader: &loader, home: home.as_ref() };
-            if let Err(error) = tell_parent(place, execution) {
-                warn!(%execution, %error, "the parent of a quarantined execution could not be told");
+            let told = catch_unwind(AssertUnwindSafe(|| tell_parent(place, execution)));
+            if let Ok(Err(error)) = &told {
+                warn!(%execution, %error, "the parent of a quarantined execution could not be told, and is told again");
             }
+            let _ = commands.send(Command::ToldParent(execution, matches!(told, Ok(Ok(_)))));
         });
+    }
+
+    /// What could not be told is told again at a later look.
+    pub(super) fn told_parent(&mut self, child: ExecutionKey, is_told: bool) {
+        if !is_told {
+            self.aside.met.remove(&child);
+            self.aside.is_wanted = true;
+        }
+    }
+}
+
+fn all_quarantined(store: &dyn Store) -> Result<Vec<ExecutionKey>, StoreError> {
+    let mut all: Vec<ExecutionKey> = Vec::new();
+    loop {
+        let page = store.quarantined(None, all.last().copied(), QUARANTINED_AT_A_TIME)?;
+        all.extend(page.iter().map(|row| row.execution));
+        if page.len() < QUARANTINED_AT_A_TIME || all.len() >= QUARANTINED_KNOWN_MAX {
+            return Ok(all);
+        }
     }
 }

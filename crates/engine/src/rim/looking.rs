@@ -19,6 +19,7 @@ use super::{Command, LOOK_FOR_LETTERS, Rim, failing};
 use crate::{
     engine::now_ms,
     inbox::{self, Untaken},
+    intake::Intake,
     shard::Event,
 };
 
@@ -68,6 +69,8 @@ pub(super) struct Inbox {
     pause_until: Option<Instant>,
     /// Attempts of which it is to be found out what became of them, when the inbox has been read.
     pub(super) to_adopt: Vec<ToAdopt>,
+    /// Messages that were taken in and of which nothing is durable yet.
+    taken: Intake,
     /// Partitions whose due executions are read behind the next page of all messages.
     due_in: BTreeSet<u32>,
     due: Due,
@@ -117,6 +120,7 @@ struct Message {
     number: u64,
     partition: u32,
     execution: ExecutionKey,
+    byte_count: usize,
     opened: Opened,
 }
 
@@ -138,9 +142,10 @@ impl Inbox {
         }
     }
 
-    /// Whether pages wait to be taken in.
-    pub(super) fn has_pages(&self) -> bool {
-        !self.pages.is_empty()
+    /// Whether pages wait to be taken in, and there is room for their next message.
+    pub(super) fn can_take(&self) -> bool {
+        let next = self.pages.front().map(|page| page.messages.front().map_or(0, |message| message.byte_count));
+        next.is_some_and(|byte_count| self.taken.has_room(byte_count))
     }
 
     /// A message that was taken in for another partition is read again: the store was repartitioned, and what was taken
@@ -267,6 +272,9 @@ impl Rim {
         for _ in 0..MESSAGES_AT_A_TIME {
             self.keep_alive();
             let generation = self.inbox.generation;
+            if !self.inbox.can_take() && !self.draining {
+                return;
+            }
             let Some(page) = self.inbox.pages.front_mut() else { return };
             if self.draining || page.generation != generation {
                 page.messages.clear();
@@ -283,7 +291,7 @@ impl Rim {
     }
 
     fn take_message(&mut self, scope: Scope, message: Message) {
-        let Message { number, partition, execution, opened } = message;
+        let Message { number, partition, execution, byte_count, opened } = message;
         let is_taken = self.inbox.has_taken(number, partition, self.member.is_none());
         let Some(pass) = &mut self.inbox.reader(scope).pass else { return };
         if is_taken || pass.waiting.contains(&execution) {
@@ -296,9 +304,12 @@ impl Rim {
         let is_next = pass.waiting.is_empty();
         self.reach.extend(execution);
         match opened {
-            Opened::Event(event) => {
+            Opened::Event(mut event) => {
                 self.inbox.out.insert(number, partition);
                 self.meters.inbox.taken.increment(1);
+                if let Some(message) = event.message_mut() {
+                    message.charge = Some(self.inbox.taken.take(byte_count));
+                }
                 self.enter(*event);
             }
             Opened::SetAside(why, organization) => {
@@ -416,6 +427,7 @@ impl Rim {
 
 /// Decodes a message, on a thread that may wait for the store.
 fn open(loader: &crate::load::Loader, arrived: Arrived, counts: bool) -> Message {
+    let byte_count = arrived.byte_count();
     let Arrived { number, letter } = arrived;
     let (partition, execution, id) = (letter.partition, letter.execution, letter.id.clone());
     // One message that cannot be decoded without a panic keeps nothing from the others of its page.
@@ -433,5 +445,5 @@ fn open(loader: &crate::load::Loader, arrived: Arrived, counts: bool) -> Message
             Err(_) => Opened::Waits,
         },
     };
-    Message { number, partition, execution, opened }
+    Message { number, partition, execution, byte_count, opened }
 }

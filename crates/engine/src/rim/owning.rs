@@ -22,7 +22,7 @@ use super::{
 use crate::{
     inbox,
     lease::Tick,
-    member::{Word, tick},
+    member::{Word, reading, tick},
     shard::{Event, Fate, GivenUp},
 };
 
@@ -55,7 +55,7 @@ impl Rim {
         }
         let (given_up, is_leaving, words) = (self.giving_up.clone(), self.draining, self.words.0.clone());
         let speak = move || {
-            let say = || member.speak(&given_up, is_leaving, tick);
+            let say = || member.speak(&given_up, is_leaving, reading);
             // After a panic the next heartbeat is sent all the same.
             let word = catch_unwind(AssertUnwindSafe(say)).unwrap_or_else(|panic| {
                 Word::Unheard(StoreError::Unavailable(format!("the heartbeat panicked: {}", failing::text(&*panic))))
@@ -93,6 +93,7 @@ impl Rim {
             Word::Heard(heard) => {
                 self.giving_up.remove(given_up);
                 self.end_what_ended_early();
+                self.trouble = heard.clock.apart().map(|apart| apart.to_string());
                 self.handle(Event::Heard(heard));
                 if !self.giving_up.fences.is_empty() {
                     pause = Duration::ZERO;
@@ -147,6 +148,7 @@ impl Rim {
         self.see_partitions("gained", &partitions);
         self.publish();
         self.look_at_gained(&partitions);
+        self.want_quarantined();
     }
 
     /// Others wait for it: it is said at once, unless a word is on its way.

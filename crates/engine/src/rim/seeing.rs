@@ -99,8 +99,19 @@ impl Rim {
         self.meters.partitions.word(said);
         let node = self.node();
         match said {
-            Word::Heard(_) if self.is_unheard => info!(node, "the shared store answers again"),
-            Word::Heard(_) => {}
+            Word::Heard(heard) => {
+                if self.is_unheard {
+                    info!(node, "the shared store answers again");
+                }
+                match (heard.clock.apart(), self.is_clock_apart) {
+                    (Some(apart), false) => {
+                        error!(node, ahead_ms = apart.ahead_ms, "{apart}");
+                    }
+                    (None, true) => info!(node, "this node's clock agrees with the shared store's again"),
+                    _ => {}
+                }
+                self.is_clock_apart = heard.clock.apart().is_some();
+            }
             Word::Lapsed => {
                 warn!(node, "this node was silent for longer than its lease: what it held is lost, and it begins anew");
             }

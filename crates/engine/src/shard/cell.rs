@@ -24,7 +24,7 @@ use crate::{
     admission::place_of,
     load::Journal,
     shard::gates::Gates,
-    shard::words::{Fate, Moment, Queued, Ticket},
+    shard::words::{Fate, Message, Moment, Queued, Ticket},
     span::{Span, SpanStart},
 };
 
@@ -217,7 +217,8 @@ impl Live {
     /// The part of a batch that makes the draft true; `None` if there is nothing to write.
     pub(super) fn part(&mut self, partition: u32, sealing: &[u8; 32]) -> Option<Part> {
         let draft = &mut self.draft;
-        let consumed: Vec<_> = draft.queued.iter().filter_map(|(queued, _)| queued.letter.clone()).collect();
+        let consumed: Vec<_> =
+            draft.queued.iter().filter_map(|(queued, _)| Some(queued.letter.as_ref()?.id.clone())).collect();
         if draft.frames.is_empty() && draft.late.is_empty() && (consumed.is_empty() || self.durable.is_none()) {
             return None;
         }
@@ -266,7 +267,7 @@ impl Draft {
         &mut self,
         stored: StoredFrame,
         (frame, spans): (Frame, Vec<Arc<Span>>),
-        (letter, ticket, audit): (Option<String>, Option<Ticket>, Option<Box<AuditEntry>>),
+        (letter, ticket, audit): (Option<Message>, Option<Ticket>, Option<Box<AuditEntry>>),
         actions: Vec<Action>,
         state: &State,
         status: ExecutionStatus,

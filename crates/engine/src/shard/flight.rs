@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_kernel::{decide::Action, instance::Instance, key::ExecutionKey};
-use mainspring_store::{Answer, Batch, CommitError, Expected, Fence, Part, Refusal};
+use mainspring_store::{Answer, Batch, CommitError, Expected, Fence, Letter, Part, Refusal};
 
 use crate::{
     limits::BATCH_BYTES_MAX,
@@ -117,7 +117,7 @@ impl Shard {
         self.dirty.extend(later);
         while parts.len() < PARTS_MAX
             && alone.is_none()
-            && let Some((execution, letters)) = self.dead_letters.pop_first()
+            && let Some((execution, burial)) = self.dead_letters.pop_first()
         {
             // Somebody has begun it, or is about to, and takes them in.
             if self.cells.contains_key(&execution) {
@@ -125,7 +125,7 @@ impl Shard {
                 continue;
             }
             passengers.push(Passenger::of(execution, None, Draft::default()));
-            parts.push(burial(execution, self.leases.partition(execution), letters));
+            parts.push(burial.part(execution, self.leases.partition(execution)));
         }
         if parts.is_empty() {
             self.room = Room { passengers, parts };
@@ -197,7 +197,9 @@ impl Shard {
                 for (passenger, part) in flight.passengers.into_iter().zip(&flight.batch.parts) {
                     if is_burial(part) {
                         // Again, if they are still there: nobody else thinks of them.
-                        self.dead_letters.entry(part.execution).or_default().extend(part.consumed.iter().cloned());
+                        let burial = self.dead_letters.entry(part.execution).or_default();
+                        burial.consumed.extend(part.consumed.iter().cloned());
+                        burial.letters.extend(part.letters.iter().cloned());
                         continue;
                     }
                     self.never_begun.extend(passenger.attempts());
@@ -269,7 +271,7 @@ impl Shard {
             {
                 live.on_the_way = live.on_the_way.saturating_sub(1);
                 for letter in queued.iter().filter_map(|(queued, _)| queued.letter.as_ref()) {
-                    live.letters.remove(letter);
+                    live.letters.remove(&letter.id);
                 }
             }
             actions.into_iter().for_each(|action| self.act(execution, action));
@@ -369,9 +371,19 @@ pub(super) fn is_burial(part: &Part) -> bool {
     part.expected.is_none() && part.frames.is_empty()
 }
 
-/// The part that does nothing but take letters out of the inbox of an execution that is not there.
-fn burial(execution: ExecutionKey, partition: u32, letters: Vec<String>) -> Part {
-    Part { consumed: letters, ..Part::empty(execution, partition) }
+/// Letters that are taken out of the inbox of an execution that is not there, and what others are told of that.
+#[derive(Debug, Default)]
+pub(super) struct Burial {
+    pub(super) consumed: Vec<String>,
+    pub(super) letters: Vec<Letter>,
+}
+
+impl Burial {
+    /// The part that does nothing else.
+    fn part(self, execution: ExecutionKey, partition: u32) -> Part {
+        let Self { consumed, letters } = self;
+        Part { consumed, letters, ..Part::empty(execution, partition) }
+    }
 }
 
 impl Passenger {

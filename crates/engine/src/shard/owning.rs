@@ -10,7 +10,8 @@ use mainspring_kernel::{decide::open_attempt, effect::Outcome, input::Input, ins
 use mainspring_store::{RemoteAttempt, Table};
 
 use crate::{
-    lease::{Change, Tick, wish},
+    clock::Reading,
+    lease::{Change, wish},
     member::Heard,
     shard::{
         Shard, begin_adopting,
@@ -30,13 +31,18 @@ pub(super) struct Lent {
 }
 
 impl Shard {
-    /// Time has passed on the clock that never goes back: what is held by a word whose time is over is lost now. Whoever
-    /// drives a shard says so before every event and before every output.
-    pub fn expire(&mut self, now: Tick) {
+    /// Time has passed: what is held by a word whose time is over is lost now. Whoever drives a shard says so before every
+    /// event and before every output.
+    pub fn expire(&mut self, now: Reading) {
         if self.leases.is_over(now) {
             self.lose_all();
             self.stop_lent();
         }
+    }
+
+    /// The time that counts, for every event that is handled: see [`Leases::now`](crate::lease::Leases::now).
+    pub fn now(&self, reading: Reading) -> u64 {
+        self.leases.now(reading)
     }
 
     /// The store says so as well: nothing is this node's any more, and nobody waits for what it brings back under its name.
@@ -97,7 +103,8 @@ impl Shard {
 
     /// What the store said counts; what was taken on the strength of it is held; what others lack is let go of.
     pub(super) fn heard(&mut self, heard: &Heard) {
-        let Heard { name, until, table, taken, is_leaving } = heard;
+        let Heard { name, until, clock, table, taken, is_leaving } = heard;
+        self.leases.see(*clock);
         let table = &self.without_what_is_let_go(table);
         if self.leases.partitions() != table.partitions {
             self.lose_all();
@@ -112,7 +119,11 @@ impl Shard {
         self.stop_for_others(&table.to_stop);
         self.look_elsewhere(table);
         self.handing_over.clear();
-        if !is_leaving {
+        if clock.apart().is_some() {
+            // Whatever is decided here would count from the wrong time.
+            self.handing_over.extend(self.leases.held());
+            self.hand_over();
+        } else if !is_leaving {
             let idle = self.idle();
             let busy = self.leases.held().filter(|partition| !idle.contains(partition));
             // Rather what nothing is going on of.

@@ -4,7 +4,7 @@
 //! A refused commit is repeated in halves until the part that cannot be written is alone, so that all others are written.
 //! The execution of that part is read again, as what is stored counts, and its inputs are taken in on top of it, in
 //! commits of its own. If the store refuses those as well, while it takes what others write, the execution is quarantined
-//! with the sentence of the store.
+//! with the sentence of the store. Where nothing else is to be written, that takes more tries.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -19,7 +19,7 @@ use super::{
     flight::{Flight, Passenger, is_burial},
     words::{Output, Queued, ShardError},
 };
-use crate::limits::{REFUSALS_MAX, UNWRITABLE_MAX};
+use crate::limits::{REFUSALS_ALONE_MAX, REFUSALS_MAX, UNWRITABLE_MAX};
 
 /// What the store has refused.
 #[derive(Debug, Default)]
@@ -160,9 +160,10 @@ impl Shard {
         let suspect = self.refusals.suspects.entry(execution).or_insert(first);
         suspect.tries += 1;
         let (tries, is_proved) = (suspect.tries, written > suspect.written_before);
+        let is_alone = tries >= REFUSALS_ALONE_MAX && self.refusals.suspects.len() == 1;
         let newer = self.forget_cell(execution);
         let queued: Vec<Queued> = passenger.into_queued().chain(newer).collect();
-        if tries >= REFUSALS_MAX && is_proved {
+        if tries >= REFUSALS_MAX && is_proved || is_alone {
             return self.set_unwritable_aside(execution, queued, part.expected.is_none(), why);
         }
         // Callers ask again. Nobody else knows of the rest: it is kept until the execution is read again.
@@ -178,7 +179,7 @@ impl Shard {
     }
 
     fn set_unwritable_aside(&mut self, execution: ExecutionKey, queued: Vec<Queued>, is_new: bool, why: &str) {
-        let reason = format!("the store takes what others write, and refuses what this execution has to write: {why}");
+        let reason = format!("the store refuses what this execution has to write, and nothing else: {why}");
         self.refusals.suspects.remove(&execution);
         self.timers.remove(execution);
         self.kept.remove(&execution);

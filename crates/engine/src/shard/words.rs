@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use mainspring_kernel::{
     decide::Turn,
     effect::Attempt,
+    failure::Failure,
     input::{Input, Start},
     instance::Instance,
     key::ExecutionKey,
@@ -14,7 +15,7 @@ use mainspring_kernel::{
 };
 use mainspring_store::{Answer, AuditEntry, Batch, CommitError, Due, ExecutionRow, Fence, RemoteAttempt, StoredPlan};
 
-use crate::{evaluator::Suspended, load::Journal, member::Heard, span::Span};
+use crate::{evaluator::Suspended, intake::Charge, load::Journal, member::Heard, span::Span};
 
 /// Something that happens to a shard.
 #[derive(Debug)]
@@ -54,6 +55,8 @@ pub enum Event {
     },
     /// A message in an execution's inbox, by id, that was not written with the installation's key.
     Discard(ExecutionKey, String),
+    /// A child that may not begin, and the failure that its parent is told.
+    TurnAway(Box<Submission>, Failure),
     /// Executions that the store says are to be looked at.
     Due(Vec<Due>),
     /// The store has heard that this node is alive.
@@ -76,10 +79,19 @@ pub enum Fate {
 }
 
 impl Event {
+    /// The inbox message that brought it.
+    pub(crate) fn message_mut(&mut self) -> Option<&mut Message> {
+        match self {
+            Self::Submit(submission) => submission.letter.as_mut(),
+            Self::Take(_, queued) => queued.letter.as_mut(),
+            _ => None,
+        }
+    }
+
     /// The execution of an event that a caller waits for.
     pub(crate) fn execution(&self) -> ExecutionKey {
         match self {
-            Self::Submit(submission) => submission.execution,
+            Self::Submit(submission) | Self::TurnAway(submission, _) => submission.execution,
             Self::Take(execution, _)
             | Self::Loaded(execution, ..)
             | Self::Adopted { execution, .. }
@@ -104,7 +116,7 @@ pub struct Submission {
     /// Its row in the catalogue.
     pub row: ExecutionRow,
     /// The letter that brought it.
-    pub letter: Option<String>,
+    pub letter: Option<Message>,
     /// Who waits for the answer.
     pub ticket: Option<Ticket>,
     /// What the audit log says of it if it changes anything. One that a letter brought was noted when that was posted.
@@ -117,7 +129,7 @@ pub struct Queued {
     /// The input.
     pub input: Input,
     /// The letter that brought it, which the commit takes out of the inbox.
-    pub letter: Option<String>,
+    pub letter: Option<Message>,
     /// Who waits for the answer.
     pub ticket: Option<Ticket>,
     /// What the audit log says of it if it changes anything. One that a letter brought was noted when that was posted.
@@ -128,6 +140,27 @@ impl Queued {
     /// An input that nobody waits for.
     pub fn silent(input: Input) -> Self {
         Self { input, letter: None, ticket: None, audit: None }
+    }
+}
+
+/// An inbox message that brought an input.
+#[derive(Debug)]
+pub struct Message {
+    /// Its id in the inbox.
+    pub id: String,
+    /// Its share of what may be taken in and is not durable, until what came of it is durable or refused.
+    pub(crate) charge: Option<Charge>,
+}
+
+impl From<String> for Message {
+    fn from(id: String) -> Self {
+        Self { id, charge: None }
+    }
+}
+
+impl From<&str> for Message {
+    fn from(id: &str) -> Self {
+        id.to_owned().into()
     }
 }
 
@@ -326,6 +359,8 @@ pub enum ShardError {
     Exists(ExecutionKey),
     /// The store cannot be used.
     Store(String),
+    /// So many executions of the organization have not ended that no other may begin.
+    TooMany(u32),
 }
 
 /// A durable frame, for whoever watches.

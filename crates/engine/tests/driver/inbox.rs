@@ -9,7 +9,7 @@ use std::{
 };
 
 use mainspring_effects::Executors;
-use mainspring_engine::{inbox, request::Request};
+use mainspring_engine::{inbox, limits::TAKEN_BYTES_MAX, request::Request};
 use mainspring_kernel::input::Input;
 use mainspring_store::{Filter, Letter, Posting, Store, StoreError, memory::MemoryStore};
 
@@ -261,6 +261,41 @@ fn messages_of_one_execution_are_taken_in_in_their_order() {
             Input::Signal { id: "i".into(), name: "go".into(), payload: mainspring_kernel::value::Value::Null };
         inbox::post(&store, None, &[1; 32], (start, &signal), None).unwrap();
         until(async || status(&store, start) == "completed").await;
+        engine.drain().await;
+    });
+}
+
+/// While nothing becomes durable, as much is taken in as has room in memory, and the rest when there is room again.
+#[test]
+fn a_backlog_is_taken_in_no_faster_than_it_becomes_durable() {
+    const BYTES: usize = 4_000_000;
+    let room = TAKEN_BYTES_MAX / BYTES;
+    let store = MemoryStore::new();
+    for number in 0..room + 6 {
+        let input = "x".repeat(BYTES).as_str().into();
+        let large = Request { execution_id: Some(format!("e{number}")), input, ..request(WAITS) };
+        inbox::post_start(&store, None, large, &[1; 32]).unwrap();
+    }
+    let (gate, beats) = (Gate::shut(), Arc::new(AtomicU64::new(0)));
+    let (waits, counting) = (gate.clone(), beats.clone());
+    let hooked = Hooked::on(&store, move |call| {
+        match call {
+            Call::Commit => waits.pass(),
+            Call::Beat => drop(counting.fetch_add(1, Ordering::SeqCst)),
+            _ => {}
+        }
+        Ok(())
+    });
+    block_on(async {
+        let engine = engine(hooked, Executors::new(Vec::new()), lease(900));
+        let _opening = Opening(gate.clone());
+        until(async || engine.pending().await.live.len() >= room).await;
+        let before = beats.load(Ordering::SeqCst);
+        until(async || beats.load(Ordering::SeqCst) >= before + 8).await;
+        assert_eq!(engine.pending().await.live.len(), room, "nothing more is taken in");
+        gate.open();
+        until(async || store.executions(&Filter::default(), None, 99).unwrap().len() == room + 6).await;
+        until(async || store.inbox(&[0], 0, mainspring_store::Most::of(1)).unwrap().is_empty()).await;
         engine.drain().await;
     });
 }

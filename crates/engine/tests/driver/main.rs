@@ -1,8 +1,11 @@
 //! The driver of an engine: how often it reads its inbox, what it does while the store is slow, and what a panic does.
 
+mod aside;
+mod clocks;
 mod failing;
 mod hooked;
 mod inbox;
+mod live;
 
 use std::{sync::Arc, time::Duration};
 

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use mainspring_engine::load::Loader;
+use mainspring_engine::{limits::CLOCK_APART_MS_MAX, load::Loader};
 use mainspring_kernel::{
     effect::Outcome,
     frame::Frame,
@@ -23,6 +23,9 @@ use mainspring_store::{Fence, Most, Part, Store, memory::MemoryStore, partition_
 
 use super::history::History;
 use crate::simulate::Ended;
+
+/// Milliseconds from a question to the store's reading its clock, and of the drift of a node's clock until it asks again.
+const ASKED_MS: u64 = 10;
 
 /// A receipt that a call has brought.
 #[derive(Debug)]
@@ -184,10 +187,11 @@ impl Ledger {
         Err(format!("{names}… has written {} under {fence:?}, and partition {partition} has {owner:?}", part.execution))
     }
 
-    /// Takes a durable part in.
+    /// Takes a durable part in. `now_ms` is the store's clock: no node may write a time that has not come by it.
     pub(super) fn push(
         &mut self,
         part: &Part,
+        now_ms: u64,
         check_receipt: impl Fn(&Receipt) -> Result<(), String>,
     ) -> Result<(), String> {
         let is_burial = part.expected.is_none() && part.frames.is_empty();
@@ -204,6 +208,10 @@ impl Ledger {
                 return Err(format!("{} goes on after its end", part.execution));
             }
             let frame = journal.fold.push(stored).map_err(|broken| format!("{}: {broken}", part.execution))?;
+            if frame.now > now_ms + CLOCK_APART_MS_MAX + ASKED_MS {
+                let ahead_ms = frame.now - now_ms;
+                return Err(format!("{}: frame {} is written {ahead_ms} ms ahead", part.execution, frame.sequence));
+            }
             journal.history.push(&frame).map_err(|broken| format!("{}: {broken}", part.execution))?;
             crate::invariants::check(&journal.fold.state)?;
             journal.note(&frame, &check_receipt)?;

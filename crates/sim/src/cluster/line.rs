@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use mainspring_engine::{
+    clock::Reading,
     inbox,
-    lease::Tick,
     member::{Member, Word},
     shard::{GivenUp, LoadAnswer},
 };
@@ -36,7 +36,7 @@ pub(super) enum What {
         member: Member,
         given_up: GivenUp,
         is_leaving: bool,
-        sent_at: Tick,
+        sent_at: Reading,
     },
     /// Letters of partitions; all of them with what is due, or those after a number.
     Look {
@@ -226,6 +226,14 @@ impl Cluster {
         is_down: bool,
     ) -> Result<(), String> {
         let fate = if is_down { CommitFate::NotWritten } else { fate };
+        if fate.is_written() && self.refuses(batch) {
+            if fate == CommitFate::CrashAfter {
+                return if self.nodes[who.0].is_life(who.1) { self.crash(who.0) } else { Ok(()) };
+            }
+            let why = "a row is in the way".into();
+            self.answer(who, Inner::Committed(flight, Err(CommitError::Refused(why))));
+            return Ok(());
+        }
         let records = records_of(batch)?;
         self.table.met(&records, fate.word());
         if fate.is_written() {
@@ -271,7 +279,7 @@ impl Cluster {
             let spread = self.store.partitions().map_err(|error| error.to_string())?;
             self.ledger.check_owner(&names, part, fence, partition_of(part.execution, spread))?;
             let (calls, nodes) = (&self.calls, self.store.table().map_err(|error| error.to_string())?.nodes);
-            self.ledger.push(part, |receipt| calls.check_receipt(part.execution, receipt, &nodes))?;
+            self.ledger.push(part, self.now, |receipt| calls.check_receipt(part.execution, receipt, &nodes))?;
             for frame in &part.frames {
                 self.note(&[&part.execution.0, &frame.sequence.to_be_bytes(), &frame.frame]);
             }

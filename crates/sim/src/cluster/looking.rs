@@ -180,7 +180,7 @@ impl Cluster {
         }
         self.answer_in(delay, who, Inner::Letters(letters, Some(partitions.to_vec()), generation));
         if !self.strikes(self.misfortune.read_fails) {
-            let until = self.nodes[who.0].wall(self.now) + WINDOW_MS;
+            let until = self.nodes[who.0].clocks.read(self.now).wall_ms + WINDOW_MS;
             let due = self.store.due(partitions, until, None, usize::MAX).map_err(failed)?;
             self.answer_in(delay, who, Inner::Due(due));
         }

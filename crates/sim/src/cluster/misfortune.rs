@@ -66,11 +66,15 @@ pub enum Fault {
     LongCalls,
     /// The store is spread over another number of partitions.
     Repartitions,
+    /// Clocks of nodes jump and stand still.
+    Clocks,
+    /// The store refuses what one execution has to write, and takes it later.
+    Refusals,
 }
 
 impl Fault {
     /// Every fault and its word.
-    pub const ALL: [(&'static str, Self); 9] = [
+    pub const ALL: [(&'static str, Self); 11] = [
         ("crashes", Self::Crashes),
         ("leaves", Self::Leaves),
         ("pauses", Self::Pauses),
@@ -80,6 +84,8 @@ impl Fault {
         ("duplicates", Self::Duplicates),
         ("long-calls", Self::LongCalls),
         ("repartitions", Self::Repartitions),
+        ("clocks", Self::Clocks),
+        ("refusals", Self::Refusals),
     ];
 }
 
@@ -273,6 +279,7 @@ impl Cluster {
 
     /// All nodes live from now on, and are of the newest release.
     fn make_peace(&mut self) -> Result<(), String> {
+        self.set_clocks_right();
         for node in 0..self.nodes.len() {
             if self.nodes[node].is_old() {
                 self.crash(node)?;

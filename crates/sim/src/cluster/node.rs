@@ -7,7 +7,7 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use mainspring_effects::Executors;
 use mainspring_engine::{
-    lease::{Leases, Terms, Tick},
+    lease::{Leases, Terms},
     member::{Member, Word},
     shard::{Event, Fate, GivenUp, LoadAnswer, Queued, Shard},
 };
@@ -17,7 +17,8 @@ use mainspring_kernel::{
 use mainspring_store::{Answer, Arrived, CommitError, Due};
 
 use super::{
-    Cluster, Happening, line::What, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS, owning::ToAdopt, work,
+    Cluster, Happening, clocks::Clocks, line::What, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS,
+    owning::ToAdopt, work,
 };
 use crate::{faults::Dice, setup::keys};
 
@@ -34,9 +35,7 @@ pub(super) struct Node {
     /// Its word is not answered before this, and it is given no journal before that.
     pub(super) held_up_until: u64,
     pub(super) unreadable_until: u64,
-    /// What its own clock is before or behind, and by how many thousandths it runs fast.
-    skew_ms: u64,
-    drift: u64,
+    pub(super) clocks: Clocks,
     pub(super) letters_out: BTreeMap<u64, u32>,
     /// How often it has forgotten its letters.
     pub(super) generation: u64,
@@ -114,10 +113,10 @@ pub(super) fn names_of(node: usize, life: u32) -> String {
 
 impl Node {
     pub(super) fn absent(dice: &mut Dice) -> Self {
-        Self::new(dice.below(2_000), dice.below(60))
+        Self::new(Clocks::of(dice))
     }
 
-    fn new(skew_ms: u64, drift: u64) -> Self {
+    fn new(clocks: Clocks) -> Self {
         Self {
             life: 0,
             names: 0,
@@ -127,8 +126,7 @@ impl Node {
             paused_until: 0,
             held_up_until: 0,
             unreadable_until: 0,
-            skew_ms,
-            drift,
+            clocks,
             letters_out: BTreeMap::new(),
             generation: 0,
             is_looking: false,
@@ -164,15 +162,6 @@ impl Node {
         self.is_alive() && self.life == life
     }
 
-    /// Its clock that never goes back, which runs a little slow or fast.
-    pub(super) fn tick(&self, now: u64) -> Tick {
-        Tick(now - now / 1000 * self.drift)
-    }
-
-    pub(super) fn wall(&self, now: u64) -> u64 {
-        now + self.skew_ms
-    }
-
     /// What the process is called now.
     pub(super) fn name(&self) -> String {
         self.member.as_ref().map(|member| member.name().to_owned()).unwrap_or_default()
@@ -205,13 +194,13 @@ impl Cluster {
         let is_old = self.strikes(20);
         let executors = work::executors(!self.strikes(self.misfortune.unable));
         let store = Arc::new(self.store.clone());
-        let Node { skew_ms, drift, life, .. } = self.nodes[node];
+        let Node { clocks, life, .. } = self.nodes[node];
         self.nodes[node] = Node {
             life: life + 1,
             decide_version: if is_old { DECIDE_VERSION - 1 } else { DECIDE_VERSION },
             shard: Some(Shard::new(Leases::none(), keys(), resting_bytes_max)),
             executors,
-            ..Node::new(skew_ms, drift)
+            ..Node::new(clocks)
         };
         self.nodes[node].call_anew(node, store);
         self.speak_in(node, 0);
@@ -364,10 +353,10 @@ impl Cluster {
     pub(super) fn handle(&mut self, node: usize, event: Event) {
         let now = self.now;
         let place = &mut self.nodes[node];
-        let (tick, wall) = (place.tick(now), place.wall(now));
+        let reading = place.clocks.read(now);
         if let Some(shard) = &mut place.shard {
-            shard.expire(tick);
-            shard.handle(wall, event);
+            shard.expire(reading);
+            shard.handle(shard.now(reading), event);
         }
     }
 
@@ -391,7 +380,8 @@ impl Cluster {
     pub(super) fn set_alarm(&mut self, node: usize) {
         let place = &self.nodes[node];
         let Some(at) = place.shard.as_ref().and_then(Shard::next_wake) else { return };
-        let at = at.saturating_sub(place.skew_ms).max(self.now + 1);
+        let known_ms = place.shard.as_ref().map_or(0, |shard| shard.now(place.clocks.read(self.now)));
+        let at = self.now + at.saturating_sub(known_ms).max(1);
         if place.wakes_at.is_some_and(|known| known <= at) {
             return;
         }

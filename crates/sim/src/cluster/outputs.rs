@@ -26,16 +26,16 @@ impl Cluster {
             return Ok(());
         }
         let life = self.nodes[node].life;
-        let tick = self.nodes[node].tick(self.now);
+        let reading = self.nodes[node].clocks.read(self.now);
         if let Some(shard) = &mut self.nodes[node].shard {
-            shard.expire(tick);
+            shard.expire(reading);
             shard.flush();
         }
         let mut percent = self.pause_before_first(node);
         loop {
             if self.nodes[node].is_alive() && self.strikes(percent) {
                 let for_ms = self.dice.below(3 * LEASE_MS) + 1;
-                self.nodes[node].paused_until = self.now + for_ms;
+                self.stand_still(node, for_ms);
                 let landed = std::mem::take(&mut self.nodes[node].landed);
                 self.table.met(&landed, PAUSED);
                 self.at(for_ms, Happening::Node(node, life, Inner::Resume));
@@ -43,11 +43,12 @@ impl Cluster {
             }
             percent = self.misfortune.pause_before_output;
             let Some(shard) = &mut self.nodes[node].shard else { return Ok(()) };
-            shard.expire(tick);
+            shard.expire(reading);
             let (believed, held) = (shard.partitions(), shard.held().collect::<Vec<_>>());
             let Some(output) = shard.next_output() else { break };
             let stored = self.store.partitions().map_err(|error| error.to_string())?;
             self.ledger.check_belief(&self.nodes[node].name(), (believed, stored), &held)?;
+            self.check_clock(node, &held)?;
             self.put_out(node, output)?;
             if !self.nodes[node].is_life(life) || self.nodes[node].is_over {
                 return Ok(());

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use mainspring_engine::{
-    lease::{Terms, Tick},
+    clock::Reading,
+    lease::Terms,
     member::{Member, Word},
     shard::{Event, Fate, GivenUp},
 };
@@ -44,7 +45,7 @@ impl Cluster {
             return;
         }
         place.speaks_at = None;
-        let (given_up, is_leaving, sent_at) = (place.giving_up.clone(), place.is_draining, place.tick(self.now));
+        let (given_up, is_leaving, sent_at) = (place.giving_up.clone(), place.is_draining, place.clocks.read(self.now));
         self.ask_store(node, What::Speak { member, given_up, is_leaving, sent_at });
     }
 
@@ -86,7 +87,7 @@ impl Cluster {
         (node, life): (usize, u32),
         member: &Member,
         (given_up, is_leaving): (GivenUp, bool),
-        sent_at: Tick,
+        sent_at: Reading,
     ) -> Result<(), String> {
         let is_late = self.is_word_late(node);
         let delay = match self.holds_word_up(node) {
@@ -94,7 +95,7 @@ impl Cluster {
             false if is_late => self.dice.below(LEASE_MS),
             false => self.delay_of_answer(),
         };
-        let answered_at = self.nodes[node].tick(self.now + delay);
+        let answered_at = self.nodes[node].clocks.read(self.now + delay);
         let (store, now) = (self.store.clone(), self.now);
         // Of two words in one millisecond the second cannot be told from the first.
         let was_heard = has_heard(&store, member.name(), now);

@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, fmt};
 
 use mainspring_kernel::record::Record;
 
+use super::mishaps::MET;
+
 /// What can happen to a commit, and so to every record in it.
 /// A lease that is lost while a commit is on its way is what refuses it; a refusal for another head or a taken name is rarer
 /// than that, and is not counted.
@@ -21,15 +23,19 @@ pub(super) const FATES: [&str; 9] = [
 
 pub(super) const PAUSED: &str = "paused before its actions";
 
-/// Counts, by kind of record and kind of misfortune.
+/// Counts, by kind of record and kind of misfortune, and of the faults that strike no record.
 #[derive(Debug, Clone, Default)]
-pub struct Table(BTreeMap<(String, &'static str), u64>);
+pub struct Table(BTreeMap<(String, &'static str), u64>, BTreeMap<&'static str, u64>);
 
 impl Table {
     pub(super) fn met(&mut self, records: &[Record], fate: &'static str) {
         for record in records {
             *self.0.entry((kind(record), fate)).or_default() += 1;
         }
+    }
+
+    pub(super) fn met_fault(&mut self, fault: &'static str) {
+        *self.1.entry(fault).or_default() += 1;
     }
 
     /// Whether there is a record among these of a kind that has not met a fate yet.
@@ -42,6 +48,14 @@ impl Table {
         for (pair, count) in &other.0 {
             *self.0.entry(pair.clone()).or_default() += count;
         }
+        for (fault, count) in &other.1 {
+            *self.1.entry(fault).or_default() += count;
+        }
+    }
+
+    /// Faults that were never met.
+    pub fn missing_faults(&self) -> Vec<&'static str> {
+        MET.into_iter().filter(|fault| !self.1.contains_key(fault)).collect()
     }
 
     /// Pairs that were never met, of the kinds of records that were written at all.
@@ -67,6 +81,9 @@ impl fmt::Display for Table {
                 format!("{count:>width$}", width = fate.len())
             });
             writeln!(out, "{kind:22} {}", counts.join(" | "))?;
+        }
+        for (fault, count) in &self.1 {
+            writeln!(out, "{fault}: {count}")?;
         }
         Ok(())
     }

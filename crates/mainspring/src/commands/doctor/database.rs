@@ -1,5 +1,6 @@
 //! The store that is shared: a schema of a PostgreSQL, and the server that it lies on.
 
+use mainspring_engine::limits::CLOCK_APART_MS_MAX;
 use mainspring_store::{
     Inspection, StoreError,
     postgres::{PostgresInspection, PostgresStore, ServerSeen},
@@ -109,7 +110,10 @@ fn clock(server: &ServerSeen) -> Check {
     let ahead = server.clock_ahead_ms;
     let side = if ahead < 0 { "behind" } else { "ahead of" };
     let says = format!("its clock is {} ms {side} that of this machine", ahead.unsigned_abs());
-    let check = if ahead.unsigned_abs() > CLOCK_APART_MS {
+    let check = if ahead.unsigned_abs() > CLOCK_APART_MS_MAX {
+        let says = format!("{says}: a node on this machine holds nothing until its clock is right");
+        Check::broken("database clock", says, "set the clocks, and let NTP keep them")
+    } else if ahead.unsigned_abs() > CLOCK_APART_MS {
         Check::warning("database clock", says, "set the clocks, and let NTP keep them")
     } else {
         Check::ok("database clock", says)
@@ -188,6 +192,8 @@ mod tests {
             (clock(&server()), State::Ok, "3 ms behind"),
             (clock(&ServerSeen { clock_ahead_ms: 1_000, ..server() }), State::Ok, "1000 ms ahead"),
             (clock(&ServerSeen { clock_ahead_ms: -1_001, ..server() }), State::Warning, "1001 ms behind"),
+            (clock(&ServerSeen { clock_ahead_ms: 2_000, ..server() }), State::Warning, "2000 ms ahead"),
+            (clock(&ServerSeen { clock_ahead_ms: 2_001, ..server() }), State::Broken, "holds nothing"),
             (way(&server()), State::Ok, "0.41 ms, by TLSv1.3"),
             (way(&ServerSeen { tls: None, ..server() }), State::Warning, "without TLS"),
             (way(&ServerSeen { tls: None, is_local: true, ..server() }), State::Ok, "on this machine"),

@@ -1,8 +1,11 @@
 //! A shard that shares its store: what it holds, what it lets go of, and what becomes of its work when it loses it.
 
+mod clocks;
+
 use std::{collections::VecDeque, sync::Arc};
 
 use mainspring_engine::{
+    clock::Reading,
     evaluator::InProcess,
     lease::{Leases, Terms, Tick},
     load::Loader,
@@ -47,6 +50,7 @@ struct Bench {
     shard: Shard,
     loader: Loader,
     tick: Tick,
+    wall_ms: u64,
     commits: VecDeque<(u64, Arc<Batch>)>,
     outputs: Vec<String>,
     replies: Vec<(Ticket, Reply)>,
@@ -72,6 +76,7 @@ impl Bench {
             shard: Shard::new(Leases::none(), keys, usize::MAX),
             loader: Loader::new(shared, [1; 32]).among_nodes(),
             tick: Tick(0),
+            wall_ms: NOW,
             commits: VecDeque::new(),
             outputs: Vec::new(),
             replies: Vec::new(),
@@ -86,8 +91,13 @@ impl Bench {
         self.hear(word);
     }
 
+    fn reading(&self) -> Reading {
+        Reading { tick: self.tick, wall_ms: self.wall_ms }
+    }
+
     fn word(&mut self) -> Box<Heard> {
-        let word = self.member.speak(&std::mem::take(&mut self.given_up), false, || self.tick);
+        let reading = self.reading();
+        let word = self.member.speak(&std::mem::take(&mut self.given_up), false, || reading);
         let Word::Heard(heard) = word else { panic!("{word:?}") };
         heard
     }
@@ -97,13 +107,13 @@ impl Bench {
     }
 
     fn handle(&mut self, event: Event) {
-        self.shard.expire(self.tick);
-        self.shard.handle(NOW, event);
+        self.shard.expire(self.reading());
+        self.shard.handle(self.shard.now(self.reading()), event);
         self.carry();
     }
 
     fn carry(&mut self) {
-        self.shard.expire(self.tick);
+        self.shard.expire(self.reading());
         self.shard.flush();
         while let Some(output) = self.shard.next_output() {
             let word = match output {
@@ -226,7 +236,7 @@ fn store() -> MemoryStore {
 #[test]
 fn nobody_who_knows_no_queues_finds_one() {
     for (version, is_there) in [(QUEUES_SINCE - 1, false), (QUEUES_SINCE, true)] {
-        let store = MemoryStore::new();
+        let store = store();
         let (place, release) = (String::new(), String::new());
         store.beat(&Node { name: "z".into(), place, release, decide_version: version }, 1_000_000).unwrap();
         let mut bench = Bench::of_version(&store, "a", QUEUES_SINCE);
@@ -296,6 +306,7 @@ fn another_owner_s_commits_are_its_own() {
     assert_eq!(first.seen(), "gained [0], commit, perform a 1, tell 0, reply");
     // The first one stands still for so long that the second one takes over; its own clock stood still as well.
     store.set_now(NOW + 10_000);
+    second.wall_ms = NOW + 10_000;
     second.speak();
     second.handle(Event::Due(store.due(&[0], NOW, None, 9).unwrap()));
     second.load();
@@ -501,6 +512,7 @@ fn another_number_of_partitions_loses_everything() {
     assert_eq!(bench.seen(), "", "others may believe for a while that they hold what they held");
     store.set_now(NOW + 10_000);
     let mut second = Bench::new(&store, "b");
+    second.wall_ms = NOW + 10_000;
     second.speak();
     assert_eq!(second.seen(), "gained [0, 1, 2, 3]");
 }
@@ -745,7 +757,7 @@ fn what_was_read_before_an_old_commit_landed_is_read_again() {
         let mut word = bench.word();
         bench.tick = Tick(9_000);
         bench.carry();
-        word.until = Tick(18_000);
+        word.until.tick = Tick(18_000);
         bench.hear(word);
         bench.handle(Event::Due(vec![Due { execution: KEY, wake_at: 0 }]));
         let (read, number) = (bench.loader.load(KEY), bench.asked_for);

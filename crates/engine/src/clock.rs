@@ -1,0 +1,124 @@
+//! The clocks of a node beside the clock of the store that it shares: how far they are apart, and which time counts.
+//!
+//! Timers, deadlines and gates end by the clock of the node that holds the execution, and the time of an execution never
+//! goes back. So a node that is an hour fast would expire approvals an hour early, for good. Each heartbeat reads the
+//! store's clock. Between two heartbeats the clock that never goes back says what the store's clock shows by now. Nothing
+//! here looks at a clock.
+
+use crate::{lease::Tick, limits::CLOCK_APART_MS_MAX};
+
+/// What the clocks of a node show at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// The clock that never goes back.
+    pub tick: Tick,
+    /// The clock of the day, in milliseconds since 1970. Somebody may set it at any time, to anything.
+    pub wall_ms: u64,
+}
+
+/// The store's clock, as a node has seen it: it was read between two moments of the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sighting {
+    /// The store's clock, in milliseconds since 1970.
+    pub store_ms: u64,
+    /// When the store was asked.
+    pub sent_at: Reading,
+    /// When its answer was there.
+    pub heard_at: Reading,
+}
+
+/// A node's clock is certainly apart from the store's by more than the bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Apart {
+    /// Milliseconds by which the node's clock is ahead; negative if it is behind.
+    pub ahead_ms: i64,
+}
+
+impl Sighting {
+    /// How far the node's clock is from the store's, if that is certainly more than the bound. How long the answer was on
+    /// its way counts in favor of the node.
+    pub fn apart(&self) -> Option<Apart> {
+        let ahead = |wall_ms: u64| signed(wall_ms) - signed(self.store_ms);
+        let (sent, heard) = (ahead(self.sent_at.wall_ms), ahead(self.heard_at.wall_ms));
+        let (least, most) = (sent.min(heard), sent.max(heard));
+        let bound = signed(CLOCK_APART_MS_MAX);
+        let ahead_ms = if least > bound { least } else { most };
+        (least > bound || most < -bound).then_some(Apart { ahead_ms })
+    }
+
+    /// The node's clock, kept within the bound of what the store's clock shows by now.
+    pub fn bounded(&self, reading: Reading) -> u64 {
+        let since = |then: Reading| reading.tick.0.saturating_sub(then.tick.0);
+        let least = self.store_ms.saturating_add(since(self.heard_at)).saturating_sub(CLOCK_APART_MS_MAX);
+        let most = self.store_ms.saturating_add(since(self.sent_at)).saturating_add(CLOCK_APART_MS_MAX);
+        reading.wall_ms.clamp(least, most.max(least))
+    }
+}
+
+impl std::fmt::Display for Apart {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let side = if self.ahead_ms < 0 { "behind" } else { "ahead of" };
+        write!(
+            out,
+            "this node's clock is {} ms {side} the shared store's, and {CLOCK_APART_MS_MAX} ms are allowed: it holds no \
+             partitions until the clock is right; set it, and let NTP keep it",
+            self.ahead_ms.unsigned_abs()
+        )
+    }
+}
+
+fn signed(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STORE_MS: u64 = 1_767_225_600_000;
+
+    /// What is asked when the clocks show `sent`, and answered when they show `heard`: ticks, and how far the clock of the
+    /// day is ahead of the store's.
+    fn sighting(sent: (u64, i64), heard: (u64, i64)) -> Sighting {
+        let at =
+            |(tick, ahead): (u64, i64)| Reading { tick: Tick(tick), wall_ms: STORE_MS.saturating_add_signed(ahead) };
+        Sighting { store_ms: STORE_MS, sent_at: at(sent), heard_at: at(heard) }
+    }
+
+    #[test]
+    fn a_clock_is_apart_when_that_is_certain() {
+        let check = |sent: i64, heard: i64, ahead_ms: Option<i64>| {
+            let apart = sighting((0, sent), (5, heard)).apart();
+            assert_eq!(apart.map(|apart| apart.ahead_ms), ahead_ms, "{sent} {heard}");
+        };
+        check(0, 5, None);
+        check(2_000, 2_005, None);
+        check(2_001, 2_006, Some(2_001));
+        check(-2_006, -2_001, Some(-2_001));
+        check(-2_005, -2_000, None);
+        check(3_600_000, 3_600_005, Some(3_600_000));
+        // The answer was on its way for five seconds: the store's clock may have been read at any time of them.
+        check(-4_000, 1_000, None);
+        // Set right, or wrong, while the answer was on its way: the next heartbeat knows.
+        check(3_600_000, 5, None);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_between_heartbeats_moves_the_time_by_no_more_than_the_bound() {
+        let seen = sighting((1_000, -20), (1_040, 20));
+        let bounded = |tick: u64, ahead: i64| {
+            let reading = Reading { tick: Tick(tick), wall_ms: STORE_MS.saturating_add_signed(ahead) };
+            seen.bounded(reading) as i64 - STORE_MS as i64
+        };
+        assert_eq!(bounded(3_000, 1_980), 1_980, "a clock that agrees counts as it is");
+        assert_eq!(bounded(3_000, 3_600_000), 2_000 + 2_000);
+        assert_eq!(bounded(3_000, -3_600_000), 1_960 - 2_000);
+        assert_eq!(bounded(0, 5), 5, "a reading from before the heartbeat");
+    }
+
+    #[test]
+    fn the_reason_says_what_to_do() {
+        let says = Apart { ahead_ms: -3_600_000 }.to_string();
+        assert!(says.contains("3600000 ms behind") && says.contains("NTP"), "{says}");
+    }
+}

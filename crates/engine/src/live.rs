@@ -1,0 +1,119 @@
+//! How many executions of each organization have not ended, those included that others have started.
+//!
+//! A machine without I/O, driven by the rim: what the store has counted, and what has begun here since. Each node counts
+//! for itself, and counts again soon where much begins, so that an organization exceeds its bound by little: by what all
+//! nodes begin between two counts.
+
+use std::collections::BTreeMap;
+
+use crate::lease::Tick;
+
+/// What has begun here is counted again after so many milliseconds.
+const COUNT_AGAIN_MS: u64 = 20_000;
+
+/// An organization that is at its bound is counted again after so many milliseconds.
+const COUNT_FULL_MS: u64 = 1_000;
+
+/// An organization is counted again when this part of its bound has begun here.
+const COUNT_AFTER_PART: u64 = 16;
+
+/// What is known of all organizations of which something has begun here.
+#[derive(Debug, Default)]
+pub(crate) struct Live(BTreeMap<String, Count>);
+
+#[derive(Debug, Default)]
+struct Count {
+    /// How many may have not ended; `None` until the store was asked.
+    most: Option<u32>,
+    counted: u64,
+    /// What has begun here since the count began.
+    begun: u64,
+    /// What of that had begun before the count that is under way.
+    begun_before: u64,
+    asked_at: Option<Tick>,
+    is_asked: bool,
+    is_used: bool,
+}
+
+impl Count {
+    fn is_full(&self) -> Option<u32> {
+        self.most.filter(|most| self.counted + self.begun >= u64::from(*most))
+    }
+
+    fn is_due(&self, now: Tick) -> bool {
+        let age_ms = self.asked_at.map_or(u64::MAX, |at| now.0.saturating_sub(at.0));
+        let part = u64::from(self.most.unwrap_or(0)) / COUNT_AFTER_PART;
+        let is_full = self.is_full().is_some() || self.begun > part;
+        !self.is_asked && (age_ms >= COUNT_AGAIN_MS || is_full && age_ms >= COUNT_FULL_MS)
+    }
+}
+
+impl Live {
+    /// An execution of an organization is about to begin; an error is the bound that it would exceed. The second value is
+    /// whether the organization is to be counted now; then [`counted`](Self::counted) is to follow.
+    pub(crate) fn begin(&mut self, organization: &str, now: Tick) -> (Result<(), u32>, bool) {
+        if !self.0.contains_key(organization) {
+            self.0.insert(organization.to_owned(), Count::default());
+        }
+        let Some(count) = self.0.get_mut(organization) else { return (Ok(()), false) };
+        count.is_used = true;
+        let answer = count.is_full().map_or(Ok(()), Err);
+        count.begun += u64::from(answer.is_ok());
+        let is_due = count.is_due(now);
+        if is_due {
+            (count.is_asked, count.asked_at, count.begun_before) = (true, Some(now), count.begun);
+        }
+        (answer, is_due)
+    }
+
+    /// What the store has counted, and the bound. Nothing if it did not answer: what was known counts until the next time.
+    pub(crate) fn counted(&mut self, organization: &str, found: Option<(u32, u64)>) {
+        let Some(count) = self.0.get_mut(organization) else { return };
+        count.is_asked = false;
+        if let Some((most, counted)) = found {
+            (count.most, count.counted) = (Some(most), counted);
+            count.begun -= count.begun_before;
+        }
+    }
+
+    /// Forgets organizations of which nothing has begun here since the last time.
+    pub(crate) fn forget_unused(&mut self) {
+        self.0.retain(|_, count| std::mem::take(&mut count.is_used) || count.is_asked);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_begins_beyond_the_bound_until_something_has_ended() {
+        let mut live = Live::default();
+        let at = |ms: u64| Tick(100_000 + ms);
+        assert_eq!(live.begin("o", at(0)), (Ok(()), true), "the first one has it counted");
+        assert_eq!(live.begin("o", at(1)), (Ok(()), false), "one count at a time");
+        live.counted("o", Some((4, 1)));
+        assert_eq!(live.begin("o", at(2)), (Ok(()), false), "what has begun meanwhile is one");
+        assert_eq!(live.begin("o", at(3)), (Ok(()), false));
+        assert_eq!(live.begin("o", at(4)), (Err(4), false));
+        assert_eq!(live.begin("p", at(4)), (Ok(()), true), "others have a bound of their own");
+        assert_eq!(live.begin("o", at(1_000)), (Err(4), true));
+        live.counted("o", None);
+        assert_eq!(live.begin("o", at(1_001)), (Err(4), false), "a store that does not answer lets nobody in");
+        assert_eq!(live.begin("o", at(2_000)), (Err(4), true));
+        live.counted("o", Some((4, 3)));
+        assert_eq!(live.begin("o", at(2_001)).0, Ok(()));
+        assert_eq!(live.begin("o", at(2_002)).0, Err(4));
+    }
+
+    #[test]
+    fn what_is_not_used_is_forgotten() {
+        let mut live = Live::default();
+        assert!(live.begin("o", Tick(1)).0.is_ok());
+        live.counted("o", Some((9, 0)));
+        live.forget_unused();
+        assert_eq!(live.0.len(), 1);
+        live.forget_unused();
+        assert_eq!(live.0.len(), 0);
+    }
+}

@@ -1,0 +1,29 @@
+//! A node whose clock is not that of the store.
+
+use mainspring_effects::Executors;
+use mainspring_engine::engine::now_ms;
+use mainspring_store::memory::MemoryStore;
+
+use super::{block_on, engine, lease, until};
+
+#[test]
+fn a_node_with_a_wrong_clock_holds_nothing_and_says_why_until_it_is_right() {
+    for (store_ms, side) in [(now_ms() - 3_600_000, "ahead of"), (now_ms() + 3_600_000, "behind")] {
+        let store = MemoryStore::new();
+        store.set_now(store_ms);
+        block_on(async {
+            let engine = engine(store.clone(), Executors::new(Vec::new()), lease(4_000));
+            until(async || engine.trouble().is_some_and(|why| why.contains(side) && why.contains("NTP"))).await;
+            assert!(engine.held().is_empty());
+            until(async || {
+                store.set_now(now_ms());
+                engine.trouble().is_none() && !engine.held().is_empty()
+            })
+            .await;
+            // Set wrong while it holds something: it is given back.
+            store.set_now(store_ms);
+            until(async || engine.trouble().is_some_and(|why| why.contains(side)) && engine.held().is_empty()).await;
+            engine.drain().await;
+        });
+    }
+}

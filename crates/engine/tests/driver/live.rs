@@ -1,0 +1,67 @@
+//! How many executions of an organization may have not ended.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use mainspring_effects::Executors;
+use mainspring_engine::{
+    Engine, EngineError, Ground, Reach,
+    admission::{Bounds, Limits},
+    evaluator::InProcess,
+    request::Request,
+};
+use mainspring_kernel::{input::Input, value::Value};
+use mainspring_store::{Most, Store, memory::MemoryStore};
+
+use super::{WAITS, block_on, plan, request, status, until};
+
+const PARENT: &str = r#"{"steps":[{"type":"signal","id":"s","signal":"go"},
+    {"type":"subworkflow","id":"c","workflow":"child"}]}"#;
+
+struct Three;
+
+impl Limits for Three {
+    fn of(&self, _: &dyn Store, _: &str) -> Result<Bounds, String> {
+        Ok(Bounds { user: 100, organization: 100, workflow: None, live: 3 })
+    }
+}
+
+fn of_organization(definition: &str) -> Request {
+    let trigger = Value::map([("type", "manual".into()), ("organizationId", "o".into())]);
+    let workflows = BTreeMap::from([("child".to_owned(), plan(WAITS))]);
+    Request { trigger, workflows, ..request(definition) }
+}
+
+#[test]
+fn beyond_the_bound_a_start_is_refused_and_a_step_that_starts_another_execution_fails() {
+    let store = MemoryStore::new();
+    block_on(async {
+        let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as Arc<_>);
+        let ground = Ground { limits: Some(Arc::new(Three)), ..Ground::default() };
+        let engine = Engine::run(Arc::new(store.clone()), [1; 32], workers, ground, Reach::All).unwrap();
+        let parent = engine.submit(of_organization(PARENT)).await.unwrap().execution;
+        // How many there are is counted when the first one begins.
+        let mut others = Vec::new();
+        let refused = loop {
+            match engine.submit(of_organization(WAITS)).await {
+                Ok(submitted) => others.push(submitted.execution),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(refused, EngineError::TooMany(3)), "{refused}");
+        assert!(others.len() >= 2, "{others:?}");
+        let payload = Value::Null;
+        let go = Input::Signal { id: "1".into(), name: "go".into(), payload };
+        assert!(engine.take(parent, go, None).await.unwrap());
+        until(async || status(&store, parent) == "failed").await;
+        let row = store.execution(parent).unwrap().unwrap();
+        assert!(row.error.is_some_and(|why| why.contains("organization_executions_exceeded:3")));
+        until(async || store.inbox(&[0], 0, Most::of(9)).unwrap().is_empty()).await;
+        assert_eq!(store.executions(&Default::default(), None, 99).unwrap().len(), others.len() + 1);
+        // There is room again when some have ended.
+        for other in others {
+            assert!(engine.cancel(other, "enough", "me").await.unwrap());
+        }
+        until(async || engine.submit(of_organization(WAITS)).await.is_ok()).await;
+        engine.drain().await;
+    });
+}
