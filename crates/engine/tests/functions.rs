@@ -290,3 +290,25 @@ fn what_is_cancelled_between_commit_and_start_is_not_started() {
     assert!(!next.seen.iter().any(|seen| seen.starts_with("perform")), "{:?}", next.seen);
     assert_eq!(next.stored().map(|state| state.status()), Some(ExecutionStatus::Cancelled));
 }
+
+/// A split turn waits in the queue of those that go on, and an input that comes before has the next function evaluated.
+#[test]
+fn a_split_turn_that_waits_for_a_function_when_it_should_go_on_is_not_forgotten() {
+    let mut driver = Driver::on(&MemoryStore::new());
+    driver.submit(
+        r#"{"steps": [{"id": "f", "type": "code", "code": "export default () => 1"},
+            {"id": "g", "type": "code", "code": "export default () => 2"},
+            {"id": "h", "type": "code", "code": "export default () => 3"}]}"#,
+    );
+    driver.run_to_evaluation();
+    driver.evaluate(true);
+    driver.write();
+    assert!(driver.shard.has_split());
+    let input = Input::Signal { id: "i".into(), name: "n".into(), payload: Value::Null };
+    driver.handle(Event::Take(key(), Queued::silent(input)));
+    assert_eq!(driver.evaluations.len(), 1, "the second function");
+    driver.handle(Event::Wake);
+    driver.evaluate(true);
+    driver.run();
+    assert_eq!(driver.stored().map(|state| state.status()), Some(ExecutionStatus::Completed));
+}

@@ -197,7 +197,7 @@ fn who_is_waited_for_runs_in_the_place_of_the_first_and_everybody_else_has_a_pla
 /// What runs in the place of another one begins whatever runs, so that no family waits for itself; of its workflow it is one.
 #[test]
 fn who_is_waited_for_is_one_of_its_workflow_and_never_waits() {
-    let bounds = Bounds { user: 9, organization: 9, workflow: Some(1) };
+    let bounds = Bounds { user: 9, organization: 9, workflow: Some(1), live: 1_000 };
     let waited_for = |number: u8, workflow: &str| {
         let mut child = submission(number, "ann", workflow);
         child.start.lineage = lineage(1, true);
