@@ -104,7 +104,8 @@ impl Shell {
         self.orphans.get_or_init(|| Orphans::reap().ok());
         let mark = Mark::of(attempt.into());
         self.check(attempt)?;
-        let script = Script::of(attempt, &mark, &self.search_path, self.options.traces)?;
+        let is_contained = matches!(self.options.scripts, Scripts::Contained(_));
+        let script = Script::of(attempt, &mark, &self.search_path, (self.options.traces, is_contained))?;
         let begun = Instant::now();
         let mut running = self.start(script, attempt, mark).await?;
         // In this order: a script that has ended before it was asked to stop has ended by itself.
@@ -127,6 +128,15 @@ impl Shell {
             ended = end_group(&mut running, grace, &stop).await;
         }
         let status = running.reap().await?;
+        // However it ended, its workspace is to fit now.
+        let excess = match &running.quota {
+            Some(quota) => quota.settle().await,
+            None => None,
+        };
+        let end = match (end, excess) {
+            (End::Itself, Some(why)) => End::Exceeded(why),
+            (end, _) => end,
+        };
         let (stdout, stderr) = running.streams.into_kept();
         let report = Report { stdout, stderr, duration, still_running: ended == Ended::StillRunning };
         Ok(match (end, status) {
@@ -202,7 +212,8 @@ impl Executor for Shell {
     /// The result is `{exitCode, stdout, stderr, durationMs, truncated}`, with `stdoutBytes` and `stderrBytes` if
     /// `truncated`. Failures: `bash_exit_code:N` (class `failed`, details as the result), `bash_missing_command`,
     /// `bash_command_invalid`, `bash_environment_invalid`, `bash_missing_workspace`, `bash_missing_cwd`,
-    /// `bash_too_large` (all `invalid`), `bash_missing`, `bash_not_started` and `script_not_contained` (`unavailable`),
+    /// `bash_too_large` (all `invalid`), `bash_missing`, `bash_not_started`, `disk_full` and `script_not_contained`
+    /// (`unavailable`),
     /// `scripts_off`, `scripts_not_permitted`, `workspace_not_containable`, `cwd_outside_workspace` and
     /// `script_limit_exceeded` (`policy`).
     fn perform<'a>(&'a self, attempt: &'a Attempt, stop: Stop) -> Work<'a, Outcome> {

@@ -2,13 +2,14 @@
 
 use std::{
     fs,
-    os::unix::fs::{MetadataExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use clap::Args;
 use mainspring_effects::shell::contain::{Container, ContainerSettings, Network, Scripts};
+use mainspring_store::postgres::PostgresStore;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::{cli::Global, commands::up::FIRST_TOKEN, exit::Refusal, place};
@@ -43,8 +44,9 @@ pub(crate) struct ScriptFlags {
     /// MAINSPRING_SCRIPTS]
     #[arg(long, value_name = "MODE")]
     scripts: Option<String>,
-    /// The network of contained scripts: none, or host, which reaches loopback services and metadata addresses too
-    /// [default: none, env: MAINSPRING_SCRIPTS_NETWORK]
+    /// The network of contained scripts: none; host, which reaches loopback services and metadata addresses too; or
+    /// host-and-sockets, for kernels that cannot keep such scripts from abstract sockets [default: none, env:
+    /// MAINSPRING_SCRIPTS_NETWORK]
     #[arg(long, value_name = "NETWORK")]
     scripts_network: Option<String>,
     /// Files and folders that contained scripts may read, beside those of the system: /opt/node:/opt/cargo [env:
@@ -75,6 +77,8 @@ pub(crate) struct ScriptSettings {
     mode: String,
     network: Network,
     readable: Vec<PathBuf>,
+    /// Files and folders of the server beside those that it always has.
+    own: Vec<PathBuf>,
 }
 
 impl ScriptSettings {
@@ -88,14 +92,24 @@ impl ScriptSettings {
         let network = match network.as_deref() {
             None | Some("none") => Network::None,
             Some("host") => Network::Host,
-            Some(other) => return Err(bad("scriptsNetwork", format!("`{other}` is neither none nor host"))),
+            Some("host-and-sockets") => Network::HostAndSockets,
+            Some(other) => {
+                let why = format!("`{other}` is none of none, host and host-and-sockets");
+                return Err(bad("scriptsNetwork", why));
+            }
         };
         let readable: Vec<PathBuf> =
             std::env::split_paths(&read.unwrap_or_default()).filter(|path| !path.as_os_str().is_empty()).collect();
         match readable.iter().find(|path| !path.is_absolute()) {
             Some(path) => Err(bad("scriptsRead", format!("`{}` is no absolute path", path.display()))),
-            None => Ok(Self { mode, network, readable }),
+            None => Ok(Self { mode, network, readable, own: Vec::new() }),
         }
+    }
+
+    /// The same, with more that no script is shown.
+    pub(crate) fn hiding(mut self, own: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.own.extend(own);
+        self
     }
 
     /// Whether the configuration turns them off.
@@ -108,8 +122,9 @@ impl ScriptSettings {
         self.mode == "uncontained"
     }
 
-    /// What is in force on this machine: containers are tried before anything relies on them.
-    pub(crate) fn in_force(&self, global: &Global) -> Result<Scripts, Refusal> {
+    /// What is in force on this machine: containers are tried before anything relies on them. `works` is whether this
+    /// process runs scripts then, and may make the folder and the control groups that they need.
+    pub(crate) fn in_force(&self, global: &Global, works: bool) -> Result<Scripts, Refusal> {
         match self.mode.as_str() {
             "uncontained" => return Ok(Scripts::Uncontained),
             "off" => return Ok(Scripts::Off("the configuration says `scripts: off`".into())),
@@ -120,6 +135,12 @@ impl ScriptSettings {
         let helper = helper.map_err(|error| Refusal::internal("no_executable", error.to_string()))?;
         let hidden = [Some(folder.clone()), Some(place::key_file(&[&folder])), place::config_home().map(ours)];
         let hidden = hidden.into_iter().flatten().chain(place::state_home().ok().map(ours));
+        let sockets = global.store.iter().flat_map(|store| PostgresStore::sockets(store));
+        let hidden = hidden.chain(sockets).chain(self.own.iter().cloned());
+        if works {
+            // The trial looks for it from inside.
+            make_folder(&folder)?;
+        }
         let settings = ContainerSettings {
             search_path: std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
             helper,
@@ -127,6 +148,8 @@ impl ScriptSettings {
             hidden: hidden.collect(),
             workspaces: folder.join("workspaces"),
             network: self.network,
+            may_arrange_cgroups: works,
+            is_memory_counted: false,
         };
         Ok(match Container::probe(settings) {
             Ok(container) => Scripts::Contained(Arc::new(container)),
@@ -135,6 +158,14 @@ impl ScriptSettings {
             )),
         })
     }
+}
+
+fn make_folder(folder: &Path) -> Result<(), Refusal> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| {
+        let message = format!("the folder {} cannot be made: {error}; name another with --dir", folder.display());
+        Refusal::bad_input("no_folder", message)
+    })
 }
 
 fn ours(folder: PathBuf) -> PathBuf {

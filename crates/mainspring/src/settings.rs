@@ -39,8 +39,11 @@ const LEASE_DEFAULT: u64 = 10;
 /// node all that it holds; above the second, nobody waits for a dead node's executions that long.
 pub(crate) const LEASE_SECONDS: std::ops::RangeInclusive<u64> = 1..=600;
 
+/// The longest time for which workspaces are kept: a year.
+const KEEP_MINUTES_MAX: u64 = 525_600;
+
 /// The keys of the file, with the variables of the environment that say the same.
-const KEYS: [(&str, &str); 20] = [
+const KEYS: [(&str, &str); 21] = [
     ("listen", "MAINSPRING_LISTEN"),
     ("baseUrl", "MAINSPRING_BASE_URL"),
     ("dataDir", "MAINSPRING_DIR"),
@@ -50,6 +53,7 @@ const KEYS: [(&str, &str); 20] = [
     ("rateLimitPerSecond", "MAINSPRING_RATE_LIMIT_PER_SECOND"),
     ("anonymousRateLimitPerSecond", "MAINSPRING_ANONYMOUS_RATE_LIMIT_PER_SECOND"),
     ("trustedProxies", "MAINSPRING_TRUSTED_PROXIES"),
+    ("scriptsKeepMinutes", "MAINSPRING_SCRIPTS_KEEP_MINUTES"),
     ("scripts", "MAINSPRING_SCRIPTS"),
     ("scriptsNetwork", "MAINSPRING_SCRIPTS_NETWORK"),
     ("scriptsRead", "MAINSPRING_SCRIPTS_READ"),
@@ -88,6 +92,10 @@ pub(crate) struct ServerFlags {
     /// Proxies whose X-Forwarded-For is believed: 10.0.0.0/8,192.0.2.1 [env: MAINSPRING_TRUSTED_PROXIES]
     #[arg(long, value_name = "ADDRESSES")]
     trusted_proxies: Option<String>,
+    /// For how many minutes after its end the workspace of an execution is kept [default: 0, env:
+    /// MAINSPRING_SCRIPTS_KEEP_MINUTES]
+    #[arg(long, value_name = "N")]
+    scripts_keep_minutes: Option<String>,
     /// The file of settings [default: $XDG_CONFIG_HOME/mainspring/config.yaml, env: MAINSPRING_CONFIG]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     config: Option<PathBuf>,
@@ -125,6 +133,8 @@ pub(crate) struct Settings {
     pub(crate) rates: Rates,
     /// How scripts run.
     pub(crate) scripts: ScriptSettings,
+    /// How long workspaces are kept after the end of their execution.
+    pub(crate) keep_minutes: u64,
     /// Whom people sign in with, beside tokens.
     pub(crate) oidc: Option<mainspring_server::oidc::Settings>,
     /// The flags of every command, with what is in force of them.
@@ -156,6 +166,7 @@ impl Settings {
             flags.rate_limit_per_second.clone(),
             flags.anonymous_rate_limit_per_second.clone(),
             flags.trusted_proxies.clone(),
+            flags.scripts_keep_minutes.clone(),
         ];
         let mut all = Vec::new();
         for ((name, variable), flag) in
@@ -191,15 +202,19 @@ impl Settings {
             .filter(|count| *count > 0)
             .ok_or_else(|| bad("effectsAtATime", format!("`{effects}` is no number of effects: give 1 or more")))?;
         let rates = rates(value)?;
+        let keep_minutes = keep_minutes(value("scriptsKeepMinutes").unwrap_or_default())?;
+        let own = flags.file().into_iter().map(|(path, _)| path);
+        let own = own.chain(value("oidcClientSecretFile").map(PathBuf::from));
         let scripts = ScriptSettings::of(value("scripts"), value("scriptsNetwork"), value("scriptsRead"))?;
         let is_said = all.iter().any(|one| one.name == "oidcOrganization" && one.origin != "default");
         oidc.iter().try_for_each(|oidc| oidc::check_first_role(oidc, &scripts, is_said))?;
+        let scripts = scripts.hiding(own);
         let global = Global { dir: value("dataDir").map(Into::into), store: value("store"), ..global.clone() };
         let base_url = value("baseUrl").map(|url| url.trim_end_matches('/').to_string());
         if let Some(url) = base_url.iter().find(|url| !url.starts_with("http") || origin(url).is_none()) {
             return Err(bad("baseUrl", format!("`{url}` is no address like https://mainspring.example.com")));
         }
-        Ok(Self { base_url, listen, lease_seconds, effects_at_a_time, rates, scripts, oidc, global, all })
+        Ok(Self { base_url, listen, lease_seconds, effects_at_a_time, rates, scripts, keep_minutes, oidc, global, all })
     }
 }
 
@@ -210,6 +225,13 @@ fn bad(name: &str, why: String) -> Refusal {
 /// Files that this process may have open.
 pub(crate) fn files_max() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// How long workspaces are kept.
+fn keep_minutes(text: String) -> Result<u64, Refusal> {
+    text.parse().ok().filter(|minutes| *minutes <= KEEP_MINUTES_MAX).ok_or_else(|| {
+        bad("scriptsKeepMinutes", format!("`{text}` is no number of minutes from 0 to {KEEP_MINUTES_MAX}"))
+    })
 }
 
 /// How many requests may come.
@@ -237,6 +259,7 @@ fn usual(name: &str) -> Option<String> {
         "effectsAtATime" => Some(effects_at_a_time(files_max()).to_string()),
         "scripts" => Some("contained".into()),
         "scriptsNetwork" => Some("none".into()),
+        "scriptsKeepMinutes" => Some("0".into()),
         "rateLimitPerSecond" => Some(Rates::default().per_token.to_string()),
         "anonymousRateLimitPerSecond" => Some(Rates::default().per_address.to_string()),
         "dataDir" => place::state_home().ok().map(|home| home.join("mainspring").display().to_string()),

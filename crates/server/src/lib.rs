@@ -41,6 +41,7 @@ pub mod tokens;
 mod versions;
 mod view;
 mod waiting;
+pub mod workspaces;
 
 pub use app::{App, Settings};
 pub use limits::InForce;

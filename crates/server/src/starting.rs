@@ -20,6 +20,7 @@ use crate::{
     nouns::{Organization, RUNTIME_FEATURE, Workflow},
     problem::{Answer, Code, Problem},
     shelf::{Held, Shelf, entry},
+    workspaces::{self, Start},
 };
 
 /// What starts an execution.
@@ -95,7 +96,7 @@ pub(crate) fn prepare(
     let evaluator = ForTenant { evaluator: &*app.evaluator, tenant: &caller.organization };
     request.admit(&evaluator).map_err(unfit)?;
     let warnings = of_start(app, caller, &workflow.body)?;
-    let workspace = workspace(app, caller, &request)?;
+    let workspace = workspace(app, caller, &request, &workflow.id)?;
     Ok((Request { workspace, ..request }, warnings))
 }
 
@@ -132,7 +133,7 @@ pub(crate) async fn submit(app: &App, caller: &Caller, request: Request, workflo
     let submitted = app.engine.submit(Request { audit: Some(Box::new(audit)), ..request }).await;
     if submitted.as_ref().map_or(true, |submitted| submitted.existed) {
         // Nothing is going to work in it, and it is empty.
-        workspace.iter().for_each(|path| drop(std::fs::remove_dir(path)));
+        workspace.iter().for_each(|path| workspaces::discard(path.as_ref()));
     }
     let submitted = submitted?;
     let submitted = if submitted.is_posted {
@@ -195,10 +196,11 @@ pub(crate) fn check_control(caller: &Caller, row: &ExecutionRow) -> Answer<()> {
 
 /// A folder of its own for an execution that has scripts, and nothing for others. The folder is what permits scripts to an
 /// execution: a node runs none of an execution without one.
-fn workspace(app: &App, caller: &Caller, request: &Request) -> Answer<Option<String>> {
-    let plans = [&request.plan].into_iter().chain(request.workflows.values());
+fn workspace(app: &App, caller: &Caller, request: &Request, workflow: &str) -> Answer<Option<String>> {
+    let plans = || [&request.plan].into_iter().chain(request.workflows.values());
+    let steps = || plans().flat_map(|plan| &plan.steps);
     let is_script = |step: &Step| matches!(&step.work, Work::Effect { effect, .. } if effect == "bash");
-    if !plans.flat_map(|plan| &plan.steps).any(is_script) {
+    if !steps().any(is_script) {
         return Ok(None);
     }
     caller.require(Permission::ScriptsRun)?;
@@ -206,12 +208,12 @@ fn workspace(app: &App, caller: &Caller, request: &Request) -> Answer<Option<Str
     let failed = |why: String| {
         Problem::new(Code::Unavailable, format!("The workspace {} cannot be made: {why}.", path.display()))
     };
-    private_folder(&path).map_err(|error| failed(error.to_string()))?;
+    let start = Start {
+        organization: &caller.organization,
+        workflow,
+        idempotency_key: request.idempotency_key.as_deref().unwrap_or_default(),
+        detaches: steps().any(|step| matches!(&step.work, Work::Subworkflow { waits: false, .. })),
+    };
+    workspaces::make(&path, &start).map_err(|error| failed(error.to_string()))?;
     path.to_str().map(|text| Some(text.to_string())).ok_or_else(|| failed("its path is not UTF-8".into()))
-}
-
-/// Makes a folder that its owner alone can enter, whatever the umask is, and the folders above it likewise.
-fn private_folder(path: &std::path::Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }

@@ -8,16 +8,19 @@
 //! | user namespace without capabilities, no new privileges | rights of root, set-uid programs |
 //! | Landlock | writing anywhere but the workspace, `/tmp` and devices that are safe; sockets outside of the container |
 //! | filter of system calls | mounts, namespaces, tracing, keys, BPF, io_uring, modules, rare socket families |
-//! | limits, [`quota`] and [`cgroup`] | taking all memory, processes, files or disk |
+//! | limits, [`quota`], [`disk`] and [`cgroup`] | taking all memory, processes, files or disk |
 //!
-//! The parts: [`arguments`] is the command line of bubblewrap; [`helper`] runs inside, builds the inner walls and becomes
+//! The parts: [`arguments`] is the command line of bubblewrap, [`hidden`] what it covers; [`helper`] runs inside, builds the inner walls and becomes
 //! bash; [`order`] is how it is told what to run, after the group was written down.
 
 mod arguments;
 mod cgroup;
+pub(super) mod disk;
 mod filter;
 mod helper;
+mod hidden;
 pub(super) mod launcher;
+mod mounts;
 pub(super) mod order;
 pub(super) mod quota;
 
@@ -33,7 +36,12 @@ use super::{limits::READY_BYTES, refusal::Refusal, script::find_program};
 
 pub(super) use arguments::HOME;
 pub(super) use cgroup::Cgroup;
+use cgroup::Cgroups;
+pub use disk::remove as remove_workspace;
+pub(super) use helper::walls;
 pub use helper::{HELPER_ARGUMENT, serve_if_helper};
+use hidden::Hidden;
+use rustix::process::Pid;
 
 /// How the scripts of a node run.
 #[derive(Debug, Clone, Default)]
@@ -54,7 +62,10 @@ pub enum Network {
     #[default]
     None,
     /// The host's: the internet, and also its loopback services, its private network and the metadata address of its cloud.
+    /// Refused where the kernel cannot keep scripts from the host's abstract sockets.
     Host,
+    /// The same, with the abstract sockets of the host where the kernel cannot keep scripts from them.
+    HostAndSockets,
 }
 
 impl Network {
@@ -63,6 +74,21 @@ impl Network {
         match self {
             Self::None => "none",
             Self::Host => "host",
+            Self::HostAndSockets => "host-and-sockets",
+        }
+    }
+
+    /// Whether scripts with this network are kept from abstract sockets of the host (unix(7)), which no mount hides: by a
+    /// network of their own, or by the scopes of Landlock. The error is a sentence.
+    fn check(self, landlock: Landlock) -> Result<(), String> {
+        match (self, landlock) {
+            (Self::Host, Landlock::Partial | Landlock::Missing) => Err(
+                "the Landlock of this kernel does not keep scripts with the host's network from abstract sockets of the \
+                 host, as those of containerd and D-Bus (Linux 6.12 or later does): say `--scripts-network none`, or \
+                 `host-and-sockets` if scripts may reach them"
+                    .into(),
+            ),
+            _ => Ok(()),
         }
     }
 }
@@ -82,6 +108,11 @@ pub struct ContainerSettings {
     pub workspaces: PathBuf,
     /// The network.
     pub network: Network,
+    /// Whether this process works for good, and may move itself to another control group so that those of scripts can be
+    /// limited.
+    pub may_arrange_cgroups: bool,
+    /// Whether the kernel counts the memory of scripts. [`Container::probe`] finds it out.
+    pub is_memory_counted: bool,
 }
 
 /// Containers that were tried on this machine and hold.
@@ -89,6 +120,8 @@ pub struct ContainerSettings {
 pub struct Container {
     bwrap: PathBuf,
     settings: ContainerSettings,
+    hidden: Hidden,
+    cgroups: Cgroups,
     walls: Walls,
 }
 
@@ -115,7 +148,11 @@ impl fmt::Display for Container {
             Landlock::Partial => "Landlock in part",
             Landlock::Missing => "no Landlock in this kernel",
         };
-        write!(formatter, "bubblewrap, seccomp, {landlock}; network: {}", self.settings.network.name())
+        let memory = match self.settings.is_memory_counted {
+            true => "control groups",
+            false => "no control groups: limits are watched, not enforced",
+        };
+        write!(formatter, "bubblewrap, seccomp, {landlock}, {memory}; network: {}", self.settings.network.name())
     }
 }
 
@@ -125,30 +162,49 @@ impl Container {
         let Some(bwrap) = find_program("bwrap", &settings.search_path) else {
             return Err("bubblewrap is not installed (`apt-get install bubblewrap`)".into());
         };
-        let canonical = |path: PathBuf| path.canonicalize().unwrap_or(path);
-        let hidden: Vec<_> = settings.hidden.into_iter().map(canonical).collect();
-        let workspaces = canonical(settings.workspaces);
-        let mut readable = Vec::new();
-        for path in settings.readable {
+        let workspaces = hidden::real(&settings.workspaces);
+        let own: Vec<_> = settings.hidden.iter().chain([&workspaces]).cloned().collect();
+        let paths = Hidden::of(&own, &[])?;
+        for path in &settings.readable {
             let real = path.canonicalize().map_err(|error| format!("the folder {}: {error}", path.display()))?;
-            if let Some(secret) = hidden.iter().find(|hidden| overlaps(hidden, &real)) {
+            if let Some(secret) = paths.paths.iter().find(|hidden| overlaps(hidden, &real)) {
                 let (path, secret) = (path.display(), secret.display());
                 return Err(format!(
                     "{path} cannot be shown to scripts: {secret}, which is the server's own, is in it"
                 ));
             }
-            readable.push(path);
         }
-        let settings = ContainerSettings { hidden, workspaces, readable, ..settings };
-        let mut container = Self { bwrap, settings, walls: Walls { landlock: Landlock::Missing } };
-        let trial = container.command(None).stdin(Stdio::null()).output();
-        let trial = trial.map_err(|error| format!("{} cannot be started: {error}", container.bwrap.display()))?;
-        container.walls = trial.stdout.get(..READY_BYTES).and_then(helper::walls).ok_or_else(|| {
+        let hidden = Hidden::of(&own, &arguments::shown(&settings))?;
+        let cgroups = Cgroups::find(settings.may_arrange_cgroups);
+        let settings = ContainerSettings { workspaces, is_memory_counted: cgroups.count_memory(), ..settings };
+        let walls = Walls { landlock: Landlock::Missing };
+        let mut container = Self { bwrap, settings, hidden, cgroups, walls };
+        container.try_out()?;
+        container.settings.network.check(container.walls.landlock)?;
+        Ok(container)
+    }
+
+    /// Builds a container without a script, and looks from inside whether the server's own files are seen.
+    fn try_out(&mut self) -> Result<(), String> {
+        let mut trial = self.command(None);
+        trial.arg(helper::LOOK).args(&self.hidden.paths);
+        let trial = trial.stdin(Stdio::null()).output();
+        let trial = trial.map_err(|error| format!("{} cannot be started: {error}", self.bwrap.display()))?;
+        let (ready, seen) = trial.stdout.split_at(trial.stdout.len().min(READY_BYTES));
+        let walls = helper::walls(ready).zip(helper::seen(seen, self.hidden.paths.len()));
+        let (walls, seen) = walls.ok_or_else(|| {
             let said = String::from_utf8_lossy(&trial.stderr);
             let said = said.lines().next().unwrap_or("it said nothing").chars().take(300).collect::<String>();
             format!("no container can be made on this machine: {said}")
         })?;
-        Ok(container)
+        self.walls = walls;
+        match self.hidden.leaked(&seen) {
+            Some(path) => Err(format!(
+                "{}, which is the server's own, is seen from inside of a container: keep it in another folder",
+                path.display()
+            )),
+            None => Ok(()),
+        }
     }
 
     /// The walls inside.
@@ -165,24 +221,31 @@ impl Container {
     /// variable like `LD_PRELOAD` reaches nothing that builds the walls.
     pub(super) fn command(&self, place: Option<&Place>) -> Command {
         let mut command = Command::new(&self.bwrap);
-        command.args(arguments::of(&self.settings, place)).env_clear().current_dir("/");
+        command.args(arguments::of(&self.settings, &self.hidden, place)).env_clear().current_dir("/");
         command
     }
 
     /// The workspace of an attempt and the folder that its script starts in, both by their real paths.
     pub(super) fn place(&self, workspace: &Path, folder: &Path) -> Result<Place, Refusal> {
         let real = |path: &Path| path.canonicalize().map_err(|error| Refusal::NotContained(error.to_string()));
+        let given = folder;
         let (workspace, folder) = (real(workspace)?, real(folder)?);
-        let ContainerSettings { hidden, workspaces, .. } = &self.settings;
-        let is_own = workspace.parent() == Some(workspaces);
-        let is_shown = is_own || !hidden.iter().any(|hidden| overlaps(hidden, &workspace));
+        let is_own = workspace.parent() == Some(&self.settings.workspaces);
+        let is_shown = is_own || !self.hidden.overlaps(&workspace);
         if !is_shown || workspace.parent().is_none() {
             return Err(Refusal::WorkspaceNotContainable(workspace));
         }
         if !folder.starts_with(&workspace) {
-            return Err(Refusal::CwdOutside(folder));
+            return Err(Refusal::CwdOutside(given.to_owned()));
         }
         Ok(Place { workspace, folder })
+    }
+
+    /// The control groups of one script, with this process and all that it starts in them. Where the trial could make
+    /// some, a script without them is refused.
+    pub(super) fn confine(&self, name: &str, member: Pid) -> Result<Cgroup, Refusal> {
+        let made = self.cgroups.confine(name, member);
+        made.map_err(|error| Refusal::NotContained(format!("its control groups cannot be made: {error}")))
     }
 }
 
@@ -198,4 +261,18 @@ pub(super) struct Place {
 /// Whether one of the paths is in the other.
 fn overlaps(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_network_of_the_host_needs_scopes_of_landlock() {
+        for landlock in [Landlock::Full, Landlock::Partial, Landlock::Missing] {
+            assert_eq!(Network::None.check(landlock), Ok(()));
+            assert_eq!(Network::HostAndSockets.check(landlock), Ok(()));
+            assert_eq!(Network::Host.check(landlock).is_ok(), landlock == Landlock::Full, "{landlock:?}");
+        }
+    }
 }

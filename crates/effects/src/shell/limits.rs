@@ -89,18 +89,44 @@ pub(super) const WORKSPACE_BYTES_MAX: u64 = 8 << 30;
 /// Files and folders of a workspace: inodes can run out as bytes can.
 pub(super) const WORKSPACE_ENTRIES_MAX: u64 = 500_000;
 
+/// Folders in each other in a workspace: each is open while what is in it is looked at. Nested dependencies of a large
+/// program lie some thirty deep.
+pub(super) const WORKSPACE_DEPTH_MAX: usize = 100;
+
 /// Bytes that stay free on the disk of the workspaces, for the server's own commits. Contained scripts are ended where less
-/// is left.
-pub(super) const DISK_FREE_BYTES_MIN: u64 = 256 << 20;
+/// is left. A disk that writes 2 GB/s takes a fifth of this between two looks.
+pub(super) const DISK_FREE_BYTES_MIN: u64 = 512 << 20;
 
-/// How often processes and memory of a contained script are looked at.
-pub(super) const QUOTA_LOOK: Duration = Duration::from_millis(250);
+/// Bytes that one file may have where the disk is nearly full: a script still says why it fails.
+pub(super) const FILE_BYTES_MIN: u64 = 1 << 20;
 
-/// How long after the last look at its disk a script is looked at again, at least.
+/// How often processes, memory and free disk of a contained script are looked at.
+pub(super) const QUOTA_LOOK: Duration = Duration::from_millis(100);
+
+/// How long after the last look through its workspace a script is looked at again, at least, where little was written.
 pub(super) const DISK_LOOK_MIN: Duration = Duration::from_secs(1);
 
-/// The same in lengths of the last look, so that looking takes at most a twentieth of a processor.
+/// The same, at most, so that nobody makes looks rare by files that take long to count.
+pub(super) const DISK_LOOK_MAX: Duration = Duration::from_secs(5);
+
+/// The same in lengths of the last look, so that looking takes little of a processor where it need not be often.
 pub(super) const DISK_LOOK_SHARE: u32 = 20;
+
+/// Bytes that the disk has less for which a workspace is looked through at once.
+pub(super) const DISK_LOOK_BYTES: u64 = 256 << 20;
+
+/// Workspaces that are looked through at a time. Each look has as many files open as folders lie in each other.
+pub(super) const DISK_WALKS_AT_A_TIME: usize = 4;
+
+/// The share of the machine's memory that all scripts of a node have together, where control groups enforce it: the rest is
+/// for the node, its store and what else runs.
+pub(super) const ALL_MEMORY_SHARE: (u64, u64) = (3, 4);
+
+/// Processes of all scripts of a node together, where control groups enforce it: a quarter of the usual `pid_max`.
+pub(super) const ALL_PROCESSES_MAX: u64 = 8_192;
+
+/// How often the control groups of a script are made anew that somebody has removed meanwhile.
+pub(super) const CONFINE_TRIES: u32 = 3;
 
 const _: () = assert!(MEMORY_BYTES_MAX >= TMP_BYTES_MAX + SHM_BYTES_MAX && MEMORY_BYTES_HARD_MAX > MEMORY_BYTES_MAX);
 const _: () = assert!(FILE_BYTES_MAX <= WORKSPACE_BYTES_MAX);

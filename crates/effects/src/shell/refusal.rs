@@ -41,8 +41,10 @@ pub(super) enum Refusal {
     NotContained(String),
     /// The workspace is, or contains, what no script is to see.
     WorkspaceNotContainable(PathBuf),
-    /// The working folder is not in the workspace.
+    /// The working folder, as it was given, is not in the workspace.
     CwdOutside(PathBuf),
+    /// The disk of the workspace has too little left, as the sentence says.
+    DiskFull(String),
 }
 
 /// Who named a folder.
@@ -113,6 +115,11 @@ impl From<Refusal> for Failure {
                     folder.display()
                 );
                 (Class::Policy, "cwd_outside_workspace", message)
+            }
+            Refusal::DiskFull(why) => {
+                let message =
+                    format!("the script was not started: {why}. Make room, or end executions with large files");
+                (Class::Unavailable, "disk_full", message)
             }
             Refusal::NotStarted(error) => {
                 (Class::Unavailable, "bash_not_started", format!("the script could not be started: {error}"))

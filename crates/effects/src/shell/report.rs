@@ -44,7 +44,7 @@ impl Report {
 
     /// The outcome of a script that was ended because it took more than it may.
     pub(super) fn exceeded(&self, why: &str) -> Outcome {
-        let message = format!("the script was ended: {why}");
+        let message = format!("the script took more than it may: {why}");
         Outcome::Failed(Failure::new(Class::Policy, "script_limit_exceeded", message).with_details(self.to_value(None)))
     }
 

@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use super::{
-    contain::{Cgroup, Container, Place, launcher::Launcher, quota::Quota},
+    contain::{self, Cgroup, Container, Place, launcher::Launcher, quota::Quota},
     group::Members,
     limits::{CONTAINER_START_MAX, KILLED_WAIT_MAX, READY_BYTES},
     note::{CONTAINER_VARIABLE, Mark, Note},
@@ -67,20 +67,23 @@ impl Running {
         let mut streams = Streams::new(stdout, stderr)?;
         let ready = tokio::time::timeout(CONTAINER_START_MAX, streams.beginning::<READY_BYTES>()).await;
         let init = process::children(leader).into_iter().next();
-        let (Ok(Ok(_)), Some(init)) = (&ready, init) else {
-            Members::OfGroup(leader).end(Duration::ZERO).await;
-            return Err(Refusal::NotContained(streams.last_error()));
+        let walled = match (ready, init) {
+            (Ok(Ok(told)), Some(init)) => Walled::of(container, &told, init, place, mark.text()).await,
+            _ => {
+                Members::OfGroup(leader).end(Duration::ZERO).await;
+                return Err(Refusal::NotContained(streams.last_error()));
+            }
         };
-        let cgroup = process::children(init).into_iter().next().map(|helper| Cgroup::with(mark.text(), helper));
+        let Walled { init, quota, cgroup } = match walled {
+            Ok(walled) => walled,
+            Err(refusal) => {
+                Members::OfGroup(leader).end(Duration::ZERO).await;
+                return Err(refusal);
+            }
+        };
         let group = Members::Container { outer: leader, init };
-        let running = Self {
-            leader: Watch::open(leader)?,
-            quota: Some(Quota::new(init, place.workspace.clone())),
-            _cgroup: cgroup,
-            group,
-            streams,
-            child,
-        };
+        let running =
+            Self { leader: Watch::open(leader)?, quota: Some(quota), _cgroup: Some(cgroup), group, streams, child };
         send(opener, script.into_order()?)?;
         Ok(running)
     }
@@ -151,6 +154,29 @@ impl Gate {
 fn pid_of_child(child: &Child) -> io::Result<Pid> {
     let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
     pid.ok_or_else(|| io::Error::other("a new child has no process id"))
+}
+
+/// What stands around a script before it is let in.
+struct Walled {
+    /// The first process of the container.
+    init: Pid,
+    quota: Quota,
+    cgroup: Cgroup,
+}
+
+impl Walled {
+    /// Compares the walls with those of the trial, and limits what all processes take together.
+    async fn of(container: &Container, told: &[u8], init: Pid, place: &Place, name: &str) -> Result<Self, Refusal> {
+        if contain::walls(told) != Some(container.walls()) {
+            let why = "its walls are not those that this node found at its start: start the node again";
+            return Err(Refusal::NotContained(why.into()));
+        }
+        let helper = process::children(init).into_iter().next();
+        let helper = helper.ok_or_else(|| Refusal::NotContained("its helper is gone".into()))?;
+        let cgroup = container.confine(name, helper)?;
+        let quota = Quota::new(init, place.workspace.clone()).await.map_err(Refusal::DiskFull)?;
+        Ok(Self { init, quota, cgroup })
+    }
 }
 
 /// A container that waits for its order.

@@ -9,7 +9,10 @@ use std::{
 };
 
 use mainspring_kernel::{effect::Attempt, value::Value};
-use rustix::fs::{Access, access};
+use rustix::{
+    fs::{Access, CWD, Mode, OFlags, ResolveFlags, access, openat, openat2},
+    io::Errno,
+};
 
 use super::{
     contain::order::Order,
@@ -33,12 +36,19 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// The script of an attempt. `search_path` is where bash is looked for.
-    pub(super) fn of(attempt: &Attempt, mark: &Mark, search_path: &OsStr, traces: bool) -> Result<Self, Refusal> {
+    /// The script of an attempt. `search_path` is where bash is looked for; the working folder of a contained script is in
+    /// its workspace.
+    pub(super) fn of(
+        attempt: &Attempt,
+        mark: &Mark,
+        search_path: &OsStr,
+        (traces, is_contained): (bool, bool),
+    ) -> Result<Self, Refusal> {
+        let folder = if is_contained { contained_folder_of(attempt)? } else { folder_of(attempt)? };
         Ok(Self {
             command: command_of(attempt)?,
             variables: variables_of(attempt, mark, traces)?,
-            folder: folder_of(attempt)?,
+            folder,
             bash: find_program("bash", search_path).ok_or(Refusal::BashMissing)?,
         })
     }
@@ -66,21 +76,57 @@ fn command_of(attempt: &Attempt) -> Result<String, Refusal> {
     }
 }
 
-fn folder_of(attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
-    let workspace = match &attempt.workspace {
-        Some(workspace) => Some(enterable(PathBuf::from(workspace), FolderSource::Workspace)?),
-        None => None,
-    };
-    let cwd = match attempt.params.get("cwd") {
-        None | Some(Value::Null) => return Ok(workspace),
-        Some(Value::Text(cwd)) => Path::new(cwd),
+fn workspace_of(attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
+    let enter = |workspace| enterable(PathBuf::from(workspace), FolderSource::Workspace);
+    attempt.workspace.as_ref().map(enter).transpose()
+}
+
+fn cwd_of(attempt: &Attempt) -> Result<Option<&Path>, Refusal> {
+    match attempt.params.get("cwd") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Text(cwd)) => Ok(Some(Path::new(cwd))),
         Some(other) => {
             let why = format!("it is {} and not text", other.kind());
-            return Err(Refusal::FolderMissing { named_by: FolderSource::Cwd, folder: PathBuf::new(), why });
+            Err(Refusal::FolderMissing { named_by: FolderSource::Cwd, folder: PathBuf::new(), why })
         }
-    };
+    }
+}
+
+fn folder_of(attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
+    let workspace = workspace_of(attempt)?;
+    let Some(cwd) = cwd_of(attempt)? else { return Ok(workspace) };
     // An absolute `cwd` replaces what it is joined to.
     enterable(workspace.unwrap_or_default().join(cwd), FolderSource::Cwd).map(Some)
+}
+
+/// The working folder in a workspace. A `cwd` that leads outside is refused in the same words wherever it leads and whether
+/// something is there: its author may put links into the workspace, and is told nothing of the host.
+fn contained_folder_of(attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
+    let (Some(workspace), Some(cwd)) = (workspace_of(attempt)?, cwd_of(attempt)?) else {
+        return workspace_of(attempt);
+    };
+    let real = workspace.canonicalize().map_err(|error| Refusal::NotContained(error.to_string()))?;
+    let outside = || Refusal::CwdOutside(cwd.to_owned());
+    let within = [&workspace, &real].into_iter().find_map(|folder| cwd.strip_prefix(folder).ok());
+    let within = within.unwrap_or(cwd);
+    if within.is_absolute() {
+        return Err(outside());
+    }
+    let within = if within.as_os_str().is_empty() { Path::new(".") } else { within };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = openat(CWD, &real, flags, Mode::empty()).map_err(|error| Refusal::NotContained(error.to_string()))?;
+    match openat2(&root, within, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
+        Ok(_) => enterable(real.join(within), FolderSource::Cwd).map(Some),
+        // An absolute link into the workspace itself is what scripts make by `ln -s "$PWD/a" b`.
+        Err(Errno::XDEV) => match real.join(within).canonicalize() {
+            Ok(folder) if folder.starts_with(&real) => enterable(folder, FolderSource::Cwd).map(Some),
+            _ => Err(outside()),
+        },
+        Err(error) => {
+            let (named_by, folder) = (FolderSource::Cwd, cwd.to_owned());
+            Err(Refusal::FolderMissing { named_by, folder, why: io::Error::from(error).to_string() })
+        }
+    }
 }
 
 /// Looked at before, because a failed start does not say whether the program or its folder was missing.

@@ -45,7 +45,7 @@ pub(super) const LOOK: Duration = Duration::from_millis(250);
 pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     close_this_process()?;
     node.metrics.begin(global, terminal)?;
-    let scripts = node.scripts.rules()?.in_force(global)?;
+    let scripts = node.scripts.rules()?.in_force(global, true)?;
     if !global.json {
         let (mode, why) = words(&scripts);
         terminal.remark(&format!("scripts: {mode} ({why})"));

@@ -5,14 +5,15 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use clap::Args;
-use mainspring_effects::shell::contain::Scripts;
-use mainspring_engine::{Engine, Reach, limits::FILES_KEPT};
+use mainspring_effects::shell::contain::{Scripts, remove_workspace};
+use mainspring_engine::{Engine, Reach, engine::now_ms, limits::FILES_KEPT};
 use mainspring_kernel::{json::compact, value::Value};
-use mainspring_server::{App, Settings as Served, first, marks, oidc, serve};
-use tokio::net::TcpListener;
+use mainspring_server::{App, Settings as Served, first, marks, oidc, serve, workspaces};
+use tokio::{net::TcpListener, time::MissedTickBehavior};
 
 use super::node;
 use crate::{
@@ -34,6 +35,9 @@ const FILES_PER_EFFECT: u64 = 2;
 
 /// The file of the state folder that has the owner's first token where no terminal shows it.
 pub(crate) const FIRST_TOKEN: &str = "first-token";
+
+/// How often workspaces of ended executions are looked for: a disk that was filled has room again soon.
+const SWEEP: Duration = Duration::from_secs(20);
 
 /// Connections at the least, and at the most.
 const CONNECTIONS_MIN: usize = 64;
@@ -72,7 +76,7 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
     let address = listener.local_addr().map_err(cannot)?;
     let base = settings.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
     let global = &settings.global;
-    let scripts = settings.scripts.in_force(global)?;
+    let scripts = settings.scripts.in_force(global, true)?;
     close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.remark(said));
     let rules = Rules { scripts: scripts.clone(), needs_workspace: true };
     let ground = Ground::of(global)?;
@@ -95,6 +99,8 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
         .map_err(|problem| Refusal::internal("first_start", problem.message))?;
     marks::note_and_tell(&engine, &marks).await;
     let noting = tokio::spawn(marks::keep(engine.clone(), marks.clone()));
+    let sweeping =
+        tokio::spawn(sweep(engine.clone(), global.home()?.folder().join("workspaces"), settings.keep_minutes));
     let token = token.map(|token| FirstToken::of(token, global.home()?.folder(), terminal)).transpose()?;
     greet(&base, token.as_ref(), &scripts, settings, terminal);
     let stopped = stopped(engine.clone());
@@ -107,6 +113,7 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
     let served = served.await;
     engine.drain().await;
     noting.abort();
+    sweeping.abort();
     marks::note_and_tell(&engine, &marks).await;
     served.map_err(|error| Refusal::internal("serving", error.to_string()))?;
     match engine.why_stopped() {
@@ -170,6 +177,20 @@ fn write_secret(path: &Path, secret: &str) -> std::io::Result<()> {
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     writeln!(file, "{secret}")?;
     file.sync_all()
+}
+
+/// Removes workspaces of executions that have ended, now and again.
+async fn sweep(engine: Arc<Engine>, workspaces: PathBuf, keep_minutes: u64) {
+    let mut again = tokio::time::interval(SWEEP);
+    again.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        again.tick().await;
+        let (engine, workspaces) = (engine.clone(), workspaces.clone());
+        let times = (now_ms(), keep_minutes.saturating_mul(60_000));
+        let look = move || workspaces::sweep(&**engine.store(), &workspaces, times, remove_workspace);
+        // A store that does not answer is told of elsewhere, and asked again.
+        let _ = tokio::task::spawn_blocking(look).await;
+    }
 }
 
 /// Where it is, and how to sign in.

@@ -78,7 +78,8 @@ impl Target {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let environment = [("MYSECRET_DB", SECRET), ("AWS_SECRET_ACCESS_KEY", SECRET), ("MAINSPRING_TOKEN", SECRET)];
-        let server = Server::start_as(folder.path(), "data", &[], &environment);
+        // Workspaces of executions that have ended are there to be had.
+        let server = Server::start_as(folder.path(), "data", &["--scripts-keep-minutes", "60"], &environment);
         let organization = Organization::new(&server, "acme");
         fs::write(folder.path().join("outside"), SECRET).unwrap();
         let victim = Command::new("sleep").arg("3600").stdin(Stdio::null()).spawn().unwrap();
@@ -217,6 +218,11 @@ fn of_the_kernel() -> Vec<Try> {
         plain("clone_namespace", call("clone", 56, "0x10000011, 0, 0, 0, 0")),
         plain("clone3", call("clone3", 435, "0, 0")),
         plain("clone_x32", call("clone_x32", 0x4000_0038, "0x10000011, 0, 0, 0, 0")),
+        // Numbers that x32 alone has: ioctl, ptrace, process_vm_readv.
+        plain("ioctl_x32", call("ioctl_x32", 0x4000_0202, "1, 0x5401, my $c = \"\" x 64")),
+        plain("ptrace_x32", call("ptrace_x32", 0x4000_0209, "0, 0, 0, 0")),
+        plain("read_x32", call("process_vm_readv_x32", 0x4000_021b, "$$, 0, 0, 0, 0, 0")),
+        plain("openat2", call("openat2", 437, "-100, my $a = \".\", my $b = \"\\0\" x 24, 24")),
         plain("setns", call("setns", 308, "0, 0")),
         plain("keyctl", call("keyctl", 250, "0, -3, 1")),
         plain("add_key", call("add_key", 248, "my $a = \"user\", my $b = \"k\", my $c = \"v\", 1, -3")),
@@ -248,11 +254,13 @@ fn of_the_kernel() -> Vec<Try> {
 /// More rights, more room.
 fn of_rights_and_room() -> Vec<Try> {
     vec![
-        plain("set_uid", "cp /usr/bin/id su 2>/dev/null; chmod u+s su; ./su -u; /usr/bin/su -c id </dev/null 2>&1 | grep -q uid=0 && [ \"$(id -u)\" != 0 ] && echo ESCAPED || echo contained".into()),
+        plain("set_uid", "cp /usr/bin/id su; chmod u+s su && echo ESCAPED; chmod 2755 su && echo ESCAPED; find . -perm /6000 | grep . && echo ESCAPED; echo contained".into()),
+        plain("set_uid_program", "find /usr/bin -perm /4000 | grep -q . || echo none; perl -e 'exit 0' && su -c id </dev/null 2>&1 | grep uid=0 && echo ESCAPED; echo contained".into()),
+        plain("set_uid_new", "perl -e 'use Fcntl; umask 0; sysopen(my $f, \"made\", O_CREAT|O_WRONLY, 04755) and print \"ESCAPED\\n\"; syscall(133, my $n = \"node\", 0104755, 0) == 0 and print \"ESCAPED\\n\"; syscall(452, -100, my $m = \"su\", 04755, 0) == 0 and print \"ESCAPED\\n\"'; find . -perm /6000 | grep . && echo ESCAPED; echo contained".into()),
+        plain("allocate", "fallocate -l 1G big 2>&1 && echo ESCAPED || echo contained; rm -f big".into()),
         plain("capabilities", "grep -E '^Cap(Eff|Prm|Bnd|Amb)' /proc/self/status | grep -v 0000000000000000 && echo ESCAPED || echo contained".into()),
         plain("new_rights", "grep -q 'NoNewPrivs:.1' /proc/self/status && grep -q 'Seccomp:.2' /proc/self/status && echo contained || echo ESCAPED".into()),
         plain("raise_limits", "ulimit -n 100000 2>&1 && echo ESCAPED; ulimit -u 100000 2>&1 && echo ESCAPED; echo contained".into()),
-        plain("preload", "env LD_PRELOAD=/nowhere.so true 2>/dev/null; echo contained".into()),
         plain("fill_tmp", "dd if=/dev/zero of=/tmp/big bs=1M count=600 2>&1 && echo ESCAPED || echo contained; rm -f /tmp/big".into()),
         plain("fill_shm", "dd if=/dev/zero of=/dev/shm/big bs=1M count=100 2>&1 && echo ESCAPED || echo contained".into()),
         plain("fill_dev", "dd if=/dev/zero of=/dev/big bs=1M count=100 2>&1 && echo ESCAPED || echo contained".into()),
@@ -298,13 +306,13 @@ fn every_way_out_is_closed() {
 }
 
 /// Processes of the host whose command line has this word.
-fn running(word: &str) -> usize {
+pub(crate) fn running(word: &str) -> usize {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let lines = all.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
     lines.filter(|line| line.contains(word)).count()
 }
 
-fn until(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
     let began = std::time::Instant::now();
     while !is_so() {
         assert!(began.elapsed().as_secs() < 60, "{what}");

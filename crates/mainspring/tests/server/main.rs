@@ -35,6 +35,7 @@ mod rates;
 mod reach;
 mod refused;
 mod rights;
+mod script_limits;
 mod secure;
 mod sessions;
 mod shows;

@@ -50,6 +50,20 @@ impl Address {
     }
 }
 
+impl Address {
+    /// The Unix sockets that it names: of several hosts each has its port, or all have one.
+    pub(super) fn sockets(&self) -> Vec<PathBuf> {
+        let ports = self.server.get_ports();
+        let port = |number: usize| ports.get(number).or(ports.first()).copied().unwrap_or(5432);
+        let hosts = self.server.get_hosts().iter().enumerate();
+        let socket = |(number, host): (usize, &Host)| match host {
+            Host::Unix(folder) => Some(folder.join(format!(".s.PGSQL.{}", port(number)))),
+            Host::Tcp(_) => None,
+        };
+        hosts.filter_map(socket).collect()
+    }
+}
+
 fn read(text: &str) -> Result<Address, String> {
     let (base, query) = text.split_once('?').unwrap_or((text, ""));
     if !base.starts_with("postgres://") && !base.starts_with("postgresql://") {

@@ -116,6 +116,11 @@ impl PostgresStore {
         Address::parse(address).is_ok_and(|address| address.server.get_password().is_some())
     }
 
+    /// The Unix sockets that an address names, by their paths.
+    pub fn sockets(address: &str) -> Vec<std::path::PathBuf> {
+        Address::parse(address).map(|address| address.sockets()).unwrap_or_default()
+    }
+
     /// An address as it may be shown: without what lets in. `None` for one that cannot be read.
     pub fn shown_address(address: &str) -> Option<String> {
         Address::parse(address).ok().map(|address| address.to_string())

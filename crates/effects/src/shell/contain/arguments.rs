@@ -1,12 +1,12 @@
 //! The command line of bubblewrap (bwrap(1)).
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs,
     path::{Path, PathBuf},
 };
 
-use super::{ContainerSettings, Network, Place, helper};
+use super::{ContainerSettings, Network, Place, helper, hidden::Hidden};
 use crate::shell::limits::{SHM_BYTES_MAX, TMP_BYTES_MAX};
 
 /// Where the helper is inside. No folder of a system is called so.
@@ -58,8 +58,17 @@ const COVERED: [&str; 9] = [
     "/proc/config.gz",
 ];
 
+/// The file that says where names of hosts are asked for, shown with the host's network.
+const RESOLVER: &str = "/etc/resolv.conf";
+
+/// Everything of the host that a container shows beside the workspace.
+pub(super) fn shown(settings: &ContainerSettings) -> Vec<PathBuf> {
+    let system = SYSTEM.iter().chain(&ETC).chain([&RESOLVER]).map(PathBuf::from);
+    system.chain(settings.readable.iter().cloned()).collect()
+}
+
 /// The arguments for a script at a place, or for a trial.
-pub(super) fn of(settings: &ContainerSettings, place: Option<&Place>) -> Vec<OsString> {
+pub(super) fn of(settings: &ContainerSettings, hidden: &Hidden, place: Option<&Place>) -> Vec<OsString> {
     let mut line = Line(Vec::new());
     for flag in ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"] {
         line.add([flag]);
@@ -72,8 +81,8 @@ pub(super) fn of(settings: &ContainerSettings, place: Option<&Place>) -> Vec<OsS
         line.system(Path::new(folder));
     }
     ETC.iter().for_each(|file| line.add(["--ro-bind-try", file, file]));
-    if settings.network == Network::Host {
-        line.add(["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"]);
+    if settings.network != Network::None {
+        line.add(["--ro-bind-try", RESOLVER, RESOLVER]);
     }
     // The kernel's settings are files that a process of root's may write without any capability: all of /proc is read-only.
     line.add(["--proc", "/proc"]);
@@ -88,15 +97,24 @@ pub(super) fn of(settings: &ContainerSettings, place: Option<&Place>) -> Vec<OsS
         line.bind("--ro-bind", path);
     }
     line.add(["--ro-bind".into(), settings.helper.clone().into_os_string(), HELPER.into()]);
+    let covered: Vec<_> = hidden.covered().collect();
+    covered.iter().for_each(|(path, is_folder)| line.cover(path, *is_folder));
     if let Some(Place { workspace, .. }) = place {
         line.bind("--bind", workspace);
+    }
+    for (folder, _) in covered.iter().filter(|(_, is_folder)| *is_folder) {
+        line.add([OsStr::new("--remount-ro"), folder.as_os_str()]);
     }
     line.add(["--remount-ro", "/"]);
     let folder = place.map_or(PathBuf::from("/tmp"), |place| place.folder.clone());
     line.add(["--chdir".into(), folder.into_os_string()]);
-    line.add(["--", HELPER, helper::HELPER_ARGUMENT, "/tmp", "/dev"]);
+    line.add(["--", HELPER, helper::HELPER_ARGUMENT, memory_flag(settings), "/tmp", "/dev"]);
     line.0.extend(place.map(|place| place.workspace.clone().into_os_string()));
     line.0
+}
+
+fn memory_flag(settings: &ContainerSettings) -> &'static str {
+    if settings.is_memory_counted { helper::MEMORY_COUNTED } else { helper::MEMORY_WATCHED }
 }
 
 struct Line(Vec<OsString>);
@@ -108,6 +126,15 @@ impl Line {
 
     fn bind(&mut self, how: &str, path: &Path) {
         self.add([how.into(), path.into(), path.as_os_str().to_owned()]);
+    }
+
+    /// Puts an empty folder over a folder, which only what is bound into it later is in, or an empty file over a file.
+    fn cover(&mut self, path: &Path, is_folder: bool) {
+        match is_folder {
+            true => self.add(["--size", "65536", "--perms", "0555", "--tmpfs"].map(OsStr::new)),
+            false => self.add(["--ro-bind", "/dev/null"].map(OsStr::new)),
+        }
+        self.add([path]);
     }
 
     /// A folder of the system, or the link that it is.

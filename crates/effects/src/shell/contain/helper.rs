@@ -12,18 +12,36 @@ use std::{
 use landlock::{
     ABI, Access, AccessFs, BitFlags, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
 };
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::{
+    fs::statvfs,
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+};
 
-use super::{Landlock, Walls, filter, order::Order};
+use super::{
+    Landlock, Walls, filter,
+    hidden::{Identity, identity},
+    order::Order,
+};
 use crate::shell::limits::{
-    COMPUTING_SECONDS_MAX, DATA_BYTES_MAX, FILE_BYTES_MAX, FILES_MAX, PROCESSES_HARD_MAX, READY_BYTES,
+    COMPUTING_SECONDS_MAX, DATA_BYTES_MAX, DISK_FREE_BYTES_MIN, FILE_BYTES_MAX, FILE_BYTES_MIN, FILES_MAX,
+    PROCESSES_HARD_MAX, READY_BYTES,
 };
 
 /// The hidden argument with which an executable of ours becomes the helper. Folders that may be written to follow it.
 pub const HELPER_ARGUMENT: &str = "contain-for-parent";
 
+/// The first argument behind it: whether the kernel counts the memory of the script, or the parent watches it alone.
+pub(super) const MEMORY_COUNTED: &str = "memory-counted";
+pub(super) const MEMORY_WATCHED: &str = "memory-watched";
+
+/// The argument of a trial. Paths follow it, and the helper tells which files it sees there.
+pub(super) const LOOK: &str = "--look";
+
 /// What the helper says once all walls stand: this, a digit for Landlock, a line feed. Its parent sends the order then.
 const READY: &[u8] = b"mainspring contains: ";
+
+/// The place of the workspace among the folders that may be written to.
+const WORKSPACE: usize = 2;
 
 const _: () = assert!(READY.len() + 2 == READY_BYTES);
 
@@ -33,18 +51,62 @@ pub fn serve_if_helper(mut arguments: impl Iterator<Item = OsString>) -> Option<
     if arguments.nth(1)? != HELPER_ARGUMENT {
         return None;
     }
-    let Err(why) = serve(arguments.map(PathBuf::from).collect());
-    let _ = writeln!(io::stderr(), "{why}");
-    Some(126)
+    let is_memory_counted = arguments.next().is_some_and(|word| word == MEMORY_COUNTED);
+    let (mut writable, mut looked_for) = (Vec::new(), None);
+    for argument in arguments {
+        match &mut looked_for {
+            None if argument == LOOK => looked_for = Some(Vec::new()),
+            None => writable.push(PathBuf::from(argument)),
+            Some(paths) => paths.push(PathBuf::from(argument)),
+        }
+    }
+    if let Some(paths) = looked_for {
+        let told = build(&writable, is_memory_counted).and_then(|()| tell(&paths).map_err(|error| error.to_string()));
+        return Some(told.map_or_else(failed, |()| 0));
+    }
+    let Err(why) = serve(&writable, is_memory_counted);
+    Some(failed(why))
 }
 
-fn serve(writable: Vec<PathBuf>) -> Result<Infallible, String> {
-    let landlock = restrict(&writable).map_err(|error| format!("Landlock: {error}"))?;
-    filter::install().map_err(|error| format!("seccomp: {error}"))?;
-    limit()?;
+fn failed(why: String) -> u8 {
+    let _ = writeln!(io::stderr(), "{why}");
+    126
+}
+
+/// Tells the identity of each file that is seen, and a hyphen for each other one.
+fn tell(paths: &[PathBuf]) -> io::Result<()> {
+    let mut stdout = io::stdout();
+    for path in paths {
+        match identity(path) {
+            Some((device, number)) => writeln!(stdout, "{device}:{number}")?,
+            None => writeln!(stdout, "-")?,
+        }
+    }
+    stdout.flush()
+}
+
+/// What a helper has told of so many paths.
+pub(super) fn seen(told: &[u8], count: usize) -> Option<Vec<Option<Identity>>> {
+    let line = |line: &str| match line.split_once(':') {
+        Some((device, number)) => Some(Some((device.parse().ok()?, number.parse().ok()?))),
+        None => (line == "-").then_some(None),
+    };
+    let seen: Option<Vec<_>> = std::str::from_utf8(told).ok()?.lines().map(line).collect();
+    seen.filter(|seen| seen.len() == count)
+}
+
+/// Builds the walls, and says that they stand.
+fn build(writable: &[PathBuf], is_memory_counted: bool) -> Result<(), String> {
+    let landlock = restrict(writable).map_err(|error| format!("Landlock: {error}"))?;
+    limit(writable.get(WORKSPACE))?;
+    filter::install(is_memory_counted).map_err(|error| format!("seccomp: {error}"))?;
     let mut stdout = io::stdout();
     let told = stdout.write_all(READY).and_then(|()| stdout.write_all(&[digit(landlock), b'\n']));
-    told.and_then(|()| stdout.flush()).map_err(|error| format!("nobody listens: {error}"))?;
+    told.and_then(|()| stdout.flush()).map_err(|error| format!("nobody listens: {error}"))
+}
+
+fn serve(writable: &[PathBuf], is_memory_counted: bool) -> Result<Infallible, String> {
+    build(writable, is_memory_counted)?;
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes).map_err(|error| format!("the order cannot be read: {error}"))?;
     let order = Order::decode(&bytes).ok_or("the order to run something did not come whole, so nothing was run")?;
@@ -74,11 +136,15 @@ fn restrict(writable: &[PathBuf]) -> Result<Landlock, landlock::RulesetError> {
     })
 }
 
-/// Limits of each process; those of all together are the parent's to watch.
-fn limit() -> Result<(), String> {
+/// Limits of each process; those of all together are the parent's to watch. No file may be larger than what is free on the
+/// disk now.
+fn limit(workspace: Option<&PathBuf>) -> Result<(), String> {
+    let free = workspace.and_then(|workspace| statvfs(workspace).ok());
+    let free = free.map_or(FILE_BYTES_MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    let file = free.saturating_sub(DISK_FREE_BYTES_MIN).clamp(FILE_BYTES_MIN, FILE_BYTES_MAX);
     let limits = [
         (Resource::Core, 0),
-        (Resource::Fsize, FILE_BYTES_MAX),
+        (Resource::Fsize, file),
         (Resource::Nofile, FILES_MAX),
         (Resource::Nproc, PROCESSES_HARD_MAX),
         (Resource::Data, DATA_BYTES_MAX),

@@ -3,31 +3,29 @@
 //! Limits of single processes bound none of these, and control groups are not to be had everywhere. A script that takes
 //! more than it may is ended.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
+use std::{collections::BTreeSet, fs, os::unix::fs::MetadataExt, path::PathBuf, time::Duration};
+
+use rustix::{fs::Timespec, process::Pid};
+use tokio::{
+    sync::Semaphore,
+    task::spawn_blocking,
+    time::{Instant, sleep},
 };
 
-use rustix::{fs::statvfs, process::Pid};
-use tokio::time::{Instant, sleep};
-
+use super::disk::{self, Taken};
 use crate::shell::{
     limits::{
-        DISK_FREE_BYTES_MIN, DISK_LOOK_MIN, DISK_LOOK_SHARE, MEMORY_BYTES_MAX, PROCESSES_MAX, QUOTA_LOOK,
-        WORKSPACE_BYTES_MAX, WORKSPACE_ENTRIES_MAX,
+        DISK_LOOK_BYTES, DISK_LOOK_MAX, DISK_LOOK_MIN, DISK_LOOK_SHARE, DISK_WALKS_AT_A_TIME, MEMORY_BYTES_MAX,
+        PROCESSES_MAX, QUOTA_LOOK,
     },
     process,
 };
 
-/// What a script used when it was looked at.
+/// What a script used when it was looked at, beside its files.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Used {
     processes: u64,
     memory: u64,
-    disk: u64,
-    entries: u64,
 }
 
 /// Watches one script.
@@ -36,60 +34,95 @@ pub(crate) struct Quota {
     /// The first process of the container.
     init: Pid,
     workspace: PathBuf,
+    /// When it began, by the clock of the file system.
+    since: Option<Timespec>,
+    most: Taken,
+}
+
+/// Workspaces that are looked through at a time, by all scripts of this process: looking takes files and processors.
+static WALKS: Semaphore = Semaphore::const_new(DISK_WALKS_AT_A_TIME);
+
+/// The disk as it was when a workspace was last looked through.
+struct Seen {
+    at: Instant,
+    took: Duration,
+    free: u64,
+}
+
+impl Seen {
+    /// Whether it is time to look again: at once where much was written since, else after a time that is bounded whatever
+    /// the last look took.
+    fn is_due(&self, free: u64) -> bool {
+        let elapsed = self.at.elapsed();
+        let usual = (self.took * DISK_LOOK_SHARE).clamp(DISK_LOOK_MIN, DISK_LOOK_MAX);
+        let is_written = self.free.saturating_sub(free) >= DISK_LOOK_BYTES;
+        elapsed >= usual || (is_written && elapsed >= self.took)
+    }
 }
 
 impl Quota {
-    pub(crate) fn new(init: Pid, workspace: PathBuf) -> Self {
-        Self { init, workspace }
+    /// Watches a script that begins now. The error is a sentence on why it cannot.
+    pub(crate) async fn new(init: Pid, workspace: PathBuf) -> Result<Self, String> {
+        let at = workspace.clone();
+        let look = move || disk::full(&at).map_or_else(|| Ok(disk::stamp(&at)), Err);
+        let since = spawn_blocking(look).await.map_err(|error| error.to_string())??;
+        Ok(Self { init, workspace, since, most: disk::MOST })
     }
 
     /// Returns when the script has taken more than it may, with a sentence on what.
     pub(crate) async fn exceeded(&self) -> String {
-        let mut disk_at = Instant::now() + DISK_LOOK_MIN;
+        let free = || disk::free(&self.workspace).unwrap_or(u64::MAX);
+        let mut seen = Seen { at: Instant::now(), took: Duration::ZERO, free: free() };
         loop {
             sleep(QUOTA_LOOK).await;
-            let members = process::descendants(self.init);
-            let mut used = Used { processes: members.len() as u64, ..Used::default() };
-            used.memory = members.iter().map(|member| memory_of(*member)).sum();
-            if let Some(why) = judge(&used) {
+            if let Some(why) = disk::full(&self.workspace) {
                 return why;
             }
-            if Instant::now() >= disk_at {
+            let members = process::descendants(self.init);
+            let memory = members.iter().map(|member| memory_of(*member)).sum::<u64>() + nameless(&members);
+            if let Some(why) = judge(&Used { processes: members.len() as u64, memory }) {
+                return why;
+            }
+            let now = free();
+            if seen.is_due(now) {
                 let began = Instant::now();
-                let workspace = self.workspace.clone();
-                let look = move || look_at_disk(&workspace, &members);
-                if let Ok((disk, is_full)) = tokio::task::spawn_blocking(look).await {
-                    let all = Used { processes: used.processes, memory: used.memory + disk.memory, ..disk };
-                    if let Some(why) = judge(&all).or_else(|| is_full.then(|| full(&self.workspace))) {
-                        return why;
-                    }
+                let (workspace, most) = (self.workspace.clone(), self.most);
+                if let Some(why) = self.walk(move || disk::excess(&workspace, most)).await {
+                    return why;
                 }
-                disk_at = Instant::now() + DISK_LOOK_MIN.max(began.elapsed() * DISK_LOOK_SHARE);
+                seen = Seen { at: Instant::now(), took: began.elapsed(), free: now };
             }
         }
     }
-}
 
-fn full(workspace: &Path) -> String {
-    let mib = DISK_FREE_BYTES_MIN >> 20;
-    format!("the disk of {} has less than {mib} MiB left, which the server needs", workspace.display())
+    /// Looks once more when the script has ended, and removes what is too much. The sentence says what that was.
+    pub(crate) async fn settle(&self) -> Option<String> {
+        let (workspace, since, most) = (self.workspace.clone(), self.since, self.most);
+        self.walk(move || {
+            let why = disk::excess(&workspace, most)?;
+            Some(match disk::reduce(&workspace, since, most) {
+                Ok(()) => format!("{why}; files that it wrote were removed until the others fit"),
+                Err(error) => format!("{why}; what is too much cannot be removed ({error})"),
+            })
+        })
+        .await
+    }
+
+    async fn walk(&self, look: impl FnOnce() -> Option<String> + Send + 'static) -> Option<String> {
+        let _one = WALKS.acquire().await;
+        spawn_blocking(look).await.unwrap_or_else(|error| Some(format!("its workspace cannot be looked at: {error}")))
+    }
 }
 
 /// A sentence on the first limit that is passed.
 fn judge(used: &Used) -> Option<String> {
     let mib = |bytes: u64| bytes >> 20;
-    let (memory, disk) = (MEMORY_BYTES_MAX, WORKSPACE_BYTES_MAX);
     if used.processes > PROCESSES_MAX {
         return Some(format!("it had {} processes, and {PROCESSES_MAX} are allowed", used.processes));
     }
-    if used.memory > memory {
-        return Some(format!("it used {} MiB of memory, and {} are allowed", mib(used.memory), mib(memory)));
-    }
-    if used.disk > disk {
-        return Some(format!("its workspace holds {} MiB, and {} are allowed", mib(used.disk), mib(disk)));
-    }
-    if used.entries > WORKSPACE_ENTRIES_MAX {
-        return Some(format!("its workspace has more than {WORKSPACE_ENTRIES_MAX} files and folders"));
+    if used.memory > MEMORY_BYTES_MAX {
+        let (used, most) = (mib(used.memory), mib(MEMORY_BYTES_MAX));
+        return Some(format!("it used {used} MiB of memory, and {most} are allowed"));
     }
     None
 }
@@ -104,42 +137,19 @@ fn memory_of(member: Pid) -> u64 {
     1024 * (kib("RssAnon:").unwrap_or(0) + kib("RssShmem:").unwrap_or(0))
 }
 
-/// The workspace, and what has no name any more but is still open; whether the disk is nearly full.
-fn look_at_disk(workspace: &Path, members: &[Pid]) -> (Used, bool) {
-    let mut used = Used::default();
-    let Ok(root) = fs::symlink_metadata(workspace) else { return (used, false) };
-    let mut folders = vec![workspace.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            // Of a link itself, never of its target.
-            let Ok(metadata) = entry.metadata() else { continue };
-            used.entries += 1;
-            used.disk += metadata.blocks() * 512;
-            if metadata.is_dir() && metadata.dev() == root.dev() {
-                folders.push(entry.path());
-            }
-        }
-        if judge(&used).is_some() {
-            break;
-        }
-    }
-    let mut seen = BTreeSet::new();
+/// Bytes of open files that have no name any more, or never had one: of memory files, and of the workspace's disk.
+fn nameless(members: &[Pid]) -> u64 {
+    let (mut bytes, mut seen) = (0, BTreeSet::new());
     for member in members {
         let open = fs::read_dir(format!("/proc/{}/fd", member.as_raw_pid()));
         for descriptor in open.into_iter().flatten().flatten() {
             let Ok(metadata) = fs::metadata(descriptor.path()) else { continue };
             if metadata.is_file() && metadata.nlink() == 0 && seen.insert((metadata.dev(), metadata.ino())) {
-                let bytes = metadata.blocks() * 512;
-                match metadata.dev() == root.dev() {
-                    true => used.disk += bytes,
-                    false => used.memory += bytes,
-                }
+                bytes += metadata.blocks() * 512;
             }
         }
     }
-    let is_full =
-        statvfs(workspace).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < DISK_FREE_BYTES_MIN);
-    (used, is_full)
+    bytes
 }
 
 #[cfg(test)]
@@ -148,18 +158,11 @@ mod tests {
 
     #[test]
     fn each_limit_is_met_at_its_bound() {
-        let most = Used {
-            processes: PROCESSES_MAX,
-            memory: MEMORY_BYTES_MAX,
-            disk: WORKSPACE_BYTES_MAX,
-            entries: WORKSPACE_ENTRIES_MAX,
-        };
+        let most = Used { processes: PROCESSES_MAX, memory: MEMORY_BYTES_MAX };
         assert_eq!(judge(&most), None);
         let over = [
             (Used { processes: PROCESSES_MAX + 1, ..most }, "processes"),
             (Used { memory: MEMORY_BYTES_MAX + 1, ..most }, "memory"),
-            (Used { disk: WORKSPACE_BYTES_MAX + 1, ..most }, "workspace holds"),
-            (Used { entries: WORKSPACE_ENTRIES_MAX + 1, ..most }, "files and folders"),
         ];
         for (used, word) in over {
             assert!(judge(&used).is_some_and(|why| why.contains(word)), "{used:?}");
@@ -167,16 +170,35 @@ mod tests {
     }
 
     #[test]
-    fn links_are_not_followed_and_files_without_a_name_count() {
-        let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        fs::write(outside.path().join("large"), vec![1; 1 << 20]).unwrap();
-        std::os::unix::fs::symlink(outside.path(), folder.path().join("link")).unwrap();
+    fn files_without_a_name_count() {
         let me = rustix::process::getpid();
-        let (before, _) = look_at_disk(folder.path(), &[me]);
-        assert_eq!(before.entries, 1);
-        let mut open = tempfile::tempfile_in(folder.path()).unwrap();
+        let mut open = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut open, &vec![1; 1 << 20]).unwrap();
-        let (after, _) = look_at_disk(folder.path(), &[me]);
-        assert!(after.disk >= before.disk + (1 << 20), "{before:?} {after:?}");
+        assert!(nameless(&[me]) >= 1 << 20);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_look_delays_the_next_one_by_a_bounded_time() {
+        let seen = Seen { at: Instant::now(), took: Duration::from_secs(60), free: 1 << 40 };
+        assert!(!seen.is_due(seen.free));
+        tokio::time::advance(DISK_LOOK_MAX).await;
+        assert!(seen.is_due(seen.free));
+        let seen = Seen { at: Instant::now(), took: Duration::from_millis(2), free: 1 << 40 };
+        tokio::time::advance(QUOTA_LOOK).await;
+        assert!(!seen.is_due(seen.free) && seen.is_due(seen.free - DISK_LOOK_BYTES), "much was written");
+    }
+
+    #[tokio::test]
+    async fn a_workspace_is_looked_at_when_its_script_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut quota = Quota::new(rustix::process::getpid(), folder.path().into()).await.unwrap();
+        assert_eq!(quota.settle().await, None);
+        quota.most = Taken { bytes: 1 << 20, entries: 5 };
+        fs::write(folder.path().join("large"), vec![1; 3 << 20]).unwrap();
+        assert!(quota.settle().await.is_some_and(|why| why.contains("3 MiB") && why.contains("removed")));
+        assert_eq!(quota.settle().await, None);
+        (0..6).for_each(|number| fs::write(folder.path().join(number.to_string()), "").unwrap());
+        assert!(quota.settle().await.is_some_and(|why| why.contains("more than 5 files")));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5);
     }
 }

@@ -2,7 +2,10 @@
 
 use std::{process::Stdio, time::Duration};
 
-use mainspring_effects::shell::{bash, contain::Scripts};
+use mainspring_effects::shell::{
+    bash,
+    contain::{Landlock, Scripts},
+};
 use mainspring_engine::evaluator::WORKER_ARGUMENT;
 use mainspring_kernel::{json, value::Value};
 use mainspring_sandbox::{WorkerCommand, Workers};
@@ -66,11 +69,16 @@ fn shell() -> Check {
 
 /// How scripts of a server would run on this machine.
 fn containment(settings: &Settings, global: &Global) -> Check {
-    match settings.scripts.in_force(global) {
+    match settings.scripts.in_force(global, false) {
         Ok(scripts) => {
             let (mode, why) = words(&scripts);
             let says = format!("scripts of a server are {mode}: {why}");
             let check = match (&scripts, settings.scripts.is_off()) {
+                (Scripts::Contained(container), _) if container.walls().landlock != Landlock::Full => Check::warning(
+                    "scripts",
+                    says,
+                    "take Linux 6.12 or later: its Landlock is the second wall of scripts",
+                ),
                 (Scripts::Contained(_), _) | (Scripts::Off(_), true) => Check::ok("scripts", says),
                 (Scripts::Uncontained, _) => Check::warning("scripts", says, "say `--scripts contained`"),
                 (Scripts::Off(_), false) => Check::warning("scripts", says, "mend what the sentence names"),

@@ -1,0 +1,247 @@
+//! Where the server's own files may lie, what scripts take together, and what becomes of their workspaces.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use mainspring_kernel::value::{Map, Value};
+
+use super::{
+    client::Client,
+    escapes::{run, running, said, until},
+    process::Server,
+    starts::{save, start},
+};
+
+fn step(name: &str, fields: &[(&str, Value)]) -> Value {
+    let usual = [("id", name), ("type", "bash"), ("onError", "continue"), ("outputVariable", name)];
+    let usual = usual.map(|(key, value)| (key.to_string(), Value::from(value)));
+    Value::map(usual.into_iter().chain(fields.iter().map(|(key, value)| (key.to_string(), value.clone()))))
+}
+
+/// Runs steps, and gives them with what they said.
+fn steps_of(client: &Client, workflow: &str, steps: Vec<Value>) -> Vec<Value> {
+    save(client, workflow, Value::List(steps));
+    let id = start(client, workflow, "once", Map::new()).expect(202).text_at("executionId");
+    client.get(&format!("/api/executions/{id}/wait")).expect(200);
+    let page = client.get(&format!("/api/executions/{id}/steps?limit=200")).expect(200).json();
+    page.get("steps").and_then(Value::as_list).unwrap().to_vec()
+}
+
+/// A folder in one that every container shows, or nothing where this user may make none.
+fn shown_folder() -> Option<tempfile::TempDir> {
+    let folder = tempfile::tempdir_in("/usr/local").ok();
+    if folder.is_none() {
+        println!("not tested: this user may make no folder in /usr/local");
+    }
+    folder
+}
+
+#[test]
+fn the_server_s_files_are_not_seen_in_folders_that_scripts_are_shown() {
+    let Some(folder) = shown_folder() else { return };
+    let server = Server::start_with(folder.path(), &["--scripts-keep-minutes", "60"]);
+    let (_, laid) = run(&server.owner(), "prey", &[("lay", "echo tr3asure > secret; pwd")]);
+    let laid = said(&laid, "lay");
+    let other = laid.split('"').find_map(|text| text.strip_suffix("\\n")).expect("its folder").to_owned();
+    assert!(Path::new(&other).join("secret").exists(), "{laid}");
+    let root = folder.path();
+    let seen = |path: &Path| format!("cat '{0}' || ls '{0}' && echo ESCAPED || echo contained", path.display());
+    let tries = [
+        ("store", seen(&root.join("data/journal.db"))),
+        ("log", seen(&root.join("data/journal.db-wal"))),
+        ("notes", seen(&root.join("data/processes"))),
+        ("key", seen(&root.join(".config/mainspring/key"))),
+        ("other", seen(&Path::new(&other).join("secret"))),
+        (
+            "list",
+            format!("ls '{}' | grep -v workspaces && echo ESCAPED || echo contained", root.join("data").display()),
+        ),
+        ("write", format!("echo x > '{}' && echo ESCAPED || echo contained", root.join("data/made").display())),
+        ("own", "echo mine > file && cat file && pwd".to_owned()),
+    ];
+    let scripts: Vec<_> = tries.iter().map(|(name, script)| (*name, script.as_str())).collect();
+    let (_, steps) = run(&server.owner(), "hunter", &scripts);
+    for (name, _) in &tries[..7] {
+        let told = said(&steps, name);
+        assert!(told.contains("contained") && !told.contains("ESCAPED") && !told.contains("tr3asure"), "{told}");
+    }
+    assert!(said(&steps, "own").contains("mine"), "{steps:?}");
+}
+
+/// A file cannot be covered for good. Where the key is one, in a folder that scripts are shown, there are no scripts.
+#[test]
+fn a_key_in_a_folder_that_scripts_are_shown_turns_scripts_off() {
+    let Some(shown) = shown_folder() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let key = shown.path().join("key");
+    let environment = [("MAINSPRING_KEY_FILE", key.to_str().unwrap())];
+    let mut server = Server::start_as(folder.path(), "data", &[], &environment);
+    let owner = server.token.clone().unwrap();
+    let (_, steps) = run(&server.client(&owner), "first", &[("read", &format!("wc -c '{}'", key.display()))]);
+    let told = said(&steps, "read");
+    assert!(told.contains("\"stdout\":\"0 "), "it was made after the trial, and is covered: {told}");
+    server.stop();
+    let server = Server::start_as(folder.path(), "data", &[], &environment);
+    let (_, steps) = run(&server.client(&owner), "second", &[("read", "echo ran")]);
+    let told = said(&steps, "read");
+    assert!(told.contains("scripts_off") && told.contains("move it"), "{told}");
+}
+
+/// A library that a step preloads is in none of the programs that build the walls.
+#[test]
+fn a_preloaded_library_reaches_no_wall() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let key = folder.path().join(".config/mainspring/key");
+    let source = format!(
+        "cat > l.c <<'X'\n#include <unistd.h>\n#include <fcntl.h>\n__attribute__((constructor)) static void l(void) {{ \
+         close(open(\"loaded\", O_CREAT, 0600)); if (!access(\"{}\", F_OK)) close(open(\"escaped\", O_CREAT, 0600)); }}\nX\n\
+         cc -shared -fPIC -o l.so l.c && printf '%s/l.so' \"$PWD\"",
+        key.display()
+    );
+    let preloaded = Value::map([("LD_PRELOAD", Value::from("@lay.stdout"))]);
+    let steps = vec![
+        step("lay", &[("command", source.as_str().into())]),
+        step("load", &[("command", "ls".into()), ("env", preloaded)]),
+        step("see", &[("command", "ls".into())]),
+    ];
+    let steps = steps_of(&server.owner(), "preload", steps);
+    let told = said(&steps, "see");
+    assert!(key.exists() && told.contains("loaded"), "the library was never loaded: {steps:?}");
+    assert!(!told.contains("escaped"), "{told}");
+}
+
+/// A link in the workspace tells its author nothing of the host.
+#[test]
+fn a_working_folder_behind_a_link_tells_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let links =
+        "ln -s /root there; ln -s /nowhere gone; ln -s ../.. up; mkdir in; ln -s \"$PWD/in\" back; ln -s in near";
+    let at = |name: &str, cwd: &str| step(name, &[("command", "pwd".into()), ("cwd", cwd.into())]);
+    let names = ["there", "gone", "up", "back", "near", "in", "missing"];
+    let steps = [step("lay", &[("command", links.into())])].into_iter().chain(names.map(|name| at(name, name)));
+    let steps = steps.chain([at("absolute", "/root"), at("nowhere", "/nowhere")]).collect();
+    let steps = steps_of(&server.owner(), "links", steps);
+    for name in ["there", "gone", "up"] {
+        let told = said(&steps, name);
+        assert!(told.contains("cwd_outside_workspace") && !told.contains("/root"), "{told}");
+        assert!(told.contains(&format!("`cwd` {name} is not in the workspace")), "{told}");
+    }
+    for name in ["absolute", "nowhere"] {
+        assert!(said(&steps, name).contains("cwd_outside_workspace"), "{steps:?}");
+    }
+    for name in ["back", "near", "in"] {
+        assert!(said(&steps, name).contains("/in\\n"), "{}", said(&steps, name));
+    }
+    assert!(said(&steps, "missing").contains("bash_missing_cwd"), "{steps:?}");
+}
+
+#[test]
+fn what_processes_take_together_is_ended_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let memory = "for i in 1 2 3; do perl -e 'my $x = \"x\" x (1200 << 20); sleep 600' & done; wait; echo survived";
+    let files = "mkdir -m 300 hidden; perl -e 'for (1..500001) { symlink(\"x\", \"hidden/$_\") or die }'; echo made";
+    let scripts = [("memory", memory), ("files", files), ("after", "ls -A hidden | wc -l; echo fine > file")];
+    let (_, steps) = run(&server.owner(), "greedy", &scripts);
+    let told = said(&steps, "memory");
+    assert!(told.contains("script_limit_exceeded") && told.contains("memory"), "{told}");
+    let told = said(&steps, "files");
+    assert!(told.contains("script_limit_exceeded") && told.contains("files and folders"), "{told}");
+    assert!(!said(&steps, "after").contains("script_limit"), "what was too much is gone: {}", said(&steps, "after"));
+}
+
+/// Memory files count for their container, whether anybody has them open or they are on their way through a socket.
+#[test]
+fn memory_that_no_process_has_is_counted_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let script = r#"/usr/bin/python3 - <<'X'
+import array, os, socket
+pairs, block = [], b"x" * (1 << 20)
+for number in range(5):
+    fd = os.memfd_create("m")
+    for _ in range(1024): os.write(fd, block)
+    pair = socket.socketpair()
+    pair[0].sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
+    os.close(fd)
+    pairs.append(pair)
+print("ESCAPED")
+X"#;
+    let (_, steps) = run(&server.owner(), "memory", &[("files", script)]);
+    let told = said(&steps, "files");
+    assert!(!told.contains("\"stdout\":\"ESCAPED"), "{told}");
+}
+
+#[test]
+#[ignore = "it writes 10 GB"]
+fn bytes_of_a_workspace_are_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let write = "mkdir -m 300 x; for i in 1 2 3 4 5 6; do dd if=/dev/zero of=x/f$i bs=1M count=2000 status=none; done; echo wrote";
+    let (_, steps) = run(&server.owner(), "writer", &[("write", write), ("after", "chmod 700 x; du -sm x")]);
+    let told = said(&steps, "write");
+    assert!(told.contains("script_limit_exceeded") && told.contains("workspace holds"), "{told}");
+    println!("{}", said(&steps, "after"));
+    assert!(!said(&steps, "after").contains("script_limit"), "{steps:?}");
+}
+
+/// The group of a process for memory, in either version of control groups.
+fn group_of(process: &str) -> String {
+    let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap();
+    let of = |prefix: &str| groups.lines().find_map(|line| line.split_once(prefix)).map(|(_, path)| path.to_owned());
+    of(":memory:").or_else(|| of("0::")).unwrap()
+}
+
+#[test]
+fn scripts_stay_below_the_control_group_of_their_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    save(&owner, "long", Value::List(vec![step("s", &[("command", "sleep 950001".into())])]));
+    let id = start(&owner, "long", "once", Map::new()).expect(202).text_at("executionId");
+    until("it does not begin", || running("sleep\x00950001") == 1);
+    let all = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let is_it = |pid: &String| {
+        fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("sleep\x00950001"))
+    };
+    let script = all.filter(|name| name.parse::<u32>().is_ok()).find(is_it).expect("it runs");
+    let (script, own) = (group_of(&script), group_of(&server.pid().to_string()));
+    let own = own.trim_end_matches("/mainspring-server");
+    assert!(script.starts_with(own), "{script} is not below {own}");
+    println!("the script is in {script}, the server in {own}");
+    owner.post(&format!("/api/executions/{id}/cancel"), &Value::map([("reason", Value::from("enough"))])).expect(200);
+    owner.get(&format!("/api/executions/{id}/wait")).expect(200);
+}
+
+fn workspaces(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder.join("data/workspaces")).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+}
+
+/// A server looks for them at its start, and then now and again.
+#[test]
+fn workspaces_go_with_their_execution() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start_with(folder.path(), &["--scripts-keep-minutes", "5"]);
+    let owner = server.owner();
+    run(&owner, "short", &[("make", "mkdir -p a/b; chmod 000 a; echo x > f; ln -s /etc link")]);
+    let sleep = [("id", Value::from("wait")), ("type", "sleep".into()), ("durationMs", 3_600_000_u64.into())];
+    let lay = step("lay", &[("command", "echo kept > kept".into())]);
+    save(&owner, "open", Value::List(vec![lay, Value::map(sleep)]));
+    start(&owner, "open", "once", Map::new()).expect(202);
+    let kept = || workspaces(folder.path()).into_iter().any(|path| path.join("kept").exists());
+    until("it does not begin", kept);
+    assert_eq!(workspaces(folder.path()).len(), 2);
+    server.stop();
+    let mut server = Server::start_with(folder.path(), &["--scripts-keep-minutes", "5"]);
+    server.stop();
+    assert_eq!(workspaces(folder.path()).len(), 2, "they are kept for as long as that is asked for");
+    let _server = Server::start(folder.path());
+    until("it is not removed", || workspaces(folder.path()).len() == 1);
+    assert!(kept(), "an execution that goes on keeps its workspace");
+    assert_eq!(fs::read_dir(folder.path().join("data/workspaces")).unwrap().count(), 2, "a note goes with its folder");
+}
