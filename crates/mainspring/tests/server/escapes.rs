@@ -77,9 +77,10 @@ const SECRET: &str = "tr3asure";
 impl Target {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let environment = [("MYSECRET_DB", SECRET), ("AWS_SECRET_ACCESS_KEY", SECRET), ("MAINSPRING_TOKEN", SECRET)];
+        let secrets = ["MYSECRET_DB", "AWS_SECRET_ACCESS_KEY", "MAINSPRING_TOKEN"].map(|name| (name, SECRET));
         // Workspaces of executions that have ended are there to be had.
-        let server = Server::start_as(folder.path(), "data", &["--scripts-keep-minutes", "60"], &environment);
+        let environment = [&secrets[..], &[("MAINSPRING_SCRIPTS_KEEP_MINUTES", "60")]].concat();
+        let server = Server::start_as(folder.path(), "data", &[], &environment);
         let organization = Organization::new(&server, "acme");
         fs::write(folder.path().join("outside"), SECRET).unwrap();
         let victim = Command::new("sleep").arg("3600").stdin(Stdio::null()).spawn().unwrap();

@@ -224,8 +224,8 @@ fn tempfile_in(folder: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// Removes files that have changed since a time until the others fit, or any where those alone do not. No file is removed
-/// from a workspace that fits.
+/// Removes files that have changed since a time until an eighth of what is allowed is free, or any where the others alone do
+/// not fit. The next script has room by that. No file is removed from a workspace that fits.
 pub(super) fn reduce(workspace: &Path, since: Option<Timespec>, most: Taken) -> io::Result<()> {
     let is_new = |stat: &Stat| match since {
         Some(since) => {
@@ -239,9 +239,10 @@ pub(super) fn reduce(workspace: &Path, since: Option<Timespec>, most: Taken) -> 
     }
     let everything = Taken { bytes: u64::MAX, entries: u64::MAX };
     let (old, _) = count_those(workspace, everything, |stat| !is_new(stat))?;
-    remove_beyond(workspace, old, most, is_new)?;
+    let room = Taken { bytes: most.bytes / 8 * 7, entries: most.entries / 8 * 7 };
+    remove_beyond(workspace, old, room, is_new)?;
     match excess(workspace, most) {
-        Some(_) if since.is_some() => remove_beyond(workspace, Taken::default(), most, |_| true),
+        Some(_) if since.is_some() => remove_beyond(workspace, Taken::default(), room, |_| true),
         _ => Ok(()),
     }
 }
@@ -331,7 +332,7 @@ const REMOVE_ROUNDS_MAX: u32 = 16;
 mod tests {
     use super::*;
 
-    const SOME: Taken = Taken { bytes: 10 << 20, entries: 20 };
+    const SOME: Taken = Taken { bytes: 11 << 20, entries: 24 };
 
     fn place() -> (tempfile::TempDir, std::path::PathBuf) {
         let root = tempfile::tempdir().unwrap();
@@ -354,7 +355,7 @@ mod tests {
         }
         let flags = OFlags::CREATE | OFlags::WRONLY;
         let file = openat(&at, c"large", flags, Mode::RUSR).unwrap();
-        io::Write::write_all(&mut fs::File::from(file), &vec![1; 11 << 20]).unwrap();
+        io::Write::write_all(&mut fs::File::from(file), &vec![1; 12 << 20]).unwrap();
     }
 
     #[test]
@@ -362,14 +363,14 @@ mod tests {
         let (_root, workspace) = place();
         assert_eq!(excess(&workspace, SOME), None);
         fs::create_dir(workspace.join("closed")).unwrap();
-        write(&workspace, "closed/large", 11);
+        write(&workspace, "closed/large", 12);
         for mode in [0o300, 0o400, 0o000] {
             fs::set_permissions(workspace.join("closed"), Permissions::from_mode(mode)).unwrap();
-            assert!(excess(&workspace, SOME).is_some_and(|why| why.contains("11 MiB")), "mode {mode:o}");
+            assert!(excess(&workspace, SOME).is_some_and(|why| why.contains("12 MiB")), "mode {mode:o}");
         }
         remove(&workspace.join("closed")).unwrap();
         nest(&workspace, 30);
-        assert!(excess(&workspace, Taken { entries: 100, ..SOME }).is_some_and(|why| why.contains("11 MiB")));
+        assert!(excess(&workspace, Taken { entries: 100, ..SOME }).is_some_and(|why| why.contains("12 MiB")));
         remove(&workspace).unwrap();
         assert!(!workspace.exists());
         assert_eq!(excess(&workspace, SOME), None, "it is gone");
@@ -417,7 +418,7 @@ mod tests {
         let since = stamp(&workspace);
         fs::create_dir(workspace.join("new")).unwrap();
         for number in 0..3 {
-            write(&workspace, &format!("new/{number}"), 3);
+            write(&workspace, &format!("new/{number}"), 2);
         }
         assert!(excess(&workspace, SOME).is_some());
         reduce(&workspace, since, SOME).unwrap();

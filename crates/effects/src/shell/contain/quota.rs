@@ -193,12 +193,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut quota = Quota::new(rustix::process::getpid(), folder.path().into()).await.unwrap();
         assert_eq!(quota.settle().await, None);
-        quota.most = Taken { bytes: 1 << 20, entries: 5 };
+        quota.most = Taken { bytes: 1 << 20, entries: 8 };
         fs::write(folder.path().join("large"), vec![1; 3 << 20]).unwrap();
         assert!(quota.settle().await.is_some_and(|why| why.contains("3 MiB") && why.contains("removed")));
         assert_eq!(quota.settle().await, None);
-        (0..6).for_each(|number| fs::write(folder.path().join(number.to_string()), "").unwrap());
-        assert!(quota.settle().await.is_some_and(|why| why.contains("more than 5 files")));
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5);
+        (0..9).for_each(|number| fs::write(folder.path().join(number.to_string()), "").unwrap());
+        assert!(quota.settle().await.is_some_and(|why| why.contains("more than 8 files")));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 7);
     }
 }
