@@ -211,8 +211,12 @@ pub(super) fn free(workspace: &Path) -> Option<u64> {
 pub(crate) fn stamp(workspace: &Path) -> Option<Timespec> {
     let _readable = open_root(workspace, REMOVING).ok()?;
     let file = tempfile_in(workspace).ok()?;
-    let stat = fstat(file).ok()?;
-    Some(Timespec { tv_sec: stat.st_ctime.try_into().ok()?, tv_nsec: stat.st_ctime_nsec.try_into().ok()? })
+    fstat(file).ok().map(|stat| changed(&stat))
+}
+
+/// When a file or its attributes were changed last. No program can choose that time.
+fn changed(stat: &Stat) -> Timespec {
+    Timespec { tv_sec: stat.st_ctime, tv_nsec: i64::try_from(stat.st_ctime_nsec).unwrap_or(i64::MAX) }
 }
 
 /// A new file without a name; of a file system that has none such, the folder itself.
@@ -228,10 +232,7 @@ fn tempfile_in(folder: &Path) -> io::Result<OwnedFd> {
 /// not fit. The next script has room by that. No file is removed from a workspace that fits.
 pub(super) fn reduce(workspace: &Path, since: Option<Timespec>, most: Taken) -> io::Result<()> {
     let is_new = |stat: &Stat| match since {
-        Some(since) => {
-            let changed = (i64::try_from(stat.st_ctime), i64::try_from(stat.st_ctime_nsec));
-            (changed.0.unwrap_or(i64::MAX), changed.1.unwrap_or(i64::MAX)) >= (since.tv_sec, since.tv_nsec)
-        }
+        Some(since) => changed(stat) >= since,
         None => true,
     };
     if excess(workspace, most).is_none() {
