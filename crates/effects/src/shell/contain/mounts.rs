@@ -118,6 +118,6 @@ mod tests {
         let expected = ["/srv/data/", "/usr/local/data", "/usr/share/w"].map(PathBuf::from);
         assert_eq!(paths("/srv/data"), expected);
         assert_eq!(paths("/srv/data/key"), ["/srv/data/key", "/usr/local/data/key"].map(PathBuf::from));
-        assert_eq!(paths("/root/key"), [PathBuf::from("/root/key")]);
+        assert_eq!(paths("/etc/ours/key"), [PathBuf::from("/etc/ours/key")]);
     }
 }
