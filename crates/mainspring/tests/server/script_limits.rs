@@ -164,8 +164,9 @@ fn a_workspace_is_settled_when_its_script_has_ended() {
 fn memory_of_several_processes_is_counted_together() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
-    let memory = "for i in 1 2 3; do perl -e 'my $x = \"x\" x (1200 << 20); sleep 600' & done; wait; echo survived";
-    let (_, steps) = run(&server.owner(), "greedy", &[("memory", memory)]);
+    let one = "/usr/bin/python3 -c 'import time; x = b\"x\" * (1200 << 20); time.sleep(600)'";
+    let memory = format!("for i in 1 2 3; do {one} & done; wait; echo survived");
+    let (_, steps) = run(&server.owner(), "greedy", &[("memory", memory.as_str())]);
     let told = said(&steps, "memory");
     assert!(told.contains("script_limit_exceeded") && told.contains("memory"), "{told}");
 }
@@ -271,5 +272,6 @@ fn workspaces_go_with_their_execution() {
     let _server = Server::start(folder.path());
     until("it is not removed", || workspaces(folder.path()).len() == 1);
     assert!(kept(), "an execution that goes on keeps its workspace");
-    assert_eq!(fs::read_dir(folder.path().join("data/workspaces")).unwrap().count(), 2, "a note goes with its folder");
+    let entries = || fs::read_dir(folder.path().join("data/workspaces")).unwrap().count();
+    until("a note goes with its folder", || entries() == 2);
 }
