@@ -1,6 +1,7 @@
 //! How `bash` steps run at a server: in containers, as the user who runs it, or not at all.
 
 use std::{
+    ffi::OsString,
     fs,
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
@@ -19,22 +20,28 @@ pub(crate) const SCRIPTS: &str = "scripts";
 const MODES: [&str; 3] = ["contained", "uncontained", "off"];
 
 /// Files and folders that the engine and the server make in their folder.
-const OURS: [&str; 14] = [
+const OURS: [&str; 16] = [
     "journal.db",
     "journal.db-wal",
     "journal.db-shm",
+    "journal.db-journal",
+    "generation",
+    "audit-heads",
     "lock",
     "bell",
     "boot",
     "key-check",
     "key",
-    "generation",
-    "audit-heads",
     FIRST_TOKEN,
     "processes",
     "workspaces",
     "node",
+    // In the root of each ext4 volume.
+    "lost+found",
 ];
+
+/// How names of files begin that a process which was killed may leave there.
+const OURS_BEGIN: [&str; 4] = [".mainspring-backup-", ".doctor-", ".key-", ".heads-"];
 
 /// The flags of what runs steps for others.
 #[derive(Debug, Clone, Default, Args)]
@@ -203,7 +210,11 @@ pub(crate) fn close_folder(folder: &Path) -> Result<Option<String>, Refusal> {
     let shown = folder.display();
     let open = format!("the folder {shown} is open to other users (mode {mode:o})");
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let foreign = entries.map(|entry| entry.file_name()).find(|name| !OURS.iter().any(|ours| name == ours));
+    let is_ours = |name: &OsString| {
+        let begins = |text: &str| OURS_BEGIN.iter().any(|ours| text.starts_with(ours));
+        OURS.iter().any(|ours| name == ours) || name.to_str().is_some_and(begins)
+    };
+    let foreign = entries.map(|entry| entry.file_name()).find(|name| !is_ours(name));
     if let Some(foreign) = foreign {
         let foreign = foreign.to_string_lossy().into_owned();
         let message = format!("{open}, and `{foreign}` in it is not ours: `chmod 700 {shown}`, or name another folder");
@@ -241,8 +252,7 @@ mod tests {
         assert_eq!(close_folder(&folder).unwrap(), None);
         fs::create_dir(&folder).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
-        // All that a server makes in its folder.
-        for name in OURS {
+        for name in OURS.into_iter().chain([".key-1f", ".mainspring-backup-2e.partial"]) {
             fs::write(folder.join(name), "").unwrap();
         }
         assert!(close_folder(&folder).unwrap().is_some_and(|said| said.contains("755")));
