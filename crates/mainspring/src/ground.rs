@@ -51,14 +51,18 @@ impl Ground {
 
     /// How far audit logs were seen to reach, beside the key: who can put back an old store need not be able to write there.
     /// Where the key lies in a folder that cannot be written, as that of a mounted secret, they lie in this machine's
-    /// folder. `makes` is false for those who only look.
+    /// folder. Both are read, as a folder may have become one of the other kind. `makes` is false for those who only look.
     pub(crate) fn marks(&self, home: &Home, key: [u8; 32], makes: bool) -> Marks {
-        let (file, store) = match self {
+        let (file, store, former) = match self {
             Self::Folder(home) => {
                 let folder = home.folder().canonicalize().unwrap_or_else(|_| home.folder().to_path_buf());
-                (place::key_file(&[home.folder()]), folder.display().to_string())
+                (place::key_file(&[home.folder()]), folder.display().to_string(), None)
             }
-            Self::Shared(address) => (place::key_file(&[]), without_credentials(address).to_string()),
+            Self::Shared(address) => {
+                // An address that cannot be read opens no store.
+                let store = PostgresStore::place(address).unwrap_or_default();
+                (place::key_file(&[]), store, former_name(address))
+            }
         };
         let beside = file.parent().unwrap_or(Path::new("."));
         let heads = beside.join("audit-heads");
@@ -68,7 +72,12 @@ impl Ground {
         } else {
             heads.is_dir()
         };
-        Marks::of(if is_usable { beside } else { home.folder() }, &store, key)
+        let [first, second] = if is_usable { [beside, home.folder()] } else { [home.folder(), beside] };
+        let marks = Marks::of(first, &store, key).and_in(second, &store);
+        match former {
+            Some(former) => marks.and_in(first, former),
+            None => marks,
+        }
     }
 
     /// The folder, if it is one: who posts a letter rings the bell there.
@@ -103,14 +112,35 @@ impl Ground {
     }
 }
 
-/// The address of a store without what changes while the store stays the same: user, password, options.
-fn without_credentials(address: &str) -> &str {
-    let place = address.rsplit_once('@').map_or(address, |(_, place)| place);
-    place.split_once('?').map_or(place, |(place, _)| place)
+/// The name of a store's marks in earlier versions: its address without user, password and parameters. Several stores had one
+/// name where parameters tell them apart: these begin anew.
+fn former_name(address: &str) -> Option<&str> {
+    let (base, parameters) = address.split_once('?').unwrap_or((address, ""));
+    let tells_apart = |parameter: &str| ["schema=", "host="].iter().any(|name| parameter.starts_with(name));
+    let place = base.rsplit_once('@').map_or(base, |(_, place)| place);
+    (!parameters.split('&').any(tells_apart)).then_some(place)
 }
 
 /// Opens a store that is shared, by its address.
 pub(crate) fn open(address: &str) -> Result<Arc<dyn Store>, Refusal> {
     PostgresStore::check_address(address).map_err(|error| Refusal::bad_input("bad_store", error.to_string()))?;
     Ok(Arc::new(PostgresStore::open(address).map_err(EngineError::from)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_of_an_earlier_version_are_found_unless_several_stores_shared_them() {
+        let table = [
+            ("postgres://u:p@h:1/d", Some("h:1/d")),
+            ("postgres://h/d?sslmode=require", Some("postgres://h/d")),
+            ("postgres://u@h/d?schema=staging", None),
+            ("postgres:///d?user=a@b&host=/run/pg1", None),
+        ];
+        for (address, former) in table {
+            assert_eq!(former_name(address), former, "{address}");
+        }
+    }
 }

@@ -41,6 +41,8 @@ const FORMAT: &str = "mainspring-audit-heads/1";
 #[derive(Debug)]
 pub struct Marks {
     path: PathBuf,
+    /// Where earlier processes of this store may have left marks: read, and never written.
+    others: Vec<PathBuf>,
     key: [u8; 32],
     /// What this process has seen, so that a file that goes meanwhile is written again.
     seen: Mutex<BTreeMap<String, Mark>>,
@@ -78,9 +80,13 @@ impl Marks {
     /// Marks in a file; it is made with the first of them. `store` tells stores of one key apart: the path of a folder, or an
     /// address.
     pub fn of(folder: &Path, store: &str, key: [u8; 32]) -> Self {
-        let name = Hash::of(store.as_bytes()).hex();
-        let path = folder.join("audit-heads").join(format!("{}.json", &name[..16]));
-        Self { path, key, seen: Mutex::default() }
+        Self { path: file(folder, store), others: Vec::new(), key, seen: Mutex::default() }
+    }
+
+    /// With marks that may lie elsewhere too: the highest of an organization counts.
+    pub fn and_in(mut self, folder: &Path, store: &str) -> Self {
+        self.others.push(file(folder, store));
+        self
     }
 
     /// Where they are kept.
@@ -125,10 +131,10 @@ impl Marks {
     /// Fails if the store does not answer or the file cannot be written.
     pub fn note(&self, catalogue: &dyn Catalogue) -> Answer<Compared> {
         let failed = |why: String| Problem::new(Code::InternalError, why);
-        let mut all = match self.all() {
-            Ok(all) => all,
-            Err(why) => return Err(failed(why)),
-        };
+        let unwritten = |error: io::Error| failed(format!("{}: {error}", self.path.display()));
+        // Another process of this store may write the same file: neither must lower what the other has noted.
+        let _locked = self.locked().map_err(unwritten)?;
+        let mut all = self.all().map_err(failed)?;
         let (before, mut compared) = (all.clone(), Compared::default());
         for held in Shelf::of(catalogue, "").all::<Organization>(None) {
             let id = held?.id;
@@ -149,60 +155,48 @@ impl Marks {
             let gone = || "the organization is not in the store any more, and its audit log was seen".to_string();
             compared.wrong.entry(id.clone()).or_insert_with(gone);
         }
-        if all != before || !self.path.exists() {
-            self.write(&all).map_err(|error| failed(format!("{}: {error}", self.path.display())))?;
+        // Not what this process has seen: somebody may have put back an older file.
+        if read(&self.path, &self.key).map_err(failed)? != Some(all.clone()) {
+            self.write(&all).map_err(unwritten)?;
         }
         *self.seen() = all;
         Ok(compared)
     }
 
-    /// What the file says and what this process has seen; the error says why the file is not to be believed.
+    /// What the files say and what this process has seen; the error says why a file is not to be believed.
     fn all(&self) -> Result<BTreeMap<String, Mark>, String> {
-        let mut all = self.read()?;
-        for (id, seen) in &*self.seen() {
-            if all.get(id).is_none_or(|mark| mark.number < seen.number) {
-                all.insert(id.clone(), seen.clone());
+        let mut all = read(&self.path, &self.key)?.unwrap_or_default();
+        let mut add = |more: &BTreeMap<String, Mark>| {
+            for (id, seen) in more {
+                if all.get(id).is_none_or(|mark| mark.number < seen.number) {
+                    all.insert(id.clone(), seen.clone());
+                }
             }
+        };
+        for other in &self.others {
+            add(&read(other, &self.key)?.unwrap_or_default());
         }
+        add(&self.seen());
         Ok(all)
+    }
+
+    /// Makes the folder, and keeps other processes from writing to it until the file is dropped.
+    fn locked(&self) -> io::Result<File> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let folder = File::open(folder)?;
+        folder.lock()?;
+        Ok(folder)
     }
 
     fn seen(&self) -> MutexGuard<'_, BTreeMap<String, Mark>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read(&self) -> Result<BTreeMap<String, Mark>, String> {
-        let failed = |why: String| {
-            let path = self.path.display();
-            format!("{path} cannot be believed: {why}. Compare the audit logs with an export, then move the file away")
-        };
-        let mut text = Vec::new();
-        match File::open(&self.path) {
-            Ok(file) => file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(|error| failed(error.to_string()))?,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
-            Err(error) => return Err(failed(error.to_string())),
-        };
-        let stored: Stored = serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))?;
-        if stored.format != FORMAT {
-            return Err(failed(format!("its format is `{}`", stored.format)));
-        }
-        let seal = Hash::parse(&stored.seal).unwrap_or_default();
-        if !self.seal(&stored.organizations).equals_in_constant_time(&seal) {
-            return Err(failed("it is not sealed with this installation's key".into()));
-        }
-        Ok(stored.organizations)
-    }
-
-    fn seal(&self, organizations: &BTreeMap<String, Mark>) -> Hash {
-        let text = serde_json::to_vec(organizations).unwrap_or_default();
-        Hash::keyed(&self.key, &[FORMAT.as_bytes(), &text])
-    }
-
     /// Written whole under another name, then renamed: a crash leaves the file before or the file after.
     fn write(&self, organizations: &BTreeMap<String, Mark>) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let seal = self.seal(organizations).prefixed();
+        let seal = seal(&self.key, organizations).prefixed();
         let stored = Stored { format: FORMAT.into(), organizations: organizations.clone(), seal };
         let mut suffix = [0; 8];
         getrandom::fill(&mut suffix).map_err(io::Error::other)?;
@@ -219,6 +213,40 @@ impl Marks {
         }
         written
     }
+}
+
+/// The file of a store's marks in a folder.
+fn file(folder: &Path, store: &str) -> PathBuf {
+    let name = Hash::of(store.as_bytes()).hex();
+    folder.join("audit-heads").join(format!("{}.json", &name[..16]))
+}
+
+/// What a file says; `None` if there is none. The error says why it is not to be believed.
+fn read(path: &Path, key: &[u8; 32]) -> Result<Option<BTreeMap<String, Mark>>, String> {
+    let failed = |why: String| {
+        let path = path.display();
+        format!("{path} cannot be believed: {why}. Compare the audit logs with an export, then move the file away")
+    };
+    let mut text = Vec::new();
+    match File::open(path) {
+        Ok(file) => file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(|error| failed(error.to_string()))?,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error.to_string())),
+    };
+    let stored: Stored = serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))?;
+    if stored.format != FORMAT {
+        return Err(failed(format!("its format is `{}`", stored.format)));
+    }
+    let sealed = Hash::parse(&stored.seal).unwrap_or_default();
+    if !seal(key, &stored.organizations).equals_in_constant_time(&sealed) {
+        return Err(failed("it is not sealed with this installation's key".into()));
+    }
+    Ok(Some(stored.organizations))
+}
+
+fn seal(key: &[u8; 32], organizations: &BTreeMap<String, Mark>) -> Hash {
+    let text = serde_json::to_vec(organizations).unwrap_or_default();
+    Hash::keyed(key, &[FORMAT.as_bytes(), &text])
 }
 
 /// Notes heads until the task is dropped. What is wrong is an error in the log, once for each organization and reason.
@@ -334,6 +362,31 @@ mod tests {
         assert!(Marks::of(folder.path(), "/state", KEY).check(&store(4, "ada"), "acme").unwrap().is_some());
         let other = Marks::of(folder.path(), "/other", KEY);
         assert_eq!(other.check(&store(1, "ada"), "acme").unwrap(), None, "each store has a file of its own");
+    }
+
+    #[test]
+    fn an_older_file_that_is_put_back_is_written_again_while_the_log_is_quiet() {
+        let folder = tempfile::tempdir().unwrap();
+        let (marks, log) = (marks(folder.path()), store(5, "ada"));
+        marks.note(&store(3, "ada")).unwrap();
+        let older = fs::read(marks.path()).unwrap();
+        marks.note(&log).unwrap();
+        fs::write(marks.path(), older).unwrap();
+        marks.note(&log).unwrap();
+        let next = Marks::of(folder.path(), "/state", KEY);
+        assert!(next.check(&store(4, "ada"), "acme").unwrap().is_some());
+    }
+
+    #[test]
+    fn the_highest_mark_counts_wherever_it_lies() {
+        let [one, two] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        marks(one.path()).note(&store(3, "ada")).unwrap();
+        marks(two.path()).note(&store(5, "ada")).unwrap();
+        for (first, second) in [(&one, &two), (&two, &one)] {
+            let both = Marks::of(first.path(), "/state", KEY).and_in(second.path(), "/state");
+            assert!(both.check(&store(4, "ada"), "acme").unwrap().is_some());
+            assert_eq!(both.check(&store(5, "ada"), "acme").unwrap(), None);
+        }
     }
 
     #[test]

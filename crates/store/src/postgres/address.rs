@@ -39,6 +39,23 @@ pub(super) enum Tls {
 }
 
 impl Address {
+    /// Names the store: the same text for every spelling of its address and every user, and another one for every other
+    /// schema, database or host.
+    pub(super) fn place(&self) -> String {
+        let ports = self.server.get_ports();
+        let mut hosts: Vec<String> = Vec::new();
+        for (number, host) in self.server.get_hosts().iter().enumerate() {
+            let port = ports.get(number).or(ports.first()).copied().unwrap_or(5432);
+            hosts.push(match host {
+                Host::Tcp(name) => format!("{}:{port}", name.to_ascii_lowercase()),
+                Host::Unix(folder) => format!("{}:{port}", folder.display()),
+            });
+        }
+        hosts.sort();
+        let database = self.server.get_dbname().or(self.server.get_user()).unwrap_or_default();
+        format!("postgres://{}/{database}?schema={}", hosts.join(","), self.schema)
+    }
+
     /// Reads an address. No error repeats what was given: it may hold a password.
     pub(super) fn parse(text: &str) -> Result<Self, StoreError> {
         read(text).map_err(|why| {
@@ -237,6 +254,21 @@ mod tests {
         }
         let address = Address::parse("postgres://u:secret%3F%40@h/d").unwrap();
         assert_eq!(address.server.get_password(), Some(&b"secret?@"[..]));
+    }
+
+    #[test]
+    fn a_store_has_one_name_and_no_other_store_has_it() {
+        let place = |text: &str| Address::parse(text).unwrap().place();
+        let one = place("postgres://u:secret@db/d");
+        assert_eq!(one, "postgres://db:5432/d?schema=mainspring");
+        for same in ["postgresql://v@DB:5432/d", "postgres://db/d?user=a@b&sslmode=require&schema=mainspring"] {
+            assert_eq!(place(same), one, "{same}");
+        }
+        assert_eq!(place("postgres://u@b:2,a:1/d"), place("postgres://u@a:1,b:2/d"));
+        assert_ne!(place("postgres:///d?host=/run/pg1&user=u"), place("postgres:///d?host=/run/pg2&user=u"));
+        for other in ["postgres://u@db/d?schema=staging", "postgres://u@db:1/d", "postgres://u@db/e"] {
+            assert_ne!(place(other), one, "{other}");
+        }
     }
 
     #[test]

@@ -121,6 +121,11 @@ impl PostgresStore {
         Address::parse(address).map(|address| address.sockets()).unwrap_or_default()
     }
 
+    /// Names the store of an address, whatever its spelling. `None` for one that cannot be read.
+    pub fn place(address: &str) -> Option<String> {
+        Address::parse(address).ok().map(|address| address.place())
+    }
+
     /// An address as it may be shown: without what lets in. `None` for one that cannot be read.
     pub fn shown_address(address: &str) -> Option<String> {
         Address::parse(address).ok().map(|address| address.to_string())
