@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use mainspring_kernel::{
@@ -34,6 +35,14 @@ pub trait Evaluator: Send + Sync {
     fn call_for(&self, _tenant: &str, request: &Request) -> Answer {
         self.call(request)
     }
+
+    /// As [`call_for`](Self::call_for), with a bound of the wait until somebody can answer. Says also how long that took.
+    ///
+    /// # Errors
+    /// Fails if that time is over.
+    fn call_within(&self, tenant: &str, request: &Request, _wait_max: Duration) -> Result<(Answer, Duration), Fault> {
+        Ok((self.call_for(tenant, request), Duration::ZERO))
+    }
 }
 
 /// An evaluator for the requests of one tenant.
@@ -52,6 +61,10 @@ impl Evaluator for ForTenant<'_> {
 
     fn call_for(&self, tenant: &str, request: &Request) -> Answer {
         self.evaluator.call_for(tenant, request)
+    }
+
+    fn call_within(&self, tenant: &str, request: &Request, wait_max: Duration) -> Result<(Answer, Duration), Fault> {
+        self.evaluator.call_within(tenant, request, wait_max)
     }
 }
 
@@ -78,6 +91,10 @@ impl Evaluator for Workers {
 
     fn call_for(&self, tenant: &str, request: &Request) -> Answer {
         Workers::call(self, tenant, request)
+    }
+
+    fn call_within(&self, tenant: &str, request: &Request, wait_max: Duration) -> Result<(Answer, Duration), Fault> {
+        Workers::call_within(self, tenant, request, wait_max)
     }
 }
 

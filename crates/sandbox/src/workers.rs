@@ -77,20 +77,37 @@ impl Workers {
     /// A worker that dies unasked is the fault `crashed`; one that died before it had read the request is replaced once
     /// without a word.
     pub fn call(&self, tenant: &str, request: &Request) -> Answer {
+        self.call_within(tenant, request, WORKER_WAIT_MAX)
+            .map_or_else(|busy| Answer::of(Err(busy)), |(answer, _)| answer)
+    }
+
+    /// As [`call`](Self::call) with a bound of the wait for a worker. Answers also how long that took.
+    ///
+    /// # Errors
+    /// Fails with `unavailable` if no worker was free in time, or too many calls of the tenant wait already.
+    pub fn call_within(
+        &self,
+        tenant: &str,
+        request: &Request,
+        wait_max: Duration,
+    ) -> Result<(Answer, Duration), Fault> {
         let bytes = request.to_bytes();
         let wall = Duration::from_millis(request.limits.wall_ms_max.min(WALL_MS_MAX)) + WALL_GRACE;
-        let mut retried = false;
+        let (mut retried, mut waited) = (false, Duration::ZERO);
         loop {
-            let mut worker = match self.acquire(tenant, Instant::now() + WORKER_WAIT_MAX) {
+            let began = Instant::now();
+            let place = self.shared.place(tenant, began + wait_max)?;
+            let mut worker = match self.worker(tenant, place) {
                 Ok(worker) => worker,
-                Err(fault) => return Answer::of(Err(fault)),
+                Err(fault) => return Ok((Answer::of(Err(fault)), waited)),
             };
+            waited += began.elapsed();
             let lost = match worker.link.ask(&bytes, Instant::now() + START_MAX, wall) {
                 Ok(answer) => {
                     worker.calls += 1;
                     let is_spent = worker.calls >= CALLS_PER_WORKER_MAX;
                     self.shared.release(tenant, (!is_spent).then_some(worker));
-                    return answer;
+                    return Ok((answer, waited));
                 }
                 Err(lost) => lost,
             };
@@ -100,7 +117,7 @@ impl Workers {
                 retried = true;
                 continue;
             }
-            return Answer::of(Err(fault_of(&lost, request)));
+            return Ok((Answer::of(Err(fault_of(&lost, request))), waited));
         }
     }
 
@@ -109,9 +126,9 @@ impl Workers {
         self.call("", &Request { call: Call::Hello, limits: crate::Limits::default() })
     }
 
-    /// A worker of this tenant, idle or new, once it is this call's turn.
-    fn acquire(&self, tenant: &str, deadline: Instant) -> Result<Worker, Fault> {
-        match self.shared.place(tenant, deadline)? {
+    /// The worker of a place that was given to this tenant, idle or new.
+    fn worker(&self, tenant: &str, place: Place<Worker>) -> Result<Worker, Fault> {
+        match place {
             Place::Idle(worker) => Ok(worker),
             Place::New(ended) => {
                 drop(ended);

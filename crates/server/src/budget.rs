@@ -1,19 +1,24 @@
-//! What compiling may cost: time and patterns of one request, however many definitions, functions and schemas it sends.
+//! Bounds of compiling: time and patterns of one request, however many definitions, functions and schemas it sends.
+//!
+//! The time that counts is that of the answers. The wait for a worker is the fault of nobody who sends a definition: it has a
+//! bound of its own, and a request that reaches that is answered with 503.
 
 use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU32, Ordering},
-    },
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use mainspring_engine::evaluator::Evaluator;
+use mainspring_kernel::hash::Hash;
 use mainspring_sandbox::{Answer, Call, Console, Fault, FaultKind, Request};
 use serde_json::Value;
 
 /// How long the functions and schemas of one request are looked into, all together. Each of them alone may take as long.
 const COMPILING_MAX: Duration = Duration::from_secs(10);
+
+/// How long one request waits for workers, all together: as long as for a slot. It holds one meanwhile.
+const WAITING_MAX: Duration = Duration::from_secs(10);
 
 /// Regular expressions in the schemas of one request: each takes some milliseconds and up to a MiB to compile, and a
 /// hand-written definition has a few.
@@ -24,34 +29,48 @@ const CRASHES_MAX: u32 = 1;
 
 /// The budget of one request, used up by each compile.
 #[derive(Debug, Default)]
-pub(crate) struct Budget {
-    /// When compiling must end; begins with the first call.
-    until: Mutex<Option<Instant>>,
-    patterns: AtomicU32,
-    crashes: AtomicU32,
+pub(crate) struct Budget(Mutex<Spent>);
+
+#[derive(Debug, Default)]
+struct Spent {
+    compiling: Duration,
+    waiting: Duration,
+    patterns: u32,
+    crashes: u32,
+    /// No worker was free in time.
+    is_late: bool,
+    /// Answers by the hash of what was asked: a request that is tried again after a race asks the same.
+    answers: HashMap<Hash, Answer>,
 }
 
-/// An evaluator that keeps to a budget. What is beyond it is refused as a fault of the definition, and no worker is asked.
+/// An evaluator that keeps to a budget. A call beyond it is refused as a fault of the definition, and no worker is asked.
 pub(crate) struct Within<'e> {
     /// Answers the requests.
     pub evaluator: &'e dyn Evaluator,
+    /// The organization whose definition is compiled.
+    pub tenant: &'e str,
     /// What they may cost.
     pub budget: &'e Budget,
-    /// False for definitions that are stored already: a bound that came later does not stop them.
-    pub counts_patterns: bool,
+    /// True for definitions that are stored already: a bound that came later does not stop them.
+    pub is_stored: bool,
 }
 
 impl Budget {
-    fn left(&self) -> Option<Duration> {
-        let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        let until = *until.get_or_insert_with(|| Instant::now() + COMPILING_MAX);
-        until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+    /// Whether a call was not answered because no worker was free: then the definition is neither right nor wrong.
+    pub(crate) fn is_late(&self) -> bool {
+        self.spent().is_late
     }
 
-    fn take_patterns(&self, schema: &str) -> Result<(), Fault> {
+    fn spent(&self) -> MutexGuard<'_, Spent> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Spent {
+    fn take_patterns(&mut self, schema: &str) -> Result<(), Fault> {
         let count = serde_json::from_str(schema).map_or(0, |schema: Value| patterns(&schema));
-        let before = self.patterns.fetch_add(count, Ordering::Relaxed);
-        if before.saturating_add(count) <= PATTERNS_MAX {
+        self.patterns = self.patterns.saturating_add(count);
+        if self.patterns <= PATTERNS_MAX {
             return Ok(());
         }
         let message = format!(
@@ -59,6 +78,33 @@ impl Budget {
              `patternProperties`): use fewer, or save the workflows one at a time"
         );
         Err(Fault::new(FaultKind::SourceTooLarge, message))
+    }
+
+    /// The time that a call may take, or why it is refused.
+    fn room(&mut self, request: &Request) -> Result<Duration, Fault> {
+        if let Call::CheckSchema { schema } = &request.call {
+            self.take_patterns(schema)?;
+        }
+        COMPILING_MAX.checked_sub(self.compiling).filter(|left| !left.is_zero()).ok_or_else(|| {
+            let message = format!(
+                "it was not looked into: the functions and schemas of this request took more than {} s already; make \
+                 them smaller, or send fewer at a time",
+                COMPILING_MAX.as_secs()
+            );
+            Fault::new(FaultKind::TimeExceeded, message)
+        })
+    }
+
+    /// Counts what an answer took.
+    fn answered(&mut self, answer: &Answer, took: Duration, waited: Duration) -> Result<(), Fault> {
+        self.waiting += waited;
+        self.compiling += took.saturating_sub(waited);
+        self.crashes += u32::from(answer.result.as_ref().is_err_and(|fault| fault.kind == FaultKind::Crashed));
+        if self.crashes <= CRASHES_MAX {
+            return Ok(());
+        }
+        let message = "the process that looked into it ended, as it did for another one of this request: simplify it";
+        Err(Fault::new(FaultKind::MemoryExceeded, message))
     }
 }
 
@@ -82,41 +128,57 @@ fn refused(fault: Fault) -> Answer {
     Answer { result: Err(fault), console: Console::default(), ticks: 0 }
 }
 
+/// Names a call by what is asked, without its limits.
+fn name(call: &Call) -> Option<Hash> {
+    match call {
+        Call::CheckSchema { schema } => Some(Hash::of(&[b"schema ", schema.as_bytes()].concat())),
+        Call::CheckFunction { source } => Some(Hash::of(&[b"function ", source.as_bytes()].concat())),
+        _ => None,
+    }
+}
+
 impl Evaluator for Within<'_> {
     fn call(&self, request: &Request) -> Answer {
-        if self.counts_patterns
-            && let Call::CheckSchema { schema } = &request.call
-            && let Err(fault) = self.budget.take_patterns(schema)
-        {
-            return refused(fault);
+        let name = name(&request.call);
+        if let Some(known) = name.and_then(|name| self.budget.spent().answers.get(&name).cloned()) {
+            return known;
         }
-        let Some(left) = self.budget.left() else {
-            let message = format!(
-                "it was not looked into: the functions and schemas of this request took more than {} s already; make \
-                 them smaller, or send fewer at a time",
-                COMPILING_MAX.as_secs()
-            );
-            return refused(Fault::new(FaultKind::TimeExceeded, message));
-        };
         let mut request = request.clone();
-        let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1);
-        request.limits.wall_ms_max = request.limits.wall_ms_max.min(left_ms);
-        let answer = self.evaluator.call(&request);
-        let is_crash = |fault: &Fault| fault.kind == FaultKind::Crashed;
-        if answer.result.as_ref().is_err_and(is_crash)
-            && self.budget.crashes.fetch_add(1, Ordering::Relaxed) >= CRASHES_MAX
-        {
-            let message =
-                "the process that looked into it ended, as it did for another one of this request: simplify it";
-            return refused(Fault::new(FaultKind::MemoryExceeded, message));
+        if !self.is_stored {
+            match self.budget.spent().room(&request) {
+                Ok(left) => {
+                    let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1);
+                    request.limits.wall_ms_max = request.limits.wall_ms_max.min(left_ms);
+                }
+                Err(fault) => return refused(fault),
+            }
         }
-        answer
+        let wait_max = WAITING_MAX.saturating_sub(self.budget.spent().waiting);
+        let began = Instant::now();
+        let called = self.evaluator.call_within(self.tenant, &request, wait_max);
+        let mut spent = self.budget.spent();
+        match called {
+            Ok((answer, waited)) => {
+                if let Err(fault) = spent.answered(&answer, began.elapsed(), waited) {
+                    return refused(fault);
+                }
+                let lasts = |fault: &Fault| !matches!(fault.kind, FaultKind::Crashed | FaultKind::Unavailable);
+                if let Some(name) = name.filter(|_| answer.result.as_ref().err().is_none_or(lasts)) {
+                    spent.answers.insert(name, answer.clone());
+                }
+                answer
+            }
+            Err(busy) => {
+                spent.is_late = true;
+                refused(busy)
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
 
@@ -132,20 +194,41 @@ mod tests {
         }
     }
 
-    fn schema(patterns: u32) -> Request {
+    /// A pool whose workers are free after some time, and never after more than ten seconds.
+    struct Busy(Duration);
+
+    impl Evaluator for Busy {
+        fn call(&self, _: &Request) -> Answer {
+            unreachable!("the wait has a bound")
+        }
+
+        fn call_within(&self, _: &str, _: &Request, wait_max: Duration) -> Result<(Answer, Duration), Fault> {
+            if self.0 > wait_max {
+                return Err(Fault::new(FaultKind::Unavailable, "busy"));
+            }
+            Ok((Answer { result: Ok("null".into()), console: Console::default(), ticks: 0 }, self.0))
+        }
+    }
+
+    fn within<'a>(evaluator: &'a dyn Evaluator, budget: &'a Budget) -> Within<'a> {
+        Within { evaluator, tenant: "acme", budget, is_stored: false }
+    }
+
+    /// A schema with so many patterns; the title makes it another one.
+    fn schema(patterns: u32, title: &str) -> Request {
         let properties: serde_json::Map<_, _> =
             (0..patterns).map(|number| (number.to_string(), serde_json::json!({ "pattern": "a" }))).collect();
-        let schema = serde_json::json!({ "properties": properties }).to_string();
+        let schema = serde_json::json!({ "title": title, "properties": properties }).to_string();
         Request { call: Call::CheckSchema { schema }, limits: mainspring_sandbox::Limits::default() }
     }
 
     #[test]
     fn patterns_are_counted_over_all_schemas_of_a_request() {
         let (evaluator, budget) = (Counting(AtomicUsize::new(0), None), Budget::default());
-        let within = Within { evaluator: &evaluator, budget: &budget, counts_patterns: true };
-        assert!(within.call(&schema(PATTERNS_MAX - 1)).result.is_ok());
-        assert!(within.call(&schema(1)).result.is_ok());
-        let fault = within.call(&schema(1)).result.unwrap_err();
+        let within = within(&evaluator, &budget);
+        assert!(within.call(&schema(PATTERNS_MAX - 1, "a")).result.is_ok());
+        assert!(within.call(&schema(1, "b")).result.is_ok());
+        let fault = within.call(&schema(1, "c")).result.unwrap_err();
         assert_eq!(fault.kind, FaultKind::SourceTooLarge);
         assert_eq!(evaluator.0.load(Ordering::Relaxed), 2, "no worker is asked for what is refused");
         let nested = serde_json::json!({ "anyOf": [{ "patternProperties": { "a": { "pattern": "b" }, "c": {} } }] });
@@ -153,19 +236,41 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_of_a_worker_after_the_deadline() {
+    fn a_request_that_is_tried_again_spends_nothing_more() {
         let (evaluator, budget) = (Counting(AtomicUsize::new(0), None), Budget::default());
-        *budget.until.lock().unwrap() = Some(Instant::now());
-        let within = Within { evaluator: &evaluator, budget: &budget, counts_patterns: true };
-        assert_eq!(within.call(&schema(0)).result.unwrap_err().kind, FaultKind::TimeExceeded);
+        for _ in 0..5 {
+            assert!(within(&evaluator, &budget).call(&schema(PATTERNS_MAX - 1, "a")).result.is_ok());
+        }
+        assert_eq!(evaluator.0.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn nothing_is_asked_of_a_worker_after_the_deadline_unless_it_is_stored() {
+        let (evaluator, budget) = (Counting(AtomicUsize::new(0), None), Budget::default());
+        budget.spent().compiling = COMPILING_MAX;
+        let within = within(&evaluator, &budget);
+        assert_eq!(within.call(&schema(0, "a")).result.unwrap_err().kind, FaultKind::TimeExceeded);
         assert_eq!(evaluator.0.load(Ordering::Relaxed), 0);
+        let stored = Within { is_stored: true, ..within };
+        assert!(stored.call(&schema(PATTERNS_MAX + 1, "b")).result.is_ok());
+    }
+
+    #[test]
+    fn the_wait_for_a_worker_is_not_the_definitions_fault() {
+        let (slow, budget) = (Busy(Duration::from_secs(4)), Budget::default());
+        for title in ["a", "b"] {
+            assert!(within(&slow, &budget).call(&schema(0, title)).result.is_ok());
+        }
+        assert!(!budget.is_late() && budget.spent().compiling < Duration::from_secs(1));
+        assert_eq!(within(&slow, &budget).call(&schema(0, "c")).result.unwrap_err().kind, FaultKind::Unavailable);
+        assert!(budget.is_late(), "twelve seconds in all are too long");
     }
 
     #[test]
     fn the_second_worker_that_dies_is_the_definitions_fault() {
         let (evaluator, budget) = (Counting(AtomicUsize::new(0), Some(FaultKind::Crashed)), Budget::default());
-        let within = Within { evaluator: &evaluator, budget: &budget, counts_patterns: true };
-        assert_eq!(within.call(&schema(0)).result.unwrap_err().kind, FaultKind::Crashed);
-        assert_eq!(within.call(&schema(0)).result.unwrap_err().kind, FaultKind::MemoryExceeded);
+        let within = within(&evaluator, &budget);
+        assert_eq!(within.call(&schema(0, "a")).result.unwrap_err().kind, FaultKind::Crashed);
+        assert_eq!(within.call(&schema(0, "a")).result.unwrap_err().kind, FaultKind::MemoryExceeded);
     }
 }

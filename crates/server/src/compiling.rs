@@ -6,7 +6,7 @@ use std::{
 };
 
 use mainspring_engine::{
-    evaluator::{ForTenant, Looking},
+    evaluator::Looking,
     request::{Request, endless_circle, family, starts, stored_plan},
 };
 use mainspring_kernel::{
@@ -56,23 +56,46 @@ impl From<Compiled> for Made {
     }
 }
 
-/// Compiles a definition that an organization sends, with its functions and schemas looked into.
-pub(crate) fn compile(app: &App, organization: &str, document: &Document) -> Result<Compiled, Vec<Diagnostic>> {
-    compile_within(app, organization, document, true)
+/// Why there is no plan.
+pub(crate) enum Uncompiled {
+    /// The definition is wrong: every diagnostic.
+    Wrong(Vec<Diagnostic>),
+    /// No worker was free to look into it.
+    Late,
 }
 
-fn compile_within(
-    app: &App,
-    organization: &str,
-    document: &Document,
-    counts_patterns: bool,
-) -> Result<Compiled, Vec<Diagnostic>> {
-    let (budget, tenant) = (app.budget(), ForTenant { evaluator: &*app.evaluator, tenant: organization });
-    compile_with(document, &Looking(&Within { evaluator: &tenant, budget: &budget, counts_patterns }))
+impl From<Vec<Diagnostic>> for Uncompiled {
+    fn from(found: Vec<Diagnostic>) -> Self {
+        Self::Wrong(found)
+    }
+}
+
+impl From<Uncompiled> for Problem {
+    fn from(why: Uncompiled) -> Self {
+        match why {
+            Uncompiled::Wrong(found) => invalid(&found),
+            Uncompiled::Late => {
+                let message = "No worker was free to look into the definition: try again in a moment.";
+                Self::new(Code::Unavailable, message)
+            }
+        }
+    }
+}
+
+/// Compiles a definition that an organization sends, with its functions and schemas looked into.
+pub(crate) fn compile(app: &App, organization: &str, document: &Document) -> Result<Compiled, Uncompiled> {
+    compile_within(app, organization, document, false)
+}
+
+fn compile_within(app: &App, tenant: &str, document: &Document, is_stored: bool) -> Result<Compiled, Uncompiled> {
+    let budget = app.budget();
+    let within = Within { evaluator: &*app.evaluator, tenant, budget: &budget, is_stored };
+    let compiled = compile_with(document, &Looking(&within));
+    if budget.is_late() { Err(Uncompiled::Late) } else { compiled.map_err(Uncompiled::Wrong) }
 }
 
 /// The answer to a definition that does not compile: every diagnostic.
-pub(crate) fn invalid(diagnostics: &[Diagnostic]) -> Problem {
+fn invalid(diagnostics: &[Diagnostic]) -> Problem {
     let mut errors = diagnostics.iter().filter(|found| found.severity == Severity::Error);
     let count = errors.clone().count();
     let first = errors.next().map(|found| format!("{}: {}", found.path, found.message)).unwrap_or_default();
@@ -88,7 +111,7 @@ pub(crate) fn plan_of(app: &App, organization: &str, workflow: &Workflow) -> Ans
         return Ok(known.clone());
     }
     let document = Document::placeless(workflow.data.0.clone());
-    Ok(keep(app, compile_within(app, organization, &document, false).map_err(|found| invalid(&found))?))
+    Ok(keep(app, compile_within(app, organization, &document, true)?))
 }
 
 /// Keeps what a definition compiles to, so that it is not compiled again when it is started.

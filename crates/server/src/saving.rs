@@ -12,7 +12,7 @@ use crate::{
     app::App,
     approvers::of_saved,
     body::{Data, Tag, check_seen, stated},
-    compiling::{Coming, check_circle, compile, invalid, keep},
+    compiling::{Coming, check_circle, compile, keep},
     first::check_id,
     identity::{Caller, random},
     nouns::{Given, Source, Version, Workflow, version_id},
@@ -271,7 +271,7 @@ fn prepare(
     fill(&mut workflow, draft);
     if let Some(data) = &draft.data {
         let document = Document::placeless(data.0.clone());
-        let compiled = compile(app, &caller.organization, &document).map_err(|found| invalid(&found))?;
+        let compiled = compile(app, &caller.organization, &document)?;
         workflow.hash = keep(app, compiled).plan.workflow_hash.prefixed();
         workflow.data = data.clone();
     }

@@ -19,7 +19,7 @@ use crate::{
     app::App,
     approvers::{Starter, Written, asking, warnings},
     body::{Body, Data},
-    compiling::{Coming, compile, invalid},
+    compiling::{Coming, Uncompiled, compile},
     identity::Caller,
     problem::Answer,
 };
@@ -42,7 +42,7 @@ fn object_or_text() -> Schema {
     ObjectBuilder::new().schema_type(kinds).description(Some(said)).into()
 }
 
-fn compiled(app: &App, caller: &Caller, definition: Value) -> Result<(Compiled, Document), Vec<Diagnostic>> {
+fn compiled(app: &App, caller: &Caller, definition: Value) -> Result<(Compiled, Document), Uncompiled> {
     let document = match definition {
         Value::Text(text) => definition::read(text.as_bytes(), Syntax::Guess).map_err(|found| vec![found])?,
         value => Document::placeless(value),
@@ -69,7 +69,8 @@ async fn validate(State(app): State<App>, caller: Caller, Body(body): Body<Defin
     app.run(move |app| {
         Ok(Json(Data(match compiled(app, &caller, body.definition.0) {
             Ok((found, document)) => envelope::of_plan(&found.plan, &all_warnings(app, &caller, &found, &document)?),
-            Err(found) => envelope::of_diagnostics(&found),
+            Err(Uncompiled::Wrong(found)) => envelope::of_diagnostics(&found),
+            Err(late) => return Err(late.into()),
         })))
     })
     .await
@@ -81,7 +82,7 @@ async fn validate(State(app): State<App>, caller: Caller, Body(body): Body<Defin
     responses((status = 200, body = Object)))]
 async fn plan(State(app): State<App>, caller: Caller, Body(body): Body<Definition>) -> Answer<Json<Data>> {
     app.run(move |app| {
-        let (found, document) = compiled(app, &caller, body.definition.0).map_err(|found| invalid(&found))?;
+        let (found, document) = compiled(app, &caller, body.definition.0)?;
         let warnings = all_warnings(app, &caller, &found, &document)?;
         let mut plan = found.plan.to_value();
         if let Value::Map(plan) = &mut plan {
