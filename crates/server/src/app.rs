@@ -7,6 +7,7 @@ use std::{
 
 use mainspring_engine::{Engine, evaluator::Evaluator};
 use mainspring_store::Catalogue;
+use tokio::time::timeout;
 
 use crate::{
     budget::Budget,
@@ -21,7 +22,9 @@ use crate::{
     rate::{Limiter, Rates, clock},
     receiving::Bodies,
     refusals::Refusals,
-    slots::Slots,
+    responses::{Responses, untaken},
+    routes::Readiness,
+    slots::{Kind, Slot, Slots, WAIT_MAX, current},
 };
 
 /// What the server is told when it starts.
@@ -68,18 +71,21 @@ pub struct Shared {
     pub(crate) rights: OnceLock<Rights>,
     slots: Slots,
     pub(crate) bodies: Bodies,
+    pub(crate) responses: Responses,
     pub(crate) refusals: Refusals,
+    pub(crate) readiness: Readiness,
 }
 
 impl App {
     /// A server on an engine that runs.
     pub fn new(engine: Arc<Engine>, evaluator: Arc<dyn Evaluator>, settings: Settings) -> Self {
-        let (plans, feeds, bus) = (Plans::default(), Feeds::default(), Bus::default());
+        let (plans, bus) = (Plans::default(), Bus::default());
+        let feeds = Feeds::of_connections(settings.connections_max);
         let clock = clock();
         let (limiter, known) = (Limiter::new(settings.rates.clone(), clock.clone()), Known::new(clock.clone()));
         let refusals = Refusals::new(clock);
         let (watched, rights) = (Watched::of(engine.clone()), OnceLock::new());
-        let (slots, bodies) = (Slots::default(), Bodies::default());
+        let (slots, bodies, responses) = (Slots::default(), Bodies::default(), Responses::default());
         let shared = Shared {
             engine,
             evaluator,
@@ -93,7 +99,9 @@ impl App {
             rights,
             slots,
             bodies,
+            responses,
             refusals,
+            readiness: Readiness::default(),
         };
         Self { shared: Arc::new(shared), budget: None }
     }
@@ -121,7 +129,7 @@ impl App {
         let app = self.for_one_request();
         let broke_off =
             |why: String| Problem::new(Code::InternalError, format!("The work on this request broke off: {why}."));
-        let slot = self.slots.take().await?;
+        let slot = self.slot().await?;
         // The slot is the thread's: it goes on also where nobody waits for it any more.
         let done = tokio::task::spawn_blocking(move || {
             let done = work(&app);
@@ -131,10 +139,32 @@ impl App {
         done.await.map_err(|error| broke_off(error.to_string()))?
     }
 
+    /// A slot, once the organization has taken most of the responses that were made for it. What ends an overload does not
+    /// wait for that.
+    async fn slot(&self) -> Answer<Slot> {
+        let account = current();
+        if account.kind == Kind::Reserved {
+            return self.slots.take().await;
+        }
+        let asked = async {
+            loop {
+                self.responses.room(&account.key).await;
+                let slot = self.slots.take().await?;
+                // Many may have waited for the same room.
+                if self.responses.has_room(&account.key) {
+                    return Ok(slot);
+                }
+            }
+        };
+        timeout(WAIT_MAX, asked).await.unwrap_or_else(|_| Err(untaken()))
+    }
+
     /// Reads some single things: here and now where the store has them at hand, as another thread would cost several times
     /// what they do, and else as [`run`](Self::run).
     pub async fn look<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Answer<T> + Send + 'static) -> Answer<T> {
-        if self.engine.store().is_at_hand() { work(&self.for_one_request()) } else { self.run(work).await }
+        let account = current();
+        let is_free = account.kind == Kind::Reserved || self.responses.has_room(&account.key);
+        if is_free && self.engine.store().is_at_hand() { work(&self.for_one_request()) } else { self.run(work).await }
     }
 }
 

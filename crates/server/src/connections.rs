@@ -1,198 +1,273 @@
-//! Which connections stay open: a share for each address, and a clock for those on which nothing happens.
+//! Which connections stay open when more are asked for than there are.
 //!
-//! A connection is unproven until a credential was let in on it. One address has an eighth of all places for unproven
-//! connections on which no request is open; the oldest of them is closed for a new one, so that whoever opens many closes
-//! their own. Requests without a credential have a rate and a short time.
+//! A connection is unproven until a credential was let in on it, and then counts for the organization and the token of that
+//! credential. Each address, organization and token has a share. A connection beyond the share closes the one of the same
+//! share that has been idle for longest. Proven connections never take all of them, so that an operator, another
+//! organization and a readiness probe always get in: a new connection that finds none left closes an unproven one.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap},
     net::IpAddr,
-    pin::Pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    task::{Context, Poll},
-    time::Duration,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use axum::body::{Body, Bytes, HttpBody};
-use hyper::body::{Frame, SizeHint};
-use tokio::{
-    sync::{Notify, watch},
-    time::timeout,
-};
+use tokio::sync::Notify;
 
-/// The part of all places that one address has for unproven connections: 1 of so many.
-const SHARES: usize = 8;
+use crate::problem::{Code, Problem};
+
+/// The part of all connections that one address has for unproven ones on which no request is open: 1 of so many.
+const IDLE_SHARES: usize = 8;
+
+/// The part of all connections that one address has for unproven ones: 1 of so many.
+const ADDRESS_SHARES: usize = 4;
 
 /// Unproven connections of an address at the least: a browser opens six at once.
 const SHARE_MIN: usize = 8;
 
-/// How long a connection may be open before the head of its first request has come: a client that connects has something to
-/// ask, and round trips take seconds at most.
-pub(crate) const FIRST_HEAD_PATIENCE: Duration = Duration::from_secs(10);
+/// The part of all connections that one token has: 1 of so many. One organization has a half, so that one of its tokens leaves
+/// connections to its other members.
+const TOKEN_SHARES: usize = 4;
 
-/// How long a connection may be open on which no request is being answered. PINGs of HTTP/2 do not count.
-pub(crate) const IDLE_PATIENCE: Duration = Duration::from_secs(60);
+/// Connections that proven ones leave free. A credential is proven within milliseconds, so that these few serve many.
+const RESERVE: usize = 16;
 
-/// Requests that one HTTP/2 connection has open at a time: more than browsers ask for (RFC 9113, 6.5.2, recommends 100 at
-/// the least).
-pub(crate) const STREAMS_MAX: u32 = 128;
-
-/// Unproven connections by address, the oldest first: number, and how each is told to close.
-type Unproven = HashMap<IpAddr, VecDeque<(u64, Arc<Notify>)>>;
-
-/// The unproven connections of a node.
+/// The connections of a node.
 #[derive(Debug)]
-pub(crate) struct Shares {
-    per_address: usize,
-    numbers: AtomicU64,
-    unproven: Mutex<Unproven>,
+pub(crate) struct Connections {
+    max: usize,
+    table: Mutex<Table>,
 }
 
-/// An unproven connection, until it is proven or dropped.
+/// One connection, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Share {
-    of: Arc<Shares>,
-    address: IpAddr,
+pub(crate) struct Connection {
+    of: Arc<Connections>,
     number: u64,
     /// Is notified when the connection is to be closed for another one.
     pub(crate) closed: Arc<Notify>,
-}
-
-impl Shares {
-    /// Shares of so many places.
-    pub(crate) fn of(places: usize) -> Self {
-        let per_address = (places / SHARES).max(SHARE_MIN);
-        Self { per_address, numbers: AtomicU64::new(0), unproven: Mutex::default() }
-    }
-
-    /// Counts a new connection, and closes the oldest of its address if there are too many.
-    pub(crate) fn add(self: &Arc<Self>, address: IpAddr) -> Share {
-        let (number, closed) = (self.numbers.fetch_add(1, Ordering::Relaxed), Arc::new(Notify::new()));
-        self.push(address, number, &closed);
-        Share { of: self.clone(), address, number, closed }
-    }
-
-    fn push(&self, address: IpAddr, number: u64, closed: &Arc<Notify>) {
-        let mut unproven = self.unproven();
-        let own = unproven.entry(address).or_default();
-        // Several requests of one connection of HTTP/2 may end.
-        if own.iter().any(|(of, _)| *of == number) {
-            return;
-        }
-        own.push_back((number, closed.clone()));
-        if own.len() > self.per_address
-            && let Some((_, oldest)) = own.pop_front()
-        {
-            oldest.notify_one();
-        }
-    }
-
-    fn unproven(&self) -> MutexGuard<'_, Unproven> {
-        self.unproven.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Share {
-    /// The connection waits for another request, and is as unproven as before.
-    pub(crate) fn come_back(&self) {
-        self.of.push(self.address, self.number, &self.closed);
-    }
-
-    /// The connection is proven, or a request is open on it.
-    pub(crate) fn leave(&self) {
-        let mut unproven = self.of.unproven();
-        let Some(own) = unproven.get_mut(&self.address) else { return };
-        own.retain(|(number, _)| *number != self.number);
-        if own.is_empty() {
-            unproven.remove(&self.address);
-        }
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.leave();
-    }
 }
 
 /// Marks a response to a caller whose credential was let in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Admitted;
 
-/// How many requests are open on a connection, and whether there has been one.
+/// The organization and the token of a credential that was let in.
+#[derive(Debug, Clone)]
+pub(crate) struct Holder<'a> {
+    pub organization: &'a str,
+    pub token: &'a str,
+    /// Operators, and requests that end work or take access away, are never refused. A connection beyond its share stays
+    /// unproven for them.
+    pub is_exempt: bool,
+}
+
+/// A share of the connections.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Share {
+    Address(IpAddr),
+    Organization(String),
+    Token(String),
+}
+
+/// The connections of a share by number, those without an open request also by the time since when.
+#[derive(Debug, Default)]
+struct Members {
+    busy: BTreeSet<u64>,
+    idle: BTreeMap<u64, u64>,
+}
+
 #[derive(Debug)]
-pub(crate) struct Clock(watch::Sender<(bool, usize)>);
+struct Row {
+    address: IpAddr,
+    /// Trusted proxies speak for many: their address has no share, and a connection is proven while a request is open.
+    is_proxy: bool,
+    shares: Vec<Share>,
+    idle_since: Option<u64>,
+    closed: Arc<Notify>,
+}
 
-impl Clock {
-    /// Nothing has been asked yet.
-    pub(crate) fn new() -> Self {
-        Self(watch::Sender::new((false, 0)))
+#[derive(Debug, Default)]
+struct Table {
+    /// The next number of a connection, and of a moment: only their order counts.
+    next: u64,
+    rows: HashMap<u64, Row>,
+    shares: HashMap<Share, Members>,
+    proven: usize,
+}
+
+impl Connections {
+    /// Shares of so many connections.
+    pub(crate) fn of(max: usize) -> Self {
+        Self { max, table: Mutex::default() }
     }
 
-    /// A request begins; it ends when the guard is dropped.
-    pub(crate) fn begin(self: &Arc<Self>) -> Open {
-        self.0.send_modify(|(has_asked, open)| (*has_asked, *open) = (true, *open + 1));
-        Open(self.clone())
+    /// Counts a new connection, and closes another one of its address if there are too many.
+    pub(crate) fn add(self: &Arc<Self>, address: IpAddr, is_proxy: bool) -> Connection {
+        let closed = Arc::new(Notify::new());
+        let mut table = self.table();
+        let (number, idle_since) = (table.tick(), Some(table.tick()));
+        let shares = vec![Share::Address(address)];
+        table.put(number, Row { address, is_proxy, shares, idle_since, closed: closed.clone() });
+        self.bound(&mut table, number, address, is_proxy);
+        drop(table);
+        Connection { of: self.clone(), number, closed }
     }
 
-    /// Returns when nothing has been open for too long.
-    pub(crate) async fn idle(&self) {
-        let mut seen = self.0.subscribe();
-        loop {
-            let (has_asked, open) = *seen.borrow_and_update();
-            let patience = if has_asked { IDLE_PATIENCE } else { FIRST_HEAD_PATIENCE };
-            if open > 0 {
-                let _ = seen.changed().await;
-            } else if timeout(patience, seen.changed()).await.is_err() {
-                return;
-            }
+    /// Closes an unproven connection, of the address that has the most.
+    pub(crate) fn make_room(&self) {
+        let mut table = self.table();
+        let of_address = table.shares.iter().filter(|(share, _)| matches!(share, Share::Address(_)));
+        let largest = of_address.max_by_key(|(_, members)| members.count());
+        if let Some(number) = largest.and_then(|(_, members)| members.oldest_beside(0)) {
+            table.close(number);
         }
     }
+
+    /// Keeps an address to its share, at the expense of other connections than this one.
+    fn bound(&self, table: &mut Table, number: u64, address: IpAddr, is_proxy: bool) {
+        let Some(members) = table.shares.get(&Share::Address(address)).filter(|_| !is_proxy) else { return };
+        let is_over = members.idle.len() > (self.max / IDLE_SHARES).max(SHARE_MIN)
+            || members.count() > (self.max / ADDRESS_SHARES).max(SHARE_MIN);
+        if let Some(number) = members.oldest_beside(number).filter(|_| is_over) {
+            table.close(number);
+        }
+    }
+
+    /// Room for one more proven connection in both shares, after an idle one was closed if need be.
+    fn has_room(&self, table: &mut Table, organization: &Share, token: &Share) -> bool {
+        // As many as are free: a half for one organization, a third each for two.
+        let free = self.max.saturating_sub(RESERVE + table.proven);
+        let is_over = |(share, most): (&Share, usize)| table.count(share) >= most;
+        let bounds = [(token, self.max / TOKEN_SHARES), (organization, free)];
+        let Some((share, _)) = bounds.into_iter().find(|bound| is_over(*bound)) else { return true };
+        let idle = table.shares.get(share).and_then(|members| members.idle.values().next().copied());
+        idle.map(|number| table.close(number)).is_some()
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// A request that is open.
-#[derive(Debug)]
-pub(crate) struct Open(Arc<Clock>);
+impl Connection {
+    /// A request begins where none was open.
+    pub(crate) fn busy(&self) {
+        self.of.table().change(self.number, |row| row.idle_since = None);
+    }
 
-impl Drop for Open {
+    /// No request is open any more.
+    pub(crate) fn idle(&self) {
+        let mut table = self.of.table();
+        let now = table.tick();
+        table.change(self.number, |row| {
+            row.idle_since = Some(now);
+            if row.is_proxy {
+                row.shares = vec![Share::Address(row.address)];
+            }
+        });
+        if let Some((address, is_proxy)) = table.rows.get(&self.number).map(|row| (row.address, row.is_proxy)) {
+            self.of.bound(&mut table, self.number, address, is_proxy);
+        }
+    }
+
+    /// A credential was let in: the connection counts for its organization and its token from now on.
+    ///
+    /// # Errors
+    /// Fails with 503 if the share of either is used up and none of its connections is idle.
+    pub(crate) fn prove(&self, holder: &Holder<'_>) -> Result<(), Problem> {
+        let mut table = self.of.table();
+        let (organization, token) =
+            (Share::Organization(holder.organization.into()), Share::Token(holder.token.into()));
+        let Some(row) = table.rows.get(&self.number) else { return Ok(()) };
+        let is_proven = row.shares.len() > 1;
+        // Requests of several callers share a connection of a proxy: it counts for the first that is open.
+        if row.shares == [organization.clone(), token.clone()] || row.is_proxy && is_proven {
+            return Ok(());
+        }
+        let address = vec![Share::Address(row.address)];
+        table.change(self.number, |row| row.shares = address);
+        let is_first = !table.shares.contains_key(&organization);
+        if self.of.has_room(&mut table, &organization, &token) {
+            table.change(self.number, |row| row.shares = vec![organization, token]);
+            return Ok(());
+        }
+        if is_first || holder.is_exempt { Ok(()) } else { Err(full()) }
+    }
+}
+
+impl Drop for Connection {
     fn drop(&mut self) {
-        self.0.0.send_modify(|(_, open)| *open = open.saturating_sub(1));
+        self.of.table().take(self.number);
     }
 }
 
-/// The body of a response, which keeps its request open until it has been sent.
-pub(crate) struct Sending {
-    body: Body,
-    _open: Open,
+fn full() -> Problem {
+    let message = "This organization or token has as many connections as it may, and none of them is idle: end some \
+                   requests or event streams, or send more over one connection (HTTP/2).";
+    Problem::new(Code::Unavailable, message)
 }
 
-impl Sending {
-    /// A body, and the request that it answers.
-    pub(crate) fn of(body: Body, open: Open) -> Self {
-        Self { body, _open: open }
+impl Members {
+    fn count(&self) -> usize {
+        self.busy.len() + self.idle.len()
+    }
+
+    /// The one that was idle for longest, or else the one that was opened first.
+    fn oldest_beside(&self, number: u64) -> Option<u64> {
+        self.idle.values().chain(&self.busy).copied().find(|other| *other != number)
     }
 }
 
-impl HttpBody for Sending {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+impl Table {
+    fn tick(&mut self) -> u64 {
+        self.next += 1;
+        self.next
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+    fn count(&self, share: &Share) -> usize {
+        self.shares.get(share).map_or(0, Members::count)
     }
 
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+    fn put(&mut self, number: u64, row: Row) {
+        for share in &row.shares {
+            let members = self.shares.entry(share.clone()).or_default();
+            if let Some(since) = row.idle_since {
+                members.idle.insert(since, number);
+            } else {
+                members.busy.insert(number);
+            }
+        }
+        self.proven += usize::from(row.shares.len() > 1);
+        self.rows.insert(number, row);
+    }
+
+    fn take(&mut self, number: u64) -> Option<Row> {
+        let row = self.rows.remove(&number)?;
+        for share in &row.shares {
+            let Some(members) = self.shares.get_mut(share) else { continue };
+            members.busy.remove(&number);
+            if let Some(since) = row.idle_since {
+                members.idle.remove(&since);
+            }
+            if members.count() == 0 {
+                self.shares.remove(share);
+            }
+        }
+        self.proven -= usize::from(row.shares.len() > 1);
+        Some(row)
+    }
+
+    fn change(&mut self, number: u64, change: impl FnOnce(&mut Row)) {
+        if let Some(mut row) = self.take(number) {
+            change(&mut row);
+            self.put(number, row);
+        }
+    }
+
+    fn close(&mut self, number: u64) {
+        if let Some(row) = self.take(number) {
+            row.closed.notify_one();
+        }
     }
 }
 
@@ -204,44 +279,112 @@ mod tests {
         IpAddr::from([192, 0, 2, last])
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn an_address_that_opens_too_many_closes_its_oldest() {
-        let shares = Arc::new(Shares::of(144));
-        let held: Vec<_> = (0..18).map(|_| shares.add(address(1))).collect();
-        let other = shares.add(address(2));
-        let is_closed = async |share: &Share| timeout(Duration::from_secs(1), share.closed.notified()).await.is_ok();
-        assert!(!is_closed(&held[0]).await, "an eighth is not too many");
-        let next = shares.add(address(1));
-        assert!(is_closed(&held[0]).await);
-        for share in held[1..].iter().chain([&other, &next]) {
-            assert!(!is_closed(share).await);
-        }
-        // What is proven does not count.
-        held[1].leave();
-        let another = shares.add(address(1));
-        assert!(!is_closed(&held[2]).await);
-        held[1].come_back();
-        assert!(is_closed(&held[2]).await);
-        drop((held, other, next, another));
-        assert!(shares.unproven().is_empty(), "nothing is kept of those who have gone");
+    fn holder<'a>(organization: &'a str, token: &'a str) -> Holder<'a> {
+        Holder { organization, token, is_exempt: false }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_connection_is_idle_after_its_last_request_and_not_amid_one() {
-        let clock = Arc::new(Clock::new());
-        let (second, idle) = (Duration::from_secs(1), |clock: &Arc<Clock>| {
-            let clock = clock.clone();
-            tokio::spawn(async move { clock.idle().await })
-        });
-        let mut first = idle(&clock);
-        assert!(timeout(FIRST_HEAD_PATIENCE - second, &mut first).await.is_err());
-        assert!(timeout(second * 2, first).await.is_ok(), "no head has come");
-        let (open, other) = (clock.begin(), clock.begin());
-        let mut asked = idle(&clock);
-        drop(other);
-        assert!(timeout(IDLE_PATIENCE * 9, &mut asked).await.is_err(), "a request is open");
-        drop(open);
-        assert!(timeout(IDLE_PATIENCE - second, &mut asked).await.is_err());
-        assert!(timeout(second * 2, asked).await.is_ok());
+    impl Connection {
+        fn is_open(&self) -> bool {
+            self.of.table().rows.contains_key(&self.number)
+        }
+    }
+
+    /// As many connections as a token gets, each with an open request.
+    fn held(all: &Arc<Connections>, organization: &str, token: &str) -> Vec<Connection> {
+        let mut held = Vec::new();
+        loop {
+            let next = all.add(address(9), true);
+            next.busy();
+            let _ = next.prove(&holder(organization, token));
+            if !all.table().rows[&next.number].shares.contains(&Share::Token(token.into())) {
+                return held;
+            }
+            held.push(next);
+        }
+    }
+
+    #[test]
+    fn an_address_that_opens_too_many_closes_its_oldest_idle_one() {
+        let all = Arc::new(Connections::of(144));
+        let held: Vec<_> = (0..18).map(|_| all.add(address(1), false)).collect();
+        let other = all.add(address(2), false);
+        assert!(held.iter().all(Connection::is_open), "an eighth is not too many");
+        let next = all.add(address(1), false);
+        assert!(!held[0].is_open() && held[1..].iter().chain([&other, &next]).all(Connection::is_open));
+        // A request that is open counts for the larger share.
+        held[1].busy();
+        let another = all.add(address(1), false);
+        assert!(held[1..].iter().all(Connection::is_open));
+        held[1].idle();
+        assert!(!held[2].is_open() && held[1].is_open(), "it is idle again, and for the shortest time");
+        drop((held, other, next, another));
+        let table = all.table();
+        assert!(table.shares.is_empty() && table.rows.is_empty(), "nothing is kept of those who have gone");
+    }
+
+    #[test]
+    fn open_requests_without_a_credential_have_a_share_too() {
+        let all = Arc::new(Connections::of(144));
+        let add = |last| {
+            let one = all.add(address(last), false);
+            one.busy();
+            one
+        };
+        let (other, held): (_, Vec<_>) = (add(2), (0..36).map(|_| add(1)).collect());
+        assert!(held.iter().all(Connection::is_open));
+        let next = add(1);
+        assert!(!held[0].is_open() && held[1..].iter().chain([&other, &next]).all(Connection::is_open));
+        let proxied: Vec<_> = (0..144).map(|_| all.add(address(3), true)).collect();
+        assert!(proxied.iter().all(Connection::is_open), "a proxy speaks for many");
+    }
+
+    #[test]
+    fn one_organization_has_half_of_the_connections_and_one_token_half_of_these() {
+        let all = Arc::new(Connections::of(144));
+        let one = held(&all, "acme", "t1");
+        assert_eq!(one.len(), 36, "a quarter");
+        let two = held(&all, "acme", "t2");
+        assert_eq!(one.len() + two.len(), 64, "half of those beside the reserve");
+        assert!(held(&all, "acme", "t3").is_empty());
+        let others = held(&all, "globex", "t4");
+        assert_eq!(others.len(), 32, "half of what is left");
+        // Another organization is let in however many take all they can get, and so is an operator.
+        let _more: Vec<_> = (0..9).map(|number| held(&all, &format!("o{number}"), &format!("u{number}"))).collect();
+        let last = all.add(address(1), false);
+        assert!(all.table().proven <= 144 - RESERVE);
+        assert_eq!(last.prove(&holder("late", "t5")), Ok(()));
+        assert_eq!(last.prove(&Holder { is_exempt: true, ..holder("acme", "t1") }), Ok(()));
+        assert_eq!(last.prove(&holder("acme", "t1")).unwrap_err().code, Code::Unavailable);
+        // An idle one makes room.
+        one[3].of.table().change(one[3].number, |row| row.idle_since = Some(1));
+        assert_eq!(last.prove(&holder("acme", "t1")), Ok(()));
+        assert!(!one[3].is_open());
+    }
+
+    #[test]
+    fn a_new_connection_finds_room_among_the_unproven_ones() {
+        let all = Arc::new(Connections::of(64));
+        let proven = all.add(address(1), false);
+        proven.prove(&holder("acme", "t1")).unwrap();
+        let many: Vec<_> = (0..8).map(|_| all.add(address(2), false)).collect();
+        let few: Vec<_> = (0..3).map(|_| all.add(address(3), false)).collect();
+        all.make_room();
+        assert!(!many[0].is_open() && many[1..].iter().chain(&few).chain([&proven]).all(Connection::is_open));
+    }
+
+    #[test]
+    fn a_connection_of_a_proxy_counts_while_a_request_is_open() {
+        let all = Arc::new(Connections::of(64));
+        let one = all.add(address(1), true);
+        one.busy();
+        one.prove(&holder("acme", "t1")).unwrap();
+        one.prove(&holder("globex", "t2")).unwrap();
+        let has = |name: &str| all.table().shares.contains_key(&Share::Organization(name.into()));
+        assert!(has("acme") && !has("globex"));
+        one.idle();
+        assert!(!has("acme"));
+        one.busy();
+        one.prove(&holder("globex", "t2")).unwrap();
+        assert!(has("globex"));
     }
 }

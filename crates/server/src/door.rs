@@ -3,9 +3,11 @@
 use std::{
     collections::BTreeMap,
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
 };
 
 use axum::{
+    body::HttpBody,
     extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State},
     http::{
         HeaderMap, HeaderValue, Method, StatusCode, Version,
@@ -22,17 +24,19 @@ use utoipa::openapi::{OpenApi, path::Operation};
 
 use crate::{
     app::App,
-    connections::Admitted,
+    connections::{Admitted, Holder},
     identity::{Caller, Kind, Permission, Role, TokenText},
     nouns::{Member, Revoked, Token},
     problem::{Answer, Code, Problem},
     rate::Verdict,
     receiving::receive,
     refusals::{Refused, Whose, record},
+    responses::untaken,
     routes::{links, oidc},
+    sending::Clock,
     shelf::{Held, Shelf},
     signing_in::{check_origin, cookie, is_safe},
-    slots::{Account, on_account},
+    slots::{Account, Kind as SlotKind, on_account},
 };
 
 /// The extension of OpenAPI by which a route says what it asks for: a permission, [`CREDENTIAL`], or `public`.
@@ -129,6 +133,12 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
             (Some(verdict), caller.and_then(|caller| may(&caller).map(|()| Some(caller))))
         }
     };
+    let account = match (&admitted, need) {
+        (Ok(Some(caller)), _) => Account::of(request.method(), &path, &caller.organization),
+        (_, Some(Need::Health)) => Account::health(),
+        _ => Account::anonymous(from),
+    };
+    let admitted = admitted.and_then(|caller| with_room(&app, &account, &request, caller));
     let is_admitted = matches!(&admitted, Ok(Some(_)));
     let asked = Asked { method: request.method().clone(), path: path.clone(), from, token };
     let (mut parts, body) = request.into_parts();
@@ -143,13 +153,8 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     };
     let mut response = match entered {
         Ok((caller, body, held)) => {
-            let account = match (&caller, need) {
-                (Some(caller), _) => Account::of(&parts.method, &path, &caller.organization),
-                (None, Some(Need::Health)) => Account::health(),
-                (None, _) => Account::anonymous(from),
-            };
             caller.map(|caller| parts.extensions.insert(caller));
-            let response = on_account(account, next.run(Request::from_parts(parts, body))).await;
+            let response = on_account(account.clone(), next.run(Request::from_parts(parts, body))).await;
             drop(held);
             response
         }
@@ -164,6 +169,7 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
         write_down(&app, from, refused).await;
     }
     finish(version, is_admitted, &mut response);
+    hold(&app, &account, &mut response);
     response
 }
 
@@ -179,6 +185,28 @@ fn turned_away(app: &App, problem: Problem, path: &str, parts: &Parts) -> Respon
     };
     response.extensions_mut().insert(code);
     response
+}
+
+/// The caller of a request whose connection and whose response have room.
+fn with_room(app: &App, account: &Account, request: &Request, caller: Option<Caller>) -> Answer<Option<Caller>> {
+    match (&caller, request.extensions().get::<Arc<Clock>>().and_then(|clock| clock.connection())) {
+        (Some(Caller { organization, token, is_operator, .. }), Some(connection)) => {
+            let is_exempt = *is_operator || account.kind == SlotKind::Reserved;
+            connection.prove(&Holder { organization, token, is_exempt })?;
+        }
+        (None, _) if !app.responses.has_room(&account.key) => return Err(untaken()),
+        _ => {}
+    }
+    Ok(caller)
+}
+
+/// Counts the bytes of a response until the other end has taken them.
+fn hold(app: &App, account: &Account, response: &mut Response) {
+    let bytes = response.body().size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0);
+    if bytes > 0 {
+        let held = app.responses.hold(&account.key, bytes);
+        response.extensions_mut().insert(held);
+    }
 }
 
 /// What the log says of a request: its route and no more of its path, and the id of its credential, which lets nobody in.
@@ -238,8 +266,15 @@ async fn write_down(app: &App, from: IpAddr, refused: Refused) {
 
 /// The headers of every answer. The connection of whoever was turned away is closed, so that it holds no place: HTTP/1 alone
 /// has a header for that.
+}
+
+/// The headers of every answer. The connection of a request that was turned away is closed, so that it takes no place: HTTP/1
+/// alone has a header for that.
 fn finish(version: Version, is_admitted: bool, response: &mut Response) {
-    let is_turned_away = matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS);
+    let is_turned_away = matches!(
+        response.status(),
+        StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+    );
     let headers = response.headers_mut();
     // RFC 9111, 5.2.2.5: what somebody may see is in no cache, and nothing is taken for another type than it says.
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -252,14 +287,17 @@ fn finish(version: Version, is_admitted: bool, response: &mut Response) {
 /// The same where there is nothing to call: what anybody may ask for, and what is not there.
 pub(crate) async fn count(State(app): State<App>, request: Request, next: Next) -> Response {
     let version = request.version();
-    let (verdict, admitted) = stranger(&app, address(&app, &request));
-    let mut response = match admitted {
-        Ok(()) => next.run(request).await,
+    let from = address(&app, &request);
+    let account = Account::anonymous(from);
+    let (verdict, admitted) = stranger(&app, from);
+    let mut response = match admitted.and_then(|()| with_room(&app, &account, &request, None)) {
+        Ok(_) => next.run(request).await,
         Err(problem) => refuse(problem),
     };
     response.extensions().get::<Code>().into_iter().for_each(|code| app.refusals.count(*code));
     tell(&verdict, response.headers_mut());
     finish(version, false, &mut response);
+    hold(&app, &account, &mut response);
     response
 }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use mainspring_kernel::key::ExecutionKey;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::{
     app::App,
@@ -153,25 +153,24 @@ impl Reader {
 #[derive(Debug)]
 pub(crate) struct Feeds {
     feeds: Mutex<BTreeMap<ExecutionKey, Weak<Feed>>>,
-    /// Who may read a journal for a watcher that is behind: each holds a whole one in memory.
-    pub(crate) readers: Semaphore,
     /// How many watch by which token.
     watching: Arc<Mutex<HashMap<String, usize>>>,
+    watchers_max: usize,
 }
 
-/// Watchers by one token at a time, so that no one takes all connections.
+/// Watchers by one token at a time, however many connections there are.
 const WATCHERS_MAX: usize = 4096;
 
-/// Watchers that are brought up at a time.
-const READERS: usize = 4;
-
-impl Default for Feeds {
-    fn default() -> Self {
-        Self { feeds: Mutex::default(), readers: Semaphore::new(READERS), watching: Arc::default() }
-    }
-}
+/// The part of all connections that the watchers of one token may take: 1 of so many, half of what the token has.
+const WATCHERS_SHARES: usize = 8;
 
 impl Feeds {
+    /// No feeds yet, at a server with so many connections.
+    pub(crate) fn of_connections(connections_max: usize) -> Self {
+        let watchers_max = (connections_max / WATCHERS_SHARES).clamp(1, WATCHERS_MAX);
+        Self { feeds: Mutex::default(), watching: Arc::default(), watchers_max }
+    }
+
     /// The feed of an execution; it lives as long as somebody has it.
     pub(crate) fn of(&self, app: &App, key: ExecutionKey) -> Arc<Feed> {
         let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
@@ -189,8 +188,10 @@ impl Feeds {
     pub(crate) fn place(&self, token: &str) -> Answer<Watching> {
         let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
         let count = watching.entry(token.to_string()).or_default();
-        if *count >= WATCHERS_MAX {
-            let message = format!("This credential watches {WATCHERS_MAX} executions already: let go of some.");
+        if *count >= self.watchers_max {
+            let most = self.watchers_max;
+            let message =
+                format!("This credential watches {most} executions already: end some of these event streams.");
             return Err(Problem::new(Code::RateLimited, message));
         }
         *count += 1;
@@ -244,9 +245,10 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_all_places() {
-        let feeds = Feeds::default();
-        let mut held: Vec<_> = (0..WATCHERS_MAX).map(|_| feeds.place("t1").unwrap()).collect();
+    fn the_watchers_of_one_token_leave_connections_to_others() {
+        assert_eq!(Feeds::of_connections(usize::MAX).watchers_max, WATCHERS_MAX);
+        let feeds = Feeds::of_connections(384);
+        let mut held: Vec<_> = (0..48).map(|_| feeds.place("t1").unwrap()).collect();
         assert_eq!(feeds.place("t1").err().unwrap().code, Code::RateLimited);
         let other = feeds.place("t2").unwrap();
         held.pop();

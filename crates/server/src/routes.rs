@@ -41,6 +41,8 @@ use utoipa::{
 };
 use utoipa_axum::router::OpenApiRouter;
 
+pub(crate) use health::Readiness;
+
 use crate::{
     app::App,
     documentation,

@@ -18,20 +18,25 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{sleep, timeout},
 };
-use tokio_io_timeout::TimeoutStream;
 
 use crate::{
     App,
-    connections::{Admitted, Clock, IDLE_PATIENCE, STREAMS_MAX, Sending, Share, Shares},
+    connections::Connections,
     rate::one_of_many,
+    responses::HeldResponse,
     routes::router,
+    sending::{Clock, IDLE_PATIENCE, Sending},
 };
 
 /// How long requests that are on their way may take when the server is asked to stop. Watchers come back by themselves.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
-/// How long whoever is answered may take nothing of it.
-const WRITE_PATIENCE: Duration = Duration::from_secs(60);
+/// Requests that one HTTP/2 connection has open at a time: more than browsers ask for (RFC 9113, 6.5.2, recommends 100 at
+/// the least).
+const STREAMS_MAX: u32 = 128;
+
+/// Bytes of a response that are buffered for one request beside its body: some round trips of a fast line.
+const BUFFER_BYTES: usize = 64 * 1024;
 
 /// How often somebody who speaks HTTP/2 is asked whether they are there still.
 const ALIVE_LOOK: Duration = Duration::from_secs(30);
@@ -42,15 +47,14 @@ const BREATH: Duration = Duration::from_millis(200);
 /// Answers requests until `stop`; then no new ones, and those that are on their way for a while. The engine is drained by
 /// whoever runs it.
 pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-    let places = Arc::new(Semaphore::new(app.settings.connections_max));
-    let shares = Arc::new(Shares::of(app.settings.connections_max));
+    let places = Places::of(app.settings.connections_max);
     let limiting = app.clone();
     let (watched, served) = (GracefulShutdown::new(), Served { builder: builder(), routes: router(app) });
     let mut stop = pin!(stop);
     loop {
         let accepted = tokio::select! {
             () = &mut stop => break,
-            accepted = accept(&listener, &places) => accepted,
+            accepted = places.accept(&listener) => accepted,
         };
         let (stream, peer, place) = match accepted {
             Ok(accepted) => accepted,
@@ -62,10 +66,11 @@ pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = (
         };
         let (served, watcher) = (served.clone(), watched.watcher());
         let is_proxy = limiting.limiter.is_proxy(peer.ip());
-        let share = (!is_proxy).then(|| shares.add(one_of_many(peer.ip().to_canonical())));
+        let connection = places.connections.add(one_of_many(peer.ip().to_canonical()), is_proxy);
+        let clock = Arc::new(Clock::new(Some(connection), is_proxy));
         tokio::spawn(async move {
             let _ = stream.set_nodelay(true);
-            served.connection(stream, peer, watcher, share).await;
+            served.connection(stream, peer, watcher, clock).await;
             drop(place);
         });
     }
@@ -75,20 +80,35 @@ pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = (
     Ok(())
 }
 
-/// The next connection, when there is a place for it. Until then it waits where the system keeps it.
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, peer) = listener.accept().await?;
-    Ok((stream, peer, place))
+/// The places for connections.
+struct Places {
+    free: Arc<Semaphore>,
+    connections: Arc<Connections>,
+}
+
+impl Places {
+    fn of(max: usize) -> Self {
+        Self { free: Arc::new(Semaphore::new(max)), connections: Arc::new(Connections::of(max)) }
+    }
+
+    /// The next connection with a place for it. Where none is left, another connection is closed.
+    async fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+        let (stream, peer) = listener.accept().await?;
+        if let Ok(place) = self.free.clone().try_acquire_owned() {
+            return Ok((stream, peer, place));
+        }
+        self.connections.make_room();
+        let place = self.free.clone().acquire_owned().await.map_err(io::Error::other)?;
+        Ok((stream, peer, place))
+    }
 }
 
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_PATIENCE);
-    builder.http2().timer(TokioTimer::new()).keep_alive_interval(ALIVE_LOOK).max_concurrent_streams(STREAMS_MAX);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_PATIENCE).max_buf_size(BUFFER_BYTES);
+    let mut http2 = builder.http2();
+    http2.timer(TokioTimer::new()).keep_alive_interval(ALIVE_LOOK);
+    http2.max_concurrent_streams(STREAMS_MAX).max_send_buf_size(BUFFER_BYTES);
     builder
 }
 
@@ -100,31 +120,27 @@ struct Served {
 }
 
 impl Served {
-    /// Serves a connection to its end: that of its client, of its time, or of its share.
-    async fn connection<S>(self, stream: S, peer: SocketAddr, watcher: Watcher, share: Option<Share>)
+    /// Serves a connection until its client ends it, its clock has run out, or its place is given to another one.
+    async fn connection<S>(self, stream: S, peer: SocketAddr, watcher: Watcher, clock: Arc<Clock>)
     where
-        S: AsyncRead + AsyncWrite + Send + 'static,
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let mut stream = Box::pin(TimeoutStream::new(stream));
-        stream.as_mut().set_write_timeout_pinned(Some(WRITE_PATIENCE));
-        let (clock, share, routes) = (Arc::new(Clock::new()), share.map(Arc::new), self.routes);
+        let routes = self.routes;
         let service = {
-            let (clock, share) = (clock.clone(), share.clone());
-            hyper::service::service_fn(move |request| {
-                answer(routes.clone(), peer, clock.clone(), share.clone(), request)
-            })
+            let clock = clock.clone();
+            hyper::service::service_fn(move |request| answer(routes.clone(), peer, clock.clone(), request))
         };
         let connection = self.builder.serve_connection(TokioIo::new(stream), service);
         let closed = async {
-            match &share {
-                Some(share) => share.closed.notified().await,
+            match clock.connection() {
+                Some(connection) => connection.closed.notified().await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             // An error is the other end's: it has gone, or does not speak HTTP.
             _ = watcher.watch(connection) => {}
-            () = clock.idle() => {}
+            () = clock.expired() => {}
             () = closed => {}
         }
     }
@@ -134,48 +150,48 @@ async fn answer(
     routes: Router,
     peer: SocketAddr,
     clock: Arc<Clock>,
-    share: Option<Arc<Share>>,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
     let open = clock.begin();
-    share.iter().for_each(|share| share.leave());
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(ConnectInfo(peer));
-    let response = TowerToHyperService::new(routes).call(request).await?;
-    if response.extensions().get::<Admitted>().is_none() {
-        share.iter().for_each(|share| share.come_back());
-    }
-    Ok(response.map(|body| Body::new(Sending::of(body, open))))
+    request.extensions_mut().insert(clock);
+    let mut response = TowerToHyperService::new(routes).call(request).await?;
+    let held = response.extensions_mut().remove::<HeldResponse>();
+    Ok(response.map(|body| Body::new(Sending::of(body, open, held))))
 }
 
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
 
-    use axum::routing::get;
+    use axum::{body::Bytes, routing::get};
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
         net::TcpStream,
-        task::{JoinHandle, yield_now},
+        task::JoinHandle,
     };
 
     use super::*;
-    use crate::connections::FIRST_HEAD_PATIENCE;
+    use crate::sending::{FIRST_HEAD_PATIENCE, WRITE_PATIENCE};
 
     /// A connection to a server of one route that is not asked to stop, and its end there.
     fn connected(routes: Router) -> (DuplexStream, JoinHandle<()>) {
         let (ours, theirs) = tokio::io::duplex(64);
         let served = Served { builder: builder(), routes };
         let (peer, watched) = (SocketAddr::from((Ipv4Addr::LOCALHOST, 1)), GracefulShutdown::new());
+        let clock = Arc::new(Clock::new(None, false));
         let serving = async move {
-            served.connection(theirs, peer, watched.watcher(), None).await;
+            served.connection(theirs, peer, watched.watcher(), clock).await;
             drop(watched);
         };
         (ours, tokio::spawn(serving))
     }
 
+    const RESPONSE_BYTES: usize = 5_000_000;
+
     fn routes() -> Router {
-        Router::new().route("/", get(|| async { "a".repeat(10_000) }))
+        Router::new().route("/", get(|| async { "a".repeat(RESPONSE_BYTES) }))
     }
 
     #[tokio::test(start_paused = true)]
@@ -204,25 +220,62 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_does_not_read_is_let_go() {
+    async fn a_client_that_reads_nothing_is_let_go() {
         let (mut ours, mut served) = connected(routes());
         ours.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
         let second = Duration::from_secs(1);
-        assert!(timeout(WRITE_PATIENCE - second, &mut served).await.is_err(), "who is slow has no time");
-        assert!(timeout(second * 2, served).await.is_ok(), "whoever reads nothing holds a connection");
+        assert!(timeout(WRITE_PATIENCE - second, &mut served).await.is_err(), "a slow client has no time");
+        assert!(timeout(second * 2, served).await.is_ok(), "a client that reads nothing holds a connection");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_slowly_gets_all_of_it() {
+        let (mut ours, served) = connected(routes());
+        ours.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
+        let (mut all, mut piece, began) = (0, [0; 1_000], tokio::time::Instant::now());
+        loop {
+            match ours.read(&mut piece).await.unwrap() {
+                0 => break,
+                count => all += count,
+            }
+            sleep(Duration::from_millis(40)).await;
+        }
+        assert!(began.elapsed() > IDLE_PATIENCE * 3, "{:?} is not slow", began.elapsed());
+        assert!(all > RESPONSE_BYTES, "{all} of {RESPONSE_BYTES}");
+        served.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_of_http_2_that_opens_no_window_is_let_go() {
+        let (ours, mut served) = connected(routes());
+        let opened = h2::client::Builder::new().initial_window_size(0).handshake::<_, Bytes>(ours).await;
+        let (mut client, connection) = opened.unwrap();
+        // It answers PINGs all the while.
+        let answering = tokio::spawn(connection);
+        let mut responses = Vec::new();
+        for _ in 0..3 {
+            client = client.ready().await.unwrap();
+            let request = Request::get("http://a/").body(()).unwrap();
+            let (response, _) = client.send_request(request, true).unwrap();
+            responses.push(response.await.unwrap());
+        }
+        let second = Duration::from_secs(1);
+        assert!(timeout(WRITE_PATIENCE - second, &mut served).await.is_err(), "a slow client has no time");
+        assert!(timeout(second * 2, served).await.is_ok(), "a client without a window holds a connection");
+        drop((client, responses));
+        let _ = answering.await;
     }
 
     #[tokio::test]
-    async fn there_are_so_many_connections_and_no_more() {
+    async fn a_new_connection_takes_the_place_of_an_unproven_one() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let (address, places) = (listener.local_addr().unwrap(), Arc::new(Semaphore::new(1)));
+        let (address, places) = (listener.local_addr().unwrap(), Places::of(1));
         let _clients = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
-        let (.., place) = accept(&listener, &places).await.unwrap();
-        let next = tokio::spawn(async move { accept(&listener, &places).await.map(drop) });
-        for _ in 0..10 {
-            yield_now().await;
-        }
-        assert!(!next.is_finished(), "the second has no place yet");
+        let (_, peer, place) = places.accept(&listener).await.unwrap();
+        let first = places.connections.add(peer.ip(), false);
+        let next = tokio::spawn(async move { places.accept(&listener).await.map(drop) });
+        first.closed.notified().await;
+        assert!(!next.is_finished(), "the first has its place still");
         drop(place);
         next.await.unwrap().unwrap();
     }

@@ -44,7 +44,7 @@ const WAITING_PER_KEY_MAX: usize = 4_096;
 
 /// How long a request waits for a slot: clients give up after some 30 s, and an answer that says when to come again is worth
 /// more than a connection that ends.
-const WAIT_MAX: Duration = Duration::from_secs(10);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Routes with reserved slots, as method and path of the description: they end work or take access away.
 pub(crate) const RESERVED: [(Method, &str); 10] = [

@@ -1,7 +1,10 @@
 //! Whether the server is there, and whether it can work.
 
+use std::{future::Future, time::Duration};
+
 use axum::{Json, extract::State};
 use serde::Serialize;
+use tokio::{sync::Mutex, time::Instant};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -9,6 +12,9 @@ use crate::{
     app::App,
     problem::{Answer, Code, Problem, ProblemBody},
 };
+
+/// How long an answer of the store stands for others: probes come seconds apart.
+const BELIEVED: Duration = Duration::from_millis(250);
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(live)).routes(routes!(ready))
@@ -47,6 +53,52 @@ async fn ready(State(app): State<App>) -> Answer<Json<Health>> {
     if let Some(why) = app.engine.why_stopped().or_else(|| app.engine.trouble()) {
         return Err(Problem::new(Code::Unavailable, why));
     }
-    app.run(|app| Ok(app.engine.store().partitions()?)).await?;
+    app.readiness.look(|| app.run(|app| Ok(app.engine.store().partitions().map(drop)?))).await?;
     Ok(Json(health(&app)))
+}
+
+/// The last answer of the store, for all who ask at once: anybody may ask, as often as they like, and the probe of a load
+/// balancer must not wait behind them.
+#[derive(Debug, Default)]
+pub(crate) struct Readiness(Mutex<Option<(Instant, Answer<()>)>>);
+
+impl Readiness {
+    /// What the store answers, or has answered just now. One question is under way at a time.
+    async fn look<F: Future<Output = Answer<()>>>(&self, ask: impl FnOnce() -> F) -> Answer<()> {
+        let mut last = self.0.lock().await;
+        if let Some((at, answer)) = &*last
+            && at.elapsed() < BELIEVED
+        {
+            return answer.clone();
+        }
+        let answer = ask().await;
+        *last = Some((Instant::now(), answer.clone()));
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use tokio::time::sleep;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn many_who_ask_at_once_ask_the_store_once() {
+        let (readiness, asked) = (Readiness::default(), Cell::new(0));
+        let ask = || {
+            readiness.look(|| async {
+                asked.set(asked.get() + 1);
+                sleep(BELIEVED / 2).await;
+                if asked.get() == 1 { Err(Problem::new(Code::Unavailable, "no")) } else { Ok(()) }
+            })
+        };
+        let (one, two, three) = tokio::join!(ask(), ask(), ask());
+        assert!(one.is_err() && two.is_err() && three.is_err());
+        assert_eq!(asked.get(), 1);
+        sleep(BELIEVED).await;
+        assert_eq!((ask().await, asked.get()), (Ok(()), 2));
+    }
 }

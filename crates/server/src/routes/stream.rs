@@ -1,6 +1,6 @@
 //! Executions as they happen: server-sent events.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::Future, sync::Arc, time::Duration};
 
 use axum::{
     extract::State,
@@ -16,7 +16,7 @@ use mainspring_store::ExecutionRow;
 use serde::Deserialize;
 use tokio::{
     sync::mpsc,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep, sleep_until},
 };
 use tokio_stream::{Stream, StreamExt, wrappers::ReceiverStream};
 use utoipa::IntoParams;
@@ -28,7 +28,7 @@ use crate::{
     extract::{Asked, Named},
     feed::{Next, Place, Told, catch_up},
     identity::{Caller, Permission},
-    problem::{Answer, Problem},
+    problem::{Answer, Code, Problem},
     slots::{current, on_account},
     starting::visible,
     view::may_decide_among,
@@ -46,6 +46,9 @@ const CREDENTIAL_LOOK: Duration = Duration::from_secs(10);
 
 /// How often a line is sent while nothing happens, so that nobody between takes the connection for dead.
 const BREATH: Duration = Duration::from_secs(15);
+
+/// After how long a watcher that got no slot asks for one again.
+const REPEATED_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(events))
@@ -115,7 +118,11 @@ async fn carry(app: App, caller: Caller, row: ExecutionRow, mut after: Option<Pl
                 }
             }
             Next::Behind if may_catch_up => {
-                let Some(page) = page(&app, key, after).await else { return };
+                let page = tokio::select! {
+                    page = page(&app, key, after) => page,
+                    () = to.closed() => return,
+                };
+                let Some(page) = page else { return };
                 for told in page {
                     after = Some(told.place);
                     let told = for_watcher(&app, &caller, &row, Arc::new(told)).await;
@@ -160,7 +167,36 @@ async fn may_watch(app: &App, caller: &Caller) -> bool {
 
 /// The next events of the journal; `None` if there are none, or they cannot be read.
 async fn page(app: &App, key: ExecutionKey, after: Option<Place>) -> Option<Vec<Told>> {
-    let _reader = app.feeds.readers.acquire().await.ok()?;
-    let page = app.run(move |app| catch_up(app, key, after)).await.ok()?;
+    let page = repeated(|| app.run(move |app| catch_up(app, key, after))).await.ok()?;
     (!page.is_empty()).then_some(page)
+}
+
+/// Repeats what is answered with 503: a watcher waits longer for a slot of its organization than a request does, as it
+/// would lose its place in the stream.
+async fn repeated<T, F: Future<Output = Answer<T>>>(mut ask: impl FnMut() -> F) -> Answer<T> {
+    loop {
+        match ask().await {
+            Err(problem) if problem.code == Code::Unavailable => sleep(REPEATED_AFTER).await,
+            answer => return answer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watcher_without_a_slot_asks_again_and_one_that_is_refused_does_not() {
+        for (code, times) in [(Code::Unavailable, 3), (Code::InternalError, 1)] {
+            let mut asked = 0;
+            let answer = repeated(|| {
+                asked += 1;
+                let answer = if asked < 3 { Err(Problem::new(code, "no")) } else { Ok(asked) };
+                async move { answer }
+            });
+            assert_eq!(answer.await.is_ok(), code == Code::Unavailable);
+            assert_eq!(asked, times);
+        }
+    }
 }

@@ -1,0 +1,311 @@
+//! Responses on their way: which requests of a connection are open, and until when the other end must have taken more.
+//!
+//! A request is open until the last byte of its response has been written to the connection. HTTP/2 has windows by which the
+//! other end can stop a response and answer PINGs all the while, so that no timeout of the socket ends it. Bodies are cut
+//! into chunks here, each of which says when it was written, and a clock of our own looks for those that are not.
+
+use std::{
+    collections::HashMap,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
+
+use crate::{connections::Connection, responses::HeldResponse};
+
+/// How long a connection may be open before the head of its first request has come: a client that connects has something to
+/// ask, and round trips take seconds at most.
+pub(crate) const FIRST_HEAD_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a connection may be open on which no request is open. PINGs of HTTP/2 do not count.
+pub(crate) const IDLE_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a chunk may wait to be written: 16 KiB in a minute are less than any line carries.
+pub(crate) const WRITE_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Bytes of a chunk: the frame of HTTP/2 has as many if nobody says otherwise (RFC 9113, 6.5.2).
+const CHUNK_BYTES: usize = 16 * 1024;
+
+/// The requests that are open on a connection, and how their responses go on.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    connection: Option<Connection>,
+    /// Several callers may share the connection of a proxy: one whose response waits must not end those of others.
+    is_proxy: bool,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    has_asked: bool,
+    idle_since: Instant,
+    next: u64,
+    open: HashMap<u64, Progress>,
+}
+
+/// How a response goes on.
+#[derive(Debug)]
+struct Progress {
+    /// Chunks that were handed over and are not written.
+    waiting: usize,
+    /// When the oldest of these was handed over, or the last one was written.
+    since: Instant,
+}
+
+impl Clock {
+    /// Nothing has been asked yet.
+    pub(crate) fn new(connection: Option<Connection>, is_proxy: bool) -> Self {
+        let state = State { has_asked: false, idle_since: Instant::now(), next: 0, open: HashMap::new() };
+        Self { connection, is_proxy, state: Mutex::new(state), changed: Notify::new() }
+    }
+
+    /// The connection among all others; `None` where they are not counted.
+    pub(crate) fn connection(&self) -> Option<&Connection> {
+        self.connection.as_ref()
+    }
+
+    /// A request begins; it ends when the guard is dropped.
+    pub(crate) fn begin(self: &Arc<Self>) -> Open {
+        let mut state = self.state();
+        let number = state.next;
+        state.next += 1;
+        state.has_asked = true;
+        state.open.insert(number, Progress { waiting: 0, since: Instant::now() });
+        if state.open.len() == 1 {
+            self.connection.iter().for_each(Connection::busy);
+        }
+        drop(state);
+        self.changed.notify_one();
+        Open { clock: self.clone(), number, held: None }
+    }
+
+    /// Returns when nothing was open for too long, or a response was not taken for too long.
+    pub(crate) async fn expired(&self) {
+        loop {
+            let now = Instant::now();
+            let until = self.state().until(self.is_proxy);
+            if until.is_some_and(|until| until <= now) {
+                return;
+            }
+            // A response that begins to wait from now on may do so until then.
+            let look_at = until.unwrap_or(now + WRITE_PATIENCE);
+            let _ = timeout_at(look_at, self.changed.notified()).await;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Until when the connection stays open as things are.
+    fn until(&self, is_proxy: bool) -> Option<Instant> {
+        if self.open.is_empty() {
+            return Some(self.idle_since + if self.has_asked { IDLE_PATIENCE } else { FIRST_HEAD_PATIENCE });
+        }
+        let waiting = || self.open.values().filter(|one| one.waiting > 0).map(|one| one.since + WRITE_PATIENCE);
+        match is_proxy {
+            false => waiting().min(),
+            true if waiting().count() < self.open.len() => None,
+            true => waiting().max(),
+        }
+    }
+}
+
+/// A request that is open.
+#[derive(Debug)]
+pub(crate) struct Open {
+    clock: Arc<Clock>,
+    number: u64,
+    held: Option<HeldResponse>,
+}
+
+impl Open {
+    fn progress(&self, change: impl FnOnce(&mut Progress, Instant)) {
+        if let Some(progress) = self.clock.state().open.get_mut(&self.number) {
+            change(progress, Instant::now());
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let mut state = self.clock.state();
+        state.open.remove(&self.number);
+        if state.open.is_empty() {
+            state.idle_since = Instant::now();
+            self.clock.connection.iter().for_each(Connection::idle);
+        }
+        drop(state);
+        self.clock.changed.notify_one();
+    }
+}
+
+/// The body of a response, which keeps its request open until it has been written.
+pub(crate) struct Sending {
+    body: Body,
+    /// The part of a frame that was not handed over.
+    rest: Bytes,
+    open: Arc<Open>,
+}
+
+impl Sending {
+    /// A body with its account, and the request that it answers.
+    pub(crate) fn of(body: Body, mut open: Open, held: Option<HeldResponse>) -> Self {
+        open.held = held;
+        Self { body, rest: Bytes::new(), open: Arc::new(open) }
+    }
+}
+
+/// A part of a response, until it was written.
+struct Chunk {
+    bytes: Bytes,
+    open: Arc<Open>,
+}
+
+impl Chunk {
+    fn of(bytes: Bytes, open: &Arc<Open>) -> Bytes {
+        open.progress(|progress, now| {
+            if progress.waiting == 0 {
+                progress.since = now;
+            }
+            progress.waiting += 1;
+        });
+        Bytes::from_owner(Self { bytes, open: open.clone() })
+    }
+}
+
+impl AsRef<[u8]> for Chunk {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        self.open.progress(|progress, now| {
+            progress.waiting = progress.waiting.saturating_sub(1);
+            progress.since = now;
+        });
+    }
+}
+
+impl HttpBody for Sending {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(bytes) if bytes.is_empty() => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                    Ok(bytes) => self.rest = bytes,
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                end => return Poll::Ready(end),
+            }
+        }
+        let bytes_max = CHUNK_BYTES.min(self.rest.len());
+        let bytes = self.rest.split_to(bytes_max);
+        Poll::Ready(Some(Ok(Frame::data(Chunk::of(bytes, &self.open)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        let upper = hint.upper();
+        if let Some(upper) = upper {
+            hint.set_upper(upper.saturating_add(rest));
+        }
+        hint.set_lower(hint.lower().saturating_add(rest));
+        hint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use tokio::{task::JoinHandle, time::timeout};
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn expired(clock: &Arc<Clock>) -> JoinHandle<()> {
+        let clock = clock.clone();
+        tokio::spawn(async move { clock.expired().await })
+    }
+
+    async fn ends_after(patience: Duration, mut ended: JoinHandle<()>) {
+        assert!(timeout(patience - SECOND, &mut ended).await.is_err(), "before {patience:?}");
+        assert!(timeout(SECOND * 2, ended).await.is_ok(), "after {patience:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_idle_after_its_last_request_and_not_amid_one() {
+        let clock = Arc::new(Clock::new(None, false));
+        ends_after(FIRST_HEAD_PATIENCE, expired(&clock)).await;
+        let (open, other) = (clock.begin(), clock.begin());
+        let mut asked = expired(&clock);
+        drop(other);
+        assert!(timeout(IDLE_PATIENCE * 9, &mut asked).await.is_err(), "a request is open");
+        drop(open);
+        ends_after(IDLE_PATIENCE, asked).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_response_is_open_until_its_last_chunk_was_written() {
+        let clock = Arc::new(Clock::new(None, false));
+        let mut sending = Sending::of(Body::from(vec![7; 3 * CHUNK_BYTES + 1]), clock.begin(), None);
+        assert_eq!(sending.size_hint().exact(), Some(3 * CHUNK_BYTES as u64 + 1));
+        let mut chunks = Vec::new();
+        while let Some(frame) = sending.frame().await {
+            chunks.push(frame.unwrap().into_data().unwrap());
+        }
+        assert!(sending.is_end_stream());
+        assert_eq!(chunks.iter().map(Bytes::len).collect::<Vec<_>>(), [CHUNK_BYTES, CHUNK_BYTES, CHUNK_BYTES, 1]);
+        drop(sending);
+        // Each chunk that is written gives the next one its time.
+        let ended = expired(&clock);
+        for chunk in chunks.drain(..3) {
+            tokio::time::sleep(WRITE_PATIENCE - SECOND).await;
+            drop(chunk);
+        }
+        assert!(!ended.is_finished() && clock.state().open.len() == 1);
+        ends_after(WRITE_PATIENCE, ended).await;
+        drop(chunks);
+        assert!(clock.state().open.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_response_that_waits_ends_the_connection_of_its_caller_and_not_that_of_a_proxy() {
+        for is_proxy in [false, true] {
+            let clock = Arc::new(Clock::new(None, is_proxy));
+            let (mut one, other) = (Sending::of(Body::from("a"), clock.begin(), None), clock.begin());
+            let _chunk = one.frame().await;
+            let mut ended = expired(&clock);
+            let is_ended = timeout(WRITE_PATIENCE + SECOND, &mut ended).await.is_ok();
+            assert_eq!(is_ended, !is_proxy);
+            drop(other);
+            if is_proxy {
+                assert!(timeout(SECOND, ended).await.is_ok(), "no other response is left");
+            }
+        }
+    }
+}
