@@ -19,15 +19,15 @@ use axum::{
 };
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::hash::Hash;
-use mainspring_store::Change;
+use mainspring_store::{Catalogue, Change};
 use utoipa::openapi::{OpenApi, path::Operation};
 
 use crate::{
     app::App,
     connections::{Admitted, Holder},
     identity::{Caller, Kind, Permission, Role, TokenText},
-    nouns::{Member, Revoked, Token},
-    problem::{Answer, Code, Problem},
+    nouns::{Departed, Member, Revoked, Token},
+    problem::{Answer, Code, Problem, Unavailable},
     rate::Verdict,
     receiving::receive,
     refusals::{Refused, Whose, record},
@@ -165,6 +165,7 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
         response.extensions_mut().insert(Admitted);
     }
     log_refusal(&app, &asked, &response);
+    log_unavailable(&app, &account, &asked, &response);
     if let Some(refused) = refused(&app, asked, whose, &response) {
         write_down(&app, from, refused).await;
     }
@@ -264,8 +265,13 @@ async fn write_down(app: &App, from: IpAddr, refused: Refused) {
     let _ = on_account(Account::anonymous(from), write).await;
 }
 
-/// The headers of every answer. The connection of whoever was turned away is closed, so that it holds no place: HTTP/1 alone
-/// has a header for that.
+/// Logs a request that was answered with 503, and not each of many: an organization that keeps its slots busy gets as many as
+/// it sends requests.
+fn log_unavailable(app: &App, account: &Account, asked: &Asked, response: &Response) {
+    let Some(Unavailable(why)) = response.extensions().get::<Unavailable>() else { return };
+    let Some(is_last) = app.refusals.line(&format!("unavailable/{}", account.key)) else { return };
+    let more = if is_last { "no more is logged of it this minute" } else { "" };
+    tracing::warn!(account = account.key, method = %asked.method, route = asked.path, why, more, "a request failed");
 }
 
 /// The headers of every answer. The connection of a request that was turned away is closed, so that it takes no place: HTTP/1
@@ -507,7 +513,7 @@ pub(crate) fn find(app: &App, credential: &Credential) -> Answer<Found> {
         scopes: token.scopes.clone(),
         is_operator: member.body.is_operator,
         made_by: token.other_maker().map(Into::into),
-        known_to: known_to(app, token)?,
+        known_to: known_to(app.catalogue(), token)?,
         expires_at: token.expires_at,
     };
     if token.last_used_at.is_none_or(|at| now.saturating_sub(at) >= LAST_USED_STEP_MS) {
@@ -520,14 +526,18 @@ pub(crate) fn find(app: &App, credential: &Credential) -> Answer<Found> {
     Ok(Found::In(Box::new(caller)))
 }
 
-/// The admin who knows the secret of a credential beside its member. Of one that was made before this was kept, its maker tells
-/// unless that is an owner.
-fn known_to(app: &App, token: &Token) -> Answer<Option<String>> {
-    let Some(maker) = token.other_maker().filter(|_| token.known_to.is_none()) else {
-        return Ok(token.known_to.clone());
+/// The admin who knows the secret of a credential beside its member. Of one that was made before this was kept, it is the
+/// maker, also one who was demoted or removed since: a member who makes a credential for another was an admin then. A maker
+/// who was never a member had the store in hand.
+fn known_to(catalogue: &dyn Catalogue, token: &Token) -> Answer<Option<String>> {
+    let is_told = token.known_to.is_some() || token.is_by_owner;
+    let Some(maker) = token.other_maker().filter(|_| !is_told) else { return Ok(token.known_to.clone()) };
+    let members = Shelf::of(catalogue, &token.organization);
+    let is_counted = match members.get::<Member>(maker)? {
+        Some(member) => member.body.role != Role::Owner,
+        None => members.get::<Departed>(maker)?.is_some(),
     };
-    let maker = Shelf::of(app.catalogue(), &token.organization).get::<Member>(maker)?;
-    Ok(maker.filter(|maker| maker.body.role == Role::Admin).map(|maker| maker.id))
+    Ok(is_counted.then(|| maker.to_string()))
 }
 
 /// Whether a credential that was let in lets in still, with a permission that it had.
@@ -555,5 +565,53 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let missing = || Problem::new(Code::Unauthorized, "This route needs a credential.");
         parts.extensions.get::<Self>().cloned().ok_or_else(missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mainspring_store::memory::MemoryStore;
+
+    use super::*;
+    use crate::shelf::make;
+
+    #[test]
+    fn the_maker_of_an_old_token_knows_it_also_after_being_demoted_or_removed() {
+        let table = [
+            (Some(Role::Owner), false, false),
+            (Some(Role::Admin), false, true),
+            (Some(Role::Member), false, true),
+            (None, true, true),
+            // Made by the command `mainspring token`.
+            (None, false, false),
+        ];
+        for (role, has_departed, is_known) in table {
+            let store = MemoryStore::new();
+            let members = Shelf::of(&store, "acme");
+            let member = |role| Member { role, name: None, is_operator: false, created_at: 0 };
+            let put = role.map(|role| members.put("mal", &member(role), 0).unwrap());
+            let gone = has_departed.then(|| members.put("mal", &Departed { removed_at: 0 }, 0).unwrap());
+            let change = Change { puts: put.into_iter().chain(gone).collect(), ..Change::default() };
+            make(&store, &change).unwrap().unwrap();
+            let token = |is_by_owner| Token {
+                organization: "acme".into(),
+                user: "p".into(),
+                name: "t".into(),
+                hash: String::new(),
+                made_by: "mal".into(),
+                scopes: Vec::new(),
+                session_of: None,
+                created_at: 0,
+                expires_at: None,
+                last_used_at: None,
+                sign_ins: Vec::new(),
+                signed_in_by: None,
+                known_to: None,
+                is_by_owner,
+            };
+            let known = known_to(&store, &token(false)).unwrap();
+            assert_eq!(known.as_deref(), is_known.then_some("mal"), "{role:?} {has_departed}");
+            assert_eq!(known_to(&store, &token(true)).unwrap(), None, "an owner made it");
+        }
     }
 }

@@ -79,6 +79,7 @@ pub(crate) fn organization(
         sign_ins: Vec::new(),
         signed_in_by: None,
         known_to: None,
+        is_by_owner: true,
     };
     let (installation, own) = (Shelf::of(catalogue, ""), Shelf::of(catalogue, id));
     let puts = vec![

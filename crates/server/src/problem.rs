@@ -106,6 +106,10 @@ pub struct Problem {
     pub details: Json_,
 }
 
+/// Marks a response with 503: why it could not be worked on.
+#[derive(Debug, Clone)]
+pub(crate) struct Unavailable(pub String);
+
 /// The form of a [`Problem`].
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ProblemBody {
@@ -157,12 +161,17 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.code.status();
-        if matches!(self.code, Code::InternalError | Code::Unavailable) {
+        // Code::Unavailable is logged at the door, which knows how often it was.
+        if self.code == Code::InternalError {
             tracing::warn!(code = ?self.code, message = self.message, "a request failed");
         }
         let is_over_soon = matches!(self.code, Code::Unavailable | Code::RateLimited);
+        let unavailable = (self.code == Code::Unavailable).then(|| Unavailable(self.message.clone()));
         let body = ProblemBody { error: self.message, code: self.code, details: self.details };
         let mut response = (status, Json(body)).into_response();
+        if let Some(unavailable) = unavailable {
+            response.extensions_mut().insert(unavailable);
+        }
         if is_over_soon {
             // RFC 9110, 10.2.3: clients wait so many seconds in place of a guess.
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));

@@ -8,6 +8,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use axum::body::Bytes;
 use tokio::sync::Notify;
 
 use crate::problem::{Code, Problem};
@@ -76,6 +77,12 @@ impl Responses {
         }
     }
 
+    /// A part of a streamed response, which is counted until it is dropped.
+    pub(crate) fn held(&self, key: &str, bytes: Vec<u8>) -> Bytes {
+        let _held = self.hold(key, bytes.len());
+        Bytes::from_owner(Part { bytes, _held })
+    }
+
     /// Counts a response that was made.
     pub(crate) fn hold(&self, key: &str, bytes: usize) -> HeldResponse {
         let mut accounts = self.shared.accounts();
@@ -83,6 +90,18 @@ impl Responses {
         *accounts.of.entry(key.to_string()).or_default() += bytes;
         drop(accounts);
         HeldResponse { _held: Arc::new(Held { shared: self.shared.clone(), key: key.to_string(), bytes }) }
+    }
+}
+
+/// A part of a streamed response.
+struct Part {
+    bytes: Vec<u8>,
+    _held: HeldResponse,
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
@@ -131,6 +150,9 @@ mod tests {
         drop(many);
         let ((), ()) = tokio::join!(responses.room("acme"), async { drop(own) });
         drop(stranger);
+        let part = responses.held("acme", vec![7; 9]);
+        assert_eq!((part.len(), responses.shared.accounts().of["acme"]), (9, 9));
+        drop(part);
         let accounts = responses.shared.accounts();
         assert!(accounts.total == 0 && accounts.of.is_empty(), "nothing is kept of those who have gone");
     }

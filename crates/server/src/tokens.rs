@@ -35,6 +35,7 @@ pub fn issue(
         sign_ins: Vec::new(),
         signed_in_by: None,
         known_to: None,
+        is_by_owner: true,
     };
     let detail = Value::map([("user", Value::from(user))]);
     let audit = vec![AuditEntry {

@@ -42,6 +42,9 @@ pub struct Token {
     /// nobody does but the member, and an owner who made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_to: Option<String>,
+    /// Its maker was an owner, or had the store itself in hand. Tokens of earlier versions do not say so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_by_owner: bool,
 }
 
 /// A browser that is signed in. It is kept with its token and ends with it; nothing here lets anybody in.
@@ -120,6 +123,7 @@ mod tests {
             sign_ins: vec![sign_in],
             signed_in_by: None,
             known_to: None,
+            is_by_owner: false,
         };
         let lets_in = |now: u64| token.sign_in(&cookie, now).is_some();
         assert_eq!([0, 1_999, 2_000, 2_001].map(lets_in), [true, true, false, false]);

@@ -130,6 +130,7 @@ pub(crate) fn enter(app: &App, settings: &Settings, claims: &Claims) -> Answer<E
             sign_ins: vec![begun],
             signed_in_by: Some(settings.issuer.clone()),
             known_to: None,
+            is_by_owner: false,
         };
         let entry = |action: &str, target: &str, detail: &[(&str, Value)]| {
             let by = [("by", Value::from("oidc")), ("issuer", settings.issuer.as_str().into())];

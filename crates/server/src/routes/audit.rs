@@ -6,7 +6,10 @@ use axum::{
     Json,
     body::{Body, Bytes},
     extract::State,
-    http::header::{CONTENT_DISPOSITION, CONTENT_TYPE},
+    http::{
+        HeaderMap, Method,
+        header::{CONTENT_DISPOSITION, CONTENT_TYPE},
+    },
     response::IntoResponse,
 };
 use mainspring_engine::engine::now_ms;
@@ -26,8 +29,9 @@ use crate::{
     extract::Asked,
     identity::Caller,
     page::{PAGE_MAX, Page, most, number},
-    problem::{Answer, Problem},
+    problem::{Answer, Code, Problem},
     shelf::{entry, make},
+    signing_in::check_origin,
     slots::{current, on_account},
 };
 
@@ -141,10 +145,22 @@ const PAGES_ON_THE_WAY: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Export the whole audit log with what proves it elsewhere: NDJSON, the head first, then every entry. `mainspring audit
-/// verify` reads it.
+/// verify` reads it. The export is an entry of the log itself; a cookie counts with proof of origin, as for changes.
 #[utoipa::path(get, path = "/api/audit/export", tag = "audit", extensions(("x-permission" = json!("audit:read"))),
     responses((status = 200, content_type = "application/x-ndjson", body = String)))]
-async fn export(State(app): State<App>, caller: Caller) -> Answer<impl IntoResponse> {
+async fn export(
+    State(app): State<App>,
+    caller: Caller,
+    method: Method,
+    headers: HeaderMap,
+) -> Answer<impl IntoResponse> {
+    // HEAD would leave an entry of an export that nobody got.
+    if method != Method::GET {
+        return Err(Problem::new(Code::MethodNotAllowed, "Export with GET: the response has no head of its own."));
+    }
+    if caller.sign_in.is_some() {
+        check_origin(&app.settings.base, &headers, true)?;
+    }
     let organization = caller.organization.clone();
     // The head is read first: the export ends with the entry that it names, whatever is added meanwhile.
     let noted = entry(&caller, "audit.export", &organization, Value::Null);
@@ -171,7 +187,7 @@ async fn carry(app: App, organization: String, first: Vec<u8>, last: u64, to: mp
     let mut page = first;
     let mut after = 0;
     loop {
-        if to.send_timeout(Ok(Bytes::from(page)), PATIENCE).await.is_err() || after >= last {
+        if to.send_timeout(Ok(app.responses.held(&organization, page)), PATIENCE).await.is_err() || after >= last {
             return;
         }
         let whose = organization.clone();

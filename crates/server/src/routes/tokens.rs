@@ -181,7 +181,8 @@ fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) ->
         organization: caller.organization.clone(),
         user: user.into(),
         name: body.name.clone(),
-        made_by: caller.user.clone(),
+        // Of a caller whose own credential somebody else has made, that one: a chain of credentials hides nobody.
+        made_by: caller.made_by.clone().filter(|maker| maker != user).unwrap_or_else(|| caller.user.clone()),
         hash: text.hash().hex(),
         scopes: body.scopes.clone(),
         session_of,
@@ -191,6 +192,7 @@ fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) ->
         sign_ins: Vec::new(),
         signed_in_by: None,
         known_to: known_to(caller, user),
+        is_by_owner: caller.role == Role::Owner,
     };
     // The member and the credential that makes it are put as they are, so that nobody gets one at the moment when they are
     // removed or promoted, and none is made with one that is revoked.
