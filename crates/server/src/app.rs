@@ -52,6 +52,8 @@ pub struct App {
     shared: Arc<Shared>,
     /// What compiling may cost, for the work of one request.
     budget: Option<Arc<Budget>>,
+    /// The kind of slots that the work of this request takes.
+    kind: Option<Kind>,
 }
 
 /// What is behind an [`App`].
@@ -103,7 +105,7 @@ impl App {
             refusals,
             readiness: Readiness::default(),
         };
-        Self { shared: Arc::new(shared), budget: None }
+        Self { shared: Arc::new(shared), budget: None, kind: None }
     }
 
     /// What is listed and searched.
@@ -113,7 +115,12 @@ impl App {
 
     /// The same server for the work of one request, which has a budget of its own to compile.
     fn for_one_request(&self) -> Self {
-        Self { shared: self.shared.clone(), budget: Some(Arc::default()) }
+        Self { shared: self.shared.clone(), budget: Some(Arc::default()), kind: Some(current().kind) }
+    }
+
+    /// Whether the work of this request has a permit to compile.
+    pub(crate) fn may_compile(&self) -> bool {
+        self.kind.is_none_or(|kind| kind == Kind::Compiling)
     }
 
     /// What compiling may cost; a new one outside of a request.

@@ -264,6 +264,10 @@ mod tests {
         assert!(!budget.is_late() && budget.spent().compiling < Duration::from_secs(1));
         assert_eq!(within(&slow, &budget).call(&schema(0, "c")).result.unwrap_err().kind, FaultKind::Unavailable);
         assert!(budget.is_late(), "twelve seconds in all are too long");
+        let (mut spent, second) = (Spent::default(), Duration::from_secs(1));
+        let (answer, _) = slow.call_within("acme", &schema(0, "d"), second * 9).unwrap();
+        spent.answered(&answer, second * 9, second * 8).unwrap();
+        assert_eq!((spent.compiling, spent.waiting), (second, second * 8));
     }
 
     #[test]

@@ -84,6 +84,7 @@ impl From<Uncompiled> for Problem {
 
 /// Compiles a definition that an organization sends, with its functions and schemas looked into.
 pub(crate) fn compile(app: &App, organization: &str, document: &Document) -> Result<Compiled, Uncompiled> {
+    debug_assert!(app.may_compile(), "add this route to those that compile, in `slots`");
     compile_within(app, organization, document, false)
 }
 

@@ -287,6 +287,11 @@ mod tests {
         fn is_open(&self) -> bool {
             self.of.table().rows.contains_key(&self.number)
         }
+
+        /// Whether no request is open on it.
+        pub(crate) fn is_idle(&self) -> bool {
+            self.of.table().rows[&self.number].idle_since.is_some()
+        }
     }
 
     /// As many connections as a token gets, each with an open request.
@@ -359,6 +364,18 @@ mod tests {
         one[3].of.table().change(one[3].number, |row| row.idle_since = Some(1));
         assert_eq!(last.prove(&holder("acme", "t1")), Ok(()));
         assert!(!one[3].is_open());
+    }
+
+    #[test]
+    fn a_proven_connection_stays_proven_whatever_else_is_asked_on_it() {
+        let all = Arc::new(Connections::of(64));
+        let one = all.add(address(1), false);
+        one.busy();
+        one.prove(&holder("acme", "t1")).unwrap();
+        // Another request of it ends that needed no credential.
+        one.idle();
+        let _many: Vec<_> = (0..40).map(|_| all.add(address(1), false)).collect();
+        assert!(one.is_open());
     }
 
     #[test]

@@ -267,6 +267,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_connection_is_busy_from_its_request_to_the_end_of_the_response() {
+        let is_idle = |clock: &Clock| clock.connection().unwrap().is_idle().to_string();
+        let asked = move |clock: axum::Extension<Arc<Clock>>| async move { is_idle(&clock) };
+        let served = Served { builder: builder(), routes: Router::new().route("/", get(asked)) };
+        let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        let connection = Places::of(64).connections.add(peer.ip(), false);
+        let clock = Arc::new(Clock::new(Some(connection), false));
+        let (watched, (mut ours, theirs)) = (GracefulShutdown::new(), tokio::io::duplex(1024));
+        let serving = tokio::spawn(served.connection(theirs, peer, watched.watcher(), clock.clone()));
+        assert_eq!(is_idle(&clock), "true");
+        ours.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        ours.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("false"), "{answer}");
+        serving.await.unwrap();
+        assert_eq!(is_idle(&clock), "true");
+    }
+
+    #[tokio::test]
     async fn a_new_connection_takes_the_place_of_an_unproven_one() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let (address, places) = (listener.local_addr().unwrap(), Places::of(1));

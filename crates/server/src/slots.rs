@@ -46,8 +46,9 @@ const WAITING_PER_KEY_MAX: usize = 4_096;
 /// more than a connection that ends.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Routes with reserved slots, as method and path of the description: they end work or take access away.
-pub(crate) const RESERVED: [(Method, &str); 10] = [
+/// Routes with reserved slots, as method and path of the description: they end work or take access away. Public routes have
+/// reserved slots anyway, those of their address.
+pub(crate) const RESERVED: [(Method, &str); 8] = [
     (Method::POST, "/api/executions/{id}/approve"),
     (Method::POST, "/api/executions/{id}/cancel"),
     (Method::POST, "/api/approvals/{id}/decide"),
@@ -56,8 +57,6 @@ pub(crate) const RESERVED: [(Method, &str); 10] = [
     (Method::DELETE, "/api/tokens/{id}"),
     (Method::DELETE, "/api/members/{id}"),
     (Method::PUT, "/api/members/{id}"),
-    (Method::POST, "/api/session"),
-    (Method::DELETE, "/api/session"),
 ];
 
 /// Routes that compile what is sent to them.
@@ -189,7 +188,7 @@ pub(crate) fn busy() -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routes::description;
+    use crate::{door::EXTENSION, routes::description};
 
     async fn take(slots: &Slots, kind: Kind, key: &str) -> Answer<Slot> {
         on_account(Account { kind, key: key.into() }, slots.take()).await
@@ -215,7 +214,9 @@ mod tests {
                 Method::PUT => &item.put,
                 _ => &item.delete,
             };
-            assert!(operation.is_some(), "{method} {path} is not a route");
+            let operation = operation.as_ref().unwrap_or_else(|| panic!("{method} {path} is not a route"));
+            let asks_for = operation.extensions.as_ref().and_then(|all| all.get(EXTENSION)?.as_str());
+            assert!(asks_for.is_some_and(|name| name != "public"), "{method} {path} has the slots of its address");
         }
     }
 

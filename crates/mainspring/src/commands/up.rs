@@ -12,7 +12,14 @@ use clap::Args;
 use mainspring_effects::shell::contain::{Scripts, remove_workspace};
 use mainspring_engine::{Engine, Reach, engine::now_ms, limits::FILES_KEPT};
 use mainspring_kernel::{json::compact, value::Value};
-use mainspring_server::{App, Settings as Served, first, marks, oidc, serve, workspaces};
+use mainspring_server::{
+    App, Settings as Served, first, marks,
+    nouns::Organization,
+    oidc, serve,
+    shelf::{Listing, Shelf},
+    workspaces,
+};
+use mainspring_store::{Catalogue, Most};
 use tokio::{net::TcpListener, time::MissedTickBehavior};
 
 use super::node;
@@ -97,6 +104,12 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
     let app = App::new(engine.clone(), evaluator(), served);
     let token = first::begin(app.catalogue(), engine.key())
         .map_err(|problem| Refusal::internal("first_start", problem.message))?;
+    if matches!(scripts, Scripts::Uncontained) && has_several_organizations(app.catalogue())? {
+        terminal.remark(
+            "Scripts of every organization run uncontained, with all rights of this user: their members can read the data \
+             of each other. Say `--scripts contained` or `--scripts off` unless you trust all of them.",
+        );
+    }
     marks::note_and_tell(&engine, &marks).await;
     let noting = tokio::spawn(marks::keep(engine.clone(), marks.clone()));
     let sweeping =
@@ -120,6 +133,12 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
         Some(why) => Err(mainspring_engine::EngineError::Stopped(why).into()),
         None => Ok(Exit::Fine),
     }
+}
+
+fn has_several_organizations(catalogue: &dyn Catalogue) -> Result<bool, Refusal> {
+    let listing = Listing { most: Most::of(2), ..Listing::default() };
+    let listed = Shelf::of(catalogue, "").list::<Organization>(listing);
+    Ok(listed.map_err(|problem| Refusal::internal("first_start", problem.message))?.rows.len() > 1)
 }
 
 /// Connections that this process has files for, with some left for the store, and for as many effects as are performed.

@@ -1,6 +1,6 @@
 //! The audit log outside of the server: what was exported is proven by a file alone.
 
-use std::{os::unix::fs::PermissionsExt, path::Path, process::Command};
+use std::{io::BufRead, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use mainspring_kernel::value::{Map, Value};
 
@@ -218,4 +218,21 @@ fn the_log_of_a_new_organization_names_who_made_it_and_an_export_is_in_the_log()
     ours.owner.get("/api/audit/export").expect(200);
     let last = entries().pop().unwrap();
     assert_eq!((text(&last, "action"), text(&last, "actor")), ("audit.export".into(), "ada".into()));
+}
+
+#[test]
+fn an_export_leaves_an_entry_and_takes_proof_of_origin_from_a_browser() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    let mut head = String::new();
+    owner.open("HEAD", "/api/audit/export", &[("connection", "close")], None).read_line(&mut head).unwrap();
+    assert!(head.starts_with("HTTP/1.1 405"), "{head}");
+    let browser = owner.signed_in();
+    browser.send("GET", "/api/audit/export", &[("sec-fetch-site", "same-site")], None).expect(403);
+    browser.get("/api/audit/export").expect(200);
+    let log = owner.get("/api/audit?limit=200").expect(200).json();
+    let entries = log.get("entries").and_then(Value::as_list).unwrap();
+    let exports = entries.iter().filter(|entry| entry.get("action") == Some(&"audit.export".into())).count();
+    assert_eq!(exports, 1);
 }

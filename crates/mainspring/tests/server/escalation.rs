@@ -248,3 +248,18 @@ fn what_an_admin_has_made_for_others_decides_nothing_and_neither_does_what_is_ma
     let own = made(&adm, "adm");
     assert!(own.get("/api/me").text.contains("approvals:decide"));
 }
+
+#[test]
+fn a_chain_of_tokens_names_who_made_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let ours = Organization::new(&server, "acme");
+    let first = ours.member("pat", "member");
+    let second = first.post("/api/tokens", &Value::map([("name", Value::from("second"))])).expect(201).text_at("token");
+    let third = server.client(&second).post("/api/tokens", &Value::map([("name", Value::from("third"))])).expect(201);
+    let listed = ours.owner.get("/api/tokens?limit=200").expect(200).json();
+    let tokens = listed.get("tokens").and_then(Value::as_list).unwrap();
+    let id = Value::from(third.text_at("id"));
+    let token = tokens.iter().find(|token| token.get("id") == Some(&id)).unwrap();
+    assert_eq!(token.get("madeBy"), Some(&"ada".into()), "{token:?}");
+}

@@ -32,6 +32,16 @@ const DELAY_MAX: u32 = 3;
 /// A percentile below this time is not compared: the machine's own jitter is as large.
 const JITTER: Duration = Duration::from_millis(20);
 
+/// A half of the ordinary executions beside the attack ends within this time, also where the machine is small and busy.
+const DELAY_SHORT_MAX: Duration = Duration::from_secs(10);
+
+/// How often the attack goes on for as long again where not every attack was sent.
+const LONGER_MAX: u32 = 5;
+
+/// Attacks that may have no answer: the server closes their connections.
+const WITHOUT_ANSWER: [&str; 4] =
+    ["half requests", "bodies that never end", "watchers that do not read", "large signals"];
+
 struct Size {
     alone: Duration,
     attacked: Duration,
@@ -160,7 +170,14 @@ fn a_hostile_tenant_takes_nothing_from_another() {
             small.spawn_scoped(scope, move || target.attack(attacker)).unwrap();
         }
         scope.spawn(|| guard(process, &target.is_over));
-        let attacked = measured(&good.owner, &numbers, size.attacked);
+        let mut attacked = measured(&good.owner, &numbers, size.attacked);
+        for _ in 0..LONGER_MAX {
+            if target.has_sent_all() {
+                break;
+            }
+            attacked.extend(measured(&good.owner, &numbers, size.attacked));
+        }
+        attacked.sort();
         target.is_over.store(true, Ordering::Relaxed);
         attacked
     });
@@ -180,9 +197,12 @@ fn a_hostile_tenant_takes_nothing_from_another() {
     for (name, _) in ATTACKS {
         let of = answers.get(name);
         println!("{name}: {}", of.map_or("never sent".into(), |of| format!("{of:?}")));
-        assert!(!size.is_full || of.is_some(), "{name} was never sent");
+        let of = of.unwrap_or_else(|| panic!("{name} was never sent"));
+        assert!(!of.contains_key(&500), "{name} broke a request: {of:?}");
+        let has_answer = of.keys().any(|status| *status != 0);
+        assert!(has_answer || WITHOUT_ANSWER.contains(&name), "{name} was never answered: {of:?}");
     }
-    assert!(!attacked.is_empty());
+    assert!(percentile(&attacked, 50) <= DELAY_SHORT_MAX, "{:?}", percentile(&attacked, 50));
     assert!(peak < PEAK_MIB_MAX, "{peak} MiB");
     // What was acknowledged before and amid the attack is there, in the same process and after a power cut.
     let count = numbers.into_inner();
@@ -190,7 +210,8 @@ fn a_hostile_tenant_takes_nothing_from_another() {
         for number in [0, count / 2, count - 1] {
             start(owner, "ordinary", &format!("r{number}"), Default::default()).expect(200);
         }
-        owner.get("/api/audit/verify").expect(200);
+        let proof = owner.get("/api/audit/verify").expect(200).json();
+        assert_eq!(proof.get("ok"), Some(&Value::Bool(true)), "{proof:?}");
     };
     check(&good.owner);
     server.kill();

@@ -15,6 +15,7 @@ mod audit;
 mod between;
 mod broken;
 mod commands;
+mod connections;
 mod containment;
 mod credentials;
 mod crowd;

@@ -632,7 +632,15 @@ fn who_was_removed_comes_back_when_an_admin_says_so_and_a_name_belongs_to_one_pe
     // The address is somebody else's by now.
     ground.provider.claims(&[("sub", "another".into())]);
     let page = ground.browser().sign_in().expect(403);
-    assert!(page.text.contains("somebody else"), "{page:?}");
+    assert!(page.text.contains("somebody else") && page.text.contains("forgetIdentity"), "{page:?}");
+    let kept = ground.tokens().len();
+    let forgotten = Value::map([("forgetIdentity", Value::Bool(true))]);
+    ground.server.owner().put(ada, &forgotten).expect(200);
+    ground.browser().sign_in().expect(200);
+    assert!(ground.tokens().len() > kept, "no credential was revoked");
+    assert!(ground.audit().contains("forgotIssuer"));
+    ground.provider.claims(&[("sub", "a third".into())]);
+    ground.browser().sign_in().expect(403);
     ground.server.owner().send("DELETE", ada, &[], None).expect(204);
     ground.member("ada@example.com", "member");
     ground.browser().sign_in().expect(200);

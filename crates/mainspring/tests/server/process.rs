@@ -43,7 +43,23 @@ impl Server {
     pub(crate) fn start_as(folder: &Path, name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         // Another build of it, for those who measure.
         let program = std::env::var_os("MAINSPRING_BINARY").unwrap_or_else(|| MAINSPRING.into());
-        let mut command = Command::new(program);
+        Self::started(Command::new(program), folder, name, arguments, environment)
+    }
+
+    /// The same, of a process that may have so many files open.
+    pub(crate) fn start_with_files(folder: &Path, files: u64) -> Self {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &format!("ulimit -n {files}; exec \"$0\" \"$@\""), MAINSPRING]);
+        Self::started(command, folder, "data", &[], &[])
+    }
+
+    fn started(
+        mut command: Command,
+        folder: &Path,
+        name: &str,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
         command.args(["up", "--json", "--listen", "127.0.0.1:0", "--dir"]).arg(folder.join(name)).args(arguments);
         command
             .env_clear()

@@ -48,6 +48,24 @@ fn one_server_at_a_time_and_one_owner_for_ever() {
 }
 
 #[test]
+fn a_folder_that_came_open_again_is_closed_with_all_that_a_server_leaves_in_it() {
+    use std::{fs, os::unix::fs::PermissionsExt};
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(folder.path());
+    let owner = server.owner();
+    assert_eq!(server.stop(), Some(0));
+    // As after a restore by `cp -r`, or where a volume is mounted with the rights of a group.
+    let data = folder.path().join("data");
+    for mode in [0o755, 0o2770] {
+        fs::set_permissions(&data, fs::Permissions::from_mode(mode)).unwrap();
+        let mut again = Server::start(folder.path());
+        owner.at(&again.address).get("/api/me").expect(200);
+        assert_eq!(fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o700);
+        again.kill();
+    }
+}
+
+#[test]
 fn a_watcher_keeps_no_server_from_stopping_and_what_waits_goes_on_at_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::start(folder.path());

@@ -86,10 +86,16 @@ fn identity(settings: &Settings, claims: &Claims) -> Answer<Identity> {
 /// The identity that signs in, if it is the member's, and whether the member was bound to it before.
 fn bound(own: Shelf<'_>, user: &str, identity: Identity) -> Answer<(Identity, bool)> {
     match own.get::<Identity>(user)? {
-        Some(known) if known.body != identity => Err(refused(format!(
-            "`{user}` has signed in as somebody else of the provider before (`sub`): if it is you now, ask an admin to remove \
-             the member and to make it again."
-        ))),
+        Some(known) if known.body != identity => {
+            let what = match known.body.issuer == identity.issuer {
+                true => "as somebody else of the provider before (`sub`)".into(),
+                false => format!("by another provider before ({})", known.body.issuer),
+            };
+            Err(refused(format!(
+                "`{user}` has signed in {what}: if it is you now, ask an admin to forget that identity \
+                 (PUT /api/members/{user} with `forgetIdentity`)."
+            )))
+        }
         known => Ok((identity, known.is_some())),
     }
 }

@@ -132,6 +132,10 @@ struct Put {
     name: Option<String>,
     /// Whether they run the installation, which is for owners alone. Only who runs it says so.
     operator: Option<bool>,
+    /// Whether the identity by which they signed in at a provider is forgotten, as after a change of the provider: the next
+    /// sign-in under their name is theirs. Credentials stay.
+    #[serde(default, rename = "forgetIdentity")]
+    forget_identity: bool,
 }
 
 impl Put {
@@ -247,6 +251,11 @@ fn changing(app: &App, caller: &Caller, id: &str, put: &Put, seen: Option<Tag>) 
     let (mut removals, kept, ids) = if rises { revoked(app, caller, id)? } else { Default::default() };
     puts.extend(kept);
     removals.extend(shelf.get::<Departed>(id)?.map(|departed| shelf.removal(&departed)));
+    let forgotten = if put.forget_identity { shelf.get::<Identity>(id)? } else { None };
+    if let Some(identity) = forgotten {
+        removals.push(shelf.removal(&identity));
+        detail.push(("forgotIssuer", identity.body.issuer.into()));
+    }
     detail.extend(rises.then_some(("revoked", ids)));
     let audit = vec![entry(caller, "member.put", id, Value::map(detail))];
     let change = Change { removals, puts, audit, sealing: *app.engine.key() };

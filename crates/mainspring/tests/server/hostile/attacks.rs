@@ -70,7 +70,17 @@ pub(super) const ATTACKS: [(&str, Attack); 36] = [
     ("strange paths", |t, n| t.get(&t.viewer, &format!("/api/workflows/..%2f..%2f{n}%00%ff"))),
 ];
 
+/// The steps in which attackers go through the table: coprime with its length, so that each comes to every attack.
+const STRIDES: [u64; 8] = [1, 5, 7, 11, 13, 17, 19, 23];
+
+const _: () = assert!(ATTACKS.len() == 36, "choose strides that are coprime with the number of attacks");
+
 impl Target {
+    /// Whether each attack was sent once at least.
+    pub(super) fn has_sent_all(&self) -> bool {
+        self.answers.lock().unwrap().len() == ATTACKS.len()
+    }
+
     /// Saves the workflows that are attacks, and asks for limits as high as they go.
     pub(super) fn prepare(&self) {
         let limits = r#"{"limits":{"perUser":1000000,"perOrganization":1000000}}"#;
@@ -86,8 +96,7 @@ impl Target {
         let mut at = attacker;
         while !self.is_over.load(Ordering::Relaxed) {
             let (name, attack) = ATTACKS[(at % ATTACKS.len() as u64) as usize];
-            // Coprime with the number of attacks, so that each comes.
-            at += 7 + 2 * (attacker % 2) * ATTACKS.len() as u64;
+            at += STRIDES[attacker as usize % STRIDES.len()];
             let status = attack(self, self.number.fetch_add(1, Ordering::Relaxed));
             *self.answers.lock().unwrap().entry(name).or_default().entry(status).or_default() += 1;
         }

@@ -1,0 +1,49 @@
+//! Connections when more are asked for than there are.
+
+use std::io::BufRead;
+
+use super::{
+    client::Client,
+    process::{Organization, Server},
+};
+
+/// Files of a server that has 64 connections.
+const FILES: u64 = 384;
+
+/// Opens requests whose bodies never come: how many of them hold a connection. The others are refused.
+fn hold(client: &Client, count: usize) -> Vec<std::io::BufReader<std::net::TcpStream>> {
+    let headers = [("expect", "100-continue"), ("content-length", "9000"), ("content-type", "application/json")];
+    let mut held = Vec::new();
+    for _ in 0..count {
+        let mut stream = client.open("POST", "/api/definitions/validate", &headers, None);
+        let mut status = String::new();
+        stream.read_line(&mut status).unwrap();
+        if status.starts_with("HTTP/1.1 100") {
+            held.push(stream);
+        } else {
+            assert!(status.starts_with("HTTP/1.1 503"), "{status}");
+        }
+    }
+    held
+}
+
+#[test]
+fn an_organization_that_holds_all_it_can_leaves_connections_to_everybody_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_with_files(folder.path(), FILES);
+    let [good, bad] = ["ordinary", "hostile"].map(|id| Organization::new(&server, id));
+    let [one, two] = ["vic", "val"].map(|id| bad.member(id, "viewer"));
+    let first = hold(&one, 40);
+    assert_eq!(first.len(), 16, "a quarter for a token");
+    let second = hold(&two, 40);
+    assert_eq!(first.len() + second.len(), 24, "half of those beside the reserve for an organization");
+    good.owner.get("/api/me").expect(200);
+    server.owner().get("/api/me").expect(200);
+    server.nobody().get("/readyz").expect(200);
+    // An owner of the same organization ends it.
+    bad.owner.get("/api/me").expect(503);
+    bad.owner.send("DELETE", "/api/members/vic", &[], None).expect(204);
+    drop(first);
+    let is_let_in = (0..1_000).any(|_| !hold(&bad.owner, 1).is_empty());
+    assert!(is_let_in, "connections that end are given to others");
+}
