@@ -170,6 +170,11 @@ impl Connection {
         }
     }
 
+    /// The connection has ended. Requests that are still being worked on do not count for it.
+    pub(crate) fn end(&self) {
+        self.of.table().take(self.number);
+    }
+
     /// A credential was let in: the connection counts for its organization and its token from now on.
     ///
     /// # Errors
@@ -197,7 +202,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.of.table().take(self.number);
+        self.end();
     }
 }
 
@@ -291,6 +296,10 @@ mod tests {
         /// Whether no request is open on it.
         pub(crate) fn is_idle(&self) -> bool {
             self.of.table().rows[&self.number].idle_since.is_some()
+        }
+
+        pub(crate) fn has_ended(&self) -> bool {
+            !self.is_open()
         }
     }
 

@@ -143,6 +143,7 @@ impl Served {
             () = clock.expired() => {}
             () = closed => {}
         }
+        clock.connection().iter().for_each(|connection| connection.end());
     }
 }
 
@@ -282,7 +283,7 @@ mod tests {
         ours.read_to_string(&mut answer).await.unwrap();
         assert!(answer.ends_with("false"), "{answer}");
         serving.await.unwrap();
-        assert_eq!(is_idle(&clock), "true");
+        assert!(clock.connection().unwrap().has_ended());
     }
 
     #[tokio::test]

@@ -181,8 +181,8 @@ fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) ->
         organization: caller.organization.clone(),
         user: user.into(),
         name: body.name.clone(),
-        // Of a caller whose own credential somebody else has made, that one: a chain of credentials hides nobody.
-        made_by: caller.made_by.clone().filter(|maker| maker != user).unwrap_or_else(|| caller.user.clone()),
+        // A credential that a member makes with one of somebody else's making hides nobody.
+        made_by: caller.made_by.clone().filter(|_| user == caller.user).unwrap_or_else(|| caller.user.clone()),
         hash: text.hash().hex(),
         scopes: body.scopes.clone(),
         session_of,
