@@ -284,7 +284,7 @@ mod tests {
         // Each chunk that is written gives the next one its time.
         let ended = expired(&clock);
         for chunk in chunks.drain(..3) {
-            tokio::time::sleep(WRITE_PATIENCE - SECOND).await;
+            tokio::time::advance(WRITE_PATIENCE - SECOND).await;
             drop(chunk);
         }
         assert!(!ended.is_finished() && clock.state().open.len() == 1);

@@ -139,6 +139,30 @@ fn tarpit() -> (u16, std::thread::JoinHandle<()>) {
     (port, accepting)
 }
 
+/// Ordinary work beside the attack, until each attack was sent.
+fn measured_until_sent(client: &Client, numbers: &AtomicU64, size: &Size, target: &Target) -> Vec<Duration> {
+    let mut all = measured(client, numbers, size.attacked);
+    for _ in 0..LONGER_MAX {
+        if target.has_sent_all() {
+            break;
+        }
+        all.extend(measured(client, numbers, size.attacked));
+    }
+    all.sort();
+    all
+}
+
+/// Each attack was sent, none broke the server, and those that have an answer got one.
+fn check_answers(answers: &BTreeMap<&'static str, BTreeMap<u16, u64>>) {
+    for (name, _) in ATTACKS {
+        let of = answers.get(name).unwrap_or_else(|| panic!("{name} was never sent"));
+        println!("{name}: {of:?}");
+        assert!(!of.contains_key(&500), "{name} broke a request: {of:?}");
+        let has_answer = of.keys().any(|status| *status != 0);
+        assert!(has_answer || WITHOUT_ANSWER.contains(&name), "{name} was never answered: {of:?}");
+    }
+}
+
 #[test]
 fn a_hostile_tenant_takes_nothing_from_another() {
     let size = Size::asked();
@@ -170,14 +194,7 @@ fn a_hostile_tenant_takes_nothing_from_another() {
             small.spawn_scoped(scope, move || target.attack(attacker)).unwrap();
         }
         scope.spawn(|| guard(process, &target.is_over));
-        let mut attacked = measured(&good.owner, &numbers, size.attacked);
-        for _ in 0..LONGER_MAX {
-            if target.has_sent_all() {
-                break;
-            }
-            attacked.extend(measured(&good.owner, &numbers, size.attacked));
-        }
-        attacked.sort();
+        let attacked = measured_until_sent(&good.owner, &numbers, &size, &target);
         target.is_over.store(true, Ordering::Relaxed);
         attacked
     });
@@ -193,15 +210,7 @@ fn a_hostile_tenant_takes_nothing_from_another() {
         attacked.len(),
         percentile(&attacked, 50),
     );
-    let answers = target.answers.into_inner().unwrap();
-    for (name, _) in ATTACKS {
-        let of = answers.get(name);
-        println!("{name}: {}", of.map_or("never sent".into(), |of| format!("{of:?}")));
-        let of = of.unwrap_or_else(|| panic!("{name} was never sent"));
-        assert!(!of.contains_key(&500), "{name} broke a request: {of:?}");
-        let has_answer = of.keys().any(|status| *status != 0);
-        assert!(has_answer || WITHOUT_ANSWER.contains(&name), "{name} was never answered: {of:?}");
-    }
+    check_answers(&target.answers.into_inner().unwrap());
     assert!(percentile(&attacked, 50) <= DELAY_SHORT_MAX, "{:?}", percentile(&attacked, 50));
     assert!(peak < PEAK_MIB_MAX, "{peak} MiB");
     // What was acknowledged before and amid the attack is there, in the same process and after a power cut.
