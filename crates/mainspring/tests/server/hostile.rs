@@ -33,7 +33,7 @@ const DELAY_MAX: u32 = 3;
 const JITTER: Duration = Duration::from_millis(20);
 
 /// A half of the ordinary executions beside the attack ends within this time, also where the machine is small and busy.
-const DELAY_SHORT_MAX: Duration = Duration::from_secs(10);
+const DELAY_SHORT_MAX: Duration = Duration::from_secs(30);
 
 /// How often the attack goes on for as long again where not every attack was sent.
 const LONGER_MAX: u32 = 5;
