@@ -12,9 +12,16 @@ use mainspring_kernel::{
     plan::Work,
     state::State,
 };
-use mainspring_store::{AuditEntry, HeadRow, Noted, Store};
+use mainspring_store::{AuditEntry, Awaiting, Expected, HeadRow, Noted, Release, ReleaseAnswer, Store, StoreError};
 
-use crate::{EngineError, engine::now_ms, home::Home, inbox, load::Loader};
+use crate::{
+    EngineError,
+    engine::now_ms,
+    home::Home,
+    inbox,
+    limits::RELEASES_TRIED_MAX,
+    load::{Journal, Loader},
+};
 
 pub use mainspring_kernel::decide::CHILD_QUARANTINED;
 
@@ -58,15 +65,19 @@ impl<'a> Act<'a> {
 /// whether it waits: a row that names another parent changes nothing. True if there is one that waits.
 pub(crate) fn tell_parent(place: Place<'_>, child: ExecutionKey) -> Result<bool, EngineError> {
     let Some(parent) = parent_of(place, child)? else { return Ok(false) };
-    let Some(state) = going_on(place, parent)? else { return Ok(false) };
-    let waiting = open_children(&state).find(|(.., key)| *key == child);
-    let Some((instance, attempt, _)) = waiting else { return Ok(false) };
+    let Some(journal) = going_on(place, parent)? else { return Ok(false) };
+    let Some(input) = failure_of(&journal.state, child) else { return Ok(false) };
+    inbox::post(place.store, place.home, place.loader.key(), (parent, &input), None)?;
+    Ok(true)
+}
+
+/// The receipt that the parent of a quarantined child is given, if it waits for that child.
+fn failure_of(parent: &State, child: ExecutionKey) -> Option<Input> {
+    let (instance, attempt, _) = open_children(parent).find(|(.., key)| *key == child)?;
     let message =
         format!("the workflow that was started, {child}, was quarantined: `mainspring quarantine list` says why");
     let outcome = Outcome::Failed(Failure::new(Class::Internal, CHILD_QUARANTINED, message));
-    let input = Input::Receipt { instance, attempt, outcome };
-    inbox::post(place.store, place.home, place.loader.key(), (parent, &input), None)?;
-    Ok(true)
+    Some(Input::Receipt { instance, attempt, outcome })
 }
 
 /// The execution that waits for a child, as the child's row or its first frame says.
@@ -81,13 +92,13 @@ fn parent_of(place: Place<'_>, child: ExecutionKey) -> Result<Option<ExecutionKe
     Ok(parent)
 }
 
-/// The state of an execution that can go on.
-fn going_on(place: Place<'_>, execution: ExecutionKey) -> Result<Option<State>, EngineError> {
+/// The journal of an execution that can go on.
+fn going_on(place: Place<'_>, execution: ExecutionKey) -> Result<Option<Journal>, EngineError> {
     match place.store.head(execution)? {
         Some(HeadRow { ended: false, quarantined: None, .. }) => {}
         _ => return Ok(None),
     }
-    Ok(place.loader.journal(execution)?.map(|read| read.journal.state))
+    Ok(place.loader.journal(execution)?.map(|read| read.journal))
 }
 
 /// The children that the open attempts of an execution wait for.
@@ -108,28 +119,79 @@ pub enum Released {
     Canceled,
 }
 
-/// Takes an execution out of quarantine if its journal verifies. One whose parent does not wait for it any more is
-/// canceled with that: its work counts for nobody, and may be going on in another attempt.
+/// Takes an execution out of quarantine if its journal verifies. What its parent was told of that is taken back where the
+/// parent has not taken it in yet. One whose parent does not wait for it any more is canceled with the release: its work
+/// counts for nobody, and may be going on in another attempt.
 pub fn release(place: Place<'_>, execution: ExecutionKey, act: &Act<'_>) -> Result<Released, EngineError> {
     quarantined(place, execution)?;
     place.loader.verify(execution)?;
     let state = place.loader.journal(execution)?.ok_or(EngineError::NoSuchExecution)?.journal.state;
-    let is_waited_for = match &state.lineage.parent {
-        None => true,
-        Some(parent) => {
-            let parent = going_on(place, parent.execution)?;
-            parent.is_some_and(|parent| open_children(&parent).any(|(.., key)| key == execution))
-        }
-    };
-    // Before it is released: nothing of it may begin first.
-    if !is_waited_for {
-        let input = Input::Cancel { reason: PARENT_WENT_ON.into(), by: act.by.into() };
-        inbox::post(place.store, place.home, place.loader.key(), (execution, &input), None)?;
+    let parent = state.lineage.parent.as_ref().map(|parent| parent.execution);
+    for _ in 0..RELEASES_TRIED_MAX {
+        let Some(released) = try_release(place, execution, parent, act)? else { continue };
+        // Wakes whoever works on it: a message that changes nothing where nothing waits for a place.
+        let _ = inbox::post(place.store, place.home, place.loader.key(), (execution, &Input::Continue), None);
+        return Ok(released);
     }
-    place.store.release(execution, &act.noted(&[]))?;
-    // Wakes whoever works on it: a message that changes nothing where nothing waits for a place.
-    let _ = inbox::post(place.store, place.home, place.loader.key(), (execution, &Input::Continue), None);
-    Ok(if is_waited_for { Released::GoesOn } else { Released::Canceled })
+    let why = "the execution that waits for it goes on all the time: nothing was changed, try again";
+    Err(StoreError::Unavailable(why.into()).into())
+}
+
+/// Releases an execution; `None`, and nothing is done, if the execution that waits for it has gone on meanwhile.
+fn try_release(
+    place: Place<'_>,
+    execution: ExecutionKey,
+    parent: Option<ExecutionKey>,
+    act: &Act<'_>,
+) -> Result<Option<Released>, EngineError> {
+    let Some(parent) = parent else {
+        return free(place, execution, None, act).map(|is_free| is_free.then_some(Released::GoesOn));
+    };
+    let Some((head, told)) = waiting_for(place, parent, execution)? else {
+        // Before it is released: nothing of it may begin first.
+        cancel(place, execution, act)?;
+        return free(place, execution, None, act).map(|is_free| is_free.then_some(Released::Canceled));
+    };
+    let awaiting = Awaiting { execution: parent, head, told: &told };
+    if !free(place, execution, Some(awaiting), act)? {
+        return Ok(None);
+    }
+    // A commit that was under way may have taken in what the parent was told all the same.
+    if waiting_for(place, parent, execution)?.is_none() {
+        cancel(place, execution, act)?;
+        return Ok(Some(Released::Canceled));
+    }
+    Ok(Some(Released::GoesOn))
+}
+
+/// The head at which an execution waits for another one, and the id of the message that tells it of a quarantine.
+fn waiting_for(
+    place: Place<'_>,
+    parent: ExecutionKey,
+    child: ExecutionKey,
+) -> Result<Option<(Expected, String)>, EngineError> {
+    let Some(Journal { state, head, .. }) = going_on(place, parent)? else { return Ok(None) };
+    let told = failure_of(&state, child).map(|input| inbox::identity(&input));
+    Ok(told.map(|told| (Expected { sequence: head.sequence, hash: head.hash }, told)))
+}
+
+fn cancel(place: Place<'_>, execution: ExecutionKey, act: &Act<'_>) -> Result<(), EngineError> {
+    let input = Input::Cancel { reason: PARENT_WENT_ON.into(), by: act.by.into() };
+    inbox::post(place.store, place.home, place.loader.key(), (execution, &input), None).map(drop)
+}
+
+/// False, and nothing is done, if the execution that waits has gone on since its head was read.
+fn free(
+    place: Place<'_>,
+    execution: ExecutionKey,
+    parent: Option<Awaiting<'_>>,
+    act: &Act<'_>,
+) -> Result<bool, EngineError> {
+    match place.store.release(&Release { execution, parent, noted: act.noted(&[]) })? {
+        ReleaseAnswer::Released => Ok(true),
+        ReleaseAnswer::NotQuarantined => Err(EngineError::NotQuarantined),
+        ReleaseAnswer::ParentMoved => Ok(false),
+    }
 }
 
 /// Ends a quarantined execution without its journal. A sealed note says who did it and why; the execution that waits for

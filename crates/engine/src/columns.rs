@@ -170,9 +170,10 @@ fn gates_of(store: &dyn Store, execution: ExecutionKey) -> Result<Vec<GateRow>, 
     loop {
         let after = found.last().map_or(("", 0), |gate| (gate.step.as_str(), gate.gate));
         let page = store.pending_approvals(None, Some((execution, after.0, after.1)), GATES_AT_A_TIME)?;
-        let count = page.len();
+        // Behind the gates of this execution come those of older ones.
+        let is_last = page.len() < GATES_AT_A_TIME || page.last().is_some_and(|gate| gate.execution != execution);
         found.extend(page.into_iter().filter(|gate| gate.execution == execution));
-        if count < GATES_AT_A_TIME || !found.len().is_multiple_of(GATES_AT_A_TIME) {
+        if is_last {
             return Ok(found);
         }
     }

@@ -140,7 +140,7 @@ impl Engine {
                 (Leases::none(), Some(Member::here(store.clone(), terms, &place)?), loader.among_nodes())
             }
         };
-        inbox::seal_older(&store, &key)?;
+        inbox::seal_older(&store, &key, inbox::Unsealed::OfThisUpgrade)?;
         let mut salting = [0; 32];
         getrandom::fill(&mut salting).map_err(|error| EngineError::Stopped(error.to_string()))?;
         let mut shard = Shard::new(leases, Keys { sealing: key, salting }, IDLE_BYTES_MAX);

@@ -22,7 +22,8 @@ use crate::{
 const FRAMES_AT_A_TIME: usize = 1_000;
 
 /// Erases the values of an execution: all of them, or those that stand in what steps took in, gave and were told. Each has a
-/// sealed note of who erased it and why. Returns how many are gone now and were not before.
+/// sealed note of who erased it and why. The receipts that came too late for it go as well. Returns how many values and
+/// receipts are gone now and were not before.
 ///
 /// Only of an execution that has ended: one that goes on would decide by null. A copy in the journal of another execution,
 /// its parent or a child, is that execution's.
@@ -66,10 +67,8 @@ pub fn erase(place: Place<'_>, execution: ExecutionKey, steps: &[String], act: &
             }));
         }
     }
-    if notes.is_empty() {
-        return Ok(0);
-    }
-    Ok(place.store.erase(&act.noted(&notes))?)
+    // Also where nothing is left in the journal: a receipt may have come after the last time.
+    Ok(place.store.erase(execution, &act.noted(&notes))?)
 }
 
 /// The instance that an input is for.

@@ -38,6 +38,8 @@ pub enum EngineError {
     },
     /// The store cannot be used.
     Store(StoreError),
+    /// So many inbox messages have no seal, and nothing says that they are of the release before an upgrade.
+    Unsealed(usize),
     /// A journal cannot be read back.
     Load(LoadError),
     /// There is no such execution.
@@ -78,6 +80,12 @@ impl fmt::Display for EngineError {
                 "the installation's key is not the one that {place} was begun with; name that key's file with MAINSPRING_KEY_FILE"
             ),
             Self::Store(error) => error.fmt(out),
+            Self::Unsealed(count) => write!(
+                out,
+                "inbox messages have no seal ({count}), and nothing says that they are of the release before an upgrade: where another \
+                 process upgrades the store now, try again; where an upgrade was broken off, `mainspring upgrade --accept-unsealed` \
+                 takes them in; else somebody has changed the store"
+            ),
             Self::Load(error) => error.fmt(out),
             Self::NoSuchExecution => out.write_str("there is no such execution"),
             Self::Quarantined(why) => write!(out, "the execution is set aside: {why}"),

@@ -17,7 +17,10 @@ use crate::{
     shard::{Event, Queued, Submission},
 };
 
-pub(crate) use seal::seal_older;
+pub use seal::{Unsealed, seal_older};
+
+/// Letters that are read at a time to find one.
+const LETTERS_AT_A_TIME: usize = 1_000;
 
 /// The letter that brings an input to an execution, in a store that spreads over so many partitions, sealed with the
 /// installation's key.
@@ -44,10 +47,26 @@ pub fn post(
     put(store, home, key, (execution, input), &[], audit)
 }
 
-/// All letters that wait in a store, as far as there are not more than `limit`.
+/// The first letters that wait in a store: at most `limit`, and no more than are read at a time.
 pub fn waiting(store: &dyn Store, limit: usize) -> Result<Vec<Arrived>, StoreError> {
     let partitions: Vec<u32> = (0..store.partitions()?).collect();
     store.inbox(&partitions, 0, Most::of(limit))
+}
+
+/// Whether a letter of an execution waits, however many letters lie before it: the one of an id, or any.
+pub fn is_waiting(store: &dyn Store, execution: ExecutionKey, id: Option<&str>) -> Result<bool, StoreError> {
+    let is_meant = |letter: &Letter| letter.execution == execution && id.is_none_or(|id| letter.id == id);
+    let mut after = 0;
+    loop {
+        let partition = partition_of(execution, store.partitions()?);
+        let page = store.inbox(&[partition], after, Most::of(LETTERS_AT_A_TIME))?;
+        if page.iter().any(|arrived| is_meant(&arrived.letter)) {
+            return Ok(true);
+        }
+        // A page that ends at its bytes may be followed by more, and by nothing.
+        let Some(last) = page.last() else { return Ok(false) };
+        after = last.number;
+    }
 }
 
 /// Puts a letter where it belongs, however often the number of partitions changes meanwhile.
@@ -73,7 +92,7 @@ fn put(
 
 /// What makes a repeated letter the same letter: all that decides what an input does, and nothing that is only kept with
 /// it, as a reason is.
-fn identity(input: &Input) -> String {
+pub(crate) fn identity(input: &Input) -> String {
     match input {
         Input::Start(_) => "start".into(),
         Input::Decide { instance, gate, decision, by, .. } => {

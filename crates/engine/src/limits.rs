@@ -23,6 +23,10 @@ pub const QUARANTINED_KNOWN_MAX: usize = 65_536;
 /// Quarantined executions read at a time: with a reason of a sentence or two each, well below a megabyte.
 pub const QUARANTINED_AT_A_TIME: usize = 1_000;
 
+/// Tries of a release from quarantine while the execution that waits for it goes on in between. Each reads that one's
+/// journal; a parent with other branches goes on some times in a second, and not at each of so many looks.
+pub const RELEASES_TRIED_MAX: u32 = 16;
+
 /// New executions that cannot be written and are remembered by this process. There is nothing stored of them that could be
 /// marked; beyond this number the oldest are tried again.
 pub const UNWRITABLE_MAX: usize = 10_000;

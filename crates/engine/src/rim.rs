@@ -514,10 +514,9 @@ impl Rim {
                 Output::Kill { execution, instance, attempt } => {
                     self.end_running(&(execution, instance, attempt), Stopper::kill);
                 }
-                Output::Adopt { execution, instance, attempt } if self.member.is_some() => {
+                Output::Adopt { execution, instance, attempt } => {
                     self.adopt_behind_letters(execution, instance, attempt);
                 }
-                Output::Adopt { execution, instance, attempt } => self.adopt(execution, instance, attempt),
                 Output::Forget { execution, step, attempt } if self.has_noted_frames() => {
                     self.executors.forget(AttemptName { execution, step: &step, number: attempt });
                 }

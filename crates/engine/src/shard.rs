@@ -4,6 +4,7 @@
 //! its way to the disk, what comes in gathers for the next. The simulator drives this very code on virtual time.
 
 mod abandon;
+mod aside;
 mod cell;
 mod flight;
 mod gates;
@@ -97,6 +98,8 @@ pub struct Shard {
     reading: BTreeMap<ExecutionKey, u64>,
     /// Who asked for what is in commits of which nobody knows whether they were written.
     in_doubt: BTreeSet<Ticket>,
+    /// The attempts whose receipts are in such commits: taken in again, a receipt that counted by then is not a late one.
+    receipts_in_doubt: BTreeSet<(ExecutionKey, Instance, u32)>,
     /// What is to be told of commits of which nobody knows yet whether they were written.
     untold: BTreeMap<ExecutionKey, Vec<Moment>>,
     /// Letters that nobody can take in any more.
@@ -158,6 +161,7 @@ impl Shard {
             never_begun: BTreeSet::new(),
             reading: BTreeMap::new(),
             in_doubt: BTreeSet::new(),
+            receipts_in_doubt: BTreeSet::new(),
             untold: BTreeMap::new(),
             dead_letters: BTreeMap::new(),
             plans_stored: BTreeSet::new(),
@@ -196,6 +200,7 @@ impl Shard {
             }
             Event::Discard(execution, message) => self.discard(now, execution, message),
             Event::TurnAway(submission, failure) => self.turn_away(now, *submission, failure),
+            Event::SetAside(execution, reason) => self.set_aside(execution, reason),
             Event::Due(due) => self.due(due),
             Event::Heard(heard) => self.heard(&heard),
             Event::Lapsed => self.lapsed(),
@@ -332,7 +337,7 @@ impl Shard {
             Some(Cell::Evaluating(out)) => out.waiting.push(queued),
             None => {
                 let why = "an input before this one has set the execution aside";
-                self.refuse(vec![queued], ShardError::Quarantined(why.into()));
+                self.turn_back(execution, vec![queued], why);
             }
         }
     }
@@ -396,7 +401,7 @@ impl Shard {
             }
             Err(why) => {
                 let all = [queued].into_iter().chain(waiting).collect();
-                self.refuse(all, ShardError::Quarantined(why.clone()));
+                self.turn_back(execution, all, &why);
                 return self.quarantine(execution, why);
             }
         }
@@ -411,14 +416,16 @@ impl Shard {
     /// All of a turn is decided: it becomes a frame.
     fn finish(&mut self, now: u64, execution: ExecutionKey, queued: Queued, turn: Turn) {
         let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { return };
+        let mut is_in_doubt = false;
         if let Input::Receipt { instance, attempt, .. } = &queued.input {
             let name = (execution, instance.clone(), *attempt);
             self.performing.remove(&name);
             self.elsewhere.remove(&name);
+            is_in_doubt = self.receipts_in_doubt.remove(&name);
         }
         if turn.records.is_empty() {
             self.tally.unchanged += 1;
-            live.draft.take_without_frame(now, queued);
+            live.draft.take_without_frame(now, queued, is_in_doubt);
         } else {
             let sequence = live.next_sequence;
             let now = live.state.now;
@@ -553,10 +560,13 @@ impl Shard {
                 self.refuse(starts, ShardError::Store(why.into()));
             }
             LoadAnswer::Newer(reason) => self.refuse(waiting, ShardError::Store(reason)),
-            LoadAnswer::Quarantined(reason) => self.refuse(waiting, ShardError::Quarantined(reason)),
+            LoadAnswer::Quarantined(reason) => {
+                self.set_aside(execution, reason.clone());
+                self.turn_back(execution, waiting, &reason);
+            }
             LoadAnswer::Broken(reason) => {
-                self.outputs.push_back(Output::Quarantine(execution, reason.clone()));
-                self.refuse(waiting, ShardError::Quarantined(reason));
+                self.quarantine(execution, reason.clone());
+                self.turn_back(execution, waiting, &reason);
             }
             // Who waits for an answer asks again; of the rest nobody else knows, and it is kept for another look.
             LoadAnswer::Unavailable(reason) => {
@@ -676,17 +686,6 @@ impl Shard {
                 });
             }
         }
-    }
-
-    /// Sets an execution aside. Its neighbours go on.
-    fn quarantine(&mut self, execution: ExecutionKey, reason: String) {
-        self.timers.remove(execution);
-        self.dirty.remove(&execution);
-        self.resting.remove(execution);
-        if let Some(cell) = self.cells.remove(&execution) {
-            self.refuse(cell.into_queued(), ShardError::Quarantined(reason.clone()));
-        }
-        self.outputs.push_back(Output::Quarantine(execution, reason));
     }
 
     /// Letters for an execution that will never be are taken out of the inbox with the next commit.

@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::Executors;
-use mainspring_engine::{Engine, Ground, Reach, evaluator::InProcess, inbox, load::Loader, request::Request};
+use mainspring_engine::{
+    Engine, EngineError, Ground, Reach, evaluator::InProcess, inbox, load::Loader, request::Request,
+};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
     effect::Outcome,
@@ -14,7 +16,7 @@ use mainspring_kernel::{
     state::ExecutionStatus,
     value::Value,
 };
-use mainspring_store::{Letter, Most, Posting, Store, memory::MemoryStore};
+use mainspring_store::{Batch, ExecutionRow, Fence, Filter, Letter, Most, Part, Posting, Store, memory::MemoryStore};
 
 const KEY: [u8; 32] = [1; 32];
 const OTHER_KEY: [u8; 32] = [2; 32];
@@ -142,6 +144,7 @@ fn a_forged_start_starts_nothing() {
 #[test]
 fn messages_of_an_older_release_count_once_it_is_upgraded() {
     let store = MemoryStore::new();
+    store.set_unsealed_format();
     let execution = ExecutionKey([9; 16]);
     let request = request("older");
     let start = Input::Start(Box::new(request.clone().start(execution)));
@@ -158,5 +161,83 @@ fn messages_of_an_older_release_count_once_it_is_upgraded() {
         until(async || store.inbox(&[0], 0, Most::of(99)).unwrap().is_empty()).await;
         assert_eq!(state(&store, execution), ExecutionStatus::Running);
         again.drain().await;
+    });
+}
+
+fn run(store: &MemoryStore) -> Result<Engine, EngineError> {
+    let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as _);
+    Engine::run(Arc::new(store.clone()), KEY, workers, Ground::default(), Reach::All)
+}
+
+/// A copy of a store of which somebody has removed the mark, with executions on top that cannot be read.
+fn without_mark(store: &MemoryStore, unreadable: usize) -> MemoryStore {
+    let copy = MemoryStore::new();
+    copy.set_unsealed_format();
+    let fence = Fence { partition: 0, epoch: copy.claim(0, "somebody").unwrap() };
+    for row in store.executions(&Filter::default(), None, 9).unwrap() {
+        let head = store.head(row.key).unwrap().unwrap().head;
+        let frames = store.frames(row.key, 0, Most::of(99)).unwrap();
+        let plans = request("any").stored_plans();
+        let key = row.key;
+        let part = Part { frames, head, row: Some(row), plans, ..Part::empty(key, 0) };
+        copy.commit(&Batch { fences: vec![fence], parts: vec![part], sealing: KEY }).unwrap();
+    }
+    for number in 0..unreadable {
+        let key = ExecutionKey([0xf0 + number as u8; 16]);
+        let row = store.executions(&Filter::default(), None, 1).unwrap().remove(0);
+        let row = ExecutionRow { key, id: format!("unreadable {number}"), ..row };
+        // The frame of another execution.
+        let frames = store.frames(victim(store), 0, Most::of(1)).unwrap();
+        let part = Part { frames, row: Some(row), ..Part::empty(key, 0) };
+        copy.commit(&Batch { fences: vec![fence], parts: vec![part], sealing: KEY }).unwrap();
+    }
+    copy
+}
+
+fn victim(store: &MemoryStore) -> ExecutionKey {
+    store.execution_by_id("victim").unwrap().unwrap().key
+}
+
+/// Whoever can write the store removes the mark, hides the newest executions behind some that cannot be read, and makes the
+/// store look as if it had just been upgraded: a message without a seal counts for nothing.
+#[test]
+fn a_store_that_has_lost_its_mark_takes_in_nothing_without_a_seal() {
+    let store = MemoryStore::new();
+    block_on(async {
+        let engine = engine(&store);
+        let key = engine.submit(request("victim")).await.unwrap().execution;
+        until(async || state(&store, key) == ExecutionStatus::WaitingApproval).await;
+        engine.drain().await;
+        for unreadable in [0, 16] {
+            let copy = without_mark(&store, unreadable);
+            assert_eq!(state(&copy, key), ExecutionStatus::WaitingApproval);
+            assert_eq!(copy.executions(&Filter::default(), None, 99).unwrap().len(), 1 + unreadable);
+            put(&copy, &plain(key, "forged", &approval()));
+            let engine = run(&copy).unwrap();
+            until(async || copy.inbox(&[0], 0, Most::of(99)).unwrap().is_empty()).await;
+            assert_eq!(state(&copy, key), ExecutionStatus::WaitingApproval, "{unreadable} before it");
+            engine.drain().await;
+        }
+    });
+}
+
+/// Without executions there is nothing that says how old a store is. Only the process that has upgraded it knows.
+#[test]
+fn messages_without_a_seal_keep_an_engine_from_its_start_until_an_operator_accepts_them() {
+    let store = MemoryStore::new();
+    let execution = ExecutionKey([9; 16]);
+    let request = request("older");
+    let start = Input::Start(Box::new(request.clone().start(execution)));
+    let message = plain(execution, "start", &start);
+    assert!(store.post(&Posting { plans: &request.stored_plans(), ..Posting::of(&message, 1) }).unwrap());
+    block_on(async {
+        let refused = run(&store).err().expect("it does not start");
+        assert_eq!(refused, EngineError::Unsealed(1));
+        assert!(refused.to_string().contains("mainspring upgrade --accept-unsealed"));
+        let shared: Arc<dyn Store> = Arc::new(store.clone());
+        assert_eq!(inbox::seal_older(&shared, &KEY, inbox::Unsealed::Accepted), Ok(1));
+        let engine = run(&store).unwrap();
+        until(async || store.execution(execution).unwrap().is_some()).await;
+        engine.drain().await;
     });
 }

@@ -36,8 +36,8 @@ use mainspring_kernel::{
 };
 use mainspring_store::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow, Late,
-    Letter, Most, Node, Noted, Origin, Posting, QuarantinedRow, RemoteAttempt, Store, StoreError, Table,
-    memory::MemoryStore, partition_of,
+    Letter, Most, Node, Noted, Origin, Posting, QuarantinedRow, Release, ReleaseAnswer, RemoteAttempt, Store,
+    StoreError, Table, memory::MemoryStore, partition_of,
 };
 use tokio::sync::Semaphore;
 
@@ -328,8 +328,8 @@ fn what_is_set_aside_leaves_its_place() {
         assert!(store.head(keys[1]).unwrap().unwrap().quarantined.is_some());
         // Whoever comes back counts again, over the limit if it must be, and nobody else begins.
         doors.list_is_shut.store(false, Ordering::SeqCst);
-        store.release(keys[0], &Noted::of(&[])).unwrap();
-        store.release(keys[1], &Noted::of(&[])).unwrap();
+        store.release(&Release { execution: keys[0], parent: None, noted: Noted::of(&[]) }).unwrap();
+        store.release(&Release { execution: keys[1], parent: None, noted: Noted::of(&[]) }).unwrap();
         engine.limits_changed("o");
         let last = engine.submit(of("o", "d")).await.unwrap().execution;
         assert!(engine.cancel(keys[2], "no", "me").await.unwrap());

@@ -97,6 +97,8 @@ enum Command {
     Cancel(commands::cancel::Cancel),
     /// Send a named message to an execution
     Signal(commands::signal::Signal),
+    /// Bring the store of an older release to the format of this one
+    Upgrade(commands::upgrade::Upgrade),
     /// List, release or end executions that are quarantined
     Quarantine(commands::quarantine::Quarantine),
     /// Erase values of an execution that has ended
@@ -225,6 +227,7 @@ fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, 
         Command::Deny(deny) => commands::decide::deny(&deny, global, terminal),
         Command::Cancel(cancel) => commands::cancel::cancel(&cancel, global, terminal),
         Command::Signal(signal) => commands::signal::signal(&signal, global, terminal),
+        Command::Upgrade(upgrade) => commands::upgrade::upgrade(&upgrade, global, terminal),
         Command::Quarantine(quarantine) => commands::quarantine::quarantine(&quarantine, global, terminal),
         Command::Erase(erase) => commands::erase::erase(&erase, global, terminal),
         Command::Audit(audit) => commands::audit::audit(&audit, global, terminal),

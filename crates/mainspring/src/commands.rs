@@ -31,6 +31,7 @@ pub(crate) mod tail;
 pub(crate) mod test;
 pub(crate) mod token;
 pub(crate) mod up;
+pub(crate) mod upgrade;
 pub(crate) mod validate;
 pub(crate) mod verify;
 pub(crate) mod workflows;

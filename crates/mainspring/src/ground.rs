@@ -4,7 +4,11 @@ use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path, sync::Arc};
 
 use mainspring_engine::{EngineError, home::Home, keys};
 use mainspring_server::marks::Marks;
-use mainspring_store::{Store, postgres::PostgresStore, sqlite::SqliteStore};
+use mainspring_store::{
+    Store,
+    postgres::{Options, PostgresStore},
+    sqlite::SqliteStore,
+};
 
 use rustix::fs::Access;
 
@@ -41,11 +45,19 @@ impl Ground {
         }
     }
 
-    /// The store, to write to its inbox.
+    /// The store, to write to its inbox. One of an older format is refused: those of the older release may be at work on it.
     pub(crate) fn store(&self) -> Result<Arc<dyn Store>, Refusal> {
         match self {
+            Self::Folder(home) => Ok(Arc::new(SqliteStore::open_current(&home.journal()).map_err(EngineError::from)?)),
+            Self::Shared(address) => open(address, false),
+        }
+    }
+
+    /// The store, for a process that works on its executions and so upgrades it.
+    pub(crate) fn store_to_work_on(&self) -> Result<Arc<dyn Store>, Refusal> {
+        match self {
             Self::Folder(home) => Ok(Arc::new(SqliteStore::open(&home.journal()).map_err(EngineError::from)?)),
-            Self::Shared(address) => open(address),
+            Self::Shared(address) => open(address, true),
         }
     }
 
@@ -121,10 +133,11 @@ fn former_name(address: &str) -> Option<&str> {
     (!parameters.split('&').any(tells_apart)).then_some(place)
 }
 
-/// Opens a store that is shared, by its address.
-pub(crate) fn open(address: &str) -> Result<Arc<dyn Store>, Refusal> {
+/// Opens a store that is shared, by its address; one of an older format only where it is to be upgraded.
+pub(crate) fn open(address: &str, upgrades: bool) -> Result<Arc<dyn Store>, Refusal> {
     PostgresStore::check_address(address).map_err(|error| Refusal::bad_input("bad_store", error.to_string()))?;
-    Ok(Arc::new(PostgresStore::open(address).map_err(EngineError::from)?))
+    let options = Options { upgrades, ..Options::default() };
+    Ok(Arc::new(PostgresStore::open_with(address, options).map_err(EngineError::from)?))
 }
 
 #[cfg(test)]

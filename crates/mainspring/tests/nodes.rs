@@ -399,6 +399,37 @@ fn a_full_disk_of_the_server_loses_nothing() {
     fleet.check(&executions);
 }
 
+/// Commands of a newer release change nothing of a store that an older one works on.
+#[test]
+fn a_store_of_an_older_format_is_upgraded_by_the_command_alone_and_not_under_living_nodes() {
+    let server = Server::start(Options { fsync: false, ..Options::default() }).unwrap();
+    let (scratch, ground) = (server.scratch(), Ground::new());
+    drop(PostgresStore::open(&scratch.address()).unwrap());
+    let beside = scratch.beside().unwrap();
+    let older = "ALTER TABLE nodes DROP COLUMN format; ALTER TABLE inbox DROP COLUMN format; UPDATE mainspring_format SET format = 7";
+    beside.execute(older).unwrap();
+    let format = || beside.ask("SELECT format FROM mainspring_format").unwrap();
+    let asked = |arguments: &[&str]| {
+        let mut command = ground.mainspring(arguments);
+        command.env("MAINSPRING_STORE", scratch.address());
+        support::call(command, b"")
+    };
+    for arguments in [&["list", "--json"][..], &["cancel", "x", "--json"], &["quarantine", "list", "--json"]] {
+        let refused = asked(arguments);
+        assert!(refused.text("error.message").contains("`mainspring upgrade`"), "{refused:?}");
+        assert_eq!(format(), "7");
+    }
+    beside.execute("INSERT INTO nodes VALUES ('old', 'host:1', '0.0.9', 4, 9000000000000000)").unwrap();
+    for arguments in [&["upgrade", "--json"][..], &["node", "--json"]] {
+        let refused = asked(arguments);
+        assert!(format!("{refused:?}").contains("old at host:1 of release 0.0.9"), "{refused:?}");
+        assert_eq!(format(), "7");
+    }
+    beside.execute("UPDATE nodes SET alive_until = 1").unwrap();
+    assert_eq!(asked(&["upgrade", "--json"]).exit, Some(0));
+    assert_eq!((format(), asked(&["list", "--json"]).exit), ("8".into(), Some(0)));
+}
+
 /// What befalls the nodes or their server.
 #[derive(Debug, Clone, Copy)]
 enum Blow {

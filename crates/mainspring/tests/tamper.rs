@@ -496,7 +496,7 @@ fn what_is_erased_is_gone_from_the_files_and_the_chain_holds() {
 fn erase(store: &Arc<dyn Store>, key: ExecutionKey, sequence: u64, place: usize) -> usize {
     let subject = Subject::Erased { sequence, place: place as u64 };
     let note = Note::sealed(&KEY, key, subject, 1, "ada", "a request");
-    store.erase(&Noted::of(&[note])).unwrap()
+    store.erase(note.execution, &Noted::of(std::slice::from_ref(&note))).unwrap()
 }
 
 /// Takes a value away as somebody does who has the file and not the key: the row says that it was erased.

@@ -208,6 +208,7 @@ impl From<EngineError> for Problem {
             EngineError::TooMany(_) => Self::new(Code::RateLimited, message),
             EngineError::Folder { .. }
             | EngineError::Held { .. }
+            | EngineError::Unsealed(_)
             | EngineError::Key { .. }
             | EngineError::OtherKey { .. } => Self::new(Code::Unavailable, message),
         }

@@ -9,7 +9,7 @@ use mainspring_kernel::{
     stored::{Head, StoredFrame},
 };
 
-use crate::{AuditEntry, Catalogue};
+use crate::{AuditEntry, Catalogue, Release, ReleaseAnswer};
 
 /// A payload body above this size lies once in the blob table, by its hash, however many frames name it.
 pub const BLOB_BYTES_MIN: usize = 32 * 1024;
@@ -72,6 +72,11 @@ pub trait Store: Send + Sync {
     /// Whether several processes may work on the store at a time, each as a node. A process that has its store to itself
     /// [claims](Self::claim) what it needs, and asks nobody.
     fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Whether this process has brought the store from a format whose inbox messages had no seals.
+    fn is_of_unsealed_format(&self) -> bool {
         false
     }
 
@@ -148,8 +153,9 @@ pub trait Store: Send + Sync {
     /// Sets an execution aside with the reason, so that nothing loads it again. Durable. Nothing of it is changed.
     fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError>;
 
-    /// Takes an execution out of quarantine, unless it was [ended](Self::force_end) there. Durable, with the audit entries.
-    fn release(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<(), StoreError>;
+    /// Takes an execution out of quarantine, and the message out of the inbox by which its parent was told of that. Durable,
+    /// with the audit entries, all of it or nothing.
+    fn release(&self, release: &Release<'_>) -> Result<ReleaseAnswer, StoreError>;
 
     /// Ends an execution that is quarantined, whatever its journal says: its row is `failed` with [`FORCED_END`], its gates
     /// and the letters in its inbox are gone, and the note of the end is kept. The journal is not changed. Durable, all of
@@ -166,10 +172,10 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<QuarantinedRow>, StoreError>;
 
     /// Removes the body and the salt of payloads of one execution for good, each with its note, and the bodies of all
-    /// receipts that came too late for the execution. Returns how many payloads it has removed: those that are not there
-    /// or were erased before do not count, and get no note. Durable, all of it or nothing; the audit entries only if a
-    /// payload was removed.
-    fn erase(&self, noted: &Noted<'_>) -> Result<usize, StoreError>;
+    /// receipts that came too late for the execution, also where there is no note. Returns how many payloads and receipts it
+    /// has removed: those that are not there or were erased before do not count, and get no note. Durable, all of it or
+    /// nothing; the audit entries only if something was removed.
+    fn erase(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, StoreError>;
 
     /// The notes beside an execution's journal, those of erasures first, by frame and place.
     fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError>;

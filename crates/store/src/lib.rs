@@ -14,6 +14,7 @@ mod number;
 mod part;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod release;
 pub mod sqlite;
 #[cfg(test)]
 mod suite;
@@ -22,3 +23,4 @@ mod values;
 pub use catalogue::*;
 pub use contract::*;
 pub use inspection::*;
+pub use release::*;

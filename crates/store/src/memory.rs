@@ -19,9 +19,9 @@ use mainspring_kernel::{
 };
 
 use crate::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, FORCED_END, Fence, Filter, GateRow,
-    HeadRow, Late, Letter, Most, Node, Noted, Origin, Part, Posting, QuarantinedRow, Refusal, RemoteAttempt, Store,
-    StoreError, StoredPlan, Table, partition_of,
+    Answer, Arrived, Awaiting, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, FORCED_END, Fence, Filter,
+    GateRow, HeadRow, Late, Letter, Most, Node, Noted, Origin, Part, Posting, QuarantinedRow, Refusal, Release,
+    ReleaseAnswer, RemoteAttempt, Store, StoreError, StoredPlan, Table, partition_of,
 };
 
 /// A store that lives as long as its last handle.
@@ -32,6 +32,7 @@ pub struct MemoryStore(Arc<Mutex<State>>);
 struct State {
     /// The store's clock; 0 until somebody sets it.
     now: u64,
+    is_of_unsealed_format: bool,
     partitions: u32,
     /// Nothing is taken before this time.
     taken_from: u64,
@@ -61,6 +62,7 @@ impl Default for State {
     fn default() -> Self {
         Self {
             now: 0,
+            is_of_unsealed_format: false,
             partitions: 1,
             taken_from: 0,
             pinned: BTreeMap::new(),
@@ -105,6 +107,12 @@ impl MemoryStore {
     }
 
     /// Moves the store's clock, by which nodes live and die.
+    /// From now on it is a store that was brought from a format of before seals.
+    pub fn set_unsealed_format(&self) {
+        self.state().is_of_unsealed_format = true;
+    }
+
+    /// Sets the store's clock.
     pub fn set_now(&self, now_ms: u64) {
         self.state().now = now_ms;
     }
@@ -147,15 +155,20 @@ impl State {
         self.idempotency_keys.get(&start).map(|other| Refusal::IdempotencyKeyTaken(*other))
     }
 
+    /// Takes a letter out of an inbox.
+    fn consume(&mut self, execution: ExecutionKey, id: &str) {
+        if let Some(number) = self.waiting.remove(&(execution, id.to_owned())) {
+            self.inbox.remove(&number);
+        }
+    }
+
     fn take(&mut self, part: &Part) {
         self.put_plans(&part.plans);
         if !part.frames.is_empty() {
             self.take_frames(part);
         }
         for id in &part.consumed {
-            if let Some(number) = self.waiting.remove(&(part.execution, id.clone())) {
-                self.inbox.remove(&number);
-            }
+            self.consume(part.execution, id);
         }
         if !part.late.is_empty() {
             self.late.entry(part.execution).or_default().extend_from_slice(&part.late);
@@ -351,6 +364,10 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn is_of_unsealed_format(&self) -> bool {
+        self.state().is_of_unsealed_format
+    }
+
     fn is_at_hand(&self) -> bool {
         true
     }
@@ -439,13 +456,23 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn release(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<(), StoreError> {
+    fn release(&self, release: &Release<'_>) -> Result<ReleaseAnswer, StoreError> {
+        let Release { execution, parent, noted } = release;
         let state = &mut *self.state();
-        if let Some(row) = state.heads.get_mut(&execution).filter(|row| !row.ended) {
-            row.quarantined = None;
+        let is_at = |row: &HeadRow, head: Expected| row.head.sequence == head.sequence && row.head.hash == head.hash;
+        let row = |key: &ExecutionKey| state.heads.get(key);
+        if parent.is_some_and(|parent| !row(&parent.execution).is_some_and(|row| is_at(row, parent.head))) {
+            return Ok(ReleaseAnswer::ParentMoved);
         }
+        if !row(execution).is_some_and(|row| !row.ended && row.quarantined.is_some()) {
+            return Ok(ReleaseAnswer::NotQuarantined);
+        }
+        if let Some(Awaiting { execution, told, .. }) = parent {
+            state.consume(*execution, told);
+        }
+        state.heads.entry(*execution).and_modify(|row| row.quarantined = None);
         state.things.note(&noted.sealing, noted.audit);
-        Ok(())
+        Ok(ReleaseAnswer::Released)
     }
 
     fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
@@ -491,7 +518,7 @@ impl Store for MemoryStore {
         Ok(state.notes.values().filter(|note| note.execution == execution).cloned().collect())
     }
 
-    fn erase(&self, noted: &Noted<'_>) -> Result<usize, StoreError> {
+    fn erase(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, StoreError> {
         let state = &mut *self.state();
         let mut count = 0;
         for note in noted.notes {
@@ -504,8 +531,10 @@ impl Store for MemoryStore {
             state.notes.entry((note.execution, note.subject)).or_insert_with(|| note.clone());
             count += 1;
         }
-        if let Some(late) = noted.notes.first().and_then(|note| state.late.get_mut(&note.execution)) {
-            late.iter_mut().for_each(|late| late.body.clear());
+        let late = state.late.get_mut(&execution).into_iter().flatten();
+        for late in late.filter(|late| !late.body.is_empty()) {
+            late.body.clear();
+            count += 1;
         }
         if count > 0 {
             state.things.note(&noted.sealing, noted.audit);

@@ -8,7 +8,10 @@ use std::sync::Arc;
 use mainspring_kernel::{cbor::Writer, hash::Hash, key::ExecutionKey};
 use mainspring_store::{Arrived, Filter, Letter, Most, Store, StoreError};
 
-use crate::load::{LoadError, Loader};
+use crate::{
+    EngineError,
+    load::{LoadError, Loader},
+};
 
 /// The first byte of a sealed body.
 const SEALED: u8 = 1;
@@ -61,23 +64,28 @@ pub(super) fn open<'a>(
     Ok(if is_known { Ok(body) } else { Err(Forged) })
 }
 
+/// What is done with messages without a seal in a store whose inbox is not known to be sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsealed {
+    /// They count if this very process has brought the store from a format of before seals, and nothing in it says that a
+    /// release that seals has worked on it.
+    OfThisUpgrade,
+    /// An operator says that they count.
+    Accepted,
+}
+
 /// Seals the messages that an older release left in the inbox, once: their seals are kept beside them. Afterwards the store
 /// carries a mark, and a message without a seal is a forgery. Does nothing in a store that carries the mark.
 ///
-/// A store without the mark that has executions of a release which seals has lost the mark to somebody's hand: nothing is
-/// sealed then, so that removing the mark opens no way in.
-pub(crate) fn seal_older(store: &Arc<dyn Store>, key: &[u8; 32]) -> Result<(), StoreError> {
+/// Whoever can write the store can remove the mark, and can make the store look older than it is. So messages count only in
+/// the process that has upgraded the store, or where an operator says so.
+pub fn seal_older(store: &Arc<dyn Store>, key: &[u8; 32], unsealed: Unsealed) -> Result<usize, EngineError> {
     let mark = Hash::keyed(key, &[b"mainspring inbox sealed 1"]).hex();
-    if store.pinned(MARK)?.as_ref() == Some(&mark) {
-        return Ok(());
+    let is_accepted = unsealed == Unsealed::Accepted;
+    if store.pinned(MARK)?.as_ref() == Some(&mark) && !is_accepted {
+        return Ok(0);
     }
-    if has_sealed(store, key)? {
-        tracing::error!(
-            "the store has lost the mark `{MARK}`, which says that inbox messages are sealed: it was changed by \
-             something other than Mainspring; messages without a seal are refused"
-        );
-        return Ok(());
-    }
+    let mut found = Vec::new();
     let partitions: Vec<u32> = (0..store.partitions()?).collect();
     let mut after = 0;
     loop {
@@ -86,25 +94,37 @@ pub(crate) fn seal_older(store: &Arc<dyn Store>, key: &[u8; 32]) -> Result<(), S
         after = last.number;
         for Arrived { letter: Letter { execution, id, body, posted_at, .. }, .. } in &messages {
             if body.first() != Some(&SEALED) {
-                store.pin(&name_of_older(*execution, id), &code(key, *execution, id, *posted_at, body).hex())?;
+                found.push((name_of_older(*execution, id), code(key, *execution, id, *posted_at, body).hex()));
             }
         }
     }
-    store.pin(MARK, &mark).map(drop)
+    if !found.is_empty() && !is_accepted {
+        if has_sealed(store, key)? {
+            tracing::error!(
+                messages = found.len(),
+                "the store has lost the mark `{MARK}`, which says that inbox messages are sealed: it was changed by \
+                 something other than Mainspring; messages without a seal are refused"
+            );
+            return Ok(0);
+        }
+        if !store.is_of_unsealed_format() {
+            return Err(EngineError::Unsealed(found.len()));
+        }
+    }
+    for (name, seal) in &found {
+        store.pin(name, seal)?;
+    }
+    store.pin(MARK, &mark)?;
+    Ok(found.len())
 }
 
-/// Whether a release that seals has begun one of the newest executions.
+/// Whether a release that seals has begun one of the newest executions. One that cannot be read may be such a one.
 fn has_sealed(store: &Arc<dyn Store>, key: &[u8; 32]) -> Result<bool, StoreError> {
     let loader = Loader::new(store.clone(), *key);
     for row in store.executions(&Filter::default(), None, EXECUTIONS_CHECKED_MAX)? {
         match loader.journal(row.key) {
-            Ok(Some(read)) => {
-                if read.journal.state.decide_version >= SEALED_SINCE_DECIDE_VERSION {
-                    return Ok(true);
-                }
-            }
-            Ok(None) | Err(LoadError::Broken(_)) => {}
-            Err(LoadError::Newer(_)) => return Ok(true),
+            Ok(Some(read)) if read.journal.state.decide_version < SEALED_SINCE_DECIDE_VERSION => {}
+            Ok(_) | Err(LoadError::Broken(_) | LoadError::Newer(_)) => return Ok(true),
             Err(LoadError::Store(error)) => return Err(error),
         }
     }

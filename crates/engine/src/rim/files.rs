@@ -1,9 +1,11 @@
 //! The files of the store, where it has files.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use mainspring_store::StoreError;
 use tracing::warn;
 
-use super::{Command, Rim};
+use super::{Command, Rim, failing};
 
 impl Rim {
     /// Whether the store still has its files, so that an engine with nothing to write stops as well. One look at a time:
@@ -13,7 +15,14 @@ impl Rim {
             return;
         }
         let (store, commands) = (self.store.clone(), self.commands.clone());
-        tokio::task::spawn_blocking(move || drop(commands.send(Command::LookedAtFiles(store.check_files()))));
+        tokio::task::spawn_blocking(move || {
+            // A look that nobody hears of any more would be the last one.
+            let found = catch_unwind(AssertUnwindSafe(|| store.check_files())).unwrap_or_else(|panic| {
+                let why = failing::text(&*panic);
+                Err(StoreError::Unavailable(format!("looking at the files of the store panicked: {why}")))
+            });
+            let _ = commands.send(Command::LookedAtFiles(found));
+        });
     }
 
     pub(super) fn looked_at_files(&mut self, found: Result<(), StoreError>) {

@@ -183,6 +183,8 @@ impl Rim {
     /// Called every now and then: all messages where others write as well, else those that came since the last ones.
     pub(super) fn look_for_all_letters(&mut self) {
         if self.member.is_none() {
+            // Where the last look for them could not be made.
+            self.look_before_adopting();
             return self.look_for_letters();
         }
         let is_pausing = self.inbox.pause_until.is_some_and(|until| until > Instant::now());
@@ -232,9 +234,8 @@ impl Rim {
         let generation = self.inbox.generation;
         let until = self.inbox.out.last_key_value().map_or(0, |(number, _)| *number);
         let Some(after) = self.inbox.reader(scope).pass.as_ref().map(|pass| pass.after) else { return };
-        // What is taken in already is not decoded again.
-        let known: BTreeSet<u64> =
-            self.inbox.out.range(after + 1..).take(ROWS_AT_A_TIME).map(|(number, _)| *number).collect();
+        // What is taken in already is not decoded again, unless it was taken in for another partition.
+        let known: BTreeMap<u64, u32> = self.inbox.out.range(after + 1..).take(ROWS_AT_A_TIME).map(copied).collect();
         let partitions: Vec<u32> = self.shard.held().collect();
         let (loader, commands, meters) = (self.loader.clone(), self.commands.clone(), self.meters.inbox.clone());
         let (is_first, counts) = (scope == Scope::All && after == 0 || scope == Scope::New, self.counts_places());
@@ -246,7 +247,9 @@ impl Rim {
                 }
                 let is_last = !LETTERS_AT_A_TIME.is_met_by(&arrived);
                 let numbers = arrived.iter().map(|arrived| arrived.number).collect();
-                let new = arrived.into_iter().filter(|arrived| !known.contains(&arrived.number));
+                let new = arrived
+                    .into_iter()
+                    .filter(|Arrived { number, letter }| known.get(number) != Some(&letter.partition));
                 Ok((numbers, new.map(|arrived| open(&loader, arrived, counts)).collect(), is_last))
             };
             // A read that nobody hears of any more would be the last one.
@@ -316,6 +319,7 @@ impl Rim {
                 self.inbox.out.insert(number, partition);
                 self.see_quarantine(execution, &why);
                 self.count_out(execution, organization);
+                self.handle(Event::SetAside(execution, why));
                 self.quarantined(execution);
             }
             Opened::Forged(id) => {
@@ -423,6 +427,10 @@ impl Rim {
         let _ = std::fs::remove_file(&path);
         UnixDatagram::bind(path).ok()
     }
+}
+
+fn copied((number, partition): (&u64, &u32)) -> (u64, u32) {
+    (*number, *partition)
 }
 
 /// Decodes a message, on a thread that may wait for the store.

@@ -47,6 +47,9 @@ impl Rim {
         self.speak_at = None;
         let Some(member) = self.member.clone() else { return };
         let lease_ms = member.terms().lease_ms;
+        if !self.shard.has_to_write() {
+            self.writing.forget();
+        }
         if !self.is_unheard
             && !self.draining
             && let Some(silence) = self.writing.silence(tick(), lease_ms)
@@ -112,6 +115,8 @@ impl Rim {
                 self.writing.forget();
                 self.handle(Event::Lapsed);
             }
+            // Another release has upgraded the store: nothing that this one writes would be understood.
+            Word::Unheard(error @ StoreError::Newer { .. }) => return self.stop(error.to_string()),
             // What is held runs out by itself.
             Word::Unheard(error) => self.trouble = Some(error.to_string()),
         }
@@ -262,9 +267,10 @@ impl Rim {
         tokio::task::spawn_blocking(move || store.stop_remote(&attempt));
     }
 
-    /// An attempt that the shard does not know to run here, of a store that others use as well: what it brought back may
-    /// have been posted by whoever performed it. The inbox is looked at before anybody asks what became of it. One that was
-    /// begun here before its partition was lost may not have ended yet; then its receipt follows.
+    /// An attempt that the shard does not know to run here: what it brought back may have been posted, by another node, or
+    /// while its execution was quarantined. The inbox is looked at before anybody asks what became of it. One that was
+    /// begun here before its partition was lost, or its execution quarantined, may not have ended yet; then its receipt
+    /// follows.
     pub(super) fn adopt_behind_letters(&mut self, execution: ExecutionKey, instance: Instance, attempt: Attempt) {
         let name = (execution, instance, attempt.number);
         if self.running.contains_key(&name) {
@@ -281,7 +287,7 @@ impl Rim {
 
     /// One look for all that has gathered while the last one was on its way. What is still being posted from here, for an
     /// execution that was lost and came back, comes first.
-    fn look_before_adopting(&mut self) {
+    pub(super) fn look_before_adopting(&mut self) {
         if self.inbox.to_adopt.iter().any(|asked| self.is_settled(asked)) {
             self.read_inbox(Scope::All);
         }
@@ -308,7 +314,7 @@ impl Rim {
     }
 }
 
-/// Since when a node writes nothing, as far as it tries to.
+/// Since when a node writes nothing although it has something to write.
 #[derive(Debug, Default)]
 pub(super) struct Writing {
     /// When the first commit failed of those since the last one that the store answered.
@@ -340,6 +346,7 @@ impl Writing {
         Some(Duration::from_millis(lease_ms.saturating_mul(leases)))
     }
 
+    /// Nothing is to be written any more, or the node begins a new life.
     fn forget(&mut self) {
         self.fails_since = None;
     }

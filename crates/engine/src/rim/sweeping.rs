@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeSet,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -11,7 +12,7 @@ use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{Due, Expected, Filter, Store};
 use tracing::warn;
 
-use super::{Command, Reach, Rim};
+use super::{Command, Reach, Rim, failing};
 use crate::{
     admission::UNFINISHED,
     load::{LoadError, Loader},
@@ -43,6 +44,15 @@ pub(crate) struct Swept {
     before: Option<ExecutionKey>,
     took: Duration,
     due: Vec<Due>,
+    /// An execution whose journal cannot be read without a panic, and the text of that.
+    panicked: Option<(ExecutionKey, String)>,
+}
+
+impl Swept {
+    /// Nothing yet, of a look that begins below a key.
+    fn from(before: Option<ExecutionKey>) -> Self {
+        Self { before, took: Duration::ZERO, due: Vec::new(), panicked: None }
+    }
 }
 
 impl Rim {
@@ -59,7 +69,9 @@ impl Rim {
         let (store, loader, commands) = (self.store.clone(), self.loader.clone(), self.commands.clone());
         let before = self.sweep.before;
         tokio::task::spawn_blocking(move || {
-            let swept = sweep(&store, &loader, &held, before);
+            // A look that nobody hears of any more would be the last one.
+            let look = catch_unwind(AssertUnwindSafe(|| sweep(&store, &loader, &held, before)));
+            let swept = look.unwrap_or_else(|_| Swept::from(before));
             drop(permit);
             let _ = commands.send(Command::Swept(swept));
         });
@@ -68,6 +80,12 @@ impl Rim {
     pub(super) fn swept(&mut self, swept: Swept) {
         let pause = SWEEP_EVERY.max(swept.took * PAUSE_FACTOR);
         self.sweep = Sweep { before: swept.before, is_out: false, at: Some(tokio::time::Instant::now() + pause) };
+        if let Some((execution, why)) = swept.panicked
+            && !self.draining
+        {
+            tracing::error!(%execution, why, "an execution whose journal cannot be read was found, and is looked at");
+            self.handle(crate::shard::Event::Due(vec![Due { execution, wake_at: 0 }]));
+        }
         if !swept.due.is_empty() && !self.draining {
             self.handle(crate::shard::Event::Due(swept.due));
         }
@@ -76,7 +94,7 @@ impl Rim {
 
 fn sweep(store: &Arc<dyn Store>, loader: &Loader, held: &BTreeSet<u32>, before: Option<ExecutionKey>) -> Swept {
     let began = Instant::now();
-    let mut swept = Swept { before, took: Duration::ZERO, due: Vec::new() };
+    let mut swept = Swept::from(before);
     let statuses = UNFINISHED.map(|status| status.name().into()).into();
     let filter = Filter { statuses, is_going_on: true, ..Filter::default() };
     // A store that does not answer is asked again after the pause.
@@ -90,7 +108,14 @@ fn sweep(store: &Arc<dyn Store>, loader: &Loader, held: &BTreeSet<u32>, before: 
         swept.before = Some(row.key);
         if held.contains(&row.partition) {
             journals += 1;
-            swept.due.extend(mend(store, loader, row.key).ok().flatten());
+            // The look goes on behind a journal that cannot be read without a panic.
+            match catch_unwind(AssertUnwindSafe(|| mend(store, loader, row.key))) {
+                Ok(mended) => swept.due.extend(mended.ok().flatten()),
+                Err(panic) => {
+                    swept.panicked = Some((row.key, failing::text(&*panic).to_owned()));
+                    return Swept { took: began.elapsed(), ..swept };
+                }
+            }
         }
     }
     let before = swept.before.filter(|_| !is_last);

@@ -1,8 +1,11 @@
 //! Commits: what goes to the disk together, and what its answer releases.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+};
 
-use mainspring_kernel::{decide::Action, instance::Instance, key::ExecutionKey};
+use mainspring_kernel::{decide::Action, input::Input, instance::Instance, key::ExecutionKey};
 use mainspring_store::{Answer, Batch, CommitError, Expected, Fence, Letter, Part, Refusal};
 
 use crate::{
@@ -203,6 +206,7 @@ impl Shard {
                         continue;
                     }
                     self.never_begun.extend(passenger.attempts());
+                    self.receipts_in_doubt.extend(passenger.receipts());
                     self.untold.entry(passenger.execution).or_default().extend(passenger.moments);
                     self.in_doubt.extend(passenger.queued.iter().filter_map(|(queued, _)| queued.ticket));
                     self.reload(passenger.execution, passenger.queued);
@@ -358,7 +362,12 @@ impl Shard {
         self.resting.remove(execution);
         self.reading.remove(&execution);
         self.timers.remove(execution);
-        self.cells.remove(&execution).map(Cell::into_queued).unwrap_or_default()
+        let cell = self.cells.remove(&execution);
+        // Nobody waits for an evaluation that is out.
+        if let Some(Cell::Evaluating(out)) = &cell {
+            out.abandoned.store(true, Ordering::Relaxed);
+        }
+        cell.map(Cell::into_queued).unwrap_or_default()
     }
 }
 
@@ -403,6 +412,15 @@ impl Passenger {
         actions.filter_map(|action| match action {
             Action::Perform { instance, attempt } => Some((self.execution, instance.clone(), attempt.number)),
             Action::Stop { .. } => None,
+        })
+    }
+
+    /// The attempts whose receipts are written with it.
+    fn receipts(&self) -> impl Iterator<Item = (ExecutionKey, Instance, u32)> + '_ {
+        let changed = self.queued.iter().filter(|(_, changed)| *changed);
+        changed.filter_map(|(queued, _)| match &queued.input {
+            Input::Receipt { instance, attempt, .. } => Some((self.execution, instance.clone(), *attempt)),
+            _ => None,
         })
     }
 

@@ -16,8 +16,9 @@ use mainspring_store::{Batch, Fence, Part, Refusal};
 
 use super::{
     LOOK_AGAIN_MS, Shard,
+    cell::Cell,
     flight::{Flight, Passenger, is_burial},
-    words::{Output, Queued, ShardError},
+    words::{Queued, ShardError},
 };
 use crate::limits::{REFUSALS_ALONE_MAX, REFUSALS_MAX, UNWRITABLE_MAX};
 
@@ -87,6 +88,19 @@ impl Refusals {
 }
 
 impl Shard {
+    /// Whether something is on its way to the store, or will be as soon as a journal is read. An execution that is
+    /// committed alone after a pause does not count: the store works.
+    pub(crate) fn has_to_write(&self) -> bool {
+        let is_awaited = |cell: &Cell| matches!(cell, Cell::Loading(waiting) if !waiting.is_empty());
+        let is_unread = |execution: &ExecutionKey| !self.refusals.is_suspect(*execution);
+        self.flight.is_some()
+            || self.refusals.is_halving()
+            || !self.dirty.is_empty()
+            || !self.dead_letters.is_empty()
+            || self.kept.keys().any(is_unread)
+            || self.cells.values().any(is_awaited)
+    }
+
     /// The suspect that is committed next, if it is the turn of one: after every commit of others.
     pub(super) fn next_suspect(&mut self) -> Option<ExecutionKey> {
         if self.refusals.suspects.is_empty() {
@@ -181,15 +195,13 @@ impl Shard {
     fn set_unwritable_aside(&mut self, execution: ExecutionKey, queued: Vec<Queued>, is_new: bool, why: &str) {
         let reason = format!("the store refuses what this execution has to write, and nothing else: {why}");
         self.refusals.suspects.remove(&execution);
-        self.timers.remove(execution);
-        self.kept.remove(&execution);
-        self.refuse(queued, ShardError::Quarantined(reason.clone()));
+        self.turn_back(execution, queued, &reason);
         if is_new {
             if self.refusals.unwritable.len() >= UNWRITABLE_MAX {
                 self.refusals.unwritable.pop_first();
             }
             self.refusals.unwritable.insert(execution, reason.clone());
         }
-        self.outputs.push_back(Output::Quarantine(execution, reason));
+        self.quarantine(execution, reason);
     }
 }

@@ -57,6 +57,8 @@ pub enum Event {
     Discard(ExecutionKey, String),
     /// A child that may not begin, and the failure that its parent is told.
     TurnAway(Box<Submission>, Failure),
+    /// The store knows that an execution is quarantined, and why.
+    SetAside(ExecutionKey, String),
     /// Executions that the store says are to be looked at.
     Due(Vec<Due>),
     /// The store has heard that this node is alive.
@@ -96,7 +98,8 @@ impl Event {
             | Self::Loaded(execution, ..)
             | Self::Adopted { execution, .. }
             | Self::Evaluated { execution, .. }
-            | Self::Discard(execution, _) => *execution,
+            | Self::Discard(execution, _)
+            | Self::SetAside(execution, _) => *execution,
             Self::Committed { .. } | Self::Due(_) | Self::Heard(_) | Self::Lapsed | Self::Wake => ExecutionKey([0; 16]),
         }
     }

@@ -1,11 +1,15 @@
 //! A store that does as a memory store does, and calls a hook before: the hook counts, waits, fails or panics.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored::StoredFrame};
 use mainspring_store::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow, Late,
-    Most, Node, Noted, Origin, Posting, QuarantinedRow, RemoteAttempt, Store, StoreError, Table, memory::MemoryStore,
+    Most, Node, Noted, Origin, Posting, QuarantinedRow, Release, ReleaseAnswer, RemoteAttempt, Store, StoreError,
+    Table, memory::MemoryStore,
 };
 
 /// What the store is asked for.
@@ -22,6 +26,10 @@ pub(crate) enum Call {
     Post,
     EndRemote,
     Commit,
+    /// After a commit was made.
+    Committed,
+    Take,
+    Approvals,
 }
 
 /// What is called before every call of [`Call`]: an error is the answer.
@@ -30,6 +38,8 @@ pub(crate) type Hook = Box<dyn Fn(Call) -> Result<(), StoreError> + Send + Sync>
 pub(crate) struct Hooked {
     store: MemoryStore,
     hook: Hook,
+    /// Messages, by their ids, that somebody has removed from the inbox.
+    pub(crate) removed: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Hooked {
@@ -37,7 +47,7 @@ impl Hooked {
         store: &MemoryStore,
         hook: impl Fn(Call) -> Result<(), StoreError> + Send + Sync + 'static,
     ) -> Self {
-        Self { store: store.clone(), hook: Box::new(hook) }
+        Self { store: store.clone(), hook: Box::new(hook), removed: Arc::default() }
     }
 }
 
@@ -64,7 +74,9 @@ impl Store for Hooked {
 
     fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
         (self.hook)(Call::Commit).map_err(|error| CommitError::NotWritten(error.to_string()))?;
-        self.store.commit(batch)
+        let answers = self.store.commit(batch)?;
+        (self.hook)(Call::Committed).map_err(|error| CommitError::Unknown(error.to_string()))?;
+        Ok(answers)
     }
 
     fn head(&self, execution: ExecutionKey) -> Result<Option<HeadRow>, StoreError> {
@@ -102,6 +114,7 @@ impl Store for Hooked {
     }
 
     fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
+        (self.hook)(Call::Take)?;
         self.store.take(node, partitions)
     }
 
@@ -134,7 +147,9 @@ impl Store for Hooked {
 
     fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError> {
         (self.hook)(Call::Inbox)?;
-        self.store.inbox(partitions, after, most)
+        let mut arrived = self.store.inbox(partitions, after, most)?;
+        arrived.retain(|arrived| !self.removed.lock().unwrap().contains(&arrived.letter.id));
+        Ok(arrived)
     }
 
     fn set_wake_at(&self, execution: ExecutionKey, head: Expected, wake_at: Option<u64>) -> Result<bool, StoreError> {
@@ -146,8 +161,8 @@ impl Store for Hooked {
         self.store.quarantine(execution, reason)
     }
 
-    fn release(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<(), StoreError> {
-        self.store.release(execution, noted)
+    fn release(&self, release: &Release<'_>) -> Result<ReleaseAnswer, StoreError> {
+        self.store.release(release)
     }
 
     fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
@@ -163,8 +178,8 @@ impl Store for Hooked {
         self.store.quarantined(organization, after, limit)
     }
 
-    fn erase(&self, noted: &Noted<'_>) -> Result<usize, StoreError> {
-        self.store.erase(noted)
+    fn erase(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, StoreError> {
+        self.store.erase(execution, noted)
     }
 
     fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {
@@ -194,6 +209,7 @@ impl Store for Hooked {
         after: Option<(ExecutionKey, &str, u32)>,
         limit: usize,
     ) -> Result<Vec<GateRow>, StoreError> {
+        (self.hook)(Call::Approvals)?;
         self.store.pending_approvals(organization, after, limit)
     }
 

@@ -2,10 +2,14 @@
 
 mod aside;
 mod clocks;
+mod columns;
+mod erasing;
 mod failing;
 mod hooked;
 mod inbox;
 mod live;
+mod quarantine;
+mod silence;
 
 use std::{sync::Arc, time::Duration};
 

@@ -153,8 +153,8 @@ impl Store for Awkward {
         self.store.quarantine(execution, reason)
     }
 
-    fn release(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<(), StoreError> {
-        self.store.release(execution, noted)
+    fn release(&self, release: &Release<'_>) -> Result<ReleaseAnswer, StoreError> {
+        self.store.release(release)
     }
 
     fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
@@ -170,8 +170,8 @@ impl Store for Awkward {
         self.store.quarantined(organization, after, limit)
     }
 
-    fn erase(&self, noted: &Noted<'_>) -> Result<usize, StoreError> {
-        self.store.erase(noted)
+    fn erase(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, StoreError> {
+        self.store.erase(execution, noted)
     }
 
     fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {

@@ -34,8 +34,7 @@ pub(crate) fn hand_over(
     let noted = noted.map(|entry| AuditEntry { action: format!("{}.posted", entry.action), ..entry });
     let id = inbox::post(&*store, ground.home(), &looked.key, (key, input), noted.as_ref())?;
     let gone = || -> Result<Option<()>, EngineError> {
-        let letters = inbox::waiting(&*store, usize::MAX >> 1)?;
-        let waits = letters.iter().any(|arrived| arrived.letter.execution == key && arrived.letter.id == id);
+        let waits = inbox::is_waiting(&*store, key, Some(&id))?;
         Ok((!waits).then_some(()))
     };
     let taken = taken_in(ground, global, gone)?.is_some();

@@ -80,7 +80,7 @@ pub(super) async fn join(
     global: &Global,
     rules: Rules,
 ) -> Result<Engine, Refusal> {
-    let store = ground.store()?;
+    let store = ground.store_to_work_on()?;
     let key = ground.key(&*store)?;
     let home = Home::new(global.home()?.folder().join("node"));
     let mut held = home.hold(&key)?;

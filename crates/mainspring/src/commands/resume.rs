@@ -97,8 +97,7 @@ async fn taken_in(engine: &Engine, key: ExecutionKey) -> Result<(), Refusal> {
     let mut again = tokio::time::interval(ASK_AGAIN);
     for _ in 0..LOOKS_FOR_LETTERS {
         again.tick().await;
-        let letters = inbox::waiting(&**engine.store(), ROWS).map_err(EngineError::from)?;
-        if !letters.iter().any(|arrived| arrived.letter.execution == key) {
+        if !inbox::is_waiting(&**engine.store(), key, None).map_err(EngineError::from)? {
             return Ok(());
         }
     }

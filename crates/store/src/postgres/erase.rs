@@ -26,9 +26,8 @@ use crate::{
     values::{Content, repack, unpack},
 };
 
-/// Erases what the notes say, and all late receipts of their execution.
-pub(super) async fn erase(session: &Session, noted: &Noted<'_>) -> Result<usize, Fault> {
-    let Some(first) = noted.notes.first() else { return Ok(0) };
+/// Erases what the notes say, and all late receipts of the execution.
+pub(super) async fn erase(session: &Session, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, Fault> {
     notes::begin(session).await?;
     let mut erased: Vec<&Note> = Vec::new();
     for note in noted.notes {
@@ -37,12 +36,13 @@ pub(super) async fn erase(session: &Session, noted: &Noted<'_>) -> Result<usize,
             erased.push(note);
         }
     }
-    session.query(include_str!("sql/late_clear.sql"), &[&&first.execution.0[..]]).await?;
+    let late = session.query(include_str!("sql/late_clear.sql"), &[&&execution.0[..]]).await?;
+    let count = erased.len() + late.len();
     let mut writes = Writes::default();
     notes::put(&mut writes, &erased);
-    let audit = if erased.is_empty() { &[][..] } else { noted.audit };
+    let audit = if count == 0 { &[][..] } else { noted.audit };
     notes::end(session, writes, &Noted { audit, ..*noted }).await?;
-    Ok(erased.len())
+    Ok(count)
 }
 
 /// Overwrites the value, and its blob if nothing else names it. False if there is none or it was erased before.

@@ -4,6 +4,7 @@
 //! at the same time all lock that row: one migrates, in one transaction, and the others find it done.
 
 use super::{
+    Options,
     address::Address,
     connections::{Session, ask},
     failure::Fault,
@@ -15,7 +16,7 @@ use crate::StoreError;
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
 /// From format n to n + 1. Entries are only ever appended.
-pub(super) const MIGRATIONS: [&str; 7] = [
+pub(super) const MIGRATIONS: [&str; 8] = [
     include_str!("sql/migration_1.sql"),
     include_str!("sql/migration_2.sql"),
     include_str!("sql/migration_3.sql"),
@@ -23,7 +24,11 @@ pub(super) const MIGRATIONS: [&str; 7] = [
     include_str!("sql/migration_5.sql"),
     include_str!("sql/migration_6.sql"),
     include_str!("sql/migration_7.sql"),
+    include_str!("sql/migration_8.sql"),
 ];
+
+/// The first format whose inbox messages have seals.
+pub(super) const FORMAT_WITH_SEALS: u32 = 5;
 
 const PROGRAM: &str = "mainspring";
 
@@ -67,12 +72,14 @@ pub(super) async fn look(session: &Session, address: &Address) -> Result<u32, Fa
     }
 }
 
-/// Brings the tables to [`FORMAT`]; makes them, over so many partitions, if there are none.
-pub(super) async fn migrate(session: &Session, address: &Address, partitions: u32) -> Result<(), Fault> {
+/// Brings the tables to [`FORMAT`] if they may be upgraded; makes them, over so many partitions, if there are none. Returns
+/// which format they had.
+pub(super) async fn migrate(session: &Session, address: &Address, options: Options) -> Result<u32, Fault> {
     match look(session, address).await? {
-        FORMAT => return Ok(()),
+        FORMAT => return Ok(FORMAT),
         // Perhaps there are none; to make them twice does no harm.
         0 => create(session, address).await.map_err(raced)?,
+        found if !options.upgrades => return Err(is_older(address, found)),
         _ => {}
     }
     let locked = session
@@ -83,17 +90,56 @@ pub(super) async fn migrate(session: &Session, address: &Address, partitions: u3
         ])
         .await?;
     let before = format(&locked[2], address)?;
+    if (1..FORMAT).contains(&before) {
+        let refused = if options.upgrades { at_work(session, address).await? } else { Some(is_older(address, before)) };
+        if let Some(refused) = refused {
+            session.query("ROLLBACK", &[]).await?;
+            return Err(refused);
+        }
+    }
     for migration in &MIGRATIONS[before as usize..] {
         session.run(migration).await?;
     }
-    let (format, partitions) = (i64::from(FORMAT), i64::from(partitions.max(1)));
+    let (format, partitions) = (i64::from(FORMAT), i64::from(options.partitions.max(1)));
     let mut requests = vec![ask(include_str!("sql/format_set.sql"), &[&format])];
     if before == 0 {
         requests.push(ask(include_str!("sql/spread_new.sql"), &[&partitions]));
     }
     requests.push(ask("COMMIT", &[]));
     session.round(&requests).await?;
-    Ok(())
+    Ok(before)
+}
+
+/// Refuses an upgrade while nodes are alive: all of them are of the release that wrote the older format.
+async fn at_work(session: &Session, address: &Address) -> Result<Option<Fault>, Fault> {
+    let mut alive = Vec::new();
+    for found in session.query(include_str!("sql/nodes.sql"), &[]).await? {
+        let (name, place, release) = (row::word(&found, 0)?, row::word(&found, 1)?, row::word(&found, 2)?);
+        alive.push(format!("{name} at {place} of release {release}"));
+    }
+    let nodes = alive.join(", ");
+    Ok((!alive.is_empty()).then(|| {
+        Fault::Store(StoreError::Unavailable(format!(
+            "{address}: it has an older format, and nodes of an older release work on it ({nodes}): stop all of them, wait \
+             until their leases are over, and try again"
+        )))
+    }))
+}
+
+fn is_older(address: &Address, found: u32) -> Fault {
+    Fault::Store(StoreError::Unavailable(format!(
+        "{address} has format {found}, of an older release: stop all nodes of that release, then `mainspring upgrade` with \
+         the same --store brings it to format {FORMAT}"
+    )))
+}
+
+/// Refuses a store that has a newer format by now, as a heartbeat finds it.
+pub(super) fn check_current(rows: &[tokio_postgres::Row]) -> Result<(), Fault> {
+    let Some(found) = rows.first() else { return Ok(()) };
+    match row::small_number(found, 1)? {
+        found if found > FORMAT => Err(Fault::Store(StoreError::Newer { found, readable: FORMAT })),
+        _ => Ok(()),
+    }
 }
 
 /// Asks for the right to make a schema only where there is none.

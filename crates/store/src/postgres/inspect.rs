@@ -92,7 +92,8 @@ impl PostgresInspection {
             Ok((found, locked.iter().map(|found| row::column(found, 0)).collect::<Result<_, _>>()?))
         };
         let (found, locked) = driver.wait(connections.repeat(Who::Others, look))?;
-        let store = PostgresStore { connections: Arc::new(connections), hints: Arc::default() };
+        let store =
+            PostgresStore { connections: Arc::new(connections), hints: Arc::default(), is_of_unsealed_format: false };
         Ok(Self { store, found, server, locked })
     }
 

@@ -49,7 +49,8 @@ use self::{
 };
 use crate::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow,
-    Heard, Late, Most, Node, Noted, Origin, Posting, QuarantinedRow, RemoteAttempt, Store, StoreError, Table,
+    Heard, Late, Most, Node, Noted, Origin, Posting, QuarantinedRow, Release, ReleaseAnswer, RemoteAttempt, Store,
+    StoreError, Table,
 };
 
 /// Over how many partitions a new store spreads: enough for some dozen nodes to share them evenly, few enough that each
@@ -67,11 +68,14 @@ pub struct Options {
     /// How long the server may work on one statement, in milliseconds. A verb waits some tens of times as long at most:
     /// it sends a handful of statements, and tries eight times if others are in its way or connections break.
     pub statement_ms: u64,
+    /// Whether a store of an older format is brought to the newest one, which shuts out processes of older releases. It is
+    /// refused while one of those is a living node.
+    pub upgrades: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { partitions: PARTITIONS, statement_ms: STATEMENT_MS }
+        Self { partitions: PARTITIONS, statement_ms: STATEMENT_MS, upgrades: true }
     }
 }
 
@@ -79,6 +83,8 @@ impl Default for Options {
 pub struct PostgresStore {
     connections: Arc<Connections>,
     hints: Arc<Hints>,
+    /// Whether opening it has brought it from a format of before seals.
+    is_of_unsealed_format: bool,
 }
 
 impl PostgresStore {
@@ -92,10 +98,11 @@ impl PostgresStore {
     pub fn open_with(address: &str, options: Options) -> Result<Self, StoreError> {
         let limits = Limits { statement_ms: options.statement_ms, reads_only: false };
         let connections = Arc::new(Connections::new(Address::parse(address)?, limits)?);
-        let store = Self { connections, hints: Arc::default() };
+        let mut store = Self { connections, hints: Arc::default(), is_of_unsealed_format: false };
         let address = &store.connections.address;
-        let migrate = async |session: &Session| format::migrate(session, address, options.partitions).await;
-        store.repeat(Who::Committer, migrate)?;
+        let migrate = async |session: &Session| format::migrate(session, address, options).await;
+        let before = store.repeat(Who::Committer, migrate)?;
+        store.is_of_unsealed_format = (1..format::FORMAT_WITH_SEALS).contains(&before);
         hint::start_telling(&store.connections, &store.hints);
         Ok(store)
     }
@@ -208,6 +215,10 @@ impl Store for PostgresStore {
         self.repeat(Who::Leases, async |session| nodes::leave(session, node).await)
     }
 
+    fn is_of_unsealed_format(&self) -> bool {
+        self.is_of_unsealed_format
+    }
+
     fn is_shared(&self) -> bool {
         true
     }
@@ -263,8 +274,8 @@ impl Store for PostgresStore {
         self.lent(async |session| journal::set_quarantine(session, execution, reason).await)
     }
 
-    fn release(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<(), StoreError> {
-        self.once(Who::Others, async |session| notes::release(session, execution, noted).await)
+    fn release(&self, release: &Release<'_>) -> Result<ReleaseAnswer, StoreError> {
+        self.once(Who::Others, async |session| notes::release(session, release).await)
     }
 
     fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
@@ -280,8 +291,8 @@ impl Store for PostgresStore {
         self.lent(async |session| notes::quarantined(session, organization, after, limit).await)
     }
 
-    fn erase(&self, noted: &Noted<'_>) -> Result<usize, StoreError> {
-        self.once(Who::Others, async |session| erase::erase(session, noted).await)
+    fn erase(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, StoreError> {
+        self.once(Who::Others, async |session| erase::erase(session, execution, noted).await)
     }
 
     fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{
     connections::{Session, ask},
     failure::Fault,
-    remote, row,
+    format, remote, row,
 };
 use crate::{Fence, Node, RemoteAttempt, Table, number::integer, partition_of};
 
@@ -124,8 +124,10 @@ pub(super) async fn beat(session: &Session, node: &Node, lease_ms: u64) -> Resul
             ask(include_str!("sql/holders.sql"), &[]),
             ask(include_str!("sql/nodes.sql"), &[]),
             ask(include_str!("sql/remote_to_stop.sql"), &[&name]),
+            ask(include_str!("sql/format.sql"), &[]),
         ])
         .await?;
+    format::check_current(&answers[7])?;
     if answers[2].is_empty() {
         return Ok(None);
     }

@@ -13,7 +13,7 @@ use super::{
     row::{self, word_key},
     writes::{Writes, column},
 };
-use crate::{FORCED_END, Noted, QuarantinedRow, conditions::only, number::integer};
+use crate::{Awaiting, FORCED_END, Noted, QuarantinedRow, Release, ReleaseAnswer, conditions::only, number::integer};
 
 /// What keeps notes, unless there are some of their subjects.
 pub(super) fn put<'a>(writes: &mut Writes<'a>, notes: &[&'a Note]) {
@@ -53,10 +53,34 @@ pub(super) async fn list(session: &Session, execution: ExecutionKey) -> Result<V
     found.iter().map(note).collect()
 }
 
-pub(super) async fn release(session: &Session, execution: ExecutionKey, noted: &Noted<'_>) -> Result<(), Fault> {
+pub(super) async fn release(session: &Session, release: &Release<'_>) -> Result<ReleaseAnswer, Fault> {
+    let Release { execution, parent, noted } = release;
     begin(session).await?;
-    session.query(include_str!("sql/release.sql"), &[&&execution.0[..]]).await?;
-    end(session, Writes::default(), noted).await
+    // Both are locked, in the order of their keys, as a commit locks them.
+    let key = &execution.0[..];
+    let keys: Vec<&[u8]> = [key].into_iter().chain(parent.as_ref().map(|parent| &parent.execution.0[..])).collect();
+    let heads = session.query(include_str!("sql/heads_lock.sql"), &[&keys]).await?;
+    if let Some(Awaiting { execution, head, .. }) = parent {
+        let mut is_there = false;
+        for found in &heads {
+            let is_its = row::key(found, 0)? == *execution;
+            is_there |= is_its && (row::number(found, 2)?, row::hash(found, 3)?) == (head.sequence, head.hash);
+        }
+        if !is_there {
+            session.query("ROLLBACK", &[]).await?;
+            return Ok(ReleaseAnswer::ParentMoved);
+        }
+    }
+    if session.query(include_str!("sql/release.sql"), &[&key]).await?.is_empty() {
+        session.query("ROLLBACK", &[]).await?;
+        return Ok(ReleaseAnswer::NotQuarantined);
+    }
+    if let Some(Awaiting { execution, told, .. }) = parent {
+        let (executions, ids) = (vec![&execution.0[..]], vec![word_key(told).0.to_vec()]);
+        session.query(include_str!("sql/letters_consume.sql"), &[&executions, &ids]).await?;
+    }
+    end(session, Writes::default(), noted).await?;
+    Ok(ReleaseAnswer::Released)
 }
 
 pub(super) async fn force_end(session: &Session, noted: &Noted<'_>) -> Result<bool, Fault> {

@@ -19,6 +19,9 @@ use crate::{StoreError, number::natural};
 /// The format that this build writes, and the newest that it reads.
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
+/// The first format whose inbox messages have seals.
+pub(super) const FORMAT_WITH_SEALS: u32 = 6;
+
 /// `MNSP`, at byte 68 of the file, by which `file` and we know whose database it is.
 const APPLICATION_ID: i32 = 0x4d4e_5350;
 
@@ -43,10 +46,15 @@ const BUSY_MS: u64 = 10_000;
 /// More than the statements there are, so that each is compiled once per connection.
 const STATEMENTS_MAX: usize = 128;
 
-/// Opens for writing; makes the file if there is none.
-pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
+/// Opens for writing; makes the file if there is none. Also says which format it had; one of an older format is refused
+/// unless it may be upgraded.
+pub(super) fn open_writer(path: &Path, upgrades: bool) -> Result<(Connection, u32), StoreError> {
     create(path).map_err(|error| StoreError::Unavailable(format!("{}: {error}", path.display())))?;
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, Beside::Anybody)?;
+    let found = version(&connection).map_err(|error| failure::of_store(path, &error))?;
+    if !upgrades && (1..FORMAT).contains(&found) {
+        return Err(is_older(path, found));
+    }
     let prepare = || -> rusqlite::Result<()> {
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
         connection.execute_batch(include_str!("sql/writer.sql"))?;
@@ -55,7 +63,15 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
         Ok(())
     };
     prepare().map_err(|error| failure::of_store(path, &error))?;
-    Ok(connection)
+    Ok((connection, found))
+}
+
+fn is_older(path: &Path, found: u32) -> StoreError {
+    StoreError::Unavailable(format!(
+        "{} has format {found}, of an older release: stop what works on it, then `mainspring upgrade` brings it to format \
+         {FORMAT}",
+        path.display()
+    ))
 }
 
 /// Beside whom a file is read.
@@ -73,10 +89,7 @@ pub(super) fn open_reader(path: &Path, beside: Beside) -> Result<Connection, Sto
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, beside)?;
     let found = version(&connection).map_err(|error| failure::of_store(path, &error))?;
     if found < FORMAT {
-        return Err(StoreError::Unavailable(format!(
-            "{} has format {found}, of an older release: open it for writing once, which brings it to format {FORMAT}",
-            path.display()
-        )));
+        return Err(is_older(path, found));
     }
     connection.execute_batch(include_str!("sql/reader.sql")).map_err(|error| failure::of_store(path, &error))?;
     Ok(connection)
@@ -273,8 +286,11 @@ mod tests {
             .unwrap();
             drop(old);
             let refused = SqliteStore::open_read_only(&path).err().unwrap().to_string();
-            assert!(refused.contains("open it for writing once"), "{refused}");
+            assert!(refused.contains("`mainspring upgrade`"), "{refused}");
+            let refused = SqliteStore::open_current(&path).err().unwrap().to_string();
+            assert!(refused.contains("`mainspring upgrade`"), "{refused}");
             let store = SqliteStore::open(&path).unwrap();
+            assert_eq!(store.is_of_unsealed_format(), format < FORMAT_WITH_SEALS);
             assert_eq!(store.claim(0, "process 8"), Ok(42));
             assert_eq!(store.partitions(), Ok(1));
             assert_eq!(store.catalogue().audit_head("o"), Ok(None));

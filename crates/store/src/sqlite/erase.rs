@@ -16,8 +16,8 @@ use crate::{
     values::{Content, repack, unpack},
 };
 
-/// Erases what the notes say, and all late receipts of those executions.
-pub(super) fn erase(connection: &Connection, noted: &Noted<'_>) -> rusqlite::Result<usize> {
+/// Erases what the notes say, and all late receipts of the execution.
+pub(super) fn erase(connection: &Connection, execution: ExecutionKey, noted: &Noted<'_>) -> rusqlite::Result<usize> {
     let mut count = 0;
     for note in noted.notes {
         let Subject::Erased { sequence, place } = note.subject else { continue };
@@ -26,9 +26,7 @@ pub(super) fn erase(connection: &Connection, noted: &Noted<'_>) -> rusqlite::Res
             count += 1;
         }
     }
-    if let Some(note) = noted.notes.first() {
-        connection.prepare_cached(include_str!("sql/late_clear.sql"))?.execute([note.execution.0])?;
-    }
+    count += connection.prepare_cached(include_str!("sql/late_clear.sql"))?.execute([execution.0])?;
     if count > 0 {
         connection.execute_batch(include_str!("sql/inbox_rewrite.sql"))?;
         notes::append(connection, noted)?;

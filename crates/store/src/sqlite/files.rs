@@ -248,7 +248,6 @@ for _ in range(3):
         let path = folder.path().join("store.db");
         let store = claimed(&path);
         assert_eq!(store.partitions(), Ok(1), "a reader is open as well");
-        eprintln!("LOCKS {}", locks_on(&path));
         assert_eq!(begin(&store, 1), Ok(vec![Answer::Durable]));
         let before = Identity::of(&connection::log_of(&path)).unwrap();
         read_by_other_programs(&path);

@@ -44,8 +44,8 @@ pub use self::{
 };
 use crate::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow, Late,
-    Most, Node, Noted, Origin, Posting, QuarantinedRow, RemoteAttempt, Store, StoreError, Table, meter::sync_time,
-    number::integer,
+    Most, Node, Noted, Origin, Posting, QuarantinedRow, Release, ReleaseAnswer, RemoteAttempt, Store, StoreError,
+    Table, meter::sync_time, number::integer,
 };
 
 /// Under which name a store keeps which engine worked on it last.
@@ -61,6 +61,8 @@ pub struct SqliteStore {
     files: Option<Files>,
     /// Why nothing is acknowledged any more, if one of them is not on the disk any more.
     lost: OnceLock<String>,
+    /// Whether opening it has brought it from a format of before seals.
+    is_of_unsealed_format: bool,
     /// The number of the newest frame that this process knows to be durable.
     newest_frame: AtomicU64,
     /// How long COMMIT takes, which is what waits for the disk.
@@ -70,7 +72,17 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens a store for reading and writing, and makes it (mode 0600) if there is none; the folder must exist.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let writer = Some(Mutex::new(connection::open_writer(path)?));
+        Self::writer_of(path, true)
+    }
+
+    /// The same, and one of an older format is refused: a process of an older release may be at work on it.
+    pub fn open_current(path: &Path) -> Result<Self, StoreError> {
+        Self::writer_of(path, false)
+    }
+
+    fn writer_of(path: &Path, upgrades: bool) -> Result<Self, StoreError> {
+        let (writer, found) = connection::open_writer(path, upgrades)?;
+        let writer = Some(Mutex::new(writer));
         let files = Some(Files::of(path)?);
         let readers = Readers::of(path.to_owned(), Beside::Anybody);
         let store = Self {
@@ -79,6 +91,7 @@ impl SqliteStore {
             writer,
             files,
             lost: OnceLock::new(),
+            is_of_unsealed_format: (1..connection::FORMAT_WITH_SEALS).contains(&found),
             newest_frame: AtomicU64::new(0),
             sync_time: sync_time("sqlite"),
         };
@@ -109,6 +122,7 @@ impl SqliteStore {
             writer: None,
             files: None,
             lost: OnceLock::new(),
+            is_of_unsealed_format: false,
             newest_frame: AtomicU64::new(0),
             sync_time: Histogram::noop(),
         })
@@ -240,6 +254,10 @@ impl Store for SqliteStore {
         self.readers.is_one_free()
     }
 
+    fn is_of_unsealed_format(&self) -> bool {
+        self.is_of_unsealed_format
+    }
+
     fn catalogue(&self) -> &dyn Catalogue {
         self
     }
@@ -330,8 +348,8 @@ impl Store for SqliteStore {
         self.write(|connection| connection.prepare_cached(sql)?.execute(params![execution.0, reason]).map(drop))
     }
 
-    fn release(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<(), StoreError> {
-        self.write(|connection| notes::release(connection, execution, noted))
+    fn release(&self, release: &Release<'_>) -> Result<ReleaseAnswer, StoreError> {
+        self.write(|connection| notes::release(connection, release))
     }
 
     fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
@@ -351,8 +369,8 @@ impl Store for SqliteStore {
         self.read(|connection| notes::list(connection, execution))
     }
 
-    fn erase(&self, noted: &Noted<'_>) -> Result<usize, StoreError> {
-        let found = self.write(|connection| erase::erase(connection, noted))?;
+    fn erase(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, StoreError> {
+        let found = self.write(|connection| erase::erase(connection, execution, noted))?;
         let cleared = erase::clear_log(&*self.writer()?).map_err(|error| failure::of_store(&self.path, &error))?;
         if cleared {
             return Ok(found);

@@ -7,9 +7,9 @@ use mainspring_kernel::{
 };
 use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 
-use super::{audit, catalogue};
+use super::{audit, catalogue, journal};
 use crate::{
-    FORCED_END, Noted, QuarantinedRow, RowChange,
+    Awaiting, FORCED_END, Noted, QuarantinedRow, Release, ReleaseAnswer, RowChange,
     conditions::only,
     number::{integer, natural},
 };
@@ -38,9 +38,24 @@ pub(super) fn list(connection: &Connection, execution: ExecutionKey) -> rusqlite
     connection.prepare_cached(include_str!("sql/notes.sql"))?.query_map([execution.0], note)?.collect()
 }
 
-pub(super) fn release(connection: &Connection, execution: ExecutionKey, noted: &Noted<'_>) -> rusqlite::Result<()> {
-    connection.prepare_cached(include_str!("sql/release.sql"))?.execute([execution.0])?;
-    append(connection, noted)
+pub(super) fn release(connection: &Connection, release: &Release<'_>) -> rusqlite::Result<ReleaseAnswer> {
+    let Release { execution, parent, noted } = release;
+    if let Some(Awaiting { execution, head, .. }) = parent {
+        let found = journal::head(connection, *execution)?;
+        let head = (head.sequence, head.hash);
+        if found.is_none_or(|row| (row.head.sequence, row.head.hash) != head) {
+            return Ok(ReleaseAnswer::ParentMoved);
+        }
+    }
+    if connection.prepare_cached(include_str!("sql/release.sql"))?.execute([execution.0])? == 0 {
+        return Ok(ReleaseAnswer::NotQuarantined);
+    }
+    if let Some(Awaiting { execution, told, .. }) = parent {
+        let consume = include_str!("sql/letter_consume.sql");
+        connection.prepare_cached(consume)?.execute(params![execution.0, told])?;
+    }
+    append(connection, noted)?;
+    Ok(ReleaseAnswer::Released)
 }
 
 pub(super) fn force_end(connection: &Connection, noted: &Noted<'_>) -> rusqlite::Result<bool> {

@@ -26,6 +26,7 @@ pub(super) fn cases<S: Subject>() -> Vec<Case> {
         looking_again(),
         ends_by_force(),
         looking_anew(),
+        releases(),
         letters::<S>(),
         payloads(),
         catalogue(),
@@ -54,7 +55,7 @@ fn journals() -> Vec<Case> {
                 (Row(0), ""),
                 (Plan(1), "None"),
                 (Quarantine(0, "no"), "done"),
-                (Release(0), "done"),
+                (Release(0), "not quarantined"),
                 (Head(0), "none"),
             ],
         ),
@@ -101,6 +102,7 @@ fn ends() -> Vec<Case> {
                 (one(Turn { frames: 0, consumed: vec!["a"], late: vec![7, 5], ..goes_on(0, 1) }), "durable"),
                 (one(Turn { frames: 0, late: vec![6], ..goes_on(0, 1) }), "durable"),
                 (Late(0), "7 5 6"),
+                (Erase(0, 9, 0), "3"),
                 (Erase(0, 9, 0), "false"),
                 (Late(0), "7 erased 5 erased 6 erased"),
                 (Inbox(0, 0, 9), ""),
@@ -209,6 +211,30 @@ fn looking_anew() -> Vec<Case> {
     )]
 }
 
+fn releases() -> Vec<Case> {
+    vec![(
+        "a release takes what the parent was told out of its inbox, unless the parent has gone on",
+        vec![
+            (Claim(0), "1"),
+            (Commit(1, vec![opens(0), opens(1)]), "durable durable"),
+            (ReleaseChild(1, (0, 0), "told"), "not quarantined"),
+            (Quarantine(1, "bad"), "done"),
+            (Post(0, "told"), "posted"),
+            (Post(0, "other"), "posted"),
+            (Post(1, "told"), "posted"),
+            (ReleaseChild(1, (0, 1), "told"), "the parent moved"),
+            (ReleaseChild(1, (2, 0), "told"), "the parent moved"),
+            (Inbox(0, 0, 9), "0:told 0:other 1:told"),
+            (Head(1), "0 in 0 wake 0 quarantined: bad"),
+            (ReleaseChild(1, (0, 0), "told"), "released"),
+            (Inbox(0, 0, 9), "0:other 1:told"),
+            (Head(1), "0 in 0 wake 0"),
+            (Quarantine(1, "again"), "done"),
+            (ReleaseChild(1, (0, 0), "told"), "released"),
+        ],
+    )]
+}
+
 fn looking_again() -> Vec<Case> {
     vec![
         (
@@ -258,7 +284,7 @@ fn looking_again() -> Vec<Case> {
                 (one(Turn { wake_at: Some(3), ..goes_on(0, 0) }), "durable"),
                 (Head(0), "1 in 0 wake 3 quarantined: bad frame"),
                 (Due(0, 9, 9), "1@0"),
-                (Release(0), "done"),
+                (Release(0), "released"),
                 (Due(0, 9, 9), "1@0 0@3"),
                 (Head(0), "1 in 0 wake 3"),
             ],
@@ -292,7 +318,7 @@ fn ends_by_force() -> Vec<Case> {
             (Gates(None, None, 9), ""),
             (Inbox(0, 0, 9), "1:b"),
             (Quarantined(None), "1 (worse)"),
-            (Release(0), "done"),
+            (Release(0), "not quarantined"),
             (Head(0), "0 in 0 ended quarantined: bad"),
             (one(goes_on(0, 0)), "ended"),
             (Frames(0, 0, 9), "0[]"),
@@ -520,7 +546,7 @@ fn pending_ones() -> Vec<Case> {
             (PendingOrganizations, "o q"),
             (Quarantine(2, "why"), "done"),
             (PendingOrganizations, "q"),
-            (Release(1), "done"),
+            (Release(1), "released"),
             (RowsGoingOn("o", vec!["running", "pending"]), "1"),
             (one(goes_on(0, 0)), "durable"),
             (PendingOrganizations, "o"),

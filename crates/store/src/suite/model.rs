@@ -113,8 +113,12 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
 }
 
 fn of_quarantine(random: &mut Random, execution: u8) -> Verb {
-    match random.below(6) {
+    match random.below(8) {
         0 => Verb::ForceEnd(execution),
+        3 | 4 => {
+            let parent = random.below(usize::from(EXECUTIONS)) as u8;
+            Verb::ReleaseChild(execution, (parent, random.below(3) as u64), random.of(&["a", "b"]))
+        }
         1 => Verb::Quarantined(random.of(&[None, Some("o")])),
         2 => Verb::Notes(execution),
         _ => Verb::Release(execution),

@@ -12,8 +12,9 @@ use mainspring_kernel::{
 
 use super::things::{self, Asked, Deed};
 use crate::{
-    Answer, Arrived, Batch, Due, ExecutionRow, Expected, Fence, Filter, GateRow, Late, Letter, Most, Node, Noted,
-    Origin, Part, Posting, Refusal, RemoteAttempt, RowChange, Store, StoreError, StoredPlan, Table, partition_of,
+    Answer, Arrived, Awaiting, Batch, Due, ExecutionRow, Expected, Fence, Filter, GateRow, Late, Letter, Most, Node,
+    Noted, Origin, Part, Posting, Refusal, Release, ReleaseAnswer, RemoteAttempt, RowChange, Store, StoreError,
+    StoredPlan, Table, partition_of,
 };
 
 /// Executions of the tests are below this.
@@ -62,6 +63,8 @@ pub(crate) enum Verb {
     SetWakeAt(u8, u64, Option<u64>),
     Quarantine(u8, Word),
     Release(u8),
+    /// Whose parent was seen with so many frames behind its first; the id of what it was told.
+    ReleaseChild(u8, (u8, u64), Word),
     ForceEnd(u8),
     Quarantined(Option<Word>),
     Erase(u8, u64, usize),
@@ -300,7 +303,8 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         },
         Verb::SetWakeAt(execution, sequence, wake_at) => set_wake_at(store, *execution, *sequence, *wake_at)?,
         Verb::Quarantine(execution, reason) => store.quarantine(key(*execution), reason).map(|()| "done".into())?,
-        Verb::Release(execution) => store.release(key(*execution), &Noted::of(&[])).map(|()| "done".into())?,
+        Verb::Release(execution) => release(store, *execution, None)?,
+        Verb::ReleaseChild(execution, parent, told) => release(store, *execution, Some((*parent, told)))?,
         Verb::ForceEnd(execution) => store.force_end(&Noted::of(&[note(*execution, Subject::Ended)]))?.to_string(),
         Verb::Quarantined(organization) => draw_quarantined(store, *organization)?,
         Verb::Erase(execution, sequence, index) => erase(store, *execution, *sequence, *index)?,
@@ -339,10 +343,28 @@ fn draw_quarantined(store: &dyn Store, organization: Option<&str>) -> Result<Str
     })))
 }
 
+fn release(store: &dyn Store, execution: u8, parent: Option<((u8, u64), &str)>) -> Result<String, StoreError> {
+    let parent = parent.map(|((parent, sequence), told)| {
+        let head = Expected { sequence, hash: hash(parent, sequence) };
+        Awaiting { execution: key(parent), head, told }
+    });
+    let release = Release { execution: key(execution), parent, noted: Noted::of(&[]) };
+    Ok(match store.release(&release)? {
+        ReleaseAnswer::Released => "released",
+        ReleaseAnswer::NotQuarantined => "not quarantined",
+        ReleaseAnswer::ParentMoved => "the parent moved",
+    }
+    .into())
+}
+
 fn erase(store: &dyn Store, execution: u8, sequence: u64, index: usize) -> Result<String, StoreError> {
     let subject = Subject::Erased { sequence, place: index as u64 };
-    let count = store.erase(&Noted::of(&[note(execution, subject)]))?;
-    Ok((count == 1).to_string())
+    let count = store.erase(key(execution), &Noted::of(&[note(execution, subject)]))?;
+    Ok(match count {
+        0 => "false".into(),
+        1 => "true".into(),
+        count => count.to_string(),
+    })
 }
 
 fn draw_notes(store: &dyn Store, execution: u8) -> Result<String, StoreError> {

@@ -122,7 +122,7 @@ pub(super) fn store_at(url: &StoreUrl, folder: &Path) -> Result<Arc<dyn Store>, 
             let store = SqliteStore::open(&home.journal());
             Ok(Arc::new(store.map_err(EngineError::from)?))
         }
-        StoreUrl::Postgres(address) => crate::ground::open(&in_schema_of(address, folder)),
+        StoreUrl::Postgres(address) => crate::ground::open(&in_schema_of(address, folder), true),
     }
 }
 

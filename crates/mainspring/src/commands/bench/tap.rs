@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored::StoredFrame};
 use mainspring_store::{
     Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow,
-    Heard, Late, Most, Node, Noted, Origin, Posting, QuarantinedRow, RemoteAttempt, Store, StoreError, Table,
+    Heard, Late, Most, Node, Noted, Origin, Posting, QuarantinedRow, Release, ReleaseAnswer, RemoteAttempt, Store,
+    StoreError, Table,
 };
 
 /// What is shown: a batch, and what became of each part.
@@ -122,6 +123,10 @@ impl Store for Tapped {
         self.store.inbox(partitions, after, most)
     }
 
+    fn is_of_unsealed_format(&self) -> bool {
+        self.store.is_of_unsealed_format()
+    }
+
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
         self.store.plan(hash)
     }
@@ -134,8 +139,8 @@ impl Store for Tapped {
         self.store.quarantine(execution, reason)
     }
 
-    fn release(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<(), StoreError> {
-        self.store.release(execution, noted)
+    fn release(&self, release: &Release<'_>) -> Result<ReleaseAnswer, StoreError> {
+        self.store.release(release)
     }
 
     fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
@@ -151,8 +156,8 @@ impl Store for Tapped {
         self.store.quarantined(organization, after, limit)
     }
 
-    fn erase(&self, noted: &Noted<'_>) -> Result<usize, StoreError> {
-        self.store.erase(noted)
+    fn erase(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, StoreError> {
+        self.store.erase(execution, noted)
     }
 
     fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {

@@ -1,6 +1,6 @@
 -- Numbers are given in the order of `place`.
-INSERT INTO inbox (execution, id_key, id, partition, body, posted_at)
-SELECT execution, id_key, id, partition, body, posted_at FROM unnest(
+INSERT INTO inbox (execution, id_key, id, partition, body, posted_at, format)
+SELECT execution, id_key, id, partition, body, posted_at, 8 FROM unnest(
     CAST($1 AS BYTEA[]), CAST($2 AS BYTEA[]), CAST($3 AS BYTEA[]), CAST($4 AS BIGINT[]), CAST($5 AS BYTEA[]),
     CAST($6 AS BIGINT[])
 ) WITH ORDINALITY AS new (execution, id_key, id, partition, body, posted_at, place)

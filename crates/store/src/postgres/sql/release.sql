@@ -1,1 +1,2 @@
-UPDATE heads SET quarantined = NULL WHERE execution = $1 AND NOT ended
+UPDATE heads SET quarantined = NULL WHERE execution = $1 AND NOT ended AND quarantined IS NOT NULL
+RETURNING 1

@@ -4,7 +4,8 @@ use std::{sync::Barrier, thread};
 
 use super::{commit, letter, open};
 use crate::{
-    Answer, Batch, Fence, Filter, Letter, Most, Node, Noted, Part, Posting, Refusal, Store, StoreError, StoredPlan,
+    Answer, Batch, Fence, Filter, Letter, Most, Node, Noted, Part, Posting, Refusal, Release, Store, StoreError,
+    StoredPlan,
     postgres::{
         Options, PostgresStore, format,
         row::column,
@@ -245,7 +246,7 @@ fn words_are_kept_as_they_are() {
     // A letter with the longest of them leaves as any other.
     let consumed = vec!["lång\0".repeat(3_000)];
     let part = Part { execution: key(5), consumed, ..Turn { frames: 0, ..goes_on(5, 0) }.part() };
-    store.release(key(5), &Noted::of(&[])).unwrap();
+    store.release(&Release { execution: key(5), parent: None, noted: Noted::of(&[]) }).unwrap();
     assert_eq!(
         store
             .commit(&Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts: vec![part], ..Batch::default() })

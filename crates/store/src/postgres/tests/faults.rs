@@ -137,7 +137,7 @@ fn a_server_that_is_away_or_only_reads_is_said_so() {
 #[test]
 fn what_waits_too_long_is_not_written_and_the_next_is() {
     let scratch = server().scratch();
-    let options = Options { partitions: 1, statement_ms: 100 };
+    let options = Options { partitions: 1, statement_ms: 100, ..Options::default() };
     let store = PostgresStore::open_with(&scratch.address(), options).unwrap();
     store.claim(0, "node").unwrap();
     commit(&store, 1, &[opens(0)]).unwrap();
@@ -224,7 +224,7 @@ fn what_is_erased_is_nowhere_that_statements_reach() {
         format!("SELECT count(*) FROM frames WHERE position('\\x{}'::bytea IN \"values\") > 0", "c8".repeat(100));
     assert_eq!(beside.ask(&inline).unwrap(), "1", "the test would prove nothing");
     let notes = [0, 1].map(|place| note(0, Subject::Erased { sequence: 0, place }));
-    assert_eq!(store.erase(&Noted::of(&notes)), Ok(2));
+    assert_eq!(store.erase(key(0), &Noted::of(&notes)), Ok(2));
     assert_eq!(beside.ask(&inline).unwrap(), "0");
     assert_eq!(beside.ask("SELECT count(*) FROM blobs").unwrap(), "0");
     assert_eq!(beside.ask(length).unwrap(), before, "a value of the same form");
@@ -240,7 +240,7 @@ fn an_erase_between_two_looks_is_no_damage() {
     thread::scope(|scope| {
         let erasing = scope.spawn(|| {
             for sequence in 0..40 {
-                eraser.erase(&Noted::of(&[note(0, Subject::Erased { sequence, place: 0 })])).unwrap();
+                eraser.erase(key(0), &Noted::of(&[note(0, Subject::Erased { sequence, place: 0 })])).unwrap();
             }
         });
         while !erasing.is_finished() {

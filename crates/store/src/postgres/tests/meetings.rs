@@ -298,7 +298,9 @@ fn who_takes_what_another_is_just_taking_sees_that_the_other_lives() {
         ("first", "UPDATE partitions SET epoch = 2, holder = 'first'", 0, 2),
         ("third", "INSERT INTO partitions VALUES (1, 1, 'third')", 1, 3),
     ] {
-        blocker.execute(&format!("BEGIN; INSERT INTO nodes VALUES ('{name}', '', '', 1, 9000000000000000)")).unwrap();
+        blocker
+            .execute(&format!("BEGIN; INSERT INTO nodes VALUES ('{name}', '', '', 1, 9000000000000000, 8)"))
+            .unwrap();
         blocker.execute(taken).unwrap();
         thread::scope(|scope| {
             let taking = scope.spawn(|| store.take("second", &[wanted, left]));

@@ -5,8 +5,9 @@ mod faults;
 mod meetings;
 mod silence;
 mod things;
+mod upgrades;
 
-use super::{Options, PostgresStore, server::Beside};
+use super::{Options, PostgresStore, format::MIGRATIONS, server::Beside};
 use crate::{
     Answer, Batch, CommitError, Fence, Letter, Part, Store,
     suite::verb::{Turn, key},
@@ -17,6 +18,16 @@ const LOOKS_MAX: usize = 100_000;
 
 fn open(address: &str) -> PostgresStore {
     PostgresStore::open_with(address, Options { partitions: 1, ..Options::default() }).unwrap()
+}
+
+/// Makes the tables of an older format.
+fn make_older(beside: &Beside<'_>, schema: &str, format: u32) {
+    beside.execute(&format!("CREATE SCHEMA {schema}")).unwrap();
+    beside.execute(include_str!("../sql/format_create.sql")).unwrap();
+    for migration in &MIGRATIONS[..format as usize] {
+        beside.execute(migration).unwrap();
+    }
+    beside.execute(&format!("UPDATE mainspring_format SET format = {format}")).unwrap();
 }
 
 fn commit(store: &dyn Store, epoch: u64, turns: &[Turn]) -> Result<Vec<Answer>, CommitError> {

@@ -13,11 +13,11 @@ use mainspring_kernel::{
     key::ExecutionKey,
 };
 
-use super::{letter, open};
+use super::{letter, make_older, open};
 use crate::{
     Answer, AuditEntry, Batch, Catalogue, Change, Changed, Fence, Item, Letter, Most, Name, Origin, Part, Posting, Put,
     Removal, Store, StoredPlan,
-    postgres::format::{FORMAT, MIGRATIONS},
+    postgres::format::{FORMAT, FORMAT_WITH_SEALS},
     suite::{postgres::server, verb::opens},
 };
 
@@ -162,12 +162,7 @@ fn a_store_of_every_older_format_is_brought_to_the_newest_with_all_that_is_in_it
     for format in 1..FORMAT {
         let scratch = server().scratch();
         let beside = scratch.beside().unwrap();
-        beside.execute(&format!("CREATE SCHEMA {}", scratch.schema())).unwrap();
-        beside.execute(include_str!("../sql/format_create.sql")).unwrap();
-        for migration in &MIGRATIONS[..format as usize] {
-            beside.execute(migration).unwrap();
-        }
-        beside.execute(&format!("UPDATE mainspring_format SET format = {format}")).unwrap();
+        make_older(&beside, scratch.schema(), format);
         beside.execute("INSERT INTO partitions VALUES (0, 41, 'process 7')").unwrap();
         beside.execute("INSERT INTO spread VALUES (1, 5, 0)").unwrap();
         // The key of the start, as format 1 has it.
@@ -185,6 +180,7 @@ fn a_store_of_every_older_format_is_brought_to_the_newest_with_all_that_is_in_it
             ))
             .unwrap();
         let store = open(&scratch.address());
+        assert_eq!(store.is_of_unsealed_format(), format < FORMAT_WITH_SEALS);
         let found = store.execution_by_idempotency_key(&Origin::named(Some("flow")), "k").unwrap().unwrap();
         assert_eq!((found.id.as_str(), found.organization), ("id", None));
         assert_eq!(store.claim(0, "process 8"), Ok(42));

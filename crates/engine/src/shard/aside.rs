@@ -1,0 +1,65 @@
+//! Executions that are quarantined: nothing of them goes on here, and no receipt of theirs is lost.
+
+use mainspring_kernel::{effect::Outcome, input::Input, key::ExecutionKey};
+
+use super::{
+    Shard,
+    flight::{Flight, Passenger},
+    owning::brought,
+    words::{Output, Queued, ShardError},
+};
+
+impl Shard {
+    /// Sets an execution aside, also in the store. Its neighbors go on.
+    pub(super) fn quarantine(&mut self, execution: ExecutionKey, reason: String) {
+        self.set_aside(execution, reason.clone());
+        self.outputs.push_back(Output::Quarantine(execution, reason));
+    }
+
+    /// The store says that an execution is quarantined, or is about to: its attempts end. Their parent may be told that they
+    /// failed and begin them again, and after a release each of them is interrupted, or has its receipt in the inbox.
+    pub(super) fn set_aside(&mut self, execution: ExecutionKey, reason: String) {
+        self.end_work(execution);
+        let mut queued = self.forget_cell(execution);
+        queued.extend(self.kept.remove(&execution).unwrap_or_default());
+        self.turn_back(execution, queued, &reason);
+    }
+
+    fn end_work(&mut self, execution: ExecutionKey) {
+        let is_its = |of: &ExecutionKey| *of == execution;
+        self.outputs.retain(|output| match output {
+            Output::Perform { execution, .. }
+            | Output::Adopt { execution, .. }
+            | Output::Evaluate { execution, .. } => !is_its(execution),
+            _ => true,
+        });
+        self.adopting.remove(&execution);
+        let on_the_way = self.flight.iter_mut().flat_map(Flight::passengers).chain(&mut self.landing);
+        let on_the_way = on_the_way.chain(self.refusals.passengers());
+        on_the_way.filter(|passenger| is_its(passenger.execution())).for_each(Passenger::orphan);
+        let elsewhere: Vec<_> = self.elsewhere.keys().filter(|(of, ..)| is_its(of)).cloned().collect();
+        for name in elsewhere {
+            self.outputs.extend(self.remote_attempt(&name).map(Output::StopRemote));
+            self.elsewhere.remove(&name);
+        }
+        for ((execution, instance, attempt), _) in self.performing.extract_if(.., |(of, ..), _| is_its(of)) {
+            self.outputs.push_back(Output::Kill { execution, instance, attempt });
+        }
+    }
+
+    /// Inputs for an execution that is quarantined. Callers are told why, and messages stay in the inbox. What an attempt
+    /// has brought back goes there as well, for the time after a release; of one that was stopped there is nothing to keep.
+    pub(super) fn turn_back(&mut self, execution: ExecutionKey, queued: Vec<Queued>, why: &str) {
+        for queued in queued {
+            if let Some(ticket) = queued.ticket {
+                self.reply(ticket, Err(ShardError::Quarantined(why.to_owned())));
+            } else if brought(&queued).is_some() && !is_stopped(&queued.input) {
+                self.outputs.push_back(Output::PassOn(execution, queued.input, None));
+            }
+        }
+    }
+}
+
+fn is_stopped(input: &Input) -> bool {
+    matches!(input, Input::Receipt { outcome: Outcome::Stopped(_), .. })
+}

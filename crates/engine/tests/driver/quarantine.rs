@@ -1,0 +1,266 @@
+//! Quarantined executions: what runs of them ends, what it brought back counts after a release.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
+use mainspring_engine::{
+    Engine, Sharing,
+    aside::{self, Act, Place, Released},
+    inbox,
+    load::Loader,
+    request::Request,
+};
+use mainspring_kernel::{
+    effect::{Attempt, Outcome},
+    input::Input,
+    key::ExecutionKey,
+    value::Value,
+};
+use mainspring_store::{
+    Filter, Letter, Most, Noted, Posting, READ_BYTES, Release, Store, StoreError, memory::MemoryStore,
+};
+use tokio::sync::Semaphore;
+
+use crate::{
+    WAITS, block_on, engine,
+    hooked::{Call, Hooked},
+    lease, plan, request, status, until,
+};
+
+pub(crate) const BASH: &str = r#"{"steps":[{"type":"bash","id":"a","command":"true","onInterrupted":"fail"}]}"#;
+
+/// The id of a message that sets its execution aside.
+const UNREADABLE: &str = "unreadable";
+
+/// Performs attempts until they may end, or are stopped.
+pub(crate) struct Steps {
+    begun: AtomicU32,
+    stopped: AtomicU32,
+    may_end: Semaphore,
+    /// Whether an attempt goes on although it is asked to stop.
+    is_stubborn: bool,
+}
+
+impl Steps {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self::with(false))
+    }
+
+    fn with(is_stubborn: bool) -> Self {
+        let (begun, stopped) = (AtomicU32::new(0), AtomicU32::new(0));
+        Self { begun, stopped, may_end: Semaphore::new(0), is_stubborn }
+    }
+
+    pub(crate) fn begun(&self) -> u32 {
+        self.begun.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn stopped(&self) -> u32 {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn end_one(&self) {
+        self.may_end.add_permits(1);
+    }
+}
+
+impl Executor for Steps {
+    fn performs(&self, _: &Attempt) -> bool {
+        true
+    }
+
+    fn perform<'a>(&'a self, _: &'a Attempt, mut stop: Stop) -> Work<'a, Outcome> {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move {
+            let is_stubborn = self.is_stubborn;
+            let stopped = async {
+                stop.requested().await;
+                self.stopped.fetch_add(1, Ordering::SeqCst);
+                if is_stubborn {
+                    std::future::pending().await
+                }
+            };
+            tokio::select! {
+                permit = self.may_end.acquire() => {
+                    permit.unwrap().forget();
+                    Outcome::Done(Value::Null)
+                }
+                () = stopped => Outcome::Stopped(Value::Null),
+            }
+        })
+    }
+
+    fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
+        Box::pin(std::future::ready(Adopted::Interrupted))
+    }
+
+    fn forget(&self, _: AttemptName<'_>) {}
+}
+
+/// An execution with one step that runs is quarantined for a message that cannot be read; then the message is removed.
+async fn quarantined_at_work(
+    store: &MemoryStore,
+    steps: &Arc<Steps>,
+    sharing: Option<Sharing>,
+) -> (Engine, ExecutionKey) {
+    let hooked = Hooked::on(store, |_| Ok(()));
+    let removed = hooked.removed.clone();
+    let engine = engine(hooked, Executors::new(vec![steps.clone()]), sharing);
+    until(async || !engine.held().is_empty()).await;
+    let execution = engine.submit(request(BASH)).await.unwrap().execution;
+    until(async || steps.begun() == 1).await;
+    let unreadable = Letter { execution, partition: 0, id: UNREADABLE.into(), body: vec![7], posted_at: 0 };
+    store.post(&Posting::of(&inbox::sealed(&[1; 32], unreadable), 1)).unwrap();
+    until(async || steps.stopped() == 1).await;
+    assert!(store.head(execution).unwrap().unwrap().quarantined.is_some());
+    removed.lock().unwrap().insert(UNREADABLE.into());
+    (engine, execution)
+}
+
+fn release(store: &MemoryStore, execution: ExecutionKey) {
+    store.release(&Release { execution, parent: None, noted: Noted::of(&[]) }).unwrap();
+    inbox::post(store, None, &[1; 32], (execution, &Input::Continue), None).unwrap();
+}
+
+#[test]
+fn what_runs_of_a_quarantined_execution_is_stopped_and_interrupted_after_a_release() {
+    for sharing in [None, lease(60_000)] {
+        let store = MemoryStore::new();
+        block_on(async {
+            let steps = Steps::new();
+            let (engine, execution) = quarantined_at_work(&store, &steps, sharing).await;
+            release(&store, execution);
+            until(async || status(&store, execution) == "failed").await;
+            assert_eq!(store.execution(execution).unwrap().unwrap().error.as_deref(), Some("interrupted"));
+            engine.drain().await;
+        });
+    }
+}
+
+/// It was asked to stop and came to its end before that: what it brought back counts, and it is not performed again.
+#[test]
+fn what_ends_while_its_execution_is_quarantined_counts_after_a_release() {
+    for sharing in [None, lease(60_000)] {
+        let store = MemoryStore::new();
+        block_on(async {
+            let steps = Arc::new(Steps::with(true));
+            let (engine, execution) = quarantined_at_work(&store, &steps, sharing).await;
+            steps.end_one();
+            until(async || store.inbox(&[0], 0, Most::of(9)).unwrap().len() == 2).await;
+            release(&store, execution);
+            until(async || status(&store, execution) == "completed").await;
+            assert_eq!(steps.begun(), 1);
+            engine.drain().await;
+        });
+    }
+}
+
+/// A release while the attempt still runs: its receipt follows.
+#[test]
+fn what_still_runs_when_its_execution_is_released_is_waited_for() {
+    for sharing in [None, lease(60_000)] {
+        let store = MemoryStore::new();
+        block_on(async {
+            let steps = Arc::new(Steps::with(true));
+            let (engine, execution) = quarantined_at_work(&store, &steps, sharing).await;
+            release(&store, execution);
+            engine.signal(execution, "s".into(), "go".into(), Value::Null).await.unwrap();
+            steps.end_one();
+            until(async || status(&store, execution) == "completed").await;
+            assert_eq!(steps.begun(), 1);
+            engine.drain().await;
+        });
+    }
+}
+
+/// A parent that waits for a child, which waits for a signal; nobody works on them.
+fn family(store: &MemoryStore) -> [ExecutionKey; 2] {
+    let parent = r#"{"steps":[{"type":"subworkflow","id":"k","workflow":"child"}]}"#;
+    let workflows = [("child".to_string(), plan(WAITS))].into();
+    block_on(async {
+        let engine = engine(store.clone(), Executors::new(Vec::new()), None);
+        let parent = engine.submit(Request { workflows, ..request(parent) }).await.unwrap().execution;
+        until(async || store.executions(&Filter::default(), None, 9).unwrap().len() == 2).await;
+        let child = store.executions(&Filter::default(), None, 9).unwrap().into_iter().find(|row| row.key != parent);
+        engine.drain().await;
+        [parent, child.unwrap().key]
+    })
+}
+
+fn release_as_operator(store: &MemoryStore, execution: ExecutionKey) -> Released {
+    let loader = Loader::new(Arc::new(store.clone()), [1; 32]);
+    let act = Act { key: &[1; 32], by: "ada", reason: "it is well", audit: &[] };
+    aside::release(Place { store, loader: &loader, home: None }, execution, &act).unwrap()
+}
+
+fn received(store: &MemoryStore, execution: ExecutionKey) -> usize {
+    let letters = store.inbox(&[0], 0, Most::of(99)).unwrap();
+    letters.iter().filter(|arrived| arrived.letter.execution == execution).count()
+}
+
+/// The parent was told and has not taken it in, as its engine cannot write: the release takes it back.
+#[test]
+fn a_release_takes_back_what_the_parent_was_told_and_both_go_on() {
+    let store = MemoryStore::new();
+    let [parent, child] = family(&store);
+    store.quarantine(child, "by hand").unwrap();
+    block_on(async {
+        let hooked = Hooked::on(&store, |call| match call {
+            Call::Commit => Err(StoreError::Unavailable("the disk is full".into())),
+            _ => Ok(()),
+        });
+        let engine = engine(hooked, Executors::new(Vec::new()), None);
+        engine.attend(parent);
+        until(async || received(&store, parent) == 1).await;
+        until(async || engine.why_stopped().is_some()).await;
+        engine.drain().await;
+    });
+    assert_eq!(release_as_operator(&store, child), Released::GoesOn);
+    assert_eq!(received(&store, parent), 0);
+    block_on(async {
+        let engine = engine(store.clone(), Executors::new(Vec::new()), None);
+        engine.attend(parent);
+        assert!(engine.signal(child, "s".into(), "go".into(), Value::Null).await.unwrap());
+        until(async || status(&store, parent) == "completed").await;
+        assert_eq!(store.executions(&Filter::default(), None, 9).unwrap().len(), 2, "there was no second attempt");
+        engine.drain().await;
+    });
+}
+
+/// What ends by itself is no longer waited for when its release comes.
+#[test]
+fn a_child_whose_parent_has_gone_on_is_canceled_with_its_release() {
+    let store = MemoryStore::new();
+    let [parent, child] = family(&store);
+    store.quarantine(child, "by hand").unwrap();
+    block_on(async {
+        let engine = engine(store.clone(), Executors::new(Vec::new()), None);
+        engine.attend(parent);
+        until(async || status(&store, parent) == "failed").await;
+        assert_eq!(release_as_operator(&store, child), Released::Canceled);
+        until(async || status(&store, child) == "cancelled").await;
+        engine.drain().await;
+    });
+}
+
+/// A message is found behind more bytes than are read at a time.
+#[test]
+fn a_message_behind_a_long_backlog_is_known_to_wait() {
+    let store = MemoryStore::new();
+    let key = |number: u8| ExecutionKey([number; 16]);
+    for number in 1..=3 {
+        let body = vec![1; READ_BYTES * 2 / 3];
+        let letter = Letter { execution: key(number), partition: 0, id: "a".into(), body, posted_at: 0 };
+        store.post(&Posting::of(&letter, 1)).unwrap();
+    }
+    let letter = Letter { execution: key(9), partition: 0, id: "b".into(), body: vec![1], posted_at: 0 };
+    store.post(&Posting::of(&letter, 1)).unwrap();
+    for (execution, id, is_waiting) in
+        [(9, Some("b"), true), (9, None, true), (9, Some("a"), false), (3, Some("a"), true), (4, None, false)]
+    {
+        assert_eq!(inbox::is_waiting(&store, key(execution), id), Ok(is_waiting), "{execution} {id:?}");
+    }
+}

@@ -1,0 +1,93 @@
+//! A node that cannot write gives up what it holds, and a node with nothing to write does not.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, AtomicU64, Ordering},
+};
+
+use mainspring_effects::Executors;
+use mainspring_store::{Store, StoreError, memory::MemoryStore};
+
+use crate::{
+    block_on, engine,
+    hooked::{Call, Hooked},
+    lease,
+    quarantine::{BASH, Steps},
+    request, status, until,
+};
+
+const LEASE_MS: u64 = 900;
+
+/// The answer to one commit is lost, which was written all the same: nothing is to be written for a long time after it.
+#[test]
+fn a_commit_without_an_answer_and_nothing_to_write_after_it_silences_no_node() {
+    let store = MemoryStore::new();
+    let (doubts, beats) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU64::new(0)));
+    let (doubting, beating) = (doubts.clone(), beats.clone());
+    let hooked = Hooked::on(&store, move |call| match call {
+        Call::Committed if doubting.fetch_add(1, Ordering::SeqCst) == 0 => {
+            Err(StoreError::Unavailable("the connection broke at COMMIT".into()))
+        }
+        Call::Beat => {
+            beating.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        }
+        _ => Ok(()),
+    });
+    block_on(async {
+        let steps = Steps::new();
+        let engine = engine(hooked, Executors::new(vec![steps.clone()]), lease(LEASE_MS));
+        until(async || !engine.held().is_empty()).await;
+        let execution = engine.submit(request(BASH)).await.unwrap().execution;
+        until(async || steps.begun() == 1).await;
+        let began = std::time::Instant::now();
+        until(async || engine.held().is_empty() || began.elapsed().as_millis() as u64 > 3 * LEASE_MS).await;
+        assert_eq!((engine.held().len(), steps.stopped()), (1, 0), "{} heartbeats", beats.load(Ordering::SeqCst));
+        steps.end_one();
+        until(async || status(&store, execution) == "completed").await;
+        engine.drain().await;
+    });
+}
+
+/// The store hears the node, and takes nothing of what it has to write.
+#[test]
+fn a_node_whose_commits_all_fail_gives_up_what_it_holds() {
+    let store = MemoryStore::new();
+    let hooked = Hooked::on(&store, |call| match call {
+        Call::Commit => Err(StoreError::Unavailable("it may only read".into())),
+        _ => Ok(()),
+    });
+    block_on(async {
+        let engine = Arc::new(engine(hooked, Executors::new(Vec::new()), lease(LEASE_MS)));
+        until(async || !engine.held().is_empty()).await;
+        let asks = engine.clone();
+        let asked = tokio::spawn(async move { asks.submit(request(BASH)).await });
+        until(async || engine.held().is_empty()).await;
+        // It lies in the inbox for whoever comes to hold it, or was refused.
+        drop(asked.await);
+        let table = store.table().unwrap();
+        assert_eq!(table.nodes.len(), 1, "the node does not leave: its heartbeat is over when its lease is");
+        engine.drain().await;
+    });
+}
+
+/// Another release has upgraded the store meanwhile.
+#[test]
+fn a_node_whose_heartbeat_finds_a_newer_format_stops_and_says_so() {
+    let store = MemoryStore::new();
+    let is_newer = Arc::new(AtomicU32::new(0));
+    let newer = is_newer.clone();
+    let hooked = Hooked::on(&store, move |call| match call {
+        Call::Beat if newer.load(Ordering::SeqCst) > 0 => Err(StoreError::Newer { found: 9, readable: 7 }),
+        _ => Ok(()),
+    });
+    block_on(async {
+        let engine = engine(hooked, Executors::new(Vec::new()), lease(LEASE_MS));
+        until(async || !engine.held().is_empty()).await;
+        is_newer.store(1, Ordering::SeqCst);
+        until(async || engine.why_stopped().is_some()).await;
+        let why = engine.why_stopped().unwrap();
+        assert_eq!(why, StoreError::Newer { found: 9, readable: 7 }.to_string());
+        engine.drain().await;
+    });
+}

@@ -1,0 +1,67 @@
+//! `mainspring upgrade`: brings the store of an older release to the format of this one.
+
+use std::sync::Arc;
+
+use clap::Args;
+use mainspring_engine::{
+    EngineError,
+    inbox::{Unsealed, seal_older},
+};
+use mainspring_kernel::{json::compact, value::Value};
+use mainspring_store::{Store, sqlite::SqliteStore};
+
+use crate::{
+    cli::Global,
+    exit::{Exit, Refusal},
+    ground::Ground,
+    naming::no_executions,
+    place,
+    terminal::{Terminal, say},
+};
+
+/// Bring the store of an older release to the format of this one
+///
+/// Nobody may work on it meanwhile. `mainspring up`, `mainspring node` and whatever holds a folder do the same when they
+/// start; other commands never do.
+#[derive(Debug, Args)]
+pub(crate) struct Upgrade {
+    /// Take inbox messages without a seal for those of the older release. Only after an upgrade that was broken off: whoever
+    /// can write the store can put such messages there
+    #[arg(long)]
+    accept_unsealed: bool,
+}
+
+/// Upgrades the store, and seals the inbox messages of the older release.
+pub(crate) fn upgrade(upgrade: &Upgrade, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+    let unsealed = if upgrade.accept_unsealed { Unsealed::Accepted } else { Unsealed::OfThisUpgrade };
+    let ground = Ground::of(global)?;
+    let sealed = match &ground {
+        Ground::Folder(home) => {
+            if !home.journal().exists() {
+                return Err(no_executions(&ground));
+            }
+            let key = home.key(&place::key_file(&[home.folder()]))?;
+            home.check_key(&key)?;
+            // Nobody works on it from here on.
+            let held = home.hold(&key)?;
+            let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&home.journal()).map_err(EngineError::from)?);
+            let sealed = seal_older(&store, &key, unsealed)?;
+            drop(held);
+            sealed
+        }
+        Ground::Shared(_) => {
+            let store = ground.store_to_work_on()?;
+            let key = ground.key(&*store)?;
+            seal_older(&store, &key, unsealed)?
+        }
+    };
+    if global.json {
+        say!("{}", compact(&Value::map([("ok", true.into()), ("messagesSealed", (sealed as u64).into())])));
+    } else {
+        terminal.remark("the store has the format of this release");
+        if sealed > 0 {
+            terminal.remark(&format!("inbox messages of the older release that count: {sealed}"));
+        }
+    }
+    Ok(Exit::Fine)
+}

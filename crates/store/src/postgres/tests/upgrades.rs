@@ -1,0 +1,93 @@
+//! Upgrades: processes of an older release that have the store open, and those that may not upgrade it.
+
+use super::{make_older, open};
+use crate::{
+    Node, Store, StoreError,
+    postgres::{
+        Options, PostgresStore,
+        format::{FORMAT, FORMAT_WITH_SEALS},
+        server::Scratch,
+    },
+    suite::postgres::server,
+};
+
+/// How nodes of format 6 send a heartbeat, and how they post a message.
+const OLD_HEARTBEAT: &str = "INSERT INTO nodes (name, place, release, decide_version, alive_until) \
+                             VALUES ('old', 'host:1', '0.1.0', 4, 9000000000000000)";
+const OLD_POST: &str =
+    "INSERT INTO inbox (execution, id_key, id, partition, body, posted_at) VALUES ('x', 'y', 'z', 0, 'b', 0)";
+
+/// A store of an older format.
+fn older(format: u32) -> Scratch<'static> {
+    let scratch = server().scratch();
+    let beside = scratch.beside().unwrap();
+    make_older(&beside, scratch.schema(), format);
+    beside.execute("INSERT INTO spread VALUES (1, 1, 0)").unwrap();
+    scratch
+}
+
+fn refusal(scratch: &Scratch<'_>, upgrades: bool) -> String {
+    let options = Options { upgrades, ..Options::default() };
+    match PostgresStore::open_with(&scratch.address(), options) {
+        Ok(_) => panic!("it is opened"),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn format(scratch: &Scratch<'_>) -> String {
+    scratch.beside().unwrap().ask("SELECT format FROM mainspring_format").unwrap()
+}
+
+#[test]
+fn a_store_of_an_older_format_is_upgraded_only_by_those_who_may() {
+    let scratch = older(FORMAT_WITH_SEALS - 1);
+    let refused = refusal(&scratch, false);
+    assert!(refused.contains("has format 4") && refused.contains("`mainspring upgrade`"), "{refused}");
+    assert_eq!(format(&scratch), "4");
+    assert!(open(&scratch.address()).is_of_unsealed_format());
+    let options = Options { upgrades: false, ..Options::default() };
+    let again = PostgresStore::open_with(&scratch.address(), options).unwrap();
+    assert!(!again.is_of_unsealed_format(), "another process has upgraded it");
+    // A new store is made by anybody.
+    let new = server().scratch();
+    assert_eq!(PostgresStore::open_with(&new.address(), options).unwrap().partitions(), Ok(64));
+}
+
+#[test]
+fn a_store_is_not_upgraded_while_nodes_of_an_older_release_are_alive() {
+    for before in [FORMAT_WITH_SEALS - 1, FORMAT - 1] {
+        let scratch = older(before);
+        let beside = scratch.beside().unwrap();
+        beside.execute(OLD_HEARTBEAT).unwrap();
+        let refused = refusal(&scratch, true);
+        assert!(refused.contains("old at host:1 of release 0.1.0") && refused.contains("stop all"), "{refused}");
+        assert_eq!(format(&scratch), before.to_string());
+        beside.execute("UPDATE nodes SET alive_until = 1").unwrap();
+        open(&scratch.address());
+        assert_eq!(format(&scratch), FORMAT.to_string());
+    }
+}
+
+/// Its connections are open, and what it would write is refused.
+#[test]
+fn a_process_of_an_older_release_sends_no_heartbeat_and_posts_nothing_after_an_upgrade() {
+    let scratch = older(FORMAT - 1);
+    let beside = scratch.beside().unwrap();
+    beside.execute(OLD_POST).unwrap();
+    open(&scratch.address());
+    for statement in [OLD_HEARTBEAT, OLD_POST] {
+        let refused = beside.execute(statement).unwrap_err().to_string();
+        assert!(refused.contains("format"), "{refused}");
+    }
+    assert_eq!(beside.ask("SELECT count(*) FROM inbox").unwrap(), "1", "what it posted before is there");
+}
+
+#[test]
+fn a_heartbeat_finds_that_the_store_was_upgraded() {
+    let scratch = server().scratch();
+    let store = open(&scratch.address());
+    let node = Node { name: "n".into(), place: "".into(), release: "".into(), decide_version: 1 };
+    assert!(store.beat(&node, 1_000).unwrap().is_some());
+    scratch.beside().unwrap().execute("UPDATE mainspring_format SET format = 99").unwrap();
+    assert_eq!(store.beat(&node, 1_000), Err(StoreError::Newer { found: 99, readable: FORMAT }));
+}
