@@ -80,9 +80,9 @@ pub const MEMORY_SINCE: u32 = 6;
 /// The code of the failure that a parent is told of when its child is quarantined.
 pub const CHILD_QUARANTINED: &str = "child_quarantined";
 
-/// Steps of a state whose memory a debug build counts anew after each turn.
+/// Bytes of a state whose memory a debug build counts anew after each turn.
 #[cfg(debug_assertions)]
-const RECOUNT_STEPS_MAX: usize = 64;
+const RECOUNT_BYTES_MAX: u64 = 32 * 1024;
 
 /// How far an input has been taken in.
 #[derive(Debug)]
@@ -343,7 +343,7 @@ impl Decider<'_> {
     /// What changes have added and taken away is what there is. Large states are left out: counting them takes long.
     fn assert_counts(&self) {
         #[cfg(debug_assertions)]
-        if self.state.steps.len() <= RECOUNT_STEPS_MAX {
+        if self.state.memory_bytes <= RECOUNT_BYTES_MAX {
             assert_eq!(self.state.memory_bytes, crate::apply::size::recount(self.state), "memory of the state");
         }
     }

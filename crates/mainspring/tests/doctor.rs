@@ -538,7 +538,7 @@ fn a_database_is_looked_at_and_left() {
         format!("heads VALUES ({key}, 0, 0, '', '', NULL, false, 'it is forged')"),
         "heads VALUES (decode(repeat('08', 16), 'hex'), 0, 0, '', '', 1, false, NULL)".into(),
         format!("pending_approvals VALUES ({key}, '', 'ship', 0, NULL, NULL, 1, 2, 'deny')"),
-        "nodes VALUES ('n1', 'host 7', '0.1.0', 1, 1), ('n2', 'host 8', '0.1.0', 1, 9000000000000000)".into(),
+        "nodes VALUES ('n1', 'host 7', '0.1.0', 1, 1, 8), ('n2', 'host 8', '0.1.0', 1, 9000000000000000, 8)".into(),
     ] {
         server.execute(&format!("INSERT INTO flows.{rows}")).unwrap();
     }

@@ -89,7 +89,11 @@ fn refused(name: &str, why: &'static str) -> Refusal {
 mod tests {
     use super::*;
     use crate::AttemptName;
-    use mainspring_kernel::{hash::Hash, key::ExecutionKey};
+    use mainspring_kernel::{
+        hash::{Hash, hex},
+        key::ExecutionKey,
+        span::TraceId,
+    };
 
     fn variables(step: &str, env: Value) -> Result<Variables, Refusal> {
         variables_with(false, step, env)
@@ -145,7 +149,8 @@ mod tests {
         };
         assert_eq!(told(false, Value::Null), None);
         let ours = told(true, Value::Null).unwrap();
-        assert!(ours.starts_with(&format!("00-{}-", "01".repeat(16))), "{ours}");
+        let trace = TraceId::of_family(ExecutionKey([1; 16]));
+        assert!(ours.starts_with(&format!("00-{}-", hex(&trace.0))), "{ours}");
         assert_eq!(told(true, Value::map([(TRACE_VARIABLE, Value::from("mine"))])).unwrap(), "mine");
     }
 

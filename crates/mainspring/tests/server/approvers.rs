@@ -194,7 +194,7 @@ fn what_a_workflow_starts_is_looked_into_and_what_changes_is_told_at_the_next_st
             "{warning:?}"
         );
         // One that starts itself is told of once.
-        let own = r#"{"steps":[{"type":"approval","id":"a","approvers":["zoe","bob"]},{"type":"subworkflow","id":"b","workflow":"again"}]}"#;
+        let own = r#"{"steps":[{"type":"approval","id":"a","approvers":["zoe","bob"]},{"type":"subworkflow","id":"b","workflow":"again","when":{"ref":"@input.more"}}]}"#;
         saved(owner, "again", own);
         assert_eq!(places(&saved(owner, "again", own)), [(CANNOT.to_string(), "steps[0].approvers[0]".to_string())]);
         let begin = |request: &str| places(&start(owner, "first", request, Map::new()).expect(202).json());
@@ -227,7 +227,7 @@ fn workflows_that_are_saved_together_are_looked_into_as_they_become() {
         // One that starts itself is told of once, and of what it is from now on.
         let own = |who: &str| {
             format!(
-                r#"{{"steps":[{{"type":"approval","id":"a","approvers":["{who}","bob"]}},{{"type":"subworkflow","id":"b","workflow":"again"}}]}}"#
+                r#"{{"steps":[{{"type":"approval","id":"a","approvers":["{who}","bob"]}},{{"type":"subworkflow","id":"b","workflow":"again","when":{{"ref":"@input.more"}}}}]}}"#
             )
         };
         saved(&ours.owner, "again", &own("zoe"));

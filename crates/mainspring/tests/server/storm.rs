@@ -140,9 +140,15 @@ fn end(client: &Client, id: &str) -> String {
 
 fn steps(file: &Path) -> Value {
     let gate = [("id", Value::from("gate")), ("type", "approval".into()), ("prompt", "Go?".into())];
-    let write = format!("echo @vars.name >> '{}'", file.display());
-    let work = [("id", "write"), ("type", "bash"), ("command", &write), ("onInterrupted", "fail")];
-    Value::List(vec![Value::map(gate), Value::map(work.map(|(key, text)| (key, Value::from(text))))])
+    let write = format!("echo \"$NAME\" >> '{}'", file.display());
+    let work = [
+        ("id", Value::from("write")),
+        ("type", "bash".into()),
+        ("command", write.into()),
+        ("env", Value::map([("NAME", Value::from("@vars.name"))])),
+        ("onInterrupted", "fail".into()),
+    ];
+    Value::List(vec![Value::map(gate), Value::map(work)])
 }
 
 #[test]
