@@ -98,8 +98,6 @@ pub struct Shard {
     reading: BTreeMap<ExecutionKey, u64>,
     /// Who asked for what is in commits of which nobody knows whether they were written.
     in_doubt: BTreeSet<Ticket>,
-    /// The attempts whose receipts are in such commits: taken in again, a receipt that counted by then is not a late one.
-    receipts_in_doubt: BTreeSet<(ExecutionKey, Instance, u32)>,
     /// What is to be told of commits of which nobody knows yet whether they were written.
     untold: BTreeMap<ExecutionKey, Vec<Moment>>,
     /// Letters that nobody can take in any more.
@@ -161,7 +159,6 @@ impl Shard {
             never_begun: BTreeSet::new(),
             reading: BTreeMap::new(),
             in_doubt: BTreeSet::new(),
-            receipts_in_doubt: BTreeSet::new(),
             untold: BTreeMap::new(),
             dead_letters: BTreeMap::new(),
             plans_stored: BTreeSet::new(),
@@ -416,16 +413,14 @@ impl Shard {
     /// All of a turn is decided: it becomes a frame.
     fn finish(&mut self, now: u64, execution: ExecutionKey, queued: Queued, turn: Turn) {
         let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { return };
-        let mut is_in_doubt = false;
         if let Input::Receipt { instance, attempt, .. } = &queued.input {
             let name = (execution, instance.clone(), *attempt);
             self.performing.remove(&name);
             self.elsewhere.remove(&name);
-            is_in_doubt = self.receipts_in_doubt.remove(&name);
         }
         if turn.records.is_empty() {
             self.tally.unchanged += 1;
-            live.draft.take_without_frame(now, queued, is_in_doubt);
+            live.draft.take_without_frame(now, queued);
         } else {
             let sequence = live.next_sequence;
             let now = live.state.now;

@@ -290,12 +290,10 @@ impl Draft {
         self.queued.push((Queued { input: frame.input, letter, ticket, audit }, true));
     }
 
-    /// A receipt that counts for nothing is kept beside the journal, unless it may have counted before; anything else that
-    /// changes nothing is only answered.
-    pub(super) fn take_without_frame(&mut self, now: u64, queued: Queued, is_in_doubt: bool) {
+    /// A receipt that counts for nothing is kept beside the journal; anything else that changes nothing is only answered.
+    pub(super) fn take_without_frame(&mut self, now: u64, queued: Queued) {
         if let Input::Receipt { outcome, .. } = &queued.input
             && *outcome != Outcome::Interrupted
-            && !is_in_doubt
         {
             self.late.push(Late { at: now, body: queued.input.encode() });
         }

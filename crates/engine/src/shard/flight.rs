@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use mainspring_kernel::{decide::Action, input::Input, instance::Instance, key::ExecutionKey};
+use mainspring_kernel::{decide::Action, instance::Instance, key::ExecutionKey};
 use mainspring_store::{Answer, Batch, CommitError, Expected, Fence, Letter, Part, Refusal};
 
 use crate::{
@@ -206,7 +206,6 @@ impl Shard {
                         continue;
                     }
                     self.never_begun.extend(passenger.attempts());
-                    self.receipts_in_doubt.extend(passenger.receipts());
                     self.untold.entry(passenger.execution).or_default().extend(passenger.moments);
                     self.in_doubt.extend(passenger.queued.iter().filter_map(|(queued, _)| queued.ticket));
                     self.reload(passenger.execution, passenger.queued);
@@ -412,15 +411,6 @@ impl Passenger {
         actions.filter_map(|action| match action {
             Action::Perform { instance, attempt } => Some((self.execution, instance.clone(), attempt.number)),
             Action::Stop { .. } => None,
-        })
-    }
-
-    /// The attempts whose receipts are written with it.
-    fn receipts(&self) -> impl Iterator<Item = (ExecutionKey, Instance, u32)> + '_ {
-        let changed = self.queued.iter().filter(|(_, changed)| *changed);
-        changed.filter_map(|(queued, _)| match &queued.input {
-            Input::Receipt { instance, attempt, .. } => Some((self.execution, instance.clone(), *attempt)),
-            _ => None,
         })
     }
 

@@ -271,7 +271,6 @@ impl Shard {
         on_the_way.filter(|passenger| is_gone(passenger.execution())).for_each(Passenger::orphan);
         let kept: Vec<_> = self.kept.extract_if(.., |execution, _| is_gone(execution)).collect();
         self.never_begun.retain(|(execution, ..)| !is_gone(execution));
-        self.receipts_in_doubt.retain(|(execution, ..)| !is_gone(execution));
         // What runs is ended at once: who has the partition now believes it interrupted, and may begin it again. Its outcome
         // is passed on.
         for (name, _) in self.performing.extract_if(.., |(execution, ..), _| is_gone(execution)) {
