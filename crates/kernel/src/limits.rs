@@ -11,8 +11,8 @@ pub const DEFINITION_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Bytes of memory of one value that comes from outside or is made of others. Ordinary records take five to twenty times
-/// their bytes in binary form, so that this refuses only what is made to take memory.
-pub const VALUE_MEMORY_BYTES_MAX: u64 = 16 * VALUE_BYTES_MAX as u64;
+/// their bytes in binary form. The longest list of a loop, with a small object for each item, takes 90 million bytes.
+pub const VALUE_MEMORY_BYTES_MAX: u64 = 32 * VALUE_BYTES_MAX as u64;
 
 /// Nodes of one document after YAML's aliases are followed.
 pub const DOCUMENT_NODES_MAX: usize = 2_000_000;

@@ -14,7 +14,10 @@ use mainspring_kernel::{
     instance::Instance,
     json,
     key::ExecutionKey,
-    limits::{EXECUTION_MEMORY_BYTES_MAX, OUTPUT_BYTES_MAX, SIGNAL_BYTES_MAX, VALUE_BYTES_MAX, VALUE_MEMORY_BYTES_MAX},
+    limits::{
+        EXECUTION_MEMORY_BYTES_MAX, LOOP_ITEMS_MAX, OUTPUT_BYTES_MAX, SIGNAL_BYTES_MAX, VALUE_BYTES_MAX,
+        VALUE_MEMORY_BYTES_MAX,
+    },
     plan::Plan,
     record::{Ending, Record},
     state::{ExecutionStatus, State, Status, Unheard},
@@ -364,6 +367,8 @@ fn dense_data_is_refused() {
         assert_eq!(read.is_ok(), is_read, "{count}");
         assert!(peak < VALUE_MEMORY_BYTES_MAX + VALUE_MEMORY_BYTES_MAX / 4, "{peak} bytes for {count} objects");
     }
+    let items = r#"{"go":false},"#.repeat(LOOP_ITEMS_MAX - 1);
+    assert!(json::data(format!("[{items}1]").as_bytes()).is_ok(), "the longest list of a loop is read");
     let ordinary =
         r#"{"id":123456,"name":"a name of some length","tags":["one","two"],"price":12.5,"at":"2026-01-01"},"#;
     let text = format!("[{}1]", ordinary.repeat(VALUE_BYTES_MAX / ordinary.len()));
@@ -377,7 +382,7 @@ fn a_value_made_of_dense_values_is_refused() {
     let text = "steps: [{id: f, type: code, code: '() => 1'}, {id: t, type: tool, tool: T, arguments: {a: '@f', b: '@f', c: '@f'}}]";
     let state = run(text, Value::Null, &dense(OUTPUT_BYTES_MAX), |_, _| {});
     assert_eq!(code_of(&state), "input_too_large");
-    let text = "steps: [{id: p, type: parallel, steps: [{id: a, type: code, code: '() => 1'}, {id: b, type: code, code: '() => 1'}]}]";
+    let text = "steps: [{id: p, type: parallel, steps: [{id: a, type: code, code: '() => 1'}, {id: b, type: code, code: '() => 1'}, {id: c, type: code, code: '() => 1'}]}]";
     let state = run(text, Value::Null, &dense(OUTPUT_BYTES_MAX), |_, _| {});
     assert_eq!(code_of(&state), "output_too_large");
 }
