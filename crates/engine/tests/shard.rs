@@ -105,6 +105,21 @@ impl Bench {
         self.handle(Event::Submit(Box::new(submission)));
     }
 
+    /// Starts an execution of an organization with a text of so many bytes as its input.
+    fn submit_large(&mut self, key: ExecutionKey, plan: &Arc<Plan>, organization: &str, bytes: usize) {
+        let mut request = Request::new(plan.clone(), "me");
+        request.input = Value::from("x".repeat(bytes));
+        request.trigger = Value::map([(ORGANIZATION_IN_TRIGGER, organization.into())]);
+        let stored_plans = request.stored_plans();
+        let start = request.start(key);
+        let row = row(key, &start, plan, self.now);
+        let (plan, start) = (plan.clone(), Box::new(start));
+        let (letter, ticket, audit) = (None, None, None);
+        let submission = Submission { execution: key, plan, stored_plans, start, row, letter, ticket, audit };
+        self.handle(Event::Submit(Box::new(submission)));
+        self.commit_all();
+    }
+
     fn take(&mut self, input: Input, ticket: Option<u64>) {
         self.handle(Event::Take(self.key, Queued { input, letter: None, ticket: ticket.map(Ticket), audit: None }));
     }
@@ -745,26 +760,31 @@ fn an_organization_above_its_memory_loses_its_largest_execution() {
     let sizes = [("a", 1), ("a", 2), ("b", 5), ("a", 2), ("", 9), ("a", 2)];
     let keys: Vec<ExecutionKey> = (0..sizes.len()).map(|at| ExecutionKey::new(START, [at as u8; 10])).collect();
     for (key, (organization, mebibytes)) in keys.iter().zip(sizes) {
-        let mut request = Request::new(waits.clone(), "me");
-        request.input = Value::from("x".repeat((mebibytes << 20) + usize::from(key.0[15])));
-        request.trigger = Value::map([(ORGANIZATION_IN_TRIGGER, organization.into())]);
-        let stored_plans = request.stored_plans();
-        let start = request.start(*key);
-        let row = row(*key, &start, &waits, bench.now);
-        let (plan, start, ticket) = (waits.clone(), Box::new(start), None);
-        let submission =
-            Submission { execution: *key, plan, stored_plans, start, row, letter: None, ticket, audit: None };
-        bench.handle(Event::Submit(Box::new(submission)));
-        bench.commit_all();
+        bench.submit_large(*key, &waits, organization, (mebibytes << 20) + usize::from(key.0[15]));
     }
-    let ended: Vec<(usize, Option<Ending>)> = keys
-        .iter()
+    let ended = endings(&bench, &keys);
+    let [(at, Some(Ending::Cancelled { reason }))] = ended.as_slice() else { panic!("{ended:?}") };
+    assert_eq!(*at, 5);
+    assert!(reason.contains("bytes of memory at this node, more than 6291456"), "{reason}");
+}
+
+/// An execution that was canceled and does not stop leaves the others no more room.
+#[test]
+fn an_organization_loses_further_executions_where_canceled_ones_do_not_stop() {
+    let mut bench = Bench::with_room(Arc::new(MemoryStore::default()), START, usize::MAX);
+    bench.shard.bound_memory(5 << 20);
+    let keys: Vec<ExecutionKey> = (0..3).map(|at| ExecutionKey::new(START, [at; 10])).collect();
+    keys.iter().for_each(|key| bench.submit_large(*key, &plan(ONE), "a", 3 << 20));
+    let ended: Vec<usize> = endings(&bench, &keys).into_iter().map(|(at, _)| at).collect();
+    assert_eq!(ended.len(), 2, "{ended:?}");
+}
+
+/// Which executions are ending, and how.
+fn endings(bench: &Bench, keys: &[ExecutionKey]) -> Vec<(usize, Option<Ending>)> {
+    keys.iter()
         .map(|key| bench.loader.journal(*key).unwrap().unwrap().journal.state)
         .enumerate()
         .filter(|(_, state)| state.ending.is_some())
         .map(|(at, state)| (at, state.ending))
-        .collect();
-    let [(at, Some(Ending::Cancelled { reason }))] = ended.as_slice() else { panic!("{ended:?}") };
-    assert_eq!(*at, 5);
-    assert!(reason.contains("bytes of memory at this node, more than 6291456"), "{reason}");
+        .collect()
 }

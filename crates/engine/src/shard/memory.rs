@@ -71,10 +71,11 @@ impl Shard {
             Some(Cell::Loading(_)) | None => false,
         });
         let bytes = total(large);
-        if bytes <= bytes_max || large.values().any(|large| large.is_cancelled) {
+        if bytes <= bytes_max {
             return;
         }
-        let Some((execution, largest)) = large.iter_mut().max_by_key(|(_, large)| large.bytes) else { return };
+        let running = large.iter_mut().filter(|(_, large)| !large.is_cancelled);
+        let Some((execution, largest)) = running.max_by_key(|(_, large)| large.bytes) else { return };
         largest.is_cancelled = true;
         let reason = format!(
             "the executions of this organization take {bytes} bytes of memory at this node, more than {bytes_max}, and this one takes the most: {} bytes; write large outputs to files, or run fewer of them at a time",
@@ -92,6 +93,7 @@ impl Shard {
     }
 }
 
+/// Bytes of those that go on. A canceled execution grows no more, and may wait long for an attempt that does not stop.
 fn total(large: &BTreeMap<ExecutionKey, Large>) -> u64 {
-    large.values().map(|large| large.bytes).sum()
+    large.values().filter(|large| !large.is_cancelled).map(|large| large.bytes).sum()
 }
