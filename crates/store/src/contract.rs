@@ -486,6 +486,9 @@ pub enum Answer {
 pub enum Refusal {
     /// The partition has a newer owner, or no fence of the batch names it.
     Fence,
+    /// The fence is valid, and the head is in another partition than the part. Whoever has the newest epoch knows the
+    /// partitions: something other than Mainspring has changed the head.
+    Partition,
     /// The journal's head is another one; for a new execution: there is one of this key.
     Sequence,
     /// The execution has ended: nothing follows an end.
@@ -505,6 +508,10 @@ pub enum CommitError {
     /// Nothing of it was written, certainly, and something in the batch is the reason: a row that contradicts it, a value
     /// or a size that the store does not take. Other parts may be written; the same batch would be refused again.
     Refused(String),
+    /// Nothing of it was written, certainly, and something that its parts share with other writers is the reason: a lock
+    /// that was not released in time, or a damaged row of a whole organization. Other parts may be written now, and the
+    /// same parts later.
+    Blocked(String),
     /// It may or may not be on disk: read the heads before anything else is done.
     Unknown(String),
     /// The disk did not do what it was asked (fsync failed): nothing that this process believes about it holds.
@@ -780,6 +787,7 @@ impl fmt::Display for CommitError {
         match self {
             Self::NotWritten(why) => write!(out, "nothing was written: {why}"),
             Self::Refused(why) => write!(out, "the store refused what was to be written: {why}"),
+            Self::Blocked(why) => write!(out, "nothing was written, as something shared was in the way: {why}"),
             Self::Unknown(why) => write!(out, "whether it was written is unknown: {why}"),
             Self::Fatal(why) => write!(out, "the disk failed: {why}"),
         }

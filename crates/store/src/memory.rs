@@ -2,6 +2,7 @@
 //!
 //! A handle is cheap to clone and all clones are one store, so that a simulated node can crash and come back to it.
 
+mod foreign;
 mod things;
 
 use std::{
@@ -130,8 +131,11 @@ impl State {
             .iter()
             .any(|fence| fence.partition == part.partition && self.epochs.get(&fence.partition) == Some(&fence.epoch));
         let head = self.heads.get(&part.execution);
-        if !fenced || head.is_some_and(|row| row.partition != part.partition) {
+        if !fenced {
             return Some(Refusal::Fence);
+        }
+        if head.is_some_and(|row| row.partition != part.partition) {
+            return Some(Refusal::Partition);
         }
         if part.expected.is_some() && head.is_some_and(|row| row.ended) && !part.frames.is_empty() {
             return Some(Refusal::Ended);

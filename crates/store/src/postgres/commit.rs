@@ -6,7 +6,8 @@
 //!
 //! | a part that | is refused as |
 //! |---|---|
-//! | names a partition that no valid fence of the batch names, or that its execution is not in | fence |
+//! | names a partition that no valid fence of the batch names | fence |
+//! | names a partition that its execution is not in | partition |
 //! | has frames, and the execution has ended | ended |
 //! | was decided on another head, or on none where there is one, or on one where there is none | sequence |
 //! | has frames that do not follow the head one by one up to the new head | sequence |
@@ -153,7 +154,7 @@ impl Ground {
         let answers = session.round(&requests).await?;
         let mut ground = Self::default();
         if !logs.is_empty() {
-            ground.audit_heads = audit::heads(&answers[3])?;
+            ground.audit_heads = audit::heads(&answers[3]).map_err(Fault::of_shared_row)?;
         }
         for found in &answers[1] {
             let (partition, epoch): (_, i64) = (row::small_number(found, 0)?, row::column(found, 1)?);
@@ -194,8 +195,11 @@ impl Ground {
     /// The rows of the table above.
     fn refusal(&self, part: &Part) -> Option<Refusal> {
         let head = self.heads.get(&part.execution);
-        if !self.held.contains(&part.partition) || head.is_some_and(|head| head.partition != part.partition) {
+        if !self.held.contains(&part.partition) {
             return Some(Refusal::Fence);
+        }
+        if head.is_some_and(|head| head.partition != part.partition) {
+            return Some(Refusal::Partition);
         }
         if part.expected.is_some() && head.is_some_and(|head| head.is_ended) && !part.frames.is_empty() {
             return Some(Refusal::Ended);

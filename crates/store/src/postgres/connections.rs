@@ -46,6 +46,11 @@ const CONNECT_MS: u64 = 10_000;
 /// How often the other side of a silent connection is asked whether it is there.
 const KEEPALIVE_MS: u64 = 15_000;
 
+/// How long a commit waits for a lock, in milliseconds. Other commits of the node wait behind it. Nodes hold these locks for
+/// the time of a commit, so a longer wait is one for a foreign transaction.
+/// PostgreSQL looks for a deadlock after a second.
+const COMMIT_LOCK_MS: u64 = 2_000;
+
 /// How long anything may take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
@@ -91,8 +96,8 @@ impl Connections {
         let server = address.to_string();
         let connector = tls::connector(&address.tls)?;
         let fail = |what: &dyn ToString| StoreError::Unavailable(format!("{server}: {}", what.to_string()));
-        let pool = |size| pool(&address, &connector, limits, size).map_err(|error| fail(&error));
-        let (committer, leases, others) = (pool(1)?, pool(1)?, pool(OTHERS_MAX)?);
+        let pool = |size, lock_ms| pool(&address, &connector, limits, size, lock_ms).map_err(|error| fail(&error));
+        let (committer, leases, others) = (pool(1, COMMIT_LOCK_MS)?, pool(1, 0)?, pool(OTHERS_MAX, 0)?);
         let driver = Driver::new().map_err(|error| fail(&error))?;
         let sync_time = sync_time("postgres");
         Ok(Self { server, committer, leases, others, limits, sync_time, connector, driver, address })
@@ -184,11 +189,13 @@ fn pool(
     connector: &MakeRustlsConnect,
     limits: Limits,
     size: usize,
+    lock_ms: u64,
 ) -> Result<Pool, deadpool_postgres::BuildError> {
     let reads_only = if limits.reads_only { include_str!("sql/reads_only.sql") } else { "" };
     let words = (include_str!("sql/session.sql").to_owned() + reads_only)
         .replace("{schema}", &address.schema)
         .replace("{statement_ms}", &limits.statement_ms.to_string())
+        .replace("{lock_ms}", &lock_ms.to_string())
         .replace("{idle_ms}", &limits.round_ms().to_string());
     // A connection that was closed is noticed without asking; what a verb leaves unfinished is never kept.
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };

@@ -8,7 +8,8 @@
 //! | 40003: it does not know either | lost | again, on a new one | unknown |
 //! | 26000, 0A000: the connection has statements of before | lost | again, on a new one | not written |
 //! | 25, 28, 3D, 3F, 42, 53, 55, 58: the server, its disk, or what this user may do | refused | not written | not written |
-//! | any other, as an error: what was to be written is not taken (22, 23, 54, 57014, …) | refused | refused | refused |
+//! | 55P03, 57014: a lock was not released in time, or a statement took too long | refused | blocked | blocked |
+//! | any other, as an error: what was to be written is not taken (22, 23, 54, …) | refused | refused | refused |
 //! | any other, as the end of the connection | refused | not written | unknown |
 //!
 //! 23505 is tried again, as the next try finds what came in between; if it still stands then, a row contradicts the journal.
@@ -34,6 +35,8 @@ pub(super) enum Fault {
     Busy(u64),
     /// A row is not as it was written: which, and what to do.
     Damaged(String),
+    /// The same of a row that executions share.
+    DamagedShared(String),
     /// Another has just made what was to be made.
     Raced,
     /// Found already to be of no use, with the sentence.
@@ -51,6 +54,16 @@ pub(super) enum Meaning {
     Refused,
 }
 
+impl Fault {
+    /// A fault in reading a row that executions share.
+    pub(super) fn of_shared_row(self) -> Self {
+        match self {
+            Self::Damaged(what) => Self::DamagedShared(what),
+            other => other,
+        }
+    }
+}
+
 impl From<tokio_postgres::Error> for Fault {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Postgres(error)
@@ -62,7 +75,7 @@ pub(super) fn meaning(fault: &Fault) -> Meaning {
     match fault {
         Fault::Raced => Meaning::Again,
         Fault::Silence(_) => Meaning::Lost,
-        Fault::Busy(_) | Fault::Damaged(_) | Fault::Store(_) => Meaning::Refused,
+        Fault::Busy(_) | Fault::Damaged(_) | Fault::DamagedShared(_) | Fault::Store(_) => Meaning::Refused,
         Fault::Postgres(error) => match error.as_db_error() {
             Some(said) => of_code(said.code().code()),
             None if is_of_connection(error) => Meaning::Lost,
@@ -109,7 +122,7 @@ fn is_error(parsed: Option<Severity>, word: &str) -> bool {
 pub(super) fn of_store(server: &str, fault: Fault) -> StoreError {
     match fault {
         Fault::Store(error) => error,
-        Fault::Damaged(what) => StoreError::Damaged(format!("{server}: {what}")),
+        Fault::Damaged(what) | Fault::DamagedShared(what) => StoreError::Damaged(format!("{server}: {what}")),
         Fault::Postgres(error) if is_damage(&error) => StoreError::Damaged(format!("{server}: {}", sentence(&error))),
         other => StoreError::Unavailable(format!("{server}: {}", words(&other))),
     }
@@ -118,7 +131,22 @@ pub(super) fn of_store(server: &str, fault: Fault) -> StoreError {
 /// The error of a commit of which nothing was written: whether the store or what was to be written is the reason.
 pub(super) fn not_written(server: &str, fault: &Fault) -> CommitError {
     let why = format!("{server}: {}", words(fault));
-    if is_of_content(fault) { CommitError::Refused(why) } else { CommitError::NotWritten(why) }
+    if is_blocked(fault) {
+        CommitError::Blocked(why)
+    } else if is_of_content(fault) {
+        CommitError::Refused(why)
+    } else {
+        CommitError::NotWritten(why)
+    }
+}
+
+/// Whether the batch met a lock or a row that its executions share with other writers.
+fn is_blocked(fault: &Fault) -> bool {
+    match fault {
+        Fault::DamagedShared(_) => true,
+        Fault::Postgres(error) => matches!(error.code().map(SqlState::code), Some("55P03" | "57014")),
+        _ => false,
+    }
 }
 
 /// Whether another batch might be written where this one is not.
@@ -126,7 +154,7 @@ fn is_of_content(fault: &Fault) -> bool {
     match fault {
         // A row of one of the executions cannot be read.
         Fault::Damaged(_) => true,
-        Fault::Raced | Fault::Silence(_) | Fault::Busy(_) | Fault::Store(_) => false,
+        Fault::DamagedShared(_) | Fault::Raced | Fault::Silence(_) | Fault::Busy(_) | Fault::Store(_) => false,
         Fault::Postgres(error) => match error.as_db_error() {
             Some(said) => is_code_of_content(said.code().code()),
             // A value that does not fit into a message, or an answer that does not fit what was asked.
@@ -161,7 +189,7 @@ fn words(fault: &Fault) -> String {
             format!("all connections were in use for {limit_ms} ms: look at pg_stat_activity for what they wait for")
         }
         Fault::Raced => "others were in the way again and again: try again".into(),
-        Fault::Damaged(what) => what.clone(),
+        Fault::Damaged(what) | Fault::DamagedShared(what) => what.clone(),
         Fault::Store(error) => error.to_string(),
     }
 }
@@ -192,6 +220,7 @@ fn mend(code: &str) -> &'static str {
         "53100" => "make room on the server's disk",
         "53200" => "give the server more memory, or others less",
         "53300" => "raise max_connections, or let fewer others connect",
+        "55P03" => "another transaction holds the lock: look at pg_locks and pg_stat_activity for it",
         "57014" => "it took too long: look at pg_stat_activity for what it waited for",
         "57P01" | "57P02" | "57P03" => "wait until the server runs again",
         "28P01" | "28000" => "look at user, password and pg_hba.conf",
@@ -247,8 +276,7 @@ mod tests {
 
     #[test]
     fn what_the_server_does_not_take_is_told_from_a_server_that_takes_nothing() {
-        let content =
-            ["22003", "22021", "22P02", "23505", "23502", "23514", "54000", "57014", "P0001", "XX000", "XX001"];
+        let content = ["22003", "22021", "22P02", "23505", "23502", "23514", "54000", "P0001", "XX000", "XX001"];
         let server =
             ["08006", "25006", "28P01", "40001", "42501", "42P01", "53100", "53200", "55P03", "57P01", "58030"];
         assert!(content.iter().all(|code| is_code_of_content(code)));

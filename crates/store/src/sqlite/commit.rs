@@ -2,7 +2,8 @@
 //!
 //! | a part that | is refused as |
 //! |---|---|
-//! | names a partition that no valid fence of the batch names, or that its execution is not in | fence |
+//! | names a partition that no valid fence of the batch names | fence |
+//! | names a partition that its execution is not in | partition |
 //! | is new where there is a head, or continues where there is none | sequence |
 //! | has frames, and the execution has ended | ended |
 //! | was decided on another head, or whose frames do not follow it one by one up to the new head | sequence |
@@ -180,7 +181,7 @@ fn compare_head(connection: &Connection, part: &Part) -> rusqlite::Result<Option
 /// The rows of the table above, for a part of which nothing was written.
 fn why_not(connection: &Connection, part: &Part) -> rusqlite::Result<Refusal> {
     Ok(match (part.expected, journal::head(connection, part.execution)?) {
-        (_, Some(row)) if row.partition != part.partition => Refusal::Fence,
+        (_, Some(row)) if row.partition != part.partition => Refusal::Partition,
         (Some(_), Some(row)) if row.ended && !part.frames.is_empty() => Refusal::Ended,
         _ => Refusal::Sequence,
     })

@@ -97,6 +97,7 @@ mod tests {
         let word = |error: CommitError| match error {
             CommitError::NotWritten(_) => "not written",
             CommitError::Refused(_) => "refused",
+            CommitError::Blocked(_) => "blocked",
             CommitError::Unknown(_) => "unknown",
             CommitError::Fatal(_) => "fatal",
         };

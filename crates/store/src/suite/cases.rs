@@ -137,9 +137,9 @@ fn refusals() -> Vec<Case> {
     // With the answers to it and to the sound part beside it.
     let wrong = [
         ("fence durable", Turn { partition: 9, ..opens(1) }),
-        ("fence durable", Turn { partition: 1, ..goes_on(0, 1) }),
-        ("fence durable", Turn { partition: 1, ..opens(0) }),
-        ("fence durable", Turn { partition: 1, frames: 0, ..goes_on(0, 1) }),
+        ("partition durable", Turn { partition: 1, ..goes_on(0, 1) }),
+        ("partition durable", Turn { partition: 1, ..opens(0) }),
+        ("partition durable", Turn { partition: 1, frames: 0, ..goes_on(0, 1) }),
         ("sequence durable", opens(0)),
         ("sequence durable", goes_on(0, 0)),
         ("sequence durable", goes_on(0, 2)),

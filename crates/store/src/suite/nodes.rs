@@ -203,7 +203,7 @@ fn number_of_partitions() -> Vec<Case> {
             (one(1, goes_on(0, 0)), "fence"),
             (Beat("b", LONG), "of 2: holds nothing; living: b"),
             (Take("b", vec![0, 1]), "0@3 1@3"),
-            (one(3, goes_on(1, 0)), "fence"),
+            (one(3, goes_on(1, 0)), "partition"),
             (Commit(3, vec![goes_on(0, 0), Turn { partition: 1, ..goes_on(1, 0) }]), "durable durable"),
             (Repartition(1), "done"),
             (Inbox(0, 0, 9), "3:x 2:a 5:b 4:c"),

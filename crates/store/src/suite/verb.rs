@@ -475,6 +475,7 @@ fn commit(store: &dyn Store, epoch: u64, turns: &[Turn]) -> String {
         Ok(answers) => join(answers.into_iter().map(|answer| match answer {
             Answer::Durable => "durable".into(),
             Answer::Refused(Refusal::Fence) => "fence".into(),
+            Answer::Refused(Refusal::Partition) => "partition".into(),
             Answer::Refused(Refusal::Sequence) => "sequence".into(),
             Answer::Refused(Refusal::Ended) => "ended".into(),
             Answer::Refused(Refusal::IdTaken(other)) => format!("id-of-{}", number(other)),

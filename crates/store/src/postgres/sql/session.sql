@@ -1,6 +1,8 @@
 -- Every connection. What names no table of ours finds none of anybody else's: the schema is the only one looked into.
 SET search_path = {schema};
 SET statement_timeout = {statement_ms};
+-- 0 is no limit.
+SET lock_timeout = {lock_ms};
 -- A client that hangs between two statements holds locks that others wait for.
 SET idle_in_transaction_session_timeout = {idle_ms};
 SET default_transaction_isolation = 'read committed';

@@ -65,7 +65,7 @@ fn compare(store: &PostgresStore, answers: &[Result<Vec<Answer>, CommitError>]) 
         let is_there = there.contains(&number);
         match answer {
             Ok(parts) => assert!(is_there && parts == &[Answer::Durable], "letter {number}: {parts:?} but {is_there}"),
-            Err(CommitError::NotWritten(why) | CommitError::Refused(why)) => {
+            Err(CommitError::NotWritten(why) | CommitError::Refused(why) | CommitError::Blocked(why)) => {
                 assert!(!is_there, "letter {number} was written after all: {why}");
             }
             Err(CommitError::Unknown(_)) => {}
@@ -147,12 +147,32 @@ fn what_waits_too_long_is_not_written_and_the_next_is() {
         let before = look(&store);
         let sequence = store.head(key(0)).unwrap().unwrap().head.sequence;
         beside.execute(&format!("BEGIN; SELECT 1 FROM {table} FOR UPDATE")).unwrap();
-        let Err(CommitError::Refused(why)) = commit(&store, 1, &[goes_on(0, sequence)]) else { panic!("{table}") };
+        let Err(CommitError::Blocked(why)) = commit(&store, 1, &[goes_on(0, sequence)]) else { panic!("{table}") };
         assert!(why.contains("57014") && why.contains("pg_stat_activity"), "{why}");
         beside.execute("ROLLBACK").unwrap();
         assert_eq!(look(&store), before, "{table}");
         assert_eq!(commit(&store, 1, &[goes_on(0, sequence)]), Ok(vec![Answer::Durable]), "{table}");
     }
+}
+
+#[test]
+fn a_commit_waits_two_seconds_for_a_foreign_lock() {
+    let scratch = server().scratch();
+    let store = open(&scratch.address());
+    store.claim(0, "node").unwrap();
+    commit(&store, 1, &[opens(0)]).unwrap();
+    let beside = scratch.beside().unwrap();
+    beside.execute("BEGIN; SELECT 1 FROM heads FOR UPDATE").unwrap();
+    let Err(CommitError::Blocked(why)) = commit(&store, 1, &[goes_on(0, 0)]) else { panic!("this was written") };
+    assert!(why.contains("55P03") && why.contains("pg_locks"), "{why}");
+    // Other verbs wait for longer: a claim is made behind the commits of another node.
+    std::thread::scope(|scope| {
+        beside.execute("SELECT 1 FROM partitions FOR UPDATE").unwrap();
+        let claimed = scope.spawn(|| store.claim(0, "other"));
+        assert!(matches!(commit(&store, 1, &[goes_on(0, 0)]), Err(CommitError::Blocked(_))));
+        beside.execute("ROLLBACK").unwrap();
+        claimed.join().unwrap().unwrap();
+    });
 }
 
 #[test]
