@@ -40,6 +40,9 @@ pub const SCRIPT_DEPTH_MAX: usize = 16;
 /// Characters of a script or a reference that an error shows.
 pub const SCRIPT_EXCERPT_CHARS_MAX: usize = 60;
 
+/// References of one script that are reported. Whoever mends these is told about the next.
+pub const SCRIPT_PROBLEMS_MAX: usize = 64;
+
 /// Findings of one compilation that are told one by one; nobody reads more, and each may repeat a part of the text.
 pub const FINDINGS_MAX: usize = 10_000;
 

@@ -22,22 +22,27 @@
 //! | `flow` | which words, variables, outputs and files a value can be in |
 //! | `judge` | the verdict on each command, with what `flow` has found |
 //! | `programs` | which programs take values, and where |
+//! | `git`, `transfer` | the same for `git` and `curl`, whose words need more than a table |
 //! | `builtins` | which builtins may stand in a script, and how |
 //! | `files`, `variables` | the same of files by name, and of variables by name |
+//! | `prologue` | what is put before a script, so that no program finds its values in its environment |
 //!
 //! The author's own variables are not judged: how a script uses what its `env` holds is the author's text.
 
 mod builtins;
 mod files;
 mod flow;
+mod git;
 mod grammar;
 mod here_document;
 mod judge;
 mod marks;
 mod place;
 mod programs;
+mod prologue;
 mod reader;
 mod syntax;
+mod transfer;
 mod variables;
 
 #[cfg(test)]
@@ -54,12 +59,13 @@ use core::fmt::{self, Write};
 
 use flow::Flow;
 use judge::Judge;
-use marks::Marked;
+use marks::{Mark, Marked};
 use reader::{Form, Lost, Reader, Verdict};
 
 pub use place::Place;
+pub use prologue::without_prologue;
 
-use crate::limits::{SCRIPT_BYTES_MAX, SCRIPT_EXCERPT_CHARS_MAX};
+use crate::limits::{SCRIPT_BYTES_MAX, SCRIPT_EXCERPT_CHARS_MAX, SCRIPT_PROBLEMS_MAX};
 
 /// What the names of the variables begin with; a number from 0 follows.
 pub const VARIABLE_PREFIX: &str = "MAINSPRING_REF_";
@@ -71,6 +77,25 @@ pub struct Script {
     pub text: String,
     /// What the variables hold, in the order of their numbers: the references' texts, without the `@`.
     pub references: Vec<String>,
+}
+
+/// What a script is run with, beside its references.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Surroundings<'a> {
+    /// The variables of the step's `env`, each with whether its value has a reference.
+    pub variables: &'a [(&'a str, bool)],
+    /// Whether a reference says in which folder the script runs.
+    pub is_folder_named: bool,
+}
+
+impl Surroundings<'_> {
+    fn gives(&self, name: &[u8]) -> bool {
+        self.variables.iter().any(|(given, _)| given.as_bytes() == name)
+    }
+
+    fn gives_value(&self, name: &[u8]) -> bool {
+        self.variables.iter().any(|(given, has_reference)| *has_reference && given.as_bytes() == name)
+    }
 }
 
 /// A reference that stands where no value can safely be put.
@@ -116,31 +141,52 @@ pub fn is_code_variable(name: &str) -> bool {
     variables::is_code_variable(name.as_bytes())
 }
 
-/// Takes the references out of a command. `is_known` says of a name whether it is one that a reference can begin with;
-/// everything else with an `@` is text. A command without references comes back byte for byte, but for `@@`, which
-/// becomes `@`. All the references that cannot stand where they do are reported, in the order of the text.
-///
-/// Time and memory are linear in the length of the command, which is bounded where it has references.
-pub fn prepare(command: &str, is_known: impl Fn(&str) -> bool) -> Result<Script, Vec<Problem>> {
-    let marked = Marked::read(command, is_known);
-    if marked.marks.is_empty() {
-        return Ok(Script { text: marked.text, references: Vec::new() });
-    }
-    let (verdicts, lost) = verdicts(&marked);
-    let problems = problems(&marked, &verdicts, lost);
-    if problems.is_empty() { Ok(splice(&marked, &verdicts)) } else { Err(problems) }
+/// Whether a text has a reference whose name is known.
+pub fn has_reference(text: &str, is_known: impl Fn(&str) -> bool) -> bool {
+    !Marked::read(text, is_known).marks.is_empty()
 }
 
-/// A verdict for each reference, and what makes the script uncertain as a whole.
-fn verdicts(marked: &Marked) -> (Vec<Verdict>, Option<Lost>) {
+/// Takes the references out of a command. `is_known` says of a name whether it is one that a reference can begin with;
+/// everything else with an `@` is text. A command without references comes back byte for byte, but for `@@`, which
+/// becomes `@`. The references that cannot stand where they do are reported in the order of the text, up to a bound.
+///
+/// Time and memory are linear in the length of the command, which is bounded where it has references.
+pub fn prepare(
+    command: &str,
+    surroundings: Surroundings<'_>,
+    is_known: impl Fn(&str) -> bool,
+) -> Result<Script, Vec<Problem>> {
+    let marked = Marked::read(command, is_known);
+    let Some(first) = marked.marks.first() else {
+        return Ok(Script { text: marked.text, references: Vec::new() });
+    };
     if marked.text.len() > SCRIPT_BYTES_MAX {
-        return (alloc::vec![Verdict::Refused(Place::TooLong); marked.marks.len()], None);
+        // It holds for all of them alike.
+        return Err([problem(&marked, first, Place::TooLong, None)].into());
     }
+    let Judged { verdicts, lost, variables } = judged(&marked, surroundings);
+    let problems = problems(&marked, &verdicts, lost);
+    if problems.is_empty() { Ok(splice(&marked, &verdicts, &variables)) } else { Err(problems) }
+}
+
+/// What was found out about a script.
+struct Judged {
+    /// For each reference.
+    verdicts: Vec<Verdict>,
+    /// What makes the script uncertain as a whole.
+    lost: Option<Lost>,
+    /// The variables that values are assigned to.
+    variables: Vec<Vec<u8>>,
+}
+
+fn judged(marked: &Marked, surroundings: Surroundings<'_>) -> Judged {
     let mut reader = Reader::new(marked);
     match reader.script() {
         Ok(mut parsed) => {
-            let flow = Flow::of(&mut parsed);
-            Judge::run(&parsed, flow, reader.verdicts)
+            let flow = Flow::of(&mut parsed, surroundings);
+            let variables = flow.variables_with_values().map(<[u8]>::to_vec).collect();
+            let (verdicts, lost) = Judge::run(&parsed, flow, reader.verdicts);
+            Judged { verdicts, lost, variables }
         }
         Err(lost) => {
             let line = marked.text.as_bytes()[lost.at.min(marked.text.len())..].split(|byte| *byte == b'\n').next();
@@ -155,7 +201,7 @@ fn verdicts(marked: &Marked) -> (Vec<Verdict>, Option<Lost>) {
                     *verdict = Verdict::Refused(lost.place);
                 }
             }
-            (verdicts, Some(lost))
+            Judged { verdicts, lost: Some(lost), variables: Vec::new() }
         }
     }
 }
@@ -168,14 +214,11 @@ fn problems(marked: &Marked, verdicts: &[Verdict], lost: Option<Lost>) -> Vec<Pr
         Verdict::Quoted(_) => None,
         Verdict::Refused(place) => Some((mark, *place, None)),
     });
-    refused
-        .map(|(mark, place, cause)| Problem {
-            offset: mark.offset_in_command,
-            reference: marked.reference(mark).to_string(),
-            place,
-            cause,
-        })
-        .collect()
+    refused.take(SCRIPT_PROBLEMS_MAX).map(|(mark, place, cause)| problem(marked, mark, place, cause)).collect()
+}
+
+fn problem(marked: &Marked, mark: &Mark, place: Place, cause: Option<Arc<str>>) -> Problem {
+    Problem { offset: mark.offset_in_command, reference: marked.reference(mark).to_string(), place, cause }
 }
 
 /// The beginning of what makes a script uncertain, with its line and the reason.
@@ -189,8 +232,8 @@ fn cause(marked: &Marked, lost: Lost) -> Arc<str> {
     format!("{found} (line {number}), {}", lost.place.reason()).into()
 }
 
-/// Puts the expansions where the references were. The same reference is one variable.
-fn splice(marked: &Marked, verdicts: &[Verdict]) -> Script {
+/// Puts the expansions where the references were, and the prologue before all. The same reference is one variable.
+fn splice(marked: &Marked, verdicts: &[Verdict], variables: &[Vec<u8>]) -> Script {
     let mut text = String::with_capacity(marked.text.len() + 32 * marked.marks.len());
     let mut references = Vec::new();
     let mut numbers = BTreeMap::new();
@@ -206,6 +249,7 @@ fn splice(marked: &Marked, verdicts: &[Verdict]) -> Script {
         done = mark.end;
     }
     text.push_str(&marked.text[done..]);
+    text.insert_str(0, &prologue::prologue(references.len(), variables));
     Script { text, references }
 }
 

@@ -196,7 +196,7 @@ const ACCEPTED: &[(&str, &str)] = &[
     ),
     (
         r#"{"type":"bash","command":"echo @vars.name @@here"}"#,
-        r#"{"command":"echo \"${MAINSPRING_REF_0}\" @here","env":{"MAINSPRING_REF_0":"~@{vars.name}"}}"#,
+        r#"{"command":"export -n MAINSPRING_REF_0; echo \"${MAINSPRING_REF_0}\" @here","env":{"MAINSPRING_REF_0":"~@{vars.name}"}}"#,
     ),
     (
         r#"{"type":"tool","tool":"bash","arguments":{"command":"x"}}"#,

@@ -11,10 +11,12 @@ use std::{
     process::{Command, Stdio},
 };
 
-use mainspring_kernel::script::{VARIABLE_PREFIX, prepare};
+use mainspring_kernel::script::{Surroundings, VARIABLE_PREFIX, prepare};
 
 #[path = "script_in_bash/attacks.rs"]
 mod attacks;
+#[path = "script_in_bash/reviewed.rs"]
+mod reviewed;
 
 /// Values that do harm wherever they are read as anything but text.
 const HOSTILE_VALUES: [&str; 18] = [
@@ -191,7 +193,7 @@ fn is_known(name: &str) -> bool {
 /// Prepares a script and runs it in a folder; `None` if it is refused. `values` are those of `@vars.a` and all others.
 /// Gives its standard output and its standard error.
 fn run(folder: &Folder, command: &str, values: [&str; 2]) -> Option<[String; 2]> {
-    let script = prepare(command, is_known).ok()?;
+    let script = prepare(command, Surroundings::default(), is_known).ok()?;
     let mut bash = Command::new("bash");
     bash.args(["--norc", "--noprofile", "-c", &script.text]);
     bash.current_dir(&folder.0).stdin(Stdio::null());

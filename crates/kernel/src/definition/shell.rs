@@ -17,7 +17,7 @@ use crate::{
     document::Path,
     plan::Work,
     reference::Reference,
-    script::{self, VARIABLE_PREFIX},
+    script::{self, Surroundings, VARIABLE_PREFIX},
     template::{Piece, Template, text_form},
     value::Value,
 };
@@ -32,7 +32,13 @@ impl Reader<'_, '_> {
             self.report.missing(fields, "command", "say what the script is");
         }
         let command = self.report.filled_text(fields, "command");
-        let script = command.and_then(|command| self.script(command, &fields.path.key("command")));
+        let variables = self.variables_of_step(fields);
+        // A folder of the author's behind the value is the author's choice.
+        let is_last = |text: &str| text.rsplit('/').next().is_some_and(|last| last.contains('@'));
+        let is_folder_named = fields.get("cwd").is_some_and(|cwd| self.has_reference(cwd))
+            && self.report.filled_text(fields, "cwd").is_none_or(is_last);
+        let surroundings = Surroundings { variables: &variables, is_folder_named };
+        let script = command.and_then(|command| self.script(command, surroundings, &fields.path.key("command")));
         let cwd = self.report.filled_text(fields, "cwd").and_then(|_| self.text_field(fields, "cwd"));
         let mut env = self.env(fields);
         let (text, references) = script?;
@@ -56,13 +62,30 @@ impl Reader<'_, '_> {
         self.shell(&arguments)
     }
 
+    /// The names of the step's variables, each with whether its value has a reference.
+    fn variables_of_step<'f>(&self, fields: &Fields<'f>) -> Vec<(&'f str, bool)> {
+        match fields.get("env") {
+            Some(Value::Map(env)) => env.iter().map(|(name, value)| (&name[..], self.has_reference(value))).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn has_reference(&self, value: &Value) -> bool {
+        value.as_text().is_some_and(|text| script::has_reference(text, |name| self.root_of(name).is_some()))
+    }
+
     /// The prepared text of a script, and the variables that stand for its references.
-    fn script(&mut self, command: &str, path: &Path) -> Option<(String, Vec<(String, Reference)>)> {
+    fn script(
+        &mut self,
+        command: &str,
+        surroundings: Surroundings<'_>,
+        path: &Path,
+    ) -> Option<(String, Vec<(String, Reference)>)> {
         if is_whole(&Value::text(command)) {
             // Inside a script an unknown name is text, but a text that is nothing else is refused as everywhere.
             self.template(&Value::text(command), path);
         }
-        match script::prepare(command, |name| self.root_of(name).is_some()) {
+        match script::prepare(command, surroundings, |name| self.root_of(name).is_some()) {
             Ok(script) => {
                 let references = script.references.iter().enumerate();
                 let read = references.map(|(at, text)| {

@@ -4,7 +4,6 @@
 use super::{
     Place,
     flow::{Flow, is_digits},
-    programs::is_one_word,
     syntax::{Piece, Word, is_identifier},
     variables,
 };
@@ -60,8 +59,12 @@ const REFUSED: [&[u8]; 43] = [
 /// Builtins that evaluate nothing, and take no values.
 const FREE: [&[u8]; 7] = [b"pwd", b"umask", b"ulimit", b"kill", b"times", b"type", b"command"];
 
+/// Operators of `[` before one word, and between two.
+const UNARY: [&[u8]; 11] = [b"-n", b"-z", b"-e", b"-f", b"-d", b"-s", b"-r", b"-w", b"-x", b"-L", b"-h"];
+const BINARY: [&[u8]; 11] = [b"=", b"==", b"!=", b"-eq", b"-ne", b"-lt", b"-le", b"-gt", b"-ge", b"-nt", b"-ot"];
+
 /// Judges a builtin that has rules of its own, with values or without; `None` if the command is none.
-pub(super) fn judge(words: &[Word], flow: &Flow) -> Option<Result<(), Place>> {
+pub(super) fn judge(words: &[Word], flow: &Flow<'_>) -> Option<Result<(), Place>> {
     let (name, arguments) = words.split_first()?;
     let name = name.literal()?;
     let is = |is_right: bool| Some(if is_right { Ok(()) } else { Err(Place::Argument) });
@@ -75,8 +78,8 @@ pub(super) fn judge(words: &[Word], flow: &Flow) -> Option<Result<(), Place>> {
         b"exit" => is(arguments.len() < 2),
         b"break" | b"continue" => is(arguments.iter().all(|word| word.literal().is_some_and(is_digits))),
         b"wait" => is(arguments.iter().all(|word| matches!(word.pieces.as_slice(), [Piece::Count]))),
-        b"set" => is(sets(arguments)),
-        b"read" => is(reads_names(arguments)),
+        b"set" => Some(if sets(arguments) { Ok(()) } else { Err(Place::Evaluates) }),
+        b"read" => is(reads_names(arguments, flow)),
         b"unset" => is(arguments.iter().all(|word| word.literal().is_some_and(may_unset))),
         b"printf" => Some(format(arguments)),
         b"test" => Some(condition(arguments, flow)),
@@ -94,8 +97,8 @@ fn enters(arguments: &[Word]) -> Result<(), Place> {
     match arguments {
         [] => Ok(()),
         [word] if word.literal().is_some() || !word.has_value => Ok(()),
-        [word] if is_one_word(word) && word.prefix().first().is_some_and(|byte| *byte != b'-') => Ok(()),
-        [dashes, word] if dashes.literal() == Some(b"--") && is_one_word(word) => Ok(()),
+        [word] if word.is_one() && word.prefix().first().is_some_and(|byte| *byte != b'-') => Ok(()),
+        [dashes, word] if dashes.literal() == Some(b"--") && word.is_one() => Ok(()),
         _ => Err(Place::Option),
     }
 }
@@ -107,12 +110,13 @@ fn sets(arguments: &[Word]) -> bool {
         let Some([b'-' | b'+', letters @ ..]) = word.literal() else { return false };
         let has_name = letters.ends_with(b"o");
         let letters = letters.strip_suffix(b"o").unwrap_or(letters);
-        if !letters.iter().all(|byte| b"eufxC".contains(byte)) || (letters.is_empty() && !has_name) {
+        // No trap can stand beside a reference, so that -E does nothing.
+        if !letters.iter().all(|byte| b"eufxCE".contains(byte)) || (letters.is_empty() && !has_name) {
             return false;
         }
         rest = others;
         if has_name {
-            let names = [b"pipefail".as_slice(), b"errexit", b"nounset", b"xtrace", b"noglob"];
+            let names = [b"pipefail".as_slice(), b"errexit", b"errtrace", b"nounset", b"xtrace", b"noglob"];
             let Some(name) = others.first().and_then(Word::literal) else { return false };
             if !names.contains(&name) {
                 return false;
@@ -124,21 +128,35 @@ fn sets(arguments: &[Word]) -> bool {
 }
 
 /// `read -r NAME …`.
-fn reads_names(arguments: &[Word]) -> bool {
-    let (mut names, mut rest) = (0, arguments);
+fn reads_names(arguments: &[Word], flow: &Flow<'_>) -> bool {
+    let mut rest = arguments;
     while let [word, others @ ..] = rest {
-        rest = others;
-        match word.literal() {
-            Some(b"-d" | b"-n" | b"-N" | b"-t" | b"-p") => match others {
-                [value, others @ ..] if value.literal().is_some() => rest = others,
+        rest = match word.literal() {
+            Some(b"-r" | b"-s" | b"-rs") => others,
+            Some(option) if takes_argument(option) => match others {
+                [value, others @ ..] if value.literal().is_some() => others,
                 _ => return false,
             },
-            Some(b"-r" | b"-s" | b"-rs") => {}
-            Some(name) if variables::takes_value(name) => names += 1,
-            _ => return false,
-        }
+            _ => break,
+        };
     }
-    names > 0
+    !rest.is_empty() && rest.iter().all(|word| word.literal().is_some_and(|name| flow.takes_value(name)))
+}
+
+/// The words of `read` that are no options.
+pub(super) fn names_of_read(arguments: &[Word]) -> impl Iterator<Item = &Word> {
+    let is_option = |word: &Word| word.prefix().starts_with(b"-");
+    let mut is_argument = false;
+    arguments.iter().filter(move |word| {
+        let is_name = !is_argument && !is_option(word);
+        is_argument = !is_argument && word.literal().is_some_and(takes_argument);
+        is_name
+    })
+}
+
+/// Whether an option of `read` has its argument in the next word.
+fn takes_argument(option: &[u8]) -> bool {
+    matches!(option, b"-d" | b"-n" | b"-N" | b"-t" | b"-p")
 }
 
 fn may_unset(name: &[u8]) -> bool {
@@ -170,12 +188,15 @@ fn format(arguments: &[Word]) -> Result<(), Place> {
 }
 
 /// `test` and `[` with one comparison, which the number of words decides.
-fn condition(arguments: &[Word], flow: &Flow) -> Result<(), Place> {
+fn condition(arguments: &[Word], flow: &Flow<'_>) -> Result<(), Place> {
+    if is_authors_condition(arguments, flow) {
+        return Ok(());
+    }
     let is_number = |piece: &Piece| match piece {
         Piece::Variable(name) => flow.is_number(name),
         piece => matches!(piece, Piece::Count | Piece::Number(_)),
     };
-    let is_one = |word: &Word| is_one_word(word) || (!word.is_glob && word.pieces.iter().all(is_number));
+    let is_one = |word: &Word| word.is_one() || (!word.is_glob && word.pieces.iter().all(is_number));
     if !arguments.iter().all(is_one) {
         return Err(Place::Argument);
     }
@@ -183,13 +204,29 @@ fn condition(arguments: &[Word], flow: &Flow) -> Result<(), Place> {
         [first, rest @ ..] if first.literal() == Some(b"!") && rest.len() > 1 => rest,
         all => all,
     };
-    let unary: [&[u8]; 11] = [b"-n", b"-z", b"-e", b"-f", b"-d", b"-s", b"-r", b"-w", b"-x", b"-L", b"-h"];
-    let binary: [&[u8]; 11] = [b"=", b"==", b"!=", b"-eq", b"-ne", b"-lt", b"-le", b"-gt", b"-ge", b"-nt", b"-ot"];
     let is_certain = match arguments {
         [] | [_] => true,
-        [operator, _] => operator.literal().is_some_and(|text| unary.contains(&text)),
-        [_, operator, _] => operator.literal().is_some_and(|text| binary.contains(&text)),
+        [operator, _] => operator.literal().is_some_and(|text| UNARY.contains(&text)),
+        [_, operator, _] => operator.literal().is_some_and(|text| BINARY.contains(&text)),
         _ => false,
     };
     if is_certain { Ok(()) } else { Err(Place::Argument) }
+}
+
+/// Whether a condition has no value in it, and no operator that evaluates the name of a variable (`-v`, `-R`), be it
+/// written or given by an expansion.
+fn is_authors_condition(arguments: &[Word], flow: &Flow<'_>) -> bool {
+    let is_text = |piece: &Piece| match piece {
+        Piece::Variable(name) => flow.is_authors(name),
+        Piece::Literal(_) | Piece::Home | Piece::Count | Piece::Number(_) => true,
+        _ => false,
+    };
+    let is_certain = |word: &Word| {
+        let is_whole = !word.is_split || word.pieces.iter().all(is_text);
+        is_whole && !word.has_value && !word.is_glob && !matches!(word.literal(), Some(b"-v" | b"-R"))
+    };
+    let is_between =
+        |word: &Word| word.literal().is_some_and(|text| BINARY.contains(&text) || matches!(text, b"-a" | b"-o"));
+    let is_operand = |pair: &[Word]| pair[0].literal().is_some() || is_between(&pair[1]);
+    arguments.iter().all(is_certain) && arguments.windows(2).all(is_operand)
 }

@@ -1,4 +1,6 @@
-//! Files by their names: those that values may be written to.
+//! Files by their names: those that values may be written to, and those that are no files.
+
+use super::syntax::{Piece, Word};
 
 /// Names of files that programs run or are configured by, and endings of such names. The list is a help for authors
 /// whose later steps run the file; what the same script may do with a file does not depend on it.
@@ -33,6 +35,73 @@ const CODE_NAMES: &[&str] = &[
     "tsconfig.json",
     "config",
     "environment",
+    // A folder with these is a repository to git, or part of one.
+    "head",
+    "commondir",
+    "gitdir",
+    "pom.xml",
+    "build.xml",
+    "meson.build",
+    "meson_options.txt",
+    "sconstruct",
+    "sconscript",
+    "snakefile",
+    "pipfile",
+    "podfile",
+    "cartfile",
+    "fastfile",
+    "appfile",
+    "dangerfile",
+    "guardfile",
+    "capfile",
+    "berksfile",
+    "tiltfile",
+    "earthfile",
+    "taskfile",
+    "bakefile",
+    "package-lock.json",
+    "npm-shrinkwrap.json",
+    "deno.json",
+    "nx.json",
+    "turbo.json",
+    "angular.json",
+    "devcontainer.json",
+    "nuget.config",
+    "rebar.config",
+    "go.mod",
+    "go.work",
+    "configure",
+    "autogen",
+    "bootstrap",
+    "manage",
+];
+
+/// Hooks of git, which run wherever `core.hooksPath` points to.
+const HOOKS: &[&str] = &[
+    "applypatch-msg",
+    "pre-applypatch",
+    "post-applypatch",
+    "pre-commit",
+    "pre-merge-commit",
+    "prepare-commit-msg",
+    "commit-msg",
+    "post-commit",
+    "pre-rebase",
+    "post-checkout",
+    "post-merge",
+    "pre-push",
+    "pre-receive",
+    "update",
+    "proc-receive",
+    "post-receive",
+    "post-update",
+    "reference-transaction",
+    "push-to-checkout",
+    "pre-auto-gc",
+    "post-rewrite",
+    "sendemail-validate",
+    "fsmonitor-watchman",
+    "post-index-change",
 ];
 const CODE_ENDINGS: &[&str] = &[
     ".sh", ".bash", ".zsh", ".fish", ".ksh", ".csh", ".py", ".pyw", ".pth", ".pl", ".pm", ".rb", ".js", ".mjs", ".cjs",
@@ -40,7 +109,8 @@ const CODE_ENDINGS: &[&str] = &[
     ".sql", ".vim", ".el", ".r", ".service", ".timer", ".rs", ".go", ".c", ".h", ".cc", ".cpp", ".java", ".kt",
     ".swift", ".cs", ".ps1", ".bat", ".cmd", ".exe", ".so", ".dll", ".jar", ".whl", ".env", ".cfg", ".conf", ".ini",
     ".toml", ".bzl", ".yml", ".yaml", ".tf", ".nix", ".ninja", ".in", ".ac", ".am", ".desktop", ".xsl", ".xslt",
-    ".ipynb", ".svg", ".html", ".rc",
+    ".ipynb", ".svg", ".html", ".rc", ".exs", ".csproj", ".fsproj", ".vbproj", ".props", ".targets", ".gemspec",
+    ".podspec", ".cabal", ".bazel", ".star", ".mod",
 ];
 
 /// Whether a path is a stream of the script and no file.
@@ -48,10 +118,70 @@ pub(super) fn is_stream(path: &[u8]) -> bool {
     matches!(path, b"/dev/null" | b"/dev/stdout" | b"/dev/stderr")
 }
 
-/// Whether a path is a file, or nothing, and not a stream that the script was given.
-pub(super) fn is_no_stream(path: &[u8]) -> bool {
-    path == b"/dev/null"
-        || !(path.starts_with(b"/dev") || path.starts_with(b"/proc") || path.windows(2).any(|part| part == b".."))
+/// Streams of the system that hold nothing of this script, and may be named anywhere.
+const HARMLESS: [&[u8]; 4] = [b"null", b"zero", b"random", b"urandom"];
+
+/// Names below a folder `dev` that are a stream wherever that folder seems to be.
+const STREAMS: [&[u8]; 8] = [b"stdin", b"stdout", b"stderr", b"fd", b"tcp", b"udp", b"tty", b"pts"];
+
+/// Whether a word can name a stream or a process by its path (`/dev/stdin`, `/proc/self/fd/0`), by which a value on it
+/// would be found that no redirection shows.
+pub(super) fn names_stream(word: &Word) -> bool {
+    let is_last = |at: usize| at + 1 == word.pieces.len();
+    let literals = word.pieces.iter().enumerate().filter_map(|(at, piece)| match piece {
+        Piece::Literal(text) => Some((text, at == 0, is_last(at))),
+        _ => None,
+    });
+    literals.into_iter().any(|(text, is_first, is_last)| {
+        let is_pattern = word.is_glob && is_first && is_rooted_pattern(text);
+        let mut places = 0..text.len();
+        is_pattern || places.any(|at| is_stream_at(text, at, is_first, is_last))
+    })
+}
+
+/// Whether a pattern chooses among the folders of the root, of which two have streams in them.
+fn is_rooted_pattern(text: &[u8]) -> bool {
+    let first = text.strip_prefix(b"/").and_then(|rest| rest.split(|byte| *byte == b'/').find(|part| !part.is_empty()));
+    first.is_some_and(|part| part.iter().any(|byte| b"*?[".contains(byte)) && text.len() > part.len() + 1)
+}
+
+/// Whether the part of a path that begins at a place leads to a stream or a process.
+fn is_stream_at(text: &[u8], at: usize, is_first: bool, is_last: bool) -> bool {
+    let is_path_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte >= 0x80 || b"._-".contains(&byte);
+    if at > 0 && is_path_byte(text[at - 1]) {
+        return false;
+    }
+    let length = text[at..].iter().position(|byte| !is_path_byte(*byte)).unwrap_or(text.len() - at);
+    let (name, rest) = text[at..].split_at(length);
+    if !matches!(name, b"dev" | b"proc") {
+        return false;
+    }
+    // Doubled slashes and dots change nothing.
+    let is_skipped = |byte: &u8| b"/.".contains(byte);
+    let skipped = text[..at].iter().rev().take_while(|byte| is_skipped(byte)).count();
+    let is_rooted = text[at - skipped..at].starts_with(b"/")
+        && match text[..at - skipped].last() {
+            None => is_first,
+            Some(byte) => !is_path_byte(*byte),
+        };
+    let below = rest.iter().position(|byte| !is_skipped(byte)).map_or(&b""[..], |at| &rest[at..]);
+    let length = below.iter().position(|byte| !is_path_byte(*byte)).unwrap_or(below.len());
+    let below = if rest.starts_with(b"/") { &below[..length] } else { b"" };
+    match name {
+        b"proc" => {
+            is_rooted || below.first().is_some_and(u8::is_ascii_digit) || leads_on(rest, is_last) || is_self(below)
+        }
+        _ => STREAMS.contains(&below) || (is_rooted && !HARMLESS.contains(&below)),
+    }
+}
+
+/// Whether an expansion follows a path that ends in a slash.
+fn leads_on(rest: &[u8], is_last: bool) -> bool {
+    !is_last && !rest.is_empty() && rest.iter().all(|byte| *byte == b'/')
+}
+
+fn is_self(name: &[u8]) -> bool {
+    matches!(name, b"self" | b"thread-self")
 }
 
 /// Whether values may be written to a path: no program takes the file for code or configuration because of where it
@@ -60,7 +190,7 @@ pub(super) fn is_plain(path: &[u8]) -> bool {
     let path = path.strip_prefix(b"/tmp/").or_else(|| path.strip_prefix(b"./")).unwrap_or(path);
     is_plain_folder(path) && {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_ascii_lowercase();
-        let is_code = CODE_NAMES.iter().any(|code| name == code.as_bytes())
+        let is_code = CODE_NAMES.iter().chain(HOOKS).any(|code| name == code.as_bytes())
             || CODE_ENDINGS.iter().any(|ending| name.ends_with(ending.as_bytes()));
         !is_code && name.first().is_some_and(u8::is_ascii_alphanumeric)
     }

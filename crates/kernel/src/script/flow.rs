@@ -6,9 +6,9 @@
 use alloc::{collections::BTreeSet, vec::Vec};
 
 use super::{
-    files,
+    Surroundings, builtins, files,
     programs::{self, Effect},
-    syntax::{Assignment, Command, Kind, List, Parsed, Piece, Redirect, Word},
+    syntax::{Assignment, Command, Kind, List, Parsed, Piece, Redirect, Word, is_name_byte},
     variables,
 };
 
@@ -29,24 +29,41 @@ pub(super) enum Reach {
     Files,
 }
 
+/// What a variable is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Given {
+    /// A number.
+    Number,
+    /// What `mktemp` has printed.
+    Temporary,
+    /// Anything else.
+    Text,
+}
+
 /// What is known of a script.
 #[derive(Debug, Default)]
-pub(super) struct Flow {
+pub(super) struct Flow<'a> {
+    /// What is around it.
+    surroundings: Surroundings<'a>,
     /// Variables that may hold a value.
     values: BTreeSet<Vec<u8>>,
-    /// Variables that are assigned to, and those of them that may be something other than a number.
+    /// Variables that are assigned to, those of them that may be something other than a number, and those that may be
+    /// something other than the path of a new file.
     assigned: BTreeSet<Vec<u8>>,
     others: BTreeSet<Vec<u8>>,
+    permanent: BTreeSet<Vec<u8>>,
     pub(super) reach: Reach,
     /// Whether all variables are taken to hold values.
     is_given_up: bool,
     has_changed: bool,
 }
 
-impl Flow {
+impl<'a> Flow<'a> {
     /// Follows the values of a script and notes in it where they are.
-    pub(super) fn of(parsed: &mut Parsed) -> Self {
-        let mut flow = Self::default();
+    pub(super) fn of(parsed: &mut Parsed, surroundings: Surroundings<'a>) -> Self {
+        // In a folder that a value has named anything may be code.
+        let reach = if surroundings.is_folder_named { Reach::Files } else { Reach::Words };
+        let mut flow = Self { surroundings, reach, ..Self::default() };
         for pass in 0..=PASSES_MAX {
             if pass == PASSES_MAX {
                 flow.is_given_up = true;
@@ -68,7 +85,30 @@ impl Flow {
 
     /// Whether a variable can hold nothing but a number that the script has put there.
     pub(super) fn is_number(&self, name: &[u8]) -> bool {
-        self.assigned.contains(name) && !self.others.contains(name) && !self.has_value(name)
+        let is_own = self.assigned.contains(name) && !self.surroundings.gives(name);
+        is_own && !self.others.contains(name) && !self.has_value(name)
+    }
+
+    /// Whether a variable can hold nothing but the path of a file that the script has made with `mktemp`.
+    fn is_temporary(&self, name: &[u8]) -> bool {
+        let is_own = self.assigned.contains(name) && !self.surroundings.gives(name);
+        is_own && !self.permanent.contains(name) && !self.has_value(name)
+    }
+
+    /// Whether a value may be assigned to a variable. One that the step gives in `env` is exported.
+    pub(super) fn takes_value(&self, name: &[u8]) -> bool {
+        variables::takes_value(name) && !self.surroundings.gives(name)
+    }
+
+    /// Whether a variable holds a text of the author, or of who runs the script: neither a value, nor what the step's
+    /// `env` has made of one, nor anything that the script has put there.
+    pub(super) fn is_authors(&self, name: &[u8]) -> bool {
+        !self.has_value(name) && !self.assigned.contains(name) && !self.surroundings.gives_value(name)
+    }
+
+    /// The variables that values are assigned to, in the order of their names.
+    pub(super) fn variables_with_values(&self) -> impl Iterator<Item = &[u8]> {
+        self.values.iter().map(Vec::as_slice)
     }
 
     /// Whether a variable may hold a value.
@@ -95,13 +135,10 @@ impl Flow {
         for redirect in &mut command.redirects {
             match redirect {
                 Redirect::Output(word) => drop(self.word(word, input, documents)),
-                Redirect::Input(word) => {
-                    let is_file = word.literal().is_some_and(files::is_no_stream);
-                    let has_value = self.word(word, input, documents) || self.reach >= Reach::Texts;
-                    input = has_value || (input && !is_file);
-                }
-                Redirect::Text(word) => input = self.word(word, input, documents),
-                Redirect::Document(number) => input = documents.get(*number).is_some_and(|word| word.has_value),
+                // What a redirection replaces is still there for programs that know its path.
+                Redirect::Input(word) => input |= self.word(word, input, documents) || self.reach >= Reach::Texts,
+                Redirect::Text(word) => input |= self.word(word, input, documents),
+                Redirect::Document(number) => input |= documents.get(*number).is_some_and(|word| word.has_value),
             }
         }
         command.has_input = input;
@@ -110,19 +147,23 @@ impl Flow {
             Kind::Group(lists) => self.lists(lists, input, documents),
             Kind::Loop { name, words, body } => {
                 let is_number = |word: &Word| word.literal().is_some_and(is_digits);
-                let are_numbers = words.iter().all(is_number);
+                let given = if words.iter().all(is_number) { Given::Number } else { Given::Text };
                 let has_value = self.words(words, input, documents);
-                self.assign(name, has_value, are_numbers);
-                self.list(body, input, documents)
+                self.assign(name, has_value, given);
+                self.list(body, input, documents) || has_value
             }
+            // `set -x` prints the words of these as well.
             Kind::Case { words, bodies } => {
-                self.words(words, input, documents);
-                self.lists(bodies, input, documents)
+                let has_value = self.words(words, input, documents);
+                self.lists(bodies, input, documents) || has_value
             }
-            Kind::Test { words, numbers } => {
-                self.words(words, input, documents);
-                self.words(numbers, input, documents);
-                false
+            Kind::Test(test) => {
+                let groups = [&mut test.words, &mut test.patterns, &mut test.numbers];
+                let mut found = false;
+                for words in groups {
+                    found |= self.words(words, input, documents);
+                }
+                found
             }
             Kind::Arithmetic(_) => false,
         };
@@ -146,32 +187,54 @@ impl Flow {
         let mut has_value = false;
         for assignment in assignments {
             let found = self.word(&mut assignment.value, input, documents);
-            let is_number = match assignment.value.pieces.as_slice() {
-                [Piece::Literal(bytes)] => is_digits(bytes),
-                [Piece::Number(_)] => true,
-                _ => false,
+            let given = match assignment.value.pieces.as_slice() {
+                _ if assignment.appends => Given::Text,
+                [Piece::Literal(bytes)] if is_digits(bytes) => Given::Number,
+                [Piece::Number(_)] => Given::Number,
+                [Piece::Output(list)] if is_mktemp(list) => Given::Temporary,
+                _ => Given::Text,
             };
-            self.assign(&assignment.name, found, is_number && !assignment.appends);
+            match words.is_empty() {
+                true => self.assign(&assignment.name, found, given),
+                // It holds for the program alone.
+                false => self.note(&assignment.name, found, given),
+            }
             has_value |= found;
         }
         has_value |= self.words(words, input, documents);
-        if words.first().and_then(Word::literal) == Some(b"read") {
-            for name in words.iter().skip(1).filter_map(Word::literal) {
-                self.assign(name, true, false);
+        match words.first().and_then(Word::literal) {
+            Some(b"read") => {
+                for name in builtins::names_of_read(&words[1..]).filter_map(Word::literal) {
+                    self.assign(name, input, Given::Text);
+                }
             }
+            Some(b"export") => {
+                for word in &words[1..] {
+                    let (name, text) = word.prefix().split_at(name_length(word.prefix()));
+                    if text.starts_with(b"=") {
+                        self.assign(name, word.has_value, Given::Text);
+                    }
+                }
+            }
+            _ => {}
         }
+        self.follow(words, has_value, input);
+        has_value || programs::shows_processes(words)
+    }
+
+    /// What a command does with values beyond its output.
+    fn follow(&mut self, words: &[Word], has_value: bool, input: bool) {
         match programs::effect(words) {
             Effect::None => {}
             Effect::Keeps if has_value => self.extend(Reach::Outputs),
             Effect::Names if has_value => self.extend(Reach::Files),
             Effect::Writes if has_value || input => self.extend(Reach::Texts),
-            Effect::Moves if has_value || self.reach >= Reach::Texts => self.extend(Reach::Files),
+            Effect::Moves if has_value || input || self.reach >= Reach::Texts => self.extend(Reach::Files),
             Effect::Enters(is_plain) if has_value || (!is_plain && self.reach >= Reach::Texts) => {
                 self.extend(Reach::Files);
             }
             _ => {}
         }
-        has_value
     }
 
     fn words(&mut self, words: &mut [Word], input: bool, documents: &[Word]) -> bool {
@@ -184,22 +247,44 @@ impl Flow {
 
     fn word(&mut self, word: &mut Word, input: bool, documents: &[Word]) -> bool {
         let mut found = word.is_glob && self.reach == Reach::Files;
-        for piece in &mut word.pieces {
-            found |= match piece {
+        let mut certain = None;
+        for (at, piece) in word.pieces.iter_mut().enumerate() {
+            let has_value = match piece {
                 Piece::Mark => true,
                 Piece::Variable(name) => self.has_value(name),
-                Piece::Output(list) => self.list(list, input, documents) || self.reach >= Reach::Outputs,
-                Piece::Literal(_) | Piece::Number(_) | Piece::Count | Piece::Opaque => false,
+                Piece::Output(list) => {
+                    let is_found = self.list(list, input, documents) || self.reach >= Reach::Outputs;
+                    is_found && !is_mktemp(list)
+                }
+                Piece::Literal(_) | Piece::Home | Piece::Number(_) | Piece::Count | Piece::Opaque => false,
             };
+            let is_certain = match piece {
+                Piece::Literal(_) | Piece::Home => true,
+                Piece::Variable(name) => self.is_authors(name),
+                _ => false,
+            };
+            if !is_certain {
+                certain.get_or_insert(at);
+            }
+            found |= has_value;
         }
+        word.certain = certain.unwrap_or(word.pieces.len());
+        word.is_temporary = matches!(&word.pieces[..], [Piece::Variable(name)] if self.is_temporary(name));
         word.has_value = found;
         found
     }
 
-    fn assign(&mut self, name: &[u8], has_value: bool, is_number: bool) {
+    /// A variable that keeps what it is given.
+    fn assign(&mut self, name: &[u8], has_value: bool, given: Given) {
         self.has_changed |= self.assigned.insert(name.to_vec());
+        self.note(name, has_value, given);
+    }
+
+    /// What a variable may hold.
+    fn note(&mut self, name: &[u8], has_value: bool, given: Given) {
         self.has_changed |= has_value && self.values.insert(name.to_vec());
-        self.has_changed |= !is_number && self.others.insert(name.to_vec());
+        self.has_changed |= given != Given::Number && self.others.insert(name.to_vec());
+        self.has_changed |= given != Given::Temporary && self.permanent.insert(name.to_vec());
     }
 
     fn extend(&mut self, reach: Reach) {
@@ -210,6 +295,21 @@ impl Flow {
 
 fn is_written(redirect: &Redirect) -> bool {
     matches!(redirect, Redirect::Output(word) if !word.literal().is_some_and(files::is_stream))
+}
+
+/// `mktemp` and nothing else.
+fn is_mktemp(list: &List) -> bool {
+    let [pipeline] = list.as_slice() else { return false };
+    let [Command { kind: Kind::Simple { assignments, words }, redirects, .. }] = pipeline.as_slice() else {
+        return false;
+    };
+    let is_alone = assignments.is_empty() && redirects.is_empty() && words.len() == 1;
+    is_alone && words[0].literal() == Some(b"mktemp")
+}
+
+/// How many bytes at the front can be those of a variable's name.
+fn name_length(text: &[u8]) -> usize {
+    text.iter().position(|byte| !is_name_byte(*byte)).unwrap_or(text.len())
 }
 
 /// Whether bytes are a decimal number.

@@ -6,11 +6,12 @@ use core::ops::Range;
 use super::{
     Place,
     reader::{Lost, Read, Reader},
-    syntax::{Assignment, Command, Kind, List, Redirect, Word, is_identifier},
+    syntax::{Assignment, Command, Kind, List, Redirect, Test, Word, is_identifier},
 };
 
 /// Words that mean something at the front of a command.
-const RESERVED: [&[u8]; 20] = [
+const RESERVED: [&[u8]; 21] = [
+    b"!",
     b"if",
     b"then",
     b"elif",
@@ -41,13 +42,6 @@ const UNARY: [&[u8]; 11] = [b"-n", b"-z", b"-e", b"-f", b"-d", b"-s", b"-r", b"-
 
 /// Operators of `[[ ]]` whose operands are expressions.
 const ARITHMETIC: [&[u8]; 6] = [b"-eq", b"-ne", b"-lt", b"-le", b"-gt", b"-ge"];
-
-/// What a `[[ ]]` is made of.
-#[derive(Default)]
-struct Test {
-    words: Vec<Word>,
-    numbers: Vec<Word>,
-}
 
 impl Reader<'_> {
     /// Pipelines up to the end of the text, a parenthesis, `;;` or a reserved word that closes something.
@@ -251,7 +245,7 @@ impl Reader<'_> {
         self.blanks();
         if self.reserved_end() {
             self.at += 2;
-            return Ok(Kind::Test { words: test.words, numbers: test.numbers });
+            return Ok(Kind::Test(test));
         }
         self.lost(Place::Unclear)
     }
@@ -320,7 +314,11 @@ impl Reader<'_> {
                 let operator = self.some_word()?;
                 self.blanks();
                 match operator.bare() {
-                    Some(b"=" | b"==" | b"!=") => {}
+                    Some(b"=" | b"==" | b"!=") => {
+                        test.words.push(word);
+                        test.patterns.push(self.some_word()?);
+                        return Ok(());
+                    }
                     Some(b"=~") => {
                         test.words.push(word);
                         return self.regular_expression();
@@ -374,7 +372,7 @@ impl Reader<'_> {
                 Some(b'(') => return Err(Lost { at: begin, place: Place::Function }),
                 Some(_) if words.is_empty() => match self.assignment()? {
                     Some(assignment) => assignments.push(assignment),
-                    None => words.push(self.some_word()?),
+                    None => words.push(self.program_name()?),
                 },
                 Some(_) => words.push(self.some_word()?),
             }
@@ -383,6 +381,17 @@ impl Reader<'_> {
             return self.lost(Place::Unclear);
         }
         Ok(Kind::Simple { assignments, words })
+    }
+
+    /// The first word of a command. Reserved words have been read by now, wherever they can stand: one that is left is
+    /// read as something else by bash, as a second `!` is.
+    fn program_name(&mut self) -> Read<Word> {
+        let at = self.at;
+        let word = self.some_word()?;
+        if word.bare().is_some_and(|text| RESERVED.contains(&text)) {
+            return Err(Lost { at, place: Place::Unclear });
+        }
+        Ok(word)
     }
 
     /// `NAME=VALUE` or `NAME+=VALUE`. Arrays and their elements are refused.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::{
     Place,
-    reader::{Lost, Read, Reader},
+    reader::{Form, Lost, Read, Reader},
     syntax::{Piece, Redirect, Word, is_name_byte},
 };
 
@@ -83,14 +83,24 @@ impl Reader<'_> {
         }
     }
 
-    /// Lines in which bash expands variables. Anything but a plain variable is refused.
-    fn expanded(&self, begin: usize, end: usize) -> Read<Word> {
-        let mut word = Word::default();
-        let lines = &self.text[begin..end];
+    /// Lines in which bash expands variables, and references, whose values it does not read again. Anything else is
+    /// refused. The cursor ends behind the lines.
+    fn expanded(&mut self, begin: usize, end: usize) -> Read<Word> {
+        let mut word = Word { marks: self.next_mark..self.next_mark, ..Word::default() };
+        let text = self.text;
+        let lines = &text[begin..end];
         let mut at = 0;
         while let Some(byte) = lines.get(at) {
+            self.at = begin + at;
+            if self.mark(&mut word, Form::Double) {
+                at = self.at - begin;
+                continue;
+            }
+            let is_mark = self.mark_at(self.at + 1).is_some();
             let lost = Err(Lost { at: begin + at, place: Place::Unclear });
             match (byte, lines.get(at + 1)) {
+                (b'\\', _) if is_mark => return self.lost(Place::AfterBackslash),
+                (b'$', _) if is_mark => return self.lost(Place::AfterDollar),
                 (b'`', _) | (b'\\', Some(b'\n')) | (b'$', Some(b'(' | b'[' | b'@' | b'*' | b'\\')) => return lost,
                 (b'\\', _) => at += 1,
                 (b'$', Some(next)) => {
@@ -109,6 +119,8 @@ impl Reader<'_> {
             }
             at += 1;
         }
+        self.at = end;
+        word.marks.end = self.next_mark;
         Ok(word)
     }
 }

@@ -17,18 +17,18 @@ use super::{
 };
 
 /// The judge.
-pub(super) struct Judge {
+pub(super) struct Judge<'a> {
     verdicts: Vec<Verdict>,
-    flow: Flow,
+    flow: Flow<'a>,
     /// The first thing that makes the whole script uncertain.
     lost: Option<Lost>,
     /// Where the present command begins.
     at: usize,
 }
 
-impl Judge {
+impl<'a> Judge<'a> {
     /// Gives a verdict for each mark, and what made the script as a whole uncertain.
-    pub(super) fn run(parsed: &Parsed, flow: Flow, verdicts: Vec<Verdict>) -> (Vec<Verdict>, Option<Lost>) {
+    pub(super) fn run(parsed: &Parsed, flow: Flow<'a>, verdicts: Vec<Verdict>) -> (Vec<Verdict>, Option<Lost>) {
         let mut judge = Self { verdicts, flow, lost: None, at: 0 };
         judge.list(&parsed.list);
         (judge.verdicts, judge.lost)
@@ -49,7 +49,13 @@ impl Judge {
         match &command.kind {
             Kind::Simple { assignments, words } => {
                 self.assignments(assignments, words);
-                self.words(words);
+                let is_tee = words.first().and_then(Word::literal) == Some(b"tee");
+                for word in words {
+                    match is_tee && word.literal().is_some_and(files::is_stream) {
+                        true => self.inside(word),
+                        false => self.word(word),
+                    }
+                }
                 if !words.is_empty() {
                     self.simple(words, command);
                 }
@@ -63,12 +69,15 @@ impl Judge {
             }
             Kind::Case { words, bodies } => {
                 self.words(words);
+                self.patterns(words.get(1..).unwrap_or_default());
                 bodies.iter().for_each(|list| self.list(list));
             }
-            Kind::Test { words, numbers } => {
-                self.words(words);
-                self.words(numbers);
-                for word in numbers {
+            Kind::Test(test) => {
+                self.words(&test.words);
+                self.words(&test.patterns);
+                self.patterns(&test.patterns);
+                self.words(&test.numbers);
+                for word in &test.numbers {
                     if !is_number(word, &self.flow) {
                         self.refuse(word.marks.clone(), Place::EvaluatingTest);
                     }
@@ -78,16 +87,29 @@ impl Judge {
         }
     }
 
+    /// Words that are compared with others as patterns: a value in one would match what it is not.
+    fn patterns(&mut self, words: &[Word]) {
+        for word in words {
+            if word.has_value && word.is_split {
+                self.refuse(word.marks.clone(), Place::Pattern);
+            }
+        }
+    }
+
     fn redirect(&mut self, redirect: &Redirect, command: &Command) {
         let (Redirect::Output(word) | Redirect::Input(word) | Redirect::Text(word)) = redirect else { return };
-        self.word(word);
+        let is_own_stream = matches!(redirect, Redirect::Output(_)) && word.literal().is_some_and(files::is_stream);
+        match is_own_stream {
+            true => self.inside(word),
+            false => self.word(word),
+        }
         let is_file = !matches!(redirect, Redirect::Text(_));
         if is_file && word.has_value {
             self.refuse(word.marks.clone(), Place::Target);
         } else if matches!(redirect, Redirect::Output(_)) && command.has_output {
             // Where values name files, what is written may end up under a name that a value has chosen.
-            let has_name = |path: &[u8]| self.flow.reach < Reach::Files && programs::may_write(path);
-            let may_be_written = word.literal().is_some_and(|path| files::is_stream(path) || has_name(path));
+            let has_name = self.flow.reach < Reach::Files && programs::may_write(word);
+            let may_be_written = has_name || word.literal().is_some_and(files::is_stream);
             if !may_be_written {
                 self.refuse(command.marks.clone(), Place::Written);
             }
@@ -112,7 +134,7 @@ impl Judge {
     /// A variable that is assigned to.
     fn assignment(&mut self, name: &[u8], has_value: bool, marks: Range<usize>) {
         let may_be_set = match has_value {
-            true => variables::takes_value(name),
+            true => self.flow.takes_value(name),
             // Where values are in files, a variable may say which of them is run.
             false => !variables::is_shell_variable(name) && self.may_configure(name),
         };
@@ -126,8 +148,11 @@ impl Judge {
     }
 
     fn simple(&mut self, words: &[Word], command: &Command) {
-        let Some(name) = words[0].literal().filter(|name| !name.is_empty()) else {
-            return self.refuse(words[0].marks.clone(), Place::CommandName);
+        let name = match (words[0].literal(), words[0].pieces.as_slice()) {
+            (Some(name), _) if !name.is_empty() => name,
+            // A program in the user's folder, which no table has.
+            (None, [Piece::Home, Piece::Literal(rest)]) if !words[0].is_glob => rest,
+            _ => return self.refuse(words[0].marks.clone(), Place::CommandName),
         };
         let has_value = words.iter().any(|word| word.has_value);
         let result = match builtins::judge(words, &self.flow) {
@@ -139,6 +164,9 @@ impl Judge {
             None => Ok(()),
         };
         if let Err(place) = result {
+            let is_reached = has_value || command.has_input || self.flow.reach >= Reach::Texts;
+            let is_told = is_reached || matches!(place, Place::Evaluates | Place::Assignment);
+            let place = if is_told { place } else { Place::Unclear };
             let marks = if place == Place::Evaluates { 0..0 } else { command.marks.clone() };
             self.refuse(marks, place);
         }
@@ -152,7 +180,7 @@ impl Judge {
             if word.has_value || !has_name || self.flow.has_value(name) {
                 return Err(Place::Assignment);
             }
-            let is_free = is_identifier(name) && !variables::is_shell_variable(name);
+            let is_free = is_identifier(name) && !variables::is_shell_variable(name) && !variables::is_own(name);
             if !is_free || word.is_glob || !self.may_configure(name) {
                 return Err(Place::Evaluates);
             }
@@ -166,13 +194,20 @@ impl Judge {
         }
     }
 
-    /// What is inside a word.
     fn word(&mut self, word: &Word) {
+        if files::names_stream(word) {
+            self.refuse(0..0, Place::Device);
+        }
+        self.inside(word);
+    }
+
+    /// What is inside a word.
+    fn inside(&mut self, word: &Word) {
         for piece in &word.pieces {
             match piece {
                 Piece::Output(list) => self.list(list),
                 Piece::Number(names) => self.arithmetic(names),
-                Piece::Literal(_) | Piece::Mark | Piece::Variable(_) | Piece::Count | Piece::Opaque => {}
+                Piece::Literal(_) | Piece::Home | Piece::Mark | Piece::Variable(_) | Piece::Count | Piece::Opaque => {}
             }
         }
     }
@@ -207,7 +242,7 @@ fn marks_of(words: &[Word]) -> Range<usize> {
 }
 
 /// Whether an operand of an arithmetic operator is a number.
-fn is_number(word: &Word, flow: &Flow) -> bool {
+fn is_number(word: &Word, flow: &Flow<'_>) -> bool {
     match word.pieces.as_slice() {
         [Piece::Literal(bytes)] => is_digits(bytes),
         [Piece::Number(_) | Piece::Count] => true,

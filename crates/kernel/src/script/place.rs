@@ -33,6 +33,18 @@ pub enum Place {
     Argument,
     /// Where the value could become an option.
     Option,
+    /// Among what `git push` and `git fetch` are told to move, without a colon of the author before it.
+    Refspec,
+    /// Among the paths of a `git` that takes them for patterns.
+    Pathspec,
+    /// In a header of `curl`.
+    Header,
+    /// In an address of a `curl` that takes brackets for several addresses.
+    Globbing,
+    /// In a pattern, by a variable or an output outside quotes.
+    Pattern,
+    /// In a script with a path of a stream or a process.
+    Device,
     /// In the format of `printf`.
     Format,
     /// In code for another interpreter.
@@ -85,6 +97,14 @@ impl Place {
                 "among the arguments of a command that is not in the table of those that take a value there"
             }
             Self::Option => "where its value could become an option, and an option can run code",
+            Self::Refspec => {
+                "where git takes it for a refspec, and its value could delete a branch or write another one"
+            }
+            Self::Pathspec => "where git takes it for a pattern of paths, and its value could be all of them",
+            Self::Header => "in a header of curl, where a value with a newline adds headers and requests",
+            Self::Globbing => "in an address of a curl that makes several of one with brackets in it",
+            Self::Pattern => "in a pattern, where its value could match everything",
+            Self::Device => "in a script with a path of a stream or a process",
             Self::Format => "in the format of printf",
             Self::InnerScript => {
                 "inside code that is given to an interpreter, or that is not known to treat it as data"
@@ -119,6 +139,14 @@ impl Place {
             Self::Input => "which a value reaches on its standard input",
             Self::Target | Self::Written => "which may write a value into a file that may be code or configuration",
             Self::Assignment => "which gives a value to programs by a variable",
+            Self::Refspec => "which gives a value to git as a refspec",
+            Self::Pathspec => "which gives a value to git as a pattern of paths",
+            Self::Header => "which gives a value to curl as a header",
+            Self::Globbing => "which gives a value to curl in an address without -g",
+            Self::Pattern => "which has a value in a pattern",
+            Self::Device => {
+                "which names a stream or a process by a path below /dev or /proc, where values may be found"
+            }
             _ => "beside which values cannot be followed",
         }
     }
@@ -149,7 +177,25 @@ impl Place {
                 "Write `env: {NAME: \"@REFERENCE\"}` in the step and -- \"$NAME\" in the script, where your program decides what it does with it."
             }
             Self::Assignment => {
-                "Use a name in lower case and do not export it; or write `env: {NAME: \"@REFERENCE\"}` in the step."
+                "Use a name of your own that is neither exported nor in the step's `env`; or write `env: {NAME: \"@REFERENCE\"}` in the step."
+            }
+            Self::Refspec => {
+                "Write both sides, as in \"HEAD:refs/heads/@REFERENCE\" or \"refs/tags/v@REFERENCE:refs/tags/v@REFERENCE\"; or write `env: {NAME: \"@REFERENCE\"}` in the step and check \"$NAME\" in the script."
+            }
+            Self::Pathspec => {
+                "Write `git --literal-pathspecs` and -- before it; or write `env: {NAME: \"@REFERENCE\"}` in the step and \"$NAME\" in the script."
+            }
+            Self::Header => {
+                "Write `env: {NAME: \"@REFERENCE\"}` in the step and \"X-Name: $(printf %s \"$NAME\" | tr -d '\\r\\n')\" in the script."
+            }
+            Self::Globbing => {
+                "Write `curl -g`; or write `env: {NAME: \"@REFERENCE\"}` in the step and \"$NAME\" in the script."
+            }
+            Self::Pattern => {
+                "Put double quotes around it; or write `env: {NAME: \"@REFERENCE\"}` in the step and \"$NAME\" in the script."
+            }
+            Self::Written => {
+                "Write `env: {NAME: \"@REFERENCE\"}` in the step and \"$NAME\" in the script, as in printf '%s\\n' \"$NAME\" > FILE."
             }
             _ => IN_ENV,
         }

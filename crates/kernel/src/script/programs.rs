@@ -7,7 +7,9 @@
 use super::{
     Place, files,
     flow::{Reach, is_digits},
-    syntax::Word,
+    git,
+    syntax::{Word, is_identifier},
+    transfer, variables,
 };
 
 /// A program, or one of its subcommands.
@@ -25,6 +27,8 @@ struct Program {
     /// Options whose value, the next word, is text whatever it begins with. The program takes it with `=` as well
     /// where the option begins with two dashes.
     text: &'static [&'static str],
+    /// Options whose value, the next word, is text behind a literal `NAME=`.
+    named: &'static [&'static str],
     operands: Operands,
     /// Whether a value on its standard input is data to it.
     reads: bool,
@@ -41,6 +45,12 @@ enum Operands {
     Anything,
     /// Values stand after `--` or behind a letter of the author. The first ones have to be literal.
     Values { literal: usize, max: usize },
+    /// As [`Values`](Self::Values) with one literal, the remote; a value is a branch or a tag where a colon of the author
+    /// comes before it.
+    Refspecs,
+    /// As [`Values`](Self::Values), which git takes for patterns unless it is told otherwise: all of them, or those after
+    /// `--`.
+    Pathspecs { all: bool },
     /// None is a value.
     Literal,
 }
@@ -78,6 +88,7 @@ const fn reads(command: &'static [&'static str], letters: &'static str) -> Progr
         literal: &[],
         attached: &[],
         text: &[],
+        named: &[],
         operands: Operands::Values { literal: 0, max: ANY },
         reads: true,
         reach: Reach::Files,
@@ -85,7 +96,7 @@ const fn reads(command: &'static [&'static str], letters: &'static str) -> Progr
     }
 }
 
-/// A program that changes files.
+/// A program that changes files, and reads no more than an answer.
 const fn changes(command: &'static [&'static str], letters: &'static str, effect: Effect) -> Program {
     Program { effect, ..reads(command, letters) }
 }
@@ -95,8 +106,6 @@ const fn keeps(command: &'static [&'static str], letters: &'static str) -> Progr
     Program { reads: false, reach: Reach::Texts, effect: Effect::Keeps, ..reads(command, letters) }
 }
 
-const REMOTE: Operands = Operands::Values { literal: 1, max: ANY };
-
 const PROGRAMS: &[Program] = &[
     prints(&["echo"]),
     prints(&["true"]),
@@ -105,14 +114,16 @@ const PROGRAMS: &[Program] = &[
     prints(&["cat"]),
     prints(&["ls"]),
     prints(&["sleep"]),
-    prints(&["which"]),
-    prints(&["paste"]),
-    prints(&["basename"]),
-    prints(&["dirname"]),
-    prints(&["md5sum"]),
-    prints(&["sha1sum"]),
-    prints(&["sha256sum"]),
-    prints(&["sha512sum"]),
+    reads(&["which"], "a"),
+    Program { literal: &["-d"], attached: &["-d"], ..reads(&["paste"], "s") },
+    Program { literal: &["-s"], ..reads(&["basename"], "a") },
+    reads(&["dirname"], ""),
+    reads(&["md5sum"], "bt"),
+    reads(&["sha1sum"], "bt"),
+    reads(&["sha256sum"], "bt"),
+    reads(&["sha512sum"], "bt"),
+    // It prints the path of a new file.
+    Program { operands: Operands::Literal, ..reads(&["mktemp"], "dq") },
     Program { literal: &["-n", "-c"], attached: &["-n", "-c"], ..reads(&["head"], "qvz0123456789") },
     Program { literal: &["-n", "-c"], attached: &["-n", "-c"], ..reads(&["tail"], "qvz0123456789") },
     reads(&["wc"], "lwcmL"),
@@ -132,7 +143,7 @@ const PROGRAMS: &[Program] = &[
     },
     Program { operands: Operands::Values { literal: 0, max: 2 }, ..reads(&["cmp"], "sbl") },
     Program { operands: Operands::Values { literal: 0, max: 2 }, ..reads(&["diff"], "uqrwbBisaN") },
-    Program { literal: &["-c", "--format"], ..reads(&["stat"], "L") },
+    Program { literal: &["-c", "--format"], attached: &["-c", "--format="], ..reads(&["stat"], "L") },
     reads(&["realpath"], "emsz"),
     reads(&["readlink"], "efmnz"),
     Program { text: &["-d"], attached: &["-I"], operands: Operands::Literal, ..reads(&["date"], "u") },
@@ -147,13 +158,27 @@ const PROGRAMS: &[Program] = &[
     changes(&["touch"], "acm", Effect::Names),
     changes(&["rm"], "rfvd", Effect::None),
     changes(&["rmdir"], "pv", Effect::None),
-    changes(&["cp"], "aRrfpnvuLPT", Effect::Moves),
-    changes(&["mv"], "fnvuT", Effect::Moves),
-    changes(&["ln"], "sfnvT", Effect::Moves),
+    Program { reads: false, ..changes(&["cp"], "aRrfpnvuLPT", Effect::Moves) },
+    Program { reads: false, ..changes(&["mv"], "fnvuT", Effect::Moves) },
+    Program { reads: false, ..changes(&["ln"], "sfnvT", Effect::Moves) },
+    Program { operands: Operands::Values { literal: 1, max: ANY }, ..changes(&["chmod"], "Rvcf", Effect::None) },
     Program { operands: Operands::Literal, reach: Reach::Texts, ..changes(&["tee"], "ai", Effect::Writes) },
-    keeps(&["git", "add"], "Afuv"),
+    Program { operands: Operands::Pathspecs { all: true }, ..keeps(&["git", "add"], "Afuv") },
     Program { flags: &["--delete"], ..keeps(&["git", "branch"], "dDfqv") },
-    Program { flags: &["--detach", "--quiet"], text: &["-b", "-B"], ..keeps(&["git", "checkout"], "qf") },
+    Program {
+        flags: &["--detach", "--quiet"],
+        text: &["-b", "-B"],
+        operands: Operands::Pathspecs { all: false },
+        ..keeps(&["git", "checkout"], "qf")
+    },
+    Program {
+        flags: &["--quiet", "--single-branch", "--no-tags", "--bare"],
+        literal: &["--depth"],
+        attached: &["--depth="],
+        text: &["-b", "--branch"],
+        operands: Operands::Literal,
+        ..keeps(&["git", "clone"], "qv")
+    },
     Program {
         flags: &["--amend", "--no-verify", "--allow-empty", "--no-edit", "--signoff", "--quiet", "--all"],
         literal: &["-F"],
@@ -165,18 +190,18 @@ const PROGRAMS: &[Program] = &[
         flags: &["--tags", "--prune", "--force", "--quiet", "--unshallow"],
         literal: &["--depth"],
         attached: &["--depth="],
-        operands: REMOTE,
+        operands: Operands::Refspecs,
         ..keeps(&["git", "fetch"], "fpqtv")
     },
     Program {
         flags: &["--oneline", "--no-decorate", "--reverse"],
         literal: &["-n"],
-        attached: &["--format=", "--pretty="],
+        attached: &["-n", "--format=", "--pretty="],
         ..keeps(&["git", "log"], "0123456789")
     },
     Program {
         flags: &["--tags", "--force", "--force-with-lease", "--follow-tags", "--set-upstream", "--delete", "--quiet"],
-        operands: REMOTE,
+        operands: Operands::Refspecs,
         ..keeps(&["git", "push"], "dfquv")
     },
     Program { flags: &["--verify", "--short", "--quiet"], ..keeps(&["git", "rev-parse"], "q") },
@@ -198,32 +223,56 @@ const PROGRAMS: &[Program] = &[
         ..keeps(&["gh", "release", "create"], "dp")
     },
     Program {
+        flags: &["--draft"],
+        literal: &["-B", "--base", "-l", "--label"],
+        text: &["-t", "--title", "-b", "--body"],
+        operands: Operands::Literal,
+        ..keeps(&["gh", "pr", "create"], "d")
+    },
+    Program {
+        literal: &["-l", "--label"],
+        text: &["-t", "--title", "-b", "--body"],
+        operands: Operands::Literal,
+        ..keeps(&["gh", "issue", "create"], "")
+    },
+    Program { text: &["-b", "--body"], operands: Operands::Literal, ..keeps(&["gh", "issue", "comment"], "") },
+    Program { text: &["-b", "--body"], operands: Operands::Literal, ..keeps(&["gh", "pr", "comment"], "") },
+    Program {
         flags: &["--no-cache", "--pull", "--push", "--quiet"],
-        literal: &["-f", "--file", "--platform", "--target", "--build-arg"],
+        literal: &["-f", "--file", "--platform", "--target"],
         text: &["-t", "--tag"],
+        named: &["--build-arg"],
         operands: Operands::Literal,
         reach: Reach::Outputs,
         ..keeps(&["docker", "build"], "q")
     },
     Program { reach: Reach::Outputs, ..keeps(&["docker", "tag"], "") },
     Program { reach: Reach::Outputs, ..keeps(&["docker", "push"], "q") },
-    Program {
-        flags: &["--fail", "--silent", "--show-error", "--location", "--fail-with-body", "--compressed"],
-        literal: &["-o", "--output", "-X", "--request", "--retry", "--max-time", "-m", "--connect-timeout", "-w"],
-        text: &["--data-raw"],
-        reads: false,
-        reach: Reach::Texts,
-        ..reads(&["curl"], "fsSLgiIv46")
-    },
+    // Its words are judged by `transfer`.
+    Program { reads: false, reach: Reach::Texts, ..reads(&["curl"], "") },
 ];
 
-/// Finds the entry of a command, and how many words its name takes.
-fn find(words: &[Word]) -> Option<&'static Program> {
+/// An entry of the table with the words of a command that belong to it.
+struct Found<'a> {
+    program: &'static Program,
+    arguments: &'a [Word],
+    /// Whether git was told to take paths as they are.
+    has_literal_paths: bool,
+}
+
+/// Finds the entry of a command.
+fn find(words: &[Word]) -> Option<Found<'_>> {
+    let (name, rest) = words.split_first()?;
+    let is = |word: &Word, text: &str| word.literal() == Some(text.as_bytes());
+    let globals = if is(name, "git") { git::globals(rest) } else { git::Globals::default() };
+    let rest = &rest[globals.length..];
     let is_named = |program: &&Program| {
-        program.command.len() <= words.len()
-            && program.command.iter().zip(words).all(|(name, word)| word.literal() == Some(name.as_bytes()))
+        let (first, others) = program.command.split_first().expect("a command has a name");
+        others.len() <= rest.len() && is(name, first) && others.iter().zip(rest).all(|(text, word)| is(word, text))
     };
-    PROGRAMS.iter().find(is_named)
+    let program = PROGRAMS.iter().find(is_named)?;
+    let arguments = &rest[program.command.len() - 1..];
+    Some(Found { program, arguments, has_literal_paths: globals.has_literal_paths })
 }
 
 /// The words of a command behind `timeout SECONDS`.
@@ -244,7 +293,7 @@ pub(super) fn effect(words: &[Word]) -> Effect {
     match words.first().and_then(Word::literal) {
         Some(b"cd") => Effect::Enters(words[1..].iter().all(|word| word.literal().is_some_and(files::is_plain_folder))),
         Some(b"curl") if words.iter().any(|word| matches!(word.prefix(), b"-o" | b"--output")) => Effect::Writes,
-        _ => find(words).map_or(Effect::None, |program| program.effect),
+        _ => find(words).map_or(Effect::None, |found| found.program.effect),
     }
 }
 
@@ -258,55 +307,74 @@ pub(super) fn judge(words: &[Word], input: bool, reach: Reach) -> Result<(), Pla
         Some(b"jq") => return query(words),
         _ => {}
     }
-    let Some(program) = find(words) else { return Err(Place::Argument) };
-    if reach > program.reach {
+    let Some(found) = find(words) else { return Err(Place::Argument) };
+    if reach > found.program.reach {
         return Err(Place::Argument);
     }
-    if input && !program.reads {
+    if input && !found.program.reads {
         return Err(Place::Input);
     }
-    let words = &words[program.command.len()..];
-    match program.command[0] {
-        "curl" => transfer(program, words),
+    match found.program.command[0] {
+        "curl" => transfer::judge(found.arguments),
+        // It reads its expression behind `--` as well.
+        "find" if found.arguments.iter().any(|word| word.literal() == Some(b"--")) => Err(Place::Option),
         "tee" => {
-            arguments(program, words)?;
-            let is_written = |word: &Word| word.literal().is_some_and(|text| text.starts_with(b"-") || may_write(text));
-            words.iter().all(is_written).then_some(()).ok_or(Place::Written)
+            arguments(&found)?;
+            let is_option = |word: &Word| word.literal().is_some_and(|text| text.starts_with(b"-"));
+            let is_written = |word: &Word| is_option(word) || may_write(word);
+            found.arguments.iter().all(is_written).then_some(()).ok_or(Place::Written)
         }
-        _ => arguments(program, words),
+        _ => arguments(&found),
     }
 }
 
-/// Whether values may be written to a path.
-pub(super) fn may_write(path: &[u8]) -> bool {
-    files::is_stream(path) || files::is_plain(path)
+/// Whether values may be written to a file that a word names.
+pub(super) fn may_write(word: &Word) -> bool {
+    let is_new = word.is_temporary && word.is_one();
+    is_new || word.literal().is_some_and(|path| files::is_stream(path) || files::is_plain(path))
+}
+
+/// Whether the output of a command tells of other processes, with the values among their arguments.
+pub(super) fn shows_processes(words: &[Word]) -> bool {
+    let is = |word: &Word, names: &[&[u8]]| {
+        let name = word.literal().and_then(|text| text.rsplit(|byte| *byte == b'/').next());
+        name.is_some_and(|name| names.contains(&name))
+    };
+    let shows = [b"ps".as_slice(), b"top", b"htop", b"pstree", b"lsof", b"pgrep"];
+    words.iter().any(|word| is(word, &shows)) || words.first().is_some_and(|word| is(word, &[b"w", b"systemctl"]))
 }
 
 /// Goes through the arguments of a program.
-fn arguments(program: &Program, words: &[Word]) -> Result<(), Place> {
+fn arguments(found: &Found<'_>) -> Result<(), Place> {
+    let program = found.program;
     if matches!(program.operands, Operands::Anything) {
         return Ok(());
     }
     let is_in = |list: &[&str], text: &[u8]| list.iter().any(|entry| entry.as_bytes() == text);
     let (mut operands, mut is_past_options, mut at) = (0, false, 0);
-    while let Some(word) = words.get(at) {
+    while let Some(word) = found.arguments.get(at) {
         at += 1;
+        let next = found.arguments.get(at);
         let is_option = !is_past_options && word.prefix().len() > 1 && word.prefix().starts_with(b"-");
         match word.literal() {
             Some(b"--") if !is_past_options => is_past_options = true,
             Some(text) if is_option && is_flag(program, text) => {}
             Some(text) if is_option && is_in(program.literal, text) => {
-                words.get(at).and_then(Word::literal).ok_or(Place::Option)?;
+                next.and_then(Word::literal).ok_or(Place::Option)?;
                 at += 1;
             }
             Some(text) if is_option && is_in(program.text, text) => {
-                words.get(at).filter(|word| is_one_word(word)).ok_or(Place::Option)?;
+                next.filter(|word| word.is_one()).ok_or(Place::Option)?;
                 at += 1;
             }
-            _ if is_option && is_one_word(word) && has_text(program, word) => {}
+            Some(text) if is_option && is_in(program.named, text) => {
+                next.filter(|word| is_setting(word)).ok_or(Place::Option)?;
+                at += 1;
+            }
+            _ if is_option && word.is_one() && has_text(program, word) => {}
             _ if is_option => return Err(Place::Option),
-            text => {
-                operand(program, word, text, is_past_options, operands)?;
+            _ => {
+                operand(found, word, is_past_options, operands)?;
                 operands += 1;
             }
         }
@@ -315,40 +383,64 @@ fn arguments(program: &Program, words: &[Word]) -> Result<(), Place> {
 }
 
 /// One operand, which comes after `before` others.
-fn operand(
-    program: &Program,
-    word: &Word,
-    text: Option<&[u8]>,
-    is_past_options: bool,
-    before: usize,
-) -> Result<(), Place> {
-    let Operands::Values { literal, max } = program.operands else {
-        return match text {
-            // A program may take the dash for its standard input.
-            Some(text) if text != b"-" => Ok(()),
-            _ => Err(Place::Argument),
-        };
+fn operand(found: &Found<'_>, word: &Word, is_past_options: bool, before: usize) -> Result<(), Place> {
+    let begins = |text: &[u8]| text.first().is_some_and(|byte| byte.is_ascii_alphanumeric() || b"./_".contains(byte));
+    let (literal, max) = match found.program.operands {
+        Operands::Values { literal, max } => (literal, max),
+        Operands::Refspecs => (1, ANY),
+        Operands::Anything | Operands::Pathspecs { .. } => (0, ANY),
+        Operands::Literal => {
+            // A program may take a dash for its standard input, and find takes words behind `--` for its expression.
+            let is_certain = |text: &[u8]| begins(text) || text.starts_with(b"+") || text == b"!";
+            return match word.literal() {
+                Some(text) if is_certain(text) => Ok(()),
+                None if word.is_temporary && word.is_one() => Ok(()),
+                _ => Err(Place::Argument),
+            };
+        }
     };
     if before >= max {
         return Err(Place::Argument);
     }
-    if text.is_some() {
+    if word.literal().is_some() {
         return Ok(());
     }
     let is_pattern = is_past_options && word.is_glob && !word.is_split;
-    if before < literal || !(is_one_word(word) || is_pattern) {
+    if before < literal || !(word.is_one() || is_pattern) {
         return Err(Place::Argument);
     }
-    let begins = word.prefix().first().is_some_and(|byte| byte.is_ascii_alphanumeric() || b"./_".contains(byte));
-    let is_certain = is_past_options || begins;
-    if is_certain { Ok(()) } else { Err(Place::Option) }
+    if !(is_past_options || word.is_temporary || begins(&word.front())) {
+        return Err(Place::Option);
+    }
+    match found.program.operands {
+        _ if !word.has_value => Ok(()),
+        Operands::Refspecs if !git::is_refspec(word) => Err(Place::Refspec),
+        Operands::Pathspecs { all } if (all || is_past_options) && !found.has_literal_paths => Err(Place::Pathspec),
+        _ => Ok(()),
+    }
 }
 
 fn is_flag(program: &Program, text: &[u8]) -> bool {
     let is_letter = |byte: &u8| program.letters.as_bytes().contains(byte);
+    let is_attached = |text: &[u8]| {
+        program.attached.iter().any(|option| text.len() > option.len() && text.starts_with(option.as_bytes()))
+    };
+    // Letters without a value may stand before one that has its value in the same word.
+    let is_mixed = || {
+        let letters = text.iter().skip(1).take_while(|byte| byte.is_ascii_alphabetic() && is_letter(byte)).count();
+        letters > 0 && is_attached(&[b"-", &text[1 + letters..]].concat())
+    };
     program.flags.iter().any(|flag| flag.as_bytes() == text)
-        || program.attached.iter().any(|option| text.len() > option.len() && text.starts_with(option.as_bytes()))
+        || is_attached(text)
         || text.strip_prefix(b"-").is_some_and(|letters| !letters.is_empty() && letters.iter().all(is_letter))
+        || (!text.starts_with(b"--") && is_mixed())
+}
+
+/// `NAME=VALUE`, with a literal name that is not one of those that programs take for code.
+fn is_setting(word: &Word) -> bool {
+    let mut parts = word.prefix().splitn(2, |byte| *byte == b'=');
+    let (name, text) = (parts.next().unwrap_or_default(), parts.next());
+    word.is_one() && text.is_some() && is_identifier(name) && !variables::is_code_variable(name)
 }
 
 /// `--message=VALUE`.
@@ -358,56 +450,6 @@ fn has_text(program: &Program, word: &Word) -> bool {
             && word.prefix().strip_prefix(option.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
     };
     program.text.iter().any(has)
-}
-
-/// Whether a word stays one word whatever its expansions give.
-pub(super) fn is_one_word(word: &Word) -> bool {
-    !word.is_split && !word.is_glob
-}
-
-/// `curl`: headers with a literal name, addresses with a literal host.
-fn transfer(program: &Program, words: &[Word]) -> Result<(), Place> {
-    let mut rest = words;
-    while let [word, others @ ..] = rest {
-        let next = others.first();
-        let length = match word.literal() {
-            Some(b"-H" | b"--header") => {
-                let header = next.filter(|next| is_one_word(next)).ok_or(Place::Option)?;
-                let is_named = header.prefix().iter().position(|byte| *byte == b':').is_some_and(|at| at > 0);
-                if !is_named || !header.prefix().first().is_some_and(u8::is_ascii_alphabetic) {
-                    return Err(Place::Argument);
-                }
-                2
-            }
-            Some(b"-o" | b"--output") => {
-                let path = next.and_then(Word::literal).ok_or(Place::Option)?;
-                if !may_write(path) {
-                    return Err(Place::Written);
-                }
-                2
-            }
-            Some(text) if program.literal.iter().chain(program.text).any(|option| option.as_bytes() == text) => {
-                arguments(program, &rest[..rest.len().min(2)])?;
-                2
-            }
-            Some(text) if text.starts_with(b"-") => {
-                arguments(program, &rest[..1])?;
-                1
-            }
-            Some(_) => 1,
-            None if is_one_word(word) && has_host(word.prefix()) => 1,
-            None => return Err(if word.prefix().is_empty() { Place::Option } else { Place::Argument }),
-        };
-        rest = rest.get(length..).ok_or(Place::Argument)?;
-    }
-    Ok(())
-}
-
-/// Whether a literal beginning of an address goes beyond its host.
-fn has_host(prefix: &[u8]) -> bool {
-    let rest = prefix.strip_prefix(b"https://").or_else(|| prefix.strip_prefix(b"http://"));
-    let slash = rest.and_then(|rest| rest.iter().position(|byte| *byte == b'/'));
-    slash.is_some_and(|at| at > 0)
 }
 
 /// `sed` and `awk`: a literal program that only prints, and nothing else.
@@ -447,26 +489,27 @@ fn is_print(code: &[u8]) -> bool {
     fields.is_empty() || (fields[0] == b' ' && fields.iter().all(|byte| byte.is_ascii_digit() || b" $,".contains(byte)))
 }
 
-/// `jq`: `--arg NAME VALUE` and one literal filter. What it reads comes from its standard input.
+/// `jq`: `--arg NAME VALUE`, `--argjson NAME VALUE`, one literal filter and one literal file.
 fn query(words: &[Word]) -> Result<(), Place> {
-    let mut filters = 0;
+    let mut operands = 0;
     let mut rest = &words[1..];
     while let [word, others @ ..] = rest {
         rest = others;
         match word.literal() {
-            Some(b"--arg") => {
+            Some(b"--arg" | b"--argjson") => {
                 let [name, value, others @ ..] = others else { return Err(Place::Argument) };
-                if name.literal().is_none() || !is_one_word(value) {
+                if !name.literal().is_some_and(is_identifier) || !value.is_one() {
                     return Err(Place::Argument);
                 }
                 rest = others;
             }
-            Some(text) if text.len() > 1 && text.starts_with(b"-") => {
-                if !text[1..].iter().all(|byte| b"rRcnseSjM".contains(byte)) {
+            Some(text) if text.starts_with(b"-") => {
+                if text.len() < 2 || !text[1..].iter().all(|byte| b"rRcnseSjM".contains(byte)) {
                     return Err(Place::Argument);
                 }
             }
-            Some(_) if filters == 0 => filters = 1,
+            Some(_) if operands < 2 => operands += 1,
+            None if operands == 1 && word.is_temporary && word.is_one() => operands += 1,
             _ => return Err(Place::InnerScript),
         }
     }

@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
     /// Reads a word up to the next separator outside quotes. There is at least one byte of it.
     pub(super) fn word(&mut self) -> Read<Word> {
         let mut word = Word { marks: self.next_mark..self.next_mark, ..Word::default() };
-        let mut has_bracket = false;
+        let (begin, mut has_bracket) = (self.at, false);
         while let Some(byte) = self.peek(0) {
             if self.mark(&mut word, Form::Bare) {
                 continue;
@@ -117,6 +117,7 @@ impl<'a> Reader<'a> {
                 b'"' => self.double_quotes(&mut word)?,
                 b'`' => return self.lost(Place::Backquotes),
                 b'$' => self.dollar(&mut word, false)?,
+                b'~' => self.tilde(&mut word, begin)?,
                 b'{' if self.peek(1) == Some(b'}') => {
                     self.literal(&mut word);
                     self.literal(&mut word);
@@ -138,8 +139,27 @@ impl<'a> Reader<'a> {
         Ok(word)
     }
 
+    /// `~` outside quotes: the user's folder at the front of a word, and behind `=` and `:`, where bash takes what is
+    /// before it for an assignment. `~+` and `~-` are folders that a value may have named.
+    fn tilde(&mut self, word: &mut Word, begin: usize) -> Read<()> {
+        let is_front = self.at == begin;
+        let is_behind = self.at > begin + 1 && matches!(self.text[self.at - 1], b'=' | b':');
+        match self.peek(1) {
+            _ if !is_front && !is_behind => self.literal(word),
+            // The rest of such a name is quoted, so that there is none.
+            Some(b'"' | b'\'' | b'$' | b'\\') => self.literal(word),
+            _ if self.mark_at(self.at + 1).is_some() => self.literal(word),
+            None | Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>' | b'/' | b':') => {
+                self.at += 1;
+                word.pieces.push(Piece::Home);
+            }
+            Some(_) => return self.lost(Place::Unclear),
+        }
+        Ok(())
+    }
+
     /// Takes the mark at the present place, if there is one.
-    fn mark(&mut self, word: &mut Word, form: Form) -> bool {
+    pub(super) fn mark(&mut self, word: &mut Word, form: Form) -> bool {
         let Some(mark) = self.mark_at(self.at) else { return false };
         self.verdicts[self.next_mark] = Verdict::Quoted(form);
         self.next_mark += 1;
@@ -311,15 +331,7 @@ impl<'a> Reader<'a> {
         let rest = &self.text[self.at..];
         let Some(length) = rest.iter().position(|byte| *byte == b'}') else { return lost };
         let operand = &rest[..length];
-        let is_literal =
-            |byte: &u8| byte.is_ascii_alphanumeric() || *byte >= 0x80 || b" ._-/:+,*?[]^%#=~!".contains(byte);
-        let is_known = match operand {
-            [] => true,
-            [b':', b'0'..=b'9', rest @ ..] => rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b':'),
-            [b':', b'-' | b'+' | b'?', ..] | [b'-' | b'+' | b'?' | b'#' | b'%' | b'/' | b'^' | b',', ..] => true,
-            _ => false,
-        };
-        let is_plain = is_known && (!is_length || operand.is_empty()) && operand.iter().all(is_literal);
+        let is_plain = is_operand(operand) && (!is_length || operand.is_empty());
         self.at += length + 1;
         if !is_plain || name.is_empty() || self.mark_before(self.at) {
             return lost;
@@ -346,14 +358,20 @@ impl<'a> Reader<'a> {
                 Some(b')') if open == 0 => break,
                 Some(b')') => open -= 1,
                 Some(b'(') => open += 1,
-                Some(b'$') if matches!(self.peek(1), Some(b'?' | b'#' | b'$')) => self.at += 1,
-                Some(b'$') if matches!(self.peek(1), Some(b'a'..=b'z' | b'A'..=b'Z' | b'_')) => {}
-                Some(byte) if byte.is_ascii_digit() => {
-                    self.name();
-                    continue;
+                // What an expansion stands next to becomes one name with it.
+                Some(b'$') if self.at > begin + length && is_name_byte(self.text[self.at - 1]) => return lost,
+                Some(b'$') if matches!(self.peek(1), Some(b'?' | b'#' | b'$')) => {
+                    if self.peek(2).is_some_and(|byte| byte == b'$' || is_name_byte(byte)) {
+                        return lost;
+                    }
+                    self.at += 1;
                 }
+                Some(b'$') if matches!(self.peek(1), Some(b'a'..=b'z' | b'A'..=b'Z' | b'_')) => {}
                 Some(byte) if is_name_byte(byte) => {
-                    names.push(self.name());
+                    let name = self.name();
+                    if !byte.is_ascii_digit() {
+                        names.push(name);
+                    }
                     continue;
                 }
                 Some(byte) if b" +-*/%<>=!&|^~?:,".contains(&byte) => {}
@@ -431,7 +449,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next mark if it begins at a place.
-    fn mark_at(&self, at: usize) -> Option<Mark> {
+    pub(super) fn mark_at(&self, at: usize) -> Option<Mark> {
         self.marks.get(self.next_mark).copied().filter(|mark| mark.offset == at)
     }
 
@@ -443,5 +461,30 @@ impl<'a> Reader<'a> {
     /// The byte that is `ahead` of the present one.
     pub(super) fn peek(&self, ahead: usize) -> Option<u8> {
         self.text.get(self.at + ahead).copied()
+    }
+}
+
+/// Whether the operator of a `${…}` and its operand evaluate nothing, and hold nothing but literal text.
+fn is_operand(operand: &[u8]) -> bool {
+    let is_literal = |byte: &u8| byte.is_ascii_alphanumeric() || *byte >= 0x80 || b" ._-/:+,*?[]^%#=!".contains(byte);
+    let is_default = |text: &[u8]| {
+        let text = text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(text);
+        text.iter().all(is_literal)
+    };
+    let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    match operand {
+        [] => true,
+        [b':', b'0'..=b'9', ..] => {
+            let mut numbers = operand[1..].splitn(2, |byte| *byte == b':');
+            let (offset, length) = (numbers.next().unwrap_or_default(), numbers.next());
+            is_number(offset) && length.is_none_or(|text| is_number(text.strip_prefix(b"-").unwrap_or(text)))
+        }
+        [b':', b'-' | b'+' | b'?', text @ ..] | [b'-' | b'+' | b'?', text @ ..] => is_default(text),
+        [b'/', text @ ..] => {
+            let parts = text.split(|byte| *byte == b'\\').enumerate();
+            parts.into_iter().all(|(at, part)| (at == 0 || part.starts_with(b"/")) && part.iter().all(is_literal))
+        }
+        [b'#' | b'%' | b'^' | b',', text @ ..] => text.iter().all(is_literal),
+        _ => false,
     }
 }

@@ -32,10 +32,21 @@ pub(super) enum Kind {
     Loop { name: Vec<u8>, words: Vec<Word>, body: List },
     /// `case`, with its word first and then all patterns.
     Case { words: Vec<Word>, bodies: Vec<List> },
-    /// `[[ ]]`, whose operators were checked by the reader; the last words are those of arithmetic operators.
-    Test { words: Vec<Word>, numbers: Vec<Word> },
+    /// `[[ ]]`, whose operators were checked by the reader.
+    Test(Test),
     /// `(( ))` with the names in it.
     Arithmetic(Vec<Vec<u8>>),
+}
+
+/// What a `[[ ]]` is made of.
+#[derive(Debug, Default)]
+pub(super) struct Test {
+    /// Words that are compared as text, and those of operators before one word.
+    pub(super) words: Vec<Word>,
+    /// Words on the right of `==` and its kind, which are patterns where they are not quoted.
+    pub(super) patterns: Vec<Word>,
+    /// Words of arithmetic operators.
+    pub(super) numbers: Vec<Word>,
 }
 
 /// `NAME=VALUE` before a command or instead of one.
@@ -75,6 +86,11 @@ pub(super) struct Word {
     pub(super) is_glob: bool,
     /// Set by `flow`: whether a value can be in it.
     pub(super) has_value: bool,
+    /// Set by `flow`: how many of its parts come before the first that is neither the author's text nor a variable of
+    /// the author's environment.
+    pub(super) certain: usize,
+    /// Set by `flow`: whether it is the path of a file that `mktemp` has made in this script.
+    pub(super) is_temporary: bool,
 }
 
 /// A part of a word.
@@ -86,6 +102,8 @@ pub(super) enum Piece {
     Mark,
     /// The value of a variable, perhaps cut or replaced in part.
     Variable(Vec<u8>),
+    /// `~`, the folder of the user.
+    Home,
     /// `$( )`.
     Output(List),
     /// `$(( ))` with the names in it.
@@ -126,6 +144,21 @@ impl Word {
             Some(Piece::Literal(bytes)) => bytes,
             _ => b"",
         }
+    }
+
+    /// The literal bytes before anything that a value can be in. Variables of the author's environment may be empty, and
+    /// add none.
+    pub(super) fn front(&self) -> Vec<u8> {
+        let literals = self.pieces.iter().take(self.certain).filter_map(|piece| match piece {
+            Piece::Literal(bytes) => Some(bytes.as_slice()),
+            _ => None,
+        });
+        literals.collect::<Vec<_>>().concat()
+    }
+
+    /// Whether it stays one word whatever its expansions give.
+    pub(super) fn is_one(&self) -> bool {
+        !self.is_split && !self.is_glob
     }
 
     /// Adds a literal byte.

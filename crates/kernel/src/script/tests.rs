@@ -9,7 +9,7 @@ use alloc::{
 
 use proptest::prelude::*;
 
-use super::{Place, prepare};
+use super::{Place, Problem, Script, Surroundings, without_prologue};
 use crate::limits::SCRIPT_BYTES_MAX;
 
 mod refused;
@@ -19,10 +19,14 @@ fn is_known(name: &str) -> bool {
     matches!(name, "vars" | "input" | "fetch" | "item")
 }
 
-/// The prepared text with `MAINSPRING_REF_` shortened to `R`, or where the first refused reference stands.
+fn prepare(command: &str, is_known: impl Fn(&str) -> bool) -> Result<Script, Vec<Problem>> {
+    super::prepare(command, Surroundings::default(), is_known)
+}
+
+/// The prepared text without its prologue and with `MAINSPRING_REF_` shortened to `R`, or where the first refused reference stands.
 fn outcome(command: &str) -> Result<String, Place> {
     match prepare(command, is_known) {
-        Ok(script) => Ok(script.text.replace(super::VARIABLE_PREFIX, "R")),
+        Ok(script) => Ok(without_prologue(&script.text).replace(super::VARIABLE_PREFIX, "R")),
         Err(problems) => Err(problems[0].place),
     }
 }
@@ -110,10 +114,7 @@ fn references_are_numbered_in_the_order_of_the_text() {
 
 #[test]
 fn places_that_bash_reads_as_something_else_are_refused() {
-    check_refused(
-        Place::HereDocument,
-        &["cat <<E\n@vars.x\nE", "cat <<'E'\n@vars.x\nE", "cat <<-\"E\"\n\t@vars.x\n\tE", "cat <<@vars.x\na"],
-    );
+    check_refused(Place::HereDocument, &["cat <<'E'\n@vars.x\nE", "cat <<-\"E\"\n\t@vars.x\n\tE", "cat <<@vars.x\na"]);
     check_refused(Place::Comment, &["# @vars.x", "echo a;# @vars.x", "(a)# @vars.x"]);
     check_refused(Place::Arithmetic, &["echo $((@vars.x))", "((@vars.x))", "echo $[ @vars.x ]"]);
     check_refused(Place::Subscript, &["a[@vars.x]=1", "a=([@vars.x]=1)", "a=(@vars.x)"]);
@@ -136,11 +137,58 @@ fn places_that_no_table_has_are_refused() {
     check_refused(Place::InnerScript, &["sed \"s/X/@vars.x/\" f", "awk '{print \"@vars.x\"}'"]);
     check_refused(Place::Input, &["git add a <<< @vars.x"]);
     check_refused(Place::CommandName, &["@vars.x", " @vars.x\n", "@vars.x a", "./@vars.x"]);
-    check_refused(Place::Assignment, &["PATH=@vars.x", "VERSION=@vars.x", "x=@vars.x ls", "export x=@vars.x"]);
+    check_refused(Place::Assignment, &["PATH=@vars.x", "LANG=@vars.x", "x=@vars.x ls", "export x=@vars.x"]);
     check_refused(Place::Target, &["ls > @vars.x", "cat < @vars.x"]);
     check_refused(Place::Written, &["echo @vars.x > Makefile", "echo @vars.x > .git/hooks/pre-commit"]);
     check_refused(Place::Format, &["printf @vars.x a", "printf \"a@vars.x\" b", "printf %n @vars.x"]);
     check_refused(Place::Beside, &["n=@vars.x; let n=n+1", "f() { \"$@\"; }\necho @vars.x", "x=@vars.x; eval \"$x\""]);
+}
+
+/// A variable of the step's `env` is exported and may hold a value; a folder that a value names may hold any code.
+#[test]
+fn what_is_around_a_script_counts() {
+    let taken = |command: &str, variables: &[(&str, bool)], is_folder_named| {
+        super::prepare(command, Surroundings { variables, is_folder_named }, is_known).is_ok()
+    };
+    for command in [
+        "version=@vars.x; make",
+        "for version in @vars.x; do make; done",
+        "read -r version <<< @vars.x",
+        "version=1; echo $((version)) @vars.x",
+        "version=1 true; echo $((version)) @vars.x",
+        "[ $version = 1 ]; echo @vars.x",
+        "mkdir -p \"$version/@vars.x\"; ls -- \"$version@vars.x\"; git tag \"$version/@vars.x\"",
+    ] {
+        assert!(!taken(command, &[("version", true)], false), "{command}");
+    }
+    assert!(!taken("n=1 true; echo $((n)) @vars.x", &[], false));
+    assert!(taken("version=@vars.x; make", &[("other", true)], false));
+    assert!(taken("[ $version = 1 ]; ./deploy.sh \"$version\"; echo @vars.x", &[("version", false)], false));
+    for command in ["make; echo @vars.x", "echo @vars.x > post-it.txt", "git add @vars.x", "printf \"$PWD\" @vars.x"] {
+        assert!(!taken(command, &[], true), "{command}");
+    }
+    assert!(taken("echo @vars.x; ls -- @vars.x | sort", &[], true));
+}
+
+/// No program of the script finds a value in its environment.
+#[test]
+fn a_script_begins_by_taking_values_out_of_the_environment() {
+    let prepared = |command: &str| prepare(command, is_known).expect("all stand well").text;
+    assert_eq!(
+        prepared("# a\necho @vars.x @vars.y"),
+        "export -n MAINSPRING_REF_0 MAINSPRING_REF_1; # a\necho \"${MAINSPRING_REF_0}\" \"${MAINSPRING_REF_1}\""
+    );
+    let text = prepared("B=@vars.x; read -r -d '' -p c a <<< \"$B\"; n=1; for i in $a; do :; done");
+    assert!(text.starts_with("export -n MAINSPRING_REF_0 B a i; B="), "{text}");
+    assert_eq!(without_prologue(&text), &text["export -n MAINSPRING_REF_0 B a i; ".len()..]);
+    assert_eq!(without_prologue("export -n x; ls"), "export -n x; ls");
+}
+
+#[test]
+fn a_script_has_a_bounded_number_of_problems() {
+    let many = |command: &str| prepare(command, is_known).expect_err("none can stand").len();
+    assert_eq!(many(&"unknown @vars.x\n".repeat(1_000)), crate::limits::SCRIPT_PROBLEMS_MAX);
+    assert_eq!(many(&"unknown @vars.x\n".repeat(SCRIPT_BYTES_MAX)), 1);
 }
 
 #[test]
@@ -297,7 +345,8 @@ proptest! {
     fn taking_the_expansions_out_gives_the_command_back(command in pieces()) {
         if let Ok(script) = prepare(&command, is_known) {
             let expansion = |place: usize| format!("${{{}{place}}}", super::VARIABLE_PREFIX);
-            let text = script.references.iter().enumerate().fold(script.text.clone(), |text, (place, reference)| {
+            let text = without_prologue(&script.text).to_string();
+            let text = script.references.iter().enumerate().fold(text, |text, (place, reference)| {
                 text.replace(&expansion(place), &format!("@{reference}"))
             });
             // Besides the names only quotes are put in.

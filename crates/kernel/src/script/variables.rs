@@ -1,5 +1,7 @@
 //! Variables by their names: the shell's own, and those that programs run or are configured by.
 
+use super::syntax::is_identifier;
+
 /// Variables of bash, as its manual lists them, that are not covered by [`SHELL_PREFIXES`]. Assigning to one changes how
 /// the script is read, and reading one may give a value that the script used elsewhere.
 const SHELL: [&[u8]; 53] = [
@@ -80,21 +82,33 @@ pub(super) fn is_shell_variable(name: &[u8]) -> bool {
     SHELL.contains(&name) || SHELL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
+/// Whether a variable is one of those that the engine gives to a script.
+pub(super) fn is_own(name: &[u8]) -> bool {
+    name.starts_with(b"MAINSPRING_")
+}
+
 /// Whether the shell may put a value that was used elsewhere into a variable: `$_` is the last argument of the command
 /// before, `$REPLY` what `read` has read.
 pub(super) fn may_hold_value(name: &[u8]) -> bool {
-    is_shell_variable(name) && !STEADY.contains(&name)
+    (is_shell_variable(name) && !STEADY.contains(&name)) || is_own(name)
 }
 
-/// Whether a variable may hold a value: a name in lower case, which no program reads from its environment but npm and
-/// those that look for a proxy.
+/// Names in upper case that bash reads for itself and that are not among the others here: of languages and zones.
+const LOCALE_PREFIXES: [&[u8]; 4] = [b"LANG", b"LC_", b"TEXTDOMAIN", b"TZ"];
+
+/// Whether a variable may hold a value: one that the shell does not read. Programs find none of them in their
+/// environment, but names that a program would take for code are refused where they are written as such, in capitals;
+/// npm and programs that look for a proxy read theirs in any case.
 pub(super) fn takes_value(name: &[u8]) -> bool {
-    let is_lower = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'_';
-    name.iter().all(is_lower)
-        && name.first().is_some_and(u8::is_ascii_lowercase)
+    let is_lower = !name.iter().any(u8::is_ascii_uppercase);
+    is_identifier(name)
+        && name.first().is_some_and(u8::is_ascii_alphabetic)
         && !is_shell_variable(name)
+        && !is_own(name)
         && !name.starts_with(b"npm_")
         && !name.ends_with(b"_proxy")
+        && !LOCALE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        && (is_lower || !is_code_variable(name))
 }
 
 /// Variables that make a program run or load what they name, or that configure what it runs.
@@ -220,6 +234,73 @@ const CODE: &[&str] = &[
     "KSH_ENV",
     "XINITRC",
     "XAUTHORITY",
+    "RM",
+    "CP",
+    "MV",
+    "LN",
+    "SED",
+    "AWK",
+    "GREP",
+    "TAR",
+    "SH",
+    "INSTALL",
+    "TAPE",
+    "RSH",
+    "HOSTCC",
+    "CROSS_COMPILE",
+    "LINKER",
+    "PROTOC",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "OBJC_INCLUDE_PATH",
+    "LIBRARY_PATH",
+    "COMPILER_PATH",
+    "BORG_PASSCOMMAND",
+    "GNUPGHOME",
+    "TEXTDOMAIN",
+    "TEXTDOMAINDIR",
+    "FLASK_APP",
+    "DJANGO_SETTINGS_MODULE",
+    "ERL_LIBS",
+    "OCAMLPATH",
+    "TCLLIBPATH",
+    "TCL_LIBRARY",
+    "TK_LIBRARY",
+    "GTK_PATH",
+    "LESSKEY",
+    "LESSKEYIN",
+    "MAILCAPS",
+    "TERRAGRUNT_TFPATH",
+    "IPYTHONDIR",
+    "JUPYTER_PATH",
+    "GH_PATH",
+    "MUTTRC",
+    "SCREENRC",
+    "TMUX_TMPDIR",
+    "ODBCINI",
+    "ODBCSYSINI",
+    "GOFLAGS",
+    "GOSUMDB",
+    "GONOSUMDB",
+    "GONOSUMCHECK",
+    "GONOPROXY",
+    "GOPRIVATE",
+    "GOINSECURE",
+    "GOVCS",
+    "GOROOT_FINAL",
+    "GOTMPDIR",
+    "GOBIN",
+    "GOWORK",
+    "BUILDKIT_SYNTAX",
+    "SOPS_EDITOR",
+    "VAULT_CONFIG_PATH",
+    "RCLONE_CONFIG",
+    "BOTO_CONFIG",
+    "S3CMD_CONFIG",
+    "NODE_PATH",
+    "CHROME_BIN",
+    "CHROMEDRIVER_PATH",
 ];
 
 /// Beginnings of such names: of shells and loaders, and the variables that one family of programs reads.
@@ -355,6 +436,57 @@ const CODE_PREFIXES: &[&str] = &[
     "DIRENV_",
     "PARALLEL_",
     "LIBGL_",
+    "CC_",
+    "CXX_",
+    "AR_",
+    "RANLIB_",
+    "TARGET_CC",
+    "TARGET_CXX",
+    "TARGET_AR",
+    "HOST_CC",
+    "HOST_CXX",
+    "GLIBC_",
+    "GUILE_",
+    "MAGICK_",
+    "PUPPETEER_",
+    "PLAYWRIGHT_",
+    "ESBUILD_",
+    "PRISMA_",
+    "GUNICORN_",
+    "UWSGI_",
+    "CELERY_",
+    "RCLONE_",
+    "RESTIC_PASSWORD_",
+    "BORG_R",
+    "FZF_",
+    "RIPGREP_",
+    "DBUS_",
+    "RBENV_",
+    "PYENV_",
+    "NODENV_",
+    "GOENV_",
+    "SDKMAN_",
+    "JENV_",
+    "TERRAGRUNT_",
+    "TFENV_",
+    "PACKER_",
+    "VAGRANT_",
+    "MOLECULE_",
+    "SALT_",
+    "SPACK_",
+    "EASYBUILD_",
+    "GNUPG",
+    "LESSKEY",
+    "ELECTRON_",
+    "CYPRESS_",
+    "ROLLUP_",
+    "WEBPACK_",
+    "BABEL_",
+    "ESLINT_",
+    "TS_NODE_",
+    "TSX_",
+    "JEST_",
+    "VITE_NODE",
 ];
 
 /// Endings of such names.
@@ -376,6 +508,40 @@ const CODE_ENDINGS: &[&str] = &[
     "_LIBRARY_PATH",
     "_INIT_SCRIPT",
     "_ADDOPTS",
+    "_COMMAND",
+    "PASSCOMMAND",
+    "_CMD",
+    "_CMDLINE",
+    "_ARGS",
+    "_RSH",
+    "_SSH",
+    "_SHELL",
+    "_EXEC",
+    "_EXEC_PREFIX",
+    "_BINARY",
+    "_BINARY_PATH",
+    "_EXECUTABLE",
+    "_EXECUTABLE_PATH",
+    "_ENGINE_LIBRARY",
+    "_HOOK",
+    "_HOOKS",
+    "_HOOK_PATH",
+    "_HOOKS_PATH",
+    "_CONFIG",
+    "_CONFIG_HOME",
+    "_CONFIG_PATH",
+    "_CONFIGURE_PATH",
+    "_LOAD_PATH",
+    "_MODULE_PATH",
+    "_INCLUDE_PATH",
+    "_BUS_ADDRESS",
+    "_CC",
+    "_CXX",
+    "_LINKER",
+    "_RUNNER",
+    "_LAUNCHER",
+    "_PLUGINS",
+    "RCFILE",
 ];
 
 /// Endings of names that are data although they begin as one of those does, and beginnings of such names.

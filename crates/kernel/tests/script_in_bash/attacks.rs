@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{Dice, Folder, is_known};
-use mainspring_kernel::script::{VARIABLE_PREFIX, prepare};
+use mainspring_kernel::script::{Surroundings, VARIABLE_PREFIX, prepare};
 
 /// A program with words that belong before its operands, and the values that do harm to it.
 struct Target {
@@ -281,7 +281,7 @@ fn no_program_is_attacked() {
         for option in target.options {
             for place in PLACES {
                 let text = command(target, option, place, WAYS[0]);
-                let Ok(script) = prepare(&text, is_known) else {
+                let Ok(script) = prepare(&text, Surroundings::default(), is_known) else {
                     refused += 1;
                     continue;
                 };
@@ -305,7 +305,7 @@ fn no_way_leads_to_code() {
         let way = WAYS[dice.below(WAYS.len())];
         let inner = command(target, option, PLACES[dice.below(PLACES.len())], ["", way[1]]);
         let text = format!("{}{}", way[0], AROUND[dice.below(AROUND.len())].replacen('C', &inner, 1));
-        let Ok(script) = prepare(&text, is_known) else { continue };
+        let Ok(script) = prepare(&text, Surroundings::default(), is_known) else { continue };
         accepted += 1;
         assert!(!ground.attack(&script.text, target.values), "seed {seed}: {text}\nwith one of {:?}", target.values);
     }
@@ -322,7 +322,7 @@ fn no_value_is_evaluated_later() {
     for way in WAYS {
         for later in LATER {
             let text = format!("{}{}", way[0], later.replace("{}", way[1]));
-            let Ok(script) = prepare(&text, is_known) else { continue };
+            let Ok(script) = prepare(&text, Surroundings::default(), is_known) else { continue };
             assert!(!ground.attack(&script.text, SHELL), "{text}\nwith one of {SHELL:?}");
         }
     }
@@ -421,6 +421,7 @@ const REVIEWED: &[&str] = &[
 
 #[test]
 fn what_a_review_has_run_is_refused() {
-    let taken: Vec<_> = REVIEWED.iter().filter(|text| prepare(text, is_known).is_ok()).collect();
+    let taken: Vec<_> =
+        REVIEWED.iter().filter(|text| prepare(text, Surroundings::default(), is_known).is_ok()).collect();
     assert!(taken.is_empty(), "{taken:#?}");
 }

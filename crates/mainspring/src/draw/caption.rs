@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use mainspring_kernel::{
     condition::Condition,
     plan::{Gate, Plan, Step, Work},
-    script::VARIABLE_PREFIX,
+    script::{VARIABLE_PREFIX, without_prologue},
     template::Template,
     value::Value,
 };
@@ -210,6 +210,7 @@ fn param<'a>(params: &'a Template, key: &str) -> Option<Cow<'a, Template>> {
 /// The line of a script that says what it is about, as its author wrote it: the first that is no comment and no `set`.
 fn command(params: &Template, glyphs: &Glyphs) -> Option<String> {
     let script = prose(param(params, "command")?.as_ref());
+    let script = without_prologue(&script);
     let is_preamble = |line: &str| line.starts_with('#') || line.starts_with("set -");
     let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
     let telling = lines.clone().find(|line| !is_preamble(line));
@@ -277,6 +278,7 @@ mod tests {
             ("make", "$ make"),
             ("#!/bin/bash\nset -eu\n\nmake all\nmake test", "$ make all …"),
             ("# only words", "$ # only words"),
+            ("export -n MAINSPRING_REF_0 x; make", "$ make"),
         ] {
             let params = Template::Literal(Value::map([("command", script.into())]));
             assert_eq!(command(&params, Glyphs::of(false)).as_deref(), Some(shown));

@@ -1,0 +1,124 @@
+//! `curl`: where a value may stand among its words.
+//!
+//! A word without a value is the author's, be it an address or a header. A value is data of a request, or a part of an
+//! address behind its host. It is no header, as curl sends what it is given there with its newlines.
+
+use super::{Place, programs, syntax::Word};
+
+/// Options of one letter without a value, which may be written together.
+const LETTERS: &[u8] = b"fsSLgiIvG46";
+const FLAGS: &[&[u8]] = &[
+    b"--fail",
+    b"--fail-with-body",
+    b"--silent",
+    b"--show-error",
+    b"--location",
+    b"--compressed",
+    b"--globoff",
+    b"--get",
+    b"--include",
+    b"--head",
+    b"--verbose",
+];
+
+/// Options whose value, the next word, is no value of the workflow.
+const OWN: &[&[u8]] = &[
+    b"-H",
+    b"--header",
+    b"-X",
+    b"--request",
+    b"-u",
+    b"--user",
+    b"-A",
+    b"--user-agent",
+    b"--retry",
+    b"--retry-delay",
+    b"-m",
+    b"--max-time",
+    b"--connect-timeout",
+];
+
+/// Options whose value is data, and a file if it begins with `@`.
+const DATA: &[&[u8]] = &[b"-d", b"--data", b"--data-ascii", b"--data-binary", b"--json"];
+
+/// Judges the words behind `curl`.
+pub(super) fn judge(words: &[Word]) -> Result<(), Place> {
+    let is_letters =
+        |text: &[u8]| text.len() > 1 && text[0] == b'-' && text[1..].iter().all(|byte| LETTERS.contains(byte));
+    let has = |letter: u8, name: &[u8]| {
+        let is = |text: &[u8]| text == name || (is_letters(text) && text.contains(&letter));
+        words.iter().any(|word| word.literal().is_some_and(is))
+    };
+    let (is_get, takes_brackets) = (has(b'G', b"--get"), has(b'g', b"--globoff"));
+    let mut rest = words;
+    while let [word, others @ ..] = rest {
+        rest = others;
+        match word.literal() {
+            Some(text) if is_letters(text) || FLAGS.contains(&text) => {}
+            Some([b'-', b'X', method @ ..]) if !method.is_empty() => {}
+            Some(text) if text.starts_with(b"-") => {
+                let (value, others) = others.split_first().ok_or(Place::Option)?;
+                option(text, value, is_get)?;
+                rest = others;
+            }
+            _ => address(word, takes_brackets)?,
+        }
+    }
+    Ok(())
+}
+
+/// An option and the word behind it.
+fn option(name: &[u8], value: &Word, is_get: bool) -> Result<(), Place> {
+    if !value.is_one() {
+        return Err(Place::Option);
+    }
+    let is_certain = match name {
+        b"-o" | b"--output" => {
+            let is_nothing = value.literal() == Some(b"/dev/null");
+            return if is_nothing || programs::may_write(value) { Ok(()) } else { Err(Place::Written) };
+        }
+        b"-w" | b"--write-out" => value.literal().is_some_and(|text| {
+            let writes = text.windows(7).any(|part| part == b"%output");
+            !writes && !text.starts_with(b"@")
+        }),
+        _ if OWN.contains(&name) && value.has_value => return Err(Place::Header),
+        _ if OWN.contains(&name) => true,
+        // With -G it would come into the address as it is.
+        b"--data-raw" => !(is_get && value.has_value),
+        b"--data-urlencode" => !value.has_value || is_named(value.prefix()),
+        _ if DATA.contains(&name) => {
+            let is_text = value.prefix().first().is_some_and(|byte| *byte != b'@');
+            !value.has_value || (is_text && !is_get)
+        }
+        _ => false,
+    };
+    if is_certain { Ok(()) } else { Err(Place::Option) }
+}
+
+/// Whether `--data-urlencode` takes what comes behind for text: `NAME=`, and no `@` that names a file.
+fn is_named(prefix: &[u8]) -> bool {
+    let sign = prefix.iter().position(|byte| b"=@".contains(byte));
+    sign.is_some_and(|at| prefix[at] == b'=')
+}
+
+/// An address: the author's, or one with a value behind its host.
+fn address(word: &Word, takes_brackets: bool) -> Result<(), Place> {
+    if !word.has_value {
+        return if word.is_one() { Ok(()) } else { Err(Place::Option) };
+    }
+    let front = word.front();
+    match word.is_one() && has_host(&front) {
+        true if takes_brackets => Ok(()),
+        true => Err(Place::Globbing),
+        false => Err(if front.is_empty() { Place::Option } else { Place::Argument }),
+    }
+}
+
+/// Whether a literal beginning of an address goes beyond its host. A variable of the author may be empty, so that the
+/// host is the first part that is not.
+fn has_host(front: &[u8]) -> bool {
+    let rest = front.strip_prefix(b"https:").or_else(|| front.strip_prefix(b"http:"));
+    let Some(rest) = rest.filter(|rest| rest.starts_with(b"//")) else { return false };
+    let slashes = rest.iter().take_while(|byte| **byte == b'/').count();
+    rest[slashes..].iter().position(|byte| *byte == b'/').is_some_and(|at| at > 0)
+}
