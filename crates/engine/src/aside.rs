@@ -20,7 +20,7 @@ use crate::{
     home::Home,
     inbox,
     limits::RELEASES_TRIED_MAX,
-    load::{Journal, Loader},
+    load::{Journal, LoadError, Loader, Read},
 };
 
 pub use mainspring_kernel::decide::CHILD_QUARANTINED;
@@ -63,7 +63,7 @@ impl<'a> Act<'a> {
 
 /// Posts to the execution that waits for a quarantined one that its attempt has failed. The parent's own journal says
 /// whether it waits: a row that names another parent changes nothing. True if there is one that waits.
-pub(crate) fn tell_parent(place: Place<'_>, child: ExecutionKey) -> Result<bool, EngineError> {
+pub fn tell_parent(place: Place<'_>, child: ExecutionKey) -> Result<bool, EngineError> {
     let Some(parent) = parent_of(place, child)? else { return Ok(false) };
     let Some(journal) = going_on(place, parent)? else { return Ok(false) };
     let Some(input) = failure_of(&journal.state, child) else { return Ok(false) };
@@ -80,6 +80,15 @@ fn failure_of(parent: &State, child: ExecutionKey) -> Option<Input> {
     Some(Input::Receipt { instance, attempt, outcome })
 }
 
+/// The code of the failure that a parent is told whose child could not begin.
+pub const CHILD_NOT_STARTED: &str = "child_not_started";
+
+/// The failure of a child that cannot begin, now or later.
+pub(crate) fn not_started(child: ExecutionKey, why: &str) -> Failure {
+    let message = format!("the workflow could not be started as execution {child}: {why}");
+    Failure::new(Class::Internal, CHILD_NOT_STARTED, message)
+}
+
 /// The execution that waits for a child, as the child's row or its first frame says.
 fn parent_of(place: Place<'_>, child: ExecutionKey) -> Result<Option<ExecutionKey>, EngineError> {
     if let Some(parent) = place.store.execution(child)?.and_then(|row| row.parent) {
@@ -92,13 +101,23 @@ fn parent_of(place: Place<'_>, child: ExecutionKey) -> Result<Option<ExecutionKe
     Ok(parent)
 }
 
-/// The journal of an execution that can go on.
+/// The journal of an execution that can go on. One whose journal is broken is about to be quarantined.
 fn going_on(place: Place<'_>, execution: ExecutionKey) -> Result<Option<Journal>, EngineError> {
-    match place.store.head(execution)? {
-        Some(HeadRow { ended: false, quarantined: None, .. }) => {}
-        _ => return Ok(None),
+    match unfinished(place, execution) {
+        Err(LoadError::Broken(_)) => Ok(None),
+        read => Ok(read?.filter(|read| read.quarantined.is_none()).map(|read| read.journal)),
     }
-    Ok(place.loader.journal(execution)?.map(|read| read.journal))
+}
+
+/// The journal of an execution that has not ended, quarantined or not. That it has ended, its journal says or a sealed note,
+/// and not the column of its head.
+fn unfinished(place: Place<'_>, execution: ExecutionKey) -> Result<Option<Read>, LoadError> {
+    let Some(row) = place.store.head(execution)? else { return Ok(None) };
+    if row.ended && place.loader.forced_end(execution)?.is_some() {
+        return Ok(None);
+    }
+    let read = place.loader.journal(execution)?;
+    Ok(read.filter(|read| read.journal.state.ended_at.is_none()))
 }
 
 /// The children that the open attempts of an execution wait for.
@@ -164,13 +183,20 @@ fn try_release(
     Ok(Some(Released::GoesOn))
 }
 
-/// The head at which an execution waits for another one, and the id of the message that tells it of a quarantine.
+/// The head at which an execution waits for another one, and the id of the message that tells it of a quarantine. One that is
+/// quarantined itself waits as well, and is to be read: what cannot be read may wait or not.
 fn waiting_for(
     place: Place<'_>,
     parent: ExecutionKey,
     child: ExecutionKey,
 ) -> Result<Option<(Expected, String)>, EngineError> {
-    let Some(Journal { state, head, .. }) = going_on(place, parent)? else { return Ok(None) };
+    let read = unfinished(place, parent).map_err(|error| match error {
+        LoadError::Broken(why) => LoadError::Broken(format!(
+            "{why}; it is that of {parent}, which may wait for {child}: release or end that one first"
+        )),
+        error => error,
+    })?;
+    let Some(Journal { state, head, .. }) = read.map(|read| read.journal) else { return Ok(None) };
     let told = failure_of(&state, child).map(|input| inbox::identity(&input));
     Ok(told.map(|told| (Expected { sequence: head.sequence, hash: head.hash }, told)))
 }

@@ -9,6 +9,7 @@ use mainspring_store::{Arrived, AuditEntry, Letter, Most, Posting, Store, StoreE
 
 use crate::{
     EngineError,
+    aside::not_started,
     engine::now_ms,
     home::Home,
     load::{LoadError, Loader, is_newer, read_plan},
@@ -173,11 +174,22 @@ fn event_by(
         let queued = Queued { input, letter: Some(letter.id.into()), ticket: None, audit: None };
         return Ok(Event::Take(letter.execution, queued));
     };
-    let plan = plan(start.plan_hash).map_err(|error| match error {
-        LoadError::Store(_) | LoadError::Newer(_) => Untaken::Unavailable,
-        LoadError::Broken(why) => unreadable(why),
-    })?;
-    let plan = plan.ok_or_else(|| unreadable("its plan is not stored".into()))?;
+    let plan = match plan(start.plan_hash) {
+        Ok(Some(plan)) => Ok(plan),
+        Ok(None) => Err("its plan is not stored".to_owned()),
+        Err(LoadError::Broken(why)) => Err(why),
+        Err(LoadError::Store(_) | LoadError::Newer(_)) => return Err(Untaken::Unavailable),
+    };
+    let plan = match (plan, start.lineage.as_ref().and_then(|lineage| lineage.parent.as_ref())) {
+        (Ok(plan), _) => plan,
+        // Nothing that could be quarantined is stored of a child before it begins.
+        (Err(why), Some(parent)) => {
+            let (execution, parent) = (letter.execution, parent.clone());
+            let failure = not_started(execution, &why);
+            return Ok(Event::TurnChildAway { execution, letter: letter.id.into(), parent, failure });
+        }
+        (Err(why), None) => return Err(unreadable(why)),
+    };
     let row = row(letter.execution, &start, &plan, letter.posted_at);
     // The store has it: it was read from there.
     let stored_plans = Vec::new();

@@ -10,7 +10,7 @@ use std::sync::{
 use mainspring_kernel::{cbor::byte_count, input::Input};
 
 use crate::{
-    limits::{ASKED_BYTES_MAX, ASKED_MAX, TAKEN_BYTES_MAX},
+    limits::{ASKED_BYTES_MAX, ASKED_MAX, HELD_UP_BYTES_MAX, TAKEN_BYTES_MAX},
     shard::Event,
 };
 
@@ -57,12 +57,24 @@ impl Intake {
         self.0.count.load(Ordering::Relaxed) == 0 || taken.saturating_add(ASK_BYTES + bytes) <= TAKEN_BYTES_MAX
     }
 
+    /// The same for a message to an execution that cannot take it in yet.
+    pub(crate) fn has_room_beside(&self, bytes: usize) -> bool {
+        self.0.bytes.load(Ordering::Relaxed).saturating_add(ASK_BYTES + bytes) <= HELD_UP_BYTES_MAX
+    }
+
     /// The share of an inbox message that is taken in.
     pub(crate) fn take(&self, bytes: usize) -> Charge {
         let charge = Charge { counters: self.0.clone(), bytes: ASK_BYTES + bytes };
         self.0.count.fetch_add(1, Ordering::Relaxed);
         self.0.bytes.fetch_add(charge.bytes, Ordering::Relaxed);
         charge
+    }
+}
+
+impl Charge {
+    /// The bytes of the share.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 

@@ -40,6 +40,16 @@ pub const ASKED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// there costs this process nothing.
 pub const TAKEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// The same of messages to executions that cannot take them in yet, as a journal is being read or a function runs. A
+/// function may run for a minute: what is beyond stays in the inbox, so that messages to other executions have room.
+pub const HELD_UP_BYTES_MAX: usize = TAKEN_BYTES_MAX / 4;
+
+/// Messages of one such execution, by count and by bytes.
+pub const HELD_UP_EACH_MAX: usize = 256;
+
+/// See [`HELD_UP_EACH_MAX`].
+pub const HELD_UP_EACH_BYTES_MAX: usize = 1024 * 1024;
+
 /// Requests of callers that are not answered yet: above what all connections of a server ask for at a time.
 pub const ASKED_MAX: usize = 16_384;
 

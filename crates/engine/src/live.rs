@@ -40,6 +40,15 @@ impl Count {
         self.most.filter(|most| self.counted + self.begun >= u64::from(*most))
     }
 
+    /// Whether it is to be counted now; then it is known that the store is asked.
+    fn ask(&mut self, now: Tick) -> bool {
+        let is_due = self.is_due(now);
+        if is_due {
+            (self.is_asked, self.asked_at, self.begun_before) = (true, Some(now), self.begun);
+        }
+        is_due
+    }
+
     fn is_due(&self, now: Tick) -> bool {
         let age_ms = self.asked_at.map_or(u64::MAX, |at| now.0.saturating_sub(at.0));
         let part = u64::from(self.most.unwrap_or(0)) / COUNT_AFTER_PART;
@@ -59,11 +68,16 @@ impl Live {
         count.is_used = true;
         let answer = count.is_full().map_or(Ok(()), Err);
         count.begun += u64::from(answer.is_ok());
-        let is_due = count.is_due(now);
-        if is_due {
-            (count.is_asked, count.asked_at, count.begun_before) = (true, Some(now), count.begun);
-        }
-        (answer, is_due)
+        (answer, count.ask(now))
+    }
+
+    /// Whether another one may begin, as far as is known. The second value is as that of [`begin`](Self::begin).
+    pub(crate) fn has_room(&mut self, organization: &str, now: Tick) -> (bool, bool) {
+        let Some(count) = self.0.get_mut(organization).filter(|count| count.is_full().is_some()) else {
+            return (true, false);
+        };
+        count.is_used = true;
+        (false, count.ask(now))
     }
 
     /// What the store has counted, and the bound. Nothing if it did not answer: what was known counts until the next time.
@@ -104,6 +118,10 @@ mod tests {
         live.counted("o", Some((4, 3)));
         assert_eq!(live.begin("o", at(2_001)).0, Ok(()));
         assert_eq!(live.begin("o", at(2_002)).0, Err(4));
+        assert_eq!(live.has_room("o", at(2_003)), (false, false));
+        assert_eq!(live.has_room("o", at(3_000)), (false, true), "who waits for room has it counted");
+        live.counted("o", Some((4, 3)));
+        assert_eq!(live.has_room("o", at(3_001)), (true, false));
     }
 
     #[test]

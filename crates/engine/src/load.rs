@@ -83,14 +83,25 @@ impl Loader {
         }
     }
 
-    /// A quarantined journal is not folded: whatever is wrong with it is known. The attempts that others perform are asked
-    /// for last: a node that has ended one meanwhile has posted its receipt before.
+    /// A quarantined journal is not folded: whatever is wrong with it is known. One that has come to its end all the same, at
+    /// a node that held it when another one told of the quarantine, has ended: what comes for it is late. The attempts that
+    /// others perform are asked for last: a node that has ended one meanwhile has posted its receipt before.
     fn to_go_on_with(&self, execution: ExecutionKey) -> Result<LoadAnswer, LoadError> {
-        let Some(row) = self.store.head(execution)? else { return Ok(LoadAnswer::Unknown) };
-        if let Some(reason) = row.quarantined {
-            return Ok(LoadAnswer::Quarantined(reason));
+        let Some(mut row) = self.store.head(execution)? else { return Ok(LoadAnswer::Unknown) };
+        let quarantined = row.quarantined.take();
+        if let Some(reason) = quarantined.as_ref().filter(|_| !row.ended) {
+            return Ok(LoadAnswer::Quarantined(reason.clone()));
         }
-        let Read { mut journal, .. } = self.walk_to(execution, row, |fold, stored| fold.push(stored).map(drop))?;
+        let is_closed = row.ended;
+        let read = self.walk_to(execution, row, |fold, stored| fold.push(stored).map(drop));
+        let has_ended = |read: &Read| read.journal.state.ended_at.is_some();
+        let mut journal = match (read, quarantined) {
+            (Ok(read), _) if !is_closed || has_ended(&read) => read.journal,
+            (Err(LoadError::Store(error)), _) => return Err(error.into()),
+            (_, Some(reason)) => return Ok(LoadAnswer::Quarantined(reason)),
+            (Ok(_), None) => return Err(LoadError::Broken(not_ended().to_string())),
+            (Err(error), None) => return Err(error),
+        };
         if self.is_among_nodes && !journal.state.open_attempts.is_empty() {
             journal.remote = self.store.remote_attempts(execution)?;
         }
@@ -295,6 +306,11 @@ impl Loader {
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
+}
+
+/// A head that is closed, and a journal that has not ended: the store takes nothing more of it.
+fn not_ended() -> Difference {
+    Difference { column: "heads.ended", stored: true.to_string(), derived: false.to_string() }
 }
 
 /// A plan as it is stored, if that is the plan of this hash.

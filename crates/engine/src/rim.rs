@@ -8,6 +8,7 @@ mod files;
 mod looking;
 mod meters;
 mod owning;
+mod pace;
 mod queue;
 mod seeing;
 mod sweeping;
@@ -22,7 +23,6 @@ use std::{
 use mainspring_effects::{Adopted, AttemptName, Executors, Stopper};
 use mainspring_kernel::{
     effect::{Attempt, Outcome},
-    failure::{Class, Failure},
     input::Input,
     instance::Instance,
     key::ExecutionKey,
@@ -120,7 +120,7 @@ pub(crate) enum Command {
     /// The store knows that an execution is set aside, and in which organization that counts; or does not answer.
     SetAside(ExecutionKey, Result<Option<String>, StoreError>),
     /// Whether the execution that waits for a quarantined one was told, if there is one.
-    ToldParent(ExecutionKey, bool),
+    ToldParent(ExecutionKey, Option<bool>),
     /// Quarantined executions; nothing if the store does not answer.
     Quarantined(Option<Vec<ExecutionKey>>),
     /// An execution to go on with.
@@ -267,6 +267,7 @@ pub(crate) struct Rim {
     /// Whether it was told that the clock of this node is not that of the shared store.
     is_clock_apart: bool,
     writing: owning::Writing,
+    pace: pace::Pace,
 }
 
 impl Rim {
@@ -326,6 +327,7 @@ impl Rim {
             is_unheard: false,
             is_clock_apart: false,
             writing: owning::Writing::default(),
+            pace: pace::Pace::default(),
         }
     }
 
@@ -341,7 +343,9 @@ impl Rim {
         let mut commands = Vec::with_capacity(COMMANDS_AT_A_TIME);
         while !self.is_over() {
             let now = self.shard.now(reading());
-            let wake = self.shard.next_wake().map(|at| Instant::now() + Duration::from_millis(at.saturating_sub(now)));
+            let timer = self.shard.next_time().map(|at| Instant::now() + Duration::from_millis(at.saturating_sub(now)));
+            let part = self.shard.has_split().then(|| self.pace.next(Instant::now()));
+            let wake = [timer, part].into_iter().flatten().min();
             let pages = self.inbox.can_take().then(Instant::now);
             let next = [wake, pages, self.speak_at, Some(looks.letters_at), Some(looks.timers_at)];
             let next = next.into_iter().flatten().min();
@@ -358,6 +362,9 @@ impl Rim {
             }
             self.do_what_is_due(wake, &mut looks);
             self.count_commands(&commands, received.len());
+            if !commands.is_empty() {
+                self.pace.command(Instant::now());
+            }
             for command in commands.drain(..) {
                 self.keep_alive();
                 if self.shard.gathered() >= WORTH_A_COMMIT {
@@ -382,8 +389,12 @@ impl Rim {
     fn do_what_is_due(&mut self, wake: Option<Instant>, looks: &mut Looks) {
         let now = Instant::now();
         self.keep_alive();
-        if wake.is_some_and(|at| at <= now) {
+        let began = Instant::now();
+        if self.shard.has_split() && self.pace.next(began) <= began {
             self.handle(Event::Wake);
+            self.pace.went_on(began, Instant::now());
+        } else if wake.is_some_and(|at| at <= now) {
+            self.handle(Event::Due(Vec::new()));
         }
         if looks.letters_at <= now {
             looks.letters_at = now + LOOK_FOR_LETTERS;
@@ -549,8 +560,10 @@ impl Rim {
                 Output::Tell(moment) => self.tell(&moment),
                 Output::Quarantine(execution, why) => self.quarantine(execution, why),
                 // A node that leaves does not wait for a store that does not answer: what waits is decided again elsewhere.
-                Output::Stalled(_) if self.member.is_some() && !self.draining => {
+                // A command ends with the reason; a server waits, for room on its disk as well.
+                Output::Stalled(why) if (self.member.is_some() || self.reach == Reach::All) && !self.draining => {
                     self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
+                    self.stalled(why);
                 }
                 Output::Stalled(why) | Output::Fatal(why) => return self.stop(why),
             }
@@ -572,7 +585,7 @@ impl Rim {
     /// An unknown outcome is read back and tried again, which a disk that refuses every time would make endless.
     fn count_doubt(&mut self, error: Option<&CommitError>) {
         match error {
-            Some(CommitError::NotWritten(_) | CommitError::Refused(_)) => {}
+            Some(CommitError::NotWritten(_) | CommitError::Refused(_) | CommitError::Blocked(_)) => {}
             Some(error @ CommitError::Unknown(_)) if self.member.is_none() => {
                 self.unknown_commits += 1;
                 if self.unknown_commits >= UNKNOWN_COMMITS_MAX {
@@ -656,7 +669,7 @@ impl Rim {
         let request = self.effects.acquire(self.shard.tenant(execution).to_owned());
         tokio::spawn(async move {
             let mut witness =
-                Witness { commands, attempt: Some((execution, instance, number)), step: attempt.step.clone() };
+                failing::Witness { commands, attempt: Some((execution, instance, number)), step: attempt.step.clone() };
             // One that is asked to stop while it waits needs no permit: its executor answers at once.
             let _permit = match request {
                 Ok(request) => tokio::select! {
@@ -726,31 +739,6 @@ impl Rim {
             let attempt = attempt.number;
             let _ = commands.send(Command::Event(Event::Adopted { execution, instance, attempt, fate }));
         });
-    }
-}
-
-/// Tells what became of an attempt, also of one whose executor panics: then it is dropped without having told.
-struct Witness {
-    commands: Commands,
-    attempt: Option<Running>,
-    step: String,
-}
-
-impl Witness {
-    fn tell(&mut self, outcome: Outcome) {
-        if let Some((execution, instance, number)) = self.attempt.take() {
-            let _ = self.commands.send(Command::Ended(execution, instance, number, outcome));
-        }
-    }
-}
-
-impl Drop for Witness {
-    fn drop(&mut self) {
-        // A runtime that shuts down drops its tasks as well: that is no outcome, and the attempt is interrupted.
-        if std::thread::panicking() {
-            let message = format!("step `{}`: the executor failed; this is a fault of ours", self.step);
-            self.tell(Outcome::Failed(Failure::new(Class::Internal, "executor_panicked", message)));
-        }
     }
 }
 

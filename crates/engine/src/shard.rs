@@ -5,6 +5,7 @@
 
 mod abandon;
 mod aside;
+mod burials;
 mod cell;
 mod flight;
 mod gates;
@@ -26,7 +27,6 @@ use std::{
 use mainspring_kernel::{
     decide::{Action, BOUNDS_SINCE, Decided, Letter, Paused, QUEUES_SINCE, Turn, child_key, decide},
     effect::Outcome,
-    failure::Failure,
     frame::Frame,
     hash::Hash,
     input::{Input, Timer},
@@ -36,11 +36,12 @@ use mainspring_kernel::{
     state::State,
     value::Value,
 };
-use mainspring_store::{Fence, RemoteAttempt, StoredPlan};
+use mainspring_store::{Expected, Fence, RemoteAttempt, StoredPlan};
 
 use crate::{
     evaluator::{Suspended, tenant_of},
     inbox,
+    intake::Charge,
     lease::Leases,
     load::Journal,
     noting,
@@ -99,9 +100,10 @@ pub struct Shard {
     /// Who asked for what is in commits of which nobody knows whether they were written.
     in_doubt: BTreeSet<Ticket>,
     /// What is to be told of commits of which nobody knows yet whether they were written.
-    untold: BTreeMap<ExecutionKey, Vec<Moment>>,
+    untold: BTreeMap<ExecutionKey, Vec<Untold>>,
     /// Letters that nobody can take in any more.
     dead_letters: BTreeMap<ExecutionKey, flight::Burial>,
+    delayed: burials::Delayed,
     /// Plans that the store certainly has.
     plans_stored: BTreeSet<Hash>,
     flight: Option<flight::Flight>,
@@ -120,6 +122,9 @@ pub struct Shard {
     makes_spans: bool,
     outputs: VecDeque<Output>,
 }
+
+/// The moments of a commit in doubt, with the head that it leads to.
+type Untold = (Option<Expected>, Vec<Moment>);
 
 /// Timers fired for one event: an execution that sleeps for no time at all, again and again, does not hold the shard. The
 /// rest is due at the next event, and the shard asks to be woken for it.
@@ -161,6 +166,7 @@ impl Shard {
             in_doubt: BTreeSet::new(),
             untold: BTreeMap::new(),
             dead_letters: BTreeMap::new(),
+            delayed: burials::Delayed::default(),
             plans_stored: BTreeSet::new(),
             flight: None,
             landing: VecDeque::new(),
@@ -184,6 +190,8 @@ impl Shard {
 
     /// Takes an event in. Outputs gather until they are asked for; commits are made by [`flush`](Self::flush).
     pub fn handle(&mut self, now: u64, event: Event) {
+        self.refusals.at(now);
+        self.resume_burials(now);
         match event {
             Event::Submit(submission) => self.submit(now, *submission),
             Event::Take(execution, queued) => self.take(now, execution, queued),
@@ -197,6 +205,9 @@ impl Shard {
             }
             Event::Discard(execution, message) => self.discard(now, execution, message),
             Event::TurnAway(submission, failure) => self.turn_away(now, *submission, failure),
+            Event::TurnChildAway { execution, letter, parent, failure } => {
+                self.turn_child_away(now, execution, letter, &parent, failure);
+            }
             Event::SetAside(execution, reason) => self.set_aside(execution, reason),
             Event::Due(due) => self.due(due),
             Event::Heard(heard) => self.heard(&heard),
@@ -238,7 +249,13 @@ impl Shard {
 
     /// When the shard wants to be woken; 0 if a split turn is to go on, which it does for each [`Event::Wake`].
     pub fn next_wake(&self) -> Option<u64> {
-        if self.has_split() { Some(0) } else { self.timers.first().map(|(at, _)| at) }
+        if self.has_split() { Some(0) } else { self.next_time() }
+    }
+
+    /// When a timer fires, or something that the store refused is tried again.
+    pub fn next_time(&self) -> Option<u64> {
+        let timer = self.timers.first().map(|(at, _)| at);
+        [timer, self.refusals.next_try(), self.delayed.next()].into_iter().flatten().min()
     }
 
     /// Whether a split turn is to go on.
@@ -256,6 +273,19 @@ impl Shard {
     /// Whether something of an execution is in memory, or on its way to the disk.
     pub fn has(&self, execution: ExecutionKey) -> bool {
         self.cells.contains_key(&execution)
+    }
+
+    /// The messages that wait in memory for an execution that cannot take them in now, by count and by bytes; `None` if it
+    /// takes what comes.
+    pub fn held_up(&self, execution: ExecutionKey) -> Option<(usize, usize)> {
+        let waiting = match self.cells.get(&execution) {
+            Some(Cell::Live(_)) => return None,
+            Some(Cell::Evaluating(out)) => &out.waiting,
+            Some(Cell::Loading(waiting)) => waiting,
+            None => self.kept.get(&execution)?,
+        };
+        let bytes = |queued: &Queued| queued.letter.as_ref()?.charge.as_ref().map(Charge::bytes);
+        Some((waiting.len(), waiting.iter().filter_map(bytes).sum()))
     }
 
     /// By which rules new executions begin.
@@ -286,7 +316,11 @@ impl Shard {
         }
         if let Some(why) = self.refusals.why_unwritable(execution).cloned() {
             let queued = Queued { input: Input::Start(start), letter, ticket, audit };
+            self.tell_parent_of_unbegun(now, execution, &queued, &why);
             return self.refuse(vec![queued], ShardError::Quarantined(why));
+        }
+        if letter.as_ref().is_some_and(|letter| self.is_being_buried(execution, &letter.id)) {
+            return;
         }
         if self.cells.contains_key(&execution) {
             // The same execution again: the kernel takes a second start for what it is.
@@ -295,7 +329,11 @@ impl Shard {
         }
         let is_new = |plan: &StoredPlan| !self.plans_stored.contains(&plan.hash);
         let plans = stored_plans.into_iter().filter(is_new).collect();
-        self.cells.insert(execution, Cell::fresh(execution, plan, plans, row, self.leases.decide_version()));
+        let parent = start.lineage.as_ref().and_then(|lineage| lineage.parent.clone());
+        let begun_by = parent
+            .zip(letter.as_ref())
+            .map(|(parent, letter)| Box::new(cell::BegunBy { parent, letter: letter.id.clone(), at: now }));
+        self.cells.insert(execution, Cell::fresh(execution, plan, plans, row, self.leases.decide_version(), begun_by));
         self.turn(now, execution, Queued { input: Input::Start(start), letter, ticket, audit });
         for queued in self.kept.remove(&execution).unwrap_or_default() {
             self.take(now, execution, queued);
@@ -526,7 +564,10 @@ impl Shard {
         let untold = if is_known { self.untold.remove(&execution).unwrap_or_default() } else { Vec::new() };
         match answer {
             LoadAnswer::Journal(mut journal) => {
-                let written = untold.into_iter().filter(|moment| moment.sequence <= journal.head.sequence);
+                // By the hash: a commit that was made before this one may have come to the disk in its place.
+                let head = Expected { sequence: journal.head.sequence, hash: journal.head.hash };
+                let written = untold.into_iter().filter(|(after, _)| *after == Some(head));
+                let written = written.flat_map(|(_, moments)| moments);
                 self.outputs.extend(written.map(|moment| Output::Tell(Arc::new(moment))));
                 let remote = std::mem::take(&mut journal.remote);
                 let asked: Vec<Ticket> = waiting.iter().filter_map(|queued| queued.ticket).collect();
@@ -683,37 +724,10 @@ impl Shard {
         }
     }
 
-    /// Letters for an execution that will never be are taken out of the inbox with the next commit.
-    fn bury(&mut self, execution: ExecutionKey, queued: &[Queued]) {
-        let letters: Vec<_> = queued.iter().filter_map(|queued| Some(queued.letter.as_ref()?.id.clone())).collect();
-        if !letters.is_empty() {
-            self.dead_letters.entry(execution).or_default().consumed.extend(letters);
-        }
-    }
-
     /// Takes a forged message out of the inbox: with an input that changes nothing.
     fn discard(&mut self, now: u64, execution: ExecutionKey, message: String) {
         let queued = Queued { letter: Some(message.into()), ..Queued::silent(Input::Continue) };
         self.take(now, execution, queued);
-    }
-
-    /// A child that may not begin: its start is taken out of the inbox by the commit that tells its parent why.
-    fn turn_away(&mut self, now: u64, submission: Submission, failure: Failure) {
-        let parent = submission.start.lineage.as_ref().and_then(|lineage| lineage.parent.as_ref());
-        let (Some(parent), Some(letter)) = (parent, &submission.letter) else { return self.submit(now, submission) };
-        if self.cells.contains_key(&submission.execution) {
-            return self.submit(now, submission);
-        }
-        if !self.holds(submission.execution) {
-            return;
-        }
-        let (instance, attempt) = (parent.instance.clone(), parent.attempt);
-        let input = Input::Receipt { instance, attempt, outcome: Outcome::Failed(failure) };
-        let told = Letter { to: parent.execution, id: format!("refusal of {}", submission.execution), input };
-        let told = posted(told, (&self.keys.sealing, &self.leases), now);
-        let burial = self.dead_letters.entry(submission.execution).or_default();
-        burial.consumed.push(letter.id.clone());
-        burial.letters.push(told);
     }
 
     fn refuse(&mut self, queued: Vec<Queued>, error: ShardError) {

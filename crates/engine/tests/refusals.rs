@@ -6,6 +6,8 @@ use std::{
 };
 
 use mainspring_engine::{
+    aside::CHILD_NOT_STARTED,
+    inbox,
     lease::Leases,
     limits::{BATCH_BYTES_MAX, REFUSALS_ALONE_MAX, REFUSALS_MAX},
     load::Loader,
@@ -14,12 +16,15 @@ use mainspring_engine::{
 };
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
-    input::Input,
+    effect::Outcome,
+    failure::{Class, Failure},
+    input::{Input, Lineage, Parent, Start},
+    instance::Instance,
     key::ExecutionKey,
     plan::Plan,
     value::Value,
 };
-use mainspring_store::{Batch, CommitError, Fence, Store, memory::MemoryStore};
+use mainspring_store::{Arrived, Batch, CommitError, Fence, HeadRow, Most, Store, memory::MemoryStore};
 
 const NOW: u64 = 1_767_225_600_000;
 const WAITS: &str = r#"{"steps":[{"type":"signal","id":"a","signal":"go"},{"type":"signal","id":"b","signal":"go"}]}"#;
@@ -40,6 +45,10 @@ struct Driver {
     shard: Shard,
     now: u64,
     refused: BTreeSet<ExecutionKey>,
+    /// The same, with locks of other transactions in the way.
+    blocked: BTreeSet<ExecutionKey>,
+    /// Commits in a row that were not written, at most.
+    failed_in_a_row: (usize, usize),
     commits: VecDeque<(u64, Arc<Batch>)>,
     /// How many parts each commit had.
     sizes: Vec<usize>,
@@ -59,6 +68,8 @@ impl Driver {
             shard: Shard::new(Leases::alone(1, [Fence { partition: 0, epoch }]), keys, usize::MAX),
             now: NOW,
             refused: BTreeSet::new(),
+            blocked: BTreeSet::new(),
+            failed_in_a_row: (0, 0),
             commits: VecDeque::new(),
             sizes: Vec::new(),
             replies: BTreeMap::new(),
@@ -101,9 +112,15 @@ impl Driver {
         for _ in 0..1_000 {
             let Some((flight, batch)) = self.commits.pop_front() else { return };
             self.sizes.push(batch.parts.len());
-            let is_refused = batch.parts.iter().any(|part| self.refused.contains(&part.execution));
-            let answer =
-                if is_refused { Err(CommitError::Refused(SENTENCE.into())) } else { self.store.commit(&batch) };
+            let has = |of: &BTreeSet<ExecutionKey>| batch.parts.iter().any(|part| of.contains(&part.execution));
+            let answer = match (has(&self.refused), has(&self.blocked)) {
+                (true, _) => Err(CommitError::Refused(SENTENCE.into())),
+                (_, true) => Err(CommitError::Blocked("canceling statement due to lock timeout (55P03)".into())),
+                _ => self.store.commit(&batch),
+            };
+            let (now, most) = self.failed_in_a_row;
+            let now = if answer.is_ok() { 0 } else { now + 1 };
+            self.failed_in_a_row = (now, most.max(now));
             drop(batch);
             self.handle(Event::Committed { flight, answer });
             self.carry();
@@ -120,17 +137,26 @@ impl Driver {
     }
 
     fn submit(&mut self, number: u8, input: Value, letter: bool) {
+        self.submit_of(number, input, letter, None);
+    }
+
+    fn submit_of(&mut self, number: u8, input: Value, letter: bool, lineage: Option<Lineage>) {
+        let submission = self.submission(number, input, letter, lineage);
+        self.handle(Event::Submit(submission));
+    }
+
+    fn submission(&self, number: u8, input: Value, letter: bool, lineage: Option<Lineage>) -> Box<Submission> {
         let (execution, plan) = (key(number), plan());
         let mut request = Request { input, ..Request::new(plan.clone(), "me") };
         let stored_plans = request.stored_plans();
         request.bounds.max_steps = None;
-        let start = Box::new(request.start(execution));
+        let start = Box::new(Start { lineage, ..request.start(execution) });
         let row = row(execution, &start, &plan, self.now);
         let (ticket, letter) = match letter {
             true => (None, Some("start".to_owned())),
             false => (Some(Ticket(number.into())), None),
         };
-        let submission = Submission {
+        Box::new(Submission {
             execution,
             plan,
             stored_plans,
@@ -139,8 +165,18 @@ impl Driver {
             letter: letter.map(Into::into),
             ticket,
             audit: None,
+        })
+    }
+
+    /// What the parent of the children in these tests was told.
+    fn told(&self) -> Vec<Failure> {
+        let messages = self.store.inbox(&[0], 0, Most::of(10)).unwrap();
+        let of_parent = messages.into_iter().filter(|arrived| arrived.letter.execution == key(PARENT));
+        let failure = |arrived: Arrived| match inbox::event_of(&self.store, &[1; 32], arrived.letter).unwrap() {
+            Event::Take(_, Queued { input: Input::Receipt { outcome: Outcome::Failed(failure), .. }, .. }) => failure,
+            other => panic!("{other:?}"),
         };
-        self.handle(Event::Submit(Box::new(submission)));
+        of_parent.map(failure).collect()
     }
 
     fn signal(&mut self, number: u8, id: &str, ticket: Option<u64>) {
@@ -226,6 +262,29 @@ fn what_is_refused_for_minutes_is_quarantined_although_nothing_else_is_to_be_wri
 }
 
 #[test]
+fn what_meets_a_lock_is_never_quarantined_and_every_second_commit_is_written() {
+    for bad in [0, 63] {
+        let mut driver = Driver::new();
+        (0..64).for_each(|number| driver.submit(number, Value::Null, false));
+        driver.write();
+        let before = driver.head(bad);
+        driver.blocked.insert(key(bad));
+        (0..64).for_each(|number| driver.signal(number, "one", None));
+        driver.write();
+        // The whole batch and its first half; where the last part is left, it is alone with its lock.
+        assert!(driver.failed_in_a_row.1 <= 3, "{:?}", driver.failed_in_a_row);
+        for round in 0..2 * REFUSALS_ALONE_MAX {
+            driver.signal((bad + 1) % 64, &format!("again {round}"), None);
+            driver.wake();
+        }
+        assert_eq!((driver.quarantined.len(), driver.head(bad)), (0, before));
+        driver.blocked.clear();
+        driver.wake();
+        assert!(driver.head(bad) > before, "it goes on as soon as the lock is released");
+    }
+}
+
+#[test]
 fn what_the_store_takes_in_the_end_is_lost_to_nobody() {
     let mut driver = Driver::new();
     [1, 2].into_iter().for_each(|number| driver.submit(number, Value::Null, false));
@@ -273,6 +332,97 @@ fn a_new_execution_that_cannot_be_written_is_refused_and_its_message_does_not_co
     assert_eq!((driver.sizes.len(), driver.head(1)), (0, None), "nothing is tried any more");
 }
 
+/// The number of the parent of the children in these tests. It is not in the store.
+const PARENT: u8 = 7;
+
+fn child() -> Option<Lineage> {
+    let parent = Parent { execution: key(PARENT), instance: Instance { step: 0, rounds: vec![] }, attempt: 1 };
+    Some(Lineage { parent: Some(parent), depth: 1, workflows: vec![], executions: Some(10) })
+}
+
+#[test]
+fn the_parent_of_a_child_that_cannot_be_written_is_told_and_the_start_is_consumed() {
+    let mut driver = Driver::new();
+    driver.submit(2, Value::Null, false);
+    driver.write();
+    driver.refused.insert(key(1));
+    driver.submit_of(1, Value::Null, true, child());
+    driver.write();
+    let mut rounds = 0;
+    while driver.quarantined.is_empty() {
+        driver.signal(2, &rounds.to_string(), None);
+        driver.wake();
+        if std::mem::take(&mut driver.letters_wait) > 0 {
+            driver.submit_of(1, Value::Null, true, child());
+            driver.write();
+        }
+        rounds += 1;
+        assert!(rounds <= REFUSALS_MAX, "it is tried for ever");
+    }
+    // The store has refused that commit as well: it is repeated, and takes the message out of the inbox.
+    assert_eq!(driver.told(), []);
+    driver.refused.clear();
+    driver.wake();
+    let told = driver.told();
+    let [failure] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((failure.class, failure.code.as_str()), (Class::Internal, CHILD_NOT_STARTED));
+    assert!(failure.message.contains(SENTENCE), "{}", failure.message);
+    driver.sizes.clear();
+    driver.submit_of(1, Value::Null, true, child());
+    driver.write();
+    assert_eq!(driver.head(1), None, "it begins no more");
+}
+
+#[test]
+fn a_refusal_of_a_child_that_the_store_refuses_is_repeated() {
+    let mut driver = Driver::new();
+    driver.blocked.insert(key(1));
+    let failure = Failure::new(Class::Policy, "too_many", "there is no room");
+    driver.handle(Event::TurnAway(driver.submission(1, Value::Null, true, child()), failure.clone()));
+    driver.write();
+    driver.wake();
+    assert_eq!(driver.told(), []);
+    // The message is read again meanwhile, and there is room.
+    driver.submit_of(1, Value::Null, true, child());
+    driver.write();
+    assert_eq!(driver.head(1), None, "the refusal is on its way");
+    driver.blocked.clear();
+    driver.wake();
+    assert_eq!((driver.told(), driver.head(1)), (vec![failure], None));
+}
+
+#[test]
+fn a_child_does_not_begin_while_its_refusal_is_on_its_way() {
+    let mut driver = Driver::new();
+    let failure = Failure::new(Class::Policy, "too_many", "there is no room");
+    driver.handle(Event::TurnAway(driver.submission(1, Value::Null, true, child()), failure.clone()));
+    driver.carry();
+    assert_eq!(driver.commits.len(), 1);
+    driver.submit_of(1, Value::Null, true, child());
+    driver.write();
+    assert_eq!((driver.told(), driver.head(1)), (vec![failure], None));
+}
+
+#[test]
+fn an_input_does_not_shorten_the_pause_of_one_that_meets_a_lock() {
+    let mut driver = Driver::new();
+    [1, 2].into_iter().for_each(|number| driver.submit(number, Value::Null, false));
+    driver.write();
+    driver.blocked.insert(key(1));
+    driver.signal(1, "first", None);
+    driver.write();
+    driver.sizes.clear();
+    for number in 0..20 {
+        driver.signal(1, &format!("more {number}"), None);
+        driver.signal(2, &format!("more {number}"), None);
+        driver.write();
+    }
+    assert_eq!(driver.sizes.len(), 2, "the other execution waits for two signals, and nothing else is committed");
+    driver.blocked.clear();
+    driver.wake();
+    assert!(driver.head(1).is_some_and(|sequence| sequence > 1));
+}
+
 #[test]
 fn a_commit_is_closed_at_its_bytes_and_one_part_always_goes() {
     let large = |bytes: usize| Value::from("x".repeat(bytes).as_str());
@@ -286,4 +436,25 @@ fn a_commit_is_closed_at_its_bytes_and_one_part_always_goes() {
     driver.submit(1, large(1), false);
     driver.write();
     assert_eq!(driver.sizes, [1, 1]);
+}
+
+/// What somebody does to a head past the engine.
+type Change = fn(&mut HeadRow);
+
+#[test]
+fn a_head_that_somebody_has_changed_sets_its_execution_aside_and_nothing_else() {
+    let changes: [(&str, Change); 2] =
+        [("heads.partition", |head| head.partition = 7), ("heads.ended", |head| head.ended = true)];
+    for (column, change) in changes {
+        let mut driver = Driver::new();
+        [1, 2].into_iter().for_each(|number| driver.submit(number, Value::Null, false));
+        driver.write();
+        driver.store.change_head(key(1), change);
+        [1, 2].into_iter().for_each(|number| driver.signal(number, "one", Some(u64::from(10 + number))));
+        driver.write();
+        assert!(driver.quarantined[&key(1)].contains(column), "{:?}", driver.quarantined);
+        assert_eq!(driver.quarantined.len(), 1);
+        assert_eq!(driver.replies[&12], Ok(true));
+        assert!(driver.shard.held().eq([0]), "{column}: the others' partition is lost");
+    }
 }

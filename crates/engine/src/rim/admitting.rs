@@ -16,7 +16,7 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use super::{Command, Rim};
+use super::{Command, Rim, looking::Opened};
 use crate::{
     admission::{self, Admission, Found, Limits, Turnout, UNFINISHED, partition_of_organization},
     inbox,
@@ -91,9 +91,27 @@ impl Rim {
         self.look_where_wanted();
     }
 
+    /// Whether a message has a place: a start that nobody waits for stays in the inbox while its organization is at its
+    /// bound.
+    pub(super) fn has_place(&mut self, opened: &Opened) -> bool {
+        let (Opened::Event(event), Some(admitting)) = (opened, &mut self.admitting) else { return true };
+        let Event::Submit(submission) = &**event else { return true };
+        let is_awaited = submission.start.lineage.as_ref().is_some_and(|lineage| lineage.parent.is_some());
+        let organization = submission.start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text);
+        let Some(organization) = organization.filter(|_| !is_awaited && !self.shard.has(submission.execution)) else {
+            return true;
+        };
+        let (has_room, is_due) = admitting.live.has_room(organization, tick());
+        if is_due {
+            let organization = organization.to_owned();
+            self.count_live(organization);
+        }
+        has_room
+    }
+
     /// A start, unless so many executions of its organization have not ended that it may not begin: then whoever waits for an
     /// answer is refused, and the step that waits for the execution fails. A step could not wait for room: those that make
-    /// room may wait for it. What nobody waits for begins in a queue.
+    /// room may wait for it.
     fn within_bound(&mut self, submission: Box<Submission>) -> Option<Box<Submission>> {
         let organization = submission.start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text);
         let (Some(admitting), Some(organization)) = (&mut self.admitting, organization) else {
@@ -112,6 +130,7 @@ impl Rim {
             self.waiting.remove(&ticket).map(|asker| asker.sender.send(Err(ShardError::TooMany(most))));
             return None;
         }
+        // Of a start that nobody waits for it was asked before whether there is room: what has come between begins.
         if submission.start.lineage.as_ref().is_none_or(|lineage| lineage.parent.is_none()) {
             return Some(submission);
         }

@@ -5,7 +5,7 @@
 //! message, and the journal of the receiver says whether it waits.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
@@ -23,8 +23,10 @@ use crate::{
 /// What the driver knows of quarantined executions.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
-    /// Those that this process has met: those that wait for one are told once.
-    met: BTreeSet<ExecutionKey>,
+    /// Those that this process has met since they were quarantined, and whether an execution that waits for one was told or
+    /// is being told: that is done once. As long as none is found that waits, it is tried whenever one is met: the parent
+    /// may be quarantined itself, and released later.
+    met: BTreeMap<ExecutionKey, bool>,
     /// Whether they are to be looked for, and whether they are being looked for.
     is_wanted: bool,
     is_looking: bool,
@@ -43,7 +45,7 @@ impl Rim {
         let Event::Loaded(execution, _, answer) = event else { return };
         match **answer {
             LoadAnswer::Quarantined(_) => self.meet(*execution),
-            LoadAnswer::Journal(_) if self.aside.met.remove(execution) => {
+            LoadAnswer::Journal(_) if self.aside.met.remove(execution).is_some() => {
                 self.forget_letters();
                 self.look_for_letters();
             }
@@ -92,7 +94,7 @@ impl Rim {
         if self.aside.met.len() >= QUARANTINED_KNOWN_MAX {
             self.aside.met.clear();
         }
-        if !self.aside.met.insert(execution) {
+        if self.aside.met.insert(execution, true) == Some(true) {
             return;
         }
         let (store, loader, commands) = (self.store.clone(), self.loader.clone(), self.commands.clone());
@@ -103,16 +105,19 @@ impl Rim {
             if let Ok(Err(error)) = &told {
                 warn!(%execution, %error, "the parent of a quarantined execution could not be told, and is told again");
             }
-            let _ = commands.send(Command::ToldParent(execution, matches!(told, Ok(Ok(_)))));
+            let _ = commands.send(Command::ToldParent(execution, told.ok().and_then(Result::ok)));
         });
     }
 
-    /// What could not be told is told again at a later look.
-    pub(super) fn told_parent(&mut self, child: ExecutionKey, is_told: bool) {
-        if !is_told {
-            self.aside.met.remove(&child);
-            self.aside.is_wanted = true;
+    /// `is_told` says whether an execution waits for it and was told; nothing if the store did not say. What could not be
+    /// told is told again at a later look.
+    pub(super) fn told_parent(&mut self, child: ExecutionKey, is_told: Option<bool>) {
+        if is_told == Some(true) {
+            return;
         }
+        // It stays among those that were met: when it is released, its messages are read again.
+        self.aside.met.entry(child).and_modify(|is_told| *is_told = false);
+        self.aside.is_wanted |= is_told.is_none();
     }
 }
 

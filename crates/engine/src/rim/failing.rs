@@ -1,14 +1,18 @@
-//! Failures: executions that are set aside, and a driver that panics.
+//! Failures: executions that are set aside, and panics of the driver and of executors.
 
 use std::{
     any::Any,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use mainspring_kernel::key::ExecutionKey;
+use mainspring_kernel::{
+    effect::Outcome,
+    failure::{Class, Failure},
+    key::ExecutionKey,
+};
 use mainspring_store::{Store, StoreError};
 
-use super::{Command, Rim};
+use super::{Command, Commands, Rim, Running};
 use crate::shard::panics;
 
 /// Sets an execution aside in the store, and returns the organization in which it was counted, if that is wanted. Blocks.
@@ -45,7 +49,7 @@ impl Rim {
     }
 
     /// Of a store that others keep running, one that does not answer is asked again when the execution is looked at
-    /// again.
+    /// again. Its messages were taken in and turned back meanwhile: they are read again.
     pub(super) fn is_set_aside(&mut self, execution: ExecutionKey, answer: Result<Option<String>, StoreError>) {
         let why = self.setting_aside.remove(&execution).unwrap_or_default();
         match answer {
@@ -57,7 +61,7 @@ impl Rim {
             Err(error) if self.member.is_none() => {
                 self.stop(format!("an execution cannot be set aside: {error}"));
             }
-            Err(_) => {}
+            Err(_) => self.forget_letters(),
         }
     }
 }
@@ -93,5 +97,30 @@ impl Drop for Watchdog {
             "the runtime of the engine was shut down"
         };
         self.why_stopped.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| why.into());
+    }
+}
+
+/// Tells what became of an attempt, also of one whose executor panics: then it is dropped without having told.
+pub(super) struct Witness {
+    pub(super) commands: Commands,
+    pub(super) attempt: Option<Running>,
+    pub(super) step: String,
+}
+
+impl Witness {
+    pub(super) fn tell(&mut self, outcome: Outcome) {
+        if let Some((execution, instance, number)) = self.attempt.take() {
+            let _ = self.commands.send(Command::Ended(execution, instance, number, outcome));
+        }
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        // A runtime that shuts down drops its tasks as well: that is no outcome, and the attempt is interrupted.
+        if std::thread::panicking() {
+            let message = format!("step `{}`: the executor failed; this is a fault of ours", self.step);
+            self.tell(Outcome::Failed(Failure::new(Class::Internal, "executor_panicked", message)));
+        }
     }
 }

@@ -20,6 +20,7 @@ use crate::{
     engine::now_ms,
     inbox::{self, Untaken},
     intake::Intake,
+    limits::{HELD_UP_EACH_BYTES_MAX, HELD_UP_EACH_MAX},
     shard::Event,
 };
 
@@ -71,6 +72,12 @@ pub(super) struct Inbox {
     pub(super) to_adopt: Vec<ToAdopt>,
     /// Messages that were taken in and of which nothing is durable yet.
     taken: Intake,
+    /// The part of them that is for executions which cannot take them in yet.
+    held_up: Intake,
+    /// Executions of which a message was left in the inbox by a pass over the newest ones, with the number of passes over
+    /// all that had begun by then. What follows waits for a pass over all.
+    left: BTreeMap<ExecutionKey, u64>,
+    passes_over_all: u64,
     /// Partitions whose due executions are read behind the next page of all messages.
     due_in: BTreeSet<u32>,
     due: Due,
@@ -91,6 +98,8 @@ struct Pass {
     /// Executions of which a message cannot be taken in yet. What follows has to wait as well, or the inputs of an execution
     /// came out of order.
     waiting: BTreeSet<ExecutionKey>,
+    /// Whether one of them keeps the pass from going on behind it the next time.
+    is_held_back: bool,
     /// Attempts that are adopted when the pass is complete.
     asked: Vec<ToAdopt>,
 }
@@ -124,7 +133,7 @@ struct Message {
     opened: Opened,
 }
 
-enum Opened {
+pub(super) enum Opened {
     Event(Box<Event>),
     /// It can never be taken in, and its execution is set aside: why, and the organization in which that counts.
     SetAside(String, Option<String>),
@@ -146,6 +155,14 @@ impl Inbox {
     pub(super) fn can_take(&self) -> bool {
         let next = self.pages.front().map(|page| page.messages.front().map_or(0, |message| message.byte_count));
         next.is_some_and(|byte_count| self.taken.has_room(byte_count))
+    }
+
+    /// Whether there is no room for another message to an execution that cannot take it in yet: it has so many messages and
+    /// bytes already.
+    fn is_full_for(&self, (count, bytes): (usize, usize), byte_count: usize) -> bool {
+        count >= HELD_UP_EACH_MAX
+            || bytes.saturating_add(byte_count) > HELD_UP_EACH_BYTES_MAX && count > 0
+            || !self.held_up.has_room_beside(byte_count) && count > 0
     }
 
     /// A message that was taken in for another partition is read again: the store was repartitioned, and what was taken
@@ -221,8 +238,15 @@ impl Rim {
         }
         let after = if scope == Scope::New { seen } else { 0 };
         reader.is_wanted_again = false;
-        reader.pass = Some(Pass { began: Instant::now(), after, waiting: BTreeSet::new(), asked: Vec::new() });
+        reader.pass = Some(Pass {
+            began: Instant::now(),
+            after,
+            waiting: BTreeSet::new(),
+            is_held_back: false,
+            asked: Vec::new(),
+        });
         if scope == Scope::All {
+            self.inbox.passes_over_all += 1;
             let asked = self.take_to_adopt();
             self.inbox.all.pass.iter_mut().for_each(|pass| pass.asked.clone_from(&asked));
         }
@@ -296,22 +320,39 @@ impl Rim {
     fn take_message(&mut self, scope: Scope, message: Message) {
         let Message { number, partition, execution, byte_count, opened } = message;
         let is_taken = self.inbox.has_taken(number, partition, self.member.is_none());
+        let is_cancel = matches!(&opened, Opened::Event(event) if event.is_cancel()) && self.shard.has(execution);
         let Some(pass) = &mut self.inbox.reader(scope).pass else { return };
-        if is_taken || pass.waiting.contains(&execution) {
+        let is_waiting =
+            pass.waiting.contains(&execution) || scope == Scope::New && self.inbox.left.contains_key(&execution);
+        if is_taken || is_waiting && !is_cancel {
             return;
         }
-        if matches!(opened, Opened::Waits) {
+        let (held_up, has_place) = (self.shard.held_up(execution), self.has_place(&opened));
+        let is_full = held_up.is_some_and(|held_up| !is_cancel && self.inbox.is_full_for(held_up, byte_count));
+        let is_unread = matches!(opened, Opened::Waits);
+        let waits = is_unread || is_full || !has_place;
+        let is_alone = self.member.is_none();
+        let Some(pass) = &mut self.inbox.reader(scope).pass else { return };
+        if waits {
             pass.waiting.insert(execution);
+            // Where there are nodes, all messages are read again every now and then, also those before the last one.
+            pass.is_held_back |= is_unread || is_alone;
+            if !pass.is_held_back && scope == Scope::New {
+                self.inbox.left.insert(execution, self.inbox.passes_over_all);
+            }
         }
+        let Some(pass) = &mut self.inbox.reader(scope).pass else { return };
         // Those behind one that waits are read again with it, and known by their numbers.
-        let is_next = pass.waiting.is_empty();
+        let is_next = !pass.is_held_back;
         self.reach.extend(execution);
         match opened {
+            _ if waits => {}
             Opened::Event(mut event) => {
                 self.inbox.out.insert(number, partition);
                 self.meters.inbox.taken.increment(1);
                 if let Some(message) = event.message_mut() {
                     message.charge = Some(self.inbox.taken.take(byte_count));
+                    message.held_up = held_up.map(|_| self.inbox.held_up.take(byte_count));
                 }
                 self.enter(*event);
             }
@@ -363,6 +404,9 @@ impl Rim {
             self.inbox.out = self.inbox.out.split_off(&self.inbox.seen.saturating_add(1));
         }
         if scope == Scope::All {
+            let begun = self.inbox.passes_over_all;
+            self.inbox.left.retain(|_, before| *before >= begun);
+            self.inbox.left.extend(pass.waiting.into_iter().map(|execution| (execution, begun - 1)));
             let pause = (pass.began.elapsed() * PAUSE_PER_PASS).max(LOOK_FOR_LETTERS / 2);
             self.inbox.pause_until = Some(Instant::now() + pause);
         }

@@ -135,6 +135,12 @@ impl Rim {
         self.speak_at = Some(Instant::now() + silence);
     }
 
+    /// What keeps the node from its work, for readiness.
+    pub(super) fn set_trouble(&mut self, trouble: Option<String>) {
+        self.trouble = trouble;
+        self.publish();
+    }
+
     /// Tells those outside what is held.
     pub(super) fn publish(&self) {
         let (partitions, held) = (self.shard.partitions(), self.shard.held().collect());

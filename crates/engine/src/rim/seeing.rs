@@ -77,6 +77,9 @@ impl Rim {
             CommitError::Refused(why) => {
                 warn!(commit = flight, why, "the store refused a commit: it is repeated in halves");
             }
+            CommitError::Blocked(why) => {
+                warn!(commit = flight, why, "a commit met a lock of another transaction, and is repeated in halves");
+            }
             CommitError::NotWritten(why) => {
                 if !std::mem::replace(&mut self.is_stalled, true) {
                     warn!(commit = flight, why, "the store does not write, and is asked again");
@@ -92,6 +95,16 @@ impl Rim {
     pub(super) fn see_store_write(&mut self) {
         if std::mem::replace(&mut self.is_stalled, false) {
             info!("the store writes again");
+            if self.member.is_none() {
+                self.set_trouble(None);
+            }
+        }
+    }
+
+    /// The store writes nothing. That of nodes is told by their heartbeats.
+    pub(super) fn stalled(&mut self, why: String) {
+        if self.member.is_none() {
+            self.set_trouble(Some(format!("the store does not write, and is asked again: {why}")));
         }
     }
 

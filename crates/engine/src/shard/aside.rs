@@ -12,6 +12,7 @@ use super::{
 impl Shard {
     /// Sets an execution aside, also in the store. Its neighbors go on.
     pub(super) fn quarantine(&mut self, execution: ExecutionKey, reason: String) {
+        self.tell_parent_of_quarantined(execution, &reason);
         self.set_aside(execution, reason.clone());
         self.outputs.push_back(Output::Quarantine(execution, reason));
     }

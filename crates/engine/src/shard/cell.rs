@@ -10,7 +10,7 @@ use mainspring_kernel::{
     effect::Outcome,
     frame::Frame,
     hash::Hash,
-    input::Input,
+    input::{Input, Parent},
     instance::Instance,
     key::ExecutionKey,
     plan::Plan,
@@ -107,6 +107,18 @@ pub(super) struct Live {
     pub(super) letters: BTreeSet<String>,
     /// Whether it is in the queue of those whose split turns go on.
     pub(super) is_queued: bool,
+    /// The message that a child was begun by.
+    pub(super) begun_by: Option<Box<BegunBy>>,
+}
+
+/// The message that began a child, for the time in which nothing of the child is stored.
+#[derive(Debug)]
+pub(super) struct BegunBy {
+    pub(super) parent: Parent,
+    /// Its id.
+    pub(super) letter: String,
+    /// When it was taken in.
+    pub(super) at: u64,
 }
 
 /// What turns have decided and no commit has taken yet.
@@ -133,6 +145,7 @@ impl Cell {
         plans: Vec<StoredPlan>,
         row: ExecutionRow,
         decide_version: u32,
+        begun_by: Option<Box<BegunBy>>,
     ) -> Self {
         let mut state = State::new(key, plan);
         state.decide_version = decide_version;
@@ -149,6 +162,7 @@ impl Cell {
             span_start: SpanStart::default(),
             letters: BTreeSet::new(),
             is_queued: false,
+            begun_by,
         }))
     }
 
@@ -169,6 +183,7 @@ impl Cell {
             span_start: SpanStart::default(),
             letters: BTreeSet::new(),
             is_queued: false,
+            begun_by: None,
         }))
     }
 

@@ -13,6 +13,7 @@ use crate::{
     shard::{
         Shard,
         cell::{Cell, Draft},
+        refusals::Cause,
         words::{Moment, Output, Queued, ShardError, Taken},
     },
 };
@@ -58,6 +59,11 @@ impl Flight {
     /// Who waits, and what is written.
     pub(super) fn into_parts(self) -> (Vec<Passenger>, Batch) {
         (self.passengers, Arc::unwrap_or_clone(self.batch))
+    }
+
+    /// What is written.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.batch.parts
     }
 
     /// What is on its way.
@@ -192,7 +198,8 @@ impl Shard {
                 self.outputs.push_back(Output::Stalled(why));
                 self.send_again(flight);
             }
-            Err(CommitError::Refused(why)) => self.commit_refused(now, flight, &why),
+            Err(CommitError::Refused(why)) => self.commit_refused(now, flight, Cause::Content, &why),
+            Err(CommitError::Blocked(why)) => self.commit_refused(now, flight, Cause::Shared, &why),
             Err(CommitError::Unknown(_)) => {
                 // Letters that were written all the same wait for somebody who looks.
                 let receivers = flight.batch.parts.iter().flat_map(receivers);
@@ -206,7 +213,7 @@ impl Shard {
                         continue;
                     }
                     self.never_begun.extend(passenger.attempts());
-                    self.untold.entry(passenger.execution).or_default().extend(passenger.moments);
+                    self.untold.entry(passenger.execution).or_default().push((passenger.after, passenger.moments));
                     self.in_doubt.extend(passenger.queued.iter().filter_map(|(queued, _)| queued.ticket));
                     self.reload(passenger.execution, passenger.queued);
                 }
@@ -249,6 +256,7 @@ impl Shard {
             && let Some(live) = self.cells.get_mut(&passenger.execution).and_then(Cell::live_mut)
         {
             live.durable = passenger.after;
+            live.begun_by = None;
         }
     }
 
@@ -325,6 +333,14 @@ impl Shard {
             }
             // Somebody else has written: what is stored counts, and the inputs are taken in again on top of it.
             Refusal::Sequence | Refusal::Ended => self.reload(execution, passenger.queued),
+            Refusal::Partition => {
+                let why = format!(
+                    "its head (`heads.partition`) is not in partition {}, where it belongs: something other than Mainspring has changed the store",
+                    self.leases.partition(execution)
+                );
+                self.turn_back(execution, passenger.into_queued().collect(), &why);
+                self.quarantine(execution, why);
+            }
             Refusal::Fence => {
                 let partition = self.leases.partition(execution);
                 let held = self.leases.fence(partition);
@@ -387,6 +403,11 @@ pub(super) struct Burial {
 }
 
 impl Burial {
+    /// Whether it takes a message out of the inbox.
+    pub(super) fn consumes(&self, id: &str) -> bool {
+        self.consumed.iter().any(|consumed| consumed == id)
+    }
+
     /// The part that does nothing else.
     fn part(self, execution: ExecutionKey, partition: u32) -> Part {
         let Self { consumed, letters } = self;

@@ -261,6 +261,7 @@ impl Shard {
         self.outputs.retain(|output| output.stays_without(&is_gone, is_lent));
         self.timers.retain(|execution| !is_gone(execution));
         self.dead_letters.retain(|execution, _| !is_gone(execution));
+        self.delayed.forget(&is_gone);
         self.untold.retain(|execution, _| !is_gone(execution));
         self.adopting.retain(|execution, _| !is_gone(execution));
         self.elsewhere.retain(|(execution, ..), _| !is_gone(execution));

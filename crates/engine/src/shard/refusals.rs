@@ -5,6 +5,10 @@
 //! The execution of that part is read again, as what is stored counts, and its inputs are taken in on top of it, in
 //! commits of its own. If the store refuses those as well, while it takes what others write, the execution is quarantined
 //! with the sentence of the store. Where nothing else is to be written, that takes more tries.
+//!
+//! A commit that met a lock of another transaction is repeated in the same way, and never leads to a quarantine: its
+//! execution is tried again, with a growing pause, until the lock is released. Halves go to the end of the queue, so
+//! that every second commit at least is one without the part that waits.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -22,6 +26,15 @@ use super::{
 };
 use crate::limits::{REFUSALS_ALONE_MAX, REFUSALS_MAX, UNWRITABLE_MAX};
 
+/// Why a commit was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// Something that an execution has to write.
+    Content,
+    /// Something that it shares with other writers: a lock, or a row of its whole organization.
+    Shared,
+}
+
 /// What the store has refused.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
@@ -33,6 +46,8 @@ pub(super) struct Refusals {
     unwritable: BTreeMap<ExecutionKey, String>,
     /// Parts that were written.
     written: u64,
+    /// The time of the last event, in milliseconds.
+    now: u64,
     /// Whether the last commit was one of a suspect.
     was_suspect: bool,
 }
@@ -47,6 +62,10 @@ struct Half {
 #[derive(Debug)]
 struct Suspect {
     tries: u32,
+    /// How many of them were refused for what the execution has to write.
+    refusals: u32,
+    /// It is not tried again before this time.
+    not_before: u64,
     /// How many parts had been written when it was refused first.
     written_before: u64,
 }
@@ -68,6 +87,21 @@ impl Refusals {
     /// Whether parts of a refused commit are still to be repeated.
     pub(super) fn is_halving(&self) -> bool {
         !self.halves.is_empty()
+    }
+
+    /// The time of an event.
+    pub(super) fn at(&mut self, now: u64) {
+        self.now = now;
+    }
+
+    /// When the next suspect may be tried, if that is to come.
+    pub(super) fn next_try(&self) -> Option<u64> {
+        self.suspects.values().map(|suspect| suspect.not_before).filter(|at| *at > self.now).min()
+    }
+
+    /// The parts that are still to be repeated.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.halves.iter().flat_map(|half| &half.parts)
     }
 
     /// Those who wait for the parts that are still to be repeated.
@@ -106,25 +140,27 @@ impl Shard {
         if self.refusals.suspects.is_empty() {
             return None;
         }
-        let mut waiting = self.refusals.suspects.keys().filter(|execution| self.dirty.contains(*execution));
-        let first = waiting.next().copied();
-        let others = self.dirty.len() - waiting.count() - usize::from(first.is_some());
+        let now = self.refusals.now;
+        let waiting = || self.refusals.suspects.iter().filter(|(execution, _)| self.dirty.contains(*execution));
+        // An input that comes meanwhile does not shorten the pause: all other commits wait behind a try.
+        let first = waiting().find(|(_, suspect)| suspect.not_before <= now).map(|(execution, _)| *execution);
+        let others = self.dirty.len() - waiting().count();
         let is_turn = others == 0 || !self.refusals.was_suspect;
         self.refusals.was_suspect = is_turn && first.is_some();
         first.filter(|_| is_turn)
     }
 
     /// Repeats a refused commit in halves, or finds that it has the one part that cannot be written.
-    pub(super) fn commit_refused(&mut self, now: u64, flight: Flight, why: &str) {
+    pub(super) fn commit_refused(&mut self, now: u64, flight: Flight, cause: Cause, why: &str) {
         let (mut passengers, mut batch) = flight.into_parts();
         if batch.parts.len() > 1 {
             let middle = batch.parts.len() / 2;
             let (later_passengers, later_parts) = (passengers.split_off(middle), batch.parts.split_off(middle));
             let fences = batch.fences.clone();
-            self.refusals.halves.push_front(Half { passengers: later_passengers, parts: later_parts, fences });
-            self.refusals.halves.push_front(Half { passengers, parts: batch.parts, fences: batch.fences });
+            self.refusals.halves.push_back(Half { passengers, parts: batch.parts, fences: batch.fences });
+            self.refusals.halves.push_back(Half { passengers: later_passengers, parts: later_parts, fences });
         } else if let (Some(passenger), Some(part)) = (passengers.pop(), batch.parts.pop()) {
-            self.refused_alone(now, passenger, &part, &batch.fences, why);
+            self.refused_alone(now, passenger, &part, &batch.fences, (cause, why));
         }
         self.send_half();
     }
@@ -159,10 +195,16 @@ impl Shard {
         (!kept.is_empty()).then_some((kept_passengers, Batch { fences, parts: kept, sealing }))
     }
 
-    fn refused_alone(&mut self, now: u64, passenger: Passenger, part: &Part, fences: &[Fence], why: &str) {
-        // Messages that nobody takes in are found again at a later look.
+    fn refused_alone(
+        &mut self,
+        now: u64,
+        passenger: Passenger,
+        part: &Part,
+        fences: &[Fence],
+        (cause, why): (Cause, &str),
+    ) {
         if is_burial(part) {
-            return;
+            return self.delay_burial(now, part);
         }
         let fence = fences.iter().find(|fence| fence.partition == part.partition).copied();
         let execution = part.execution;
@@ -170,15 +212,16 @@ impl Shard {
             return self.refused(passenger, Refusal::Fence, fence);
         }
         let written = self.refusals.written;
-        let first = Suspect { tries: 0, written_before: written };
+        let first = Suspect { tries: 0, refusals: 0, not_before: 0, written_before: written };
         let suspect = self.refusals.suspects.entry(execution).or_insert(first);
         suspect.tries += 1;
-        let (tries, is_proved) = (suspect.tries, written > suspect.written_before);
-        let is_alone = tries >= REFUSALS_ALONE_MAX && self.refusals.suspects.len() == 1;
+        suspect.refusals += u32::from(cause == Cause::Content);
+        let (tries, refusals, is_proved) = (suspect.tries, suspect.refusals, written > suspect.written_before);
+        let is_alone = refusals >= REFUSALS_ALONE_MAX && self.refusals.suspects.len() == 1;
         let newer = self.forget_cell(execution);
         let queued: Vec<Queued> = passenger.into_queued().chain(newer).collect();
-        if tries >= REFUSALS_MAX && is_proved || is_alone {
-            return self.set_unwritable_aside(execution, queued, part.expected.is_none(), why);
+        if cause == Cause::Content && (refusals >= REFUSALS_MAX && is_proved || is_alone) {
+            return self.set_unwritable_aside(now, execution, queued, part.expected.is_none(), why);
         }
         // Callers ask again. Nobody else knows of the rest: it is kept until the execution is read again.
         let (asked, silent): (Vec<_>, Vec<_>) = queued.into_iter().partition(|queued| queued.ticket.is_some());
@@ -188,13 +231,26 @@ impl Shard {
             return;
         }
         self.kept.entry(execution).or_default().extend(silent);
-        let pause_ms = LOOK_AGAIN_MS << (tries - 1).min(5);
-        self.timers.set(execution, Some(now.saturating_add(pause_ms)));
+        let again_at = now.saturating_add(LOOK_AGAIN_MS << (tries - 1).min(5));
+        if let Some(suspect) = self.refusals.suspects.get_mut(&execution) {
+            suspect.not_before = again_at;
+        }
+        self.timers.set(execution, Some(again_at));
     }
 
-    fn set_unwritable_aside(&mut self, execution: ExecutionKey, queued: Vec<Queued>, is_new: bool, why: &str) {
+    fn set_unwritable_aside(
+        &mut self,
+        now: u64,
+        execution: ExecutionKey,
+        queued: Vec<Queued>,
+        is_new: bool,
+        why: &str,
+    ) {
         let reason = format!("the store refuses what this execution has to write, and nothing else: {why}");
         self.refusals.suspects.remove(&execution);
+        for queued in queued.iter().filter(|_| is_new) {
+            self.tell_parent_of_unbegun(now, execution, queued, &reason);
+        }
         self.turn_back(execution, queued, &reason);
         if is_new {
             if self.refusals.unwritable.len() >= UNWRITABLE_MAX {

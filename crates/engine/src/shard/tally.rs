@@ -115,7 +115,7 @@ impl Tally {
                 self.parts_refused += (answers.len() - durable) as u64;
                 usize::from(durable < answers.len())
             }
-            Err(CommitError::NotWritten(_) | CommitError::Refused(_)) => 2,
+            Err(CommitError::NotWritten(_) | CommitError::Refused(_) | CommitError::Blocked(_)) => 2,
             Err(CommitError::Unknown(_)) => 3,
             Err(CommitError::Fatal(_)) => 4,
         };

@@ -6,7 +6,7 @@ use mainspring_kernel::{
     decide::Turn,
     effect::Attempt,
     failure::Failure,
-    input::{Input, Start},
+    input::{Input, Parent, Start},
     instance::Instance,
     key::ExecutionKey,
     plan::Plan,
@@ -57,6 +57,17 @@ pub enum Event {
     Discard(ExecutionKey, String),
     /// A child that may not begin, and the failure that its parent is told.
     TurnAway(Box<Submission>, Failure),
+    /// The same of a child whose start cannot be read.
+    TurnChildAway {
+        /// The child.
+        execution: ExecutionKey,
+        /// The message with its start.
+        letter: Message,
+        /// Who waits for it.
+        parent: Parent,
+        /// What it is told.
+        failure: Failure,
+    },
     /// The store knows that an execution is quarantined, and why.
     SetAside(ExecutionKey, String),
     /// Executions that the store says are to be looked at.
@@ -81,11 +92,17 @@ pub enum Fate {
 }
 
 impl Event {
+    /// Whether it cancels an execution.
+    pub(crate) fn is_cancel(&self) -> bool {
+        matches!(self, Self::Take(_, Queued { input: Input::Cancel { .. }, .. }))
+    }
+
     /// The inbox message that brought it.
     pub(crate) fn message_mut(&mut self) -> Option<&mut Message> {
         match self {
             Self::Submit(submission) => submission.letter.as_mut(),
             Self::Take(_, queued) => queued.letter.as_mut(),
+            Self::TurnChildAway { letter, .. } => Some(letter),
             _ => None,
         }
     }
@@ -95,6 +112,7 @@ impl Event {
         match self {
             Self::Submit(submission) | Self::TurnAway(submission, _) => submission.execution,
             Self::Take(execution, _)
+            | Self::TurnChildAway { execution, .. }
             | Self::Loaded(execution, ..)
             | Self::Adopted { execution, .. }
             | Self::Evaluated { execution, .. }
@@ -153,11 +171,13 @@ pub struct Message {
     pub id: String,
     /// Its share of what may be taken in and is not durable, until what came of it is durable or refused.
     pub(crate) charge: Option<Charge>,
+    /// The same of messages to executions that cannot take them in yet.
+    pub(crate) held_up: Option<Charge>,
 }
 
 impl From<String> for Message {
     fn from(id: String) -> Self {
-        Self { id, charge: None }
+        Self { id, charge: None, held_up: None }
     }
 }
 

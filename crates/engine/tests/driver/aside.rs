@@ -1,12 +1,28 @@
 //! Quarantined executions, and those that wait for them.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
 
 use mainspring_effects::Executors;
-use mainspring_engine::request::Request;
+use mainspring_engine::{
+    aside::{self, Act, Place, Released},
+    inbox,
+    load::Loader,
+    request::Request,
+};
+use mainspring_kernel::{input::Input, key::ExecutionKey, stored::Head, value::Value};
 use mainspring_store::{Filter, Node, Store, memory::MemoryStore, partition_of};
 
-use super::{WAITS, block_on, engine, lease, plan, request, status, until};
+use super::{
+    WAITS, block_on, engine,
+    hooked::{Call, Hooked},
+    lease, plan, request, status, until,
+};
 
 const PARENT: &str = r#"{"steps":[{"type":"subworkflow","id":"c","workflow":"child"}]}"#;
 
@@ -44,5 +60,94 @@ fn a_parent_is_told_by_whoever_comes_to_hold_the_quarantined_child() {
         let row = store.execution(parent).unwrap().unwrap();
         assert_eq!(row.error.as_deref(), Some("child_quarantined"));
         second.drain().await;
+    });
+}
+
+/// A parent that waits for a child that waits, both of which nobody holds any more.
+async fn family(store: &MemoryStore) -> (ExecutionKey, ExecutionKey) {
+    let first = engine(store.clone(), Executors::new(Vec::new()), None);
+    let workflows = BTreeMap::from([("child".to_owned(), plan(WAITS))]);
+    let parent = first.submit(Request { workflows, ..request(PARENT) }).await.unwrap().execution;
+    let children = || store.executions(&Filter::default(), None, 99).unwrap().into_iter();
+    let child = || children().find(|row| row.parent == Some(parent)).map(|row| row.key);
+    until(async || child().is_some()).await;
+    let child = child().unwrap();
+    first.drain().await;
+    (parent, child)
+}
+
+const ACT: Act<'_> = Act { key: &[1; 32], by: "me", reason: "a test", audit: &[] };
+
+/// Both were quarantined, and the child was ended while there was nobody who could be told.
+#[test]
+fn a_parent_that_is_released_after_the_end_of_its_child_is_told() {
+    let store = MemoryStore::new();
+    block_on(async {
+        let (parent, child) = family(&store).await;
+        for execution in [parent, child] {
+            store.quarantine(execution, "a fault of the engine").unwrap();
+        }
+        let rows = Arc::new(AtomicU32::new(0));
+        let counted = rows.clone();
+        let hooked = Hooked::on(&store, move |call| {
+            counted.fetch_add(u32::from(call == Call::Row), Ordering::SeqCst);
+            Ok(())
+        });
+        let second = engine(hooked, Executors::new(Vec::new()), None);
+        until(async || rows.load(Ordering::SeqCst) >= 2).await;
+        let loader = Loader::new(Arc::new(store.clone()), [1; 32]);
+        let place = Place { store: &store, loader: &loader, home: None };
+        aside::force_end(place, child, &ACT).unwrap();
+        aside::release(place, parent, &ACT).unwrap();
+        until(async || status(&store, parent) == "failed").await;
+        let row = store.execution(parent).unwrap().unwrap();
+        assert_eq!(row.error.as_deref(), Some("child_quarantined"));
+        second.drain().await;
+    });
+}
+
+#[test]
+fn a_child_that_is_released_before_its_parent_goes_on() {
+    let store = MemoryStore::new();
+    let (parent, child) = block_on(family(&store));
+    for execution in [parent, child] {
+        store.quarantine(execution, "a fault of the engine").unwrap();
+    }
+    let loader = Loader::new(Arc::new(store.clone()), [1; 32]);
+    let place = Place { store: &store, loader: &loader, home: None };
+    let seal = store.head(parent).unwrap().unwrap().head;
+    store.change_head(parent, |row| row.head = Head::sealed(&[2; 32], parent, seal.sequence, seal.hash));
+    let refused = aside::release(place, child, &ACT).unwrap_err().to_string();
+    assert!(refused.contains(&parent.to_string()), "whether it is waited for cannot be known: {refused}");
+    store.change_head(parent, |row| row.head = seal);
+    assert_eq!(aside::release(place, child, &ACT).unwrap(), Released::GoesOn);
+}
+
+#[test]
+fn a_child_is_ended_by_force_although_the_journal_of_its_parent_is_broken() {
+    let store = MemoryStore::new();
+    let (parent, child) = block_on(family(&store));
+    store.quarantine(child, "a fault of the engine").unwrap();
+    let seal = store.head(parent).unwrap().unwrap().head;
+    store.change_head(parent, |row| row.head = Head::sealed(&[2; 32], parent, seal.sequence, seal.hash));
+    let loader = Loader::new(Arc::new(store.clone()), [1; 32]);
+    aside::force_end(Place { store: &store, loader: &loader, home: None }, child, &ACT).unwrap();
+    assert!(loader.forced_end(child).unwrap().is_some());
+}
+
+/// Another node held it when the store was told of its quarantine, and went on to its end.
+#[test]
+fn what_comes_for_an_execution_that_ended_in_spite_of_its_quarantine_is_taken_in() {
+    let store = MemoryStore::new();
+    block_on(async {
+        let first = engine(store.clone(), Executors::new(Vec::new()), None);
+        let signal = |id: &str| Input::Signal { id: id.into(), name: "go".into(), payload: Value::Null };
+        let execution = first.submit(request(WAITS)).await.unwrap().execution;
+        inbox::post(&store, None, &[1; 32], (execution, &signal("one")), None).unwrap();
+        until(async || status(&store, execution) == "completed").await;
+        store.quarantine(execution, "by a node that did not hold it any more").unwrap();
+        inbox::post(&store, None, &[1; 32], (execution, &signal("two")), None).unwrap();
+        until(async || !inbox::is_waiting(&store, execution, None).unwrap()).await;
+        first.drain().await;
     });
 }

@@ -9,7 +9,13 @@ use std::{
 };
 
 use mainspring_effects::Executors;
-use mainspring_engine::{inbox, limits::TAKEN_BYTES_MAX, request::Request};
+use mainspring_engine::{
+    Engine, Ground, Reach,
+    evaluator::Evaluator,
+    inbox,
+    limits::{HELD_UP_EACH_BYTES_MAX, TAKEN_BYTES_MAX},
+    request::Request,
+};
 use mainspring_kernel::input::Input;
 use mainspring_store::{Filter, Letter, Posting, Store, StoreError, memory::MemoryStore};
 
@@ -298,4 +304,61 @@ fn a_backlog_is_taken_in_no_faster_than_it_becomes_durable() {
         until(async || store.inbox(&[0], 0, mainspring_store::Most::of(1)).unwrap().is_empty()).await;
         engine.drain().await;
     });
+}
+
+/// A function that runs until somebody opens a gate.
+struct Runs(Arc<Gate>);
+
+impl Evaluator for Runs {
+    fn call(&self, request: &mainspring_sandbox::Request) -> mainspring_sandbox::Answer {
+        self.0.pass();
+        mainspring_sandbox::evaluate(request)
+    }
+}
+
+/// Messages to an execution whose function runs stay in the inbox beyond a bound. Those of others go on.
+#[test]
+fn messages_to_executions_that_cannot_take_them_in_leave_room_for_others() {
+    const BYTES: usize = 200_000;
+    let code = r#"{"steps":[{"type":"code","id":"c","code":"export default () => 1"},
+        {"type":"signal","id":"s","signal":"go"}]}"#;
+    for sharing in [None, lease(900)] {
+        let store = MemoryStore::new();
+        let gate = Gate::shut();
+        block_on(async {
+            let _opening = Opening(gate.clone());
+            let workers = (Executors::new(Vec::new()), Arc::new(Runs(gate.clone())) as Arc<dyn Evaluator>);
+            let ground = Ground { sharing, ..Ground::default() };
+            let engine = Engine::run(Arc::new(store.clone()), [1; 32], workers, ground, Reach::All).unwrap();
+            until(async || !engine.held().is_empty()).await;
+            let signal = |to, number: usize, bytes: usize| {
+                let (id, payload) = (number.to_string(), "x".repeat(bytes).as_str().into());
+                inbox::post(&store, None, &[1; 32], (to, &Input::Signal { id, name: "go".into(), payload }), None)
+                    .unwrap();
+            };
+            let mut held_up = Vec::new();
+            for _ in 0..TAKEN_BYTES_MAX / HELD_UP_EACH_BYTES_MAX + 6 {
+                let id = inbox::post_start(&store, None, request(code), &[1; 32]).unwrap();
+                held_up.push(id);
+            }
+            until(async || engine.pending().await.live.len() == held_up.len()).await;
+            let other = engine.submit(request(WAITS)).await.unwrap().execution;
+            for number in 0..HELD_UP_EACH_BYTES_MAX / BYTES + 3 {
+                held_up.iter().for_each(|execution| signal(*execution, number, BYTES));
+            }
+            signal(other, 0, 10);
+            until(async || status(&store, other) == "completed").await;
+            let (first, rest) = held_up.split_first().unwrap();
+            inbox::post(&store, None, &[1; 32], (*first, &cancel()), None).unwrap();
+            until(async || status(&store, *first) == "cancelled").await;
+            gate.open();
+            until(async || rest.iter().all(|execution| status(&store, *execution) == "completed")).await;
+            until(async || store.inbox(&[0], 0, mainspring_store::Most::of(1)).unwrap().is_empty()).await;
+            engine.drain().await;
+        });
+    }
+}
+
+fn cancel() -> Input {
+    Input::Cancel { reason: "enough".into(), by: "me".into() }
 }

@@ -7,6 +7,7 @@ use mainspring_engine::{
     Engine, EngineError, Ground, Reach,
     admission::{Bounds, Limits},
     evaluator::InProcess,
+    inbox::post_start,
     request::Request,
 };
 use mainspring_kernel::{input::Input, value::Value};
@@ -62,6 +63,38 @@ fn beyond_the_bound_a_start_is_refused_and_a_step_that_starts_another_execution_
             assert!(engine.cancel(other, "enough", "me").await.unwrap());
         }
         until(async || engine.submit(of_organization(WAITS)).await.is_ok()).await;
+        engine.drain().await;
+    });
+}
+
+/// Starts that nobody waits for stay in the inbox at the bound, and all begin in the end.
+#[test]
+fn beyond_the_bound_a_posted_start_waits_in_the_inbox() {
+    let store = MemoryStore::new();
+    block_on(async {
+        let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as Arc<_>);
+        let ground = Ground { limits: Some(Arc::new(Three)), ..Ground::default() };
+        let engine = Engine::run(Arc::new(store.clone()), [1; 32], workers, ground, Reach::All).unwrap();
+        let mut first = Vec::new();
+        while let Ok(submitted) = engine.submit(of_organization(WAITS)).await {
+            first.push(submitted.execution);
+        }
+        let post = |_| post_start(&store, None, of_organization(WAITS), &[1; 32]).unwrap();
+        let posted: Vec<_> = (0..10).map(post).collect();
+        let begun = || posted.iter().filter(|execution| store.head(**execution).unwrap().is_some()).count();
+        // So many began before they were counted. One of them goes on: there is room for two.
+        for execution in &first[1..] {
+            assert!(engine.cancel(*execution, "enough", "me").await.unwrap());
+        }
+        until(async || begun() > 0).await;
+        assert!(begun() < posted.len(), "all began at once");
+        until(async || {
+            for execution in posted.iter().filter(|execution| status(&store, **execution) == "running") {
+                assert!(engine.cancel(*execution, "enough", "me").await.unwrap());
+            }
+            posted.iter().all(|execution| status(&store, *execution) == "cancelled")
+        })
+        .await;
         engine.drain().await;
     });
 }

@@ -215,7 +215,7 @@ fn a_release_takes_back_what_the_parent_was_told_and_both_go_on() {
         let engine = engine(hooked, Executors::new(Vec::new()), None);
         engine.attend(parent);
         until(async || received(&store, parent) == 1).await;
-        until(async || engine.why_stopped().is_some()).await;
+        until(async || engine.trouble().is_some()).await;
         engine.drain().await;
     });
     assert_eq!(release_as_operator(&store, child), Released::GoesOn);

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU32, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
 use mainspring_effects::Executors;
@@ -88,6 +88,33 @@ fn a_node_whose_heartbeat_finds_a_newer_format_stops_and_says_so() {
         until(async || engine.why_stopped().is_some()).await;
         let why = engine.why_stopped().unwrap();
         assert_eq!(why, StoreError::Newer { found: 9, readable: 7 }.to_string());
+        engine.drain().await;
+    });
+}
+
+/// A server waits for room on its disk: nothing that was accepted is lost, and it says why it does not go on.
+#[test]
+fn a_server_of_its_own_store_waits_until_it_can_be_written_again() {
+    let store = MemoryStore::new();
+    let is_full = Arc::new(AtomicBool::new(true));
+    let asked = is_full.clone();
+    let hooked = Hooked::on(&store, move |call| match call {
+        Call::Commit if asked.load(Ordering::SeqCst) => Err(StoreError::Unavailable("the disk is full".into())),
+        _ => Ok(()),
+    });
+    block_on(async {
+        let steps = Steps::new();
+        let engine = Arc::new(engine(hooked, Executors::new(vec![steps.clone()]), None));
+        let asks = engine.clone();
+        let submitted = tokio::spawn(async move { asks.submit(request(BASH)).await });
+        until(async || engine.trouble().is_some_and(|why| why.contains("the disk is full"))).await;
+        assert_eq!(engine.why_stopped(), None);
+        is_full.store(false, Ordering::SeqCst);
+        let execution = submitted.await.unwrap().unwrap().execution;
+        until(async || engine.trouble().is_none()).await;
+        until(async || steps.begun() == 1).await;
+        steps.end_one();
+        until(async || status(&store, execution) == "completed").await;
         engine.drain().await;
     });
 }

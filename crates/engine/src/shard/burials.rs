@@ -1,0 +1,148 @@
+//! Messages of executions that will never begin: they are taken out of the inbox, and a parent that waits is told by the
+//! same commit.
+
+use std::collections::BTreeMap;
+
+use mainspring_kernel::{
+    decide::Letter,
+    effect::Outcome,
+    failure::Failure,
+    input::{Input, Parent},
+    key::ExecutionKey,
+};
+use mainspring_store::Part;
+
+use super::{
+    Shard,
+    cell::Cell,
+    flight::{Burial, is_burial},
+    posted,
+    words::{Message, Queued, Submission},
+};
+use crate::aside::not_started;
+
+/// Burials that the store refused, with the time at which each is tried again.
+#[derive(Debug, Default)]
+pub(super) struct Delayed(BTreeMap<ExecutionKey, (u64, Burial)>);
+
+/// The pause between two tries of a burial, in milliseconds.
+const BURIAL_AGAIN_MS: u64 = 10_000;
+
+impl Delayed {
+    /// The earliest time.
+    pub(super) fn next(&self) -> Option<u64> {
+        self.0.values().map(|(at, _)| *at).min()
+    }
+
+    /// Forgets what is in partitions that are not held any more.
+    pub(super) fn forget(&mut self, is_gone: &impl Fn(&ExecutionKey) -> bool) {
+        self.0.retain(|execution, _| !is_gone(execution));
+    }
+
+    fn consumes(&self, execution: ExecutionKey, id: &str) -> bool {
+        self.0.get(&execution).is_some_and(|(_, burial)| burial.consumes(id))
+    }
+}
+
+impl Shard {
+    /// Messages of an execution that will never be are taken out of the inbox with the next commit.
+    pub(super) fn bury(&mut self, execution: ExecutionKey, queued: &[Queued]) {
+        let letters: Vec<_> = queued.iter().filter_map(|queued| Some(queued.letter.as_ref()?.id.clone())).collect();
+        if !letters.is_empty() {
+            self.dead_letters.entry(execution).or_default().consumed.extend(letters);
+        }
+    }
+
+    /// A child that may not begin: its start is taken out of the inbox by the commit that tells its parent why.
+    pub(super) fn turn_away(&mut self, now: u64, submission: Submission, failure: Failure) {
+        let parent = submission.start.lineage.as_ref().and_then(|lineage| lineage.parent.as_ref());
+        let (Some(parent), Some(letter)) = (parent, &submission.letter) else { return self.submit(now, submission) };
+        if self.cells.contains_key(&submission.execution) {
+            return self.submit(now, submission);
+        }
+        if self.holds(submission.execution) {
+            self.bury_start(now, submission.execution, &letter.id, parent, failure);
+        }
+    }
+
+    /// The same of a child whose start cannot be read.
+    pub(super) fn turn_child_away(
+        &mut self,
+        now: u64,
+        execution: ExecutionKey,
+        letter: Message,
+        parent: &Parent,
+        failure: Failure,
+    ) {
+        if self.cells.contains_key(&execution) {
+            let queued = Queued { letter: Some(letter), ..Queued::silent(Input::Continue) };
+            return self.take(now, execution, queued);
+        }
+        if self.holds(execution) {
+            self.bury_start(now, execution, &letter.id, parent, failure);
+        }
+    }
+
+    /// Tells the parent of a child that cannot begin, if it has one. A child without a row is in no list of quarantined
+    /// executions, and its parent could wait for ever.
+    pub(super) fn tell_parent_of_unbegun(&mut self, now: u64, execution: ExecutionKey, queued: &Queued, why: &str) {
+        let Input::Start(start) = &queued.input else { return };
+        let parent = start.lineage.as_ref().and_then(|lineage| lineage.parent.as_ref());
+        if let (Some(parent), Some(letter)) = (parent, &queued.letter) {
+            self.bury_start(now, execution, &letter.id, parent, not_started(execution, why));
+        }
+    }
+
+    /// The same of an execution of which nothing is stored and nothing is on its way to the store.
+    pub(super) fn tell_parent_of_quarantined(&mut self, execution: ExecutionKey, why: &str) {
+        let Some(live) = self.cells.get_mut(&execution).and_then(Cell::live_mut) else { return };
+        if live.durable.is_some() || live.on_the_way > 0 {
+            return;
+        }
+        if let Some(begun) = live.begun_by.take() {
+            let failure = not_started(execution, why);
+            self.bury_start(begun.at, execution, &begun.letter, &begun.parent, failure);
+        }
+    }
+
+    fn bury_start(&mut self, now: u64, execution: ExecutionKey, letter: &str, parent: &Parent, failure: Failure) {
+        if self.is_being_buried(execution, letter) {
+            return;
+        }
+        let (instance, attempt) = (parent.instance.clone(), parent.attempt);
+        let input = Input::Receipt { instance, attempt, outcome: Outcome::Failed(failure) };
+        let told = Letter { to: parent.execution, id: format!("refusal of {execution}"), input };
+        let told = posted(told, (&self.keys.sealing, &self.leases), now);
+        let burial = self.dead_letters.entry(execution).or_default();
+        burial.consumed.push(letter.to_owned());
+        burial.letters.push(told);
+    }
+
+    /// Whether a message is about to be taken out of the inbox without having been taken in: an execution that began by it
+    /// would run although its parent is told that it did not.
+    pub(super) fn is_being_buried(&self, execution: ExecutionKey, letter: &str) -> bool {
+        let consumes =
+            |part: &Part| part.execution == execution && is_burial(part) && part.consumed.iter().any(|id| id == letter);
+        self.dead_letters.get(&execution).is_some_and(|burial| burial.consumes(letter))
+            || self.delayed.consumes(execution, letter)
+            || self.refusals.parts().any(consumes)
+            || self.flight.as_ref().is_some_and(|flight| flight.parts().iter().any(consumes))
+    }
+
+    /// A burial that was refused alone is tried again after a pause: nobody else tells the parent.
+    pub(super) fn delay_burial(&mut self, now: u64, part: &Part) {
+        let (at, burial) = self.delayed.0.entry(part.execution).or_default();
+        *at = now.saturating_add(BURIAL_AGAIN_MS);
+        burial.consumed.extend(part.consumed.iter().cloned());
+        burial.letters.extend(part.letters.iter().cloned());
+    }
+
+    /// Burials whose pause is over go with the next commit.
+    pub(super) fn resume_burials(&mut self, now: u64) {
+        for (execution, (_, delayed)) in self.delayed.0.extract_if(.., |_, (at, _)| *at <= now) {
+            let burial = self.dead_letters.entry(execution).or_default();
+            burial.consumed.extend(delayed.consumed);
+            burial.letters.extend(delayed.letters);
+        }
+    }
+}
