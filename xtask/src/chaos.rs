@@ -1,20 +1,25 @@
-//! Real nodes and a real PostgreSQL under blows, for as long as somebody likes.
+//! Real processes under blows, for as long as somebody likes: several nodes with a real PostgreSQL, and one server on an
+//! embedded store.
 
 use std::path::Path;
 use std::process::Command;
 
-/// The test that does it: a minute of it runs in every landing.
-const TEST: [&str; 8] = ["test", "-p", "mainspring", "--test", "nodes", "whatever_befalls", "--", "--nocapture"];
+/// The tests that do it, by file and name: some seconds of each run in every landing.
+const TESTS: [(&str, &str); 2] = [("nodes", "whatever_befalls_three_nodes"), ("embedded_chaos", "whatever_befalls")];
 
-/// Runs the test for so many minutes, in the profile that cargo builds by itself.
+/// Runs the tests one after the other, each for half of so many minutes, in the profile that cargo builds by itself.
 pub(crate) fn run(root: &Path, minutes: u32) -> Result<String, String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let seconds = u64::from(minutes) * 60;
-    let mut test = Command::new(cargo);
-    test.args(TEST).env("MAINSPRING_CHAOS_SECONDS", seconds.to_string()).current_dir(root);
-    match test.status() {
-        Ok(status) if status.success() => Ok(format!("{minutes} minutes of blows, and every execution ended.")),
-        Ok(status) => Err(format!("The test has failed ({status}). What it said stands above.")),
-        Err(error) => Err(format!("cargo cannot be started: {error}.")),
+    let seconds = u64::from(minutes) * 60 / TESTS.len() as u64;
+    for (file, name) in TESTS {
+        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        let mut test = Command::new(cargo);
+        test.args(["test", "-p", "mainspring", "--test", file, name, "--", "--nocapture"]);
+        test.env("MAINSPRING_CHAOS_SECONDS", seconds.to_string()).current_dir(root);
+        match test.status() {
+            Ok(status) if status.success() => {}
+            Ok(status) => return Err(format!("The test `{file}` has failed ({status}). What it said stands above.")),
+            Err(error) => return Err(format!("cargo cannot be started: {error}.")),
+        }
     }
+    Ok(format!("{minutes} minutes of blows, and every execution ended."))
 }

@@ -84,9 +84,10 @@ enum Command {
         cases: u32,
     },
     /// Kill, stop and hold up three real nodes, cut their lines and crash their PostgreSQL, while executions run; then look
-    /// whether each has ended and nothing was done more often than it was tried.
+    /// whether each has ended and nothing was done more often than it was tried. Afterwards the same with a server on an
+    /// embedded store, which other programs open, of which files are removed, and to which backups are put back.
     Chaos {
-        /// For how many minutes.
+        /// For how many minutes, half of them for each.
         #[arg(value_name = "MINUTES", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1440))]
         minutes: u32,
     },

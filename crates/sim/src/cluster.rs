@@ -5,8 +5,10 @@
 //! commit and every call is held against the rules in [`ledger`] and [`calls`]; in the end the misfortunes stop, and
 //! everything that was accepted has to end. The same seed gives the same bytes.
 
+mod aside;
 mod calls;
 mod clocks;
+mod foreign;
 mod history;
 mod ledger;
 mod line;
@@ -14,6 +16,7 @@ mod looking;
 mod misfortune;
 mod mishaps;
 mod node;
+mod operators;
 mod outputs;
 mod owning;
 mod people;
@@ -42,7 +45,7 @@ use calls::Calls;
 use ledger::Ledger;
 pub use misfortune::Fault;
 use misfortune::Misfortune;
-use mishaps::Mishaps;
+use mishaps::{Mishap, Mishaps};
 use node::{Inner, Node};
 use people::People;
 pub(crate) use subject::Subject;
@@ -143,6 +146,10 @@ enum Happening {
     Misfortune,
     /// The next mishap is thought up.
     Mishap,
+    /// Somebody writes into the store.
+    ForeignRow,
+    /// Operators look at what is quarantined.
+    Operators,
     /// The store is spread over another number of partitions.
     Repartition(u32),
 }
@@ -193,7 +200,7 @@ impl Cluster {
         let is_given = subject.is_some();
         let workflows = match subject {
             Some(subject) => Workflows::given(subject),
-            None => Workflows::compiled()?,
+            None => Workflows::compiled(mishaps.strikes(Mishap::Panics))?,
         };
         let mut cluster = Self {
             size,
@@ -271,8 +278,9 @@ impl Cluster {
             return Ok(false);
         }
         let partitions: Vec<u32> = (0..self.store.partitions().map_err(|error| error.to_string())?).collect();
-        let letters = self.store.inbox(&partitions, 0, Most::of(1)).map_err(|error| error.to_string())?;
-        Ok(letters.is_empty())
+        let letters = self.store.inbox(&partitions, 0, Most::of(usize::MAX)).map_err(|error| error.to_string())?;
+        // What comes for an execution that was ended by force stays where it is.
+        Ok(letters.iter().all(|arrived| self.ledger.is_ended_by_force(arrived.letter.execution)))
     }
 
     /// Whether no receipt is on its way any more. One that is so for too long is lost.
@@ -290,7 +298,8 @@ impl Cluster {
 
     fn check_receipts(&self) -> Result<(), String> {
         let lives = |node: usize, life: u32| self.nodes[node].is_life(life);
-        self.calls.check_end(&self.ledger, &self.store, lives)
+        let was_set_aside = |execution| self.mishaps.may_be_set_aside.contains(&execution);
+        self.calls.check_end(&self.ledger, &self.store, lives, was_set_aside)
     }
 
     fn happen(&mut self, happening: Happening) -> Result<(), String> {
@@ -315,6 +324,8 @@ impl Cluster {
                 self.mishap();
                 Ok(())
             }
+            Happening::ForeignRow => self.write_foreign_row(),
+            Happening::Operators => self.operators_look(),
             Happening::Repartition(partitions) => {
                 // Whoever stands still now does not know it before it goes on, and lives by a later word all the same.
                 self.calls.lose_all();

@@ -150,6 +150,13 @@ impl Calls {
         self.calls.iter().filter(|(_, call)| is_its(call)).map(|(name, _)| name.clone()).collect()
     }
 
+    /// A call of an execution that a node makes and is not asked to stop.
+    pub(super) fn goes_on(&self, node: usize, life: u32, execution: ExecutionKey) -> Option<&Name> {
+        let goes_on =
+            |call: &Call| (call.node, call.life, &call.stage) == (node, life, &Stage::Out) && !call.is_asked_to_stop;
+        self.calls.iter().find(|((of, ..), call)| *of == execution && goes_on(call)).map(|(name, _)| name)
+    }
+
     /// A node dies with all that it performs.
     pub(super) fn kill(&mut self, node: usize, life: u32) {
         for call in self.calls.values_mut() {
@@ -207,6 +214,7 @@ impl Calls {
         ledger: &Ledger,
         store: &MemoryStore,
         lives: impl Fn(usize, u32) -> bool,
+        was_set_aside: impl Fn(ExecutionKey) -> bool,
     ) -> Result<(), String> {
         let mut late: BTreeMap<ExecutionKey, Vec<Input>> = BTreeMap::new();
         for ((execution, instance, attempt), call) in &self.calls {
@@ -214,7 +222,13 @@ impl Calls {
             if !ledger.has_attempt(*execution, instance, *attempt) {
                 return Err(format!("attempt {attempt} of {instance:?} of {execution} was made and is in no journal"));
             }
-            let may_be_lost = call.is_let_go || !call.is_passed_on && !lives(call.node, call.life);
+            // Of a call that is stopped for a quarantine there is nothing to keep, and whoever ends an execution by force
+            // gives up what its calls bring.
+            let is_stopped = matches!(outcome, Outcome::Stopped(_)) && was_set_aside(*execution);
+            let may_be_lost = is_stopped
+                || ledger.is_ended_by_force(*execution)
+                || call.is_let_go
+                || !call.is_passed_on && !lives(call.node, call.life);
             if may_be_lost || ledger.has_receipt(*execution, instance, *attempt, outcome) {
                 continue;
             }

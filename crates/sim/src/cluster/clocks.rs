@@ -12,6 +12,9 @@ const JUMPS_MS: [i64; 3] = [3_000, 60_000, 3_600_000];
 /// run out, and what is being found out of an attempt keeps a partition until it is known.
 const GIVEN_UP_MS: u64 = 4 * LEASE_MS;
 
+/// The same where foreign rows are in the way of commits, which are repeated in halves, each as slow as the store is.
+const GIVEN_UP_IN_HALVES_MS: u64 = 10 * LEASE_MS;
+
 /// An answer is on its way for some milliseconds, by which nobody can tell a clock from one that is just within the bound.
 const UNCERTAIN_MS: u64 = 100;
 
@@ -133,7 +136,8 @@ impl Cluster {
     /// A node whose clock is wrong holds nothing, as soon as it can have noticed.
     pub(super) fn check_clock(&mut self, node: usize, held: &[u32]) -> Result<(), String> {
         let for_ms = self.nodes[node].clocks.apart_for(self.now, !held.is_empty());
-        if for_ms <= GIVEN_UP_MS {
+        let is_halving = self.mishaps.strikes(Mishap::ForeignRows);
+        if for_ms <= if is_halving { GIVEN_UP_IN_HALVES_MS } else { GIVEN_UP_MS } {
             return Ok(());
         }
         Err(format!("{} holds {held:?}, and its clock has been wrong for {for_ms} ms", self.nodes[node].name()))

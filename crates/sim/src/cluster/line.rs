@@ -15,7 +15,9 @@ use mainspring_store::{
 
 use crate::setup::keys;
 
-use super::{Cluster, Happening, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS, node::Inner, owning::ToAdopt};
+use super::{
+    Cluster, Happening, aside, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS, node::Inner, owning::ToAdopt,
+};
 
 /// Something that a node asks of the store.
 pub(super) struct Asked {
@@ -50,6 +52,8 @@ pub(super) enum What {
     PassOn(Passing),
     StopRemote(RemoteAttempt),
     Leave(Member),
+    /// What concerns quarantined executions.
+    Aside(aside::Asked),
 }
 
 /// An input for another's inbox.
@@ -157,8 +161,8 @@ impl Cluster {
                 self.answer(who, Inner::Loaded(execution, number, Box::new(answer)));
             }
             What::Load(execution, number) => {
-                let loaded = self.loader.load(execution);
-                let answer = if self.is_too_new(node, execution) { LoadAnswer::Newer("newer".into()) } else { loaded };
+                let is_too_new = self.is_too_new(node, execution);
+                let answer = if is_too_new { LoadAnswer::Newer("newer".into()) } else { self.load(execution) };
                 self.answer(who, Inner::Loaded(execution, number, Box::new(answer)));
             }
             What::Speak { given_up, .. } if fails => {
@@ -195,6 +199,7 @@ impl Cluster {
             What::StopRemote(attempt) => self.store.stop_remote(&attempt).map_err(|error| error.to_string())?,
             What::Leave(_) if is_down => {}
             What::Leave(member) => member.leave(),
+            What::Aside(asked) => self.store_takes_aside(who, asked, fails)?,
         }
         Ok(())
     }
@@ -226,7 +231,7 @@ impl Cluster {
         is_down: bool,
     ) -> Result<(), String> {
         let fate = if is_down { CommitFate::NotWritten } else { fate };
-        if fate.is_written() && self.refuses(batch) {
+        if fate.is_written() && (self.refuses(batch) || self.has_row_in_the_way(batch)) {
             if fate == CommitFate::CrashAfter {
                 return if self.nodes[who.0].is_life(who.1) { self.crash(who.0) } else { Ok(()) };
             }
@@ -273,11 +278,13 @@ impl Cluster {
                 if *refusal == Refusal::Fence {
                     self.table.met(&records_of_part(part)?, "lease lost on the way");
                 }
+                self.check_refused(part, refusal)?;
                 continue;
             }
             let fence = batch.fences.iter().find(|fence| fence.partition == part.partition);
             let spread = self.store.partitions().map_err(|error| error.to_string())?;
             self.ledger.check_owner(&names, part, fence, partition_of(part.execution, spread))?;
+            self.check_foreign(part)?;
             let (calls, nodes) = (&self.calls, self.store.table().map_err(|error| error.to_string())?.nodes);
             self.ledger.push(part, self.now, |receipt| calls.check_receipt(part.execution, receipt, &nodes))?;
             for frame in &part.frames {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use mainspring_engine::{
-    inbox,
+    inbox::{self, Untaken},
     shard::{Event, Submission},
 };
 use mainspring_kernel::{input::Queue, key::ExecutionKey};
@@ -142,8 +142,14 @@ impl Cluster {
 
     /// What a letter is to a shard; `None` if the store does not give the plan that it needs.
     fn read_letter(&mut self, letter: &Letter) -> Result<Option<Event>, String> {
-        let event = inbox::event_of(&self.store, &keys().sealing, letter.clone());
-        let mut event = event.map_err(|untaken| format!("a letter cannot be taken in: {untaken:?}"))?;
+        let mut event = match inbox::event_of(&self.store, &keys().sealing, letter.clone()) {
+            Ok(event) => event,
+            Err(Untaken::Forged) => {
+                self.check_forged(&letter.id)?;
+                Event::Discard(letter.execution, letter.id.clone())
+            }
+            Err(untaken) => return Err(format!("a letter cannot be taken in: {untaken:?}")),
+        };
         if let Event::Submit(submission) = &mut event {
             self.count(submission);
         }

@@ -70,11 +70,15 @@ pub enum Fault {
     Clocks,
     /// The store refuses what one execution has to write, and takes it later.
     Refusals,
+    /// Somebody writes rows into the store that the engine must not believe, and takes them out later.
+    ForeignRows,
+    /// The engine panics once over an execution, which is released later.
+    Panics,
 }
 
 impl Fault {
     /// Every fault and its word.
-    pub const ALL: [(&'static str, Self); 11] = [
+    pub const ALL: [(&'static str, Self); 13] = [
         ("crashes", Self::Crashes),
         ("leaves", Self::Leaves),
         ("pauses", Self::Pauses),
@@ -86,6 +90,8 @@ impl Fault {
         ("repartitions", Self::Repartitions),
         ("clocks", Self::Clocks),
         ("refusals", Self::Refusals),
+        ("foreign-rows", Self::ForeignRows),
+        ("panics", Self::Panics),
     ];
 }
 

@@ -1,13 +1,21 @@
 //! Faults of clocks, rows and backups. They strike in every eighth seed, by dice of their own: the other seeds give the
-//! same bytes with them and without, so that a bug that a seed has found is found by that seed again.
+//! same bytes with them and without, so that a bug that a seed has found is found by that seed again. Those that end in a
+//! quarantine strike in every sixteenth, for the same reason.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+};
 
-use mainspring_engine::limits::REFUSALS_MAX;
-use mainspring_kernel::key::ExecutionKey;
+use mainspring_engine::{
+    evaluator::{InProcess, Suspended},
+    limits::REFUSALS_MAX,
+    shard::{Event, LoadAnswer},
+};
+use mainspring_kernel::{key::ExecutionKey, state::State};
 use mainspring_store::{Batch, Part};
 
-use super::{Cluster, Fault, Happening};
+use super::{Cluster, Fault, Happening, foreign, operators};
 use crate::faults::Dice;
 
 /// One seed in so many has mishaps.
@@ -23,13 +31,20 @@ pub(super) enum Mishap {
     Clocks,
     /// The store refuses what an execution has to write, and takes it later.
     Refusals,
+    /// Somebody writes rows into the store that the engine must not believe.
+    ForeignRows,
+    /// The engine panics once while it reads a journal or evaluates a turn.
+    Panics,
 }
 
 /// Every kind.
-const ALL: [Mishap; 2] = [Mishap::Clocks, Mishap::Refusals];
+const ALL: [Mishap; 4] = [Mishap::Clocks, Mishap::Refusals, Mishap::ForeignRows, Mishap::Panics];
+
+/// Those that quarantine nothing.
+const WITHOUT_QUARANTINE: [Mishap; 2] = [Mishap::Clocks, Mishap::Refusals];
 
 /// What has to be met by some seed of a test run.
-pub(super) const MET: [&str; 7] = [
+pub(super) const MET: [&str; 22] = [
     "clock jumps ahead",
     "clock jumps back",
     "clock stands still",
@@ -37,14 +52,38 @@ pub(super) const MET: [&str; 7] = [
     REFUSED_AMONG_OTHERS,
     REFUSED_ALONE,
     REFUSED_FIRST,
+    foreign::FRAME,
+    foreign::FRAME_AND_HEAD,
+    foreign::SEAL,
+    foreign::ENDED,
+    foreign::WAKE_AT,
+    foreign::PARTITION,
+    foreign::MESSAGE,
+    foreign::START,
+    PANICS_READING,
+    PANICS_EVALUATING,
+    operators::QUARANTINED,
+    operators::RELEASED,
+    operators::RELEASED_AND_CANCELED,
+    operators::NOT_RELEASED,
+    operators::ENDED_BY_FORCE,
 ];
 
 const REFUSED_AMONG_OTHERS: &str = "commit refused for one of its executions";
 const REFUSED_ALONE: &str = "execution refused alone";
 const REFUSED_FIRST: &str = "beginning refused alone";
+const PANICS_READING: &str = "panic while a journal is read";
+const PANICS_EVALUATING: &str = "panic in an evaluation";
 
 /// Percent of parts that begin to be refused.
 const REFUSED: u64 = 2;
+
+/// Percent of journals and of evaluations at which the engine panics, if it has not done so for the same execution.
+const PANICS: u64 = 10;
+const PANICS_IN_EVALUATIONS: u64 = 80;
+
+/// What the engine says of a panic.
+const PANICKED: &str = "the engine panicked while it worked on this execution; this is a fault of the engine";
 
 /// The mishaps of a seed.
 #[derive(Debug, Clone)]
@@ -53,12 +92,38 @@ pub(super) struct Mishaps {
     kinds: Vec<Mishap>,
     /// Executions that were ever refused, and how often more they are refused alone: so seldom that none is quarantined.
     refused: BTreeMap<ExecutionKey, u32>,
+    /// The dice of foreign rows, of panics and of operators.
+    pub(super) others: Dice,
+    /// The foreign rows that are in the store.
+    pub(super) rows: BTreeMap<ExecutionKey, foreign::Row>,
+    /// Executions of which somebody has forged the start.
+    pub(super) strangers: BTreeSet<ExecutionKey>,
+    /// Messages that somebody has forged.
+    pub(super) messages: u64,
+    /// Executions for which the engine has panicked.
+    panicked: BTreeSet<ExecutionKey>,
+    /// Executions with a reason to be quarantined: no others may be.
+    pub(super) may_be_set_aside: BTreeSet<ExecutionKey>,
 }
 
 impl Mishaps {
     pub(super) fn of(seed: u64) -> Self {
-        let kinds = if seed % SEEDS_BETWEEN == SEEDS_BETWEEN - 1 { ALL.to_vec() } else { Vec::new() };
-        Self { dice: Dice::new(!seed), kinds, refused: BTreeMap::new() }
+        let kinds = match (seed % SEEDS_BETWEEN == SEEDS_BETWEEN - 1, seed / SEEDS_BETWEEN % 2) {
+            (true, 0) => WITHOUT_QUARANTINE.to_vec(),
+            (true, _) => ALL.to_vec(),
+            (false, _) => Vec::new(),
+        };
+        Self {
+            dice: Dice::new(!seed),
+            kinds,
+            refused: BTreeMap::new(),
+            others: Dice::new(seed.rotate_left(32)),
+            rows: BTreeMap::new(),
+            strangers: BTreeSet::new(),
+            messages: 0,
+            panicked: BTreeSet::new(),
+            may_be_set_aside: BTreeSet::new(),
+        }
     }
 
     /// Leaves what an author's case can be held against: these faults, in any seed, or all where none is given.
@@ -67,6 +132,8 @@ impl Mishaps {
             let kind = |fault: &Fault| match fault {
                 Fault::Clocks => Some(Mishap::Clocks),
                 Fault::Refusals => Some(Mishap::Refusals),
+                Fault::ForeignRows => Some(Mishap::ForeignRows),
+                Fault::Panics => Some(Mishap::Panics),
                 _ => None,
             };
             self.kinds = faults.iter().filter_map(kind).collect();
@@ -76,13 +143,24 @@ impl Mishaps {
     pub(super) fn strikes(&self, kind: Mishap) -> bool {
         self.kinds.contains(&kind)
     }
+
+    /// Whether executions are quarantined in this seed.
+    pub(super) fn may_set_aside(&self) -> bool {
+        self.strikes(Mishap::ForeignRows) || self.strikes(Mishap::Panics)
+    }
 }
 
 impl Cluster {
     /// The first mishap is thought up, in a seed that has any.
     pub(super) fn expect_mishaps(&mut self) {
-        if !self.mishaps.kinds.is_empty() {
+        if self.mishaps.strikes(Mishap::Clocks) || self.mishaps.strikes(Mishap::Refusals) {
             self.at(EVERY_MS / 2, Happening::Mishap);
+        }
+        if self.mishaps.strikes(Mishap::ForeignRows) {
+            self.at(EVERY_MS / 2, Happening::ForeignRow);
+        }
+        if self.mishaps.may_set_aside() {
+            self.at(operators::LOOK_MS, Happening::Operators);
         }
     }
 
@@ -118,13 +196,58 @@ impl Cluster {
             return self.set_clocks_right();
         }
         let node = self.mishaps.dice.below(self.size.nodes as u64) as usize;
-        let kinds = self.mishaps.kinds.clone();
-        match *self.mishaps.dice.pick(&kinds) {
-            Mishap::Clocks => self.strike_clock(node),
-            // Commits meet them.
-            Mishap::Refusals => {}
+        let kinds: Vec<Mishap> =
+            self.mishaps.kinds.iter().copied().filter(|kind| WITHOUT_QUARANTINE.contains(kind)).collect();
+        if *self.mishaps.dice.pick(&kinds) == Mishap::Clocks {
+            self.strike_clock(node);
         }
         let next = 1 + self.mishaps.dice.below(2 * EVERY_MS);
         self.at(next, Happening::Mishap);
+    }
+
+    /// Whether an execution may be quarantined. Of an author's case only those that nobody waits for: whoever waits is
+    /// told that they have failed, and goes on otherwise than in the straight run.
+    pub(super) fn may_be_struck(&self, state: &State) -> bool {
+        self.workflows.subject.is_none() || state.lineage.parent.is_none()
+    }
+
+    fn panics(&mut self, execution: ExecutionKey, percent: u64, fault: &'static str) -> bool {
+        if !self.mishaps.strikes(Mishap::Panics) || self.is_calm() || self.mishaps.panicked.contains(&execution) {
+            return false;
+        }
+        let may_be_struck = self.ledger.state(execution).is_some_and(|state| self.may_be_struck(state));
+        if !may_be_struck || !self.mishaps.others.chance(percent) {
+            return false;
+        }
+        self.mishaps.panicked.insert(execution);
+        self.mishaps.may_be_set_aside.insert(execution);
+        self.table.met_fault(fault);
+        true
+    }
+
+    /// The journal of an execution, unless it cannot be read without a panic.
+    pub(super) fn load(&mut self, execution: ExecutionKey) -> LoadAnswer {
+        match self.loader.load(execution) {
+            LoadAnswer::Journal(_) if self.panics(execution, PANICS, PANICS_READING) => {
+                LoadAnswer::Broken(PANICKED.into())
+            }
+            answer => answer,
+        }
+    }
+
+    /// What comes of a turn that waits for its evaluations. The time of some turns is over, as the number of the evaluation
+    /// says.
+    pub(super) fn evaluate(&mut self, execution: ExecutionKey, evaluation: u64, suspended: Suspended) -> Event {
+        let panics = self.panics(execution, PANICS_IN_EVALUATIONS, PANICS_EVALUATING);
+        let plan = suspended.state.plan.clone();
+        let mut is_over = || match panics {
+            // Without a word in the output of the tests.
+            true => resume_unwind(Box::new("as the dice say")),
+            false => evaluation.is_multiple_of(3),
+        };
+        let finish = || suspended.finish(&InProcess, &mut is_over);
+        let finished = catch_unwind(AssertUnwindSafe(finish));
+        let finished = finished.unwrap_or_else(|_| (State::new(execution, plan), Err(PANICKED.into())));
+        Event::Evaluated { execution, evaluation, finished: Box::new(finished) }
     }
 }

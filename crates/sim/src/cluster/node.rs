@@ -14,11 +14,17 @@ use mainspring_engine::{
 use mainspring_kernel::{
     decide::DECIDE_VERSION, effect::Outcome, input::Input, instance::Instance, key::ExecutionKey, record::Record,
 };
-use mainspring_store::{Answer, Arrived, CommitError, Due};
+use mainspring_store::{Answer, Arrived, CommitError, Due, partition_of};
 
 use super::{
-    Cluster, Happening, clocks::Clocks, line::What, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS,
-    owning::ToAdopt, work,
+    Cluster, Happening,
+    aside::{Answered, Aside},
+    clocks::Clocks,
+    line::What,
+    looking::LOOK_FOR_LETTERS_MS,
+    misfortune::LEASE_MS,
+    owning::ToAdopt,
+    work,
 };
 use crate::{faults::Dice, setup::keys};
 
@@ -53,6 +59,7 @@ pub(super) struct Node {
     pub(super) speaks_at: Option<u64>,
     /// Whether its last word was heard and answered late.
     pub(super) was_late: bool,
+    pub(super) aside: Aside,
     /// Whether a commit is on its way, and how long the next one waits because the last was not written.
     pub(super) in_flight: bool,
     pub(super) is_commit_slow: bool,
@@ -94,6 +101,8 @@ pub(super) enum Inner {
     Adopted(ExecutionKey, Instance, u32, Fate),
     Ended(ExecutionKey, Instance, u32, Outcome),
     Attend(ExecutionKey),
+    /// What concerns quarantined executions.
+    Aside(Answered),
     /// Whose answer somebody waits for.
     Ask(Event),
     Event(Event),
@@ -136,6 +145,7 @@ impl Node {
             passing_on: BTreeMap::new(),
             to_adopt: Vec::new(),
             is_looking_to_adopt: false,
+            aside: Aside::default(),
             speaks_at: None,
             was_late: false,
             in_flight: false,
@@ -177,6 +187,11 @@ impl Node {
             decide_version: self.decide_version,
         };
         self.member = Some(Member::new(store, Terms { lease_ms: LEASE_MS }, known));
+    }
+
+    pub(super) fn holds_execution(&self, execution: ExecutionKey) -> bool {
+        let partitions = self.shard.as_ref().map_or(1, Shard::partitions);
+        self.holds().contains(&partition_of(execution, partitions))
     }
 
     pub(super) fn holds(&self) -> Vec<u32> {
@@ -254,7 +269,9 @@ impl Cluster {
     fn end_if_drained(&mut self, node: usize) {
         let place = &self.nodes[node];
         let Some((shard, member)) = place.shard.as_ref().zip(place.member.clone()) else { return };
-        let is_busy = !place.passing_on.is_empty() || !place.is_over && (place.in_flight || shard.has_waiting());
+        let is_busy = !place.passing_on.is_empty()
+            || place.aside.is_telling()
+            || !place.is_over && (place.in_flight || shard.has_waiting());
         if place.is_draining && !is_busy && self.calls.of(node, place.life).is_empty() {
             self.ask_store(node, What::Leave(member));
             self.vanish(node);
@@ -308,12 +325,14 @@ impl Cluster {
             Inner::Speak => self.speak(node),
             Inner::LookForLetters => {
                 self.look_at(node, self.nodes[node].holds());
+                self.look_for_quarantined(node);
                 self.at(LOOK_FOR_LETTERS_MS, Happening::Node(node, life, Inner::LookForLetters));
             }
             Inner::Hint(partitions) => self.hear(node, &partitions),
             Inner::Spoken(given_up, word) => self.spoken(node, &given_up, word),
             Inner::Committed(flight, answer) => self.committed(node, flight, answer),
             Inner::Loaded(execution, number, answer) => {
+                self.meet_quarantined(node, execution, &answer);
                 self.handle(node, Event::Loaded(execution, number, answer));
             }
             // What was read before letters were forgotten is of no use.
@@ -332,6 +351,7 @@ impl Cluster {
                 self.ended(node, execution, instance, attempt, outcome);
             }
             Inner::Attend(execution) => self.attend(node, execution),
+            Inner::Aside(answered) => self.hear_aside(node, answered),
             Inner::Ask(_) if self.nodes[node].is_draining => {}
             Inner::Ask(event) | Inner::Event(event) => self.handle(node, event),
         }

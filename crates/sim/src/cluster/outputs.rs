@@ -1,10 +1,6 @@
 //! Carrying out what a shard puts out.
 
-use mainspring_engine::{
-    evaluator::InProcess,
-    shard::{Event, Output},
-};
-
+use mainspring_engine::shard::Output;
 use mainspring_store::Store;
 
 use super::{
@@ -75,7 +71,7 @@ impl Cluster {
                 self.nodes[node].is_commit_slow = fate == CommitFate::Slow;
                 self.ask_store(node, What::Commit { flight, batch, fate });
             }
-            Output::Load(execution, number) => self.ask_store(node, What::Load(execution, number)),
+            Output::Load(execution, number) => self.ask_for_journal(node, execution, number),
             Output::Perform { execution, instance, attempt } => {
                 self.perform(node, execution, &instance, &attempt)?;
             }
@@ -86,9 +82,7 @@ impl Cluster {
                 self.adopt_behind_letters(node, (execution, instance, attempt));
             }
             Output::Evaluate { execution, evaluation, suspended } => {
-                // The time of some turns is over, as the number of the evaluation says.
-                let finished = Box::new(suspended.finish(&InProcess, &mut || evaluation % 3 == 0));
-                let event = Event::Evaluated { execution, evaluation, finished };
+                let event = self.evaluate(execution, evaluation, *suspended);
                 let after = self.dice.below(50);
                 self.at(after, Happening::Node(node, life, Inner::Event(event)));
             }
@@ -97,7 +91,10 @@ impl Cluster {
                 self.forget_letters(node);
                 self.look_for_letters(node);
             }
-            Output::Gained(partitions) => self.look_at_gained(node, partitions),
+            Output::Gained(partitions) => {
+                self.look_at_gained(node, partitions);
+                self.want_quarantined(node);
+            }
             Output::GivenUp(given_up) => self.given_up(node, given_up),
             Output::PassOn(execution, input, remote) => {
                 *self.nodes[node].passing_on.entry(execution).or_default() += 1;
@@ -107,7 +104,7 @@ impl Cluster {
             Output::StopRemote(attempt) => self.ask_store(node, What::StopRemote(attempt)),
             Output::Reply(ticket, reply) => self.people.hear(ticket, &reply),
             Output::Tell(moment) => self.ledger.check_told(moment.execution, moment.sequence)?,
-            Output::Quarantine(execution, why) => return Err(format!("{execution} was set aside: {why}")),
+            Output::Quarantine(execution, why) => self.quarantine(node, execution, why)?,
             Output::Fatal(why) => return Err(format!("{} has given up: {why}", self.nodes[node].name())),
             // After what is being carried out: it may give outputs of its own.
             Output::Attend(execution) => self.at(0, Happening::Node(node, life, Inner::Attend(execution))),

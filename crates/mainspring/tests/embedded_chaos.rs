@@ -1,0 +1,422 @@
+//! One server on an embedded store, under blows: it is killed, other programs open its store, files of the store are
+//! removed below it, and backups are put back. What was acknowledged is there, every execution ends, and no attempt runs
+//! twice.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Arc, mpsc},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use mainspring_engine::{keys, load::Loader};
+use mainspring_kernel::{
+    effect::Outcome,
+    input::Input,
+    instance::Instance,
+    json::compact,
+    record::Record,
+    state::State,
+    value::{Map, Value},
+};
+use mainspring_store::{Filter, Store, sqlite::SqliteStore};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+#[path = "server/client.rs"]
+#[allow(dead_code, reason = "the tests of the server use the rest")]
+mod client;
+#[path = "server/process.rs"]
+#[allow(dead_code, reason = "the tests of the server use the rest")]
+mod process;
+mod support;
+
+use client::Client;
+use process::Server;
+
+/// Longer than anything here takes on the busiest machine.
+const BOUND: Duration = Duration::from_secs(120);
+
+/// How long a look waits for the next one.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// Blows in a test run: less than fifteen seconds.
+const BLOWS_OF_A_TEST: usize = 16;
+
+/// Executions that are asked for around each blow.
+const STARTS_AT_A_TIME: u64 = 8;
+
+/// Each attempt writes its number into the file of its step. What is interrupted is tried again.
+const RETRIED: &str = r#"
+variables: {folder: {type: string}}
+steps:
+  - {id: a, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo "$MAINSPRING_ATTEMPT" >> "$FOLDER/$MAINSPRING_INTENT"; sleep 0.05', onInterrupted: retry, retry: {maxAttempts: 99, initialDelayMs: 0}}
+  - {id: b, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo "$MAINSPRING_ATTEMPT" >> "$FOLDER/$MAINSPRING_INTENT"', onInterrupted: retry, retry: {maxAttempts: 99, initialDelayMs: 0}}
+"#;
+
+/// The same; what is interrupted fails.
+const ONCE: &str = r#"
+variables: {folder: {type: string}}
+steps:
+  - {id: pay, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo "$MAINSPRING_ATTEMPT" >> "$FOLDER/$MAINSPRING_INTENT"; sleep 0.4', onInterrupted: fail}
+"#;
+
+/// What befalls the server and its store.
+#[derive(Debug, Clone, Copy)]
+enum Blow {
+    Kill,
+    Stop,
+    /// Another program opens the store for writing and closes it: SQLite removes the log where nobody else uses the store.
+    OtherProgram,
+    /// The same between two lives of the server.
+    OtherProgramAfterKill,
+    LogRemoved,
+    IndexRemoved,
+    LogAndIndexRemoved,
+    BackUp,
+    Restore,
+    RestoreAfterKill,
+}
+
+const BLOWS: [Blow; 11] = [
+    Blow::Kill,
+    Blow::BackUp,
+    Blow::OtherProgram,
+    Blow::Restore,
+    Blow::LogRemoved,
+    Blow::OtherProgramAfterKill,
+    Blow::BackUp,
+    Blow::RestoreAfterKill,
+    Blow::IndexRemoved,
+    Blow::Stop,
+    Blow::LogAndIndexRemoved,
+];
+
+/// An attempt: the intent of its step, and its number.
+type Attempt = (String, u32);
+
+/// What the journals of a store say.
+#[derive(Debug, Default)]
+struct Journals {
+    /// Executions by their ids, with whether they have ended.
+    executions: BTreeMap<String, bool>,
+    /// Attempts that have begun, with what their receipts say.
+    attempts: BTreeMap<Attempt, Option<Outcome>>,
+}
+
+/// A store that was replaced by an earlier one.
+struct Restored {
+    before: Journals,
+    after: Journals,
+}
+
+/// A backup, and what was acknowledged before it was begun.
+struct Backup {
+    file: PathBuf,
+    acknowledged: BTreeSet<String>,
+}
+
+struct Chaos {
+    folder: TempDir,
+    server: Option<Server>,
+    token: String,
+    dice: u64,
+    requests: u64,
+    acknowledged: BTreeSet<String>,
+    backup: Option<Backup>,
+    restored: Vec<Restored>,
+}
+
+/// Somebody who starts executions, until all are started or the server is gone.
+struct Load {
+    starts: mpsc::Receiver<String>,
+    thread: JoinHandle<()>,
+}
+
+impl Load {
+    fn on(client: Client, requests: std::ops::Range<u64>, marks: &Path) -> Self {
+        let (said, starts) = mpsc::channel();
+        let marks = marks.to_str().unwrap().to_owned();
+        let thread = thread::spawn(move || {
+            for number in requests {
+                let workflow = if number % 4 == 0 { "once" } else { "retried" };
+                let variables = Map::from([("folder".to_owned(), Value::from(marks.as_str()))]);
+                let body = Value::map([
+                    ("workflowId", Value::from(workflow)),
+                    ("clientRequestId", format!("r{number}").into()),
+                    ("variables", variables.into()),
+                ]);
+                let reply = client.try_send("POST", "/api/triggers/manual/run", &[], Some(&compact(&body)));
+                match reply {
+                    Ok(reply) if reply.status == 202 => drop(said.send(reply.text_at("executionId"))),
+                    // It is about to stop.
+                    Ok(reply) => return assert_eq!(reply.status, 503, "{reply:?}"),
+                    Err(_) => return,
+                }
+            }
+        });
+        Self { starts, thread }
+    }
+}
+
+impl Chaos {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("marks")).unwrap();
+        let server = start(folder.path());
+        let (owner, token) = (server.owner(), server.token.clone().unwrap());
+        for (id, text) in [("retried", RETRIED), ("once", ONCE)] {
+            let body = Value::map([("id", Value::from(id)), ("data", support::yaml(text))]);
+            owner.post("/api/workflows/sync", &body).expect(200);
+        }
+        let (server, backup, restored) = (Some(server), None, Vec::new());
+        Self { folder, server, token, dice: 0x5eed, requests: 0, acknowledged: BTreeSet::new(), backup, restored }
+    }
+
+    /// A linear congruential generator (Knuth's MMIX): enough to choose with.
+    fn below(&mut self, bound: usize) -> usize {
+        self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.dice >> 33) as usize % bound
+    }
+
+    fn marks(&self) -> PathBuf {
+        self.folder.path().join("marks")
+    }
+
+    fn file(&self, ending: &str) -> PathBuf {
+        self.folder.path().join(format!("data/journal.db{ending}"))
+    }
+
+    fn server(&mut self) -> &mut Server {
+        self.server.as_mut().unwrap()
+    }
+
+    /// Strikes while executions are asked for and run.
+    fn round(&mut self, blow: Blow) {
+        let client = self.server.as_ref().unwrap().client(&self.token);
+        let requests = self.requests..self.requests + STARTS_AT_A_TIME;
+        self.requests = requests.end;
+        let begun = count(&self.marks());
+        let load = Load::on(client, requests, &self.marks());
+        for _ in 0..self.below(STARTS_AT_A_TIME as usize) {
+            self.acknowledged.extend(load.starts.recv_timeout(BOUND));
+        }
+        let more = 1 + self.below(3);
+        wait("a step", || count(&self.marks()) >= begun + more);
+        self.strike(blow, &load);
+        load.thread.join().unwrap();
+        self.acknowledged.extend(load.starts.try_iter());
+        if self.server.is_none() {
+            self.start();
+        }
+    }
+
+    fn strike(&mut self, blow: Blow, load: &Load) {
+        match blow {
+            Blow::Kill => self.kill(),
+            Blow::Stop => self.stop(),
+            Blow::OtherProgram => {
+                self.open_as_another_program();
+                assert!(self.file("-wal").exists(), "another program has removed the log of a running server");
+            }
+            Blow::OtherProgramAfterKill => {
+                self.kill();
+                self.open_as_another_program();
+            }
+            Blow::LogRemoved => self.remove(&["-wal"]),
+            Blow::IndexRemoved => self.remove(&["-shm"]),
+            Blow::LogAndIndexRemoved => self.remove(&["-wal", "-shm"]),
+            Blow::BackUp => {
+                self.acknowledged.extend(load.starts.try_iter());
+                self.back_up();
+            }
+            Blow::Restore => {
+                self.stop();
+                self.restore(load);
+            }
+            Blow::RestoreAfterKill => {
+                self.kill();
+                self.restore(load);
+            }
+        }
+    }
+
+    fn kill(&mut self) {
+        self.server().kill();
+        self.server = None;
+    }
+
+    fn stop(&mut self) {
+        assert_eq!(self.server().stop(), Some(0));
+        self.server = None;
+    }
+
+    fn open_as_another_program(&self) {
+        let connection = Connection::open(self.file("")).unwrap();
+        connection.query_row("SELECT count(*) FROM frames", [], |_| Ok(())).unwrap();
+        connection.close().unwrap();
+    }
+
+    /// Removes files of the store below the server, which stops by itself before it acknowledges what it could lose.
+    fn remove(&mut self, endings: &[&str]) {
+        for ending in endings {
+            fs::remove_file(self.file(ending)).unwrap();
+        }
+        let exit = self.server().ended(BOUND);
+        assert!(exit.is_some_and(|exit| exit != 0), "{endings:?} were removed: {exit:?}");
+        self.server = None;
+    }
+
+    fn back_up(&mut self) {
+        let (file, acknowledged) = (self.folder.path().join("backup.db"), self.acknowledged.clone());
+        let mut command = Command::new(support::MAINSPRING);
+        command.args(["backup", "--force", "--dir"]).arg(self.folder.path().join("data")).arg(&file);
+        let output = command.env("HOME", self.folder.path()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        self.backup = Some(Backup { file, acknowledged });
+    }
+
+    /// Puts the backup in the place of the store, as the documentation has it. What came after it is gone.
+    fn restore(&mut self, load: &Load) {
+        let Backup { file, acknowledged } = self.backup.as_ref().expect("a backup comes before");
+        let (file, acknowledged) = (file.clone(), acknowledged.clone());
+        let before = self.journals(&self.file(""));
+        for ending in ["", "-wal", "-shm"] {
+            let _ = fs::remove_file(self.file(ending));
+        }
+        fs::copy(&file, self.file("")).unwrap();
+        // A log of audits that goes back is told of for ever otherwise.
+        fs::remove_dir_all(self.folder.path().join(".config/mainspring/audit-heads")).unwrap();
+        let after = self.journals(&file);
+        let lost: Vec<_> = acknowledged.iter().filter(|id| !after.executions.contains_key(*id)).collect();
+        assert!(lost.is_empty(), "acknowledged before the backup was begun, and not in it: {lost:?}");
+        self.acknowledged.extend(load.starts.try_iter());
+        self.acknowledged.retain(|id| after.executions.contains_key(id));
+        self.restored.push(Restored { before, after });
+    }
+
+    /// Starts the server again; what was acknowledged is there.
+    fn start(&mut self) {
+        self.server = Some(start(self.folder.path()));
+        let executions = self.executions();
+        let lost: Vec<_> = self.acknowledged.iter().filter(|id| !executions.contains_key(*id)).collect();
+        assert!(lost.is_empty(), "acknowledged and gone: {lost:?}");
+    }
+
+    /// The ids of all executions, and whether they have ended.
+    fn executions(&self) -> BTreeMap<String, bool> {
+        let store = SqliteStore::open_read_only(&self.file("")).unwrap();
+        let rows = store.executions(&Filter::default(), None, usize::MAX).unwrap();
+        rows.into_iter().map(|row| (row.id, row.completed_at.is_some())).collect()
+    }
+
+    /// What the journals of a store say, each of which proves itself.
+    fn journals(&self, file: &Path) -> Journals {
+        let store = Arc::new(SqliteStore::open_read_only(file).unwrap());
+        let rows = store.executions(&Filter::default(), None, usize::MAX).unwrap();
+        let key = keys::load_or_create(&self.folder.path().join(".config/mainspring/key")).unwrap();
+        let loader = Loader::new(store, key);
+        let mut journals = Journals::default();
+        for row in rows {
+            loader.verify(row.key).unwrap_or_else(|why| panic!("{}: {why}", row.id)).unwrap();
+            let intent = |state: &State, instance: &Instance| state.steps[instance].intent.unwrap().hex();
+            let read = loader.frames(row.key, |state, frame| {
+                if let Input::Receipt { instance, attempt, outcome } = &frame.input {
+                    journals.attempts.insert((intent(state, instance), *attempt), Some(outcome.clone()));
+                }
+                for record in &frame.records {
+                    if let Record::AttemptStarted { instance, attempt, .. } = record {
+                        journals.attempts.insert((intent(state, instance), *attempt), None);
+                    }
+                }
+            });
+            read.unwrap().unwrap();
+            journals.executions.insert(row.id, row.completed_at.is_some());
+        }
+        journals
+    }
+
+    /// Everything ends; then the marks are held against the journals. Gives the attempts that were open in backups that
+    /// were put back.
+    fn check(&mut self) -> usize {
+        wait("the end of every execution", || self.executions().values().all(|has_ended| *has_ended));
+        self.stop();
+        let journals = self.journals(&self.file(""));
+        let marks = marks(&self.marks());
+        for (attempt, times) in &marks {
+            // What a backup does not know of may run once more after it was put back.
+            let forgotten = |restored: &&Restored| {
+                restored.before.attempts.contains_key(attempt) && !restored.after.attempts.contains_key(attempt)
+            };
+            let allowed = 1 + self.restored.iter().filter(forgotten).count();
+            assert!(*times <= allowed, "{attempt:?} ran {times} times, and may {allowed} times");
+            let is_known = |journals: &Journals| journals.attempts.contains_key(attempt);
+            let was_known = self.restored.iter().any(|restored| is_known(&restored.before));
+            assert!(is_known(&journals) || was_known, "{attempt:?} ran and is in no journal");
+        }
+        for (attempt, outcome) in &journals.attempts {
+            assert!(outcome.is_some(), "{attempt:?} is open at the end");
+            let has_result = matches!(outcome, Some(Outcome::Done(_)));
+            assert!(!has_result || marks.contains_key(attempt), "{attempt:?} has a result and never ran");
+        }
+        let open = |restored: &Restored| restored.after.attempts.values().filter(|outcome| outcome.is_none()).count();
+        self.restored.iter().map(open).sum()
+    }
+}
+
+fn start(folder: &Path) -> Server {
+    Server::start_as(folder, "data", &["--scripts", "uncontained"], &[])
+}
+
+fn wait(what: &str, is_so: impl Fn() -> bool) {
+    let until = Instant::now() + BOUND;
+    while !is_so() {
+        assert!(Instant::now() < until, "{what} takes too long");
+        thread::park_timeout(LOOK_AGAIN);
+    }
+}
+
+/// Steps that have begun.
+fn count(marks: &Path) -> usize {
+    fs::read_dir(marks).unwrap().count()
+}
+
+/// How often each attempt has run.
+fn marks(folder: &Path) -> BTreeMap<Attempt, usize> {
+    let mut marks = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        let intent = name.rsplit(':').next().unwrap();
+        for line in fs::read_to_string(entry.path()).unwrap().lines() {
+            *marks.entry((intent.to_owned(), line.parse().unwrap())).or_default() += 1;
+        }
+    }
+    marks
+}
+
+/// Everything in turn, at moments that a seed gives: in a test run so many blows, elsewhere (`cargo xtask chaos`) as many as
+/// fit into `MAINSPRING_CHAOS_SECONDS`.
+#[test]
+fn whatever_befalls_an_embedded_store_what_was_acknowledged_is_there() {
+    let seconds = std::env::var("MAINSPRING_CHAOS_SECONDS").ok().map(|text| text.parse().expect("seconds"));
+    let duration = seconds.map(Duration::from_secs);
+    let (mut chaos, began) = (Chaos::new(), Instant::now());
+    for number in 0.. {
+        if duration.map_or(number == BLOWS_OF_A_TEST, |duration| began.elapsed() >= duration) {
+            break;
+        }
+        chaos.round(BLOWS[number % BLOWS.len()]);
+    }
+    let open = chaos.check();
+    let restored = chaos.restored.len();
+    println!(
+        "{} executions of {} acknowledged in {:?}; {restored} backups put back, {open} attempts open in them",
+        chaos.acknowledged.len(),
+        chaos.requests,
+        began.elapsed()
+    );
+    assert!(open > 0 || restored == 0, "no backup was made amid an attempt");
+}

@@ -1,0 +1,312 @@
+//! Rows that somebody else writes into the store: frames, heads and messages that the engine must not believe.
+//!
+//! The intruder can write every table and does not have the installation's key.
+
+use std::collections::BTreeSet;
+
+use mainspring_engine::inbox;
+use mainspring_kernel::{
+    decide::{Decided, decide},
+    effect::Outcome,
+    frame::Frame,
+    hash::Hash,
+    input::{Input, Start},
+    key::ExecutionKey,
+    plan::Decision,
+    state::State,
+    stored::{Head, StoredFrame},
+    value::Value,
+};
+use mainspring_store::{Batch, HeadRow, Letter, Part, Posting, Refusal, Store, partition_of};
+
+use super::{Cluster, Happening, mishaps::Mishap};
+use crate::setup::keys;
+
+/// The intruder's own key.
+const FOREIGN_KEY: [u8; 32] = [0x0e; 32];
+
+/// The user in whose name foreign inputs speak.
+const INTRUDER: &str = "intruder";
+
+/// What foreign messages and receipts say.
+const FORGED: &str = "forged";
+
+/// Milliseconds between two rows, on average.
+const EVERY_MS: u64 = 2_000;
+
+/// Percent of rows that are of executions which wait for others that have such rows, if there are any; and of the rest, of
+/// executions for which others wait.
+const OF_PARENTS: u64 = 40;
+const OF_CHILDREN: u64 = 50;
+
+/// Commits of one execution that may be refused for its head, before they count as going on for ever: some may be on their
+/// way at several nodes when the head is changed.
+const REFUSED_MAX: u32 = 4;
+
+pub(super) const FRAME: &str = "foreign frame behind the head";
+pub(super) const FRAME_AND_HEAD: &str = "foreign frame with a head";
+pub(super) const SEAL: &str = "head with a foreign seal";
+pub(super) const ENDED: &str = "head that says ended";
+pub(super) const WAKE_AT: &str = "head that is not due";
+pub(super) const PARTITION: &str = "head in another partition";
+pub(super) const MESSAGE: &str = "foreign message";
+pub(super) const START: &str = "foreign start";
+
+/// A row that was written or changed, with what it takes to undo that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Row {
+    /// A frame of this number stands behind the head.
+    Frame(u64),
+    /// The head is another one, perhaps over a frame of this number.
+    Head { foreign: Head, was: Head, frame: Option<u64> },
+    /// The head says that the execution has ended; and how many commits were refused for it.
+    Ended(u32),
+    /// The head, at this frame, says that nothing is due; and when it was.
+    WakeAt(Head, Option<u64>),
+    /// The head names another partition; and how many commits were refused for it.
+    Partition(u32),
+}
+
+impl Row {
+    /// Whether the journal does not verify with it.
+    pub(super) fn breaks_journal(&self) -> bool {
+        matches!(self, Self::Frame(_) | Self::Head { .. })
+    }
+}
+
+impl Cluster {
+    /// Somebody writes into the store.
+    pub(super) fn write_foreign_row(&mut self) -> Result<(), String> {
+        if self.is_calm() {
+            return Ok(());
+        }
+        let next = 1 + self.mishaps.others.below(2 * EVERY_MS);
+        self.at(next, Happening::ForeignRow);
+        let Some(execution) = self.one_to_strike() else { return Ok(()) };
+        let Some(head) = self.store.head(execution).map_err(|error| error.to_string())? else { return Ok(()) };
+        if head.quarantined.is_some() || head.ended {
+            return Ok(());
+        }
+        match self.mishaps.others.below(9) {
+            0 => self.write_frame(execution, &head, false),
+            1 => self.write_frame(execution, &head, true),
+            2 => {
+                let foreign = Head::sealed(&FOREIGN_KEY, execution, head.head.sequence, head.head.hash);
+                self.store.change_head(execution, |row| row.head = foreign);
+                self.wrote(execution, SEAL, Row::Head { foreign, was: head.head, frame: None });
+            }
+            3 => {
+                self.store.change_head(execution, |row| row.ended = true);
+                self.wrote(execution, ENDED, Row::Ended(0));
+            }
+            4 => {
+                self.store.change_head(execution, |row| row.wake_at = None);
+                self.wrote(execution, WAKE_AT, Row::WakeAt(head.head, head.wake_at));
+            }
+            5 => {
+                let partitions = self.store.partitions().map_err(|error| error.to_string())?;
+                let other = (head.partition + 1) % partitions;
+                if other != head.partition {
+                    self.store.change_head(execution, |row| row.partition = other);
+                    self.wrote(execution, PARTITION, Row::Partition(0));
+                }
+            }
+            6 => self.write_start()?,
+            _ => self.write_message(execution)?,
+        }
+        Ok(())
+    }
+
+    /// Families are struck more often than chance would have it: a quarantine concerns those that wait as well.
+    fn one_to_strike(&mut self) -> Option<ExecutionKey> {
+        let rows = &self.mishaps.rows;
+        let is_free = |state: &&State| !rows.contains_key(&state.key) && self.may_be_struck(state);
+        let free: Vec<&State> = self.ledger.open_executions().filter(is_free).collect();
+        let parent = |key: &ExecutionKey| Some(self.ledger.state(*key)?.lineage.parent.as_ref()?.execution);
+        let struck: BTreeSet<ExecutionKey> = rows.keys().filter_map(parent).collect();
+        let keys = |is_wanted: &dyn Fn(&State) -> bool| -> Vec<ExecutionKey> {
+            free.iter().filter(|state| is_wanted(state)).map(|state| state.key).collect()
+        };
+        let parents = keys(&|state| struck.contains(&state.key));
+        let children = keys(&|state| state.lineage.parent.is_some());
+        let others = keys(&|state| state.lineage.parent.is_none());
+        let dice = &mut self.mishaps.others;
+        let chosen = [(parents, OF_PARENTS), (children, OF_CHILDREN), (others, 100)]
+            .into_iter()
+            .find(|(keys, percent)| !keys.is_empty() && dice.chance(*percent));
+        chosen.map(|(keys, _)| *dice.pick(&keys))
+    }
+
+    fn wrote(&mut self, execution: ExecutionKey, what: &'static str, row: Row) {
+        self.table.met_fault(what);
+        self.mishaps.rows.insert(execution, row);
+        self.mishaps.may_be_set_aside.insert(execution);
+    }
+
+    /// A frame that follows from the journal, with an input that nobody has given.
+    fn write_frame(&mut self, execution: ExecutionKey, row: &HeadRow, with_head: bool) {
+        let Some((stored, hash)) = self.ledger.state(execution).and_then(|state| forged(state, &row.head)) else {
+            return;
+        };
+        let sequence = stored.sequence;
+        self.store.change_frames(execution, |frames| frames.push(stored));
+        if !with_head {
+            return self.wrote(execution, FRAME, Row::Frame(sequence));
+        }
+        let foreign = Head::sealed(&FOREIGN_KEY, execution, sequence, hash);
+        self.store.change_head(execution, |row| row.head = foreign);
+        self.wrote(execution, FRAME_AND_HEAD, Row::Head { foreign, was: row.head, frame: Some(sequence) });
+    }
+
+    /// A message with another seal, with none, or with one that was written for another execution.
+    fn write_message(&mut self, execution: ExecutionKey) -> Result<(), String> {
+        let Some(state) = self.ledger.state(execution) else { return Ok(()) };
+        let input = foreign_input(state);
+        self.table.met_fault(MESSAGE);
+        self.post_foreign(execution, &input)
+    }
+
+    fn write_start(&mut self) -> Result<(), String> {
+        let number = self.mishaps.others.below(u64::from(self.size.executions)) as u32;
+        let request = self.workflows.request(number)?;
+        let mut entropy = [0; 10];
+        entropy[..8].copy_from_slice(&self.mishaps.others.next().to_be_bytes());
+        let execution = ExecutionKey::new(self.now, entropy);
+        let start = Start { by: INTRUDER.into(), ..request.start(execution) };
+        self.mishaps.strangers.insert(execution);
+        self.table.met_fault(START);
+        self.post_foreign(execution, &Input::Start(Box::new(start)))
+    }
+
+    fn post_foreign(&mut self, execution: ExecutionKey, input: &Input) -> Result<(), String> {
+        let partitions = self.store.partitions().map_err(|error| error.to_string())?;
+        let partition = partition_of(execution, partitions);
+        let of_another = ExecutionKey(Hash::of(&execution.0).0[..16].try_into().unwrap_or_default());
+        let body = match self.mishaps.others.below(3) {
+            0 => inbox::letter(&FOREIGN_KEY, execution, input, partitions, self.now).body,
+            1 => inbox::letter(&keys().sealing, of_another, input, partitions, self.now).body,
+            _ => input.encode(),
+        };
+        self.mishaps.messages += 1;
+        let id = format!("{FORGED} {}", self.mishaps.messages);
+        let letter = Letter { execution, partition, id, body, posted_at: self.now };
+        self.store.post(&Posting::of(&letter, partitions)).map_err(|error| error.to_string())?;
+        self.hint(&[partition]);
+        Ok(())
+    }
+
+    /// A message whose seal does not hold is one that somebody forged.
+    pub(super) fn check_forged(&self, id: &str) -> Result<(), String> {
+        match id.starts_with(FORGED) {
+            true => Ok(()),
+            false => Err(format!("the message `{id}` is taken for a forgery")),
+        }
+    }
+
+    /// Whether a row stands where a commit has one to write.
+    pub(super) fn has_row_in_the_way(&self, batch: &Batch) -> bool {
+        batch.parts.iter().any(|part| match self.mishaps.rows.get(&part.execution) {
+            Some(Row::Frame(sequence)) => part.frames.iter().any(|frame| frame.sequence == *sequence),
+            _ => false,
+        })
+    }
+
+    /// Nothing is done on the strength of a foreign row.
+    pub(super) fn check_foreign(&self, part: &Part) -> Result<(), String> {
+        if !self.mishaps.strikes(Mishap::ForeignRows) {
+            return Ok(());
+        }
+        for stored in &part.frames {
+            let (frame, _) = Frame::read(stored).map_err(|error| error.to_string())?;
+            if self.mishaps.strangers.contains(&part.execution) || is_foreign(&frame.input) {
+                return Err(format!("{} acts on what somebody forged: {:?}", part.execution, frame.input));
+            }
+        }
+        Ok(())
+    }
+
+    /// A part was refused. What is wrong with a head is noticed: nobody tries to write its execution again and again.
+    pub(super) fn check_refused(&mut self, part: &Part, refusal: &Refusal) -> Result<(), String> {
+        let refused = match (self.mishaps.rows.get_mut(&part.execution), refusal) {
+            (Some(Row::Partition(refused)), Refusal::Fence | Refusal::Partition)
+            | (Some(Row::Ended(refused)), Refusal::Ended) => refused,
+            _ => return Ok(()),
+        };
+        *refused += 1;
+        match *refused > REFUSED_MAX {
+            true => Err(format!("{} is refused again and again for its head, and nobody notices", part.execution)),
+            false => Ok(()),
+        }
+    }
+
+    /// An operator puts right what somebody has changed, as far as nothing was written over it since.
+    pub(super) fn repair(&mut self, execution: ExecutionKey) -> Result<(), String> {
+        let partitions = self.store.partitions().map_err(|error| error.to_string())?;
+        let remove = |sequence: u64| {
+            self.store.change_frames(execution, |frames| frames.retain(|frame| frame.sequence != sequence));
+        };
+        let is_open = self.ledger.is_open(execution);
+        match self.mishaps.rows.remove(&execution) {
+            None => {}
+            Some(Row::Frame(sequence)) => remove(sequence),
+            Some(Row::Head { foreign, was, frame }) => {
+                self.store.change_head(execution, |row| {
+                    if row.head == foreign {
+                        row.head = was;
+                    }
+                });
+                frame.into_iter().for_each(remove);
+            }
+            Some(Row::Ended(_)) => self.store.change_head(execution, |row| row.ended &= !is_open),
+            Some(Row::WakeAt(head, was)) => self.store.change_head(execution, |row| {
+                if row.head == head && !row.ended {
+                    row.wake_at = was;
+                }
+            }),
+            Some(Row::Partition(_)) => {
+                self.store.change_head(execution, |row| row.partition = partition_of(execution, partitions));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The frame that a cancel by the intruder would make, and its hash.
+fn forged(state: &State, head: &Head) -> Option<(StoredFrame, Hash)> {
+    let (mut state, sequence) = (state.clone(), head.sequence + 1);
+    let input = canceled();
+    let now = state.now + 1;
+    let Ok(Decided::Turn(turn)) = decide(&mut state, &input, now) else { return None };
+    let frame =
+        Frame { sequence, before: head.hash, now: state.now, input, results: turn.results, records: turn.records };
+    Some(frame.store(&|_| [9; 16]))
+}
+
+fn canceled() -> Input {
+    Input::Cancel { reason: FORGED.into(), by: INTRUDER.into() }
+}
+
+/// An input that would do harm: a decision where one is waited for, a result where one is awaited, or a cancel.
+fn foreign_input(state: &State) -> Input {
+    if let Some((instance, gate)) = state.open_gates().next() {
+        let (instance, gate) = (instance.clone(), gate.number);
+        return Input::Decide { instance, gate, decision: Decision::Approve, by: INTRUDER.into(), reason: Value::Null };
+    }
+    let out = state.open_attempts.iter().next();
+    match out.and_then(|instance| Some((instance, state.steps.get(instance)?.attempt))) {
+        Some((instance, attempt)) => {
+            let outcome = Outcome::Done(FORGED.into());
+            Input::Receipt { instance: instance.clone(), attempt, outcome }
+        }
+        None => canceled(),
+    }
+}
+
+fn is_foreign(input: &Input) -> bool {
+    match input {
+        Input::Cancel { by, .. } | Input::Decide { by, .. } => by == INTRUDER,
+        Input::Receipt { outcome: Outcome::Done(value), .. } => value.as_text() == Some(FORGED),
+        Input::Start(start) => start.by == INTRUDER,
+        _ => false,
+    }
+}

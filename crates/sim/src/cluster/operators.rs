@@ -1,0 +1,85 @@
+//! Operators, who look at what is quarantined: they repair the store and release executions, or end them by force.
+
+use mainspring_engine::aside::{Act, Place, Released, force_end, release};
+use mainspring_kernel::key::ExecutionKey;
+use mainspring_store::Store;
+
+use super::{Cluster, Happening, foreign::Row};
+use crate::setup::keys;
+
+/// How often operators look.
+pub(super) const LOOK_MS: u64 = 5_000;
+
+pub(super) const QUARANTINED: &str = "execution quarantined";
+pub(super) const RELEASED: &str = "execution released";
+pub(super) const RELEASED_AND_CANCELED: &str = "execution released and canceled";
+pub(super) const NOT_RELEASED: &str = "release of a broken journal refused";
+pub(super) const ENDED_BY_FORCE: &str = "execution ended by force";
+
+/// Percent of what is quarantined that operators do something about when they look.
+const DONE_ABOUT: u64 = 30;
+
+/// Percent of that which they end by force.
+const ENDED: u64 = 25;
+
+/// Percent of changed rows that they find although nothing is quarantined for them.
+const FOUND: u64 = 20;
+
+impl Cluster {
+    /// Operators look at what is quarantined. Once it is calm they repair everything, and nothing stays quarantined.
+    pub(super) fn operators_look(&mut self) -> Result<(), String> {
+        self.at(LOOK_MS, Happening::Operators);
+        if self.now < self.down_until {
+            return Ok(());
+        }
+        let is_calm = self.is_calm();
+        let rows = self.store.quarantined(None, None, usize::MAX).map_err(|error| error.to_string())?;
+        let quarantined: Vec<ExecutionKey> = rows.into_iter().map(|row| row.execution).collect();
+        let others: Vec<ExecutionKey> =
+            self.mishaps.rows.keys().copied().filter(|execution| !quarantined.contains(execution)).collect();
+        for execution in others {
+            if !self.ledger.is_ended_by_force(execution) && (is_calm || self.mishaps.others.chance(FOUND)) {
+                self.repair(execution)?;
+            }
+        }
+        for execution in quarantined {
+            if is_calm || self.mishaps.others.chance(DONE_ABOUT) {
+                self.end_quarantine(execution)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_quarantine(&mut self, execution: ExecutionKey) -> Result<(), String> {
+        let store = self.store.clone();
+        let act = Act { key: &keys().sealing, by: "operator", reason: "the store was looked at", audit: &[] };
+        let is_broken = self.mishaps.rows.get(&execution).is_some_and(Row::breaks_journal);
+        if self.workflows.subject.is_none() && self.mishaps.others.chance(ENDED) {
+            let place = Place { store: &store, loader: &self.loader, home: None };
+            force_end(place, execution, &act).map_err(|error| format!("{execution} cannot be ended: {error}"))?;
+            self.ledger.end_by_force(execution);
+            self.table.met_fault(ENDED_BY_FORCE);
+            return Ok(());
+        }
+        if is_broken && self.mishaps.others.chance(DONE_ABOUT) {
+            let place = Place { store: &store, loader: &self.loader, home: None };
+            if release(place, execution, &act).is_ok() {
+                return Err(format!("{execution} is released, and there is a foreign row in its journal"));
+            }
+            self.table.met_fault(NOT_RELEASED);
+        }
+        self.repair(execution)?;
+        let place = Place { store: &store, loader: &self.loader, home: None };
+        match release(place, execution, &act) {
+            Ok(Released::GoesOn) => self.table.met_fault(RELEASED),
+            Ok(Released::Canceled) if self.ledger.is_waited_for(execution) => {
+                return Err(format!("{execution} is canceled, and its parent waits for it"));
+            }
+            Ok(Released::Canceled) => self.table.met_fault(RELEASED_AND_CANCELED),
+            // The journal of the execution that waits for it may not be repaired yet.
+            Err(_) if !self.mishaps.rows.is_empty() => {}
+            Err(error) => return Err(format!("{execution} cannot be released: {error}")),
+        }
+        Ok(())
+    }
+}
