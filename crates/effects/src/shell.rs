@@ -164,12 +164,13 @@ impl Shell {
         let workspace = PathBuf::from(attempt.workspace.as_ref().ok_or(Refusal::NotPermitted)?);
         let folder = script.folder.clone().unwrap_or_else(|| workspace.clone());
         let place = container.place(&workspace, &folder)?;
-        let mut variables = environment::contained(env::vars_os(), contain::HOME);
+        let mut variables = environment::contained(env::vars_os(), contain::HOME, |folder| container.shows(folder));
         variables.extend(script.variables);
         let script = Script { variables, ..script };
         let launcher = self.launcher.get_or_init(|| Launcher::new().ok()).as_ref();
         let launcher = launcher.ok_or_else(|| Refusal::NotContained("no thread can be started".into()))?;
-        Running::start_contained(script, (container, &place), launcher, mark, notes).await
+        let marked = (mark, attempt.organization.as_deref());
+        Running::start_contained(script, (container, &place), launcher, marked, notes).await
     }
 }
 

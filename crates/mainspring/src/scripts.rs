@@ -3,13 +3,14 @@
 use std::{
     ffi::OsString,
     fs,
+    io::Write,
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use clap::Args;
-use mainspring_effects::shell::contain::{Container, ContainerSettings, Network, Scripts};
+use mainspring_effects::shell::contain::{Container, ContainerSettings, Network, Scripts, make_room};
 use mainspring_store::postgres::PostgresStore;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
@@ -147,6 +148,12 @@ impl ScriptSettings {
         if works {
             // The trial looks for it from inside.
             make_folder(&folder)?;
+            // Before the store is opened, which takes room.
+            for workspace in make_room(&folder.join("workspaces")) {
+                let shown = workspace.display();
+                let said = format!("The disk is full: the workspace {shown} lost files, so that the server can start.");
+                let _ = writeln!(std::io::stderr(), "{said}");
+            }
         }
         let settings = ContainerSettings {
             search_path: std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),

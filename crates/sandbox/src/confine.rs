@@ -3,7 +3,7 @@
 //! Nothing here is needed for the code to be held: that is the interpreter's doing. This is for the day when the
 //! interpreter has a defect.
 
-use crate::limits::{ADDRESS_SPACE_BYTES_MAX, FILES_MAX};
+use crate::limits::{ADDRESS_SPACE_BYTES_MAX, FILES_MAX, NICE};
 
 /// What holds a worker. Where the kernel refuses something, the worker goes on without and says so here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +36,9 @@ impl Confinement {
 
 /// Confines this process for the rest of its life.
 pub fn confine() -> Confinement {
+    platform::end_first();
+    // Where it is refused, the worker runs like any other process.
+    let _ = rustix::process::setpriority_process(None, NICE);
     // In the order of the fields here. Another user's process has to be told anew what ends it (prctl(2)).
     Confinement {
         no_capabilities: platform::drop_rights(),
@@ -50,7 +53,8 @@ fn limit_resources() -> bool {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let limits = [
         (Resource::As, ADDRESS_SPACE_BYTES_MAX),
-        (Resource::Core, 0),
+        // Unlike 0, this also keeps a crash from a program that the host runs for its memory (`core_pattern`, core(5)).
+        (Resource::Core, 1),
         (Resource::Fsize, 0),
         (Resource::Nofile, FILES_MAX),
     ];
@@ -116,6 +120,11 @@ mod platform {
         libc::SYS_gettimeofday,
     ];
 
+    /// Where memory runs out, the kernel ends this process before the one that it works for (proc_pid_oom_score_adj(5)).
+    pub(super) fn end_first() {
+        let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    }
+
     pub(super) fn end_with_parent() -> bool {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).is_ok()
     }
@@ -177,6 +186,8 @@ mod platform {
 /// Elsewhere a worker is a process of its own, and no more than that.
 #[cfg(not(target_os = "linux"))]
 mod platform {
+    pub(super) fn end_first() {}
+
     pub(super) fn end_with_parent() -> bool {
         false
     }

@@ -148,6 +148,9 @@ pub(crate) const DEFAULTS_VISITS_MAX: usize = 200_000;
 /// What a regular expression of a schema may weigh once compiled, and its cache.
 pub(crate) const PATTERN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// The priority of a worker (setpriority(2)): functions that compute without end leave the processors to the server.
+pub const NICE: i32 = 15;
+
 const _: () = assert!(WALL_MS_DEFAULT <= WALL_MS_MAX && MEMORY_BYTES_DEFAULT <= MEMORY_BYTES_MAX);
 const _: () = assert!(THREAD_STACK_BYTES >= 4 * STACK_BYTES_MAX, "the interpreter's limit fires first");
 const _: () = assert!(

@@ -19,6 +19,9 @@ use mainspring_store::{Filter, Origin, Store, StoreError, is_final};
 /// The ending of a note's name, behind that of its workspace.
 const NOTE: &str = "start";
 
+/// How names of folders begin that lay too deep in a workspace which was being removed.
+const REMOVED: &str = ".mainspring-removed-";
+
 /// Bytes of a note: an organization, a workflow and an idempotency key, which are bounded each.
 const NOTE_BYTES_MAX: u64 = 64 * 1024;
 
@@ -74,6 +77,11 @@ pub fn sweep(
     let mut removed = 0;
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let note = entry.path();
+        if entry.file_name().to_string_lossy().starts_with(REMOVED) {
+            // What a server has left that ended while it removed a workspace. Another one may be removing it.
+            let _ = remove(&note);
+            continue;
+        }
         if note.extension().is_none_or(|extension| extension != NOTE) || !is_over(store, &note, now_ms, keep_ms)? {
             continue;
         }

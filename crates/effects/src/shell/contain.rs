@@ -22,7 +22,9 @@ mod hidden;
 pub(super) mod launcher;
 mod mounts;
 pub(super) mod order;
+pub(super) mod priority;
 pub(super) mod quota;
+mod stock;
 
 use std::{
     ffi::OsString,
@@ -37,7 +39,7 @@ use super::{limits::READY_BYTES, refusal::Refusal, script::find_program};
 pub(super) use arguments::HOME;
 pub(super) use cgroup::Cgroup;
 use cgroup::Cgroups;
-pub use disk::remove as remove_workspace;
+pub use disk::{make_room, remove as remove_workspace};
 pub(super) use helper::walls;
 pub use helper::{HELPER_ARGUMENT, serve_if_helper};
 use hidden::Hidden;
@@ -150,7 +152,10 @@ impl fmt::Display for Container {
         };
         let memory = match self.settings.is_memory_counted {
             true => "control groups",
-            false => "no control groups: limits are watched, not enforced",
+            false => {
+                "no control groups: memory and processes of scripts are watched, not enforced, and a hostile script can \
+                 take the memory of this machine"
+            }
         };
         write!(formatter, "bubblewrap, seccomp, {landlock}, {memory}; network: {}", self.settings.network.name())
     }
@@ -207,6 +212,16 @@ impl Container {
         }
     }
 
+    /// Whether the kernel counts, and limits, the memory of scripts. Elsewhere it is watched alone.
+    pub fn counts_memory(&self) -> bool {
+        self.settings.is_memory_counted
+    }
+
+    /// Whether a folder of the host is shown to scripts, or one in which it lies.
+    pub(super) fn shows(&self, folder: &Path) -> bool {
+        arguments::shown(&self.settings).iter().any(|shown| folder.starts_with(shown))
+    }
+
     /// The walls inside.
     pub fn walls(&self) -> Walls {
         self.walls
@@ -243,8 +258,8 @@ impl Container {
 
     /// The control groups of one script, with this process and all that it starts in them. Where the trial could make
     /// some, a script without them is refused.
-    pub(super) fn confine(&self, name: &str, member: Pid) -> Result<Cgroup, Refusal> {
-        let made = self.cgroups.confine(name, member);
+    pub(super) fn confine(&self, organization: Option<&str>, name: &str, member: Pid) -> Result<Cgroup, Refusal> {
+        let made = self.cgroups.confine(organization, name, member);
         made.map_err(|error| Refusal::NotContained(format!("its control groups cannot be made: {error}")))
     }
 }

@@ -1,6 +1,6 @@
 //! The variables that an attempt's processes find in their environment, beside those that they inherit.
 
-use std::ffi::OsString;
+use std::{env, ffi::OsString, path::Path};
 
 use mainspring_kernel::{effect::Attempt, span::traceparent, value::Value};
 
@@ -23,10 +23,22 @@ const INHERITED: [&str; 5] = ["PATH", "LANG", "LANGUAGE", "TZ", "TERM"];
 const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The environment of a contained script, without what its attempt and its step give. `HOME` is a folder of its own.
-pub(super) fn contained(inherited: impl Iterator<Item = (OsString, OsString)>, home: &str) -> Variables {
+/// Folders of `PATH` that the container does not show tell of the host, and are left out.
+pub(super) fn contained(
+    inherited: impl Iterator<Item = (OsString, OsString)>,
+    home: &str,
+    is_shown: impl Fn(&Path) -> bool,
+) -> Variables {
     let set = [("PATH", PATH_DEFAULT), ("HOME", home), ("TMPDIR", "/tmp"), ("SHELL", "/bin/bash")];
     let mut variables: Variables = set.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     let texts = inherited.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let texts = texts.filter_map(|(name, value)| match name.as_str() {
+        "PATH" => {
+            let shown = env::split_paths(&value).filter(|folder| is_shown(folder));
+            Some((name, env::join_paths(shown).ok()?.into_string().ok().filter(|path| !path.is_empty())?))
+        }
+        _ => Some((name, value)),
+    });
     variables.extend(texts.filter(|(name, _)| INHERITED.contains(&name.as_str()) || name.starts_with("LC_")));
     variables
 }
@@ -121,7 +133,7 @@ mod tests {
     fn a_container_inherits_by_a_list() {
         let of = |names: &[&str]| {
             let inherited = names.iter().map(|name| (OsString::from(name), OsString::from("x")));
-            contained(inherited, "/h").into_iter().map(|(name, _)| name).skip(4).collect::<Vec<_>>()
+            contained(inherited, "/h", |_| true).into_iter().map(|(name, _)| name).skip(4).collect::<Vec<_>>()
         };
         assert_eq!(of(&["PATH", "LC_ALL", "TZ"]), ["PATH", "LC_ALL", "TZ"]);
         let secrets =
@@ -175,5 +187,16 @@ mod tests {
         let env = Value::map(["_", "a", "A_1", "PATH"].map(|name| (name, Value::from(""))));
         assert_eq!(variables("a", env).unwrap().len(), 9);
         assert_eq!(variables("a", Value::Null).unwrap().len(), 5);
+    }
+
+    #[test]
+    fn a_search_path_names_shown_folders_alone() {
+        let path = |path: &str| {
+            let inherited = [(OsString::from("PATH"), OsString::from(path))].into_iter();
+            let variables = contained(inherited, "/h", |folder| folder.starts_with("/usr"));
+            variables.into_iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value).unwrap()
+        };
+        assert_eq!(path("/srv/tools/bin:/usr/local/bin:/usr/bin:relative"), "/usr/local/bin:/usr/bin");
+        assert_eq!(path("/opt/bin"), PATH_DEFAULT);
     }
 }

@@ -30,6 +30,13 @@ pub(super) const NOTE_BYTES_MAX: usize = 1024;
 /// How long to wait before looking at `/proc` again where the kernel gave no handle that tells of a process's end.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
+/// How long a process that the kernel shows no environment of is taken to be loading its program. Loading takes less than a
+/// millisecond; a process of low priority on a busy machine may be stopped in the middle of it.
+pub(super) const PROGRAM_LOAD_MAX: Duration = Duration::from_secs(1);
+
+/// How long to wait before the environment of a process that loads its program is read again.
+pub(super) const LOAD_LOOK_AGAIN: Duration = Duration::from_millis(1);
+
 /// How long an orphan that has ended may stay a zombie, at least: a long time for a machine, and nothing to a person.
 pub(super) const ORPHANS_WAIT: Duration = Duration::from_millis(500);
 
@@ -67,8 +74,28 @@ pub(super) const FILE_BYTES_MAX: u64 = 2 << 30;
 /// far more than they use.
 pub(super) const DATA_BYTES_MAX: u64 = 2 << 30;
 
+/// Threads of one contained script, processes included, where nothing but a look counts them: the kernel does not bound
+/// those of root.
+pub(super) const THREADS_MAX: u64 = 4 * PROCESSES_MAX;
+
 /// Seconds of a processor for one contained process, so that one that computes for nothing ends within a working day.
 pub(super) const COMPUTING_SECONDS_MAX: u64 = 4 * 3600;
+
+/// The same for all processes of a script together, of those too that have ended: a working day of six processors.
+pub(super) const ALL_COMPUTING_SECONDS_MAX: u64 = 48 * 3600;
+
+/// The priority of contained processes, the least of the usual ones (setpriority(2)).
+pub(super) const NICE: i32 = 19;
+
+/// What the kernel is told of contained processes for the case that memory runs out: they go before anything else.
+pub(super) const OUT_OF_MEMORY_SCORE: u32 = 1000;
+
+/// The weight of all scripts of a node together where control groups share out processors: half of what one other process
+/// or group at the same place has. They have all that nobody else wants.
+pub(super) const ALL_WEIGHT: u64 = 50;
+
+/// The same in version 1, where the usual value is 1,024 and not 100.
+pub(super) const ALL_SHARES: u64 = 512;
 
 /// Bytes of memory of all processes of a contained script: what a linker of a large program needs.
 pub(super) const MEMORY_BYTES_MAX: u64 = 3 << 30;
@@ -97,11 +124,43 @@ pub(super) const WORKSPACE_DEPTH_MAX: usize = 100;
 /// is left. A disk that writes 2 GB/s takes a fifth of this between two looks.
 pub(super) const DISK_FREE_BYTES_MIN: u64 = 512 << 20;
 
+/// Files that stay free on it likewise, or a twentieth of all that it can have, where that is less.
+pub(super) const DISK_FREE_FILES_MIN: u64 = 20_000;
+
+/// How often that has to be free for a script of an organization to begin whose workspaces hold most of the disk.
+pub(super) const DISK_BEGIN_SHARE: u64 = 4;
+
+/// The same for one that runs to go on: it is ended before those of others.
+pub(super) const DISK_GO_ON_SHARE: u64 = 2;
+
+/// The part of all files that a disk can have, or of its bytes, that one workspace may have at most.
+pub(super) const WORKSPACE_DISK_SHARE: u64 = 4;
+
+/// Bytes without which no store can be opened: at the start of a server with less, workspaces lose files until there are twice
+/// as many.
+pub(super) const START_BYTES_MIN: u64 = 64 << 20;
+
 /// Bytes that one file may have where the disk is nearly full: a script still says why it fails.
 pub(super) const FILE_BYTES_MIN: u64 = 1 << 20;
 
 /// How often processes, memory and free disk of a contained script are looked at.
 pub(super) const QUOTA_LOOK: Duration = Duration::from_millis(100);
+
+/// The same in lengths of the last such look, where that took long: looking takes little of a processor.
+pub(super) const QUOTA_LOOK_SHARE: u32 = 10;
+
+/// Scripts whose processes are looked at at a time. It takes some microseconds with control groups, and at most some
+/// milliseconds without them.
+pub(super) const LOOKS_AT_A_TIME: usize = 2;
+
+/// Open files of a script's processes that are looked at for files without a name: each takes some microseconds.
+pub(super) const DESCRIPTORS_LOOKED_AT_MAX: usize = 16_384;
+
+/// Bytes of the kernel for a file of `/tmp` and of `/dev/shm`, beside what is in it.
+pub(super) const INODE_BYTES: u64 = 1024;
+
+/// Bytes of the kernel for a thread: its stack, and what it is known by.
+pub(super) const THREAD_BYTES: u64 = 24 * 1024;
 
 /// How long after the last look through its workspace a script is looked at again, at least, where little was written.
 pub(super) const DISK_LOOK_MIN: Duration = Duration::from_secs(1);
@@ -116,7 +175,10 @@ pub(super) const DISK_LOOK_SHARE: u32 = 20;
 pub(super) const DISK_LOOK_BYTES: u64 = 256 << 20;
 
 /// Workspaces that are looked through at a time. Each look has as many files open as folders lie in each other.
-pub(super) const DISK_WALKS_AT_A_TIME: usize = 4;
+pub(super) const DISK_WALKS_AT_A_TIME: usize = 8;
+
+/// The same of one organization.
+pub(super) const DISK_WALKS_OF_ORGANIZATION: usize = 2;
 
 /// The share of the machine's memory that all scripts of a node have together, where control groups enforce it: the rest is
 /// for the node, its store and what else runs.

@@ -9,7 +9,10 @@ use std::{
 use mainspring_kernel::hash::Hash;
 use rustix::process::Pid;
 
-use super::{limits::NOTE_BYTES_MAX, process::pid_of};
+use super::{
+    limits::NOTE_BYTES_MAX,
+    process::{Stat, boot_id, pid_of},
+};
 use crate::AttemptName;
 
 /// The variable in which every process of an attempt carries the attempt's mark.
@@ -82,6 +85,12 @@ impl Mark {
 }
 
 impl Note {
+    /// Of a child of ours that has just been started.
+    pub(super) fn of(mark: Mark, leader: Pid) -> io::Result<Self> {
+        let stat = Stat::of(leader).ok_or_else(|| io::Error::other("/proc does not show a child"))?;
+        Ok(Self { mark, leader, started_ticks: stat.started_ticks, boot: boot_id()? })
+    }
+
     /// Writes the note, all of it or nothing. Not synced: a process does not outlive the boot, and within one the file is
     /// there for every other process when this returns.
     pub(super) fn write(&self, notes: &Path) -> io::Result<()> {

@@ -5,6 +5,7 @@ use std::{
     os::fd::OwnedFd,
     path::Path,
     process::{ExitStatus, Stdio},
+    sync::Arc,
     time::Duration,
 };
 
@@ -16,12 +17,12 @@ use tokio::{
 };
 
 use super::{
-    contain::{self, Cgroup, Container, Place, launcher::Launcher, quota::Quota},
+    contain::{self, Container, Place, launcher::Launcher, priority, quota::Quota},
     group::Members,
     limits::{CONTAINER_START_MAX, KILLED_WAIT_MAX, READY_BYTES},
     note::{CONTAINER_VARIABLE, Mark, Note},
     output::Streams,
-    process::{self, Stat, Watch, boot_id},
+    process::{self, Watch},
     refusal::Refusal,
     script::Script,
 };
@@ -46,7 +47,6 @@ pub(super) struct Running {
     /// What watches a contained script.
     pub(super) quota: Option<Quota>,
     child: Child,
-    _cgroup: Option<Cgroup>,
 }
 
 impl Running {
@@ -54,38 +54,41 @@ impl Running {
     /// we die before we have sent all of it, nothing runs.
     pub(super) async fn start_contained(
         script: Script,
-        (container, place): (&Container, &Place),
+        (container, place): (&Arc<Container>, &Place),
         launcher: &Launcher,
-        mark: Mark,
+        (mark, organization): (Mark, Option<&str>),
         notes: &Path,
     ) -> Result<Self, Refusal> {
-        let Contained { child, opener, stdout, stderr } = Contained::spawn(container, place, launcher, &mark).await?;
+        let Contained { mut child, opener, stdout, stderr } =
+            Contained::spawn(container, place, launcher, &mark).await?;
         let leader = pid_of_child(&child)?;
-        let started_ticks =
-            Stat::of(leader).ok_or_else(|| io::Error::other("/proc does not show a child"))?.started_ticks;
-        Note { mark: mark.clone(), leader, started_ticks, boot: boot_id()? }.write(notes)?;
-        let mut streams = Streams::new(stdout, stderr)?;
-        let ready = tokio::time::timeout(CONTAINER_START_MAX, streams.beginning::<READY_BYTES>()).await;
-        let init = process::children(leader).into_iter().next();
-        let walled = match (ready, init) {
-            (Ok(Ok(told)), Some(init)) => Walled::of(container, &told, init, place, mark.text()).await,
-            _ => {
-                Members::OfGroup(leader).end(Duration::ZERO).await;
-                return Err(Refusal::NotContained(streams.last_error()));
-            }
+        let bounds = (organization.map(ToOwned::to_owned), mark.text().to_owned());
+        // The kernel takes its time for moving a process: meanwhile the container is made.
+        let quota = Quota::new(container.clone(), bounds, leader, place.workspace.clone());
+        let made = async {
+            Note::of(mark, leader)?.write(notes)?;
+            Walled::of(container, Streams::new(stdout, stderr)?, leader).await
         };
-        let Walled { init, quota, cgroup } = match walled {
-            Ok(walled) => walled,
+        let walled = match tokio::join!(made, quota) {
+            (Ok(walled), Ok(mut quota)) => quota.begin(walled.init, walled.helper).await.map(|()| (walled, quota)),
+            (Err(refusal), _) | (_, Err(refusal)) => Err(refusal),
+        };
+        let begun = walled.and_then(|(walled, quota)| {
+            let watch = Watch::open(leader)?;
+            send(opener, script.into_order()?)?;
+            Ok((walled, quota, watch))
+        });
+        match begun {
+            Ok((Walled { init, streams, .. }, quota, watch)) => {
+                let group = Members::Container { outer: leader, init };
+                Ok(Self { group, leader: watch, streams, quota: Some(quota), child })
+            }
             Err(refusal) => {
                 Members::OfGroup(leader).end(Duration::ZERO).await;
-                return Err(refusal);
+                let _ = tokio::time::timeout(KILLED_WAIT_MAX, child.wait()).await;
+                Err(refusal)
             }
-        };
-        let group = Members::Container { outer: leader, init };
-        let running =
-            Self { leader: Watch::open(leader)?, quota: Some(quota), _cgroup: Some(cgroup), group, streams, child };
-        send(opener, script.into_order()?)?;
-        Ok(running)
+        }
     }
 
     /// Starts a script, after its group was written down in `notes`.
@@ -93,16 +96,13 @@ impl Running {
         let gate = Gate::spawn(script, hidden_env)?;
         let leader = gate.leader()?;
         // From here to the opening an error drops the gate, which then ends without having run anything.
-        let started_ticks =
-            Stat::of(leader).ok_or_else(|| io::Error::other("/proc does not show a child"))?.started_ticks;
-        Note { mark, leader, started_ticks, boot: boot_id()? }.write(notes)?;
+        Note::of(mark, leader)?.write(notes)?;
         let running = Self {
             group: Members::OfGroup(leader),
             leader: Watch::open(leader)?,
             streams: Streams::new(gate.stdout, gate.stderr)?,
             child: gate.child,
             quota: None,
-            _cgroup: None,
         };
         let mut opener = gate.opener;
         // Fails if the gate was killed from elsewhere, of which its exit status will tell.
@@ -156,26 +156,38 @@ fn pid_of_child(child: &Child) -> io::Result<Pid> {
     pid.ok_or_else(|| io::Error::other("a new child has no process id"))
 }
 
-/// What stands around a script before it is let in.
+/// A container that stands, before its script is let in.
 struct Walled {
     /// The first process of the container.
     init: Pid,
-    quota: Quota,
-    cgroup: Cgroup,
+    /// The one that becomes the script.
+    helper: Pid,
+    streams: Streams,
 }
 
 impl Walled {
-    /// Compares the walls with those of the trial, and limits what all processes take together.
-    async fn of(container: &Container, told: &[u8], init: Pid, place: &Place, name: &str) -> Result<Self, Refusal> {
-        if contain::walls(told) != Some(container.walls()) {
+    /// Waits for the helper's word, and compares the walls with those of the trial.
+    async fn of(container: &Container, mut streams: Streams, leader: Pid) -> Result<Self, Refusal> {
+        // What it starts later takes that over; what it has started already is told below.
+        let _ = priority::end_first(leader);
+        let ready = tokio::time::timeout(CONTAINER_START_MAX, streams.beginning::<READY_BYTES>()).await;
+        let first_child = |parent: Pid| process::children(parent).into_iter().next();
+        let (Ok(Ok(told)), Some(init)) = (ready, first_child(leader)) else {
+            Members::OfGroup(leader).end(Duration::ZERO).await;
+            return Err(Refusal::NotContained(streams.last_error()));
+        };
+        if contain::walls(&told) != Some(container.walls()) {
             let why = "its walls are not those that this node found at its start: start the node again";
             return Err(Refusal::NotContained(why.into()));
         }
-        let helper = process::children(init).into_iter().next();
-        let helper = helper.ok_or_else(|| Refusal::NotContained("its helper is gone".into()))?;
-        let cgroup = container.confine(name, helper)?;
-        let quota = Quota::new(init, place.workspace.clone()).await.map_err(Refusal::DiskFull)?;
-        Ok(Self { init, quota, cgroup })
+        let helper = first_child(init).ok_or_else(|| Refusal::NotContained("its helper is gone".into()))?;
+        for process in [leader, init, helper] {
+            let why =
+                |error| Refusal::NotContained(format!("it cannot be made the first to end without memory: {error}"));
+            priority::end_first(process).map_err(why)?;
+        }
+        priority::run_session_last(init);
+        Ok(Self { init, helper, streams })
     }
 }
 

@@ -230,6 +230,9 @@ fn of_the_kernel() -> Vec<Try> {
         plain("bpf", call("bpf", 321, "0, 0, 0")),
         plain("perf", call("perf_event_open", 298, "0, 0, -1, -1, 0")),
         plain("io_uring", call("io_uring_setup", 425, "1, 0")),
+        plain("io_setup", call("io_setup", 206, "1, my $c = \"\\0\" x 8")),
+        plain("mounts", call("listmount", 458, "my $a = \"\\x18\" . \"\\0\" x 7 . \"\\xff\" x 8 . \"\\0\" x 8, my $b = \"\\0\" x 64, 8, 0")),
+        plain("unknown_calls", "perl -e 'for (467 .. 480, 1000) { syscall($_, 0, 0, 0, 0, 0); print \"ESCAPED $_: $!\\n\" unless $!{ENOSYS} } print \"asked\\n\"'".into()),
         plain("userfaultfd", call("userfaultfd", 323, "1")),
         plain("kernel_log", call("syslog", 103, "3, 0, 0")),
         plain("kernel_messages", "head -c 1 /dev/kmsg /proc/kmsg 2>&1 && echo ESCAPED || echo contained".into()),
@@ -252,6 +255,18 @@ fn of_the_kernel() -> Vec<Try> {
     ]
 }
 
+/// Requests of ioctl(2) that take room on a disk without making a file larger.
+const PREALLOCATE: &str = r#"/usr/bin/python3 - <<'X'
+import fcntl, os, struct
+fd = os.open("room", os.O_CREAT | os.O_RDWR)
+for request in [0x40305828, 0x4030582a, 0x40305839, 0x4030580a, 0x40305824, 0xcafe00000000 | 0x40305828]:
+    try:
+        fcntl.ioctl(fd, request & 0xffffffff, struct.pack("hhxxxxqqiI4I", 0, 0, 0, 1 << 20, 0, 0, 0, 0, 0, 0))
+    except OSError as error:
+        print(hex(request), error)
+print("ESCAPED" if os.fstat(fd).st_blocks else "contained")
+X"#;
+
 /// More rights, more room.
 fn of_rights_and_room() -> Vec<Try> {
     vec![
@@ -259,6 +274,8 @@ fn of_rights_and_room() -> Vec<Try> {
         plain("set_uid_program", "find /usr/bin -perm /4000 | grep -q . || echo none; perl -e 'exit 0' && su -c id </dev/null 2>&1 | grep uid=0 && echo ESCAPED; echo contained".into()),
         plain("set_uid_new", "perl -e 'use Fcntl; umask 0; sysopen(my $f, \"made\", O_CREAT|O_WRONLY, 04755) and print \"ESCAPED\\n\"; syscall(133, my $n = \"node\", 0104755, 0) == 0 and print \"ESCAPED\\n\"; syscall(452, -100, my $m = \"su\", 04755, 0) == 0 and print \"ESCAPED\\n\"'; find . -perm /6000 | grep . && echo ESCAPED; echo contained".into()),
         plain("allocate", "fallocate -l 1G big 2>&1 && echo ESCAPED || echo contained; rm -f big".into()),
+        plain("preallocate", PREALLOCATE.into()),
+        plain("core_dump", "grep -E 'core file size +1 +1 ' /proc/self/limits || echo ESCAPED".into()),
         plain("capabilities", "grep -E '^Cap(Eff|Prm|Bnd|Amb)' /proc/self/status | grep -v 0000000000000000 && echo ESCAPED || echo contained".into()),
         plain("new_rights", "grep -q 'NoNewPrivs:.1' /proc/self/status && grep -q 'Seccomp:.2' /proc/self/status && echo contained || echo ESCAPED".into()),
         plain("raise_limits", "ulimit -n 100000 2>&1 && echo ESCAPED; ulimit -u 100000 2>&1 && echo ESCAPED; echo contained".into()),

@@ -1,6 +1,6 @@
 //! A hostile organization beside an ordinary one: it sends whatever an authenticated tenant can send, and the ordinary one
 //! works on. Short here; with `MAINSPRING_HOSTILE=full`, and `MAINSPRING_BINARY` set to a release build, ten minutes with a
-//! bound on the delay.
+//! bound on the delay; with a number in place of `full`, so many seconds.
 
 mod attacks;
 
@@ -15,13 +15,14 @@ use std::{
 };
 
 use mainspring_kernel::value::Value;
+use mainspring_store::postgres::server as postgres;
 
 use super::{
     client::Client,
     process::{Organization, Server, peak_kib},
     starts::{save, start},
 };
-use attacks::{ATTACKS, Target};
+use attacks::{ATTACKS, Sent, Target};
 
 /// Memory of the server at most while it is attacked, in MiB.
 const PEAK_MIB_MAX: u64 = 2_048;
@@ -52,9 +53,16 @@ struct Size {
 impl Size {
     fn asked() -> Self {
         let seconds = Duration::from_secs;
+        let full = |attacked| Self {
+            alone: seconds(attacked / 10),
+            attacked: seconds(attacked),
+            attackers: 24,
+            is_full: true,
+        };
         match std::env::var("MAINSPRING_HOSTILE").as_deref() {
-            Ok("full") => Self { alone: seconds(60), attacked: seconds(600), attackers: 24, is_full: true },
-            _ => Self { alone: seconds(3), attacked: seconds(20), attackers: 8, is_full: false },
+            Ok("full") => full(600),
+            Ok(attacked) => full(attacked.parse().expect("`full`, or a number of seconds")),
+            Err(_) => Self { alone: seconds(3), attacked: seconds(20), attackers: 8, is_full: false },
         }
     }
 }
@@ -78,13 +86,15 @@ fn work(client: &Client, number: u64) -> Duration {
     began.elapsed()
 }
 
-/// Ordinary work of two clients for some time: how long each took, in order.
-fn measured(client: &Client, numbers: &AtomicU64, lasts: Duration) -> Vec<Duration> {
+/// Ordinary work of two clients for some time, each at a node of its own where there are several: how long each execution
+/// took, in order.
+fn measured(clients: &[Client], numbers: &AtomicU64, lasts: Duration) -> Vec<Duration> {
     let until = Instant::now() + lasts;
     let all = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
+        for client in clients.iter().cycle().take(2) {
+            let all = &all;
+            scope.spawn(move || {
                 while Instant::now() < until {
                     let took = work(client, numbers.fetch_add(1, Ordering::Relaxed));
                     all.lock().unwrap().push(took);
@@ -140,13 +150,13 @@ fn tarpit() -> (u16, std::thread::JoinHandle<()>) {
 }
 
 /// Ordinary work beside the attack, until each attack was sent.
-fn measured_until_sent(client: &Client, numbers: &AtomicU64, size: &Size, target: &Target) -> Vec<Duration> {
-    let mut all = measured(client, numbers, size.attacked);
+fn measured_until_sent(clients: &[Client], numbers: &AtomicU64, size: &Size, sent: &Sent) -> Vec<Duration> {
+    let mut all = measured(clients, numbers, size.attacked);
     for _ in 0..LONGER_MAX {
-        if target.has_sent_all() {
+        if sent.has_all() {
             break;
         }
-        all.extend(measured(client, numbers, size.attacked));
+        all.extend(measured(clients, numbers, size.attacked));
     }
     all.sort();
     all
@@ -163,45 +173,65 @@ fn check_answers(answers: &BTreeMap<&'static str, BTreeMap<u16, u64>>) {
     }
 }
 
-#[test]
-fn a_hostile_tenant_takes_nothing_from_another() {
+/// Sends the attacks to every node while the ordinary organization works: how long each of its executions took.
+fn attacked(
+    servers: &[Server],
+    target: &Target<'_>,
+    good: &[Client],
+    numbers: &AtomicU64,
+    size: &Size,
+) -> Vec<Duration> {
+    std::thread::scope(|scope| {
+        for attacker in 0..size.attackers {
+            let target = target.at(&servers[attacker as usize % servers.len()].address);
+            let small = std::thread::Builder::new().stack_size(512 * 1024);
+            small.spawn_scoped(scope, move || target.attack(attacker)).unwrap();
+        }
+        for process in servers.iter().map(Server::process) {
+            scope.spawn(move || guard(process, &target.sent.is_over));
+        }
+        let attacked = measured_until_sent(good, numbers, size, target.sent);
+        target.sent.is_over.store(true, Ordering::Relaxed);
+        attacked
+    })
+}
+
+/// What was acknowledged before and amid the attack is there, and so is the audit log.
+fn check_nothing_lost(owner: &Client, count: u64) {
+    for number in [0, count / 2, count - 1] {
+        start(owner, "ordinary", &format!("r{number}"), Default::default()).expect(200);
+    }
+    let proof = owner.get("/api/audit/verify").expect(200).json();
+    assert_eq!(proof.get("ok"), Some(&Value::Bool(true)), "{proof:?}");
+}
+
+/// A hostile organization attacks every node that `start` starts, beside an ordinary one.
+fn takes_nothing_from_another(nodes: usize, start: &dyn Fn(usize, &str) -> Server) {
     let size = Size::asked();
-    let folder = tempfile::tempdir().unwrap();
     let (port, accepting) = tarpit();
     let reach = format!("hostile=127.0.0.1:{port}");
-    let mut server = Server::start_as(folder.path(), "data", &[], &[("MAINSPRING_HTTP_ALLOW", reach.as_str())]);
-    let [good, bad] = ["ordinary", "hostile"].map(|id| Organization::new(&server, id));
+    let mut servers: Vec<Server> = (0..nodes).map(|node| start(node, &reach)).collect();
+    let [good, bad] = ["ordinary", "hostile"].map(|id| Organization::new(&servers[0], id));
+    let good_at: Vec<Client> = servers.iter().map(|server| good.owner.at(&server.address)).collect();
     save(&good.owner, "ordinary", ordinary());
     let numbers = AtomicU64::new(0);
-    let alone = measured(&good.owner, &numbers, size.alone);
+    let alone = measured(&good_at, &numbers, size.alone);
+    let sent = Sent::default();
     let target = Target {
         owner: bad.owner.clone(),
         member: bad.member("mel", "member"),
         viewer: bad.member("vic", "viewer"),
-        anonymous: server.nobody(),
-        address: server.address.clone(),
+        anonymous: servers[0].nobody(),
+        address: servers[0].address.clone(),
         tarpit_port: port,
-        is_over: AtomicBool::new(false),
-        number: AtomicU64::new(0),
-        answers: Mutex::new(BTreeMap::new()),
+        sent: &sent,
     };
     target.prepare();
-    let process = server.process();
-    let attacked = std::thread::scope(|scope| {
-        for attacker in 0..size.attackers {
-            let target = &target;
-            let small = std::thread::Builder::new().stack_size(512 * 1024);
-            small.spawn_scoped(scope, move || target.attack(attacker)).unwrap();
-        }
-        scope.spawn(|| guard(process, &target.is_over));
-        let attacked = measured_until_sent(&good.owner, &numbers, &size, &target);
-        target.is_over.store(true, Ordering::Relaxed);
-        attacked
-    });
+    let attacked = attacked(&servers, &target, &good_at, &numbers, &size);
     let _ =
         std::net::TcpStream::connect(("127.0.0.1", port)).and_then(|mut end| std::io::Write::write_all(&mut end, b"!"));
     accepting.join().unwrap();
-    let peak = server.peak_kib() / 1024;
+    let peak = servers.iter().map(|server| server.peak_kib() / 1024).max().unwrap();
     let [alone_p99, attacked_p99] = [&alone, &attacked].map(|all| percentile(all, 99));
     println!(
         "alone {} at p50 {:?}, p99 {alone_p99:?}; attacked {} at p50 {:?}, p99 {attacked_p99:?}; {peak} MiB at most",
@@ -210,23 +240,35 @@ fn a_hostile_tenant_takes_nothing_from_another() {
         attacked.len(),
         percentile(&attacked, 50),
     );
-    check_answers(&target.answers.into_inner().unwrap());
+    check_answers(&sent.answers.into_inner().unwrap());
     assert!(percentile(&attacked, 50) <= DELAY_SHORT_MAX, "{:?}", percentile(&attacked, 50));
     assert!(peak < PEAK_MIB_MAX, "{peak} MiB");
-    // What was acknowledged before and amid the attack is there, in the same process and after a power cut.
     let count = numbers.into_inner();
-    let check = |owner: &Client| {
-        for number in [0, count / 2, count - 1] {
-            start(owner, "ordinary", &format!("r{number}"), Default::default()).expect(200);
-        }
-        let proof = owner.get("/api/audit/verify").expect(200).json();
-        assert_eq!(proof.get("ok"), Some(&Value::Bool(true)), "{proof:?}");
-    };
-    check(&good.owner);
-    server.kill();
-    let server = Server::start(folder.path());
-    check(&good.owner.at(&server.address));
+    // In the same processes, and after a power cut.
+    good_at.iter().for_each(|owner| check_nothing_lost(owner, count));
+    servers.iter_mut().for_each(Server::kill);
+    check_nothing_lost(&good.owner.at(&start(0, &reach).address), count);
     if size.is_full {
         assert!(attacked_p99 <= (alone_p99 * DELAY_MAX).max(JITTER), "{alone_p99:?} alone, {attacked_p99:?} attacked");
     }
+}
+
+#[test]
+fn a_hostile_tenant_takes_nothing_from_another() {
+    let folder = tempfile::tempdir().unwrap();
+    takes_nothing_from_another(1, &|_, reach| {
+        Server::start_as(folder.path(), "data", &[], &[("MAINSPRING_HTTP_ALLOW", reach)])
+    });
+}
+
+#[test]
+fn a_hostile_tenant_takes_nothing_from_another_on_three_nodes() {
+    let folder = tempfile::tempdir().unwrap();
+    let fsync = Size::asked().is_full;
+    let postgres = postgres::Server::start(postgres::Options { fsync, ..Default::default() }).unwrap();
+    let address = postgres.address("");
+    takes_nothing_from_another(3, &|node, reach| {
+        let data = format!("data{node}");
+        Server::start_as(folder.path(), &data, &["--store", &address], &[("MAINSPRING_HTTP_ALLOW", reach)])
+    });
 }

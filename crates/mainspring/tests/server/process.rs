@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader},
+    os::unix::process::CommandExt,
     path::Path,
     process::{Child, Command, Stdio},
     sync::{OnceLock, mpsc},
@@ -41,9 +42,27 @@ impl Server {
 
     /// The same, with more in its environment.
     pub(crate) fn start_as(folder: &Path, name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        // Another build of it, for those who measure.
-        let program = std::env::var_os("MAINSPRING_BINARY").unwrap_or_else(|| MAINSPRING.into());
-        Self::started(Command::new(program), folder, name, arguments, environment)
+        Self::started(Command::new(Self::program()), folder, name, arguments, environment)
+    }
+
+    /// The program: another build of it for those who measure.
+    fn program() -> std::ffi::OsString {
+        std::env::var_os("MAINSPRING_BINARY").unwrap_or_else(|| MAINSPRING.into())
+    }
+
+    /// The same, as a user without rights, who can make no control groups on most machines. Only root can be another user.
+    pub(crate) fn start_as_nobody(folder: &Path) -> Self {
+        const NOBODY: u32 = 65_534;
+        if !rustix::process::getuid().is_root() {
+            return Self::start(folder);
+        }
+        std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
+        // Where that user may execute it.
+        let (built, program) = (Self::program(), folder.join("program"));
+        std::fs::hard_link(&built, &program).or_else(|_| std::fs::copy(&built, &program).map(drop)).unwrap();
+        let mut command = Command::new(program);
+        command.uid(NOBODY).gid(NOBODY);
+        Self::started(command, folder, "data", &[], &[])
     }
 
     /// The same, of a process that may have so many files open.

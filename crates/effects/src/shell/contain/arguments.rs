@@ -89,7 +89,13 @@ pub(super) fn of(settings: &ContainerSettings, hidden: &Hidden, place: Option<&P
     for file in COVERED.into_iter().filter(|file| Path::new(file).exists()) {
         line.add(["--ro-bind", "/dev/null", file]);
     }
-    line.add(["--remount-ro", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]);
+    line.add(["--remount-ro", "/proc", "--dev", "/dev"]);
+    if !settings.is_memory_counted {
+        // A shared mapping of /dev/zero is memory that no process's account has. Zeros can be read from /dev/full as well,
+        // which cannot be mapped.
+        line.add(["--dev-bind", "/dev/full", "/dev/zero"]);
+    }
+    line.add(["--remount-ro", "/dev"]);
     let (shm, tmp) = (SHM_BYTES_MAX.to_string(), TMP_BYTES_MAX.to_string());
     line.add(["--size", &shm, "--perms", "1777", "--tmpfs", "/dev/shm"]);
     line.add(["--size", &tmp, "--perms", "1777", "--tmpfs", "/tmp", "--dir", HOME]);

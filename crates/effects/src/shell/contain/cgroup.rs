@@ -7,13 +7,17 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
+use mainspring_kernel::hash::Hash;
 use rustix::process::Pid;
 
 use super::mounts::{self, Mount};
 use crate::shell::limits::{
-    ALL_MEMORY_SHARE, ALL_PROCESSES_MAX, CONFINE_TRIES, MEMORY_BYTES_HARD_MAX, PROCESSES_HARD_MAX,
+    ALL_MEMORY_SHARE, ALL_PROCESSES_MAX, ALL_SHARES, ALL_WEIGHT, CONFINE_TRIES, MEMORY_BYTES_HARD_MAX,
+    PROCESSES_HARD_MAX,
 };
 
 /// The group that those of all scripts are in, below that of this process.
@@ -27,92 +31,205 @@ type Setting = (&'static str, String);
 
 /// Where the control groups of scripts are made. Without a tree there are none.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Cgroups(Vec<Tree>);
+pub(super) struct Cgroups {
+    trees: Vec<Tree>,
+    /// Groups that were busy when they were to be removed.
+    left: Arc<Mutex<Vec<PathBuf>>>,
+}
 
-#[derive(Debug, Clone)]
+/// The groups of one tree: of all scripts, in it of each organization, in those of each script. Of each list of limits the
+/// first one must be set; limits of swap, for example, are missing in many kernels.
+#[derive(Debug, Clone, Default)]
 struct Tree {
-    /// The group that those of all scripts are in.
+    /// The group of all scripts.
     folder: PathBuf,
-    /// Of each script. The first one must be set; limits of swap are missing in many kernels.
-    limits: Vec<Setting>,
+    all: Vec<Setting>,
+    of_organization: Vec<Setting>,
+    of_script: Vec<Setting>,
     counts_memory: bool,
 }
 
 /// The groups of one script. Dropping it removes them, once the script's processes are gone.
 #[derive(Debug, Default)]
-pub(crate) struct Cgroup(Vec<PathBuf>);
+pub(crate) struct Cgroup {
+    /// Where they are below that of all scripts.
+    within: PathBuf,
+    groups: Vec<PathBuf>,
+    left: Arc<Mutex<Vec<PathBuf>>>,
+}
 
 impl Cgroups {
     /// The trees in which groups can be made and limited. `may_arrange` is whether this process may change its own group.
     pub(super) fn find(may_arrange: bool) -> Self {
         let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mounts = mounts::all().unwrap_or_default();
-        let memory = total_memory().unwrap_or(u64::MAX) / ALL_MEMORY_SHARE.1 * ALL_MEMORY_SHARE.0;
-        let (memory, pids) = (memory.to_string(), ALL_PROCESSES_MAX.to_string());
-        let (own_memory, own_pids) = (MEMORY_BYTES_HARD_MAX.to_string(), PROCESSES_HARD_MAX.to_string());
+        let total = total_memory().unwrap_or(u64::MAX);
         let mut trees = Vec::new();
-        if let Some(own) = own_group(&groups, &mounts, "").filter(|own| hands_on(own, may_arrange)) {
-            let all = [("memory.max", memory.clone()), ("pids.max", pids.clone())];
-            let limits = vec![
-                ("memory.max", own_memory.clone()),
-                ("memory.swap.max", "0".into()),
-                ("pids.max", own_pids.clone()),
-            ];
-            trees.extend(Tree { folder: own.join(OURS), limits, counts_memory: true }.made(&all));
+        if let Some((own, root)) = own_group(&groups, &mounts, "").filter(|(own, _)| hands_on(own, may_arrange)) {
+            trees.extend(Tree::of_version_2(&own, total.min(memory_max(&own, &root))).made());
         }
         if trees.is_empty() {
-            let of_memory =
-                vec![("memory.limit_in_bytes", own_memory.clone()), ("memory.memsw.limit_in_bytes", own_memory)];
-            let all = [
-                ("memory", true, of_memory, ("memory.limit_in_bytes", memory)),
-                ("pids", false, vec![("pids.max", own_pids)], ("pids.max", pids)),
-            ];
-            for (controller, counts_memory, limits, all) in all {
-                let Some(own) = own_group(&groups, &mounts, controller) else { continue };
-                trees.extend(Tree { folder: own.join(OURS), limits, counts_memory }.made(&[all]));
+            for controller in ["memory", "pids", "cpu", "cpuacct"] {
+                let Some((own, _)) = own_group(&groups, &mounts, controller) else { continue };
+                // Several controllers may have one tree.
+                if trees.iter().all(|tree: &Tree| tree.folder != own.join(OURS)) {
+                    trees.extend(Tree::of_version_1(controller, &own, total).made());
+                }
             }
         }
         if may_arrange {
-            trees.iter().for_each(Tree::sweep);
+            trees.iter().for_each(|tree| sweep(&tree.folder));
         }
-        Self(trees)
+        Self { trees, left: Arc::default() }
     }
 
     /// Whether the kernel counts, and limits, the memory of scripts.
     pub(super) fn count_memory(&self) -> bool {
-        self.0.iter().any(|tree| tree.counts_memory)
+        self.trees.iter().any(|tree| tree.counts_memory)
     }
 
     /// Makes the groups of a script, and moves a process into them, and with it all that it starts.
-    pub(super) fn confine(&self, name: &str, member: Pid) -> io::Result<Cgroup> {
-        let mut made = Cgroup::default();
-        for tree in &self.0 {
+    pub(super) fn confine(&self, organization: Option<&str>, name: &str, member: Pid) -> io::Result<Cgroup> {
+        // Names of organizations are not names of folders.
+        let organization = organization.map_or("none".into(), |name| Hash::of_parts(&[name.as_bytes()]).hex());
+        let within = Path::new(&organization).join(name);
+        let mut made = Cgroup { within: within.clone(), groups: Vec::new(), left: self.left.clone() };
+        for tree in &self.trees {
             // Another process that starts may take an empty group for one that was left.
-            let make = || tree.make(name, Some(member));
+            let make = || tree.make(&within, Some(member));
             let group = (1..CONFINE_TRIES).fold(make(), |group, _| group.or_else(|_| make()));
-            made.0.push(group?);
+            made.groups.push(group?);
         }
         Ok(made)
     }
 }
 
+impl Cgroup {
+    /// Whether a process is in the groups, which it is if the one that started it was there in time.
+    pub(crate) fn holds(&self, member: Pid) -> bool {
+        let of_member = fs::read_to_string(format!("/proc/{}/cgroup", member.as_raw_pid())).unwrap_or_default();
+        of_member.lines().filter(|line| Path::new(line).ends_with(&self.within)).count() >= self.groups.len()
+    }
+
+    /// Moves a process into the groups.
+    pub(crate) fn hold(&self, member: Pid) -> io::Result<()> {
+        self.groups.iter().try_for_each(|group| fs::write(group.join("cgroup.procs"), member.as_raw_pid().to_string()))
+    }
+
+    /// Bytes of memory that the kernel counts for the script, without what it can take back at any time; nothing where none
+    /// is counted. Above a bound alone it is worked out how much of it is files that are cached.
+    pub(crate) fn memory(&self, bound: u64) -> Option<u64> {
+        let whole = self.number(&["memory.current", "memory.usage_in_bytes"])?;
+        if whole <= bound {
+            return Some(whole);
+        }
+        let stat = self.text("memory.stat")?;
+        let own = |line: &str| {
+            let (name, bytes) = line.split_once(' ')?;
+            ["anon", "rss", "shmem", "kernel"].contains(&name).then(|| bytes.parse::<u64>().ok())?
+        };
+        Some(stat.lines().filter_map(own).sum())
+    }
+
+    /// Processes and threads of the script.
+    pub(crate) fn tasks(&self) -> Option<u64> {
+        self.number(&["pids.current"])
+    }
+
+    /// The time of processors that all of its processes have taken together, of those too that have ended.
+    pub(crate) fn computed(&self) -> Option<Duration> {
+        if let Some(nanoseconds) = self.number(&["cpuacct.usage"]) {
+            return Some(Duration::from_nanos(nanoseconds));
+        }
+        let stat = self.text("cpu.stat")?;
+        let microseconds = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
+        Some(Duration::from_micros(microseconds.parse().ok()?))
+    }
+
+    fn text(&self, file: &str) -> Option<String> {
+        self.groups.iter().find_map(|group| fs::read_to_string(group.join(file)).ok())
+    }
+
+    fn number(&self, files: &[&str]) -> Option<u64> {
+        files.iter().find_map(|file| self.text(file)?.trim().parse().ok())
+    }
+}
+
 impl Tree {
+    fn of_version_2(own: &Path, memory: u64) -> Self {
+        let memory = Sums::of(memory);
+        Self {
+            folder: own.join(OURS),
+            all: vec![
+                ("memory.max", memory.all),
+                ("pids.max", ALL_PROCESSES_MAX.to_string()),
+                ("cpu.weight", ALL_WEIGHT.to_string()),
+            ],
+            of_organization: vec![
+                ("memory.max", memory.of_organization),
+                ("pids.max", (ALL_PROCESSES_MAX / 2).to_string()),
+            ],
+            of_script: vec![
+                ("memory.max", MEMORY_BYTES_HARD_MAX.to_string()),
+                ("memory.swap.max", "0".into()),
+                // A script that has lost one of its processes does something that nobody has foreseen.
+                ("memory.oom.group", "1".into()),
+                ("pids.max", PROCESSES_HARD_MAX.to_string()),
+            ],
+            counts_memory: true,
+        }
+    }
+
+    fn of_version_1(controller: &str, own: &Path, total_memory: u64) -> Self {
+        let none = Self { folder: own.join(OURS), ..Self::default() };
+        match controller {
+            "memory" => {
+                let stat = fs::read_to_string(own.join("memory.stat")).unwrap_or_default();
+                let most = stat.lines().find_map(|line| line.strip_prefix("hierarchical_memory_limit "));
+                let most = most.and_then(|bytes| bytes.parse().ok()).unwrap_or(u64::MAX);
+                let memory = Sums::of(total_memory.min(most));
+                let hard = MEMORY_BYTES_HARD_MAX.to_string();
+                Self {
+                    all: vec![("memory.limit_in_bytes", memory.all)],
+                    of_organization: vec![("memory.limit_in_bytes", memory.of_organization)],
+                    of_script: vec![("memory.limit_in_bytes", hard.clone()), ("memory.memsw.limit_in_bytes", hard)],
+                    counts_memory: true,
+                    ..none
+                }
+            }
+            "pids" => Self {
+                all: vec![("pids.max", ALL_PROCESSES_MAX.to_string())],
+                of_organization: vec![("pids.max", (ALL_PROCESSES_MAX / 2).to_string())],
+                of_script: vec![("pids.max", PROCESSES_HARD_MAX.to_string())],
+                ..none
+            },
+            "cpu" => Self { all: vec![("cpu.shares", ALL_SHARES.to_string())], ..none },
+            _ => none,
+        }
+    }
+
     /// Makes the group of all scripts with its limits, and tries one for a script.
-    fn made(self, all: &[Setting]) -> Option<Self> {
+    fn made(self) -> Option<Self> {
         create(&self.folder).ok()?;
-        // Needed, and there, in version 2 alone.
-        let _ = fs::write(self.folder.join("cgroup.subtree_control"), "+memory +pids");
-        set(&self.folder, all).ok()?;
-        let trial = self.make(&format!("trial-{}", std::process::id()), None).ok()?;
-        fs::remove_dir(trial).ok()?;
+        hand_on_all(&self.folder);
+        set(&self.folder, &self.all).ok()?;
+        let organization = PathBuf::from(format!("trial-{}", std::process::id()));
+        let trial = self.make(&organization.join("trial"), None).ok()?;
+        fs::remove_dir(trial).and_then(|()| fs::remove_dir(self.folder.join(organization))).ok()?;
         Some(self)
     }
 
-    fn make(&self, name: &str, member: Option<Pid>) -> io::Result<PathBuf> {
-        let group = self.folder.join(name);
+    /// Makes the group of a script, and that of its organization.
+    fn make(&self, within: &Path, member: Option<Pid>) -> io::Result<PathBuf> {
+        let group = self.folder.join(within);
+        if let Some(organization) = group.parent() {
+            create(organization)?;
+            hand_on_all(organization);
+            set(organization, &self.of_organization)?;
+        }
         // A server that was killed leaves groups behind.
         create(&group)?;
-        let joined = set(&group, &self.limits).and_then(|()| match member {
+        let joined = set(&group, &self.of_script).and_then(|()| match member {
             Some(member) => fs::write(group.join("cgroup.procs"), member.as_raw_pid().to_string()),
             None => Ok(()),
         });
@@ -124,18 +241,42 @@ impl Tree {
             }
         }
     }
+}
 
-    /// Removes groups that are left of earlier processes. One that has a process cannot be removed.
-    fn sweep(&self) {
-        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+/// Limits of memory, as texts.
+struct Sums {
+    all: String,
+    of_organization: String,
+}
+
+impl Sums {
+    /// Of what this process and all scripts may take together: one organization has half of what all have, and room for one
+    /// script in any case.
+    fn of(total: u64) -> Self {
+        let all = total / ALL_MEMORY_SHARE.1 * ALL_MEMORY_SHARE.0;
+        Self { all: all.to_string(), of_organization: (all / 2).max(MEMORY_BYTES_HARD_MAX.min(all)).to_string() }
+    }
+}
+
+/// Removes the groups in a group that are left of earlier processes. One that has a process cannot be removed.
+fn sweep(group: &Path) {
+    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            sweep(&entry.path());
             let _ = fs::remove_dir(entry.path());
         }
     }
 }
 
 impl Drop for Cgroup {
+    /// A group may be busy for a moment after its last process has ended: it is removed with a later one.
     fn drop(&mut self) {
-        self.0.iter().for_each(|group| drop(fs::remove_dir(group)));
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.append(&mut self.groups);
+        let is_busy = |group: &mut PathBuf| {
+            fs::remove_dir(&*group).is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy)
+        };
+        left.retain_mut(is_busy);
     }
 }
 
@@ -154,8 +295,24 @@ fn set(group: &Path, limits: &[Setting]) -> io::Result<()> {
     first
 }
 
-/// The folder of the group that this process is in: of a controller of version 1, or without one of version 2.
-fn own_group(groups: &str, mounts: &[Mount], controller: &str) -> Option<PathBuf> {
+/// Hands controllers on to the groups below one, which is needed, and there, in version 2 alone.
+fn hand_on_all(group: &Path) {
+    let file = group.join("cgroup.subtree_control");
+    let _ = fs::write(&file, "+memory +pids");
+    // Not every group is given that of processors.
+    let _ = fs::write(file, "+cpu");
+}
+
+/// The least limit of memory of a group of version 2 and of those above it, as far as they are shown.
+fn memory_max(own: &Path, root: &Path) -> u64 {
+    let groups = own.ancestors().take_while(|group| group.starts_with(root));
+    let most = groups.filter_map(|group| fs::read_to_string(group.join("memory.max")).ok()?.trim().parse::<u64>().ok());
+    most.min().unwrap_or(u64::MAX)
+}
+
+/// The folder of the group that this process is in, and where its tree is mounted: of a controller of version 1, or without
+/// one of version 2.
+fn own_group(groups: &str, mounts: &[Mount], controller: &str) -> Option<(PathBuf, PathBuf)> {
     let path = groups.lines().find_map(|line| {
         let (_, line) = line.split_once(':')?;
         let (controllers, path) = line.split_once(':')?;
@@ -168,7 +325,7 @@ fn own_group(groups: &str, mounts: &[Mount], controller: &str) -> Option<PathBuf
     let mount = mounts.iter().find(is_wanted)?;
     // A group outside of the namespace of this process begins with `/..`, and no folder shows it.
     let within = Path::new(path).strip_prefix(&mount.root).ok()?;
-    (!path.contains("/..")).then(|| mount.point.join(within))
+    (!path.contains("/..")).then(|| (mount.point.join(within), mount.point.clone()))
 }
 
 /// Whether a group of version 2 hands memory and processes on to those below it, or can be made to.
@@ -177,10 +334,16 @@ fn hands_on(own: &Path, may_arrange: bool) -> bool {
         let words = fs::read_to_string(own.join(file)).unwrap_or_default();
         ["memory", "pids"].iter().all(|wanted| words.split_ascii_whitespace().any(|word| word == *wanted))
     };
+    let control = own.join("cgroup.subtree_control");
     if has("cgroup.subtree_control") || !has("cgroup.controllers") {
+        let _ = may_arrange && fs::write(control, "+cpu").is_ok();
         return has("cgroup.subtree_control");
     }
-    let hand_on = || fs::write(own.join("cgroup.subtree_control"), "+memory +pids").is_ok();
+    let hand_on = || {
+        let is_done = fs::write(&control, "+memory +pids").is_ok();
+        let _ = fs::write(&control, "+cpu");
+        is_done
+    };
     if !may_arrange || hand_on() {
         return may_arrange;
     }
@@ -216,7 +379,7 @@ mod tests {
             mount("cgroup2", "/", "/sys/fs/cgroup/unified", "rw,nsdelegate"),
         ];
         let groups = "4:memory:/docker/1/a\n8:cpu,pids:/system.slice/m.service\n0::/user.slice\n";
-        let own = |groups: &str, controller: &str| own_group(groups, &mounts, controller);
+        let own = |groups: &str, controller: &str| own_group(groups, &mounts, controller).map(|(own, _)| own);
         assert_eq!(own(groups, "memory").unwrap(), Path::new("/sys/fs/cgroup/memory/a"));
         assert_eq!(own(groups, "pids").unwrap(), Path::new("/sys/fs/cgroup/pids/system.slice/m.service"));
         assert_eq!(own(groups, "").unwrap(), Path::new("/sys/fs/cgroup/unified/user.slice"));
@@ -228,14 +391,47 @@ mod tests {
     #[test]
     fn a_group_that_was_left_is_used_again_and_one_without_limits_is_refused() {
         let root = tempfile::tempdir().unwrap();
-        let tree = |limits| Tree { folder: root.path().into(), limits, counts_memory: true };
+        let me = rustix::process::getpid();
+        let tree = |of_script| Tree { folder: root.path().into(), of_script, ..Tree::default() };
         let limited = tree(vec![("limit", "1".into()), ("missing/limit", "1".into())]);
-        fs::create_dir(root.path().join("left")).unwrap();
-        let group = limited.make("left", Some(rustix::process::getpid())).unwrap();
+        fs::create_dir_all(root.path().join("acme/left")).unwrap();
+        let group = limited.make(Path::new("acme/left"), Some(me)).unwrap();
         assert_eq!(fs::read_to_string(group.join("limit")).unwrap(), "1");
         assert_eq!(fs::read_to_string(group.join("cgroup.procs")).unwrap(), std::process::id().to_string());
-        let cgroups = Cgroups(vec![tree(vec![("missing/limit", "1".into())])]);
-        assert!(cgroups.confine("new", rustix::process::getpid()).is_err());
-        assert!(!root.path().join("new").exists());
+        let trees = vec![tree(vec![("missing/limit", "1".into())])];
+        let cgroups = Cgroups { trees, ..Cgroups::default() };
+        assert!(cgroups.confine(None, "new", me).is_err());
+        assert!(!root.path().join("none/new").exists());
+    }
+
+    #[test]
+    fn all_scripts_together_have_a_share_of_what_the_service_has() {
+        let root = tempfile::tempdir().unwrap();
+        let own = root.path().join("system.slice/m.service");
+        fs::create_dir_all(&own).unwrap();
+        assert_eq!(memory_max(&own, root.path()), u64::MAX);
+        fs::write(own.join("memory.max"), "max\n").unwrap();
+        fs::write(root.path().join("system.slice/memory.max"), "8589934592\n").unwrap();
+        assert_eq!(memory_max(&own, root.path()), 8 << 30);
+        let sums = Sums::of(8 << 30);
+        assert_eq!((sums.all, sums.of_organization), ((6_u64 << 30).to_string(), (4_u64 << 30).to_string()));
+        fs::write(own.join("memory.stat"), "cache 1\nhierarchical_memory_limit 2147483648\n").unwrap();
+        let tree = Tree::of_version_1("memory", &own, 16 << 30);
+        assert_eq!(tree.all[0].1, (3_u64 << 29).to_string(), "and the limit of the service counts, not the machine's");
+    }
+
+    #[test]
+    fn memory_is_counted_without_cached_files() {
+        let root = tempfile::tempdir().unwrap();
+        let mut cgroup = Cgroup::default();
+        cgroup.groups = vec![root.path().join("none"), root.path().into()];
+        assert_eq!((cgroup.memory(10), cgroup.tasks(), cgroup.computed()), (None, None, None));
+        let write = |name: &str, text: &str| fs::write(root.path().join(name), text).unwrap();
+        write("memory.current", "100\n");
+        write("memory.stat", "anon 20\nfile 60\nkernel 5\nshmem 15\ninactive_anon 9\n");
+        assert_eq!((cgroup.memory(100), cgroup.memory(99)), (Some(100), Some(40)));
+        write("cpu.stat", "usage_usec 2500000\nuser_usec 1\n");
+        write("pids.current", "7\n");
+        assert_eq!((cgroup.tasks(), cgroup.computed()), (Some(7), Some(Duration::from_millis(2_500))));
     }
 }

@@ -7,24 +7,29 @@ use std::{
     collections::HashSet,
     ffi::{CStr, CString},
     fs::{self, Permissions},
+    hash::{BuildHasher, RandomState},
     io,
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
         unix::fs::PermissionsExt,
     },
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use rustix::{
     fs::{
-        AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, Timespec, fchmod, fstat, openat, renameat, statat, statvfs,
-        unlinkat,
+        AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, fchmod, fstat, openat, renameat_with,
+        statat, statvfs, unlinkat,
     },
     io::Errno,
     process::geteuid,
 };
 
-use crate::shell::limits::{DISK_FREE_BYTES_MIN, WORKSPACE_BYTES_MAX, WORKSPACE_DEPTH_MAX, WORKSPACE_ENTRIES_MAX};
+use super::stock;
+use crate::shell::limits::{
+    DISK_FREE_BYTES_MIN, DISK_FREE_FILES_MIN, START_BYTES_MIN, WORKSPACE_BYTES_MAX, WORKSPACE_DEPTH_MAX,
+    WORKSPACE_DISK_SHARE, WORKSPACE_ENTRIES_MAX,
+};
 
 /// What the files of a workspace take.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +44,16 @@ impl Taken {
         Self { bytes: self.bytes.saturating_add(bytes), entries: self.entries + 1 }
     }
 
+    /// Both together.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { bytes: self.bytes.saturating_add(other.bytes), entries: self.entries.saturating_add(other.entries) }
+    }
+
+    /// The same with less room, of which something else has taken so much.
+    pub(super) fn without(self, bytes: u64) -> Self {
+        Self { bytes: self.bytes.saturating_sub(bytes), ..self }
+    }
+
     /// A sentence on the limit that is passed.
     pub(super) fn excess(self, most: Self) -> Option<String> {
         if self.bytes > most.bytes {
@@ -49,8 +64,16 @@ impl Taken {
     }
 }
 
-/// How much a workspace may hold.
-pub(super) const MOST: Taken = Taken { bytes: WORKSPACE_BYTES_MAX, entries: WORKSPACE_ENTRIES_MAX };
+/// How much a workspace may hold at most.
+const MOST: Taken = Taken { bytes: WORKSPACE_BYTES_MAX, entries: WORKSPACE_ENTRIES_MAX };
+
+/// How much a workspace may hold on its disk, of which it has no more than a share.
+pub(super) fn most(workspace: &Path) -> Taken {
+    let Ok(disk) = statvfs(workspace) else { return MOST };
+    let share = |whole: u64| if whole == 0 { u64::MAX } else { whole / WORKSPACE_DISK_SHARE };
+    let bytes = share(disk.f_blocks.saturating_mul(disk.f_frsize));
+    Taken { bytes: MOST.bytes.min(bytes), entries: MOST.entries.min(share(disk.f_files)) }
+}
 
 /// A folder on the way, its name in the one above, and whether it counts as new.
 struct Level {
@@ -187,24 +210,63 @@ fn count_those(workspace: &Path, most: Taken, counts: impl Fn(&Stat) -> bool) ->
 
 /// A sentence on what a workspace has too much of. A workspace that cannot be looked through has too much.
 pub(super) fn excess(workspace: &Path, most: Taken) -> Option<String> {
-    match count_those(workspace, most, |_| true) {
-        Ok((_, excess)) => excess,
+    counted(workspace, most).1
+}
+
+/// The same with what was counted until then.
+pub(super) fn counted(workspace: &Path, most: Taken) -> (Taken, Option<String>) {
+    let excess = match count_those(workspace, most, |_| true) {
+        Ok(counted) => return counted,
         Err(error) if is_gone(&error) => None,
         Err(error) => Some(format!("its workspace cannot be looked through ({error})")),
+    };
+    (Taken::default(), excess)
+}
+
+/// A sentence where the disk has less than so many times what the server needs, in bytes or in files.
+pub(super) fn full(workspace: &Path, times: u64) -> Option<String> {
+    let disk = statvfs(workspace).ok()?;
+    let (shown, mib) = (workspace.display(), (times * DISK_FREE_BYTES_MIN) >> 20);
+    if disk.f_bavail.saturating_mul(disk.f_frsize) < times * DISK_FREE_BYTES_MIN {
+        return Some(format!("the disk of {shown} has less than {mib} MiB left, which the server needs"));
     }
+    // Some file systems have no such number.
+    let files = times * DISK_FREE_FILES_MIN.min(disk.f_files / 20);
+    (disk.f_favail < files)
+        .then(|| format!("the disk of {shown} has room for less than {files} more files, which the server needs"))
 }
 
-/// A sentence where the disk has too little left.
-pub(super) fn full(workspace: &Path) -> Option<String> {
-    let free = statvfs(workspace).ok().map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
-    let is_full = free.is_some_and(|free| free < DISK_FREE_BYTES_MIN);
-    let (shown, mib) = (workspace.display(), DISK_FREE_BYTES_MIN >> 20);
-    is_full.then(|| format!("the disk of {shown} has less than {mib} MiB left, which the server needs"))
+/// What is free on the disk of a workspace.
+pub(super) fn free(workspace: &Path) -> Option<Taken> {
+    let disk = statvfs(workspace).ok()?;
+    Some(Taken { bytes: disk.f_bavail.saturating_mul(disk.f_frsize), entries: disk.f_favail })
 }
 
-/// Bytes that are free on the disk of a workspace.
-pub(super) fn free(workspace: &Path) -> Option<u64> {
-    statvfs(workspace).ok().map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize))
+/// Removes files of the largest workspaces in a folder where its disk has no room for a store to be opened: of executions that
+/// may go on, but no execution goes on where the server cannot start. Gives what lost some.
+pub fn make_room(workspaces: &Path) -> Vec<PathBuf> {
+    let free = || free(workspaces).map_or(u64::MAX, |free| free.bytes);
+    if free() >= START_BYTES_MIN { Vec::new() } else { make_room_of(workspaces, 2 * START_BYTES_MIN, free) }
+}
+
+fn make_room_of(workspaces: &Path, wanted: u64, free: impl Fn() -> u64) -> Vec<PathBuf> {
+    let everything = Taken { bytes: u64::MAX, entries: u64::MAX };
+    let folders = fs::read_dir(workspaces).into_iter().flatten().flatten().map(|entry| entry.path());
+    let folders = folders.filter(|path| path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()));
+    let mut sizes: Vec<_> = folders.map(|path| (counted(&path, everything).0.bytes, path)).collect();
+    sizes.sort_by(|one, other| other.cmp(one));
+    let mut reduced = Vec::new();
+    for (bytes, path) in sizes {
+        let missing = wanted.saturating_sub(free());
+        if missing == 0 {
+            break;
+        }
+        let kept = Taken { bytes: bytes.saturating_sub(missing), entries: u64::MAX };
+        if bytes > 0 && remove_beyond(&path, Taken::default(), kept, |_| true).is_ok() {
+            reduced.push(path);
+        }
+    }
+    reduced
 }
 
 /// The time that the file system gives to what is changed now, which is not exactly that of any clock.
@@ -248,19 +310,20 @@ pub(super) fn reduce(workspace: &Path, since: Option<Timespec>, most: Taken) -> 
     }
 }
 
+/// What goes away meanwhile, as a parallel step may remove it too, is passed over. What cannot be removed is told at the end.
 fn remove_beyond(workspace: &Path, kept: Taken, most: Taken, is_new: impl Fn(&Stat) -> bool) -> io::Result<()> {
-    let mut kept = kept;
+    let (mut kept, mut failed) = (kept, None);
     let root = open_root(workspace, REMOVING)?;
     let root_again = root.try_clone()?;
-    let mut deep = 0;
     let each = |at: BorrowedFd<'_>, name: &CStr, stat: &Stat, entry: Entry<'_>| {
         let fits = kept.with(bytes_of(stat)).excess(most).is_none();
         match entry {
             Entry::Folder { is_too_deep: true } => {
-                deep += 1;
-                remove_through(at, name, root_again.as_fd(), deep)?;
+                keep_error(&mut failed, remove_through(at, name, root_again.as_fd()))
             }
-            Entry::File if is_new(stat) && !fits => unlinkat(at, name, AtFlags::empty())?,
+            Entry::File if is_new(stat) && !fits => {
+                keep_error(&mut failed, unlinkat(at, name, AtFlags::empty()).map_err(Into::into));
+            }
             Entry::Left(level) if level.is_new && !fits => {
                 // One that is not empty keeps what was kept in it.
                 let _ = unlinkat(at, name, AtFlags::REMOVEDIR);
@@ -270,7 +333,17 @@ fn remove_beyond(workspace: &Path, kept: Taken, most: Taken, is_new: impl Fn(&St
         }
         Ok(true)
     };
-    walk(root, REMOVING, each, &is_new)
+    walk(root, REMOVING, each, &is_new)?;
+    failed.map_or(Ok(()), Err)
+}
+
+/// Keeps the first error that is one: what is gone is what was wanted.
+fn keep_error(failed: &mut Option<io::Error>, result: io::Result<()>) {
+    if let Err(error) = result
+        && !is_gone(&error)
+    {
+        failed.get_or_insert(error);
+    }
 }
 
 /// Removes a folder and all that is in it, however deep and without following links.
@@ -280,51 +353,74 @@ pub fn remove(folder: &Path) -> io::Result<()> {
     };
     let parent = open_root(parent, COUNTING)?;
     let name = CString::new(name.as_encoded_bytes())?;
-    remove_through(parent.as_fd(), &name, parent.as_fd(), 0)
+    remove_through(parent.as_fd(), &name, parent.as_fd())?;
+    stock::forget(folder);
+    Ok(())
 }
 
 /// Removes a folder. Folders that lie too deep in it are moved to `aside` first, and removed from there.
-fn remove_through(at: BorrowedFd<'_>, name: &CStr, aside: BorrowedFd<'_>, number: u64) -> io::Result<()> {
-    let moved = |count: u64| CString::new(format!(".mainspring-removed-{number}-{count}")).unwrap_or_default();
-    let mut made = 0;
-    remove_level(at, name, aside, &mut made, &moved)?;
-    let mut next = 0;
-    while next < made {
-        remove_level(aside, &moved(next), aside, &mut made, &moved)?;
-        next += 1;
+fn remove_through(at: BorrowedFd<'_>, name: &CStr, aside: BorrowedFd<'_>) -> io::Result<()> {
+    let mut moved = Vec::new();
+    remove_level(at, name, aside, &mut moved)?;
+    while let Some(name) = moved.pop() {
+        remove_level(aside, &name, aside, &mut moved)?;
     }
     Ok(())
 }
 
-fn remove_level(
-    at: BorrowedFd<'_>,
-    name: &CStr,
-    aside: BorrowedFd<'_>,
-    made: &mut u64,
-    moved: &impl Fn(u64) -> CString,
-) -> io::Result<()> {
+fn remove_level(at: BorrowedFd<'_>, name: &CStr, aside: BorrowedFd<'_>, moved: &mut Vec<CString>) -> io::Result<()> {
+    let mut failed = None;
     // A folder that loses entries while it is read may show fewer than it has.
     for _ in 0..REMOVE_ROUNDS_MAX {
+        failed = None;
         let each = |at: BorrowedFd<'_>, name: &CStr, _: &Stat, entry: Entry<'_>| {
-            match entry {
-                Entry::Folder { is_too_deep: false } => {}
-                Entry::Folder { is_too_deep: true } => {
-                    renameat(at, name, aside, moved(*made))?;
-                    *made += 1;
+            let removed = match entry {
+                Entry::Folder { is_too_deep: false } => Ok(()),
+                Entry::Folder { is_too_deep: true } => move_aside(at, name, aside).map(|name| moved.push(name)),
+                Entry::File => unlinkat(at, name, AtFlags::empty()).map_err(Into::into),
+                Entry::Left(_) => {
+                    let _ = unlinkat(at, name, AtFlags::REMOVEDIR);
+                    Ok(())
                 }
-                Entry::File => unlinkat(at, name, AtFlags::empty())?,
-                Entry::Left(_) => drop(unlinkat(at, name, AtFlags::REMOVEDIR)),
-            }
+            };
+            keep_error(&mut failed, removed);
             Ok(true)
         };
-        walk(open(at, name, REMOVING)?, REMOVING, each, |_| true)?;
+        match open(at, name, REMOVING) {
+            Ok(folder) => walk(folder, REMOVING, each, |_| true)?,
+            Err(error) if is_gone(&error) => return Ok(()),
+            Err(error) => return Err(error),
+        }
         match unlinkat(at, name, AtFlags::REMOVEDIR) {
-            Err(Errno::NOTEMPTY) => {}
+            Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+            Err(Errno::NOENT) => return Ok(()),
             removed => return removed.map_err(Into::into),
         }
     }
-    Err(Errno::NOTEMPTY.into())
+    Err(failed.unwrap_or_else(|| Errno::NOTEMPTY.into()))
 }
+
+/// Moves a folder to a name that nobody can know before, and that nothing has.
+fn move_aside(at: BorrowedFd<'_>, name: &CStr, aside: BorrowedFd<'_>) -> io::Result<CString> {
+    let random = || CString::new(format!("{REMOVED}{:016x}", RandomState::new().hash_one(name)));
+    loop {
+        let moved = random()?;
+        match renameat_with(at, name, aside, &moved, RenameFlags::NOREPLACE) {
+            Err(Errno::EXIST) => {}
+            // Some file systems cannot look whether something has the name.
+            Err(Errno::INVAL) => {
+                return renameat_with(at, name, aside, &moved, RenameFlags::empty())
+                    .map(|()| moved)
+                    .map_err(Into::into);
+            }
+            renamed => return renamed.map(|()| moved).map_err(Into::into),
+        }
+    }
+}
+
+/// How names of folders begin that lay too deep and are being removed. What a server that ended meanwhile has left of them in
+/// the folder of the workspaces is removed with the workspaces.
+const REMOVED: &str = ".mainspring-removed-";
 
 /// How often a folder is looked through again that has entries after all of them were removed.
 const REMOVE_ROUNDS_MAX: u32 = 16;
@@ -390,6 +486,54 @@ mod tests {
         nest(&workspace, WORKSPACE_DEPTH_MAX * 3);
         remove(&workspace).unwrap();
         assert!(!workspace.exists());
+    }
+
+    /// Names that a script can guess, and folders in the way, stop no removal.
+    #[test]
+    fn nothing_in_the_way_stops_a_removal() {
+        let (root, workspace) = place();
+        let guessed = |folder: &Path| {
+            for number in 0..6 {
+                fs::create_dir_all(folder.join(format!(".mainspring-removed-{number}-0/x"))).unwrap();
+                fs::create_dir_all(folder.join(format!(".mainspring-removed-0-{number}/x"))).unwrap();
+            }
+        };
+        guessed(&workspace);
+        nest(&workspace, WORKSPACE_DEPTH_MAX * 3);
+        let most = Taken { entries: 10_000, bytes: 1 << 30 };
+        reduce(&workspace, None, most).unwrap();
+        assert_eq!(excess(&workspace, most), None);
+        guessed(root.path());
+        fs::create_dir(workspace.join("more")).unwrap();
+        nest(&workspace.join("more"), WORKSPACE_DEPTH_MAX * 3);
+        remove(&workspace).unwrap();
+        assert!(!workspace.exists());
+        remove(&workspace).unwrap();
+    }
+
+    #[test]
+    fn the_largest_workspaces_make_room_for_a_start() {
+        let (root, large) = place();
+        let small = root.path().join("small");
+        fs::create_dir(&small).unwrap();
+        (0..4).for_each(|number| write(&large, &number.to_string(), 2));
+        write(&small, "one", 2);
+        let all = Taken { bytes: u64::MAX, entries: u64::MAX };
+        let used = || counted(&large, all).0.bytes + counted(&small, all).0.bytes;
+        let free = || (11 << 20) - used().min(11 << 20);
+        assert_eq!(make_room_of(root.path(), 3 << 20, free), std::slice::from_ref(&large));
+        assert!(free() >= 3 << 20 && small.join("one").exists());
+        assert!(fs::read_dir(&large).unwrap().count() >= 2, "no more than is needed");
+        assert!(make_room_of(root.path(), 3 << 20, free).is_empty() && make_room(root.path()).is_empty());
+    }
+
+    #[test]
+    fn a_workspace_has_a_share_of_its_disk() {
+        let (_root, workspace) = place();
+        let (most, disk) = (most(&workspace), statvfs(&workspace).unwrap());
+        assert!(most.bytes <= MOST.bytes.min(disk.f_blocks * disk.f_frsize / WORKSPACE_DISK_SHARE));
+        assert!(disk.f_files == 0 || most.entries <= MOST.entries.min(disk.f_files / WORKSPACE_DISK_SHARE));
+        assert!(full(&workspace, 0).is_none() && full(&workspace, 1 << 20).is_some());
     }
 
     #[test]

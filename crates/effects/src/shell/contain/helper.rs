@@ -21,6 +21,7 @@ use super::{
     Landlock, Walls, filter,
     hidden::{Identity, identity},
     order::Order,
+    priority,
 };
 use crate::shell::limits::{
     COMPUTING_SECONDS_MAX, DATA_BYTES_MAX, DISK_FREE_BYTES_MIN, FILE_BYTES_MAX, FILE_BYTES_MIN, FILES_MAX,
@@ -99,6 +100,7 @@ pub(super) fn seen(told: &[u8], count: usize) -> Option<Vec<Option<Identity>>> {
 fn build(writable: &[PathBuf], is_memory_counted: bool) -> Result<(), String> {
     let landlock = restrict(writable).map_err(|error| format!("Landlock: {error}"))?;
     limit(writable.get(WORKSPACE))?;
+    priority::run_last()?;
     filter::install(is_memory_counted).map_err(|error| format!("seccomp: {error}"))?;
     let mut stdout = io::stdout();
     let told = stdout.write_all(READY).and_then(|()| stdout.write_all(&[digit(landlock), b'\n']));
@@ -143,7 +145,8 @@ fn limit(workspace: Option<&PathBuf>) -> Result<(), String> {
     let free = free.map_or(FILE_BYTES_MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
     let file = free.saturating_sub(DISK_FREE_BYTES_MIN).clamp(FILE_BYTES_MIN, FILE_BYTES_MAX);
     let limits = [
-        (Resource::Core, 0),
+        // Unlike 0, this also keeps a crash from a program that the host runs for its memory (`core_pattern`, core(5)).
+        (Resource::Core, 1),
         (Resource::Fsize, file),
         (Resource::Nofile, FILES_MAX),
         (Resource::Nproc, PROCESSES_HARD_MAX),

@@ -3,44 +3,75 @@
 //! Limits of single processes bound none of these, and control groups are not to be had everywhere. A script that takes
 //! more than it may is ended.
 
-use std::{collections::BTreeSet, fs, os::unix::fs::MetadataExt, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
-use rustix::{fs::Timespec, process::Pid};
+use rustix::{
+    fs::{Timespec, statvfs},
+    param::clock_ticks_per_second,
+    process::Pid,
+};
 use tokio::{
     sync::Semaphore,
     task::spawn_blocking,
     time::{Instant, sleep},
 };
 
-use super::disk::{self, Taken};
+use super::{
+    Cgroup, Container,
+    disk::{self, Taken},
+    stock,
+};
 use crate::shell::{
     limits::{
-        DISK_LOOK_BYTES, DISK_LOOK_MAX, DISK_LOOK_MIN, DISK_LOOK_SHARE, DISK_WALKS_AT_A_TIME, MEMORY_BYTES_MAX,
-        PROCESSES_MAX, QUOTA_LOOK,
+        ALL_COMPUTING_SECONDS_MAX, DESCRIPTORS_LOOKED_AT_MAX, DISK_BEGIN_SHARE, DISK_GO_ON_SHARE, DISK_LOOK_BYTES,
+        DISK_LOOK_MAX, DISK_LOOK_MIN, DISK_LOOK_SHARE, DISK_WALKS_AT_A_TIME, INODE_BYTES, LOOKS_AT_A_TIME,
+        MEMORY_BYTES_MAX, PROCESSES_MAX, QUOTA_LOOK, QUOTA_LOOK_SHARE, THREAD_BYTES, THREADS_MAX,
     },
-    process,
+    process::{self, Stat},
+    refusal::Refusal,
 };
 
 /// What a script used when it was looked at, beside its files.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Used {
     processes: u64,
+    threads: u64,
     memory: u64,
+    /// Time of processors.
+    computed: Duration,
 }
 
 /// Watches one script.
 #[derive(Debug)]
 pub(crate) struct Quota {
     /// The first process of the container.
-    init: Pid,
+    init: Option<Pid>,
+    cgroup: Arc<Cgroup>,
     workspace: PathBuf,
+    /// Whose script it is; an empty text where nobody has said so.
+    organization: String,
     /// When it began, by the clock of the file system.
     since: Option<Timespec>,
+    /// Bytes that were free on the disk at the last look.
+    free: Arc<AtomicU64>,
     most: Taken,
 }
 
 /// Workspaces that are looked through at a time, by all scripts of this process: looking takes files and processors.
 static WALKS: Semaphore = Semaphore::const_new(DISK_WALKS_AT_A_TIME);
+
+/// Scripts whose processes are looked at at a time.
+static LOOKS: Semaphore = Semaphore::const_new(LOOKS_AT_A_TIME);
 
 /// The disk as it was when a workspace was last looked through.
 struct Seen {
@@ -61,45 +92,103 @@ impl Seen {
 }
 
 impl Quota {
-    /// Watches a script that begins now. The error is a sentence on why it cannot.
-    pub(crate) async fn new(init: Pid, workspace: PathBuf) -> Result<Self, String> {
-        let at = workspace.clone();
-        let look = move || disk::full(&at).map_or_else(|| Ok(disk::stamp(&at)), Err);
-        let since = spawn_blocking(look).await.map_err(|error| error.to_string())??;
-        Ok(Self { init, workspace, since, most: disk::MOST })
+    /// Bounds a script that begins now, by control groups that the process which makes its container is moved to. What it
+    /// does may take some milliseconds, in which the container is made.
+    pub(crate) async fn new(
+        container: Arc<Container>,
+        (organization, name): (Option<String>, String),
+        outer: Pid,
+        workspace: PathBuf,
+    ) -> Result<Self, Refusal> {
+        let prepare = move || {
+            let named = organization.clone().unwrap_or_default();
+            let full = crowded(&workspace, &named, DISK_BEGIN_SHARE);
+            full.map_or(Ok(()), |why| Err(Refusal::DiskFull(why)))?;
+            let cgroup = Arc::new(container.confine(organization.as_deref(), &name, outer)?);
+            let free = Arc::new(AtomicU64::new(free_bytes(&workspace)));
+            let (since, most) = (disk::stamp(&workspace), disk::most(&workspace));
+            Ok(Self { init: None, cgroup, workspace, organization: named, since, free, most })
+        };
+        let prepared = spawn_blocking(prepare).await;
+        prepared.unwrap_or_else(|error| Err(Refusal::NotContained(error.to_string())))
+    }
+
+    /// The container stands: its first process, and the one that becomes the script, which is in all groups from now on.
+    pub(crate) async fn begin(&mut self, init: Pid, helper: Pid) -> Result<(), Refusal> {
+        self.init = Some(init);
+        if self.cgroup.holds(helper) {
+            return Ok(());
+        }
+        let cgroup = self.cgroup.clone();
+        let held = spawn_blocking(move || cgroup.hold(helper)).await.map_err(|error| error.to_string());
+        held.and_then(|held| held.map_err(|error| error.to_string()))
+            .map_err(|why| Refusal::NotContained(format!("it cannot be moved to its control groups: {why}")))
     }
 
     /// Returns when the script has taken more than it may, with a sentence on what.
     pub(crate) async fn exceeded(&self) -> String {
-        let free = || disk::free(&self.workspace).unwrap_or(u64::MAX);
-        let mut seen = Seen { at: Instant::now(), took: Duration::ZERO, free: free() };
+        // Apart, so that a long look through files hides nothing else.
+        tokio::select! {
+            why = self.taken() => why,
+            why = self.written() => why,
+        }
+    }
+
+    /// Looks at processes, memory and the disk as a whole, on threads that nothing else waits for.
+    async fn taken(&self) -> String {
+        let mut pause = QUOTA_LOOK;
+        loop {
+            sleep(pause).await;
+            let (init, cgroup, workspace) = (self.init, self.cgroup.clone(), self.workspace.clone());
+            let (free, organization) = (self.free.clone(), self.organization.clone());
+            let look = move || {
+                free.store(free_bytes(&workspace), Relaxed);
+                crowded(&workspace, &organization, DISK_GO_ON_SHARE).or_else(|| judge(&used(init?, &cgroup)))
+            };
+            let one = LOOKS.acquire().await;
+            let began = Instant::now();
+            let seen = spawn_blocking(look).await;
+            drop(one);
+            if let Some(why) = seen.unwrap_or_else(|error| Some(format!("it cannot be looked at: {error}"))) {
+                return why;
+            }
+            pause = QUOTA_LOOK.max(began.elapsed() * QUOTA_LOOK_SHARE);
+        }
+    }
+
+    /// Looks through the workspace, now and again.
+    async fn written(&self) -> String {
+        let mut seen = Seen { at: Instant::now(), took: Duration::ZERO, free: self.free.load(Relaxed) };
         loop {
             sleep(QUOTA_LOOK).await;
-            if let Some(why) = disk::full(&self.workspace) {
+            let free = self.free.load(Relaxed);
+            if !seen.is_due(free) {
+                continue;
+            }
+            let began = Instant::now();
+            let (init, workspace, most) = (self.init, self.workspace.clone(), self.most);
+            let organization = self.organization.clone();
+            let look = move || {
+                let unnamed = init.map_or(0, |init| nameless(&process::descendants(init, PROCESSES_MAX)));
+                let (taken, excess) = disk::counted(&workspace, most.without(unnamed));
+                stock::note(&workspace, &organization, taken.and(Taken { bytes: unnamed, entries: 0 }));
+                excess
+            };
+            if let Some(why) = self.walk(look).await {
                 return why;
             }
-            let members = process::descendants(self.init);
-            let memory = members.iter().map(|member| memory_of(*member)).sum::<u64>() + nameless(&members);
-            if let Some(why) = judge(&Used { processes: members.len() as u64, memory }) {
-                return why;
-            }
-            let now = free();
-            if seen.is_due(now) {
-                let began = Instant::now();
-                let (workspace, most) = (self.workspace.clone(), self.most);
-                if let Some(why) = self.walk(move || disk::excess(&workspace, most)).await {
-                    return why;
-                }
-                seen = Seen { at: Instant::now(), took: began.elapsed(), free: now };
-            }
+            seen = Seen { at: Instant::now(), took: began.elapsed(), free };
         }
     }
 
     /// Looks once more when the script has ended, and removes what is too much. The sentence says what that was.
     pub(crate) async fn settle(&self) -> Option<String> {
         let (workspace, since, most) = (self.workspace.clone(), self.since, self.most);
+        let organization = self.organization.clone();
         self.walk(move || {
-            let why = disk::excess(&workspace, most)?;
+            let (taken, excess) = disk::counted(&workspace, most);
+            stock::note(&workspace, &organization, taken);
+            let why = excess?;
             Some(match disk::reduce(&workspace, since, most) {
                 Ok(()) => format!("{why}; files that it wrote were removed until the others fit"),
                 Err(error) => format!("{why}; what is too much cannot be removed ({error})"),
@@ -109,9 +198,26 @@ impl Quota {
     }
 
     async fn walk(&self, look: impl FnOnce() -> Option<String> + Send + 'static) -> Option<String> {
+        // First one of the organization's, so that it holds up nobody else while it waits for another one of its own.
+        let turns = stock::turns_of(&self.organization);
+        let _turn = turns.acquire().await;
         let _one = WALKS.acquire().await;
         spawn_blocking(look).await.unwrap_or_else(|error| Some(format!("its workspace cannot be looked at: {error}")))
     }
+}
+
+fn free_bytes(workspace: &Path) -> u64 {
+    disk::free(workspace).map_or(u64::MAX, |free| free.bytes)
+}
+
+/// A sentence where the disk is full, or is that soon by the workspaces of this organization.
+fn crowded(workspace: &Path, organization: &str, share: u64) -> Option<String> {
+    let nearly = disk::full(workspace, share)?;
+    disk::full(workspace, 1).or_else(|| {
+        let free = disk::free(workspace)?;
+        stock::has_most(organization, free)
+            .then(|| format!("{nearly}, and the workspaces of its organization hold more than half of the rest"))
+    })
 }
 
 /// A sentence on the first limit that is passed.
@@ -120,33 +226,88 @@ fn judge(used: &Used) -> Option<String> {
     if used.processes > PROCESSES_MAX {
         return Some(format!("it had {} processes, and {PROCESSES_MAX} are allowed", used.processes));
     }
+    if used.threads > THREADS_MAX {
+        return Some(format!("it had {} threads, and {THREADS_MAX} are allowed", used.threads));
+    }
     if used.memory > MEMORY_BYTES_MAX {
         let (used, most) = (mib(used.memory), mib(MEMORY_BYTES_MAX));
         return Some(format!("it used {used} MiB of memory, and {most} are allowed"));
     }
+    if used.computed.as_secs() > ALL_COMPUTING_SECONDS_MAX {
+        let hours = ALL_COMPUTING_SECONDS_MAX / 3600;
+        return Some(format!(
+            "its processes have computed for more than {hours} hours of one processor, and that is allowed"
+        ));
+    }
     None
 }
 
-/// Bytes of memory that only this process and others of its container have.
+/// What a script uses, by its control groups as far as they count it.
+fn used(init: Pid, cgroup: &Cgroup) -> Used {
+    let (tasks, memory, computed) = (cgroup.tasks(), cgroup.memory(MEMORY_BYTES_MAX), cgroup.computed());
+    match (tasks, memory, computed) {
+        // Threads are tasks as processes are.
+        (Some(tasks), Some(memory), Some(computed)) if tasks <= PROCESSES_MAX => {
+            Used { processes: tasks, threads: tasks, memory, computed }
+        }
+        _ => {
+            let seen = used_by_processes(init);
+            let memory = memory.unwrap_or_else(|| seen.memory + memory_of_files(init));
+            Used { memory, computed: computed.unwrap_or(seen.computed), ..seen }
+        }
+    }
+}
+
+/// What the processes of a container use, up to the first limit that is passed.
+fn used_by_processes(init: Pid) -> Used {
+    let (mut used, mut found, mut next) = (Used::default(), vec![init], 0);
+    while let Some(pid) = found.get(next).copied() {
+        next += 1;
+        let Some(stat) = Stat::of(pid) else { continue };
+        used.computed += Duration::from_secs(stat.computed_ticks / clock_ticks_per_second().max(1));
+        if !stat.is_dead {
+            used.processes += 1;
+            used.threads += stat.threads;
+            used.memory += memory_of(pid) + stat.threads * THREAD_BYTES;
+        }
+        if judge(&used).is_some() {
+            break;
+        }
+        found.extend(process::children(pid));
+    }
+    used
+}
+
+/// Bytes of memory that only this process and others of its container have, in memory or swapped out, with those of the kernel
+/// that tell where they are.
 fn memory_of(member: Pid) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", member.as_raw_pid())).unwrap_or_default();
     let kib = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         line.trim().trim_end_matches(" kB").parse::<u64>().ok()
     };
-    1024 * (kib("RssAnon:").unwrap_or(0) + kib("RssShmem:").unwrap_or(0))
+    let names = ["RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:"];
+    1024 * names.iter().filter_map(|name| kib(name)).sum::<u64>()
 }
 
-/// Bytes of open files that have no name any more, or never had one: of memory files, and of the workspace's disk.
+/// Bytes of memory of the files in the folders of a container that are in memory.
+fn memory_of_files(init: Pid) -> u64 {
+    let of = |folder: &str| {
+        let disk = statvfs(format!("/proc/{}/root{folder}", init.as_raw_pid())).ok()?;
+        let bytes = disk.f_blocks.saturating_sub(disk.f_bfree).saturating_mul(disk.f_frsize);
+        Some(bytes + disk.f_files.saturating_sub(disk.f_ffree) * INODE_BYTES)
+    };
+    ["/tmp", "/dev/shm"].iter().filter_map(|folder| of(folder)).sum()
+}
+
+/// Bytes of open files that have no name any more, or never had one, as far as they are found in a bounded time.
 fn nameless(members: &[Pid]) -> u64 {
     let (mut bytes, mut seen) = (0, BTreeSet::new());
-    for member in members {
-        let open = fs::read_dir(format!("/proc/{}/fd", member.as_raw_pid()));
-        for descriptor in open.into_iter().flatten().flatten() {
-            let Ok(metadata) = fs::metadata(descriptor.path()) else { continue };
-            if metadata.is_file() && metadata.nlink() == 0 && seen.insert((metadata.dev(), metadata.ino())) {
-                bytes += metadata.blocks() * 512;
-            }
+    let open = members.iter().flat_map(|member| fs::read_dir(format!("/proc/{}/fd", member.as_raw_pid())));
+    for descriptor in open.flatten().flatten().take(DESCRIPTORS_LOOKED_AT_MAX) {
+        let Ok(metadata) = fs::metadata(descriptor.path()) else { continue };
+        if metadata.is_file() && metadata.nlink() == 0 && seen.insert((metadata.dev(), metadata.ino())) {
+            bytes += metadata.blocks() * 512;
         }
     }
     bytes
@@ -158,11 +319,14 @@ mod tests {
 
     #[test]
     fn each_limit_is_met_at_its_bound() {
-        let most = Used { processes: PROCESSES_MAX, memory: MEMORY_BYTES_MAX };
+        let computed = Duration::from_secs(ALL_COMPUTING_SECONDS_MAX);
+        let most = Used { processes: PROCESSES_MAX, threads: THREADS_MAX, memory: MEMORY_BYTES_MAX, computed };
         assert_eq!(judge(&most), None);
         let over = [
             (Used { processes: PROCESSES_MAX + 1, ..most }, "processes"),
+            (Used { threads: THREADS_MAX + 1, ..most }, "threads"),
             (Used { memory: MEMORY_BYTES_MAX + 1, ..most }, "memory"),
+            (Used { computed: computed + Duration::from_secs(1), ..most }, "computed"),
         ];
         for (used, word) in over {
             assert!(judge(&used).is_some_and(|why| why.contains(word)), "{used:?}");
@@ -175,6 +339,18 @@ mod tests {
         let mut open = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut open, &vec![1; 1 << 20]).unwrap();
         assert!(nameless(&[me]) >= 1 << 20);
+    }
+
+    #[test]
+    fn processes_and_their_threads_count() {
+        let me = rustix::process::getpid();
+        let before = used_by_processes(me);
+        assert!(before.processes >= 1 && before.threads >= before.processes && before.memory > 0, "{before:?}");
+        let mut child = std::process::Command::new("sleep").arg("300").spawn().unwrap();
+        assert!(used_by_processes(me).processes > before.processes);
+        assert!(process::descendants(me, 0).len() == 1 && process::descendants(me, 9).len() >= 2);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[tokio::test(start_paused = true)]
@@ -191,7 +367,10 @@ mod tests {
     #[tokio::test]
     async fn a_workspace_is_looked_at_when_its_script_has_ended() {
         let folder = tempfile::tempdir().unwrap();
-        let mut quota = Quota::new(rustix::process::getpid(), folder.path().into()).await.unwrap();
+        let workspace = folder.path().to_owned();
+        let (cgroup, free, since) = (Arc::default(), Arc::default(), disk::stamp(&workspace));
+        let most = disk::most(&workspace);
+        let mut quota = Quota { init: None, cgroup, workspace, organization: "acme".into(), since, free, most };
         assert_eq!(quota.settle().await, None);
         quota.most = Taken { bytes: 1 << 20, entries: 8 };
         fs::write(folder.path().join("large"), vec![1; 3 << 20]).unwrap();

@@ -79,6 +79,11 @@ fn containment(settings: &Settings, global: &Global) -> Check {
                     says,
                     "take Linux 6.12 or later: its Landlock is the second wall of scripts",
                 ),
+                (Scripts::Contained(container), _) if !container.counts_memory() => Check::warning(
+                    "scripts",
+                    says,
+                    "give the server control groups where strangers write scripts: `Delegate=yes` in its unit (docs/server.md)",
+                ),
                 (Scripts::Contained(_), _) | (Scripts::Off(_), true) => Check::ok("scripts", says),
                 (Scripts::Uncontained, _) => Check::warning("scripts", says, "say `--scripts contained`"),
                 (Scripts::Off(_), false) => Check::warning("scripts", says, "mend what the sentence names"),

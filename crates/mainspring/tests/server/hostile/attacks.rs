@@ -13,22 +13,36 @@ use std::{
 
 use super::super::client::Client;
 
-/// The server under attack, and the credentials of the hostile organization.
-pub(super) struct Target {
+/// A node under attack, and the credentials of the hostile organization.
+#[derive(Clone)]
+pub(super) struct Target<'a> {
     pub(super) owner: Client,
     pub(super) member: Client,
     pub(super) viewer: Client,
     pub(super) anonymous: Client,
     pub(super) address: String,
     pub(super) tarpit_port: u16,
+    pub(super) sent: &'a Sent,
+}
+
+/// The attacks sent to all nodes.
+#[derive(Default)]
+pub(super) struct Sent {
     pub(super) is_over: AtomicBool,
     pub(super) number: AtomicU64,
     /// How often each attack had which status; 0 for none.
     pub(super) answers: Mutex<BTreeMap<&'static str, BTreeMap<u16, u64>>>,
 }
 
+impl Sent {
+    /// Whether each attack was sent once at least.
+    pub(super) fn has_all(&self) -> bool {
+        self.answers.lock().unwrap().len() == ATTACKS.len()
+    }
+}
+
 /// An attack: the status of its answer, 0 where there was none.
-type Attack = fn(&Target, u64) -> u16;
+type Attack = fn(&Target<'_>, u64) -> u16;
 
 /// Every attack by name.
 pub(super) const ATTACKS: [(&str, Attack); 36] = [
@@ -75,10 +89,17 @@ const STRIDES: [u64; 8] = [1, 5, 7, 11, 13, 17, 19, 23];
 
 const _: () = assert!(ATTACKS.len() == 36, "choose strides that are coprime with the number of attacks");
 
-impl Target {
-    /// Whether each attack was sent once at least.
-    pub(super) fn has_sent_all(&self) -> bool {
-        self.answers.lock().unwrap().len() == ATTACKS.len()
+impl Target<'_> {
+    /// The same credentials at another node.
+    pub(super) fn at(&self, address: &str) -> Self {
+        Self {
+            owner: self.owner.at(address),
+            member: self.member.at(address),
+            viewer: self.viewer.at(address),
+            anonymous: self.anonymous.at(address),
+            address: address.to_owned(),
+            ..self.clone()
+        }
     }
 
     /// Saves the workflows that are attacks, and asks for limits as high as they go.
@@ -94,11 +115,11 @@ impl Target {
     /// Sends one attack after the other until it is over, each attacker in an order of its own.
     pub(super) fn attack(&self, attacker: u64) {
         let mut at = attacker;
-        while !self.is_over.load(Ordering::Relaxed) {
+        while !self.sent.is_over.load(Ordering::Relaxed) {
             let (name, attack) = ATTACKS[(at % ATTACKS.len() as u64) as usize];
             at += STRIDES[attacker as usize % STRIDES.len()];
-            let status = attack(self, self.number.fetch_add(1, Ordering::Relaxed));
-            *self.answers.lock().unwrap().entry(name).or_default().entry(status).or_default() += 1;
+            let status = attack(self, self.sent.number.fetch_add(1, Ordering::Relaxed));
+            *self.sent.answers.lock().unwrap().entry(name).or_default().entry(status).or_default() += 1;
         }
     }
 

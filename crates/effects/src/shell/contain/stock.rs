@@ -1,0 +1,85 @@
+//! What the workspaces of each organization hold, as far as this process has counted them: where the disk is nearly full,
+//! whoever holds most of it makes room first.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use tokio::sync::Semaphore;
+
+use super::disk::Taken;
+use crate::shell::limits::DISK_WALKS_OF_ORGANIZATION;
+
+/// Workspaces with what they held when they were counted last.
+static STOCK: Mutex<BTreeMap<PathBuf, (String, Taken)>> = Mutex::new(BTreeMap::new());
+
+/// Turns at looking through workspaces, of organizations that wait for one or have one.
+static TURNS: Mutex<BTreeMap<String, Weak<Semaphore>>> = Mutex::new(BTreeMap::new());
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A workspace was counted.
+pub(super) fn note(workspace: &Path, organization: &str, taken: Taken) {
+    locked(&STOCK).insert(workspace.to_owned(), (organization.to_owned(), taken));
+}
+
+/// A workspace is gone.
+pub(super) fn forget(workspace: &Path) {
+    locked(&STOCK).remove(workspace);
+}
+
+/// Whether an organization's workspaces hold more than half of what all workspaces hold and what is free, in bytes or in
+/// files.
+pub(super) fn has_most(organization: &str, free: Taken) -> bool {
+    let stock = locked(&STOCK);
+    let sum = |is_meant: &dyn Fn(&str) -> bool| {
+        let meant = stock.values().filter(|(whose, _)| is_meant(whose)).map(|(_, taken)| taken);
+        meant.fold(Taken::default(), |sum, taken| sum.and(*taken))
+    };
+    let (own, all) = (sum(&|whose| whose == organization), sum(&|_| true).and(free));
+    own.bytes > all.bytes / 2 || own.entries > all.entries / 2
+}
+
+/// What an organization takes its turn at.
+pub(super) fn turns_of(organization: &str) -> Arc<Semaphore> {
+    let mut turns = locked(&TURNS);
+    if let Some(turns) = turns.get(organization).and_then(Weak::upgrade) {
+        return turns;
+    }
+    turns.retain(|_, turns| turns.strong_count() > 0);
+    let new = Arc::new(Semaphore::new(DISK_WALKS_OF_ORGANIZATION));
+    turns.insert(organization.to_owned(), Arc::downgrade(&new));
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_holds_more_than_half_has_most() {
+        let of = |bytes, entries| Taken { bytes, entries };
+        let free = of(100, 1_000);
+        note(Path::new("/stock/1"), "large", of(90, 10));
+        note(Path::new("/stock/2"), "small", of(10, 10));
+        assert!(!has_most("large", free) && !has_most("small", free) && !has_most("none", free));
+        note(Path::new("/stock/3"), "large", of(40, 10));
+        assert!(has_most("large", free) && !has_most("small", free));
+        forget(Path::new("/stock/3"));
+        assert!(!has_most("large", free));
+        note(Path::new("/stock/3"), "small", of(0, 2_000));
+        assert!(has_most("small", free) && !has_most("large", free), "files count as bytes do");
+        (1..=3).for_each(|number| forget(&Path::new("/stock").join(number.to_string())));
+    }
+
+    #[test]
+    fn an_organization_has_turns_of_its_own() {
+        let (one, other) = (turns_of("one"), turns_of("other"));
+        let _taken: Vec<_> = (0..DISK_WALKS_OF_ORGANIZATION).map(|_| one.try_acquire().unwrap()).collect();
+        assert!(turns_of("one").try_acquire().is_err() && other.try_acquire().is_ok());
+    }
+}
