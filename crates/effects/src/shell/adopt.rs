@@ -96,13 +96,7 @@ mod tests {
     fn sleeper(mark: Option<&Mark>) -> Child {
         let mut command = Command::new("sleep");
         command.arg("300").process_group(0).envs(mark.map(|mark| ("MAINSPRING_MARK", mark.text())));
-        let child = command.spawn().unwrap();
-        // Spawning returns when the program is being executed, which is a moment before its environment can be read.
-        let is_ready = |mark: &Mark| process::has_variable(Pid::from_child(&child), &mark.assignment());
-        while mark.is_some_and(|mark| !is_ready(mark)) {
-            std::thread::yield_now();
-        }
-        child
+        command.spawn().unwrap()
     }
 
     fn note_of(child: &Child, mark: &Mark) -> Note {

@@ -3,10 +3,13 @@
 use std::{
     fs, io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::{Interest, unix::AsyncFd};
+
+use super::limits::{LOAD_LOOK_AGAIN, PROGRAM_LOAD_MAX};
 
 /// What we need of `/proc/PID/stat` (proc_pid_stat(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +22,10 @@ pub(super) struct Stat {
     pub(super) session: i32,
     /// The number of its group; 0 for threads of the kernel and groups from outside our container.
     pub(super) group: i32,
+    /// How many threads it has.
+    pub(super) threads: u64,
+    /// How long it has computed, with its children that were waited for, in clock ticks.
+    pub(super) computed_ticks: u64,
     /// Whether it has ended and only waits for its parent to notice.
     pub(super) is_dead: bool,
 }
@@ -35,13 +42,16 @@ impl Stat {
         let fields: Vec<&str> = text.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
         let [state, parent, group, session] = [fields.first()?, fields.get(1)?, fields.get(2)?, fields.get(3)?];
         let [threads, started] = [fields.get(17)?, fields.get(19)?];
-        let is_alone = threads.parse::<u32>().ok()? <= 1;
+        let threads = threads.parse().ok()?;
+        let computed = fields.get(11..15)?.iter().map(|ticks| ticks.parse::<u64>());
         Some(Self {
             started_ticks: started.parse().ok()?,
             parent: parent.parse().ok()?,
             session: session.parse().ok()?,
             group: group.parse().ok()?,
-            is_dead: matches!(*state, "X" | "x") || (*state == "Z" && is_alone),
+            threads,
+            computed_ticks: computed.sum::<Result<_, _>>().ok()?,
+            is_dead: matches!(*state, "X" | "x") || (*state == "Z" && threads <= 1),
         })
     }
 }
@@ -57,12 +67,13 @@ pub(super) fn all() -> impl Iterator<Item = Pid> {
     entries.filter_map(|entry| pid_of(entry.file_name().to_str()?))
 }
 
-/// A process and all that it and its children have started, as far as they live. The kernel lists the children of each
-/// thread where it is built so (`CONFIG_PROC_CHILDREN`, as those of distributions are), else all processes are looked at.
-pub(super) fn descendants(first: Pid) -> Vec<Pid> {
+/// A process and all that it and its children have started, as far as they live, and little more than a number of them. The
+/// kernel lists the children of each thread where it is built so (`CONFIG_PROC_CHILDREN`, as those of distributions are),
+/// else all processes are looked at.
+pub(super) fn descendants(first: Pid, most: u64) -> Vec<Pid> {
     let mut found = vec![first];
     let mut next = 0;
-    while let Some(parent) = found.get(next).copied() {
+    while let Some(parent) = found.get(next).copied().filter(|_| (found.len() as u64) < most) {
         found.extend(children(parent));
         next += 1;
     }
@@ -92,9 +103,36 @@ pub(super) fn group_of(pid: Pid) -> Option<i32> {
 }
 
 /// Whether the environment that a process was started with has this `NAME=value`. False for the dead, which have none.
+///
+/// The kernel shows no environment while a process loads its program (execve(2)). Such a process is asked again until it
+/// shows one, for at most [`PROGRAM_LOAD_MAX`].
 pub(super) fn has_variable(pid: Pid, assignment: &str) -> bool {
-    fs::read(format!("/proc/{}/environ", pid.as_raw_pid()))
-        .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == assignment.as_bytes()))
+    let file = format!("/proc/{}/environ", pid.as_raw_pid());
+    let began = Instant::now();
+    loop {
+        let wait_max = match fs::read(&file) {
+            Ok(environ) if environ.is_empty() => program_load_max(pid),
+            Ok(environ) => return environ.split(|byte| *byte == 0).any(|entry| entry == assignment.as_bytes()),
+            Err(_) => return false,
+        };
+        if began.elapsed() >= wait_max {
+            return false;
+        }
+        std::thread::sleep(LOAD_LOOK_AGAIN);
+    }
+}
+
+/// How long a process that shows no environment may still be loading its program. A thread of the kernel has no program.
+/// A process that shows its arguments is about to show its environment, or was started with none.
+fn program_load_max(pid: Pid) -> Duration {
+    let number = pid.as_raw_pid();
+    let has_program = fs::read_link(format!("/proc/{number}/exe")).is_ok();
+    let has_arguments = fs::read(format!("/proc/{number}/cmdline")).is_ok_and(|arguments| !arguments.is_empty());
+    match (has_program, has_arguments) {
+        (false, _) => Duration::ZERO,
+        (true, true) => LOAD_LOOK_AGAIN * 2,
+        (true, false) => PROGRAM_LOAD_MAX,
+    }
 }
 
 /// Which boot of the machine this is.
@@ -145,10 +183,19 @@ mod tests {
     #[test]
     fn stat_is_read_behind_any_name() {
         let rest = "1 77 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 THREADS 0 4242 9 9";
-        let expected = |is_dead| Stat { started_ticks: 4242, parent: 1, session: 7, group: 77, is_dead };
+        let of = Stat {
+            started_ticks: 4242,
+            parent: 1,
+            session: 7,
+            group: 77,
+            threads: 0,
+            computed_ticks: 26,
+            is_dead: false,
+        };
         let check = |name: &str, state: &str, threads: &str, dead: bool| {
             let text = format!("12 ({name}) {state} {}", rest.replace("THREADS", threads));
-            assert_eq!(Stat::parse(&text), Some(expected(dead)), "{text}");
+            let expected = Stat { threads: threads.parse().unwrap(), is_dead: dead, ..of };
+            assert_eq!(Stat::parse(&text), Some(expected), "{text}");
         };
         check("bash", "S", "1", false);
         check("a) R (b c", "S", "1", false);
@@ -168,5 +215,31 @@ mod tests {
         let path = format!("PATH={}", std::env::var("PATH").unwrap());
         assert!(has_variable(me, &path) && !has_variable(me, &path[..path.len() - 1]));
         assert_eq!(boot_id().unwrap().len(), 36);
+    }
+
+    /// Starting a program returns before its environment can be read. The low priority, which scripts have, makes it late.
+    #[test]
+    fn a_process_that_loads_its_program_is_waited_for() {
+        for round in 0..200 {
+            let mut command = std::process::Command::new("nice");
+            let mut child = command.args(["-n", "19", "sleep", "300"]).env("MARK", "here").spawn().unwrap();
+            let pid = Pid::from_child(&child);
+            let found = (has_variable(pid, "MARK=here"), has_variable(pid, "MARK=elsewhere"));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!(found, (true, false), "round {round}");
+        }
+    }
+
+    #[test]
+    fn a_process_without_an_environment_has_no_variable() {
+        let mut child = std::process::Command::new("sleep").arg("300").env_clear().spawn().unwrap();
+        let found = has_variable(Pid::from_child(&child), "MARK=here");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!found);
+        if fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n") {
+            assert_eq!(program_load_max(Pid::from_raw(2).unwrap()), Duration::ZERO, "a thread of the kernel");
+        }
     }
 }
