@@ -96,7 +96,13 @@ mod tests {
     fn sleeper(mark: Option<&Mark>) -> Child {
         let mut command = Command::new("sleep");
         command.arg("300").process_group(0).envs(mark.map(|mark| ("MAINSPRING_MARK", mark.text())));
-        command.spawn().unwrap()
+        let child = command.spawn().unwrap();
+        // Spawning returns a moment before the child has memory of its own: until then it shows our environment.
+        let is_ready = |mark: &Mark| process::has_variable(Pid::from_child(&child), &mark.assignment());
+        while mark.is_some_and(|mark| !is_ready(mark)) {
+            std::thread::yield_now();
+        }
+        child
     }
 
     fn note_of(child: &Child, mark: &Mark) -> Note {

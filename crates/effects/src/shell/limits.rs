@@ -30,11 +30,11 @@ pub(super) const NOTE_BYTES_MAX: usize = 1024;
 /// How long to wait before looking at `/proc` again where the kernel gave no handle that tells of a process's end.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// How long a process that the kernel shows no environment of is taken to be loading its program. Loading takes less than a
-/// millisecond; a process of low priority on a busy machine may be stopped in the middle of it.
-pub(super) const PROGRAM_LOAD_MAX: Duration = Duration::from_secs(1);
+/// How often a process is asked for its environment while it loads its program, [`LOAD_LOOK_AGAIN`] apart. Loading takes
+/// less than a millisecond; a process of low priority on a busy machine may be stopped in the middle of it.
+pub(super) const LOAD_LOOKS_MAX: u32 = 5000;
 
-/// How long to wait before the environment of a process that loads its program is read again.
+/// How long to wait before a process that loads its program is asked for its environment again.
 pub(super) const LOAD_LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// How long an orphan that has ended may stay a zombie, at least: a long time for a machine, and nothing to a person.

@@ -3,13 +3,12 @@
 use std::{
     fs, io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::{Interest, unix::AsyncFd};
 
-use super::limits::{LOAD_LOOK_AGAIN, PROGRAM_LOAD_MAX};
+use super::limits::{LOAD_LOOK_AGAIN, LOAD_LOOKS_MAX};
 
 /// What we need of `/proc/PID/stat` (proc_pid_stat(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,34 +104,28 @@ pub(super) fn group_of(pid: Pid) -> Option<i32> {
 /// Whether the environment that a process was started with has this `NAME=value`. False for the dead, which have none.
 ///
 /// The kernel shows no environment while a process loads its program (execve(2)). Such a process is asked again until it
-/// shows one, for at most [`PROGRAM_LOAD_MAX`].
+/// shows one, at most [`LOAD_LOOKS_MAX`] times.
 pub(super) fn has_variable(pid: Pid, assignment: &str) -> bool {
     let file = format!("/proc/{}/environ", pid.as_raw_pid());
-    let began = Instant::now();
-    loop {
-        let wait_max = match fs::read(&file) {
-            Ok(environ) if environ.is_empty() => program_load_max(pid),
+    for _ in 0..LOAD_LOOKS_MAX {
+        match fs::read(&file) {
+            Ok(environ) if environ.is_empty() && !has_no_variables(pid) => std::thread::sleep(LOAD_LOOK_AGAIN),
             Ok(environ) => return environ.split(|byte| *byte == 0).any(|entry| entry == assignment.as_bytes()),
             Err(_) => return false,
-        };
-        if began.elapsed() >= wait_max {
-            return false;
         }
-        std::thread::sleep(LOAD_LOOK_AGAIN);
     }
+    false
 }
 
-/// How long a process that shows no environment may still be loading its program. A thread of the kernel has no program.
-/// A process that shows its arguments is about to show its environment, or was started with none.
-fn program_load_max(pid: Pid) -> Duration {
+/// Whether a process has no variables and will show none: it has no program, as threads of the kernel and the dead, or its
+/// program was started with an empty environment. While a program is loaded, the end of its environment is 0.
+fn has_no_variables(pid: Pid) -> bool {
     let number = pid.as_raw_pid();
     let has_program = fs::read_link(format!("/proc/{number}/exe")).is_ok();
-    let has_arguments = fs::read(format!("/proc/{number}/cmdline")).is_ok_and(|arguments| !arguments.is_empty());
-    match (has_program, has_arguments) {
-        (false, _) => Duration::ZERO,
-        (true, true) => LOAD_LOOK_AGAIN * 2,
-        (true, false) => PROGRAM_LOAD_MAX,
-    }
+    let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+    let mut fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields).split_ascii_whitespace();
+    let [start, end] = [fields.nth(47), fields.next()];
+    !has_program || (start == end && end != Some("0"))
 }
 
 /// Which boot of the machine this is.
@@ -179,6 +172,12 @@ impl AsFd for Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::{Signal, kill_process_group};
+    use std::{
+        io::{BufRead, BufReader},
+        os::unix::process::CommandExt,
+        process::{Command, Stdio},
+    };
 
     #[test]
     fn stat_is_read_behind_any_name() {
@@ -217,29 +216,31 @@ mod tests {
         assert_eq!(boot_id().unwrap().len(), 36);
     }
 
-    /// Starting a program returns before its environment can be read. The low priority, which scripts have, makes it late.
+    /// Bash tells of a child before the child has loaded its program. The low priority, which scripts have, makes it late.
     #[test]
     fn a_process_that_loads_its_program_is_waited_for() {
-        for round in 0..200 {
-            let mut command = std::process::Command::new("nice");
-            let mut child = command.args(["-n", "19", "sleep", "300"]).env("MARK", "here").spawn().unwrap();
-            let pid = Pid::from_child(&child);
-            let found = (has_variable(pid, "MARK=here"), has_variable(pid, "MARK=elsewhere"));
-            child.kill().unwrap();
-            child.wait().unwrap();
-            assert_eq!(found, (true, false), "round {round}");
-        }
+        let script = "for i in {1..30}; do sleep 300 & echo $!; done; wait";
+        let mut bash = Command::new("nice");
+        bash.args(["-n", "19", "bash", "-c", script]).env("MARK", "here").stdout(Stdio::piped()).process_group(0);
+        let mut bash = bash.spawn().unwrap();
+        let lines = BufReader::new(bash.stdout.take().unwrap()).lines().take(30);
+        let pids = lines.map(|line| pid_of(&line.unwrap()).unwrap());
+        let is_always_found = |pid| (0..100).all(|_| has_variable(pid, "MARK=here") && !has_variable(pid, "MARK=no"));
+        let found: Vec<bool> = pids.map(is_always_found).collect();
+        kill_process_group(Pid::from_child(&bash), Signal::KILL).unwrap();
+        bash.wait().unwrap();
+        assert_eq!(found, [true; 30]);
     }
 
     #[test]
     fn a_process_without_an_environment_has_no_variable() {
-        let mut child = std::process::Command::new("sleep").arg("300").env_clear().spawn().unwrap();
+        let mut child = Command::new("sleep").arg("300").env_clear().spawn().unwrap();
         let found = has_variable(Pid::from_child(&child), "MARK=here");
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!found);
         if fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n") {
-            assert_eq!(program_load_max(Pid::from_raw(2).unwrap()), Duration::ZERO, "a thread of the kernel");
+            assert!(has_no_variables(Pid::from_raw(2).unwrap()), "a thread of the kernel");
         }
     }
 }
