@@ -15,6 +15,8 @@ use mainspring_kernel::script::{Surroundings, VARIABLE_PREFIX, prepare};
 
 #[path = "script_in_bash/attacks.rs"]
 mod attacks;
+#[path = "script_in_bash/repository.rs"]
+mod repository;
 #[path = "script_in_bash/reviewed.rs"]
 mod reviewed;
 

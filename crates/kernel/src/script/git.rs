@@ -31,18 +31,30 @@ fn is_folder(word: &Word) -> bool {
     word.literal().is_some_and(|text| !text.is_empty() && !text.starts_with(b"-"))
 }
 
-/// Whether a value in a word for `git push` or `git fetch` can be no more than a branch or a tag of the author's kind: a
-/// colon of the author comes before its last one. Git divides at the last colon, and a second one is an error to it;
-/// without one the value could bring its own, and with it another branch to write, or one to delete.
-pub(super) fn is_refspec(word: &Word) -> bool {
+/// Whether a value in a word for `git push` or `git fetch` can be no more than one branch or one tag of the author's kind.
+///
+/// Git divides at the last colon, so that a value can bring its own: then what comes before it is the source. A fetch
+/// refuses a source with a colon in it. A push takes `HEAD:` for a tree and `HEAD:FOLDER` for what is there, so that
+/// `refs/` has to follow the colon of the author. With a value on both sides `*` is all branches: a push asks for
+/// `^{object}` behind the first, with which git takes no pattern, and a fetch must delete and replace nothing.
+pub(super) fn is_refspec(word: &Word, arguments: &[Word], pushes: bool) -> bool {
     let front = word.front();
-    let has_colon = front.contains(&b':');
-    let is_ref = front.starts_with(b"refs/");
+    if !word.is_one() || !front.first().is_some_and(|byte| is_name_byte(*byte)) {
+        return false;
+    }
+    let has = |text: &[u8], part: &[u8]| text.windows(part.len()).any(|window| window == part);
+    if front.contains(&b':') {
+        return !pushes || has(&front, b":refs/");
+    }
     let last = word.pieces.iter().rposition(|piece| !matches!(piece, Piece::Literal(_))).unwrap_or(0);
+    let middle: &[u8] = if pushes { b"^{object}:refs/" } else { b":refs/" };
     let has_later = word.pieces[..last].iter().skip(word.certain).any(|piece| match piece {
-        Piece::Literal(text) => text.windows(6).any(|part| part == b":refs/"),
+        Piece::Literal(text) => has(text, middle),
         _ => false,
     });
-    let begins = front.first().is_some_and(|byte| is_name_byte(*byte));
-    word.is_one() && begins && (has_colon || (is_ref && has_later))
+    let changes_others = arguments.iter().filter_map(Word::literal).any(|text| {
+        let has_letter = !text.starts_with(b"--") && text.iter().any(|byte| b"fp".contains(byte));
+        matches!(text, b"--force" | b"--prune") || (text.starts_with(b"-") && has_letter)
+    });
+    front.starts_with(b"refs/") && has_later && (pushes || !changes_others)
 }

@@ -33,7 +33,7 @@ pub enum Place {
     Argument,
     /// Where the value could become an option.
     Option,
-    /// Among what `git push` and `git fetch` are told to move, without a colon of the author before it.
+    /// Among what `git push` and `git fetch` are told to move, where it may be more than one branch or tag.
     Refspec,
     /// Among the paths of a `git` that takes them for patterns.
     Pathspec,
@@ -98,7 +98,7 @@ impl Place {
             }
             Self::Option => "where its value could become an option, and an option can run code",
             Self::Refspec => {
-                "where git takes it for a refspec, and its value could delete a branch or write another one"
+                "where git takes it for a refspec, and its value could delete a branch or write another one, or all of them"
             }
             Self::Pathspec => "where git takes it for a pattern of paths, and its value could be all of them",
             Self::Header => "in a header of curl, where a value with a newline adds headers and requests",
@@ -180,7 +180,7 @@ impl Place {
                 "Use a name of your own that is neither exported nor in the step's `env`; or write `env: {NAME: \"@REFERENCE\"}` in the step."
             }
             Self::Refspec => {
-                "Write both sides, as in \"HEAD:refs/heads/@REFERENCE\" or \"refs/tags/v@REFERENCE:refs/tags/v@REFERENCE\"; or write `env: {NAME: \"@REFERENCE\"}` in the step and check \"$NAME\" in the script."
+                "Write both sides, as in \"HEAD:refs/heads/@REFERENCE\" or \"refs/tags/v@REFERENCE^{object}:refs/tags/v@REFERENCE\" (without ^{object} for git fetch, and there without --prune and --force); or write `env: {NAME: \"@REFERENCE\"}` in the step and check \"$NAME\" in the script."
             }
             Self::Pathspec => {
                 "Write `git --literal-pathspecs` and -- before it; or write `env: {NAME: \"@REFERENCE\"}` in the step and \"$NAME\" in the script."

@@ -45,8 +45,8 @@ enum Operands {
     Anything,
     /// Values stand after `--` or behind a letter of the author. The first ones have to be literal.
     Values { literal: usize, max: usize },
-    /// As [`Values`](Self::Values) with one literal, the remote; a value is a branch or a tag where a colon of the author
-    /// comes before it.
+    /// As [`Values`](Self::Values) with one literal, the remote; a value is a branch or a tag where the author has said
+    /// so, which `git` judges.
     Refspecs,
     /// As [`Values`](Self::Values), which git takes for patterns unless it is told otherwise: all of them, or those after
     /// `--`.
@@ -183,6 +183,7 @@ const PROGRAMS: &[Program] = &[
         flags: &["--amend", "--no-verify", "--allow-empty", "--no-edit", "--signoff", "--quiet", "--all"],
         literal: &["-F"],
         text: &["-m", "-am", "-sm", "-qm", "--message", "--author", "--date"],
+        operands: Operands::Pathspecs { all: true },
         ..keeps(&["git", "commit"], "asqnv")
     },
     Program { flags: &["--stat", "--name-only", "--quiet", "--cached", "--exit-code"], ..keeps(&["git", "diff"], "") },
@@ -414,7 +415,9 @@ fn operand(found: &Found<'_>, word: &Word, is_past_options: bool, before: usize)
     }
     match found.program.operands {
         _ if !word.has_value => Ok(()),
-        Operands::Refspecs if !git::is_refspec(word) => Err(Place::Refspec),
+        Operands::Refspecs if !git::is_refspec(word, found.arguments, found.program.command[1] == "push") => {
+            Err(Place::Refspec)
+        }
         Operands::Pathspecs { all } if (all || is_past_options) && !found.has_literal_paths => Err(Place::Pathspec),
         _ => Ok(()),
     }

@@ -634,6 +634,25 @@ const REVIEWED_AGAIN: [&str; 99] = [
     "n='-v a[$i]'; i=@vars.x; [ $n ]",
 ];
 
+/// What running accepted scripts with hostile values has found.
+const RUN_WITH_VALUES: [&str; 9] = [
+    "git push origin HEAD:@vars.x",
+    "git push origin \"v1:d@vars.x\"",
+    "git push origin \"refs/tags/v@vars.x:refs/tags/v@vars.x\"",
+    "git push origin \"refs/tags/v@vars.x^{object}:v@vars.x\"",
+    "git fetch --prune origin \"refs/heads/@vars.x:refs/heads/@vars.x\"",
+    "git fetch -qf origin \"refs/tags/v@vars.x:refs/tags/v@vars.x\"",
+    "git commit -m a -- @vars.x",
+    "git commit -m a docs/@vars.x",
+    "git --literal-pathspecs commit @vars.x",
+];
+
+#[test]
+fn what_runs_with_hostile_values_have_found_is_refused() {
+    let taken: alloc::vec::Vec<_> = RUN_WITH_VALUES.iter().filter(|command| outcome(command).is_ok()).collect();
+    assert!(taken.is_empty(), "{taken:#?}");
+}
+
 #[test]
 fn what_another_review_has_found_is_refused() {
     let taken: alloc::vec::Vec<_> = REVIEWED_AGAIN.iter().filter(|command| outcome(command).is_ok()).collect();

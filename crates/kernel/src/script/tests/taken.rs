@@ -18,7 +18,7 @@ const ORDINARY: [&str; 76] = [
     "git commit -am @vars.message && git push origin main",
     "git fetch origin \"refs/heads/@vars.ref:refs/remotes/origin/@vars.ref\"",
     "git fetch --depth 1 origin main:refs/heads/@vars.ref",
-    "git push origin \"refs/tags/v@vars.version:refs/tags/v@vars.version\"",
+    "git push origin \"refs/tags/v@vars.version^{object}:refs/tags/v@vars.version\"",
     "git checkout -b @vars.branch",
     "git checkout \"tags/@input.ref\" && echo 'at @input.now' me@@example.com && make",
     "git show v@vars.tag:VERSION",
