@@ -35,7 +35,7 @@ use crate::{
     member::Member,
     naming::new_key_where,
     request::{Request, row},
-    rim::{Asker, Command, Commands, Outside, Owned, Pending, Reach, Rim, queue},
+    rim::{Asker, Command, Commands, Outside, Owned, Pending, Reach, Rim, Trouble, queue},
     shard::{Event, Keys, Moment, Queued, Reply, Shard, ShardError, Submission, Ticket},
     span::Spans,
     token,
@@ -209,9 +209,9 @@ impl Engine {
         self.owned().held
     }
 
-    /// Why the shared store did not hear this node when it last spoke, if it did not: what is held runs out by itself. Or
-    /// why this node may hold nothing, as its clock is wrong.
-    pub fn trouble(&self) -> Option<String> {
+    /// The reason why the store does not hear this node or does not write, or why this node may hold nothing, as its clock
+    /// is wrong. What is held runs out by itself.
+    pub fn trouble(&self) -> Option<Trouble> {
         self.owned().trouble
     }
 

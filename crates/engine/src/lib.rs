@@ -35,4 +35,4 @@ pub mod token;
 
 pub use engine::{Engine, Ground, Options, Sharing, Submitted};
 pub use error::EngineError;
-pub use rim::{Pending, Reach};
+pub use rim::{Pending, Reach, Trouble};

@@ -55,6 +55,7 @@ use looking::{Inbox, Page};
 use meters::{Effect, Meters};
 use owning::Life;
 pub(crate) use owning::Owned;
+pub use owning::Trouble;
 pub(crate) use queue::{Commands, Received, queue};
 use sweeping::{Sweep, Swept};
 
@@ -237,7 +238,7 @@ pub(crate) struct Rim {
     is_looking_at_files: bool,
     sweep: Sweep,
     speak_at: Option<Instant>,
-    trouble: Option<String>,
+    trouble: Option<Trouble>,
     commands: Commands,
     commits: std::sync::mpsc::Sender<Flight>,
     /// What became of them.

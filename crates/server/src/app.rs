@@ -155,10 +155,10 @@ impl App {
         }
         let asked = async {
             loop {
-                self.responses.room(&account.key).await;
+                self.responses.room(&account).await;
                 let slot = self.slots.take().await?;
                 // Many may have waited for the same room.
-                if self.responses.has_room(&account.key) {
+                if self.responses.has_room(&account) {
                     return Ok(slot);
                 }
             }
@@ -170,7 +170,7 @@ impl App {
     /// what they do, and else as [`run`](Self::run).
     pub async fn look<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Answer<T> + Send + 'static) -> Answer<T> {
         let account = current();
-        let is_free = account.kind == Kind::Reserved || self.responses.has_room(&account.key);
+        let is_free = account.kind == Kind::Reserved || self.responses.has_room(&account);
         if is_free && self.engine.store().is_at_hand() { work(&self.for_one_request()) } else { self.run(work).await }
     }
 }

@@ -25,13 +25,13 @@ use utoipa::openapi::{OpenApi, path::Operation};
 use crate::{
     app::App,
     connections::{Admitted, Holder},
-    identity::{Caller, Kind, Permission, Role, TokenText},
+    identity::{Caller, Kind, Permission, Role, TokenText, random},
     nouns::{Departed, Member, Revoked, Token},
-    problem::{Answer, Code, Problem, Unavailable},
+    problem::{Answer, Code, Failed, Problem},
     rate::Verdict,
     receiving::receive,
     refusals::{Refused, Whose, record},
-    responses::untaken,
+    responses::{Static, untaken},
     routes::{links, oidc},
     sending::Clock,
     shelf::{Held, Shelf},
@@ -44,6 +44,9 @@ pub(crate) const EXTENSION: &str = "x-permission";
 
 /// What a route says that asks for a credential and for no permission.
 pub(crate) const CREDENTIAL: &str = "credential";
+
+/// The header by which whoever runs the server finds the line of the log about a request that failed.
+const REQUEST_ID: &str = "x-request-id";
 
 /// How far the time of a credential's last use may be behind.
 const LAST_USED_STEP_MS: u64 = 60_000;
@@ -134,7 +137,7 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
         }
     };
     let account = match (&admitted, need) {
-        (Ok(Some(caller)), _) => Account::of(request.method(), &path, &caller.organization),
+        (Ok(Some(caller)), _) => Account::of(request.method(), &path, &caller.organization, &caller.user),
         (_, Some(Need::Health)) => Account::health(),
         _ => Account::anonymous(from),
     };
@@ -151,7 +154,7 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
         }
         Err(problem) => Err(problem),
     };
-    let mut response = match entered {
+    let response = match entered {
         Ok((caller, body, held)) => {
             caller.map(|caller| parts.extensions.insert(caller));
             let response = on_account(account.clone(), next.run(Request::from_parts(parts, body))).await;
@@ -160,17 +163,17 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
         }
         Err(problem) => turned_away(&app, problem, &path, &parts),
     };
+    let mut response = hold(&app, &account, response);
     verdict.iter().for_each(|verdict| tell(verdict, response.headers_mut()));
     if is_admitted {
         response.extensions_mut().insert(Admitted);
     }
     log_refusal(&app, &asked, &response);
-    log_unavailable(&app, &account, &asked, &response);
+    log_failure(&app, &account, &asked, &mut response);
     if let Some(refused) = refused(&app, asked, whose, &response) {
         write_down(&app, from, refused).await;
     }
     finish(version, is_admitted, &mut response);
-    hold(&app, &account, &mut response);
     response
 }
 
@@ -195,19 +198,24 @@ fn with_room(app: &App, account: &Account, request: &Request, caller: Option<Cal
             let is_exempt = *is_operator || account.kind == SlotKind::Reserved;
             connection.prove(&Holder { organization, token, is_exempt })?;
         }
-        (None, _) if !app.responses.has_room(&account.key) => return Err(untaken()),
+        (None, _) if !app.responses.has_room(account) => return Err(untaken()),
         _ => {}
     }
     Ok(caller)
 }
 
-/// Counts the bytes of a response until the other end has taken them.
-fn hold(app: &App, account: &Account, response: &mut Response) {
+/// Counts the bytes of a response until the other end has taken them. One for which there is no room is not handed out.
+fn hold(app: &App, account: &Account, mut response: Response) -> Response {
     let bytes = response.body().size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0);
-    if bytes > 0 {
-        let held = app.responses.hold(&account.key, bytes);
-        response.extensions_mut().insert(held);
+    if bytes == 0 || response.extensions().get::<Static>().is_some() {
+        return response;
     }
+    let held = app.responses.hold(account, bytes).or_else(|| {
+        response = untaken().into_response();
+        app.responses.hold(account, response.body().size_hint().lower() as usize)
+    });
+    held.map(|held| response.extensions_mut().insert(held));
+    response
 }
 
 /// What the log says of a request: its route and no more of its path, and the id of its credential, which lets nobody in.
@@ -265,13 +273,19 @@ async fn write_down(app: &App, from: IpAddr, refused: Refused) {
     let _ = on_account(Account::anonymous(from), write).await;
 }
 
-/// Logs a request that was answered with 503, and not each of many: an organization that keeps its slots busy gets as many as
-/// it sends requests.
-fn log_unavailable(app: &App, account: &Account, asked: &Asked, response: &Response) {
-    let Some(Unavailable(why)) = response.extensions().get::<Unavailable>() else { return };
-    let Some(is_last) = app.refusals.line(&format!("unavailable/{}", account.key)) else { return };
-    let more = if is_last { "no more is logged of it this minute" } else { "" };
-    tracing::warn!(account = account.key, method = %asked.method, route = asked.path, why, more, "a request failed");
+/// Logs a request that was answered with 500 or 503, and not each of many: an organization that keeps its slots busy gets as
+/// many as it sends requests. The caller gets the id of the line and not the reason that stands there.
+fn log_failure(app: &App, account: &Account, asked: &Asked, response: &mut Response) {
+    let Some(Failed(why)) = response.extensions_mut().remove::<Failed>() else { return };
+    let Some(is_last) = app.refusals.line(&format!("failed/{}/{}", response.status(), account.key)) else { return };
+    let (more, request) =
+        (if is_last { "no more is logged of it this minute" } else { "" }, random(8).unwrap_or_default());
+    let status = response.status().as_u16();
+    let Asked { method, path, .. } = asked;
+    tracing::warn!(request, account = account.key, method = %method, route = path, status, why, more, "a request failed");
+    if let Ok(request) = HeaderValue::from_str(&request) {
+        response.headers_mut().insert(REQUEST_ID, request);
+    }
 }
 
 /// The headers of every answer. The connection of a request that was turned away is closed, so that it takes no place: HTTP/1
@@ -296,14 +310,14 @@ pub(crate) async fn count(State(app): State<App>, request: Request, next: Next) 
     let from = address(&app, &request);
     let account = Account::anonymous(from);
     let (verdict, admitted) = stranger(&app, from);
-    let mut response = match admitted.and_then(|()| with_room(&app, &account, &request, None)) {
+    let response = match admitted.and_then(|()| with_room(&app, &account, &request, None)) {
         Ok(_) => next.run(request).await,
         Err(problem) => refuse(problem),
     };
+    let mut response = hold(&app, &account, response);
     response.extensions().get::<Code>().into_iter().for_each(|code| app.refusals.count(*code));
     tell(&verdict, response.headers_mut());
     finish(version, false, &mut response);
-    hold(&app, &account, &mut response);
     response
 }
 

@@ -1,9 +1,13 @@
 //! Pages for people: HTML without scripts, of which every text is escaped and nothing comes from elsewhere.
 
 use axum::{
+    Extension,
+    body::Bytes,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
+
+use crate::responses::Static;
 
 /// What a page may do: have our style, send forms back to us, and be in nobody's frame.
 const POLICY: &str =
@@ -66,28 +70,38 @@ impl Html {
 
     /// The page with this in it. It is nobody's to keep: what it shows may be for one reader.
     pub(crate) fn page(self, status: StatusCode, title: &str) -> Response {
+        page_of(status, self.document(title))
+    }
+
+    /// The text of the page with this in it.
+    pub(crate) fn document(self, title: &str) -> Bytes {
         let head = Self::default()
             .markup("<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">")
             .markup("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">")
             .markup("<link rel=\"stylesheet\" href=\"/style.css\">")
             .add(Self::of("title", title))
             .markup("</head><body><main>");
-        let whole = head.add(self).markup("</main></body></html>");
-        let headers = [
-            (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-            (header::CONTENT_SECURITY_POLICY, POLICY),
-            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            // Not `no-referrer`: with that, browsers send our own forms without an origin.
-            (header::REFERRER_POLICY, "same-origin"),
-            (header::CACHE_CONTROL, "no-store"),
-        ];
-        (status, headers, whole.0).into_response()
+        head.add(self).markup("</main></body></html>").0.into()
     }
+}
+
+/// The response that shows the text of a page.
+pub(crate) fn page_of(status: StatusCode, document: Bytes) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        // Not `no-referrer`: with that, browsers send our own forms without an origin.
+        (header::REFERRER_POLICY, "same-origin"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    (status, headers, document).into_response()
 }
 
 /// The style of all pages.
 pub(crate) async fn style() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/css; charset=utf-8"), (header::CACHE_CONTROL, "max-age=3600")], STYLE)
+    let headers = [(header::CONTENT_TYPE, "text/css; charset=utf-8"), (header::CACHE_CONTROL, "max-age=3600")];
+    (Extension(Static), headers, Bytes::from_static(STYLE.as_bytes()))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub struct InForce;
 impl Limits for InForce {
     fn of(&self, store: &dyn Store, organization: &str) -> Result<Bounds, String> {
         let shelf = Shelf::of(store.catalogue(), "");
-        let held = shelf.must::<Organization>(organization).map_err(|problem| problem.message)?;
+        let held = shelf.must::<Organization>(organization).map_err(|problem| problem.whole())?;
         let (limits, live) = (held.body.limits, ORGANIZATION_EXECUTIONS_MAX);
         if !held.body.has(RUNTIME_FEATURE) {
             return Ok(Bounds { user: 0, organization: 0, workflow: Some(0), live });

@@ -130,7 +130,8 @@ impl Marks {
     /// # Errors
     /// Fails if the store does not answer or the file cannot be written.
     pub fn note(&self, catalogue: &dyn Catalogue) -> Answer<Compared> {
-        let failed = |why: String| Problem::new(Code::InternalError, why);
+        let failed =
+            |why: String| Problem::new(Code::InternalError, "The marks of audit logs cannot be kept.").because(why);
         let unwritten = |error: io::Error| failed(format!("{}: {error}", self.path.display()));
         // Another process of this store may write the same file: neither must lower what the other has noted.
         let _locked = self.locked().map_err(unwritten)?;
@@ -280,7 +281,7 @@ async fn note(engine: &Arc<Engine>, marks: &Arc<Marks>, told: &mut BTreeMap<Stri
             compared
         }
         Err(problem) => {
-            tracing::error!(why = problem.message, "the heads of audit logs were not noted");
+            tracing::error!(why = problem.whole(), "the heads of audit logs were not noted");
             Compared::default()
         }
     }

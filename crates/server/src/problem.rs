@@ -104,11 +104,13 @@ pub struct Problem {
     pub message: String,
     /// Places and data, if there are any.
     pub details: Json_,
+    /// The reason for the log alone: words of the store and of the system, which name addresses, files and what is in them.
+    pub reason: Option<String>,
 }
 
-/// Marks a response with 503: why it could not be worked on.
+/// Marks a response with 500 or 503: why the request was not worked on, for the log.
 #[derive(Debug, Clone)]
-pub(crate) struct Unavailable(pub String);
+pub(crate) struct Failed(pub String);
 
 /// The form of a [`Problem`].
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -128,13 +130,32 @@ pub type Answer<T> = Result<T, Problem>;
 impl Problem {
     /// A problem without details.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), details: Json_::Null }
+        Self { code, message: message.into(), details: Json_::Null, reason: None }
     }
 
     /// With details.
     pub fn with(mut self, details: Json_) -> Self {
         self.details = details;
         self
+    }
+
+    /// With a reason that goes to the log and not to the caller.
+    pub fn because(mut self, reason: impl fmt::Display) -> Self {
+        self.reason = Some(reason.to_string());
+        self
+    }
+
+    /// The message with the reason, for logs and for who has the store in hand.
+    pub fn whole(&self) -> String {
+        match &self.reason {
+            Some(reason) => format!("{} {reason}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
+    /// The mark of a response that says this problem in other words, where the server failed.
+    pub(crate) fn failed(&self) -> Option<Failed> {
+        matches!(self.code, Code::InternalError | Code::Unavailable).then(|| Failed(self.whole()))
     }
 
     /// A field of the request that is not what it must be.
@@ -161,17 +182,12 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.code.status();
-        // Code::Unavailable is logged at the door, which knows how often it was.
-        if self.code == Code::InternalError {
-            tracing::warn!(code = ?self.code, message = self.message, "a request failed");
-        }
         let is_over_soon = matches!(self.code, Code::Unavailable | Code::RateLimited);
-        let unavailable = (self.code == Code::Unavailable).then(|| Unavailable(self.message.clone()));
+        // Failures are logged at the door, which knows how often it was.
+        let failed = self.failed();
         let body = ProblemBody { error: self.message, code: self.code, details: self.details };
         let mut response = (status, Json(body)).into_response();
-        if let Some(unavailable) = unavailable {
-            response.extensions_mut().insert(unavailable);
-        }
+        failed.map(|failed| response.extensions_mut().insert(failed));
         if is_over_soon {
             // RFC 9110, 10.2.3: clients wait so many seconds in place of a guess.
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
@@ -183,11 +199,16 @@ impl IntoResponse for Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        let code = match error {
-            StoreError::Damaged(_) => Code::InternalError,
-            StoreError::Newer { .. } | StoreError::Unavailable(_) => Code::Unavailable,
+        let (code, message) = match error {
+            StoreError::Damaged(_) => {
+                (Code::InternalError, "The server cannot read what it has stored. Tell its operator.")
+            }
+            StoreError::Newer { .. } => {
+                (Code::Unavailable, "The store was upgraded, and this node cannot read it. Try again at another node.")
+            }
+            StoreError::Unavailable(_) => (Code::Unavailable, "The store does not answer. Try again in a moment."),
         };
-        Self::new(code, error.to_string())
+        Self::new(code, message).because(error)
     }
 }
 
@@ -203,14 +224,25 @@ impl From<EngineError> for Problem {
             | EngineError::NotQuarantined
             | EngineError::NotEnded
             | EngineError::Exists(_) => Self::new(Code::Conflict, message),
-            EngineError::Load(_) => Self::new(Code::InternalError, message),
-            EngineError::Stopped(_) | EngineError::NotHere | EngineError::Busy => Self::new(Code::Unavailable, message),
+            EngineError::Load(_) => {
+                let told = "The server cannot read the journal of this execution. Tell its operator.";
+                Self::new(Code::InternalError, told).because(message)
+            }
+            EngineError::Stopped(_) => {
+                let told =
+                    "The engine of this node has stopped. Try again at another node, or when it was started anew.";
+                Self::new(Code::Unavailable, told).because(message)
+            }
+            EngineError::NotHere | EngineError::Busy => Self::new(Code::Unavailable, message),
             EngineError::TooMany(_) => Self::new(Code::RateLimited, message),
             EngineError::Folder { .. }
             | EngineError::Held { .. }
             | EngineError::Unsealed(_)
             | EngineError::Key { .. }
-            | EngineError::OtherKey { .. } => Self::new(Code::Unavailable, message),
+            | EngineError::OtherKey { .. } => {
+                let told = "This node cannot use its files. Try again at another node, or tell its operator.";
+                Self::new(Code::Unavailable, told).because(message)
+            }
         }
     }
 }
@@ -225,6 +257,28 @@ mod tests {
         let names: BTreeSet<String> = STATUSES.iter().map(|(code, _)| serde_json::to_string(code).unwrap()).collect();
         assert_eq!(names.len(), STATUSES.len());
         assert_eq!(serde_json::to_string(&Code::WorkflowRuntimeDisabled).unwrap(), "\"WORKFLOW_RUNTIME_DISABLED\"");
+    }
+
+    #[test]
+    fn words_of_the_store_and_of_the_system_go_to_the_log_alone() {
+        let secret = || "10.0.0.7:5432 /var/lib".to_string();
+        let store = [StoreError::Unavailable(secret()), StoreError::Damaged(secret())];
+        let path = std::path::PathBuf::from(secret());
+        let engine = [
+            EngineError::Stopped(secret()),
+            EngineError::Load(LoadError::Broken(secret())),
+            EngineError::Load(LoadError::Store(StoreError::Unavailable(secret()))),
+            EngineError::Folder { path: path.clone(), why: secret() },
+            EngineError::Held { path: path.clone(), pid: None },
+            EngineError::Key { path, why: secret() },
+            EngineError::OtherKey { place: secret() },
+        ];
+        let all = store.into_iter().map(Problem::from).chain(engine.into_iter().map(Problem::from));
+        for problem in all {
+            assert!(!problem.message.contains("10.0.0.7") && problem.whole().contains("10.0.0.7"), "{problem:?}");
+            let response = problem.into_response();
+            assert!(response.extensions().get::<Failed>().is_some_and(|Failed(why)| why.contains("10.0.0.7")));
+        }
     }
 
     /// Also where a journal was to be read.

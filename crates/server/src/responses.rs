@@ -1,7 +1,8 @@
 //! Responses in memory: they are made whole, and stay until the other end has taken them.
 //!
-//! An organization whose responses are not taken gets no further ones made. The bound is looked at before the work on a
-//! request begins, as its response is known only afterwards: the requests that are being worked on can go beyond it.
+//! Members share what their organization may have in memory, and addresses what all callers without a credential may. A
+//! request of whoever has too much there waits before the work on it begins, as the size of its response is known only
+//! afterwards. A large response for which no room is left by then is not handed out.
 
 use std::{
     collections::HashMap,
@@ -11,16 +12,33 @@ use std::{
 use axum::body::Bytes;
 use tokio::sync::Notify;
 
-use crate::problem::{Code, Problem};
+use crate::{
+    problem::{Code, Problem},
+    slots::Account,
+};
 
-/// Bytes of responses that one organization may leave untaken before its next request waits: four pages of the largest size.
-const ORGANIZATION_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Bytes of responses of one member: two pages of the largest size. A quarter of what its organization has, so that one
+/// member who reads nothing leaves most of it to the others.
+const MEMBER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The same of one address without a credential: what anybody may ask for has some hundred KiB.
-const ADDRESS_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of responses of one organization.
+const ORGANIZATION_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Bytes of responses in memory, of all. Beyond it, only those wait that have some already.
-const TOTAL_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Bytes of responses of all organizations. Beyond it, only those wait that have some already.
+const ORGANIZATIONS_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Bytes of responses of one address without a credential: what is made for anybody has some KiB.
+const ADDRESS_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of responses of all addresses without a credential.
+const STRANGERS_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Bytes of a response that is always handed out: whoever has changed something must hear of it, and the secret of a new
+/// credential is told once.
+const SMALL_BYTES_MAX: usize = 64 * 1024;
+
+const _: () =
+    assert!(4 * MEMBER_BYTES_MAX <= ORGANIZATION_BYTES_MAX && 4 * ORGANIZATION_BYTES_MAX <= ORGANIZATIONS_BYTES_MAX);
 
 /// The responses in memory.
 #[derive(Debug, Default)]
@@ -30,15 +48,18 @@ pub(crate) struct Responses {
 
 #[derive(Debug, Default)]
 struct Shared {
-    accounts: Mutex<Accounts>,
+    accounts: Mutex<HashMap<Share, usize>>,
     freed: Notify,
 }
 
-#[derive(Debug, Default)]
-struct Accounts {
-    total: usize,
-    /// Bytes by organization, or by `address/…`.
-    of: HashMap<String, usize>,
+/// A part of the memory for responses.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Share {
+    Organizations,
+    Organization(String),
+    Member(String, String),
+    Strangers,
+    Address(String),
 }
 
 /// The bytes of one response, until it is dropped.
@@ -47,49 +68,110 @@ pub(crate) struct HeldResponse {
     _held: Arc<Held>,
 }
 
+/// Marks a response whose body all requests share: it takes no memory of its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Static;
+
 #[derive(Debug)]
 struct Held {
     shared: Arc<Shared>,
-    key: String,
+    shares: Vec<Share>,
     bytes: usize,
 }
 
-impl Responses {
-    /// Whether an organization or an address may have another response made.
-    pub(crate) fn has_room(&self, key: &str) -> bool {
-        let max = if key.starts_with("address/") { ADDRESS_BYTES_MAX } else { ORGANIZATION_BYTES_MAX };
-        let accounts = self.shared.accounts();
-        let own = accounts.of.get(key).copied().unwrap_or(0);
-        own < max && (own == 0 || accounts.total < TOTAL_BYTES_MAX)
+impl Share {
+    /// The shares of an account, each within the next. Health and the server itself have none: their responses are small,
+    /// and nothing may refuse them.
+    fn of(account: &Account) -> Vec<Self> {
+        let Account { key, member, .. } = account;
+        if account.is_uncounted() {
+            return Vec::new();
+        }
+        if account.is_anonymous() {
+            return vec![Self::Address(key.clone()), Self::Strangers];
+        }
+        let member = Self::Member(key.clone(), member.clone());
+        vec![member, Self::Organization(key.clone()), Self::Organizations]
     }
 
-    /// Waits until an organization or an address may have another response made.
-    pub(crate) async fn room(&self, key: &str) {
-        loop {
-            let freed = self.shared.freed.notified();
-            tokio::pin!(freed);
-            // Before the look, so that nothing that is freed after it is missed.
-            freed.as_mut().enable();
-            if self.has_room(key) {
-                return;
-            }
-            freed.await;
+    fn bytes_max(&self) -> usize {
+        match self {
+            Self::Organizations => ORGANIZATIONS_BYTES_MAX,
+            Self::Organization(_) => ORGANIZATION_BYTES_MAX,
+            Self::Member(..) => MEMBER_BYTES_MAX,
+            Self::Strangers => STRANGERS_BYTES_MAX,
+            Self::Address(_) => ADDRESS_BYTES_MAX,
+        }
+    }
+}
+
+fn held(accounts: &HashMap<Share, usize>, share: &Share) -> usize {
+    accounts.get(share).copied().unwrap_or(0)
+}
+
+/// Whether the work on another request may begin. Whoever has nothing in a share is not held up by the next wider one: the
+/// first response of a member, an organization and an address is always made.
+fn may_begin(accounts: &HashMap<Share, usize>, shares: &[Share]) -> bool {
+    let mut is_first = false;
+    shares.iter().all(|share| {
+        let own = held(accounts, share);
+        let may = is_first || own < share.bytes_max();
+        is_first = own == 0;
+        may
+    })
+}
+
+/// Whether a response of so many bytes may be handed out.
+fn fits(accounts: &HashMap<Share, usize>, shares: &[Share], bytes: usize) -> bool {
+    let mut is_first = false;
+    let is_within = |share: &Share| {
+        let own = held(accounts, share);
+        let is_within = own == 0 || own + bytes <= share.bytes_max();
+        // The share of all organizations holds up no organization that has nothing there.
+        let is_within = is_within || is_first && *share == Share::Organizations;
+        is_first = own == 0;
+        is_within
+    };
+    bytes <= SMALL_BYTES_MAX || shares.iter().all(is_within)
+}
+
+impl Responses {
+    /// Whether the work on another request of an account may begin.
+    pub(crate) fn has_room(&self, account: &Account) -> bool {
+        may_begin(&self.shared.accounts(), &Share::of(account))
+    }
+
+    /// Waits until the work on another request of an account may begin.
+    pub(crate) async fn room(&self, account: &Account) {
+        let shares = Share::of(account);
+        self.shared.until(|accounts| may_begin(accounts, &shares)).await;
+    }
+
+    /// Waits until a response of so many bytes may be handed out to an account.
+    pub(crate) async fn room_for(&self, account: &Account, bytes: usize) {
+        let shares = Share::of(account);
+        self.shared.until(|accounts| fits(accounts, &shares, bytes)).await;
+    }
+
+    /// A part of a streamed response, which is counted until it is dropped; the bytes again where no room is left.
+    pub(crate) fn part(&self, account: &Account, bytes: Vec<u8>) -> Result<Bytes, Vec<u8>> {
+        match self.hold(account, bytes.len()) {
+            Some(_held) => Ok(Bytes::from_owner(Part { bytes, _held })),
+            None => Err(bytes),
         }
     }
 
-    /// A part of a streamed response, which is counted until it is dropped.
-    pub(crate) fn held(&self, key: &str, bytes: Vec<u8>) -> Bytes {
-        let _held = self.hold(key, bytes.len());
-        Bytes::from_owner(Part { bytes, _held })
-    }
-
-    /// Counts a response that was made.
-    pub(crate) fn hold(&self, key: &str, bytes: usize) -> HeldResponse {
-        let mut accounts = self.shared.accounts();
-        accounts.total += bytes;
-        *accounts.of.entry(key.to_string()).or_default() += bytes;
+    /// Counts a response that was made; `None` where no room is left for it.
+    pub(crate) fn hold(&self, account: &Account, bytes: usize) -> Option<HeldResponse> {
+        let (mut accounts, shares) = (self.shared.accounts(), Share::of(account));
+        if !fits(&accounts, &shares, bytes) {
+            return None;
+        }
+        for share in &shares {
+            *accounts.entry(share.clone()).or_default() += bytes;
+        }
         drop(accounts);
-        HeldResponse { _held: Arc::new(Held { shared: self.shared.clone(), key: key.to_string(), bytes }) }
+        Some(HeldResponse { _held: Arc::new(Held { shared: self.shared.clone(), shares, bytes }) })
     }
 }
 
@@ -106,19 +188,32 @@ impl AsRef<[u8]> for Part {
 }
 
 impl Shared {
-    fn accounts(&self) -> MutexGuard<'_, Accounts> {
+    fn accounts(&self) -> MutexGuard<'_, HashMap<Share, usize>> {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn until(&self, is_so: impl Fn(&HashMap<Share, usize>) -> bool) {
+        loop {
+            let freed = self.freed.notified();
+            tokio::pin!(freed);
+            // Before the look, so that nothing that is freed after it is missed.
+            freed.as_mut().enable();
+            if is_so(&self.accounts()) {
+                return;
+            }
+            freed.await;
+        }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         let mut accounts = self.shared.accounts();
-        accounts.total -= self.bytes;
-        if let Some(own) = accounts.of.get_mut(&self.key) {
+        for share in &self.shares {
+            let Some(own) = accounts.get_mut(share) else { continue };
             *own -= self.bytes;
             if *own == 0 {
-                accounts.of.remove(&self.key);
+                accounts.remove(share);
             }
         }
         drop(accounts);
@@ -128,32 +223,84 @@ impl Drop for Held {
 
 /// The answer where responses are not taken in time.
 pub(crate) fn untaken() -> Problem {
-    let message = "Responses of this organization or address that were not read yet take all the memory they may: read \
-                   them, or ask for smaller pages (`limit`), and try again.";
+    let message = "Responses to this member or address that were not read yet take all the memory they may: read them, or \
+                   ask for smaller pages (`limit`), and try again.";
     Problem::new(Code::Unavailable, message)
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::http::Method;
+
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn who_leaves_responses_untaken_waits_and_nobody_else_does() {
+    fn member(organization: &str, member: &str) -> Account {
+        Account::of(&Method::GET, "/", organization, member)
+    }
+
+    fn address(number: usize) -> Account {
+        Account::anonymous(format!("192.0.2.{number}"))
+    }
+
+    #[test]
+    fn a_member_leaves_room_to_its_organization_and_that_to_others() {
         let responses = Responses::default();
-        let own: Vec<_> = (0..4).map(|_| responses.hold("acme", ORGANIZATION_BYTES_MAX / 4)).collect();
-        let is_free = |key: &str| responses.has_room(key);
-        assert!(!is_free("acme") && is_free("globex"));
-        let stranger = responses.hold("address/192.0.2.1", ADDRESS_BYTES_MAX);
-        assert!(!is_free("address/192.0.2.1") && is_free("address/192.0.2.2"));
-        let many: Vec<_> = (0..8).map(|n| responses.hold(&format!("o{n}"), ORGANIZATION_BYTES_MAX - 1)).collect();
-        assert!(!is_free("o1") && is_free("new"), "the first response of an organization is always made");
-        drop(many);
-        let ((), ()) = tokio::join!(responses.room("acme"), async { drop(own) });
-        drop(stranger);
-        let part = responses.held("acme", vec![7; 9]);
-        assert_eq!((part.len(), responses.shared.accounts().of["acme"]), (9, 9));
-        drop(part);
-        let accounts = responses.shared.accounts();
-        assert!(accounts.total == 0 && accounts.of.is_empty(), "nothing is kept of those who have gone");
+        let (one, two) = (member("acme", "vic"), member("acme", "ada"));
+        let first = responses.hold(&one, MEMBER_BYTES_MAX - 1).unwrap();
+        assert!(responses.has_room(&one), "a byte is left");
+        assert!(responses.hold(&one, SMALL_BYTES_MAX + 1).is_none(), "and that is too little");
+        let small = responses.hold(&one, SMALL_BYTES_MAX).unwrap();
+        assert!(!responses.has_room(&one) && responses.has_room(&two));
+        drop(small);
+        let more = ["u1", "u2", "u3"].map(|id| responses.hold(&member("acme", id), MEMBER_BYTES_MAX).unwrap());
+        // The organization has no more: what a member begins there is told them where it is small.
+        assert!(responses.has_room(&two) && responses.hold(&two, SMALL_BYTES_MAX + 1).is_none());
+        let told = responses.hold(&two, SMALL_BYTES_MAX).unwrap();
+        assert!(!responses.has_room(&two), "the first response is the only one");
+        assert!(responses.has_room(&member("globex", "ada")));
+        drop((first, more, told));
+        assert!(responses.shared.accounts().is_empty(), "nothing is kept of those who have gone");
+    }
+
+    #[test]
+    fn the_first_response_of_an_organization_is_always_made() {
+        let responses = Responses::default();
+        let one =
+            |number: usize, id: &str| responses.hold(&member(&format!("o{number}"), id), MEMBER_BYTES_MAX).unwrap();
+        let _many: Vec<_> = (0..4).flat_map(|number| ["a", "b", "c", "d"].map(|id| one(number, id))).collect();
+        let new = member("new", "ada");
+        let held = responses.hold(&new, MEMBER_BYTES_MAX / 2);
+        assert!(held.is_some() && !responses.has_room(&new));
+        assert!(responses.hold(&member("new", "bob"), MEMBER_BYTES_MAX / 2).is_none());
+    }
+
+    #[test]
+    fn strangers_take_nothing_from_callers_and_nobody_anything_from_health() {
+        let responses = Responses::default();
+        let of = |number| responses.hold(&address(number), ADDRESS_BYTES_MAX);
+        let held: Vec<_> = (0..200).filter_map(of).collect();
+        assert_eq!(held.len(), STRANGERS_BYTES_MAX / ADDRESS_BYTES_MAX);
+        assert!(!responses.has_room(&address(0)) && responses.has_room(&address(201)));
+        let first = responses.hold(&address(201), 1);
+        assert!(first.is_some() && !responses.has_room(&address(201)));
+        assert!(responses.hold(&member("acme", "ada"), MEMBER_BYTES_MAX).is_some());
+        let before = responses.shared.accounts().clone();
+        let health = responses.hold(&Account::health(), 10 * ORGANIZATIONS_BYTES_MAX);
+        assert!(health.is_some() && responses.has_room(&Account::health()));
+        assert_eq!(*responses.shared.accounts(), before, "health is in no share");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_leaves_responses_untaken_waits_until_they_are_taken() {
+        let (responses, account) = (Responses::default(), member("acme", "ada"));
+        let part = responses.part(&account, vec![7; MEMBER_BYTES_MAX]).unwrap();
+        assert!(responses.part(&account, vec![7; SMALL_BYTES_MAX + 1]).is_err());
+        let taken = async {
+            tokio::task::yield_now().await;
+            drop(part);
+        };
+        let ((), (), ()) =
+            tokio::join!(responses.room(&account), responses.room_for(&account, MEMBER_BYTES_MAX), taken);
+        assert!(responses.has_room(&account));
     }
 }

@@ -23,7 +23,8 @@ mod workflows;
 use std::any::Any;
 
 use axum::{
-    Router,
+    Extension, Router,
+    body::Bytes,
     extract::{DefaultBodyLimit, State},
     handler::Handler,
     http::{StatusCode, header::CONTENT_TYPE},
@@ -47,9 +48,10 @@ use crate::{
     app::App,
     documentation,
     door::{Rights, count, guard},
-    html::{STYLE_PATH, style},
+    html::{STYLE_PATH, page_of, style},
     problem::{Code, Problem, ProblemBody},
     receiving::BODY_BYTES_MAX,
+    responses::Static,
 };
 
 /// The head of the description.
@@ -104,13 +106,15 @@ pub fn description() -> Description {
 /// The routes of a server, ready to be served.
 pub fn router(app: App) -> Router {
     let description = description();
-    let text = description.to_pretty_json().unwrap_or_default();
+    // One text for all requests, however many are answered with it.
+    let text = Bytes::from(description.to_pretty_json().unwrap_or_default());
     let _ = app.rights.set(Rights::of(&description));
     let counted = || middleware::from_fn_with_state(app.clone(), count);
-    let page = documentation::page(&description, &app.settings.base);
+    let page = documentation::page(&description, &app.settings.base).document("The API of Mainspring");
+    let json = [(CONTENT_TYPE, "application/json")];
     let described = Router::new()
-        .route("/openapi.json", get(|| async { ([(CONTENT_TYPE, "application/json")], text) }))
-        .route("/docs", get(|| async { page.page(StatusCode::OK, "The API of Mainspring") }))
+        .route("/openapi.json", get(async move || (Extension(Static), json, text.clone())))
+        .route("/docs", get(async move || (Extension(Static), page_of(StatusCode::OK, page.clone()))))
         .route(STYLE_PATH, get(style))
         .route("/", get(documentation::begin))
         .route_layer(counted());

@@ -68,6 +68,12 @@ pub(crate) const COMPILING: [(Method, &str); 5] = [
     (Method::PUT, "/api/workflows/{id}"),
 ];
 
+/// The beginning of the keys of addresses. No id of an organization has a slash.
+const ADDRESS: &str = "address/";
+
+/// The key of health.
+const HEALTH: &str = "health/";
+
 /// The kinds of slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -86,28 +92,40 @@ pub(crate) struct Account {
     pub kind: Kind,
     /// The organization, or `address/…` where there is no credential.
     pub key: String,
+    /// The member whose credential it is; empty where there is none.
+    pub member: String,
 }
 
 impl Account {
-    /// For a request with a credential of an organization.
-    pub(crate) fn of(method: &Method, path: &str, organization: &str) -> Self {
+    /// For a request with a credential of a member of an organization.
+    pub(crate) fn of(method: &Method, path: &str, organization: &str, member: &str) -> Self {
         let is_in = |routes: &[(Method, &str)]| routes.iter().any(|(m, p)| m == method && *p == path);
         let kind = match (is_in(&RESERVED), is_in(&COMPILING)) {
             (true, _) => Kind::Reserved,
             (false, true) => Kind::Compiling,
             (false, false) => Kind::Ordinary,
         };
-        Self { kind, key: organization.into() }
+        Self { kind, key: organization.into(), member: member.into() }
     }
 
     /// For what is asked without a credential, or before it is known whose it is. The address has a rate of its own.
     pub(crate) fn anonymous(address: impl std::fmt::Display) -> Self {
-        Self { kind: Kind::Reserved, key: format!("address/{address}") }
+        Self { kind: Kind::Reserved, key: format!("{ADDRESS}{address}"), member: String::new() }
     }
 
     /// For readiness: load balancers share one account, whatever they ask from.
     pub(crate) fn health() -> Self {
-        Self { kind: Kind::Reserved, key: "health/".into() }
+        Self { kind: Kind::Reserved, key: HEALTH.into(), member: String::new() }
+    }
+
+    /// Whether there is no credential.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        self.key.starts_with(ADDRESS)
+    }
+
+    /// Whether it is the account of health, or of the server itself, which are in no budget.
+    pub(crate) fn is_uncounted(&self) -> bool {
+        self.key.is_empty() || self.key == HEALTH
     }
 }
 
@@ -123,7 +141,7 @@ pub(crate) async fn on_account<F: Future>(account: Account, future: F) -> F::Out
 /// The account of the current task; that of the server itself where none is set. For tasks that a request starts, which
 /// have none by themselves.
 pub(crate) fn current() -> Account {
-    let own = || Account { kind: Kind::Ordinary, key: String::new() };
+    let own = || Account { kind: Kind::Ordinary, key: String::new(), member: String::new() };
     ACCOUNT.try_with(Account::clone).unwrap_or_else(|_| own())
 }
 
@@ -191,7 +209,7 @@ mod tests {
     use crate::{door::EXTENSION, routes::description};
 
     async fn take(slots: &Slots, kind: Kind, key: &str) -> Answer<Slot> {
-        on_account(Account { kind, key: key.into() }, slots.take()).await
+        on_account(Account { kind, key: key.into(), member: String::new() }, slots.take()).await
     }
 
     /// As many slots as a key gets at once.
@@ -253,7 +271,7 @@ mod tests {
     async fn the_queue_of_one_organization_has_an_end() {
         let slots = Slots::default();
         let _held = all(&slots, Kind::Ordinary, "acme").await;
-        let account = || Account { kind: Kind::Ordinary, key: "acme".into() };
+        let account = || Account { kind: Kind::Ordinary, key: "acme".into(), member: String::new() };
         let waiting: Vec<_> = (0..WAITING_PER_KEY_MAX)
             .map(|_| {
                 let slots = slots.clone();

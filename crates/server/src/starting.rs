@@ -206,7 +206,8 @@ fn workspace(app: &App, caller: &Caller, request: &Request, workflow: &str) -> A
     caller.require(Permission::ScriptsRun)?;
     let path = app.settings.workspaces.join(random(16)?);
     let failed = |why: String| {
-        Problem::new(Code::Unavailable, format!("The workspace {} cannot be made: {why}.", path.display()))
+        let message = "The workspace of this execution cannot be made. Try again, or tell the server's operator.";
+        Problem::new(Code::Unavailable, message).because(format!("{}: {why}", path.display()))
     };
     let start = Start {
         organization: &caller.organization,

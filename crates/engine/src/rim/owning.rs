@@ -31,8 +31,23 @@ use crate::{
 pub(crate) struct Owned {
     pub(crate) partitions: u32,
     pub(crate) held: BTreeSet<u32>,
-    /// Why the store did not hear the last word, if it did not.
-    pub(crate) trouble: Option<String>,
+    /// What keeps the node from its work, if something does.
+    pub(crate) trouble: Option<Trouble>,
+}
+
+/// What keeps a node from its work. A name of a part for those who may not read the reason, and the reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// `store`, `clock` or `machine`.
+    pub component: &'static str,
+    /// The reason, which can name addresses and files of the store.
+    pub why: String,
+}
+
+impl Trouble {
+    pub(super) fn of(component: &'static str, why: impl Into<String>) -> Self {
+        Self { component, why: why.into() }
+    }
 }
 
 /// How long it is tried to pass on what an effect has brought back, for a store that does not answer. After that the node
@@ -67,7 +82,7 @@ impl Rim {
         };
         // On a thread of its own: behind all that waits for one of the runtime's, the lease would be over.
         if let Err(error) = std::thread::Builder::new().name("word".into()).spawn(speak) {
-            self.trouble = Some(format!("there is no thread to say its word: {error}"));
+            self.trouble = Some(Trouble::of("machine", format!("there is no thread to say its word: {error}")));
             self.publish();
             self.speak_at = Some(Instant::now() + TRY_AGAIN);
         }
@@ -96,7 +111,7 @@ impl Rim {
             Word::Heard(heard) => {
                 self.giving_up.remove(given_up);
                 self.end_what_ended_early();
-                self.trouble = heard.clock.apart().map(|apart| apart.to_string());
+                self.trouble = heard.clock.apart().map(|apart| Trouble::of("clock", apart.to_string()));
                 self.handle(Event::Heard(heard));
                 if !self.giving_up.fences.is_empty() {
                     pause = Duration::ZERO;
@@ -118,7 +133,7 @@ impl Rim {
             // Another release has upgraded the store: nothing that this one writes would be understood.
             Word::Unheard(error @ StoreError::Newer { .. }) => return self.stop(error.to_string()),
             // What is held runs out by itself.
-            Word::Unheard(error) => self.trouble = Some(error.to_string()),
+            Word::Unheard(error) => self.trouble = Some(Trouble::of("store", error.to_string())),
         }
         self.publish();
         self.speak_at = Some(Instant::now() + pause);
@@ -129,14 +144,14 @@ impl Rim {
     fn fall_silent(&mut self, silence: Duration) {
         let why = "the store hears this node and takes no commit of it: others take its partitions";
         tracing::error!(silent_for_ms = silence.as_millis() as u64, why, "the node gives up what it holds");
-        self.trouble = Some(why.into());
+        self.trouble = Some(Trouble::of("store", why));
         self.handle(Event::Lapsed);
         self.publish();
         self.speak_at = Some(Instant::now() + silence);
     }
 
     /// What keeps the node from its work, for readiness.
-    pub(super) fn set_trouble(&mut self, trouble: Option<String>) {
+    pub(super) fn set_trouble(&mut self, trouble: Option<Trouble>) {
         self.trouble = trouble;
         self.publish();
     }

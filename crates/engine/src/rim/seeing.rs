@@ -9,7 +9,7 @@ use mainspring_kernel::{effect::Outcome, key::ExecutionKey, record::Record};
 use mainspring_store::{Batch, CommitError};
 use tracing::{Level, debug, enabled, error, info, warn};
 
-use super::{Rim, Running, Underway, meters::Commits, queue::Sent};
+use super::{Rim, Running, Trouble, Underway, meters::Commits, queue::Sent};
 use crate::{
     member::Word,
     shard::{LoadAnswer, Moment},
@@ -104,7 +104,8 @@ impl Rim {
     /// The store writes nothing. That of nodes is told by their heartbeats.
     pub(super) fn stalled(&mut self, why: String) {
         if self.member.is_none() {
-            self.set_trouble(Some(format!("the store does not write, and is asked again: {why}")));
+            let why = format!("the store does not write, and is asked again: {why}");
+            self.set_trouble(Some(Trouble::of("store", why)));
         }
     }
 

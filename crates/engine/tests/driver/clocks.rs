@@ -13,7 +13,12 @@ fn a_node_with_a_wrong_clock_holds_nothing_and_says_why_until_it_is_right() {
         store.set_now(store_ms);
         block_on(async {
             let engine = engine(store.clone(), Executors::new(Vec::new()), lease(4_000));
-            until(async || engine.trouble().is_some_and(|why| why.contains(side) && why.contains("NTP"))).await;
+            until(async || {
+                engine.trouble().is_some_and(|trouble| {
+                    trouble.component == "clock" && trouble.why.contains(side) && trouble.why.contains("NTP")
+                })
+            })
+            .await;
             assert!(engine.held().is_empty());
             until(async || {
                 store.set_now(now_ms());
@@ -22,7 +27,10 @@ fn a_node_with_a_wrong_clock_holds_nothing_and_says_why_until_it_is_right() {
             .await;
             // Set wrong while it holds something: it is given back.
             store.set_now(store_ms);
-            until(async || engine.trouble().is_some_and(|why| why.contains(side)) && engine.held().is_empty()).await;
+            until(async || {
+                engine.trouble().is_some_and(|trouble| trouble.why.contains(side)) && engine.held().is_empty()
+            })
+            .await;
             engine.drain().await;
         });
     }

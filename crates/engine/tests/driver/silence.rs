@@ -107,7 +107,7 @@ fn a_server_of_its_own_store_waits_until_it_can_be_written_again() {
         let engine = Arc::new(engine(hooked, Executors::new(vec![steps.clone()]), None));
         let asks = engine.clone();
         let submitted = tokio::spawn(async move { asks.submit(request(BASH)).await });
-        until(async || engine.trouble().is_some_and(|why| why.contains("the disk is full"))).await;
+        until(async || engine.trouble().is_some_and(|trouble| trouble.why.contains("the disk is full"))).await;
         assert_eq!(engine.why_stopped(), None);
         is_full.store(false, Ordering::SeqCst);
         let execution = submitted.await.unwrap().unwrap().execution;

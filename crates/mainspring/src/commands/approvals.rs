@@ -86,7 +86,7 @@ pub(crate) fn approvals(approvals: &Approvals, global: &Global, terminal: &Termi
 }
 
 fn refusal(problem: Problem) -> Refusal {
-    Refusal::internal("store_unavailable", problem.message)
+    Refusal::internal("store_unavailable", problem.whole())
 }
 
 fn waits(looked: &Looked, pending: &Pending) -> Result<Waits, Refusal> {

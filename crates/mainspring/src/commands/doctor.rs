@@ -89,7 +89,7 @@ impl Contents {
         let read = || {
             let found = Shelf::of(store.catalogue(), "").all::<Organization>(None).map(|held| held.map(|held| held.id));
             let ids: Result<Vec<String>, Problem> = found.collect();
-            ids.map_err(|problem| StoreError::Damaged(problem.message))
+            ids.map_err(|problem| StoreError::Damaged(problem.whole()))
         };
         Some(read())
     }

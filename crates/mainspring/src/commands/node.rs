@@ -118,7 +118,7 @@ async fn until_stopped(
         if let Some(why) = engine.why_stopped() {
             return Err(mainspring_engine::EngineError::Stopped(why).into());
         }
-        let now = (engine.held(), engine.trouble());
+        let now = (engine.held(), engine.trouble().map(|trouble| trouble.why));
         if told.as_ref() != Some(&now) {
             tell(&now, global, terminal);
             told = Some(now);

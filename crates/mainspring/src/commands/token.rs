@@ -41,7 +41,7 @@ pub(crate) fn token(token: &Token, global: &Global, _: &Terminal) -> Result<Exit
     let key = ground.key(&*store)?;
     let of = (token.organization.as_str(), token.member.as_str());
     let made = issue(store.catalogue(), &key, of, &token.name, &place::user());
-    let text = made.map_err(|problem| Refusal::bad_input("no_token", problem.message))?;
+    let text = made.map_err(|problem| Refusal::bad_input("no_token", problem.whole()))?;
     if global.json {
         say!("{}", compact(&Value::map([("token", text.as_str())].map(|(key, value)| (key, Value::from(value))))));
     } else {

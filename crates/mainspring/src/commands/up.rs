@@ -103,7 +103,7 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
         Served { base: base_url, workspaces, release, rates, connections_max, oidc, marks: Some(marks.clone()) };
     let app = App::new(engine.clone(), evaluator(), served);
     let token = first::begin(app.catalogue(), engine.key())
-        .map_err(|problem| Refusal::internal("first_start", problem.message))?;
+        .map_err(|problem| Refusal::internal("first_start", problem.whole()))?;
     if matches!(scripts, Scripts::Uncontained) && has_several_organizations(app.catalogue())? {
         terminal.remark(
             "Scripts of every organization run uncontained, with all rights of this user: their members can read the data \
@@ -138,7 +138,7 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
 fn has_several_organizations(catalogue: &dyn Catalogue) -> Result<bool, Refusal> {
     let listing = Listing { most: Most::of(2), ..Listing::default() };
     let listed = Shelf::of(catalogue, "").list::<Organization>(listing);
-    Ok(listed.map_err(|problem| Refusal::internal("first_start", problem.message))?.rows.len() > 1)
+    Ok(listed.map_err(|problem| Refusal::internal("first_start", problem.whole()))?.rows.len() > 1)
 }
 
 /// Connections that this process has files for, with some left for the store, and for as many effects as are performed.

@@ -42,6 +42,7 @@ mod sessions;
 mod shows;
 mod starts;
 mod storm;
+mod unread;
 mod up;
 
 mod vectors;

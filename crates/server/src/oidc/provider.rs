@@ -109,7 +109,7 @@ impl Provider {
     /// what it does not do.
     pub async fn look(&self) -> Result<usize, String> {
         let keys = async { self.fresh_keys(&*self.metadata().await?).await };
-        keys.await.map(|keys| keys.len()).map_err(|problem| problem.message)
+        keys.await.map(|keys| keys.len()).map_err(|problem| problem.whole())
     }
 
     /// What it was told.

@@ -184,11 +184,22 @@ async fn export(
 /// Brings the first line and the entries up to the last, a page at a time. Where they cannot be read the answer breaks
 /// off, and what came of it proves nothing.
 async fn carry(app: App, organization: String, first: Vec<u8>, last: u64, to: mpsc::Sender<io::Result<Bytes>>) {
-    let mut page = first;
-    let mut after = 0;
+    let (mut page, mut after, mut before) = (first, 0, 0);
     loop {
-        if to.send_timeout(Ok(app.responses.held(&organization, page)), PATIENCE).await.is_err() || after >= last {
-            return;
+        match app.responses.part(&current(), page) {
+            Ok(part) => {
+                if to.send_timeout(Ok(part), PATIENCE).await.is_err() || after >= last {
+                    return;
+                }
+                before = after;
+            }
+            // It is read again once there is room: pages that wait for room would be in no budget.
+            Err(page) => {
+                let bytes = page.len();
+                drop(page);
+                app.responses.room_for(&current(), bytes).await;
+                after = before;
+            }
         }
         let whose = organization.clone();
         let read = app.run(move |app| Ok(app.catalogue().audit(&whose, after, Most::of(PAGE_MAX))?)).await;
@@ -196,7 +207,7 @@ async fn carry(app: App, organization: String, first: Vec<u8>, last: u64, to: mp
             Ok(rows) if !rows.is_empty() => rows,
             Ok(_) => return,
             Err(problem) => {
-                let _ = to.send_timeout(Err(io::Error::other(problem.message)), PATIENCE).await;
+                let _ = to.send_timeout(Err(io::Error::other(problem.whole())), PATIENCE).await;
                 return;
             }
         };

@@ -3,6 +3,8 @@
 use std::{future::Future, time::Duration};
 
 use axum::{Json, extract::State};
+use mainspring_engine::Trouble;
+use mainspring_store::StoreError;
 use serde::Serialize;
 use tokio::{sync::Mutex, time::Instant};
 use utoipa::ToSchema;
@@ -48,13 +50,26 @@ async fn live(State(app): State<App>) -> Json<Health> {
     responses((status = 200, body = Health), (status = 503, body = ProblemBody)))]
 async fn ready(State(app): State<App>) -> Answer<Json<Health>> {
     if app.engine.is_draining() {
-        return Err(Problem::new(Code::Unavailable, "The server is stopping."));
+        return Err(unready("engine", "it is stopping"));
     }
-    if let Some(why) = app.engine.why_stopped().or_else(|| app.engine.trouble()) {
-        return Err(Problem::new(Code::Unavailable, why));
+    if let Some(why) = app.engine.why_stopped() {
+        return Err(unready("engine", why));
     }
-    app.readiness.look(|| app.run(|app| Ok(app.engine.store().partitions().map(drop)?))).await?;
+    if let Some(Trouble { component, why }) = app.engine.trouble() {
+        return Err(unready(component, why));
+    }
+    app.readiness.look(|| app.run(|app| app.engine.store().partitions().map(drop).map_err(silent))).await?;
     Ok(Json(health(&app)))
+}
+
+fn silent(error: StoreError) -> Problem {
+    unready("store", error.to_string())
+}
+
+/// Says which part of the node is not ready. Anybody may ask: the reason, which can name addresses and files, is for the log.
+fn unready(component: &str, why: impl std::fmt::Display) -> Problem {
+    let message = format!("This node takes no work: its {component} is not ready. The node's log says why.");
+    Problem::new(Code::Unavailable, message).with(serde_json::json!({ "component": component })).because(why)
 }
 
 /// The last answer of the store, for all who ask at once: anybody may ask, as often as they like, and the probe of a load
@@ -84,6 +99,13 @@ mod tests {
     use tokio::{task::yield_now, time::advance};
 
     use super::*;
+
+    #[test]
+    fn strangers_learn_which_part_is_not_ready_and_not_why() {
+        let problem = silent(StoreError::Unavailable("no connection to 10.0.0.7:5432".into()));
+        assert_eq!(problem.details["component"], "store");
+        assert!(!problem.message.contains("10.0.0.7") && problem.whole().contains("10.0.0.7"), "{problem:?}");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn many_who_ask_at_once_ask_the_store_once() {

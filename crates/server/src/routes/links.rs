@@ -261,7 +261,10 @@ pub(crate) fn refused(app: &App, problem: Problem, path: &str, headers: &HeaderM
         let title = if problem.code == Code::NotFound { "Nothing waits here" } else { "That did not work" };
         let message = Html::of("h1", title).add(Html::of("p", &problem.message));
         let more = "It was decided, has run out of time, or is not yours to see.";
-        return message.all((problem.code == Code::NotFound).then(|| Html::of("p", more))).page(status, title);
+        let page = message.all((problem.code == Code::NotFound).then(|| Html::of("p", more)));
+        let mut response = page.page(status, title);
+        problem.failed().map(|failed| response.extensions_mut().insert(failed));
+        return response;
     }
     // A link on another site: the browser holds our cookie back (`SameSite=Strict`) until a page of ours asks.
     let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());

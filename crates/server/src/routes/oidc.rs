@@ -149,10 +149,12 @@ fn not_set_up() -> Problem {
 
 /// What went wrong, for people.
 pub(crate) fn sorry(problem: &Problem) -> Response {
-    Html::of("h1", "That did not work")
+    let mut response = Html::of("h1", "That did not work")
         .add(Html::of("p", &problem.message))
         .markup("<p><a href=\"/sign-in/oidc\">Sign in anew</a></p>")
-        .page(problem.code.status(), "That did not work")
+        .page(problem.code.status(), "That did not work");
+    problem.failed().map(|failed| response.extensions_mut().insert(failed));
+    response
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), Refusal> 
     let settings = Settings { base, workspaces, release, rates, connections_max, oidc: None, marks: None };
     let app = App::new(engine.clone(), evaluator(), settings);
     let token =
-        first::begin(app.catalogue(), &KEY).map_err(|problem| Refusal::internal("bench_failed", problem.message))?;
+        first::begin(app.catalogue(), &KEY).map_err(|problem| Refusal::internal("bench_failed", problem.whole()))?;
     say!("{}", compact(&Value::map([("address", address.into()), ("token", token.into())])));
     let input_ends = async {
         let wait = || std::io::stdin().lock().read_to_end(&mut Vec::new());

@@ -38,7 +38,7 @@ pub(super) fn look(patient: &Patient, contents: &Contents) -> Check {
     let Ok(key) = keys::load(&file) else { return Check::skipped(NAME, "no journal can be read without the key") };
     match found(store, key, patient.is_deep) {
         Ok(found) => found.check(),
-        Err(problem) => Check::skipped(NAME, format!("what waits cannot be read: {}", problem.message)),
+        Err(problem) => Check::skipped(NAME, format!("what waits cannot be read: {}", problem.whole())),
     }
 }
 

@@ -1,0 +1,159 @@
+//! Clients that ask and read nothing: what is made for them is bounded, and held up by it is nobody else.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use mainspring_kernel::value::Value;
+
+use super::{
+    client::Client,
+    process::{Organization, Server},
+    starts::save,
+};
+
+/// The end of all waiting: a server that says nothing for this time is broken.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The types of frames (RFC 9113, 6).
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+
+/// `:status: 200` in the static table of HPACK (RFC 7541, appendix A).
+const STATUS_200: u8 = 0x88;
+
+/// A connection of HTTP/2 whose windows are zero: heads of responses come, and no byte of a body.
+pub(crate) struct Unread {
+    stream: TcpStream,
+    next: u32,
+}
+
+/// What has come on a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// The head of a response with 200.
+    Fine,
+    /// The head of another response.
+    Other,
+    /// The stream was refused or broken off.
+    Reset,
+}
+
+impl Unread {
+    /// Opens one from an address of the loopback network: the last number of it.
+    pub(crate) fn open(server: &str, from: u8) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        let stream = runtime.block_on(async {
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.bind(([127, 0, 0, from], 0).into()).unwrap();
+            socket.connect(server.parse().unwrap()).await.unwrap().into_std().unwrap()
+        });
+        stream.set_nonblocking(false).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut own = Self { stream, next: 1 };
+        own.stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
+        // SETTINGS_INITIAL_WINDOW_SIZE = 0
+        own.frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
+        own
+    }
+
+    fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
+        self.stream.write_all(&[&head, payload].concat()).unwrap();
+    }
+
+    /// Sends a GET, with a credential or without one.
+    pub(crate) fn get(&mut self, path: &str, token: Option<&str>) {
+        let authorization = token.map(|token| format!("Bearer {token}"));
+        let fields = [(":method", "GET"), (":scheme", "http"), (":authority", "a"), (":path", path)];
+        let fields = fields.into_iter().chain(authorization.iter().map(|text| ("authorization", text.as_str())));
+        // Literals that are not indexed (RFC 7541, 6.2.2).
+        let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+        let block: Vec<u8> = fields.flat_map(|(name, value)| [vec![0], text(name), text(value)].concat()).collect();
+        let (ends, stream) = (0x1 | 0x4, self.next);
+        self.next += 2;
+        self.frame(HEADERS, ends, stream, &block);
+    }
+
+    /// Waits for the head of the next response; `None` if the connection is closed.
+    pub(crate) fn next(&mut self) -> Option<Came> {
+        loop {
+            let mut head = [0; 9];
+            self.stream.read_exact(&mut head).ok()?;
+            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+            let mut payload = vec![0; length as usize];
+            self.stream.read_exact(&mut payload).ok()?;
+            match head[3] {
+                HEADERS if payload[0] == STATUS_200 => return Some(Came::Fine),
+                HEADERS => return Some(Came::Other),
+                RST_STREAM => return Some(Came::Reset),
+                DATA => assert!(payload.is_empty(), "no window is open"),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn strangers_who_read_nothing_hold_up_neither_health_nor_tenants() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "0"]);
+    let [ours, theirs] = ["acme", "globex"].map(|id| Organization::new(&server, id));
+    let bytes = server.nobody().get("/openapi.json").expect(200).text.len();
+    // What was once the budget of all, in shares of what was that of an address.
+    let streams = (4 << 20) / bytes + 1;
+    let strangers: Vec<Unread> = (2..70)
+        .map(|from| {
+            let mut one = Unread::open(&server.address, from);
+            one.get("/healthz", None);
+            one.get("/readyz", None);
+            (0..streams).for_each(|_| one.get("/openapi.json", None));
+            (0..streams + 2).for_each(|_| assert!(one.next().is_some()));
+            one
+        })
+        .collect();
+    // Responses of ours are in memory as well.
+    let mut held = Unread::open(&server.address, 1);
+    (0..2).for_each(|_| held.get("/api/me", Some(ours.owner.token())));
+    (0..2).for_each(|_| assert_eq!(held.next(), Some(Came::Fine)));
+    for path in ["/healthz", "/readyz"] {
+        server.nobody().get(path).expect(200);
+    }
+    for owner in [&ours.owner, &theirs.owner] {
+        owner.get("/api/me").expect(200);
+        owner.get("/api/workflows").expect(200);
+    }
+    drop(strangers);
+}
+
+/// A workflow that is about a MiB when it is shown.
+fn save_large(owner: &Client) {
+    let step = |number: usize| {
+        let text = Value::from("x".repeat(250 << 10).as_str());
+        Value::map([("id", Value::from(format!("s{number}").as_str())), ("type", "return".into()), ("input", text)])
+    };
+    save(owner, "large", Value::List((0..4).map(step).collect()));
+}
+
+#[test]
+fn a_member_who_reads_nothing_leaves_memory_to_its_organization() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let ours = Organization::new(&server, "acme");
+    save_large(&ours.owner);
+    let vic = ours.member("vic", "viewer");
+    let mut unread = Unread::open(&server.address, 1);
+    (0..100).for_each(|_| unread.get("/api/workflows/large", Some(vic.token())));
+    // A quarter of 64 MiB, of which one response has some bytes more than one.
+    let fine = (0..15).filter(|_| unread.next() == Some(Came::Fine)).count();
+    assert_eq!(fine, 15);
+    for _ in 0..10 {
+        ours.owner.get("/api/workflows/large").expect(200);
+        ours.member("val", "viewer").get("/api/workflows/large").expect(200);
+    }
+}
