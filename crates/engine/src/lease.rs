@@ -162,18 +162,20 @@ pub struct Wish {
     pub give_up: Vec<u32>,
 }
 
-/// What a node wishes for, so that all living nodes come to hold as many partitions as each other, give or take one: it
-/// takes what is free until it has its share, and gives up what it has beyond that, the first ones of what it can give
-/// up, only as far as others lack it. Two nodes that look at one table do not wish for the same.
+/// What a node wishes for, so that all living nodes that take partitions come to hold as many as each other, give or take
+/// one: it takes what is free until it has its share, and gives up what it has beyond that, the first ones of what it can
+/// give up, only as far as others lack it. Two nodes that look at one table do not wish for the same. A node that takes
+/// nothing has no share and no wish: what it would lack, nobody would have.
 pub fn wish(table: &Table, me: &str, can_give_up: &[u32]) -> Wish {
-    let Some(rank) = table.nodes.iter().position(|node| node.name == me) else { return Wish::default() };
-    let (count, partitions) = (table.nodes.len(), table.partitions as usize);
+    let taking: Vec<&str> = table.nodes.iter().filter(|node| node.takes).map(|node| &*node.name).collect();
+    let Some(rank) = taking.iter().position(|name| *name == me) else { return Wish::default() };
+    let (count, partitions) = (taking.len(), table.partitions as usize);
     let share = |rank: usize| partitions / count + usize::from(rank < partitions % count);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, holder) in &table.holders {
         *counts.entry(holder).or_default() += 1;
     }
-    let held_by = |rank: usize| counts.get(&*table.nodes[rank].name).copied().unwrap_or_default();
+    let held_by = |rank: usize| counts.get(taking[rank]).copied().unwrap_or_default();
     let lacks = |rank: usize| share(rank).saturating_sub(held_by(rank));
     let (mine, others_lack) = (held_by(rank), (0..count).filter(|other| *other != rank).map(lacks).sum::<usize>());
     let taken: BTreeSet<u32> = table.holders.iter().map(|(partition, _)| *partition).collect();
@@ -196,8 +198,13 @@ mod tests {
     }
 
     fn table(partitions: u32, nodes: &str, holders: &[(u32, &str)], held: &[(u32, u64)]) -> Table {
-        let node =
-            |name: &str| Node { name: name.into(), place: String::new(), release: String::new(), decide_version: 1 };
+        let node = |name: &str| Node {
+            name: name.trim_end_matches('-').into(),
+            place: String::new(),
+            release: String::new(),
+            decide_version: 1,
+            takes: !name.ends_with('-'),
+        };
         Table {
             partitions,
             held: held.iter().map(|(partition, epoch)| Fence { partition: *partition, epoch: *epoch }).collect(),
@@ -276,6 +283,13 @@ mod tests {
         // Three nodes to five partitions: nobody gives up the second of the first two.
         check("a b c", &[(0, "a"), (1, "a"), (2, "b"), (3, "b"), (4, "c")], "b", &[], &[]);
         check("a b c d e f", &[(0, "a"), (1, "a")], "f", &[], &[]);
+        // Of a node that takes nothing, the others want what it holds, and leave nothing to it.
+        check("a- b c", &[], "a", &[], &[]);
+        check("a- b c", &[], "b", &[0, 1, 2], &[]);
+        check("a- b c", &[], "c", &[3, 4], &[]);
+        check("a- b", &[(0, "a"), (1, "a")], "b", &[2, 3, 4], &[]);
+        check("a b-", &all_of_a, "a", &[], &[]);
+        check("a- b-", &[], "a", &[], &[]);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! A node among others: it says that it is alive, takes its share of the partitions and leaves.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use mainspring_kernel::{decide::DECIDE_VERSION, hash::hex};
 use mainspring_store::{Fence, Node, Store, StoreError, Table};
@@ -19,6 +22,8 @@ pub struct Member {
     store: Arc<dyn Store>,
     terms: Terms,
     node: Node,
+    /// Whether the last heartbeat found the clock right, and until there is one.
+    is_clock_right: Arc<AtomicBool>,
 }
 
 /// What came of a word to the store.
@@ -52,7 +57,7 @@ pub struct Heard {
 impl Member {
     /// A node in a store.
     pub fn new(store: Arc<dyn Store>, terms: Terms, node: Node) -> Self {
-        Self { store, terms, node }
+        Self { store, terms, node, is_clock_right: Arc::new(AtomicBool::new(true)) }
     }
 
     /// This process as a node, in a new life.
@@ -64,6 +69,7 @@ impl Member {
             place: place.to_owned(),
             release: env!("CARGO_PKG_VERSION").to_owned(),
             decide_version: DECIDE_VERSION,
+            takes: true,
         };
         Ok(Self::new(store, terms, node))
     }
@@ -84,23 +90,35 @@ impl Member {
     }
 
     /// Gives up what the shard has let go of, says that the node is alive, and takes what is missing from its share
-    /// unless it is about to leave or its clock is not the store's. Blocking. `now` is read just before the word is said,
-    /// and when it is answered.
+    /// unless it is about to leave or its clock is not the store's. Then it says that as well, and the others share what
+    /// there is without it; what the first word said of its clock and is not so is said again. Blocking. `now` is read just
+    /// before the first word is said, and when that is answered.
     pub fn speak(&self, given_up: &GivenUp, is_leaving: bool, now: impl Fn() -> Reading) -> Word {
         let said = || -> Result<Word, StoreError> {
             if !given_up.fences.is_empty() {
                 self.store.give_up(&self.node.name, &given_up.fences, &given_up.running)?;
             }
             let sent_at = now();
-            let Some(table) = self.store.beat(&self.node, self.terms.lease_ms)? else { return Ok(Word::Lapsed) };
+            let takes = |is_clock_right: bool| is_clock_right && !is_leaving;
+            let said = takes(self.is_clock_right.load(Ordering::Relaxed));
+            let Some(mut table) = self.beat(said)? else { return Ok(Word::Lapsed) };
             let clock = Sighting { store_ms: table.clock_ms, sent_at, heard_at: now() };
+            let is_clock_right = clock.apart().is_none();
+            self.is_clock_right.store(is_clock_right, Ordering::Relaxed);
+            if takes(is_clock_right) != said {
+                let Some(found) = self.beat(takes(is_clock_right))? else { return Ok(Word::Lapsed) };
+                table = found;
+            }
             let wished = wish(&table, &self.node.name, &[]).take;
-            let asks = !is_leaving && clock.apart().is_none() && !wished.is_empty();
-            let taken = if asks { self.store.take(&self.node.name, &wished)? } else { Vec::new() };
+            let taken = if wished.is_empty() { Vec::new() } else { self.store.take(&self.node.name, &wished)? };
             let (name, until) = (self.node.name.clone(), self.terms.until(sent_at));
             Ok(Word::Heard(Box::new(Heard { name, until, clock, table, taken, is_leaving })))
         };
         said().unwrap_or_else(Word::Unheard)
+    }
+
+    fn beat(&self, takes: bool) -> Result<Option<Table>, StoreError> {
+        self.store.beat(&Node { takes, ..self.node.clone() }, self.terms.lease_ms)
     }
 
     /// Says that the node is no more. What it held is free at once; if this is not heard, when its time is over.

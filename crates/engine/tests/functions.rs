@@ -68,7 +68,13 @@ impl Driver {
     /// Takes all partitions of the store.
     fn hold(&mut self) {
         let shared: Arc<dyn Store> = Arc::new(self.store.clone());
-        let node = Node { name: "a".into(), place: "".into(), release: "0".into(), decide_version: DECIDE_VERSION };
+        let node = Node {
+            name: "a".into(),
+            place: "".into(),
+            release: "0".into(),
+            decide_version: DECIDE_VERSION,
+            takes: true,
+        };
         self.store.set_now(NOW);
         let reading = || Reading { tick: Tick(0), wall_ms: NOW };
         let Word::Heard(heard) = Member::new(shared, LEASE, node).speak(&Default::default(), false, reading) else {

@@ -224,7 +224,13 @@ fn an_attempt_that_ended_before_its_partition_was_given_up_does_not_go_on_for_ot
         let (engine, doors, executor, execution) = node_at_work(&store).await;
         doors.give_up_is_shut.store(true, Ordering::SeqCst);
         // Before all others in the order of names: the only partition is its share.
-        let other = Node { name: "!".into(), place: String::new(), release: String::new(), decide_version: u32::MAX };
+        let other = Node {
+            name: "!".into(),
+            place: String::new(),
+            release: String::new(),
+            decide_version: u32::MAX,
+            takes: true,
+        };
         store.beat(&other, 60_000).unwrap();
         until(async || engine.held().is_empty()).await;
         executor.may_end.add_permits(1);
@@ -382,7 +388,7 @@ fn what_is_started_and_not_waited_for_is_counted() {
 /// A node with another, by its name and its release, on a store of two partitions: each holds one of them.
 async fn beside(store: &MemoryStore, decide_version: u32) -> (Engine, Arc<Doors>, Node, u32) {
     let name = "!".to_string();
-    let other = Node { name, place: String::new(), release: String::new(), decide_version };
+    let other = Node { name, place: String::new(), release: String::new(), decide_version, takes: true };
     store.beat(&other, 600_000).unwrap();
     let theirs = store.take(&other.name, &[1]).unwrap();
     assert_eq!(theirs.len(), 1);

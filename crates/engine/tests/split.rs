@@ -66,7 +66,13 @@ struct Driver {
 impl Driver {
     fn on(store: &MemoryStore, name: &str) -> Self {
         let shared: Arc<dyn Store> = Arc::new(store.clone());
-        let node = Node { name: name.into(), place: "".into(), release: "0".into(), decide_version: DECIDE_VERSION };
+        let node = Node {
+            name: name.into(),
+            place: "".into(),
+            release: "0".into(),
+            decide_version: DECIDE_VERSION,
+            takes: true,
+        };
         let mut driver = Self {
             store: store.clone(),
             member: Member::new(shared, LEASE, node),

@@ -362,6 +362,9 @@ pub struct Node {
     pub release: String,
     /// The newest version of decide that it knows.
     pub decide_version: u32,
+    /// Whether it takes partitions: false while its clock is wrong or it is about to leave. The others share the partitions
+    /// among themselves then. A store that is not [shared](Store::is_shared) need not keep it and says that each node does.
+    pub takes: bool,
 }
 
 /// An attempt that goes on at a node which has given up its execution.

@@ -48,7 +48,7 @@ fn a_parent_is_told_by_whoever_comes_to_hold_the_quarantined_child() {
         store.quarantine(child, "by a node that is dead").unwrap();
         // Another node holds the partition of the child while this one reads the parent.
         let (place, release) = (String::new(), String::new());
-        let other = Node { name: "other".into(), place, release, decide_version: u32::MAX };
+        let other = Node { name: "other".into(), place, release, decide_version: u32::MAX, takes: true };
         store.beat(&other, 60_000).unwrap();
         assert_eq!(store.take("other", &[partition_of(child, 2)]).unwrap().len(), 1);
         let second = engine(store.clone(), Executors::new(Vec::new()), lease(900));

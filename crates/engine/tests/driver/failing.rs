@@ -347,7 +347,8 @@ fn an_attempt_goes_on_for_others_until_its_receipt_is_posted() {
         let execution: ExecutionKey = engine.submit(request(BASH)).await.unwrap().execution;
         until(async || executor.begun.load(Ordering::SeqCst) == 1).await;
         // Before all others in the order of names: the only partition is its share.
-        let other = Node { name: "!".into(), place: "".into(), release: "".into(), decide_version: u32::MAX };
+        let other =
+            Node { name: "!".into(), place: "".into(), release: "".into(), decide_version: u32::MAX, takes: true };
         store.beat(&other, 600_000).unwrap();
         until(async || store.table().unwrap().holders.is_empty() && names(&store).len() == 2).await;
         assert_eq!(store.remote_attempts(execution).unwrap().len(), 1);

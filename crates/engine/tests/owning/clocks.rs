@@ -44,3 +44,43 @@ fn a_clock_that_is_set_wrong_between_heartbeats_ends_no_gate_early() {
     let state = bench.loader.journal(KEY).unwrap().unwrap().journal.state;
     assert_eq!(state.now, NOW + 2_000, "the time of an execution never goes back");
 }
+
+/// Three nodes send heartbeats in turn for as long as a lease lasts; how many partitions each holds then.
+fn held_after_a_lease(store: &MemoryStore, nodes: &mut [Bench; 3], now_ms: &mut u64) -> [usize; 3] {
+    for _ in 0..4 {
+        *now_ms += TERMS.beat_every_ms();
+        store.set_now(*now_ms);
+        for node in nodes.iter_mut() {
+            node.tick.0 += TERMS.beat_every_ms();
+            node.wall_ms += TERMS.beat_every_ms();
+            node.speak();
+        }
+    }
+    let holders = store.table().unwrap().holders;
+    nodes.each_ref().map(|node| holders.iter().filter(|(_, holder)| holder == node.name()).count())
+}
+
+#[test]
+fn others_hold_all_partitions_while_the_clock_of_one_node_is_wrong() {
+    for (wrong, expected) in [(0, [0, 4, 3]), (1, [4, 0, 3]), (2, [4, 3, 0])] {
+        let (store, mut now_ms) = (store(), NOW);
+        store.repartition(7).unwrap();
+        let mut nodes = ["a", "b", "c"].map(|name| Bench::new(&store, name));
+        assert_eq!(held_after_a_lease(&store, &mut nodes, &mut now_ms), [3, 2, 2]);
+        nodes[wrong].wall_ms -= 3_600_000;
+        assert_eq!(held_after_a_lease(&store, &mut nodes, &mut now_ms), expected, "the clock of {wrong} is wrong");
+        nodes[wrong].wall_ms += 3_600_000;
+        let shares = held_after_a_lease(&store, &mut nodes, &mut now_ms);
+        assert_eq!(shares.iter().sum::<usize>(), 7, "{shares:?}");
+        assert!(shares.iter().all(|share| (2..=3).contains(share)), "the clock of {wrong} is right: {shares:?}");
+    }
+}
+
+#[test]
+fn a_node_that_begins_with_a_wrong_clock_takes_nothing_and_lacks_nothing() {
+    let (store, mut now_ms) = (store(), NOW);
+    store.repartition(7).unwrap();
+    let mut nodes = ["a", "b", "c"].map(|name| Bench::new(&store, name));
+    nodes[0].wall_ms += 3_600_000;
+    assert_eq!(held_after_a_lease(&store, &mut nodes, &mut now_ms), [0, 4, 3]);
+}

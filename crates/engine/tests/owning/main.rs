@@ -67,7 +67,7 @@ impl Bench {
 
     fn of_version(store: &MemoryStore, name: &str, decide_version: u32) -> Self {
         let (place, release) = (String::new(), String::new());
-        let node = Node { name: name.into(), place, release, decide_version };
+        let node = Node { name: name.into(), place, release, decide_version, takes: true };
         let shared: Arc<dyn Store> = Arc::new(store.clone());
         let keys = Keys { sealing: [1; 32], salting: [2; 32] };
         Self {
@@ -238,7 +238,9 @@ fn nobody_who_knows_no_queues_finds_one() {
     for (version, is_there) in [(QUEUES_SINCE - 1, false), (QUEUES_SINCE, true)] {
         let store = store();
         let (place, release) = (String::new(), String::new());
-        store.beat(&Node { name: "z".into(), place, release, decide_version: version }, 1_000_000).unwrap();
+        store
+            .beat(&Node { name: "z".into(), place, release, decide_version: version, takes: true }, 1_000_000)
+            .unwrap();
         let mut bench = Bench::of_version(&store, "a", QUEUES_SINCE);
         bench.speak();
         bench.submit_in(Some(Queue::User), plan());

@@ -1,6 +1,7 @@
 //! The clocks of a node: one that never goes back and one of the day, and what goes wrong with them.
 
-use mainspring_engine::{clock::Reading, lease::Tick, limits::CLOCK_APART_MS_MAX};
+use mainspring_engine::{clock::Reading, lease::Tick, limits::CLOCK_APART_MS_MAX, member::Heard};
+use mainspring_store::Store;
 
 use super::{Cluster, misfortune::LEASE_MS, mishaps::Mishap};
 use crate::faults::Dice;
@@ -131,6 +132,19 @@ impl Cluster {
     /// All clocks are right from now on.
     pub(super) fn set_clocks_right(&mut self) {
         self.nodes.iter_mut().for_each(|node| node.clocks.set_right());
+    }
+
+    /// The others share among themselves what a node cannot take: its row says so as soon as the node can know it.
+    pub(super) fn check_taking(&self, name: &str, heard: &Heard, is_leaving: bool) -> Result<(), String> {
+        let expected = heard.clock.apart().is_none() && !is_leaving;
+        let table = self.store.table().map_err(|error| error.to_string())?;
+        match table.nodes.iter().find(|node| node.name == name) {
+            Some(node) if node.takes != expected => Err(format!(
+                "the row of {name} says {} of whether it takes partitions, and its heartbeat found {:?}",
+                node.takes, heard.clock
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// A node whose clock is wrong holds nothing, as soon as it can have noticed.

@@ -185,6 +185,7 @@ impl Node {
             place: "simulated".into(),
             release: "0".into(),
             decide_version: self.decide_version,
+            takes: true,
         };
         self.member = Some(Member::new(store, Terms { lease_ms: LEASE_MS }, known));
     }

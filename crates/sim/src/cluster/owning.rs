@@ -102,6 +102,7 @@ impl Cluster {
         let is_after = || !was_heard && has_heard(&store, member.name(), now);
         let word = member.speak(&given_up, is_leaving, || if is_after() { answered_at } else { sent_at });
         if let Word::Heard(heard) = &word {
+            self.check_taking(member.name(), heard, is_leaving)?;
             self.ledger.took(&heard.name, &heard.taken)?;
         }
         self.at(delay, Happening::Node(node, life, Inner::Spoken(given_up, word)));

@@ -16,7 +16,7 @@ use crate::StoreError;
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
 /// From format n to n + 1. Entries are only ever appended.
-pub(super) const MIGRATIONS: [&str; 8] = [
+pub(super) const MIGRATIONS: [&str; 9] = [
     include_str!("sql/migration_1.sql"),
     include_str!("sql/migration_2.sql"),
     include_str!("sql/migration_3.sql"),
@@ -25,6 +25,7 @@ pub(super) const MIGRATIONS: [&str; 8] = [
     include_str!("sql/migration_6.sql"),
     include_str!("sql/migration_7.sql"),
     include_str!("sql/migration_8.sql"),
+    include_str!("sql/migration_9.sql"),
 ];
 
 /// The first format whose inbox messages have seals.
@@ -113,7 +114,7 @@ pub(super) async fn migrate(session: &Session, address: &Address, options: Optio
 /// Refuses an upgrade while nodes are alive: all of them are of the release that wrote the older format.
 async fn at_work(session: &Session, address: &Address) -> Result<Option<Fault>, Fault> {
     let mut alive = Vec::new();
-    for found in session.query(include_str!("sql/nodes.sql"), &[]).await? {
+    for found in session.query(include_str!("sql/format_nodes.sql"), &[]).await? {
         let (name, place, release) = (row::word(&found, 0)?, row::word(&found, 1)?, row::word(&found, 2)?);
         alive.push(format!("{name} at {place} of release {release}"));
     }

@@ -102,7 +102,8 @@ fn table_of(name: &str, answers: &[Vec<tokio_postgres::Row>]) -> Result<Table, F
     }
     for found in &answers[2] {
         let (name, place, release) = (row::word(found, 0)?, row::word(found, 1)?, row::word(found, 2)?);
-        table.nodes.push(Node { name, place, release, decide_version: row::small_number(found, 3)? });
+        let (decide_version, takes) = (row::small_number(found, 3)?, row::column(found, 4)?);
+        table.nodes.push(Node { name, place, release, decide_version, takes });
     }
     table.to_stop = answers[3].iter().map(remote::of_row).collect::<Result<_, _>>()?;
     Ok(table)
@@ -118,7 +119,7 @@ pub(super) async fn beat(session: &Session, node: &Node, lease_ms: u64) -> Resul
             ask(include_str!("sql/remote_forget.sql"), &[]),
             ask(
                 include_str!("sql/node_beat.sql"),
-                &[&name, &place, &release, &i64::from(node.decide_version), &lease_ms],
+                &[&name, &place, &release, &i64::from(node.decide_version), &lease_ms, &node.takes],
             ),
             ask(include_str!("sql/spread.sql"), &[]),
             ask(include_str!("sql/holders.sql"), &[]),

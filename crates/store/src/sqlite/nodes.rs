@@ -52,7 +52,7 @@ pub(super) fn beat(connection: &Connection, node: &Node, lease_ms: u64) -> rusql
     let now = clock(connection)?;
     connection.prepare_cached(include_str!("sql/node_forget.sql"))?.execute([now])?;
     connection.prepare_cached(include_str!("sql/remote_forget.sql"))?.execute([])?;
-    let Node { name, place, release, decide_version } = node;
+    let Node { name, place, release, decide_version, takes: _ } = node;
     let values = params![name, place, release, decide_version, now, now.saturating_add(integer(lease_ms))];
     if connection.prepare_cached(include_str!("sql/node_beat.sql"))?.execute(values)? == 0 {
         return Ok(None);
@@ -82,7 +82,8 @@ pub(super) fn table(connection: &Connection, name: &str) -> rusqlite::Result<Tab
 }
 
 fn node_of_row(row: &Row<'_>) -> rusqlite::Result<Node> {
-    Ok(Node { name: row.get(0)?, place: row.get(1)?, release: row.get(2)?, decide_version: row.get(3)? })
+    let (name, place, release, decide_version) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+    Ok(Node { name, place, release, decide_version, takes: true })
 }
 
 pub(super) fn take(connection: &Connection, node: &str, partitions: &[u32]) -> rusqlite::Result<Vec<Fence>> {

@@ -35,7 +35,7 @@ pub(super) fn cases<S: Subject>() -> Vec<Case> {
     let (gates, pending, enough) = (gates(), pending_ones(), enough());
     executions
         .into_iter()
-        .chain([gates, pending, enough, super::nodes::cases(), super::things::cases()])
+        .chain([gates, pending, enough, super::nodes::cases::<S>(), super::things::cases()])
         .flatten()
         .collect()
 }

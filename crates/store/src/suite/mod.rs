@@ -18,6 +18,8 @@ trait Subject {
     fn reopen(&mut self);
     /// Whether a letter that was consumed is still known, so that it is not put again.
     const REMEMBERS_CONSUMED_LETTERS: bool;
+    /// Whether it keeps what a node says of whether it takes partitions.
+    const KEEPS_WHO_TAKES: bool;
 }
 
 struct Memory(MemoryStore);
@@ -32,6 +34,7 @@ impl Subject for Memory {
     }
 
     const REMEMBERS_CONSUMED_LETTERS: bool = false;
+    const KEEPS_WHO_TAKES: bool = true;
 }
 
 struct Sqlite {
@@ -58,6 +61,8 @@ impl Subject for Sqlite {
     }
 
     const REMEMBERS_CONSUMED_LETTERS: bool = false;
+    // One process has it to itself.
+    const KEEPS_WHO_TAKES: bool = false;
 }
 
 fn check<S: Subject>(make: impl Fn() -> S, reopening: bool) {

@@ -1,6 +1,7 @@
 //! The cases of the conformance suite about nodes, and about partitions that change hands and number.
 
 use super::{
+    Subject,
     cases::Case,
     verb::{
         Turn,
@@ -12,12 +13,51 @@ use super::{
 /// Longer than any test takes.
 const LONG: u64 = 1_000_000;
 
-pub(super) fn cases() -> Vec<Case> {
-    [leases(), ends_of_leases(), remote_attempts(), number_of_partitions(), words()].into_iter().flatten().collect()
+pub(super) fn cases<S: Subject>() -> Vec<Case> {
+    [who_takes::<S>(), leases(), ends_of_leases(), remote_attempts(), number_of_partitions(), words()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn one(epoch: u64, turn: Turn) -> Verb {
     Commit(epoch, vec![turn])
+}
+
+fn who_takes<S: Subject>() -> Vec<Case> {
+    let one_of_two = match S::KEEPS_WHO_TAKES {
+        true => "of 1: holds nothing; living: a(takes nothing) b",
+        false => "of 1: holds nothing; living: a b",
+    };
+    vec![(
+        "each heartbeat says whether its node takes partitions",
+        vec![
+            (Beat("a", LONG), "of 1: holds nothing; living: a"),
+            (Take("a", vec![0]), "0@1"),
+            (GiveUp("a", vec![(0, 1)]), "done"),
+            (
+                BeatOnly("a", LONG),
+                if S::KEEPS_WHO_TAKES {
+                    "of 1: holds nothing; living: a(takes nothing)"
+                } else {
+                    "of 1: holds nothing; living: a"
+                },
+            ),
+            (Beat("b", LONG), one_of_two),
+            (Table, one_of_two),
+            (Beat("a", LONG), "of 1: holds nothing; living: a b"),
+            (
+                BeatOnly("c", LONG),
+                if S::KEEPS_WHO_TAKES {
+                    "of 1: holds nothing; living: a b c(takes nothing)"
+                } else {
+                    "of 1: holds nothing; living: a b c"
+                },
+            ),
+            (BeatOnly("c", 0), "of 1: holds nothing; living: a b"),
+            (BeatOnly("c", LONG), "lapsed"),
+        ],
+    )]
 }
 
 fn leases() -> Vec<Case> {

@@ -43,6 +43,7 @@ impl Subject for Postgres {
     }
 
     const REMEMBERS_CONSUMED_LETTERS: bool = false;
+    const KEEPS_WHO_TAKES: bool = true;
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub(crate) enum Verb {
     Pinned(Word),
     Table,
     Beat(Word, u64),
+    /// Of a node that takes nothing.
+    BeatOnly(Word, u64),
     Take(Word, Vec<u32>),
     GiveUp(Word, Vec<(u32, u64)>),
     /// With attempts of a step that go on: of which execution, and their numbers.
@@ -268,16 +270,15 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         Verb::Pin(name, value) => store.pin(name, value)?,
         Verb::Pinned(name) => store.pinned(name)?.unwrap_or_else(|| "none".into()),
         Verb::Table => draw_table(store.table()?),
-        Verb::Beat(name, lease_ms) => store.beat(&node(name), *lease_ms)?.map_or("lapsed".into(), draw_table),
+        Verb::Beat(name, lease_ms) => beat(store, node(name), *lease_ms)?,
+        Verb::BeatOnly(name, lease_ms) => beat(store, Node { takes: false, ..node(name) }, *lease_ms)?,
         Verb::Take(name, partitions) => draw_fences(&store.take(name, partitions)?),
         Verb::GiveUp(name, fences) => store.give_up(name, &self::fences(fences), &[]).map(|()| "done".into())?,
         Verb::GiveUpRunning(name, fences, running) => {
             store.give_up(name, &self::fences(fences), &remote(running)).map(|()| "done".into())?
         }
         Verb::Remote(execution) => draw_attempts(store, *execution)?,
-        Verb::StopRemote(execution, number) => {
-            store.stop_remote(&remote(&[(*execution, *number)])[0]).map(|()| "done".into())?
-        }
+        Verb::StopRemote(execution, number) => stop_remote(store, *execution, *number)?,
         Verb::EndRemote(name, ended) => store.end_remote(name, &remote(ended)).map(|()| "done".into())?,
         Verb::Leave(name) => store.leave(name).map(|()| "done".into())?,
         Verb::Commit(epoch, turns) => commit(store, *epoch, turns),
@@ -329,6 +330,10 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         Verb::Gates(organization, after, limit) => gates(store, *organization, *after, *limit)?,
         of_catalogue => things::answer(store, of_catalogue)?,
     })
+}
+
+fn stop_remote(store: &dyn Store, execution: u8, number: u32) -> Result<String, StoreError> {
+    store.stop_remote(&remote(&[(execution, number)])[0]).map(|()| "done".into())
 }
 
 fn draw_attempts(store: &dyn Store, execution: u8) -> Result<String, StoreError> {
@@ -426,7 +431,11 @@ fn post(
 }
 
 fn node(name: Word) -> Node {
-    Node { name: name.into(), place: "here".into(), release: "1.2.3".into(), decide_version: 7 }
+    Node { name: name.into(), place: "here".into(), release: "1.2.3".into(), decide_version: 7, takes: true }
+}
+
+fn beat(store: &dyn Store, node: Node, lease_ms: u64) -> Result<String, StoreError> {
+    Ok(store.beat(&node, lease_ms)?.map_or("lapsed".into(), draw_table))
 }
 
 fn fences(fences: &[(u32, u64)]) -> Vec<Fence> {
@@ -458,7 +467,7 @@ fn draw_table(table: Table) -> String {
     let held = if held.is_empty() { "nothing".into() } else { held };
     let living = join(table.nodes.into_iter().map(|found| {
         assert_eq!((&*found.place, &*found.release, found.decide_version), ("here", "1.2.3", 7));
-        found.name
+        if found.takes { found.name } else { format!("{}(takes nothing)", found.name) }
     }));
     let holders = join(table.holders.into_iter().map(|(partition, holder)| format!("{partition}:{holder}")));
     let holders = if holders.is_empty() { holders } else { format!("; {holders}") };

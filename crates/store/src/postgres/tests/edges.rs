@@ -237,8 +237,13 @@ fn words_are_kept_as_they_are() {
         let sent = Letter { id: word.into(), ..letter("") };
         assert_eq!((store.post(&Posting::of(&sent, 1)), store.post(&Posting::of(&sent, 1))), (Ok(true), Ok(true)));
         assert_eq!(store.inbox(&[0], 0, Most::of(9)).unwrap().pop().unwrap().letter, sent);
-        let node =
-            Node { name: format!("{number}\0"), place: word.into(), release: word.into(), decide_version: u32::MAX };
+        let node = Node {
+            name: format!("{number}\0"),
+            place: word.into(),
+            release: word.into(),
+            decide_version: u32::MAX,
+            takes: true,
+        };
         assert!(store.beat(&node, u64::MAX).unwrap().unwrap().nodes.contains(&node));
         assert_eq!(store.take(&node.name, &[100 + number as u32]).unwrap().len(), 1);
     }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 fn node(name: &str) -> Node {
-    Node { name: name.into(), place: "here".into(), release: "1".into(), decide_version: 1 }
+    Node { name: name.into(), place: "here".into(), release: "1".into(), decide_version: 1, takes: true }
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn who_takes_what_another_is_just_taking_sees_that_the_other_lives() {
         ("third", "INSERT INTO partitions VALUES (1, 1, 'third')", 1, 3),
     ] {
         blocker
-            .execute(&format!("BEGIN; INSERT INTO nodes VALUES ('{name}', '', '', 1, 9000000000000000, 8)"))
+            .execute(&format!("BEGIN; INSERT INTO nodes VALUES ('{name}', '', '', 1, 9000000000000000, 9)"))
             .unwrap();
         blocker.execute(taken).unwrap();
         thread::scope(|scope| {

@@ -107,7 +107,8 @@ fn what_was_taken_without_an_answer_is_no_success_and_stands_in_the_next_beat() 
     let scratch = server().scratch();
     let between = Between::new(b"silent taker");
     let direct = open(&scratch.address());
-    let node = Node { name: "silent taker".into(), place: "".into(), release: "".into(), decide_version: 1 };
+    let node =
+        Node { name: "silent taker".into(), place: "".into(), release: "".into(), decide_version: 1, takes: true };
     direct.beat(&node, 1_000_000).unwrap();
     let store = open(&between.address(&scratch.address()));
     thread::scope(|scope| {

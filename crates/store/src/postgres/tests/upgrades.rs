@@ -55,9 +55,12 @@ fn a_store_of_an_older_format_is_upgraded_only_by_those_who_may() {
 
 #[test]
 fn a_store_is_not_upgraded_while_nodes_of_an_older_release_are_alive() {
-    for before in [FORMAT_WITH_SEALS - 1, FORMAT - 1] {
+    for before in [FORMAT_WITH_SEALS - 1, 7, FORMAT - 1] {
         let scratch = older(before);
         let beside = scratch.beside().unwrap();
+        if before >= 8 {
+            beside.execute("ALTER TABLE nodes ALTER COLUMN format SET DEFAULT 8").unwrap();
+        }
         beside.execute(OLD_HEARTBEAT).unwrap();
         let refused = refusal(&scratch, true);
         assert!(refused.contains("old at host:1 of release 0.1.0") && refused.contains("stop all"), "{refused}");
@@ -71,7 +74,7 @@ fn a_store_is_not_upgraded_while_nodes_of_an_older_release_are_alive() {
 /// Its connections are open, and what it would write is refused.
 #[test]
 fn a_process_of_an_older_release_sends_no_heartbeat_and_posts_nothing_after_an_upgrade() {
-    let scratch = older(FORMAT - 1);
+    let scratch = older(7);
     let beside = scratch.beside().unwrap();
     beside.execute(OLD_POST).unwrap();
     open(&scratch.address());
@@ -86,7 +89,7 @@ fn a_process_of_an_older_release_sends_no_heartbeat_and_posts_nothing_after_an_u
 fn a_heartbeat_finds_that_the_store_was_upgraded() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
-    let node = Node { name: "n".into(), place: "".into(), release: "".into(), decide_version: 1 };
+    let node = Node { name: "n".into(), place: "".into(), release: "".into(), decide_version: 1, takes: true };
     assert!(store.beat(&node, 1_000).unwrap().is_some());
     scratch.beside().unwrap().execute("UPDATE mainspring_format SET format = 99").unwrap();
     assert_eq!(store.beat(&node, 1_000), Err(StoreError::Newer { found: 99, readable: FORMAT }));
