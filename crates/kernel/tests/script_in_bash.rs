@@ -3,7 +3,8 @@
 //! The reader of scripts and bash must agree on every place where a reference is accepted. Scripts are put together from
 //! a grammar of what people write, run in an empty folder, and judged by two facts: no file appears, which is what every
 //! hostile value tries to bring about, and where a script prints its values, they come out byte for byte. `attacks` puts
-//! commands of real programs together and runs those that are accepted.
+//! commands of real programs together and runs those that are accepted, `recorded` compares what programs are given, and
+//! `repository` what a value changes in a repository and its remote.
 
 use std::{
     fs,
@@ -15,6 +16,8 @@ use mainspring_kernel::script::{Surroundings, VARIABLE_PREFIX, prepare};
 
 #[path = "script_in_bash/attacks.rs"]
 mod attacks;
+#[path = "script_in_bash/recorded.rs"]
+mod recorded;
 #[path = "script_in_bash/repository.rs"]
 mod repository;
 #[path = "script_in_bash/reviewed.rs"]
@@ -43,7 +46,7 @@ const HOSTILE_VALUES: [&str; 18] = [
 ];
 
 /// Scripts that print the value of each reference with a full stop and a newline behind it, and nothing else.
-const PRINTING: [&str; 26] = [
+const PRINTING: [&str; 30] = [
     "show @vars.a",
     "show \"@vars.a\"",
     "show '@vars.a'",
@@ -67,6 +70,10 @@ const PRINTING: [&str; 26] = [
     "show $'it\\'s' >/dev/null && \\\n  show @vars.a",
     "while :; do show @vars.a; break; done; until show '@vars.b'; do :; done",
     "x=@vars.a\ncat <<E\n$x.\nE",
+    "cat <<E\n@vars.a.\nE",
+    "cat <<-E\n\t@vars.a.\n\t@vars.b.\n\tE",
+    "V=@vars.a\ncat <<END; show @vars.b\n${V}.\n$V.\nEND",
+    "tmp=$(mktemp); printf '%s.\\n' @vars.a > \"$tmp\"; cat \"$tmp\"; rm -- \"$tmp\"",
     "show @vars.a | sed 's/^/&/'",
     "cat <<< \"@vars.a\".",
     "jq -nj --arg v @vars.a '$v + \".\\n\"'",
