@@ -11,7 +11,7 @@ use axum::{
     extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State},
     http::{
         HeaderMap, HeaderValue, Method, StatusCode, Version,
-        header::{AUTHORIZATION, CACHE_CONTROL, CONNECTION, X_CONTENT_TYPE_OPTIONS},
+        header::{AUTHORIZATION, CACHE_CONTROL, CONNECTION, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS},
         request::Parts,
     },
     middleware::Next,
@@ -29,7 +29,7 @@ use crate::{
     nouns::{Departed, Member, Revoked, Token},
     problem::{Answer, Code, Failed, Problem},
     rate::Verdict,
-    receiving::receive,
+    receiving::{BodyRoom, receive},
     refusals::{Refused, Whose, record},
     responses::{Static, untaken},
     routes::{links, oidc},
@@ -156,9 +156,11 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     };
     let response = match entered {
         Ok((caller, body, held)) => {
+            let room = BodyRoom::of(held);
             caller.map(|caller| parts.extensions.insert(caller));
+            parts.extensions.insert(room.clone());
             let response = on_account(account.clone(), next.run(Request::from_parts(parts, body))).await;
-            drop(held);
+            room.give_back();
             response
         }
         Err(problem) => turned_away(&app, problem, &path, &parts),
@@ -185,7 +187,7 @@ fn turned_away(app: &App, problem: Problem, path: &str, parts: &Parts) -> Respon
     } else if path.starts_with(oidc::BEGIN) {
         oidc::sorry(&problem)
     } else {
-        refuse(problem)
+        problem.into_response()
     };
     response.extensions_mut().insert(code);
     response
@@ -291,14 +293,16 @@ fn log_failure(app: &App, account: &Account, asked: &Asked, response: &mut Respo
 /// The headers of every answer. The connection of a request that was turned away is closed, so that it takes no place: HTTP/1
 /// alone has a header for that.
 fn finish(version: Version, is_admitted: bool, response: &mut Response) {
-    let is_turned_away = matches!(
-        response.status(),
-        StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
-    );
+    let status = response.status();
+    let is_turned_away =
+        matches!(status, StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
     let headers = response.headers_mut();
     // RFC 9111, 5.2.2.5: what somebody may see is in no cache, and nothing is taken for another type than it says.
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.entry(X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));
+    if status == StatusCode::UNAUTHORIZED {
+        headers.entry(WWW_AUTHENTICATE).or_insert(HeaderValue::from_static("Bearer"));
+    }
     if is_turned_away && !is_admitted && version <= Version::HTTP_11 {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -312,20 +316,12 @@ pub(crate) async fn count(State(app): State<App>, request: Request, next: Next) 
     let (verdict, admitted) = stranger(&app, from);
     let response = match admitted.and_then(|()| with_room(&app, &account, &request, None)) {
         Ok(_) => next.run(request).await,
-        Err(problem) => refuse(problem),
+        Err(problem) => problem.into_response(),
     };
     let mut response = hold(&app, &account, response);
     response.extensions().get::<Code>().into_iter().for_each(|code| app.refusals.count(*code));
     tell(&verdict, response.headers_mut());
     finish(version, false, &mut response);
-    response
-}
-
-fn refuse(problem: Problem) -> Response {
-    let mut response = problem.into_response();
-    if response.status() == 401 {
-        response.headers_mut().insert("www-authenticate", HeaderValue::from_static("Bearer"));
-    }
     response
 }
 
@@ -557,6 +553,16 @@ fn known_to(catalogue: &dyn Catalogue, token: &Token) -> Answer<Option<String>> 
 /// Whether a credential that was let in lets in still, with a permission that it had.
 pub(crate) fn is_still_in(app: &App, caller: &Caller, permission: Permission) -> Answer<bool> {
     Ok(as_of_now(app, caller)?.is_some_and(|now| now.has(permission)))
+}
+
+/// Somebody who was let in a while ago and has waited since, with the role and the scopes of now.
+///
+/// # Errors
+/// Fails with 401 where the credential lets in nobody any more, and with 403 where it lacks a permission by now.
+pub(crate) fn let_in_still(app: &App, caller: &Caller, permission: Permission) -> Answer<Caller> {
+    let now = as_of_now(app, caller)?.ok_or_else(unauthorized)?;
+    now.require(permission)?;
+    Ok(now)
 }
 
 /// Somebody who was let in, with the role and the scopes of now; `None` where the credential lets in nobody any more.

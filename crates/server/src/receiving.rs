@@ -61,6 +61,22 @@ pub(crate) struct HeldBytes {
     _total: OwnedSemaphorePermit,
 }
 
+/// The room of a request's body, which is given back when its request is over, or before by whoever only waits from then on.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BodyRoom(Arc<Mutex<Option<HeldBytes>>>);
+
+impl BodyRoom {
+    /// Of a body that was read.
+    pub(crate) fn of(held: Option<HeldBytes>) -> Self {
+        Self(Arc::new(Mutex::new(held)))
+    }
+
+    /// Gives it back. Nothing of the body is in memory any more.
+    pub(crate) fn give_back(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
 impl Default for Bodies {
     fn default() -> Self {
         Self { total: Arc::new(Semaphore::new(TOTAL_BYTES_MAX / UNIT_BYTES)), organizations: Mutex::default() }

@@ -101,6 +101,93 @@ fn a_wait_is_bounded_and_whoever_may_not_see_executions_starts_nothing_by_it() {
     assert!(seen.text.contains("Go on?") && !seen.text.contains("wrf_rt_"), "{seen:?}");
 }
 
+/// A new token of the owner with these scopes: its id, and whoever has it.
+fn scoped(server: &Server, owner: &Client, scopes: &[&str]) -> (String, Client) {
+    let scopes = Value::List(scopes.iter().map(|scope| Value::from(*scope)).collect());
+    let made = owner.post("/api/tokens", &Value::map([("name", Value::from("ci")), ("scopes", scopes)])).expect(201);
+    (made.text_at("id"), server.client(&made.text_at("token")))
+}
+
+/// The first execution of an organization, as soon as there are so many.
+fn first_of(owner: &Client, count: usize) -> String {
+    let listed = || of(&owner.get("/api/executions").expect(200), "executions").as_list().unwrap().to_vec();
+    let all = std::iter::repeat_with(listed).find(|all| all.len() >= count).unwrap();
+    all[0].get("id").and_then(Value::as_text).unwrap().to_string()
+}
+
+fn go(owner: &Client, id: &str) {
+    let body = Value::map([("id", Value::from("s1")), ("name", "go".into()), ("payload", Value::Null)]);
+    owner.post(&format!("/api/executions/{id}/signal"), &body).expect(200);
+}
+
+#[test]
+fn who_was_revoked_while_waiting_sees_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    save(&owner, "waits", Value::List(vec![signal()]));
+    let scopes = ["executions:start", "executions:read"];
+    // One starts and waits: it was let in when its execution is there.
+    let (id, caller) = scoped(&server, &owner, &scopes);
+    let started = std::thread::spawn(move || run(&caller, "waits", "r1", "?wait=60000", &[]));
+    let execution = first_of(&owner, 1);
+    owner.send("DELETE", &format!("/api/tokens/{id}"), &[], None).expect(204);
+    // The other waits only: it was let in when its token was used.
+    let (id, caller) = scoped(&server, &owner, &scopes);
+    let path = format!("/api/executions/{execution}/wait?timeoutMs=60000");
+    let waited = std::thread::spawn(move || caller.get(&path));
+    let is_used = || {
+        let all = of(&owner.get("/api/tokens").expect(200), "tokens");
+        let own = all.as_list().unwrap().iter().find(|one| one.get("id") == Some(&Value::from(id.as_str()))).cloned();
+        own.unwrap().get("lastUsedAt") != Some(&Value::Null)
+    };
+    std::iter::repeat_with(is_used).find(|is_used| *is_used).unwrap();
+    owner.send("DELETE", &format!("/api/tokens/{id}"), &[], None).expect(204);
+    go(&owner, &execution);
+    for reply in [started.join().unwrap(), waited.join().unwrap()] {
+        let reply = reply.expect(401);
+        assert_eq!((reply.text_at("code"), reply.header("www-authenticate")), ("UNAUTHORIZED".into(), Some("Bearer")));
+        assert!(!reply.text.contains(&execution) && !reply.text.contains("Ada"), "{reply:?}");
+    }
+    assert_eq!(owner.get(&format!("/api/executions/{execution}/wait")).expect(200).text_at("status"), "completed");
+}
+
+#[test]
+fn who_waits_holds_up_no_other_body() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    save(&owner, "waits", Value::List(vec![signal()]));
+    let large = |body: &str| format!("{body}{}", " ".repeat((4 << 20) - body.len()));
+    // As many bodies of the largest size as an organization may have in memory.
+    let waiting = ["r1", "r2"].map(|request| {
+        let (owner, body) = (owner.clone(), format!(r#"{{"workflowId": "waits", "clientRequestId": "{request}"}}"#));
+        let body = large(&body);
+        std::thread::spawn(move || owner.send("POST", "/api/triggers/manual/run?wait=60000", &[], Some(&body)))
+    });
+    first_of(&owner, 2);
+    let definition = large(r#"{"definition": {"steps": [{"id": "a", "type": "return", "input": 1}]}}"#);
+    owner.send("POST", "/api/definitions/validate", &[], Some(&definition)).expect(200);
+    let all = of(&owner.get("/api/executions").expect(200), "executions");
+    all.as_list().unwrap().iter().for_each(|one| go(&owner, one.get("id").and_then(Value::as_text).unwrap()));
+    waiting.into_iter().for_each(|one| assert_eq!(one.join().unwrap().expect(200).text_at("status"), "ok"));
+}
+
+#[test]
+fn a_repeat_shows_variables_to_who_may_see_executions() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    save(&owner, "waits", Value::List(vec![signal()]));
+    run(&owner, "waits", "r1", "", &[]).expect(202);
+    let blind = scoped(&server, &owner, &["executions:start"]).1;
+    let (seen, unseen) =
+        (run(&owner, "waits", "r1", "", &[]).expect(200), run(&blind, "waits", "r1", "", &[]).expect(200));
+    assert_eq!(of(&seen, "executionId"), of(&unseen, "executionId"));
+    assert_eq!(of(&seen, "variables").get("name"), Some(&Value::from("Ada")));
+    assert_eq!(of(&unseen, "variables"), Value::Null);
+}
+
 fn policy(bounds: &[(&str, Value)]) -> Value {
     Value::map([("policy", Value::map(bounds.iter().cloned().map(|(key, value)| (key.to_string(), value))))])
 }

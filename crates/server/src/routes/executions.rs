@@ -12,8 +12,9 @@ use crate::{
     app::App,
     body::Data,
     compiling::named,
+    door::let_in_still,
     extract::{Asked, Named},
-    identity::Caller,
+    identity::{Caller, Permission},
     page::{Page, most},
     problem::{Answer, Problem, ProblemBody},
     shelf::Shelf,
@@ -195,7 +196,11 @@ async fn wait(
     // Who waits reads along as a watcher does.
     let _watching = app.feeds.place(&caller.token)?;
     until_rest(&app, row.key, time).await?;
-    app.run(move |app| whole(app, &caller, &id, Include::default()).map(Json)).await
+    app.run(move |app| {
+        let now = let_in_still(app, &caller, Permission::ExecutionsRead)?;
+        whole(app, &now, &id, Include::default()).map(Json)
+    })
+    .await
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Starting a workflow by hand.
 
-use axum::{Json, extract::State, http::StatusCode};
+use axum::{Extension, Json, extract::State, http::StatusCode};
 use mainspring_kernel::{
     limits::{EXECUTION_STEPS_MAX, OUTPUT_BYTES_MAX, PARALLEL_MAX, WAIT_MAX_MS},
     plan::Constraints,
@@ -19,10 +19,12 @@ use crate::{
     approvers::shown,
     body::{Body, Data, Written},
     compiling::{is_light, named},
+    door::let_in_still,
     extract::Asked,
     identity::{Caller, Permission},
     nouns::Workflow,
     problem::{Answer, Code, Problem, ProblemBody},
+    receiving::BodyRoom,
     shelf::{Held, Shelf},
     starting::{Starting, earlier, manual_key, prepare, submit, visible},
     view::{sight, so_far},
@@ -150,7 +152,8 @@ struct Started {
     workflow_id: Option<String>,
     /// `sha256:…` of the definition that it began with.
     workflow_hash: String,
-    /// What it began with: those of the first request, if this one is a repeat. Null where those were erased.
+    /// What it began with: those of the first request, if this one is a repeat. Null where those were erased, and in a repeat
+    /// by a credential that may not see executions.
     #[schema(value_type = Option<Object>)]
     variables: Data,
     /// Whether an earlier request of the same name has started it.
@@ -208,6 +211,7 @@ async fn run(
     State(app): State<App>,
     caller: Caller,
     Asked(query): Asked<RunQuery>,
+    Extension(room): Extension<BodyRoom>,
     Body(run): Body<Run>,
 ) -> Answer<(StatusCode, Json<Started>)> {
     let Some(wait_ms) = query.wait else {
@@ -221,8 +225,14 @@ async fn run(
     let started = begin(&app, &caller, run).await?.1;
     let (asker, id) = (caller.clone(), started.execution_id.clone());
     let row = app.look(move |app| visible(app, &asker, &id)).await?;
+    // Whoever waits for a minute holds up no other body.
+    room.give_back();
     until_rest(&app, row.key, time).await?;
-    let started = app.run(move |app| waited(app, &caller, &row, started)).await?;
+    let answer = move |app: &App| {
+        let now = let_in_still(app, &caller, Permission::ExecutionsRead)?;
+        waited(app, &now, &row, started)
+    };
+    let started = app.run(answer).await?;
     let status = if started.status == "running" { StatusCode::ACCEPTED } else { StatusCode::OK };
     Ok((status, Json(started)))
 }
@@ -343,12 +353,11 @@ fn once_meant(app: &App, asker: &Caller, slug: &str, client_request: &str) -> An
 fn repeated(app: &App, caller: &Caller, row: &ExecutionRow) -> Answer<Started> {
     let state = app.engine.state(row.key)?;
     // A credential that only starts learns no more than that it has.
-    let (output, requires_approval, error) = match caller.has(Permission::ExecutionsRead) {
-        true => so_far(app, caller, row, &state)?,
-        false => Default::default(),
-    };
+    let may_see = caller.has(Permission::ExecutionsRead);
+    let (output, requires_approval, error) =
+        if may_see { so_far(app, caller, row, &state)? } else { Default::default() };
     let status = state.status();
-    let variables = state.start.map(|start| start.variables).unwrap_or_default();
+    let variables = state.start.filter(|_| may_see).map(|start| start.variables).unwrap_or_default();
     Ok(Started {
         ok: status != ExecutionStatus::Failed,
         status: status.name().into(),
