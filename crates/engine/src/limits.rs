@@ -53,12 +53,28 @@ pub const HELD_UP_EACH_BYTES_MAX: usize = 1024 * 1024;
 /// Requests of callers that are not answered yet: above what all connections of a server ask for at a time.
 pub const ASKED_MAX: usize = 16_384;
 
-/// Bytes of memory that the large executions of one organization take together at a node: two of the largest that one
-/// execution may be. Beyond it the largest is canceled, so that a tenant ends its own work and nobody else's.
+/// Bytes of memory that the live executions of one organization take together at a node: two of the largest that one
+/// execution may be. Beyond it the largest is canceled, so that a tenant ends its own work and nobody else's. Canceled
+/// executions that have not stopped take as much again before their attempts are killed.
 pub const ORGANIZATION_MEMORY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
-/// Bytes of memory from which on an execution counts as large. A thousand that are just below it take a gigabyte.
+/// Bytes of memory from which on an execution counts as large: the largest is canceled. Where all are smaller, the youngest
+/// root is: which of many small ones is the largest is chance.
 pub const LARGE_EXECUTION_BYTES_MIN: u64 = 1024 * 1024;
+
+/// Bytes of memory that every live execution counts for at least, and the unit in which each is counted: what the shard
+/// keeps of it beside its values.
+pub const EXECUTION_BYTES_MIN: u64 = 8 * 1024;
+
+// As many small executions as an organization may have are no reason to cancel one.
+const _: () = assert!(EXECUTION_BYTES_MIN * ORGANIZATION_EXECUTIONS_MAX as u64 <= ORGANIZATION_MEMORY_BYTES_MAX);
+
+/// Milliseconds for which the reading of a journal is held back at most while its organization has no room for it. After
+/// that it is read, and the bound decides who is canceled: parents that fill the memory may wait for this very execution.
+pub const HELD_BACK_MS_MAX: u64 = 60_000;
+
+/// Milliseconds after which it is looked again whether there is room. Thousands may be held back.
+pub const HELD_BACK_LOOK_MS: u64 = 4_000;
 
 /// Bytes of memory of executions that stay at hand while nothing of them goes on.
 pub const IDLE_BYTES_MAX: usize = 128 * 1024 * 1024;

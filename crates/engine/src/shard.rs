@@ -215,7 +215,7 @@ impl Shard {
             Event::Wake => self.continue_one(now),
         }
         self.fire_timers(now);
-        self.cancel_largest(now);
+        self.make_room(now);
     }
 
     /// The next thing to be done, if there is one. What a commit has released comes out behind all else, a little at a
@@ -351,7 +351,11 @@ impl Shard {
                 out.waiting.push(queued);
                 self.abandon(execution);
             }
-            None => self.load(execution, Vec::new(), vec![queued]),
+            None => {
+                if let Some(queued) = self.is_held_back(now, execution, vec![queued]) {
+                    self.load(execution, Vec::new(), queued);
+                }
+            }
         }
     }
 
@@ -394,6 +398,7 @@ impl Shard {
 
     /// A turn waits for evaluations: it goes out with the state, and whatever comes meanwhile waits for it.
     fn suspend(&mut self, execution: ExecutionKey, queued: Queued, paused: Paused) {
+        self.weigh(execution);
         let Some(Cell::Live(mut live)) = self.cells.remove(&execution) else { return };
         self.timers.set(execution, live.state.deadline);
         self.evaluations += 1;
@@ -513,7 +518,9 @@ impl Shard {
                 }
                 None => {
                     self.timers.remove(execution);
-                    self.load(execution, Vec::new(), Vec::new());
+                    if self.is_held_back(now, execution, Vec::new()).is_some() {
+                        self.load(execution, Vec::new(), Vec::new());
+                    }
                 }
             }
         }
@@ -558,7 +565,7 @@ impl Shard {
         }
         self.reading.remove(&execution);
         let Some(Cell::Loading(waiting)) = self.cells.get_mut(&execution) else { return };
-        let waiting = std::mem::take(waiting);
+        let mut waiting = std::mem::take(waiting);
         self.cells.remove(&execution);
         let is_known = !matches!(answer, LoadAnswer::Unavailable(_));
         let untold = if is_known { self.untold.remove(&execution).unwrap_or_default() } else { Vec::new() };
@@ -569,11 +576,15 @@ impl Shard {
                 let written = untold.into_iter().filter(|(after, _)| *after == Some(head));
                 let written = written.flat_map(|(_, moments)| moments);
                 self.outputs.extend(written.map(|moment| Output::Tell(Arc::new(moment))));
+                if self.hold_back(now, &journal.state, &mut waiting) {
+                    return;
+                }
                 let remote = std::mem::take(&mut journal.remote);
                 let asked: Vec<Ticket> = waiting.iter().filter_map(|queued| queued.ticket).collect();
                 self.contain(execution, asked, |shard| {
                     shard.cells.insert(execution, Cell::loaded(*journal));
                     shard.go_on(now, execution, &remote);
+                    shard.weigh(execution);
                 });
                 for queued in waiting {
                     self.turn(now, execution, queued);

@@ -18,11 +18,11 @@ use mainspring_kernel::{
     failure::{Class, Failure},
     frame::Frame,
     hash::Hash,
-    input::{Input, Lineage, ORGANIZATION_IN_TRIGGER, Parent, Start},
+    input::{Input, Lineage, Parent, Start},
     instance::Instance,
     key::ExecutionKey,
     plan::{Decision, Plan},
-    record::{Ending, Record},
+    record::Record,
     state::{ExecutionStatus, State, Status},
     stored::Head,
     value::Value,
@@ -106,20 +106,6 @@ impl Bench {
     }
 
     /// Starts an execution of an organization with a text of so many bytes as its input.
-    fn submit_large(&mut self, key: ExecutionKey, plan: &Arc<Plan>, organization: &str, bytes: usize) {
-        let mut request = Request::new(plan.clone(), "me");
-        request.input = Value::from("x".repeat(bytes));
-        request.trigger = Value::map([(ORGANIZATION_IN_TRIGGER, organization.into())]);
-        let stored_plans = request.stored_plans();
-        let start = request.start(key);
-        let row = row(key, &start, plan, self.now);
-        let (plan, start) = (plan.clone(), Box::new(start));
-        let (letter, ticket, audit) = (None, None, None);
-        let submission = Submission { execution: key, plan, stored_plans, start, row, letter, ticket, audit };
-        self.handle(Event::Submit(Box::new(submission)));
-        self.commit_all();
-    }
-
     fn take(&mut self, input: Input, ticket: Option<u64>) {
         self.handle(Event::Take(self.key, Queued { input, letter: None, ticket: ticket.map(Ticket), audit: None }));
     }
@@ -748,43 +734,4 @@ fn a_letter_behind_a_beginning_that_was_not_written_is_not_thrown_away() {
     bench.commit_all();
     assert!(bench.store.inbox(&[0], 0, Most::of(9)).unwrap().is_empty());
     assert_eq!(bench.state().status(), ExecutionStatus::Cancelled);
-}
-
-/// The executions of one organization that take too much memory together lose the largest of them, and no other
-/// organization does.
-#[test]
-fn an_organization_above_its_memory_loses_its_largest_execution() {
-    let mut bench = Bench::with_room(Arc::new(MemoryStore::default()), START, usize::MAX);
-    bench.shard.bound_memory(6 << 20);
-    let waits = plan(r#"{"steps":[{"type":"signal","id":"s","signal":"go"}]}"#);
-    let sizes = [("a", 1), ("a", 2), ("b", 5), ("a", 2), ("", 9), ("a", 2)];
-    let keys: Vec<ExecutionKey> = (0..sizes.len()).map(|at| ExecutionKey::new(START, [at as u8; 10])).collect();
-    for (key, (organization, mebibytes)) in keys.iter().zip(sizes) {
-        bench.submit_large(*key, &waits, organization, (mebibytes << 20) + usize::from(key.0[15]));
-    }
-    let ended = endings(&bench, &keys);
-    let [(at, Some(Ending::Cancelled { reason }))] = ended.as_slice() else { panic!("{ended:?}") };
-    assert_eq!(*at, 5);
-    assert!(reason.contains("bytes of memory at this node, more than 6291456"), "{reason}");
-}
-
-/// An execution that was canceled and does not stop leaves the others no more room.
-#[test]
-fn an_organization_loses_further_executions_where_canceled_ones_do_not_stop() {
-    let mut bench = Bench::with_room(Arc::new(MemoryStore::default()), START, usize::MAX);
-    bench.shard.bound_memory(5 << 20);
-    let keys: Vec<ExecutionKey> = (0..3).map(|at| ExecutionKey::new(START, [at; 10])).collect();
-    keys.iter().for_each(|key| bench.submit_large(*key, &plan(ONE), "a", 3 << 20));
-    let ended: Vec<usize> = endings(&bench, &keys).into_iter().map(|(at, _)| at).collect();
-    assert_eq!(ended.len(), 2, "{ended:?}");
-}
-
-/// Which executions are ending, and how.
-fn endings(bench: &Bench, keys: &[ExecutionKey]) -> Vec<(usize, Option<Ending>)> {
-    keys.iter()
-        .map(|key| bench.loader.journal(*key).unwrap().unwrap().journal.state)
-        .enumerate()
-        .filter(|(_, state)| state.ending.is_some())
-        .map(|(at, state)| (at, state.ending))
-        .collect()
 }

@@ -306,11 +306,13 @@ impl Shard {
         if !live.is_idle() {
             return;
         }
-        if live.state.ended_at.is_some() {
+        let (has_ended, bytes) = (live.state.ended_at.is_some(), live.state.memory_bytes as usize);
+        self.unweigh(execution, None);
+        if has_ended {
             self.cells.remove(&execution);
             return self.resting.remove(execution);
         }
-        if !self.resting.add(execution, live.state.memory_bytes as usize) {
+        if !self.resting.add(execution, bytes) {
             self.cells.remove(&execution);
             return;
         }
@@ -379,9 +381,14 @@ impl Shard {
         self.timers.remove(execution);
         let cell = self.cells.remove(&execution);
         // Nobody waits for an evaluation that is out.
-        if let Some(Cell::Evaluating(out)) = &cell {
-            out.abandoned.store(true, Ordering::Relaxed);
+        let out = match &cell {
+            Some(Cell::Evaluating(out)) => Some(out.abandoned.clone()),
+            _ => None,
+        };
+        if let Some(abandoned) = &out {
+            abandoned.store(true, Ordering::Relaxed);
         }
+        self.unweigh(execution, out.as_ref());
         cell.map(Cell::into_queued).unwrap_or_default()
     }
 }

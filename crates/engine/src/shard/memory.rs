@@ -1,99 +1,154 @@
-//! Bounds the memory that the large executions of one organization take together at this node. The largest is canceled
-//! with the reason; small ones are bounded by their number.
+//! Bounds the memory that the live executions of one organization take together at this node.
+//!
+//! Each execution with something out counts, small ones with a floor; those that rest have a bound of their own
+//! (`resting`). Above the bound the largest execution is canceled, or the youngest root where all are small. An execution
+//! that was canceled, or whose parent was, counts apart until it leaves memory, so that the time it takes to stop costs no
+//! other execution its life. Above twice the bound the attempts of canceled executions are ended at once. A journal that
+//! would not fit is read back later.
 
-use std::collections::BTreeMap;
+mod sums;
 
-use mainspring_kernel::{input::Input, key::ExecutionKey};
+use std::sync::{Arc, Weak, atomic::AtomicBool};
 
-use super::{Queued, Shard, cell::Cell};
+use mainspring_kernel::{
+    cbor,
+    input::{Input, Parent},
+    instance::Instance,
+    key::ExecutionKey,
+    state::State,
+    value::{Map, Value},
+};
+use mainspring_store::AuditEntry;
+
+use super::{Output, Queued, Shard, cell::Cell};
 use crate::{
     evaluator::tenant_of,
-    limits::{LARGE_EXECUTION_BYTES_MIN, ORGANIZATION_MEMORY_BYTES_MAX},
+    limits::{HELD_BACK_LOOK_MS, HELD_BACK_MS_MAX},
 };
+
+pub(super) use sums::Memory;
+use sums::Victim;
 
 /// The actor of a cancel for memory.
 const ACTOR: &str = "mainspring";
 
-/// The executions that take much memory, by organization.
-#[derive(Debug)]
-pub(super) struct Memory {
-    organization_bytes_max: u64,
-    large: BTreeMap<String, BTreeMap<ExecutionKey, Large>>,
-    to_cancel: Vec<(ExecutionKey, String)>,
-}
-
-impl Default for Memory {
-    fn default() -> Self {
-        let organization_bytes_max = ORGANIZATION_MEMORY_BYTES_MAX;
-        Self { organization_bytes_max, large: BTreeMap::new(), to_cancel: Vec::new() }
-    }
-}
-
-#[derive(Debug)]
-struct Large {
-    bytes: u64,
-    is_cancelled: bool,
-}
+/// The first word of the reason of a cancel for memory, and the reason code in the audit log.
+pub(crate) const REASON_CODE: &str = "organization_memory_exceeded";
 
 impl Shard {
-    /// Changes how many bytes of memory the large executions of one organization may take together.
+    /// Changes how many bytes of memory the executions of one organization may take together.
     pub fn bound_memory(&mut self, organization_bytes_max: u64) {
-        self.memory.organization_bytes_max = organization_bytes_max;
+        self.memory.set_bound(organization_bytes_max);
     }
 
-    /// Notes how much memory an execution takes after a turn.
+    /// Notes how much memory an execution takes after a turn, or after its journal was read.
     pub(super) fn weigh(&mut self, execution: ExecutionKey) {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
-        let (bytes, tenant) = (live.state.memory_bytes, tenant_of(&live.state));
+        let tenant = tenant_of(&live.state);
         // The user of a command line answers for all of the machine.
-        if bytes < LARGE_EXECUTION_BYTES_MIN || tenant.is_empty() {
+        if tenant.is_empty() {
             return;
         }
-        let tenant = tenant.to_owned();
-        let large = self.memory.large.entry(tenant.clone()).or_default();
-        large.entry(execution).or_insert(Large { bytes, is_cancelled: false }).bytes = bytes;
-        if total(large) > self.memory.organization_bytes_max {
-            self.make_room(&tenant);
-        }
+        let parent = live.state.lineage.parent.as_ref().map(|Parent { execution, .. }| *execution);
+        self.memory.weigh(execution, tenant, live.state.memory_bytes, parent, live.state.is_stopping());
     }
 
-    /// Chooses the largest execution of an organization that takes too much, of those that are still in memory.
-    fn make_room(&mut self, tenant: &str) {
-        let (cells, memory) = (&self.cells, &mut self.memory);
-        let bytes_max = memory.organization_bytes_max;
-        let Some(large) = memory.large.get_mut(tenant) else { return };
-        large.retain(|execution, large| match cells.get(execution) {
-            Some(Cell::Live(live)) => {
-                large.bytes = live.state.memory_bytes;
-                large.bytes >= LARGE_EXECUTION_BYTES_MIN && live.state.ended_at.is_none()
+    /// Cancels executions of organizations that are above the bound, until none is.
+    pub(super) fn make_room(&mut self, now: u64) {
+        while let Some(tenant) = self.memory.next_over() {
+            while let Some(victim) = self.memory.choose(&tenant) {
+                self.cancel_for_memory(now, &tenant, victim);
             }
-            Some(Cell::Evaluating(_)) => true,
-            Some(Cell::Loading(_)) | None => false,
-        });
-        let bytes = total(large);
-        if bytes <= bytes_max {
-            return;
+            for execution in self.memory.take_stopping(&tenant) {
+                self.kill_attempts(execution);
+            }
         }
-        let running = large.iter_mut().filter(|(_, large)| !large.is_cancelled);
-        let Some((execution, largest)) = running.max_by_key(|(_, large)| large.bytes) else { return };
-        largest.is_cancelled = true;
+    }
+
+    fn cancel_for_memory(&mut self, now: u64, tenant: &str, victim: Victim) {
+        let Victim { execution, bytes, total_bytes, bytes_max, is_largest } = victim;
+        let why = if is_largest { "takes the most" } else { "was started last" };
         let reason = format!(
-            "the executions of this organization take {bytes} bytes of memory at this node, more than {bytes_max}, and this one takes the most: {} bytes; write large outputs to files, or run fewer of them at a time",
-            largest.bytes
+            "{REASON_CODE}: the executions of this organization take {total_bytes} bytes of memory at this node, more than {bytes_max}, and this one {why}: {bytes} bytes; write large outputs to files, or run fewer of them at a time"
         );
-        memory.to_cancel.push((*execution, reason));
+        let target = match self.cells.get(&execution) {
+            Some(Cell::Live(live)) => live.state.start.as_ref().map(|start| start.execution_id.clone()),
+            _ => None,
+        };
+        let detail = Map::from([
+            ("by".into(), "memory".into()),
+            ("reason".into(), reason.as_str().into()),
+            ("reasonCode".into(), REASON_CODE.into()),
+            ("executionBytes".into(), bytes.into()),
+            ("organizationBytes".into(), total_bytes.into()),
+            ("organizationBytesMax".into(), bytes_max.into()),
+        ]);
+        let audit = AuditEntry {
+            organization: tenant.into(),
+            at: now,
+            actor: ACTOR.into(),
+            action: "execution.cancel".into(),
+            target: target.unwrap_or_else(|| execution.to_string()),
+            detail: cbor::encode(&Value::Map(detail)),
+        };
+        let input = Input::Cancel { reason, by: ACTOR.into() };
+        self.take(now, execution, Queued { audit: Some(Box::new(audit)), ..Queued::silent(input) });
+        self.memory.asked(execution);
     }
 
-    /// Cancels the executions that were chosen.
-    pub(super) fn cancel_largest(&mut self, now: u64) {
-        while let Some((execution, reason)) = self.memory.to_cancel.pop() {
-            let input = Input::Cancel { reason, by: ACTOR.into() };
-            self.take(now, execution, Queued::silent(input));
+    /// Ends what runs of a canceled execution, as its organization takes more than twice its bound.
+    fn kill_attempts(&mut self, execution: ExecutionKey) {
+        let first = (execution, Instance { step: 0, rounds: Vec::new() }, 0);
+        let running = self.performing.range(first..).take_while(|((of, ..), _)| *of == execution);
+        self.outputs.extend(running.map(|((execution, instance, attempt), _)| Output::Kill {
+            execution: *execution,
+            instance: instance.clone(),
+            attempt: *attempt,
+        }));
+    }
+
+    /// A journal was read. Whether its execution has to wait for room, with all that waits for it: it would take its
+    /// organization above the bound, and somebody else would be canceled for it. What ends an execution waits for nothing.
+    pub(super) fn hold_back(&mut self, now: u64, state: &State, waiting: &mut Vec<Queued>) -> bool {
+        let (execution, tenant) = (state.key, tenant_of(state));
+        let is_ending = state.is_stopping() || waiting.iter().any(is_cancel);
+        if tenant.is_empty() || is_ending || !self.memory.hold_back(execution, tenant, state.memory_bytes, now) {
+            self.memory.let_in(execution);
+            return false;
         }
+        let waiting = std::mem::take(waiting);
+        if !waiting.is_empty() {
+            self.kept.entry(execution).or_default().extend(waiting);
+        }
+        self.timers.set_at_latest(execution, now + HELD_BACK_LOOK_MS);
+        true
+    }
+
+    /// Whether an execution that was held back still has to wait, with these inputs; its journal is not read for that.
+    pub(super) fn is_held_back(
+        &mut self,
+        now: u64,
+        execution: ExecutionKey,
+        queued: Vec<Queued>,
+    ) -> Option<Vec<Queued>> {
+        if queued.iter().any(is_cancel) || !self.memory.is_held_back(execution, now) {
+            return Some(queued);
+        }
+        if !queued.is_empty() {
+            self.kept.entry(execution).or_default().extend(queued);
+        }
+        self.timers.set_at_latest(execution, now + HELD_BACK_LOOK_MS);
+        None
+    }
+
+    /// An execution leaves memory. A state that is out with an evaluation counts until the evaluation ends.
+    pub(super) fn unweigh(&mut self, execution: ExecutionKey, out: Option<&Arc<AtomicBool>>) {
+        self.memory.remove(execution, out.map_or_else(Weak::new, Arc::downgrade));
     }
 }
 
-/// Bytes of those that go on. A canceled execution grows no more, and may wait long for an attempt that does not stop.
-fn total(large: &BTreeMap<ExecutionKey, Large>) -> u64 {
-    large.values().filter(|large| !large.is_cancelled).map(|large| large.bytes).sum()
+fn is_cancel(queued: &Queued) -> bool {
+    matches!(queued.input, Input::Cancel { .. })
 }
+
+const _: () = assert!(HELD_BACK_LOOK_MS < HELD_BACK_MS_MAX);

@@ -262,6 +262,7 @@ impl Shard {
         self.timers.retain(|execution| !is_gone(execution));
         self.dead_letters.retain(|execution, _| !is_gone(execution));
         self.delayed.forget(&is_gone);
+        self.memory.forget_held_back(is_gone);
         self.untold.retain(|execution, _| !is_gone(execution));
         self.adopting.retain(|execution, _| !is_gone(execution));
         self.elsewhere.retain(|(execution, ..), _| !is_gone(execution));
