@@ -242,6 +242,23 @@ fn accepted() {
     }
 }
 
+/// A value that names the folder of a script says whose files it runs.
+#[test]
+fn folders_that_values_name() {
+    let is_taken = |cwd: &str| {
+        let step = format!(r#"{{"type":"bash","command":"make; echo @vars.x","cwd":"{cwd}"}}"#);
+        compiled(&format!("{{\"steps\":[{step}]}}")).is_ok()
+    };
+    for cwd in
+        ["@vars.d", "@vars.d/", "a/@vars.d//", "@vars.d/.", "@vars.d/a/..", "../@vars.d", "@vars.d/./", "@vars.d/../a"]
+    {
+        assert!(!is_taken(cwd), "{cwd}");
+    }
+    for cwd in ["app", "../app", "@vars.d/app", "@vars.d/app/"] {
+        assert!(is_taken(cwd), "{cwd}");
+    }
+}
+
 /// What may refer to what: the steps of a fixed plan, each with a reference to each other one.
 #[test]
 fn references_reach_what_has_certainly_ended() {

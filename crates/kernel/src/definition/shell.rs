@@ -34,7 +34,10 @@ impl Reader<'_, '_> {
         let command = self.report.filled_text(fields, "command");
         let variables = self.variables_of_step(fields);
         // A folder of the author's behind the value is the author's choice.
-        let is_last = |text: &str| text.rsplit('/').next().is_some_and(|last| last.contains('@'));
+        let is_last = |text: &str| {
+            let mut parts = text.rsplit('/').filter(|part| !matches!(*part, "" | "."));
+            text.split('/').any(|part| part == "..") || parts.next().is_some_and(|last| last.contains('@'))
+        };
         let is_folder_named = fields.get("cwd").is_some_and(|cwd| self.has_reference(cwd))
             && self.report.filled_text(fields, "cwd").is_none_or(is_last);
         let surroundings = Surroundings { variables: &variables, is_folder_named };

@@ -39,6 +39,10 @@ const CODE_NAMES: &[&str] = &[
     "head",
     "commondir",
     "gitdir",
+    "config.worktree",
+    "packed-refs",
+    "attributes",
+    "alternates",
     "pom.xml",
     "build.xml",
     "meson.build",
@@ -67,6 +71,11 @@ const CODE_NAMES: &[&str] = &[
     "angular.json",
     "devcontainer.json",
     "nuget.config",
+    "lefthook.json",
+    "lefthook-local.json",
+    "lerna.json",
+    "nodemon.json",
+    "project.json",
     "rebar.config",
     "go.mod",
     "go.work",
@@ -139,6 +148,12 @@ pub(super) fn names_stream(word: &Word) -> bool {
     })
 }
 
+/// Whether a word can name a file in which git keeps what it was given (`.git/COMMIT_EDITMSG`, `.git/refs`).
+pub(super) fn is_kept_by_git(word: &Word) -> bool {
+    let is_inside = |text: &[u8]| text.split(|byte| *byte == b'/').any(|part| part == b".git");
+    word.pieces.iter().any(|piece| matches!(piece, Piece::Literal(text) if is_inside(text)))
+}
+
 /// Whether a pattern chooses among the folders of the root, of which two have streams in them.
 fn is_rooted_pattern(text: &[u8]) -> bool {
     let first = text.strip_prefix(b"/").and_then(|rest| rest.split(|byte| *byte == b'/').find(|part| !part.is_empty()));
@@ -153,6 +168,10 @@ fn is_stream_at(text: &[u8], at: usize, is_first: bool, is_last: bool) -> bool {
     }
     let length = text[at..].iter().position(|byte| !is_path_byte(*byte)).unwrap_or(text.len() - at);
     let (name, rest) = text[at..].split_at(length);
+    // A variable may hold what comes before these.
+    if matches!(name, b"fd" | b"environ" | b"cmdline") {
+        return text[..at].ends_with(b"/") && (name != b"fd" || rest.starts_with(b"/"));
+    }
     if !matches!(name, b"dev" | b"proc") {
         return false;
     }

@@ -136,7 +136,10 @@ impl<'a> Flow<'a> {
             match redirect {
                 Redirect::Output(word) => drop(self.word(word, input, documents)),
                 // What a redirection replaces is still there for programs that know its path.
-                Redirect::Input(word) => input |= self.word(word, input, documents) || self.reach >= Reach::Texts,
+                Redirect::Input(word) => {
+                    let is_kept = self.reach >= Reach::Outputs && files::is_kept_by_git(word);
+                    input |= self.word(word, input, documents) || is_kept || self.reach >= Reach::Texts;
+                }
                 Redirect::Text(word) => input |= self.word(word, input, documents),
                 Redirect::Document(number) => input |= documents.get(*number).is_some_and(|word| word.has_value),
             }
@@ -230,6 +233,9 @@ impl<'a> Flow<'a> {
             Effect::Names if has_value => self.extend(Reach::Files),
             Effect::Writes if has_value || input => self.extend(Reach::Texts),
             Effect::Moves if has_value || input || self.reach >= Reach::Texts => self.extend(Reach::Files),
+            Effect::Enters(_) if self.reach >= Reach::Outputs && words.iter().any(files::is_kept_by_git) => {
+                self.extend(Reach::Files);
+            }
             Effect::Enters(is_plain) if has_value || (!is_plain && self.reach >= Reach::Texts) => {
                 self.extend(Reach::Files);
             }

@@ -155,16 +155,15 @@ impl<'a> Judge<'a> {
             _ => return self.refuse(words[0].marks.clone(), Place::CommandName),
         };
         let has_value = words.iter().any(|word| word.has_value);
+        let reads_kept = self.flow.reach >= Reach::Outputs && words.iter().any(files::is_kept_by_git);
+        let is_reached = has_value || command.has_input || reads_kept || self.flow.reach >= Reach::Texts;
         let result = match builtins::judge(words, &self.flow) {
             Some(result) => result,
             None if name == b"export" => self.export(&words[1..]),
-            None if has_value || command.has_input || self.flow.reach >= Reach::Texts => {
-                programs::judge(words, command.has_input, self.flow.reach)
-            }
+            None if is_reached => programs::judge(words, command.has_input, self.flow.reach),
             None => Ok(()),
         };
         if let Err(place) = result {
-            let is_reached = has_value || command.has_input || self.flow.reach >= Reach::Texts;
             let is_told = is_reached || matches!(place, Place::Evaluates | Place::Assignment);
             let place = if is_told { place } else { Place::Unclear };
             let marks = if place == Place::Evaluates { 0..0 } else { command.marks.clone() };

@@ -37,6 +37,8 @@ pub enum Place {
     Refspec,
     /// Among the paths of a `git` that takes them for patterns.
     Pathspec,
+    /// In the name of an image that `docker` sends to the registry in that name.
+    Registry,
     /// In a header of `curl`.
     Header,
     /// In an address of a `curl` that takes brackets for several addresses.
@@ -101,6 +103,7 @@ impl Place {
                 "where git takes it for a refspec, and its value could delete a branch or write another one, or all of them"
             }
             Self::Pathspec => "where git takes it for a pattern of paths, and its value could be all of them",
+            Self::Registry => "in the name of an image, where its value could name the registry that it is sent to",
             Self::Header => "in a header of curl, where a value with a newline adds headers and requests",
             Self::Globbing => "in an address of a curl that makes several of one with brackets in it",
             Self::Pattern => "in a pattern, where its value could match everything",
@@ -141,6 +144,7 @@ impl Place {
             Self::Assignment => "which gives a value to programs by a variable",
             Self::Refspec => "which gives a value to git as a refspec",
             Self::Pathspec => "which gives a value to git as a pattern of paths",
+            Self::Registry => "which gives a value to docker as the name of a registry",
             Self::Header => "which gives a value to curl as a header",
             Self::Globbing => "which gives a value to curl in an address without -g",
             Self::Pattern => "which has a value in a pattern",
@@ -184,6 +188,9 @@ impl Place {
             }
             Self::Pathspec => {
                 "Write `git --literal-pathspecs` and -- before it; or write `env: {NAME: \"@REFERENCE\"}` in the step and \"$NAME\" in the script."
+            }
+            Self::Registry => {
+                "Write the registry or the image before it, as in \"registry/app:@REFERENCE\"; or write `env: {NAME: \"@REFERENCE\"}` in the step and check \"$NAME\" in the script."
             }
             Self::Header => {
                 "Write `env: {NAME: \"@REFERENCE\"}` in the step and \"X-Name: $(printf %s \"$NAME\" | tr -d '\\r\\n')\" in the script."

@@ -319,6 +319,10 @@ pub(super) fn judge(words: &[Word], input: bool, reach: Reach) -> Result<(), Pla
         "curl" => transfer::judge(found.arguments),
         // It reads its expression behind `--` as well.
         "find" if found.arguments.iter().any(|word| word.literal() == Some(b"--")) => Err(Place::Option),
+        "docker" => {
+            arguments(&found)?;
+            names_registry(&found).then_some(()).ok_or(Place::Registry)
+        }
         "tee" => {
             arguments(&found)?;
             let is_option = |word: &Word| word.literal().is_some_and(|text| text.starts_with(b"-"));
@@ -343,6 +347,23 @@ pub(super) fn shows_processes(words: &[Word]) -> bool {
     };
     let shows = [b"ps".as_slice(), b"top", b"htop", b"pstree", b"lsof", b"pgrep"];
     words.iter().any(|word| is(word, &shows)) || words.first().is_some_and(|word| is(word, &[b"w", b"systemctl"]))
+}
+
+/// Whether the author says to which registry `docker` sends what a value names: docker takes what comes before the first
+/// slash for a host, so that a slash or a colon of the author has to come before the value.
+fn names_registry(found: &Found<'_>) -> bool {
+    let is_named = |word: &Word| !word.has_value || word.front().iter().any(|byte| b":/".contains(byte));
+    let is = |word: &Word, names: &[&[u8]]| word.literal().is_some_and(|text| names.contains(&text));
+    match found.program.command[1] {
+        "push" => found.arguments.iter().all(is_named),
+        "build" if found.arguments.iter().any(|word| is(word, &[b"--push"])) => {
+            let is_tag = |word: &&Word| word.prefix().starts_with(b"--tag=");
+            let attached = found.arguments.iter().filter(is_tag);
+            let pairs = found.arguments.windows(2).filter(|pair| is(&pair[0], &[b"-t", b"--tag"]));
+            attached.chain(pairs.map(|pair| &pair[1])).all(is_named)
+        }
+        _ => true,
+    }
 }
 
 /// Goes through the arguments of a program.

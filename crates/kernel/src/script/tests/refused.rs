@@ -635,7 +635,24 @@ const REVIEWED_AGAIN: [&str; 99] = [
 ];
 
 /// What running accepted scripts with hostile values has found.
-const RUN_WITH_VALUES: [&str; 9] = [
+const RUN_WITH_VALUES: [&str; 26] = [
+    "docker push v@vars.x",
+    "docker push -- @vars.x",
+    "docker tag app v@vars.x && docker push v@vars.x",
+    "docker build --push -t @vars.x .",
+    "docker build --push --tag=app@vars.x .",
+    "docker build -q --tag app@vars.x --push --build-arg A=@vars.y .",
+    "x=@vars.x; docker push \"$x\"",
+    "git commit -m @vars.x; bash .git/COMMIT_EDITMSG",
+    "git commit -m @vars.x; bash < .git/COMMIT_EDITMSG",
+    "git commit -m @vars.x; cd .git; bash COMMIT_EDITMSG",
+    "git tag -- v@vars.x; ./release --from \"$PWD/.git\"",
+    "p=proc; sleep 1 <<< @vars.x & bash \"/$p/$!/fd/0\"; wait",
+    "p=proc; true @vars.x; cat \"/$p/$$/environ\" | sh",
+    "p=proc; true @vars.x; sh \"/$p/$$/cmdline\"",
+    "echo @vars.x > config.worktree; git push origin main",
+    "echo @vars.x > info/attributes; git add f",
+    "echo @vars.x > lefthook.json; git commit -m a",
     "git push origin HEAD:@vars.x",
     "git push origin \"v1:d@vars.x\"",
     "git push origin \"refs/tags/v@vars.x:refs/tags/v@vars.x\"",

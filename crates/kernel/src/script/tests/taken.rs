@@ -144,9 +144,22 @@ const ALSO_ORDINARY: [&str; 58] = [
     "curl -sS https://h.example/ -H 'A: b'; echo @vars.x",
 ];
 
+/// What is near to something that is refused.
+const NEAR: [&str; 9] = [
+    "docker build --push -t ghcr.io/o/app:@vars.x --build-arg A=@vars.y .",
+    "docker push app:@vars.x; docker push ghcr.io/@vars.x",
+    "docker build -t @vars.x .",
+    "git push origin \"HEAD:refs/heads/@vars.x\"; git fetch origin main:@vars.x",
+    "git fetch origin \"refs/heads/@vars.x:refs/remotes/origin/@vars.x\"",
+    "git remote add o https://h.example/r.git; git commit -m @vars.x",
+    "git commit -m @vars.x; ls .git; cat .git/COMMIT_EDITMSG",
+    "bash .git/hooks/pre-commit; echo @vars.x; ./run --fd 3 environ",
+    "git --literal-pathspecs commit -m @vars.x -- @vars.y",
+];
+
 #[test]
 fn ordinary_scripts_are_taken() {
-    let commands = ORDINARY.iter().chain(&ALSO_ORDINARY);
+    let commands = ORDINARY.iter().chain(&ALSO_ORDINARY).chain(&NEAR);
     let refused: alloc::vec::Vec<_> = commands.map(|command| (command, outcome(command))).collect();
     let refused: alloc::vec::Vec<_> = refused.iter().filter(|(_, outcome)| outcome.is_err()).collect();
     assert!(refused.is_empty(), "{refused:#?}");
