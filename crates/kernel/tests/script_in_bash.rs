@@ -3,8 +3,8 @@
 //! The reader of scripts and bash must agree on every place where a reference is accepted. Scripts are put together from
 //! a grammar of what people write, run in an empty folder, and judged by two facts: no file appears, which is what every
 //! hostile value tries to bring about, and where a script prints its values, they come out byte for byte. `attacks` puts
-//! commands of real programs together and runs those that are accepted, `recorded` compares what programs are given, and
-//! `repository` what a value changes in a repository and its remote.
+//! commands of real programs together and runs those that are accepted, `recorded` compares what programs are given,
+//! `requests` what curl sends, and `repository` what a value changes in a repository and its remote.
 
 use std::{
     fs,
@@ -20,6 +20,8 @@ mod attacks;
 mod recorded;
 #[path = "script_in_bash/repository.rs"]
 mod repository;
+#[path = "script_in_bash/requests.rs"]
+mod requests;
 #[path = "script_in_bash/reviewed.rs"]
 mod reviewed;
 
