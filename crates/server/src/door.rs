@@ -30,7 +30,7 @@ use crate::{
     problem::{Answer, Code, Failed, Problem},
     rate::Verdict,
     receiving::{BodyRoom, receive},
-    refusals::{Refused, Whose, record},
+    refusals::{Refused, Whose, line_key, record},
     responses::{Static, untaken},
     routes::{links, oidc},
     sending::Clock,
@@ -110,6 +110,10 @@ pub(crate) fn is_health(operation: &Operation) -> bool {
     operation.tags.iter().flatten().any(|tag| tag == "health")
 }
 
+/// From where a request comes, for routes that write it down.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CameFrom(pub IpAddr);
+
 /// Lets a request through to its route, or answers it.
 pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_string()).unwrap_or_default();
@@ -159,6 +163,7 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
             let room = BodyRoom::of(held);
             caller.map(|caller| parts.extensions.insert(caller));
             parts.extensions.insert(room.clone());
+            parts.extensions.insert(CameFrom(from));
             let response = on_account(account.clone(), next.run(Request::from_parts(parts, body))).await;
             room.give_back();
             response
@@ -170,7 +175,7 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     if is_admitted {
         response.extensions_mut().insert(Admitted);
     }
-    log_refusal(&app, &asked, &response);
+    log_refusal(&app, &asked, whose.as_ref(), &response);
     log_failure(&app, &account, &asked, &mut response);
     if let Some(refused) = refused(&app, asked, whose, &response) {
         write_down(&app, from, refused).await;
@@ -229,15 +234,12 @@ struct Asked {
 }
 
 /// Logs a request that was turned away, and not each of many.
-fn log_refusal(app: &App, asked: &Asked, response: &Response) {
+fn log_refusal(app: &App, asked: &Asked, whose: Option<&Whose>, response: &Response) {
     if !matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
         return;
     }
     let Asked { method, path, from, token } = asked;
-    // Ids of credentials are the sender's to choose until one was let in.
-    let is_known = response.extensions().get::<Admitted>().is_some();
-    let key = token.clone().filter(|_| is_known).unwrap_or_else(|| from.to_string());
-    let Some(is_last) = app.refusals.line(&key) else { return };
+    let Some(is_last) = app.refusals.line(&line_key(whose, *from)) else { return };
     let (code, more) =
         (response.extensions().get::<Code>(), if is_last { "no more is logged of it this minute" } else { "" });
     tracing::warn!(

@@ -23,6 +23,12 @@ use crate::{
 /// The counter of refused requests.
 const METRIC: &str = "mainspring_requests_refused_total";
 
+/// Under which key lines of the log are counted: the token of who was known, and else the address. Ids of tokens are the
+/// sender's to choose until one was let in.
+pub(crate) fn line_key(whose: Option<&Whose>, from: IpAddr) -> String {
+    whose.map_or_else(|| from.to_string(), |whose| format!("token/{}", whose.token))
+}
+
 /// Lines in the log for one credential or one address in a minute: enough to see what somebody tries.
 const LINES_PER_MINUTE: u32 = 10;
 
@@ -31,9 +37,17 @@ const KEYS_MAX: usize = 4_096;
 
 const MINUTE_US: u64 = 60_000_000;
 
-/// Audit entries about refused requests of one organization in [`SPELL_US`]: enough to see that somebody tries and who, and
-/// some dozens an hour at most in a log that is kept for ever.
-const ENTRIES_PER_SPELL: u32 = 10;
+/// Audit entries about refused requests of one token in [`SPELL_US`]: enough to see that somebody tries, and what.
+const ENTRIES_OF_TOKEN: u32 = 3;
+
+/// The same of one member with all of its tokens, so that a member who makes tokens hides nobody else.
+const ENTRIES_OF_MEMBER: u32 = 6;
+
+/// The same of one organization: five members who try at the same time, and some dozens an hour at most in a log that is
+/// kept for ever.
+const ENTRIES_OF_ORGANIZATION: u32 = 30;
+
+const _: () = assert!(ENTRIES_OF_TOKEN < ENTRIES_OF_MEMBER && 4 * ENTRIES_OF_MEMBER < ENTRIES_OF_ORGANIZATION);
 
 const SPELL_US: u64 = 10 * MINUTE_US;
 
@@ -53,7 +67,26 @@ pub(crate) struct Refusals {
 struct Spell {
     began_us: u64,
     entries: u32,
+    of_tokens: HashMap<String, u32>,
+    of_members: HashMap<String, u32>,
     suppressed: u64,
+}
+
+impl Spell {
+    /// Takes one more entry in, where token, member and organization have room for it. Those that are counted apart are no
+    /// more than there are entries.
+    fn take(&mut self, whose: &Whose) -> bool {
+        let of = |counts: &HashMap<String, u32>, key: &str| counts.get(key).copied().unwrap_or(0);
+        let has_room = self.entries < ENTRIES_OF_ORGANIZATION
+            && of(&self.of_members, &whose.user) < ENTRIES_OF_MEMBER
+            && of(&self.of_tokens, &whose.token) < ENTRIES_OF_TOKEN;
+        if has_room {
+            self.entries += 1;
+            *self.of_members.entry(whose.user.clone()).or_default() += 1;
+            *self.of_tokens.entry(whose.token.clone()).or_default() += 1;
+        }
+        has_room
+    }
 }
 
 /// Whose request was refused, in the audit log of their organization.
@@ -110,21 +143,20 @@ impl Refusals {
         }
     }
 
-    /// Whether one more refusal is an entry in an organization's log: with how many there were without one since the last.
-    fn entry(&self, organization: &str) -> Option<u64> {
-        let now = (self.clock)();
+    /// Whether one more refusal is an entry in its organization's log: with how many there were without one since the last.
+    fn entry(&self, whose: &Whose) -> Option<u64> {
+        let (now, organization) = ((self.clock)(), whose.organization.as_str());
         let mut spells = self.spells.lock().unwrap_or_else(PoisonError::into_inner);
         let has_room = spells.len() < ORGANIZATIONS_MAX || spells.contains_key(organization);
         let spell = spells.entry(if has_room { organization } else { "" }.to_string()).or_default();
         if spell.entries == 0 || now.saturating_sub(spell.began_us) >= SPELL_US {
-            *spell = Spell { began_us: now, entries: 0, suppressed: spell.suppressed };
+            *spell = Spell { began_us: now, suppressed: spell.suppressed, ..Spell::default() };
         }
-        if spell.entries >= ENTRIES_PER_SPELL {
-            spell.suppressed = spell.suppressed.saturating_add(1);
-            return None;
+        if spell.take(whose) {
+            return Some(std::mem::take(&mut spell.suppressed));
         }
-        spell.entries += 1;
-        Some(std::mem::take(&mut spell.suppressed))
+        spell.suppressed = spell.suppressed.saturating_add(1);
+        None
     }
 
     /// An entry could not be written: it counts with those that had none.
@@ -153,7 +185,7 @@ impl Refusals {
 /// Writes a refused request down in the audit log of whose it was, unless there were many of late. Blocks.
 pub(crate) fn record(app: &App, refused: &Refused) {
     let Refused { whose, action, target, code, from } = refused;
-    let Some(suppressed) = app.refusals.entry(&whose.organization) else { return };
+    let Some(suppressed) = app.refusals.entry(whose) else { return };
     let mut detail = vec![
         ("by", Value::from(whose.token.as_str())),
         ("code", code.word().as_str().into()),
@@ -203,20 +235,40 @@ mod tests {
         let now = Arc::new(AtomicU64::new(0));
         let hand = now.clone();
         let refusals = Refusals::new(Arc::new(move || hand.load(Ordering::Relaxed)));
-        let entries = |organization: &str, count: usize| {
-            (0..count).filter_map(|_| refusals.entry(organization)).collect::<Vec<_>>()
+        let entries = |organization: &str, user: &str, token: &str, count: usize| {
+            let whose = Whose { organization: organization.into(), user: user.into(), token: token.into() };
+            (0..count).filter_map(|_| refusals.entry(&whose)).collect::<Vec<_>>()
         };
-        assert_eq!((entries("a", 100), entries("b", 2)), (vec![0; 10], vec![0; 2]));
+        // Three of a token, six of its member, and nobody else is hidden.
+        assert_eq!(entries("a", "vic", "t1", 100), [0; 3]);
+        assert_eq!((entries("a", "vic", "t2", 100), entries("a", "vic", "t3", 9)), (vec![97, 0, 0], vec![]));
+        assert_eq!((entries("a", "eve", "t4", 1), entries("b", "vic", "t1", 2)), (vec![106], vec![0; 2]));
+        let others = (0..100).map(|number| entries("a", &format!("u{number}"), &format!("x{number}"), 1).len());
+        assert_eq!(others.sum::<usize>(), 30 - 7);
         now.store(SPELL_US - 1, Ordering::Relaxed);
-        assert!(entries("a", 1).is_empty());
+        assert!(entries("a", "new", "new", 1).is_empty());
         now.store(SPELL_US, Ordering::Relaxed);
-        assert_eq!((entries("a", 2), entries("b", 1)), (vec![91, 0], vec![0]));
+        assert_eq!((entries("a", "vic", "t1", 2), entries("b", "vic", "t1", 1)), (vec![78, 0], vec![0]));
+        let spell = |refusals: &Refusals| refusals.spells.lock().unwrap()["a"].of_tokens.len();
+        assert_eq!(spell(&refusals), 1, "nothing is kept of those before");
         refusals.not_written("a", 5);
-        assert_eq!(entries("a", 1), [6], "one that was not written is told of with those before it");
+        assert_eq!(entries("a", "vic", "t1", 1), [6], "one that was not written is told of with those before it");
         for number in 0..2 * ORGANIZATIONS_MAX {
-            refusals.entry(&format!("x{number}"));
+            entries(&format!("x{number}"), "u", "t", 1);
         }
         assert_eq!(refusals.spells.lock().unwrap().len(), ORGANIZATIONS_MAX + 1);
+    }
+
+    #[test]
+    fn lines_of_who_is_known_are_counted_by_token() {
+        let (from, whose) = (IpAddr::from([192, 0, 2, 1]), |token: &str| Whose {
+            organization: "a".into(),
+            user: "vic".into(),
+            token: token.into(),
+        });
+        let [one, two] = ["t1", "t2"].map(|token| line_key(Some(&whose(token)), from));
+        assert!(one != two && one == line_key(Some(&whose("t1")), IpAddr::from([192, 0, 2, 2])));
+        assert_eq!(line_key(None, from), "192.0.2.1");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! The cookie has a secret of its own, of which the token's row keeps the hash: it ends with the token, with the member,
 //! at its time, or when somebody signs out. It carries what the token carries, and lets in nowhere else.
 
+use std::net::IpAddr;
+
 use axum::http::{HeaderMap, Method, header::COOKIE};
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::value::Value;
@@ -46,8 +48,8 @@ pub(crate) struct Begun {
     pub expires_at: u64,
 }
 
-/// Begins one, with a token as it is typed.
-pub(crate) fn sign_in(app: &App, token: &str) -> Answer<Begun> {
+/// Begins one from an address, with a token as it is typed.
+pub(crate) fn sign_in(app: &App, token: &str, from: IpAddr) -> Answer<Begun> {
     let refused = || Problem::new(Code::Unauthorized, "This token is not known, or has ended.");
     let text = TokenText::parse(token.trim()).ok_or_else(refused)?;
     let caller = match find(app, &Credential::Bearer(text))? {
@@ -55,7 +57,7 @@ pub(crate) fn sign_in(app: &App, token: &str) -> Answer<Begun> {
         Found::Nobody => return Err(refused()),
         Found::Ended(whose) => {
             let (action, target) = ("session.refused", "sign-in".to_string());
-            record(app, &Refused { whose, action, target, code: Code::Unauthorized, from: None });
+            record(app, &Refused { whose, action, target, code: Code::Unauthorized, from: Some(from) });
             return Err(refused());
         }
     };

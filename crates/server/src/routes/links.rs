@@ -2,6 +2,7 @@
 //! and the link lets nobody in: who reads it signs in, and sees and does what the API lets them.
 
 use axum::{
+    Extension,
     body::Bytes,
     extract::State,
     http::{
@@ -23,6 +24,7 @@ use crate::{
     app::App,
     approvers::Members,
     clock,
+    door::CameFrom,
     extract::{Asked, Named},
     html::Html,
     identity::Caller,
@@ -165,6 +167,7 @@ struct EnterForm {
         (status = 409, content_type = "text/html", body = String)))]
 async fn enter(
     State(app): State<App>,
+    Extension(CameFrom(from)): Extension<CameFrom>,
     headers: HeaderMap,
     body: Result<Bytes, axum::extract::rejection::BytesRejection>,
 ) -> Response {
@@ -175,7 +178,7 @@ async fn enter(
         // A page of ours, and nobody else's: what is sent back goes into a header.
         let is_ours = |next: &String| next.starts_with(PLACE) && next.bytes().all(|byte| byte.is_ascii_graphic());
         back = next.filter(is_ours).ok_or_else(|| Problem::field("next", "it must be a page of approvals"))?;
-        app.run(move |app| sign_in(app, &token.unwrap_or_default())).await
+        app.run(move |app| sign_in(app, &token.unwrap_or_default(), from)).await
     };
     match entered.await {
         Ok(begun) => (StatusCode::SEE_OTHER, [(SET_COOKIE, begun.cookie), (LOCATION, back)]).into_response(),

@@ -1,7 +1,7 @@
 //! Signing in with a browser, and out.
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::State,
     http::{HeaderMap, StatusCode, header::SET_COOKIE},
     response::IntoResponse,
@@ -14,6 +14,7 @@ use crate::{
     app::App,
     body::Body,
     clock,
+    door::CameFrom,
     problem::{Answer, ProblemBody},
     signing_in::{check_origin, cookie, sign_in, sign_out},
 };
@@ -48,9 +49,14 @@ struct Session {
     extensions(("x-permission" = json!("public"))),
     responses((status = 201, body = Session, headers(("Set-Cookie" = String, description = "The cookie"))),
         (status = 401, body = ProblemBody), (status = 403, body = ProblemBody), (status = 409, body = ProblemBody)))]
-async fn begin(State(app): State<App>, headers: HeaderMap, Body(body): Body<Begin>) -> Answer<impl IntoResponse> {
+async fn begin(
+    State(app): State<App>,
+    Extension(CameFrom(from)): Extension<CameFrom>,
+    headers: HeaderMap,
+    Body(body): Body<Begin>,
+) -> Answer<impl IntoResponse> {
     check_origin(&app.settings.base, &headers, false)?;
-    let begun = app.run(move |app| sign_in(app, &body.token)).await?;
+    let begun = app.run(move |app| sign_in(app, &body.token, from)).await?;
     let (organization_id, user_id) = (begun.caller.organization, begun.caller.user);
     let session = Session { organization_id, user_id, expires_at: clock::text(begun.expires_at) };
     Ok((StatusCode::CREATED, [(SET_COOKIE, begun.cookie)], Json(session)))
