@@ -65,10 +65,28 @@ impl<'a> Act<'a> {
 /// whether it waits: a row that names another parent changes nothing. True if there is one that waits.
 pub fn tell_parent(place: Place<'_>, child: ExecutionKey) -> Result<bool, EngineError> {
     let Some(parent) = parent_of(place, child)? else { return Ok(false) };
-    let Some(journal) = going_on(place, parent)? else { return Ok(false) };
-    let Some(input) = failure_of(&journal.state, child) else { return Ok(false) };
-    inbox::post(place.store, place.home, place.loader.key(), (parent, &input), None)?;
-    Ok(true)
+    Ok(tell(place, parent, &[child])? == [child])
+}
+
+/// Posts the same to an execution that waits for some of these, which are quarantined; those that it waits for. Its journal
+/// is read once. A child that was released meanwhile is told of by nobody: the release takes back only what was posted
+/// before it.
+pub(crate) fn tell(
+    place: Place<'_>,
+    parent: ExecutionKey,
+    children: &[ExecutionKey],
+) -> Result<Vec<ExecutionKey>, EngineError> {
+    let Some(journal) = going_on(place, parent)? else { return Ok(Vec::new()) };
+    let mut told = Vec::new();
+    for child in children {
+        let Some(input) = failure_of(&journal.state, *child) else { continue };
+        if place.store.head(*child)?.is_none_or(|head| head.quarantined.is_none()) {
+            continue;
+        }
+        inbox::post(place.store, place.home, place.loader.key(), (parent, &input), None)?;
+        told.push(*child);
+    }
+    Ok(told)
 }
 
 /// The receipt that the parent of a quarantined child is given, if it waits for that child.
@@ -90,7 +108,7 @@ pub(crate) fn not_started(child: ExecutionKey, why: &str) -> Failure {
 }
 
 /// The execution that waits for a child, as the child's row or its first frame says.
-fn parent_of(place: Place<'_>, child: ExecutionKey) -> Result<Option<ExecutionKey>, EngineError> {
+pub(crate) fn parent_of(place: Place<'_>, child: ExecutionKey) -> Result<Option<ExecutionKey>, EngineError> {
     if let Some(parent) = place.store.execution(child)?.and_then(|row| row.parent) {
         return Ok(Some(parent));
     }

@@ -23,6 +23,16 @@ pub const QUARANTINED_KNOWN_MAX: usize = 65_536;
 /// Quarantined executions read at a time: with a reason of a sentence or two each, well below a megabyte.
 pub const QUARANTINED_AT_A_TIME: usize = 1_000;
 
+/// Quarantined executions whose parents are told by one batch. Each parent's journal is folded once for a batch, and one
+/// batch is under way at a time.
+pub const TOLD_AT_A_TIME: usize = 256;
+
+/// Milliseconds after which a parent that could not be read is told again, doubled each time: the store answers again soon.
+pub const TELL_AGAIN_MS_MIN: u64 = 20_000;
+
+/// The longest pause between two such tries: whatever cannot be read for so long is read once in an hour.
+pub const TELL_AGAIN_MS_MAX: u64 = 180 * TELL_AGAIN_MS_MIN;
+
 /// Tries of a release from quarantine while the execution that waits for it goes on in between. Each reads that one's
 /// journal; a parent with other branches goes on some times in a second, and not at each of so many looks.
 pub const RELEASES_TRIED_MAX: u32 = 16;
@@ -84,6 +94,10 @@ const _: () = assert!(mainspring_kernel::limits::EXECUTION_MEMORY_BYTES_MAX <= O
 /// Evaluations that have a thread, most of them waiting for a worker. Loads, inbox reads and callers of this process take
 /// their threads from the same 512 of the runtime.
 pub const EVALUATIONS_AT_A_TIME: usize = 64;
+
+/// Counts of an organization's executions, and looks for those that wait for a place, at a time. They have permits of their
+/// own: behind loads of long journals, starts of all organizations would wait.
+pub const COUNTS_AT_A_TIME: usize = 4;
 
 /// Files of this process that are for the store, for workers and for connections of operators, whatever tenants do.
 pub const FILES_KEPT: u64 = 256;

@@ -43,7 +43,7 @@ use crate::{
     fair::{Bounds, FairSemaphore, QueueFull},
     home::{Held, Home},
     intake::Charge,
-    limits::EVALUATIONS_AT_A_TIME,
+    limits::{COUNTS_AT_A_TIME, EVALUATIONS_AT_A_TIME},
     load::Loader,
     member::{Member, Word, reading, tick},
     shard::{Event, Fate, GivenUp, LoadAnswer, Moment, Output, Queued, Reply, Shard, Ticket, panics},
@@ -120,8 +120,8 @@ pub(crate) enum Command {
     DueRead,
     /// The store knows that an execution is set aside, and in which organization that counts; or does not answer.
     SetAside(ExecutionKey, Result<Option<String>, StoreError>),
-    /// Whether the execution that waits for a quarantined one was told, if there is one.
-    ToldParent(ExecutionKey, Option<bool>),
+    /// Whether the executions that wait for quarantined ones were told.
+    ToldParents(aside::ToldParents),
     /// Quarantined executions; nothing if the store does not answer.
     Quarantined(Option<Vec<ExecutionKey>>),
     /// An execution to go on with.
@@ -218,6 +218,8 @@ pub(crate) struct Rim {
     store: Arc<dyn Store>,
     loader: Arc<Loader>,
     loads: Arc<Semaphore>,
+    /// Permits of counts and looks at organizations: they do not wait behind loads, which may be many and long.
+    counting: Arc<Semaphore>,
     evaluations: FairSemaphore<String>,
     effects: FairSemaphore<String>,
     executors: Executors,
@@ -289,6 +291,7 @@ impl Rim {
             store,
             loader,
             loads: Arc::new(Semaphore::new(LOADS_AT_A_TIME)),
+            counting: Arc::new(Semaphore::new(COUNTS_AT_A_TIME)),
             evaluations: FairSemaphore::new(Bounds::of(EVALUATIONS_AT_A_TIME)),
             effects,
             executors,
@@ -445,7 +448,7 @@ impl Rim {
             Command::BoundsChanged(organization) => self.bounds_changed(&organization),
             Command::Found(organization, found) => self.found(&organization, found),
             Command::CountedLive(organization, found) => self.counted_live(&organization, found),
-            Command::ToldParent(child, is_told) => self.told_parent(child, is_told),
+            Command::ToldParents(told) => self.told_parents(told),
             Command::Quarantined(found) => self.found_quarantined(found),
             Command::Pending(sender) => drop(sender.send(self.shard.pending())),
             Command::Due(mut due) => {

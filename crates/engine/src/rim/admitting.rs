@@ -146,10 +146,10 @@ impl Rim {
     fn count_live(&self, organization: String) {
         let Some(admitting) = &self.admitting else { return };
         let (store, limits, commands) = (self.store.clone(), admitting.limits.clone(), self.commands.clone());
-        let loads = self.loads.clone();
+        let counting = self.counting.clone();
         tokio::spawn(async move {
             // Nobody closes it.
-            let permit = loads.acquire_owned().await;
+            let permit = counting.acquire_owned().await;
             tokio::task::spawn_blocking(move || {
                 let count = || {
                     let most = limits.of(&*store, &organization).ok()?.live;
@@ -181,10 +181,10 @@ impl Rim {
         let Some(admitting) = &mut self.admitting else { return };
         for organization in admitting.machine.looks() {
             let (store, limits, commands) = (self.store.clone(), admitting.limits.clone(), self.commands.clone());
-            let loads = self.loads.clone();
+            let counting = self.counting.clone();
             tokio::spawn(async move {
                 // Nobody closes it.
-                let permit = loads.acquire_owned().await;
+                let permit = counting.acquire_owned().await;
                 tokio::task::spawn_blocking(move || {
                     let look = || admission::find(&*store, &*limits, &organization);
                     // Whoever waits for a look that broke off would wait for ever.

@@ -151,3 +151,59 @@ fn what_comes_for_an_execution_that_ended_in_spite_of_its_quarantine_is_taken_in
         first.drain().await;
     });
 }
+
+/// A parent with many children that are quarantined is read a few times, and not once for each.
+#[test]
+fn the_parent_of_many_quarantined_children_is_read_once_for_many_of_them() {
+    const CHILDREN: usize = 12;
+    let store = MemoryStore::new();
+    block_on(async {
+        let first = engine(store.clone(), Executors::new(Vec::new()), None);
+        let workflows = BTreeMap::from([("child".to_owned(), plan(WAITS))]);
+        let steps: Vec<String> = (0..CHILDREN)
+            .map(|number| format!(r#"{{"type":"subworkflow","id":"c{number}","workflow":"child"}}"#))
+            .collect();
+        let text = format!(
+            r#"{{"constraints":{{"maxParallel":100}},"steps":[{{"type":"parallel","id":"all","steps":[{}]}}]}}"#,
+            steps.join(",")
+        );
+        let parent = first.submit(Request { workflows, ..request(&text) }).await.unwrap().execution;
+        let rows = || store.executions(&Filter::default(), None, 99).unwrap().into_iter();
+        let children = || rows().filter(|row| row.parent == Some(parent)).map(|row| row.key);
+        until(async || children().count() == CHILDREN).await;
+        first.drain().await;
+        children().for_each(|child| store.quarantine(child, "a fault of the engine").unwrap());
+        let reads = Arc::new(AtomicU32::new(0));
+        let counted = reads.clone();
+        let hooked = Hooked::on(&store, move |call| {
+            counted.fetch_add(u32::from(call == Call::Frames(parent)), Ordering::SeqCst);
+            Ok(())
+        });
+        let second = engine(hooked, Executors::new(Vec::new()), None);
+        until(async || status(&store, parent) == "failed").await;
+        second.drain().await;
+        // To go on with it, for the first child that is met, and for all others: each time in three pages or fewer.
+        let reads = reads.load(Ordering::SeqCst);
+        assert!(reads <= CHILDREN as u32, "{reads} reads");
+    });
+}
+
+/// The parent's journal is long, and the child is released while it is read.
+#[test]
+fn a_parent_is_not_told_of_a_child_that_was_released_while_its_journal_was_read() {
+    let store = MemoryStore::new();
+    let (parent, child) = block_on(family(&store));
+    store.quarantine(child, "a fault of the engine").unwrap();
+    let released = store.clone();
+    let hooked = Arc::new(Hooked::on(&store, move |call| {
+        if call == Call::Frames(parent) {
+            let loader = Loader::new(Arc::new(released.clone()), [1; 32]);
+            let place = Place { store: &released, loader: &loader, home: None };
+            let _ = aside::release(place, child, &ACT);
+        }
+        Ok(())
+    }));
+    let loader = Loader::new(hooked.clone(), [1; 32]);
+    assert!(!aside::tell_parent(Place { store: &*hooked, loader: &loader, home: None }, child).unwrap());
+    assert!(!inbox::is_waiting(&store, parent, None).unwrap(), "nothing is posted");
+}
