@@ -266,7 +266,7 @@ impl<'a> Flow<'a> {
             };
             let is_certain = match piece {
                 Piece::Literal(_) | Piece::Home => true,
-                Piece::Variable(name) => self.is_authors(name),
+                Piece::Variable(name) => !has_value && !self.surroundings.gives_value(name),
                 _ => false,
             };
             if !is_certain {

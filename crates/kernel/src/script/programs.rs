@@ -134,21 +134,33 @@ const PROGRAMS: &[Program] = &[
     reads(&["tr"], "cdst"),
     reads(&["tac"], ""),
     reads(&["rev"], ""),
-    Program { literal: &["-w"], attached: &["-w"], ..reads(&["base64"], "di") },
+    Program { flags: &["--decode"], literal: &["-w"], attached: &["-w"], ..reads(&["base64"], "di") },
     Program {
         literal: &["-m", "-A", "-B", "-C"],
         attached: &["-m", "-A", "-B", "-C"],
+        flags: &[
+            "--quiet",
+            "--ignore-case",
+            "--invert-match",
+            "--count",
+            "--line-number",
+            "--only-matching",
+            "--extended-regexp",
+            "--fixed-strings",
+            "--line-regexp",
+            "--word-regexp",
+        ],
         text: &["-e"],
-        ..reads(&["grep"], "qivcnoEFGxwlLsHhar")
+        ..reads(&["grep"], "qivcnoEFGPxwlLsHhar")
     },
     Program { operands: Operands::Values { literal: 0, max: 2 }, ..reads(&["cmp"], "sbl") },
     Program { operands: Operands::Values { literal: 0, max: 2 }, ..reads(&["diff"], "uqrwbBisaN") },
     Program { literal: &["-c", "--format"], attached: &["-c", "--format="], ..reads(&["stat"], "L") },
     reads(&["realpath"], "emsz"),
     reads(&["readlink"], "efmnz"),
-    Program { text: &["-d"], attached: &["-I"], operands: Operands::Literal, ..reads(&["date"], "u") },
+    Program { text: &["-d", "--date"], attached: &["-I"], operands: Operands::Literal, ..reads(&["date"], "u") },
     Program {
-        flags: &["-print", "-print0"],
+        flags: &["-print", "-print0", "-not", "-o", "-a", "-or", "-and"],
         literal: &["-type", "-maxdepth", "-mindepth", "-mtime", "-mmin", "-size"],
         text: &["-name", "-iname", "-path", "-ipath"],
         operands: Operands::Literal,
@@ -198,6 +210,7 @@ const PROGRAMS: &[Program] = &[
         flags: &["--oneline", "--no-decorate", "--reverse"],
         literal: &["-n"],
         attached: &["-n", "--format=", "--pretty="],
+        text: &["--author", "--grep", "--since", "--until"],
         ..keeps(&["git", "log"], "0123456789")
     },
     Program {
@@ -293,7 +306,7 @@ pub(super) fn effect(words: &[Word]) -> Effect {
     let words = behind_timeout(words);
     match words.first().and_then(Word::literal) {
         Some(b"cd") => Effect::Enters(words[1..].iter().all(|word| word.literal().is_some_and(files::is_plain_folder))),
-        Some(b"curl") if words.iter().any(|word| matches!(word.prefix(), b"-o" | b"--output")) => Effect::Writes,
+        Some(b"curl") if words.iter().any(transfer::may_be_output) => Effect::Writes,
         _ => find(words).map_or(Effect::None, |found| found.program.effect),
     }
 }
@@ -303,7 +316,7 @@ pub(super) fn effect(words: &[Word]) -> Effect {
 pub(super) fn judge(words: &[Word], input: bool, reach: Reach) -> Result<(), Place> {
     let words = behind_timeout(words);
     match words.first().and_then(Word::literal) {
-        Some(b"sed") => return filter(words, "nEr", is_substitution),
+        Some(b"sed") => return filter(words, "nEr", is_edit),
         Some(b"awk") => return filter(words, "", is_print),
         Some(b"jq") => return query(words),
         _ => {}
@@ -413,10 +426,11 @@ fn operand(found: &Found<'_>, word: &Word, is_past_options: bool, before: usize)
         Operands::Anything | Operands::Pathspecs { .. } => (0, ANY),
         Operands::Literal => {
             // A program may take a dash for its standard input, and find takes words behind `--` for its expression.
-            let is_certain = |text: &[u8]| begins(text) || text.starts_with(b"+") || text == b"!";
+            let is_certain = |text: &[u8]| begins(text) || text.starts_with(b"+") || matches!(text, b"!" | b"(" | b")");
             return match word.literal() {
                 Some(text) if is_certain(text) => Ok(()),
                 None if word.is_temporary && word.is_one() => Ok(()),
+                None if word.is_without_values() => Ok(()),
                 _ => Err(Place::Argument),
             };
         }
@@ -476,16 +490,50 @@ fn has_text(program: &Program, word: &Word) -> bool {
     program.text.iter().any(has)
 }
 
-/// `sed` and `awk`: a literal program that only prints, and nothing else.
+/// `sed` and `awk`: a literal program that only prints, several of them behind `sed -e`, and nothing else.
 fn filter(words: &[Word], letters: &str, is_known: fn(&[u8]) -> bool) -> Result<(), Place> {
-    let [_, options @ .., code] = words else { return Err(Place::Argument) };
     let is_letter = |byte: &u8| letters.as_bytes().contains(byte);
-    let is_option = |word: &Word| {
-        let text = word.literal().and_then(|text| text.strip_prefix(b"-"));
-        text.is_some_and(|text| !text.is_empty() && text.iter().all(is_letter))
+    let is_option = |text: &[u8]| text.len() > 1 && text[0] == b'-' && text[1..].iter().all(is_letter);
+    let is_code = |word: Option<&Word>| word.and_then(Word::literal).is_some_and(is_known);
+    let is_sed = !letters.is_empty();
+    let (mut codes, mut at) = (0, 1);
+    while let Some(word) = words.get(at) {
+        let is_certain = match word.literal() {
+            Some(b"-e") if is_sed => {
+                at += 1;
+                codes += 1;
+                is_code(words.get(at))
+            }
+            // What fields are divided by.
+            Some(b"-F") if !is_sed => {
+                at += 1;
+                words.get(at).is_some_and(|word| word.literal().is_some())
+            }
+            Some([b'-', b'F', ..]) if !is_sed => true,
+            Some(text) if is_option(text) => true,
+            _ => {
+                codes += 1;
+                at + 1 == words.len() && codes == 1 && is_code(Some(word))
+            }
+        };
+        if !is_certain {
+            return Err(Place::InnerScript);
+        }
+        at += 1;
+    }
+    if codes > 0 { Ok(()) } else { Err(Place::InnerScript) }
+}
+
+/// A substitution, or `p`, `d` and `q` with line numbers or a plain expression before it.
+fn is_edit(code: &[u8]) -> bool {
+    let Some((command, address)) = code.split_last() else { return false };
+    let is_line = |text: &[u8]| text == b"$" || is_digits(text);
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b" ^$#.*_:=-".contains(byte);
+    let is_address = match address.strip_prefix(b"/").and_then(|text| text.strip_suffix(b"/")) {
+        Some(text) => text.iter().all(is_plain),
+        None => address.is_empty() || address.splitn(2, |byte| *byte == b',').all(is_line),
     };
-    let is_certain = options.iter().all(is_option) && code.literal().is_some_and(is_known);
-    if is_certain { Ok(()) } else { Err(Place::InnerScript) }
+    is_substitution(code) || (matches!(command, b'p' | b'd' | b'q') && is_address)
 }
 
 /// `s/A/B/` with flags that run and write nothing.
@@ -506,12 +554,29 @@ fn is_substitution(code: &[u8]) -> bool {
     }
 }
 
-/// `{print $1, $2}`.
+/// `{print $1, $2}`, also with `$NF`.
 fn is_print(code: &[u8]) -> bool {
     let Some(inner) = code.strip_prefix(b"{").and_then(|code| code.strip_suffix(b"}")) else { return false };
     let Some(fields) = inner.trim_ascii().strip_prefix(b"print") else { return false };
-    fields.is_empty() || (fields[0] == b' ' && fields.iter().all(|byte| byte.is_ascii_digit() || b" $,".contains(byte)))
+    let is_field = |field: &[u8]| {
+        let name = field.trim_ascii().strip_prefix(b"$");
+        name.is_some_and(|name| name == b"NF" || is_digits(name))
+    };
+    fields.is_empty() || (fields[0] == b' ' && fields.split(|byte| *byte == b',').all(is_field))
 }
+
+/// Options of `jq` without a value.
+const QUERY_FLAGS: &[&[u8]] = &[
+    b"--raw-output",
+    b"--raw-input",
+    b"--compact-output",
+    b"--null-input",
+    b"--slurp",
+    b"--exit-status",
+    b"--join-output",
+    b"--sort-keys",
+    b"--tab",
+];
 
 /// `jq`: `--arg NAME VALUE`, `--argjson NAME VALUE`, one literal filter and one literal file.
 fn query(words: &[Word]) -> Result<(), Place> {
@@ -527,6 +592,7 @@ fn query(words: &[Word]) -> Result<(), Place> {
                 }
                 rest = others;
             }
+            Some(text) if QUERY_FLAGS.contains(&text) => {}
             Some(text) if text.starts_with(b"-") => {
                 if text.len() < 2 || !text[1..].iter().all(|byte| b"rRcnseSjM".contains(byte)) {
                     return Err(Place::Argument);
@@ -534,6 +600,7 @@ fn query(words: &[Word]) -> Result<(), Place> {
             }
             Some(_) if operands < 2 => operands += 1,
             None if operands == 1 && word.is_temporary && word.is_one() => operands += 1,
+            None if operands == 1 && word.is_without_values() => operands += 1,
             _ => return Err(Place::InnerScript),
         }
     }

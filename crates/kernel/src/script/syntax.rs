@@ -86,8 +86,8 @@ pub(super) struct Word {
     pub(super) is_glob: bool,
     /// Set by `flow`: whether a value can be in it.
     pub(super) has_value: bool,
-    /// Set by `flow`: how many of its parts come before the first that is neither the author's text nor a variable of
-    /// the author's environment.
+    /// Set by `flow`: how many of its parts come before the first that is neither the author's text nor a variable
+    /// without a value.
     pub(super) certain: usize,
     /// Set by `flow`: whether it is the path of a file that `mktemp` has made in this script.
     pub(super) is_temporary: bool,
@@ -146,8 +146,7 @@ impl Word {
         }
     }
 
-    /// The literal bytes before anything that a value can be in. Variables of the author's environment may be empty, and
-    /// add none.
+    /// The literal bytes before anything that a value can be in. Variables may be empty, and add none.
     pub(super) fn front(&self) -> Vec<u8> {
         let literals = self.pieces.iter().take(self.certain).filter_map(|piece| match piece {
             Piece::Literal(bytes) => Some(bytes.as_slice()),
@@ -159,6 +158,11 @@ impl Word {
     /// Whether it stays one word whatever its expansions give.
     pub(super) fn is_one(&self) -> bool {
         !self.is_split && !self.is_glob
+    }
+
+    /// Whether it is one word in which no value can be, nor what the step's `env` has made of one.
+    pub(super) fn is_without_values(&self) -> bool {
+        self.is_one() && !self.has_value && self.certain == self.pieces.len()
     }
 
     /// Adds a literal byte.

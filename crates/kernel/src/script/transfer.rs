@@ -6,7 +6,9 @@
 use super::{Place, programs, syntax::Word};
 
 /// Options of one letter without a value, which may be written together.
-const LETTERS: &[u8] = b"fsSLgiIvG46";
+const LETTERS: &[u8] = b"fsSLgiIvkG46";
+/// Options of one letter with a value, the next word, that may be the last of several letters.
+const LAST_LETTERS: &[u8] = b"oXHdwuAm";
 const FLAGS: &[&[u8]] = &[
     b"--fail",
     b"--fail-with-body",
@@ -19,6 +21,10 @@ const FLAGS: &[&[u8]] = &[
     b"--include",
     b"--head",
     b"--verbose",
+    b"--insecure",
+    b"--no-progress-meter",
+    b"--retry-connrefused",
+    b"--retry-all-errors",
 ];
 
 /// Options whose value, the next word, is no value of the workflow.
@@ -43,10 +49,8 @@ const DATA: &[&[u8]] = &[b"-d", b"--data", b"--data-ascii", b"--data-binary", b"
 
 /// Judges the words behind `curl`.
 pub(super) fn judge(words: &[Word]) -> Result<(), Place> {
-    let is_letters =
-        |text: &[u8]| text.len() > 1 && text[0] == b'-' && text[1..].iter().all(|byte| LETTERS.contains(byte));
     let has = |letter: u8, name: &[u8]| {
-        let is = |text: &[u8]| text == name || (is_letters(text) && text.contains(&letter));
+        let is = |text: &[u8]| text == name || letters(text).is_some_and(|(letters, _)| letters.contains(&letter));
         words.iter().any(|word| word.literal().is_some_and(is))
     };
     let (is_get, takes_brackets) = (has(b'G', b"--get"), has(b'g', b"--globoff"));
@@ -54,17 +58,43 @@ pub(super) fn judge(words: &[Word]) -> Result<(), Place> {
     while let [word, others @ ..] = rest {
         rest = others;
         match word.literal() {
-            Some(text) if is_letters(text) || FLAGS.contains(&text) => {}
+            Some(text) if FLAGS.contains(&text) => {}
             Some([b'-', b'X', method @ ..]) if !method.is_empty() => {}
             Some(text) if text.starts_with(b"-") => {
+                let name = match letters(text) {
+                    Some((_, None)) => continue,
+                    Some((_, Some(last))) => [b'-', last].to_vec(),
+                    None => text.to_vec(),
+                };
                 let (value, others) = others.split_first().ok_or(Place::Option)?;
-                option(text, value, is_get)?;
                 rest = others;
+                match &name[..] {
+                    b"--url" => address(value, takes_brackets)?,
+                    name => option(name, value, is_get)?,
+                }
             }
             _ => address(word, takes_brackets)?,
         }
     }
     Ok(())
+}
+
+/// The letters of a word that has nothing but such options, and the last one if it has a value.
+fn letters(text: &[u8]) -> Option<(&[u8], Option<u8>)> {
+    let letters = text.strip_prefix(b"-").filter(|letters| !letters.is_empty() && letters[0] != b'-')?;
+    let (last, others) = letters.split_last()?;
+    let are_free = |letters: &[u8]| letters.iter().all(|byte| LETTERS.contains(byte));
+    match LAST_LETTERS.contains(last) {
+        true if are_free(others) => Some((others, Some(*last))),
+        false if are_free(letters) => Some((letters, None)),
+        _ => None,
+    }
+}
+
+/// Whether a word may be an option that names the file for the answer.
+pub(super) fn may_be_output(word: &Word) -> bool {
+    let text = word.prefix();
+    text.starts_with(b"--output") || (text.starts_with(b"-") && !text.starts_with(b"--") && text.contains(&b'o'))
 }
 
 /// An option and the word behind it.

@@ -32,7 +32,7 @@ const VALUES: [&str; 10] = [
 ];
 
 /// Commands; `{}` is the value, in quotes or as a whole word.
-const COMMANDS: [&str; 40] = [
+const COMMANDS: [&str; 46] = [
     "docker build -t app:{} --build-arg VERSION={} .",
     "docker build -q --tag {} --build-arg A=1 --build-arg B=b{} -f Dockerfile .",
     "docker tag app:{} registry/app:{}",
@@ -73,6 +73,12 @@ const COMMANDS: [&str; 40] = [
     "head -n 1 -- {}",
     "ls -l {}",
     "basename -- {} .txt",
+    "curl -gsSo out.txt --url https://h.example/{}",
+    "grep -oP --ignore-case -e {} -- f",
+    "find \"$HOME\" -name {} -not -path {}",
+    "git log --grep {} --author={}",
+    "jq -r --arg v {} . \"$HOME\"",
+    "d=dist; mkdir -p \"$HOME\"/{} \"$d\"/{}",
 ];
 
 /// Commands that stand in each frame.

@@ -157,9 +157,42 @@ const NEAR: [&str; 9] = [
     "git --literal-pathspecs commit -m @vars.x -- @vars.y",
 ];
 
+/// What people write and was refused for no reason.
+const NEEDLESS: [&str; 29] = [
+    "dir=dist; mkdir -p \"$dir/@vars.x\"; touch -- \"$dir/@vars.y\"",
+    "REG=ghcr.io/me; docker build -t \"$REG/app:@vars.x\" . && docker push \"$REG/app:@vars.x\"",
+    "find \"$HOME/x\" -name @vars.y",
+    "find . -type f \\( -name @vars.y -o -name '*.md' \\) -not -path './x/*'",
+    "curl -sSLo out.tgz -d a=@vars.x https://h.example/a",
+    "curl -ksX POST -d a=@vars.x https://h.example/a",
+    "curl -gsSo \"/tmp/out.tgz\" https://h.example/@vars.x",
+    "curl -gsSfL -w '%{http_code}' -o /dev/null --retry 3 --retry-all-errors https://h.example/@vars.x",
+    "curl --silent --show-error --fail --request POST --url https://h.example/ --data-raw @vars.x",
+    "curl -sS --globoff --url https://h.example/@vars.x",
+    "echo @vars.x | awk -F: '{print $2}'",
+    "echo @vars.x | awk -F ',' '{print $1, $NF}'",
+    "echo @vars.x | awk '{print $NF}'",
+    "echo @vars.x | grep -oP '\\d+'",
+    "echo @vars.x | grep --quiet foo",
+    "grep --fixed-strings --line-regexp -e @vars.x list.txt",
+    "echo @vars.x | sed -e 's/a/b/' -e 's/c/d/'",
+    "echo @vars.x | sed -n '1p'; echo @vars.x | sed '$d'",
+    "echo @vars.x | sed -n -e '2,$p' -e 's/a/b/p'",
+    "echo @vars.x | sed '/^$/d' | sed '/^# /d'",
+    "echo @vars.x | jq --raw-output --exit-status .name",
+    "jq --arg v @vars.x '.v = $v' \"$FILE\"",
+    "file=data.json; jq -r --arg v @vars.x '.[$v]' \"$file\"",
+    "git log --grep @vars.x --author=@vars.y --since @vars.z --oneline",
+    "date --date=@vars.x +%s; date -u --date @vars.x",
+    "echo @vars.x | base64 --decode",
+    "git clone --depth 1 --branch @vars.x \"$URL\" \"$dir\"",
+    "out=dist; cp -- @vars.x \"$out/@vars.y\"",
+    "base=https://h.example; curl -gsS \"https://${base#https://}/a/@vars.x\"",
+];
+
 #[test]
 fn ordinary_scripts_are_taken() {
-    let commands = ORDINARY.iter().chain(&ALSO_ORDINARY).chain(&NEAR);
+    let commands = ORDINARY.iter().chain(&ALSO_ORDINARY).chain(&NEAR).chain(&NEEDLESS);
     let refused: alloc::vec::Vec<_> = commands.map(|command| (command, outcome(command))).collect();
     let refused: alloc::vec::Vec<_> = refused.iter().filter(|(_, outcome)| outcome.is_err()).collect();
     assert!(refused.is_empty(), "{refused:#?}");
