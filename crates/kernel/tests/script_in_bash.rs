@@ -48,7 +48,7 @@ const HOSTILE_VALUES: [&str; 18] = [
 ];
 
 /// Scripts that print the value of each reference with a full stop and a newline behind it, and nothing else.
-const PRINTING: [&str; 30] = [
+const PRINTING: [&str; 34] = [
     "show @vars.a",
     "show \"@vars.a\"",
     "show '@vars.a'",
@@ -72,6 +72,10 @@ const PRINTING: [&str; 30] = [
     "show $'it\\'s' >/dev/null && \\\n  show @vars.a",
     "while :; do show @vars.a; break; done; until show '@vars.b'; do :; done",
     "x=@vars.a\ncat <<E\n$x.\nE",
+    "read -r _ _ <<< @vars.b; for _ in {1..2}; do show @vars.a; done",
+    "d=$(mktemp -d); trap 'rm -rf \"$d\"' EXIT; printf '%s.\\n' @vars.a > \"$d/in.txt\"; cat \"$d/in.txt\"",
+    "printf '%s.\\n' @vars.a > a.txt; mv a.txt b.txt; cat b.txt; rm b.txt",
+    "x=a@vars.a; y=${x:1}; n=$((RANDOM % 2 + SECONDS * 0)); [[ $n -ge 0 ]] && show \"$y\"",
     "cat <<E\n@vars.a.\nE",
     "cat <<-E\n\t@vars.a.\n\t@vars.b.\n\tE",
     "V=@vars.a\ncat <<END; show @vars.b\n${V}.\n$V.\nEND",

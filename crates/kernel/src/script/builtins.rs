@@ -10,7 +10,7 @@ use super::{
 
 /// Builtins that no script with references may use: they run or evaluate what they are given, or change how the
 /// script is read. With those of [`judge`] and of `programs` these are all that bash 5.2 has.
-const REFUSED: [&[u8]; 43] = [
+const REFUSED: [&[u8]; 42] = [
     b".",
     b"alias",
     b"bg",
@@ -46,7 +46,6 @@ const REFUSED: [&[u8]; 43] = [
     b"shopt",
     b"source",
     b"suspend",
-    b"trap",
     b"typeset",
     b"unalias",
     b"coproc",
@@ -78,6 +77,7 @@ pub(super) fn judge(words: &[Word], flow: &Flow<'_>) -> Option<Result<(), Place>
         b"exit" => is(arguments.len() < 2),
         b"break" | b"continue" => is(arguments.iter().all(|word| word.literal().is_some_and(is_digits))),
         b"wait" => is(arguments.iter().all(|word| matches!(word.pieces.as_slice(), [Piece::Count]))),
+        b"trap" => Some(if clears(arguments, flow) { Ok(()) } else { Err(Place::Evaluates) }),
         b"set" => Some(if sets(arguments) { Ok(()) } else { Err(Place::Evaluates) }),
         b"read" => is(reads_names(arguments, flow)),
         b"unset" => is(arguments.iter().all(|word| word.literal().is_some_and(may_unset))),
@@ -101,6 +101,24 @@ fn enters(arguments: &[Word]) -> Result<(), Place> {
         [dashes, word] if dashes.literal() == Some(b"--") && word.is_one() => Ok(()),
         _ => Err(Place::Option),
     }
+}
+
+/// `trap 'rm -f "$tmp"' EXIT`: files of the author are removed in the end, and nothing else. Bash reads the text again,
+/// so that each variable in it is one without a value.
+fn clears(arguments: &[Word], flow: &Flow<'_>) -> bool {
+    let Some((handler, signals)) = arguments.split_first() else { return false };
+    let is_signal = |text: &[u8]| matches!(text, b"EXIT" | b"INT" | b"TERM" | b"HUP" | b"0");
+    let Some(text) = handler.literal().and_then(|text| text.strip_prefix(b"rm ")) else { return false };
+    let is_variable = |part: &[u8]| {
+        let part = part.strip_prefix(b"\"").and_then(|part| part.strip_suffix(b"\"")).unwrap_or(part);
+        let name = part.strip_prefix(b"$").unwrap_or_default();
+        let name = name.strip_prefix(b"{").and_then(|name| name.strip_suffix(b"}")).unwrap_or(name);
+        is_identifier(name) && flow.is_without_value(name)
+    };
+    let is_certain = |part: &[u8]| matches!(part, b"-f" | b"-r" | b"-rf" | b"-fr" | b"--") || is_variable(part);
+    !signals.is_empty()
+        && signals.iter().all(|word| word.literal().is_some_and(is_signal))
+        && text.split(|byte| *byte == b' ').all(is_certain)
 }
 
 /// `set -euxo pipefail`.

@@ -86,6 +86,9 @@ impl<'a> Flow<'a> {
     /// Whether a variable can hold nothing but a number that the script has put there.
     pub(super) fn is_number(&self, name: &[u8]) -> bool {
         let is_own = self.assigned.contains(name) && !self.surroundings.gives(name);
+        if variables::is_number(name) && !self.surroundings.gives(name) {
+            return true;
+        }
         is_own && !self.others.contains(name) && !self.has_value(name)
     }
 
@@ -104,6 +107,11 @@ impl<'a> Flow<'a> {
     /// `env` has made of one, nor anything that the script has put there.
     pub(super) fn is_authors(&self, name: &[u8]) -> bool {
         !self.has_value(name) && !self.assigned.contains(name) && !self.surroundings.gives_value(name)
+    }
+
+    /// Whether a variable holds neither a value nor what the step's `env` has made of one.
+    pub(super) fn is_without_value(&self, name: &[u8]) -> bool {
+        !self.has_value(name) && !self.surroundings.gives_value(name)
     }
 
     /// The variables that values are assigned to, in the order of their names.
@@ -149,7 +157,8 @@ impl<'a> Flow<'a> {
             Kind::Simple { assignments, words } => self.simple(assignments, words, input, documents),
             Kind::Group(lists) => self.lists(lists, input, documents),
             Kind::Loop { name, words, body } => {
-                let is_number = |word: &Word| word.literal().is_some_and(is_digits);
+                let is_range = |word: &Word| matches!(&word.pieces[..], [Piece::Count]);
+                let is_number = |word: &Word| word.literal().is_some_and(is_digits) || is_range(word);
                 let given = if words.iter().all(is_number) { Given::Number } else { Given::Text };
                 let has_value = self.words(words, input, documents);
                 self.assign(name, has_value, given);
@@ -266,7 +275,7 @@ impl<'a> Flow<'a> {
             };
             let is_certain = match piece {
                 Piece::Literal(_) | Piece::Home => true,
-                Piece::Variable(name) => !has_value && !self.surroundings.gives_value(name),
+                Piece::Variable(name) => self.is_without_value(name),
                 _ => false,
             };
             if !is_certain {
@@ -275,7 +284,15 @@ impl<'a> Flow<'a> {
             found |= has_value;
         }
         word.certain = certain.unwrap_or(word.pieces.len());
-        word.is_temporary = matches!(&word.pieces[..], [Piece::Variable(name)] if self.is_temporary(name));
+        word.is_temporary = match &word.pieces[..] {
+            [Piece::Variable(name)] => self.is_temporary(name),
+            // A file in a folder that `mktemp -d` has made.
+            [Piece::Variable(name), Piece::Literal(text)] => {
+                let file = text.strip_prefix(b"/").filter(|file| !file.contains(&b'/'));
+                self.is_temporary(name) && file.is_some_and(files::is_plain)
+            }
+            _ => false,
+        };
         word.has_value = found;
         found
     }
@@ -303,14 +320,15 @@ fn is_written(redirect: &Redirect) -> bool {
     matches!(redirect, Redirect::Output(word) if !word.literal().is_some_and(files::is_stream))
 }
 
-/// `mktemp` and nothing else.
+/// `mktemp` or `mktemp -d` and nothing else.
 fn is_mktemp(list: &List) -> bool {
     let [pipeline] = list.as_slice() else { return false };
     let [Command { kind: Kind::Simple { assignments, words }, redirects, .. }] = pipeline.as_slice() else {
         return false;
     };
-    let is_alone = assignments.is_empty() && redirects.is_empty() && words.len() == 1;
-    is_alone && words[0].literal() == Some(b"mktemp")
+    let texts: Vec<_> = words.iter().map(|word| word.literal().unwrap_or_default()).collect();
+    let is_alone = assignments.is_empty() && redirects.is_empty();
+    is_alone && matches!(texts[..], [b"mktemp"] | [b"mktemp", b"-d"])
 }
 
 /// How many bytes at the front can be those of a variable's name.

@@ -123,6 +123,10 @@ impl<'a> Judge<'a> {
             if is_read && !assignment.value.has_value {
                 continue;
             }
+            // It counts from there.
+            if assignment.name == b"SECONDS" && assignment.value.literal().is_some_and(is_digits) && words.is_empty() {
+                continue;
+            }
             if assignment.value.has_value && !words.is_empty() {
                 // The program finds it in its environment.
                 self.refuse(assignment.value.marks.clone(), Place::Assignment);
@@ -136,7 +140,7 @@ impl<'a> Judge<'a> {
         let may_be_set = match has_value {
             true => self.flow.takes_value(name),
             // Where values are in files, a variable may say which of them is run.
-            false => !variables::is_shell_variable(name) && self.may_configure(name),
+            false => name == b"_" || (!variables::is_shell_variable(name) && self.may_configure(name)),
         };
         if !may_be_set {
             self.refuse(marks, if has_value { Place::Assignment } else { Place::Evaluates });

@@ -4,6 +4,8 @@
 //! no value. Every entry was looked up in the manual of its program; an entry is a promise that nothing beside the
 //! listed options is needed to keep the value data.
 
+use alloc::vec::Vec;
+
 use super::{
     Place, files,
     flow::{Reach, is_digits},
@@ -307,8 +309,16 @@ pub(super) fn effect(words: &[Word]) -> Effect {
     match words.first().and_then(Word::literal) {
         Some(b"cd") => Effect::Enters(words[1..].iter().all(|word| word.literal().is_some_and(files::is_plain_folder))),
         Some(b"curl") if words.iter().any(transfer::may_be_output) => Effect::Writes,
+        Some(b"cp" | b"mv") if keeps_text(words) => Effect::Writes,
         _ => find(words).map_or(Effect::None, |found| found.program.effect),
     }
+}
+
+/// Whether `cp` and `mv` give a file that values may have been written to a name that they may be written to.
+fn keeps_text(words: &[Word]) -> bool {
+    let is_option = |word: &&Word| word.literal().is_some_and(|text| text.starts_with(b"-"));
+    let files: Vec<_> = words[1..].iter().filter(|word| !is_option(word)).collect();
+    matches!(files[..], [from, to] if may_write(from) && to.literal().is_some_and(files::is_plain))
 }
 
 /// Whether the values that reach a command can be nothing but data to it. `input` says whether one reaches its standard

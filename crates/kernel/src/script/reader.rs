@@ -7,6 +7,7 @@ use alloc::{vec, vec::Vec};
 
 use super::{
     Place,
+    flow::is_digits,
     here_document::HereDocument,
     marks::{Mark, Marked},
     syntax::{Parsed, Piece, Word, is_name_byte},
@@ -122,6 +123,11 @@ impl<'a> Reader<'a> {
                     self.literal(&mut word);
                     self.literal(&mut word);
                 }
+                b'{' if self.at == begin && self.range().is_some() => {
+                    self.at += self.range().unwrap_or_default();
+                    word.pieces.push(Piece::Count);
+                    (word.is_split, word.is_glob) = (true, true);
+                }
                 b'{' | b'}' => return self.lost(Place::Unclear),
                 b'*' | b'?' => {
                     word.is_glob = true;
@@ -137,6 +143,19 @@ impl<'a> Reader<'a> {
         }
         word.marks.end = self.next_mark;
         Ok(word)
+    }
+
+    /// The length of a word `{1..5}` at the present place.
+    fn range(&self) -> Option<usize> {
+        let rest = self.text[self.at..].strip_prefix(b"{")?;
+        let length = rest.iter().position(|byte| *byte == b'}')?;
+        let is_end = rest.get(length + 1).is_none_or(|byte| b" \t\n;&|)<>".contains(byte));
+        let is_range = rest[..length].split(|byte| *byte == b'.').enumerate().all(|(at, part)| match at {
+            0 | 2 => is_digits(part),
+            1 => part.is_empty(),
+            _ => false,
+        });
+        (is_end && is_range && rest[..length].contains(&b'.')).then_some(length + 2)
     }
 
     /// `~` outside quotes: the user's folder at the front of a word, and behind `=` and `:`, where bash takes what is
@@ -479,6 +498,7 @@ fn is_operand(operand: &[u8]) -> bool {
             let (offset, length) = (numbers.next().unwrap_or_default(), numbers.next());
             is_number(offset) && length.is_none_or(|text| is_number(text.strip_prefix(b"-").unwrap_or(text)))
         }
+        [b':', b' ', b'-', text @ ..] => text.splitn(2, |byte| *byte == b':').all(is_number),
         [b':', b'-' | b'+' | b'?', text @ ..] | [b'-' | b'+' | b'?', text @ ..] => is_default(text),
         [b'/', text @ ..] => {
             let parts = text.split(|byte| *byte == b'\\').enumerate();

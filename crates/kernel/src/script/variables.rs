@@ -77,6 +77,14 @@ const STEADY: [&[u8]; 12] = [
     b"UID",
 ];
 
+/// Variables of the shell that are numbers whatever is assigned to them.
+const NUMBERS: [&[u8]; 8] = [b"EPOCHSECONDS", b"EUID", b"LINENO", b"PPID", b"RANDOM", b"SECONDS", b"SRANDOM", b"UID"];
+
+/// Whether a variable is a number whatever is assigned to it.
+pub(super) fn is_number(name: &[u8]) -> bool {
+    NUMBERS.contains(&name)
+}
+
 /// Whether a variable is one of the shell's own.
 pub(super) fn is_shell_variable(name: &[u8]) -> bool {
     SHELL.contains(&name) || SHELL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
@@ -101,14 +109,16 @@ const LOCALE_PREFIXES: [&[u8]; 4] = [b"LANG", b"LC_", b"TEXTDOMAIN", b"TZ"];
 /// npm and programs that look for a proxy read theirs in any case.
 pub(super) fn takes_value(name: &[u8]) -> bool {
     let is_lower = !name.iter().any(u8::is_ascii_uppercase);
-    is_identifier(name)
-        && name.first().is_some_and(u8::is_ascii_alphabetic)
-        && !is_shell_variable(name)
-        && !is_own(name)
-        && !name.starts_with(b"npm_")
-        && !name.ends_with(b"_proxy")
-        && !LOCALE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        && (is_lower || !is_code_variable(name))
+    // What is not needed is read into `_`. It is taken to hold values anyway, as bash assigns to it itself.
+    name == b"_"
+        || is_identifier(name)
+            && name.first().is_some_and(u8::is_ascii_alphabetic)
+            && !is_shell_variable(name)
+            && !is_own(name)
+            && !name.starts_with(b"npm_")
+            && !name.ends_with(b"_proxy")
+            && !LOCALE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+            && (is_lower || !is_code_variable(name))
 }
 
 /// Variables that make a program run or load what they name, or that configure what it runs.

@@ -86,7 +86,7 @@ const FRAMED: [&str; 3] =
     ["git push origin HEAD:refs/heads/{}", "curl -gsS -d a={} https://h.example/{}", "jq -n --arg v {} '$v'"];
 
 /// What is around a command, with `C` for it, and what stands in it for the value.
-const FRAMES: [[&str; 2]; 24] = [
+const FRAMES: [[&str; 2]; 26] = [
     ["C", "'@vars.a'"],
     ["C", "\"@vars.a\""],
     ["VERSION=@vars.a; C", "\"$VERSION\""],
@@ -110,6 +110,11 @@ const FRAMES: [[&str; 2]; 24] = [
     ["tmp=$(mktemp); printf %s @vars.a > \"$tmp\"; cat \"$tmp\" | sort; rm \"$tmp\"; C", "@vars.a"],
     ["TMP=\"$(mktemp)\"\ncat > \"$TMP\" <<E\n@vars.a\nE\nsort -- \"$TMP\" < \"$TMP\"; C", "@vars.a"],
     ["printf %s @vars.a | tee out.txt | sort; cat out.txt | tac; C", "@vars.a"],
+    [
+        "d=$(mktemp -d)\nprintf %s @vars.a > \"$d/a.txt\"\nmv \"$d/a.txt\" b.txt; cat b.txt | sort; trap 'rm \"$d\"' EXIT; C",
+        "@vars.a",
+    ],
+    ["d=dist; for i in {1..2}; do C; done; read -r _ x <<< a@vars.a; sort -- \"$d/$i\"", "@vars.a"],
     ["(C) & wait; ! C || C 2>&1 | cat", "@vars.a"],
 ];
 
@@ -117,8 +122,9 @@ const FRAMES: [[&str; 2]; 24] = [
 const RECORDER: &str = "#!/bin/sh\n\
     { printf '%s\\0' \"${0##*/}\" \"$@\"; printf '<'; /bin/cat; printf '>\\0END\\0'; } > \"$RECORDS/$$\"\necho out\n";
 
-/// A `mktemp` that always names the same file.
-const MKTEMP: &str = "#!/bin/sh\n: > \"$RECORDS/../tmp.1\"; echo \"$RECORDS/../tmp.1\"\n";
+/// A `mktemp` that always names the same file, and the working folder.
+const MKTEMP: &str =
+    "#!/bin/sh\n: > \"$RECORDS/../tmp.1\"; case $1 in -d) echo \"$PWD\" ;; *) echo \"$RECORDS/../tmp.1\" ;; esac\n";
 
 /// Runs the script with one value after the other, and prints the records of each run.
 const EACH: &str = "all=$PATH; for value in \"$@\"; do \

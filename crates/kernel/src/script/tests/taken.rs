@@ -158,7 +158,7 @@ const NEAR: [&str; 9] = [
 ];
 
 /// What people write and was refused for no reason.
-const NEEDLESS: [&str; 29] = [
+const NEEDLESS: [&str; 49] = [
     "dir=dist; mkdir -p \"$dir/@vars.x\"; touch -- \"$dir/@vars.y\"",
     "REG=ghcr.io/me; docker build -t \"$REG/app:@vars.x\" . && docker push \"$REG/app:@vars.x\"",
     "find \"$HOME/x\" -name @vars.y",
@@ -187,6 +187,26 @@ const NEEDLESS: [&str; 29] = [
     "echo @vars.x | base64 --decode",
     "git clone --depth 1 --branch @vars.x \"$URL\" \"$dir\"",
     "out=dist; cp -- @vars.x \"$out/@vars.y\"",
+    "for _ in 1 2 3; do echo @vars.x && break; sleep 1; done",
+    "read -r a _ <<< @vars.x; echo \"$a\"",
+    "while IFS=, read -r _ b _; do echo \"$b\"; done <<< @vars.x",
+    "x=@vars.x; echo \"${x: -3}\" \"${x: -3:2}\"",
+    "echo @vars.x $((RANDOM % 10)) $((SECONDS / 60))",
+    "SECONDS=0; make; echo \"@vars.x took $SECONDS, $((SECONDS / 60))\"",
+    "[[ $EUID -eq 0 ]] || echo @vars.x",
+    "for i in {1..5}; do echo @vars.x $((i * 2)); done",
+    "for i in {01..10}; do echo \"$i\"; done; echo @vars.x",
+    "echo {1..3} @vars.x",
+    "jq --arg v @vars.x '.v = $v' in.json > tmp.json && mv tmp.json out.json; jq . out.json",
+    "echo @vars.x > a.txt; cp -f -- a.txt out/b.txt; git add out/b.txt; git commit -m b",
+    "tmp=$(mktemp); jq --arg v @vars.x '.v = $v' in.json > \"$tmp\" && mv -- \"$tmp\" out.json; echo a > b.txt",
+    "dir=$(mktemp -d); echo @vars.x > \"$dir/in.txt\"; sort \"$dir/in.txt\"; rm -rf \"$dir\"",
+    "dir=\"$(mktemp -d)\"; cat > \"$dir/a.json\" <<E\n@vars.x\nE\njq . \"$dir/a.json\"",
+    "tmp=$(mktemp); trap 'rm -f \"$tmp\"' EXIT; echo @vars.x > \"$tmp\"; cat \"$tmp\"",
+    "trap 'rm -rf -- \"${a}\" $b' EXIT INT TERM; echo @vars.x",
+    "trap \"rm -f \\\"\\$tmp\\\"\" EXIT; echo @vars.x",
+    "mv a b; make; echo @vars.x",
+    "echo @vars.x > a.txt; mv a.txt b.txt; tee c.txt < b.txt > d.txt",
     "base=https://h.example; curl -gsS \"https://${base#https://}/a/@vars.x\"",
 ];
 
