@@ -209,7 +209,7 @@ fn judged(marked: &Marked, surroundings: Surroundings<'_>) -> Judged {
 fn problems(marked: &Marked, verdicts: &[Verdict], lost: Option<Lost>) -> Vec<Problem> {
     let cause = lost.map(|lost| cause(marked, lost));
     let refused = marked.marks.iter().zip(verdicts).filter_map(|(mark, verdict)| match verdict {
-        Verdict::Refused(Place::Beside) => Some((mark, Place::Beside, cause.clone())),
+        Verdict::Refused(place @ (Place::Beside | Place::Unclear)) => Some((mark, *place, cause.clone())),
         Verdict::Quoted(_) if cause.is_some() => Some((mark, Place::Beside, cause.clone())),
         Verdict::Quoted(_) => None,
         Verdict::Refused(place) => Some((mark, *place, None)),

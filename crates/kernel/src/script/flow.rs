@@ -53,6 +53,9 @@ pub(super) struct Flow<'a> {
     others: BTreeSet<Vec<u8>>,
     permanent: BTreeSet<Vec<u8>>,
     pub(super) reach: Reach,
+    /// Whether a value says under which name a file is put, which may be that of a program's configuration in the user's
+    /// folder.
+    pub(super) names_files: bool,
     /// Whether all variables are taken to hold values.
     is_given_up: bool,
     has_changed: bool,
@@ -236,7 +239,9 @@ impl<'a> Flow<'a> {
 
     /// What a command does with values beyond its output.
     fn follow(&mut self, words: &[Word], has_value: bool, input: bool) {
-        match programs::effect(words) {
+        let effect = programs::effect(words);
+        self.names_files |= effect == Effect::Moves && has_value;
+        match effect {
             Effect::None => {}
             Effect::Keeps if has_value => self.extend(Reach::Outputs),
             Effect::Names if has_value => self.extend(Reach::Files),

@@ -164,6 +164,8 @@ impl<'a> Judge<'a> {
         let result = match builtins::judge(words, &self.flow) {
             Some(result) => result,
             None if name == b"export" => self.export(&words[1..]),
+            // It reads `~/.jq`.
+            None if name == b"jq" && self.flow.names_files => Err(Place::Argument),
             None if is_reached => programs::judge(words, command.has_input, self.flow.reach),
             None => Ok(()),
         };

@@ -165,7 +165,10 @@ impl Place {
             Self::HereDocument => {
                 "Write `env: {NAME: \"@REFERENCE\"}` in the step and $NAME in the script, with a delimiter that is not quoted; write @@ for a literal @."
             }
-            Self::Arithmetic | Self::Subscript | Self::EvaluatingTest => {
+            Self::Subscript => {
+                "Write `env: {NAME: \"@REFERENCE\"}` in the step and \"$NAME\" in the script; where it is a subscript, check first that it is a number."
+            }
+            Self::Arithmetic | Self::EvaluatingTest => {
                 "Write `env: {NAME: \"@REFERENCE\"}` in the step, check in the script that it is a number, then use $NAME."
             }
             Self::CommandName => {

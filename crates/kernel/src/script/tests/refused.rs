@@ -665,7 +665,7 @@ const RUN_WITH_VALUES: [&str; 26] = [
 ];
 
 /// What is near to something that is taken.
-const NEAR: [&str; 67] = [
+const NEAR: [&str; 69] = [
     "dir=@vars.y; mkdir -p \"$dir/@vars.x\"",
     "dir=$(echo @vars.y); mkdir -p \"$dir/@vars.x\"",
     "dir=dist; mkdir -p \"$dir@vars.x\"",
@@ -733,6 +733,8 @@ const NEAR: [&str; 67] = [
     "trap 'rm -f \"$tmp\"' DEBUG; echo @vars.x",
     "jq --arg v @vars.x . \"$FILE\" \"$OTHER\"",
     "jq --arg v @vars.x \"$FILTER\" f",
+    "cp -- @vars.x @vars.y; jq . f",
+    "if true; then mv -- a.txt @vars.y; fi; timeout 5 ls; jq -n 1",
 ];
 
 #[test]

@@ -158,7 +158,7 @@ const NEAR: [&str; 9] = [
 ];
 
 /// What people write and was refused for no reason.
-const NEEDLESS: [&str; 49] = [
+const NEEDLESS: [&str; 50] = [
     "dir=dist; mkdir -p \"$dir/@vars.x\"; touch -- \"$dir/@vars.y\"",
     "REG=ghcr.io/me; docker build -t \"$REG/app:@vars.x\" . && docker push \"$REG/app:@vars.x\"",
     "find \"$HOME/x\" -name @vars.y",
@@ -206,6 +206,7 @@ const NEEDLESS: [&str; 49] = [
     "trap 'rm -rf -- \"${a}\" $b' EXIT INT TERM; echo @vars.x",
     "trap \"rm -f \\\"\\$tmp\\\"\" EXIT; echo @vars.x",
     "mv a b; make; echo @vars.x",
+    "cd -- @vars.x; jq -r .version package.json; cp a.txt b; mkdir -p -- @vars.y",
     "echo @vars.x > a.txt; mv a.txt b.txt; tee c.txt < b.txt > d.txt",
     "base=https://h.example; curl -gsS \"https://${base#https://}/a/@vars.x\"",
 ];
