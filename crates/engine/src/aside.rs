@@ -89,6 +89,22 @@ pub(crate) fn tell(
     Ok(told)
 }
 
+/// Posts to the execution that is said to wait for a child that the message which was to begin it was changed, if it waits
+/// for that child by its own journal and nothing of the child is stored. False if there is nothing to tell.
+pub fn tell_of_unbegun(place: Place<'_>, parent: ExecutionKey, child: ExecutionKey) -> Result<bool, EngineError> {
+    if place.store.head(child)?.is_some() {
+        return Ok(false);
+    }
+    let Some(journal) = going_on(place, parent)? else { return Ok(false) };
+    let Some((instance, attempt, _)) = open_children(&journal.state).find(|(.., key)| *key == child) else {
+        return Ok(false);
+    };
+    let why = "the message that was to begin it was not written with the installation's key";
+    let input = Input::Receipt { instance, attempt, outcome: Outcome::Failed(not_started(child, why)) };
+    inbox::post(place.store, place.home, place.loader.key(), (parent, &input), None)?;
+    Ok(true)
+}
+
 /// The receipt that the parent of a quarantined child is given, if it waits for that child.
 fn failure_of(parent: &State, child: ExecutionKey) -> Option<Input> {
     let (instance, attempt, _) = open_children(parent).find(|(.., key)| *key == child)?;

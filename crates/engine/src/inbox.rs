@@ -140,8 +140,9 @@ fn ring(home: &Home) {
 pub enum Untaken {
     /// It cannot be understood, and never will be.
     Unreadable(String),
-    /// It was not written with the installation's key: it is taken out of the inbox, and changes nothing.
-    Forged,
+    /// It was not written with the installation's key: it is taken out of the inbox, and changes nothing. If it is in the
+    /// place of the message that begins a child, the parent that it names, which may be anything.
+    Forged(Option<ExecutionKey>),
     /// The store did not answer, or it is for an execution that a newer release has begun and goes on with. The letter
     /// stays where it is, and is read again at the next look.
     Unavailable,
@@ -165,7 +166,7 @@ fn event_by(
 ) -> Result<Event, Untaken> {
     let unreadable = |why: String| Untaken::Unreadable(format!("the letter `{}` cannot be read: {why}", letter.id));
     let opened = seal::open(store, key, &letter).map_err(|_| Untaken::Unavailable)?;
-    let input = opened.map_err(|seal::Forged| Untaken::Forged)?;
+    let input = opened.map_err(|seal::Forged| Untaken::Forged(claimed_parent(&letter)))?;
     let input = Input::decode(input).map_err(|error| match is_newer(store, letter.execution) {
         Ok(false) => unreadable(error.to_string()),
         Ok(true) | Err(_) => Untaken::Unavailable,
@@ -197,6 +198,16 @@ fn event_by(
     let (ticket, audit) = (None, None);
     Ok(Event::Submit(Box::new(Submission { execution, plan, stored_plans, start, row, letter, ticket, audit })))
 }
+
+/// The parent that a forged start names.
+fn claimed_parent(letter: &Letter) -> Option<ExecutionKey> {
+    let input = Input::decode(seal::unproved(&letter.body)).ok().filter(|_| letter.id == START)?;
+    let Input::Start(start) = input else { return None };
+    Some(start.lineage?.parent?.execution)
+}
+
+/// The id of the message that begins a child.
+const START: &str = "start";
 
 #[cfg(test)]
 mod tests {

@@ -599,7 +599,7 @@ impl Shard {
                 if starts.iter().any(|start| start.letter.is_some()) {
                     self.outputs.push_back(Output::LettersWait);
                 } else {
-                    self.bury(execution, &others);
+                    self.bury_unbegun(now, execution, &others);
                 }
                 self.refuse(others, ShardError::NoSuchExecution);
                 let why =

@@ -16,7 +16,7 @@ mod gates;
 mod loops;
 mod waits;
 
-pub use children::{child_key, child_key_of};
+pub use children::{canceled_by, child_key, child_key_of};
 pub use evaluations::unfit_input;
 
 use alloc::{

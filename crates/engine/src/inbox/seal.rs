@@ -64,6 +64,14 @@ pub(super) fn open<'a>(
     Ok(if is_known { Ok(body) } else { Err(Forged) })
 }
 
+/// The encoded input of a message, whoever wrote it.
+pub(super) fn unproved(body: &[u8]) -> &[u8] {
+    match body.split_first() {
+        Some((&SEALED, _)) => body.get(SEAL_BYTES..).unwrap_or_default(),
+        _ => body,
+    }
+}
+
 /// What is done with messages without a seal in a store whose inbox is not known to be sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsealed {

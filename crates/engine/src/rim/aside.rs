@@ -15,7 +15,7 @@ use tracing::warn;
 
 use super::{Command, Reach, Rim};
 use crate::{
-    aside::{Place, parent_of, tell},
+    aside::{Place, parent_of, tell, tell_of_unbegun},
     lease::Tick,
     limits::{QUARANTINED_AT_A_TIME, QUARANTINED_KNOWN_MAX, TELL_AGAIN_MS_MAX, TELL_AGAIN_MS_MIN, TOLD_AT_A_TIME},
     member::tick,
@@ -29,6 +29,8 @@ pub(super) struct Aside {
     met: BTreeMap<ExecutionKey, Met>,
     /// Those of them whose parents are to be told next.
     to_tell: BTreeSet<ExecutionKey>,
+    /// Children among them that are not quarantined and cannot begin, with the parents that are said to wait for them.
+    unbegun: BTreeMap<ExecutionKey, ExecutionKey>,
     /// Whether parents are being told: one batch at a time.
     is_telling: bool,
     /// Whether they are to be looked for, and whether they are being looked for.
@@ -58,6 +60,7 @@ impl Aside {
         if self.met.len() >= QUARANTINED_KNOWN_MAX {
             self.met.clear();
             self.to_tell.clear();
+            self.unbegun.clear();
         }
         if matches!(self.met.get(&execution), None | Some(Met::NobodyWaits)) {
             self.met.insert(execution, Met::Telling { tries: 0 });
@@ -92,6 +95,10 @@ impl Aside {
             // It stays among those that were met: when it is released, its messages are read again.
             let Some(met) = self.met.get_mut(&child) else { continue };
             let Met::Telling { tries } = *met else { continue };
+            if is_told.is_some() && self.unbegun.remove(&child).is_some() {
+                self.met.remove(&child);
+                continue;
+            }
             *met = match is_told {
                 Some(true) => Met::Told,
                 Some(false) => Met::NobodyWaits,
@@ -172,10 +179,19 @@ impl Rim {
         let Some(children) = self.aside.next_batch() else { return };
         let (store, loader, commands) = (self.store.clone(), self.loader.clone(), self.commands.clone());
         let home = self.home.as_ref().map(|(home, _)| home.clone());
+        let unbegun = self.aside.unbegun.clone();
         tokio::task::spawn_blocking(move || {
             let place = Place { store: &*store, loader: &loader, home: home.as_ref() };
-            let _ = commands.send(Command::ToldParents(tell_all(place, &children)));
+            let _ = commands.send(Command::ToldParents(tell_all(place, &children, &unbegun)));
         });
+    }
+
+    /// The message that was to begin a child was changed: the parent that it names is told, if it waits for this child.
+    pub(super) fn unbegun(&mut self, child: ExecutionKey, parent: Option<ExecutionKey>) {
+        let Some(parent) = parent.filter(|_| !self.aside.met.contains_key(&child)) else { return };
+        self.aside.meet(child);
+        self.aside.unbegun.insert(child, parent);
+        self.tell_parents();
     }
 
     pub(super) fn told_parents(&mut self, told: ToldParents) {
@@ -186,10 +202,19 @@ impl Rim {
 
 /// Tells the parents of some quarantined executions. Each parent's journal is read once, and what goes wrong with one says
 /// nothing of the others.
-fn tell_all(place: Place<'_>, children: &[ExecutionKey]) -> ToldParents {
+fn tell_all(
+    place: Place<'_>,
+    children: &[ExecutionKey],
+    unbegun: &BTreeMap<ExecutionKey, ExecutionKey>,
+) -> ToldParents {
     let mut all = Vec::new();
     let mut families: BTreeMap<ExecutionKey, Vec<ExecutionKey>> = BTreeMap::new();
     for child in children {
+        if let Some(parent) = unbegun.get(child) {
+            let told = catch_unwind(AssertUnwindSafe(|| tell_of_unbegun(place, *parent, *child)));
+            all.push((*child, told.ok().and_then(Result::ok)));
+            continue;
+        }
         match catch_unwind(AssertUnwindSafe(|| parent_of(place, *child))) {
             Ok(Ok(Some(parent))) => families.entry(parent).or_default().push(*child),
             Ok(Ok(None)) => all.push((*child, Some(false))),

@@ -137,8 +137,8 @@ pub(super) enum Opened {
     Event(Box<Event>),
     /// It can never be taken in, and its execution is set aside: why, and the organization in which that counts.
     SetAside(String, Option<String>),
-    /// It was not written with the installation's key. By its id it is taken out of the inbox.
-    Forged(String),
+    /// It was not written with the installation's key. By its id it is taken out of the inbox; with the parent that it names.
+    Forged(String, Option<ExecutionKey>),
     /// It is read again at the next pass.
     Waits,
 }
@@ -363,11 +363,12 @@ impl Rim {
                 self.handle(Event::SetAside(execution, why));
                 self.quarantined(execution);
             }
-            Opened::Forged(id) => {
+            Opened::Forged(id, parent) => {
                 tracing::error!(%execution, message = id, "an inbox message was not written with the installation's key; it is discarded");
                 self.meters.inbox.forged.increment(1);
                 self.inbox.out.insert(number, partition);
                 self.enter(Event::Discard(execution, id));
+                self.unbegun(execution, parent);
             }
             Opened::Waits => {}
         }
@@ -491,7 +492,7 @@ fn open(loader: &crate::load::Loader, arrived: Arrived, counts: bool) -> Message
     let opened = match event {
         Ok(event) => Opened::Event(Box::new(event)),
         Err(Untaken::Unavailable) => Opened::Waits,
-        Err(Untaken::Forged) => Opened::Forged(id),
+        Err(Untaken::Forged(parent)) => Opened::Forged(id, parent),
         Err(Untaken::Unreadable(why)) => match failing::set_aside(&**loader.store(), execution, &why, counts) {
             Ok(organization) => Opened::SetAside(why, organization),
             Err(_) => Opened::Waits,

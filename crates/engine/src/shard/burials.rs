@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use mainspring_kernel::{
-    decide::Letter,
+    decide::{Letter, canceled_by},
     effect::Outcome,
     failure::Failure,
     input::{Input, Parent},
@@ -45,6 +45,19 @@ impl Delayed {
 }
 
 impl Shard {
+    /// Messages of an execution of which nothing is stored are taken out of the inbox with the next commit. A parent that has
+    /// called it off is told that it never began: the message that was to begin it was lost, changed or could not be read, and
+    /// the parent waits for its end.
+    pub(super) fn bury_unbegun(&mut self, now: u64, execution: ExecutionKey, queued: &[Queued]) {
+        self.bury(execution, queued);
+        let letters = queued.iter().filter_map(|queued| queued.letter.as_ref());
+        for parent in letters.filter_map(|letter| canceled_by(&letter.id)) {
+            let why = "nothing of it is stored, and no message that begins it came before the one that calls it off";
+            let told = self.told_unbegun(now, execution, &parent, not_started(execution, why));
+            self.dead_letters.entry(execution).or_default().letters.push(told);
+        }
+    }
+
     /// Messages of an execution that will never be are taken out of the inbox with the next commit.
     pub(super) fn bury(&mut self, execution: ExecutionKey, queued: &[Queued]) {
         let letters: Vec<_> = queued.iter().filter_map(|queued| Some(queued.letter.as_ref()?.id.clone())).collect();
@@ -109,13 +122,23 @@ impl Shard {
         if self.is_being_buried(execution, letter) {
             return;
         }
-        let (instance, attempt) = (parent.instance.clone(), parent.attempt);
-        let input = Input::Receipt { instance, attempt, outcome: Outcome::Failed(failure) };
-        let told = Letter { to: parent.execution, id: format!("refusal of {execution}"), input };
-        let told = posted(told, (&self.keys.sealing, &self.leases), now);
+        let told = self.told_unbegun(now, execution, parent, failure);
         let burial = self.dead_letters.entry(execution).or_default();
         burial.consumed.push(letter.to_owned());
         burial.letters.push(told);
+    }
+
+    fn told_unbegun(
+        &self,
+        now: u64,
+        execution: ExecutionKey,
+        parent: &Parent,
+        failure: Failure,
+    ) -> mainspring_store::Letter {
+        let (instance, attempt) = (parent.instance.clone(), parent.attempt);
+        let input = Input::Receipt { instance, attempt, outcome: Outcome::Failed(failure) };
+        let told = Letter { to: parent.execution, id: format!("refusal of {execution}"), input };
+        posted(told, (&self.keys.sealing, &self.leases), now)
     }
 
     /// Whether a message is about to be taken out of the inbox without having been taken in: an execution that began by it

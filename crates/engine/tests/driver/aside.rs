@@ -10,13 +10,16 @@ use std::{
 
 use mainspring_effects::Executors;
 use mainspring_engine::{
+    Engine,
     aside::{self, Act, Place, Released},
     inbox,
     load::Loader,
     request::Request,
 };
 use mainspring_kernel::{input::Input, key::ExecutionKey, stored::Head, value::Value};
-use mainspring_store::{Filter, Node, Store, memory::MemoryStore, partition_of};
+use mainspring_store::{
+    Answer, Arrived, Batch, Filter, Letter, Most, Node, Part, Posting, Store, memory::MemoryStore, partition_of,
+};
 
 use super::{
     WAITS, block_on, engine,
@@ -206,4 +209,70 @@ fn a_parent_is_not_told_of_a_child_that_was_released_while_its_journal_was_read(
     let loader = Loader::new(hooked.clone(), [1; 32]);
     assert!(!aside::tell_parent(Place { store: &*hooked, loader: &loader, home: None }, child).unwrap());
     assert!(!inbox::is_waiting(&store, parent, None).unwrap(), "nothing is posted");
+}
+
+/// A parent on this node whose child's start waits in the inbox of another one, which then loses it; the engine.
+async fn parent_of_unbegun(store: &MemoryStore) -> (Engine, ExecutionKey, ExecutionKey, Letter) {
+    store.repartition(2).unwrap();
+    let (place, release) = (String::new(), String::new());
+    let other = Node { name: "other".into(), place, release, decide_version: u32::MAX, takes: true };
+    store.beat(&other, 600_000).unwrap();
+    let fences = store.take("other", &[1]).unwrap();
+    let here = engine(store.clone(), Executors::new(Vec::new()), lease(900));
+    until(async || here.held() == [0].into()).await;
+    loop {
+        let workflows = BTreeMap::from([("child".to_owned(), plan(WAITS))]);
+        let request = Request { workflows, ..request(PARENT) };
+        let Ok(started) = here.submit(request).await else { continue };
+        let letter =
+            || store.inbox(&[1], 0, Most::of(99)).unwrap().into_iter().find(|found| found.letter.id == "start");
+        let child = || store.executions(&Filter::default(), None, 99).unwrap();
+        let is_known = || child().iter().any(|row| row.parent == Some(started.execution));
+        until(async || letter().is_some() || is_known()).await;
+        let Some(Arrived { letter, .. }) = letter() else { continue };
+        let part = Part { consumed: vec!["start".into()], ..Part::empty(letter.execution, 1) };
+        let batch = Batch { fences, parts: vec![part], ..Batch::default() };
+        assert_eq!(store.commit(&batch).unwrap(), [Answer::Durable]);
+        return (here, started.execution, letter.execution, letter);
+    }
+}
+
+#[test]
+fn a_parent_whose_child_s_start_is_lost_ends_after_a_cancel() {
+    let store = MemoryStore::new();
+    block_on(async {
+        let (here, parent, ..) = parent_of_unbegun(&store).await;
+        store.leave("other").unwrap();
+        until(async || here.held().len() == 2).await;
+        assert_eq!(status(&store, parent), "running");
+        let cancel = Input::Cancel { reason: "why".into(), by: "me".into() };
+        inbox::post(&store, None, &[1; 32], (parent, &cancel), None).unwrap();
+        until(async || status(&store, parent) == "cancelled").await;
+        here.drain().await;
+    });
+}
+
+#[test]
+fn a_parent_whose_child_s_start_is_forged_is_told_if_it_waits_for_that_child() {
+    let store = MemoryStore::new();
+    block_on(async {
+        let (here, parent, child, start) = parent_of_unbegun(&store).await;
+        // Of a child that nobody waits for, whatever it says of its parent: nobody is told.
+        let stranger = ExecutionKey([9; 16]);
+        for execution in [stranger, child] {
+            let mut forged = Letter { execution, partition: partition_of(execution, 2), ..start.clone() };
+            forged.body[1] ^= 1;
+            assert!(store.post(&Posting::of(&forged, 2)).unwrap());
+            if execution == stranger {
+                until(async || !inbox::is_waiting(&store, stranger, None).unwrap() || forged.partition == 1).await;
+                assert_eq!(status(&store, parent), "running");
+            }
+        }
+        store.leave("other").unwrap();
+        until(async || status(&store, parent) == "failed").await;
+        let row = store.execution(parent).unwrap().unwrap();
+        assert_eq!(row.error.as_deref(), Some("child_not_started"));
+        assert!(store.head(child).unwrap().is_none() && store.head(stranger).unwrap().is_none());
+        here.drain().await;
+    });
 }

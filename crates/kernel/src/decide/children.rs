@@ -1,6 +1,11 @@
 //! Executions that start others: how a child begins, how it is told to stop, how its end comes back.
 
-use alloc::{boxed::Box, format, string::ToString};
+use alloc::{
+    boxed::Box,
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
 
 use super::{Decider, Letter, SECOND_RULES};
 use crate::{
@@ -92,7 +97,9 @@ impl Decider<'_> {
         let to = child_key(self.state, instance, attempt);
         let by = self.state.start.as_ref().map(|start| start.by.clone()).unwrap_or_default();
         let input = Input::Cancel { reason: "parent_cancelled".into(), by };
-        self.agenda.turn.letters.push(Letter { to, id: "parent_cancelled".into(), input });
+        let rounds: String = instance.rounds.iter().map(|round| format!(".{round}")).collect();
+        let id = format!("{CANCELED_BY}{} {}{rounds} {attempt}", self.state.key, instance.step);
+        self.agenda.turn.letters.push(Letter { to, id, input });
     }
 
     /// The bounds of an execution: those of a child's definition go before those of its parent.
@@ -169,6 +176,21 @@ pub(super) fn cancellation(reason: &str) -> Failure {
     Failure::new(Class::Cancelled, reason, message)
 }
 
+/// What the id of the message begins with by which a parent calls its child off.
+const CANCELED_BY: &str = "parent_cancelled of ";
+
+/// The attempt that waits for a child, as the id of the message says by which its parent calls it off; `None` for any other
+/// message. Of a child that never began, nothing else names its parent.
+pub fn canceled_by(id: &str) -> Option<Parent> {
+    let mut words = id.strip_prefix(CANCELED_BY)?.split(' ');
+    let (execution, instance, attempt) = (words.next()?, words.next()?, words.next()?);
+    let mut numbers = instance.split('.').map(|number| number.parse().ok());
+    let step = numbers.next()??;
+    let rounds = numbers.collect::<Option<Vec<u32>>>()?;
+    let (execution, attempt) = (ExecutionKey::parse(execution)?, attempt.parse().ok()?);
+    words.next().is_none().then_some(Parent { execution, instance: Instance { step, rounds }, attempt })
+}
+
 /// The key of a child comes of its parent's intent, so that a beginning that is sent again begins nothing new.
 pub fn child_key(state: &State, instance: &Instance, attempt: u32) -> ExecutionKey {
     let step = state.steps.get(instance);
@@ -182,4 +204,27 @@ pub fn child_key_of(intent: Hash, attempt: u32, handed_out_at: u64) -> Execution
     let mut entropy = [0; 10];
     entropy.copy_from_slice(&hash.0[..10]);
     ExecutionKey::new(handed_out_at, entropy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_whole_id_names_a_parent() {
+        let key = ExecutionKey::new(1_767_225_600_000, [7; 10]);
+        let parent = |rounds: &[u32]| Parent {
+            execution: key,
+            instance: Instance { step: 3, rounds: rounds.to_vec() },
+            attempt: 2,
+        };
+        assert_eq!(canceled_by(&format!("parent_cancelled of {key} 3 2")), Some(parent(&[])));
+        assert_eq!(canceled_by(&format!("parent_cancelled of {key} 3.0.9 2")), Some(parent(&[0, 9])));
+        for wrong in ["parent_cancelled", "parent_cancelled of ", "parent_cancelled of x 3 2"] {
+            assert_eq!(canceled_by(wrong), None, "{wrong}");
+        }
+        for wrong in ["3", "3 ", "3 x", "3. 2", "x 2", "3 2 1", "4294967296 1"] {
+            assert_eq!(canceled_by(&format!("parent_cancelled of {key} {wrong}")), None, "{wrong}");
+        }
+    }
 }

@@ -144,7 +144,7 @@ impl Cluster {
     fn read_letter(&mut self, letter: &Letter) -> Result<Option<Event>, String> {
         let mut event = match inbox::event_of(&self.store, &keys().sealing, letter.clone()) {
             Ok(event) => event,
-            Err(Untaken::Forged) => {
+            Err(Untaken::Forged(_)) => {
                 self.check_forged(&letter.id)?;
                 Event::Discard(letter.execution, letter.id.clone())
             }
