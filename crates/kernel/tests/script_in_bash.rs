@@ -86,7 +86,7 @@ const PRINTING: [&str; 34] = [
 ];
 
 /// Words, lists and what can be around them; `W` and `L` are replaced by another word or list, `N` by a new number.
-const WORDS: [&str; 20] = [
+const WORDS: [&str; 25] = [
     "@vars.a",
     "\"@vars.b\"",
     "'@vars.a'",
@@ -107,9 +107,14 @@ const WORDS: [&str; 20] = [
     "\"\\\\@vars.a\\\"\"",
     "$$@vars.a",
     "\"$vN\"",
+    "$vN",
+    "\"${VN}\"",
+    "\"${vN: -3}${vN#a}\"",
+    "{1..2}",
+    "\"$((vN + 1))\"",
 ];
 
-const LISTS: [&str; 34] = [
+const LISTS: [&str; 44] = [
     "printf '%s\\n' W W",
     "true W; L",
     "L | cat",
@@ -144,6 +149,16 @@ const LISTS: [&str; 34] = [
     "cat -- W 2>/dev/null",
     "L | sort | uniq -c",
     "eval W",
+    "cat <<E\n@vars.a '$vN' \"${VN}\" \\$x @vars.b\nE\nL",
+    "cat <<-E | sort; L\n\t@vars.b $VN\n\tE",
+    "while read -r vN; do L; done <<E\n@vars.a\nE",
+    "VN=W; L; printf '%s\\n' \"$VN\"",
+    "vN=$(mktemp); printf %s W > \"$vN\"; cat \"$vN\"; rm -f \"$vN\"",
+    "trap 'rm -f \"$vN\"' EXIT; L",
+    "for _ in {1..2}; do L; done",
+    "vN=$((vN + 1)); L",
+    "if [[ $vN -ge 0 ]]; then L; fi",
+    "vN=1; L; echo $((vN))",
 ];
 
 /// A linear congruential generator (Knuth's MMIX): a seed is a script.
@@ -173,7 +188,8 @@ fn fill(dice: &mut Dice, template: &str, depth: usize) -> String {
         match letter {
             'L' => text.push_str(&list(dice, depth.saturating_sub(1))),
             'W' => text.push_str(&word(dice, depth.saturating_sub(1))),
-            'N' => text.push_str(&dice.below(1000).to_string()),
+            // Few names, so that values come from one part of a script to another.
+            'N' => text.push_str(&dice.below(3).to_string()),
             letter => text.push(letter),
         }
     }
@@ -190,6 +206,13 @@ impl Folder {
         Self(path)
     }
 
+    /// A folder for what `mktemp` makes.
+    fn temporary(&self) -> PathBuf {
+        let path = self.0.with_extension("tmp");
+        fs::create_dir_all(&path).expect("the folder of tests is writable");
+        path
+    }
+
     fn is_empty(&self) -> bool {
         fs::read_dir(&self.0).expect("it was made").next().is_none()
     }
@@ -198,6 +221,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(self.0.with_extension("tmp"));
     }
 }
 
@@ -211,7 +235,7 @@ fn run(folder: &Folder, command: &str, values: [&str; 2]) -> Option<[String; 2]>
     let script = prepare(command, Surroundings::default(), is_known).ok()?;
     let mut bash = Command::new("bash");
     bash.args(["--norc", "--noprofile", "-c", &script.text]);
-    bash.current_dir(&folder.0).stdin(Stdio::null());
+    bash.current_dir(&folder.0).stdin(Stdio::null()).env("TMPDIR", folder.temporary());
     for (number, reference) in script.references.iter().enumerate() {
         let value = if reference == "vars.a" { values[0] } else { values[1] };
         bash.env(format!("{VARIABLE_PREFIX}{number}"), value);
@@ -269,4 +293,4 @@ fn no_value_is_run_by_a_generated_script() {
 }
 
 /// How many generated scripts are run.
-const SCRIPTS: u64 = 400;
+const SCRIPTS: u64 = 1_000;
