@@ -99,8 +99,8 @@ pub struct Shard {
     reading: BTreeMap<ExecutionKey, u64>,
     /// Who asked for what is in commits of which nobody knows whether they were written.
     in_doubt: BTreeSet<Ticket>,
-    /// What is to be told of commits of which nobody knows yet whether they were written.
-    untold: BTreeMap<ExecutionKey, Vec<Untold>>,
+    /// Commits of which nobody knows yet whether they were written.
+    untold: BTreeMap<ExecutionKey, Vec<flight::Untold>>,
     /// Letters that nobody can take in any more.
     dead_letters: BTreeMap<ExecutionKey, flight::Burial>,
     delayed: burials::Delayed,
@@ -122,9 +122,6 @@ pub struct Shard {
     makes_spans: bool,
     outputs: VecDeque<Output>,
 }
-
-/// The moments of a commit in doubt, with the head that it leads to.
-type Untold = (Option<Expected>, Vec<Moment>);
 
 /// Timers fired for one event: an execution that sleeps for no time at all, again and again, does not hold the shard. The
 /// rest is due at the next event, and the shard asks to be woken for it.
@@ -571,11 +568,8 @@ impl Shard {
         let untold = if is_known { self.untold.remove(&execution).unwrap_or_default() } else { Vec::new() };
         match answer {
             LoadAnswer::Journal(mut journal) => {
-                // By the hash: a commit that was made before this one may have come to the disk in its place.
                 let head = Expected { sequence: journal.head.sequence, hash: journal.head.hash };
-                let written = untold.into_iter().filter(|(after, _)| *after == Some(head));
-                let written = written.flat_map(|(_, moments)| moments);
-                self.outputs.extend(written.map(|moment| Output::Tell(Arc::new(moment))));
+                self.settle_doubts(execution, untold, head, &mut waiting);
                 if self.hold_back(now, &journal.state, &mut waiting) {
                     return;
                 }

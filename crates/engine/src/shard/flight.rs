@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use mainspring_kernel::{decide::Action, instance::Instance, key::ExecutionKey};
+use mainspring_kernel::{decide::Action, input::Input, instance::Instance, key::ExecutionKey};
 use mainspring_store::{Answer, Batch, CommitError, Expected, Fence, Letter, Part, Refusal};
 
 use crate::{
@@ -213,9 +213,10 @@ impl Shard {
                         continue;
                     }
                     self.never_begun.extend(passenger.attempts());
-                    self.untold.entry(passenger.execution).or_default().push((passenger.after, passenger.moments));
-                    self.in_doubt.extend(passenger.queued.iter().filter_map(|(queued, _)| queued.ticket));
-                    self.reload(passenger.execution, passenger.queued);
+                    let (untold, queued) = Untold::of(passenger, part);
+                    self.untold.entry(part.execution).or_default().push(untold);
+                    self.in_doubt.extend(queued.iter().filter_map(|(queued, _)| queued.ticket));
+                    self.reload(part.execution, queued);
                 }
             }
             Err(CommitError::Fatal(why)) => self.outputs.push_back(Output::Fatal(why)),
@@ -257,6 +258,30 @@ impl Shard {
         {
             live.durable = passenger.after;
             live.begun_by = None;
+        }
+    }
+
+    /// A journal was read whose head says which commits in doubt were written. What is to be told of one that was is told,
+    /// and its receipts are not taken in a second time: as late ones they would be kept beside the journal.
+    pub(super) fn settle_doubts(
+        &mut self,
+        execution: ExecutionKey,
+        untold: Vec<Untold>,
+        head: Expected,
+        waiting: &mut Vec<Queued>,
+    ) {
+        // By the hash: a commit that was made before this one may have come to the disk in its place.
+        for Untold { moments, mut receipts, .. } in untold.into_iter().filter(|untold| untold.after == Some(head)) {
+            self.outputs.extend(moments.into_iter().map(|moment| Output::Tell(Arc::new(moment))));
+            waiting.retain(|queued| {
+                let place = receipt_of(queued).and_then(|receipt| receipts.iter().position(|known| *known == receipt));
+                place.map(|place| receipts.swap_remove(place)).is_none_or(|(instance, attempt)| {
+                    let name = (execution, instance, attempt);
+                    self.performing.remove(&name);
+                    self.elsewhere.remove(&name);
+                    false
+                })
+            });
         }
     }
 
@@ -390,6 +415,37 @@ impl Shard {
         }
         self.unweigh(execution, out.as_ref());
         cell.map(Cell::into_queued).unwrap_or_default()
+    }
+}
+
+/// What a commit in doubt has brought.
+#[derive(Debug)]
+pub(super) struct Untold {
+    /// The head that it leads to.
+    after: Option<Expected>,
+    /// What is to be told of it.
+    moments: Vec<Moment>,
+    /// The attempts whose receipts are in it, if the head says whether it was written: without frames it stays as it was.
+    receipts: Vec<(Instance, u32)>,
+}
+
+impl Untold {
+    /// Of what was on its way, with the inputs to be taken in again.
+    fn of(passenger: Passenger, part: &Part) -> (Self, Vec<(Queued, bool)>) {
+        let Passenger { after, queued, moments, .. } = passenger;
+        let receipts = match part.frames.is_empty() {
+            true => Vec::new(),
+            false => queued.iter().filter_map(|(queued, _)| receipt_of(queued)).collect(),
+        };
+        (Self { after, moments, receipts }, queued)
+    }
+}
+
+/// The attempt whose receipt an input is, if nobody waits for an answer to it.
+fn receipt_of(queued: &Queued) -> Option<(Instance, u32)> {
+    match &queued.input {
+        Input::Receipt { instance, attempt, .. } if queued.ticket.is_none() => Some((instance.clone(), *attempt)),
+        _ => None,
     }
 }
 

@@ -1,6 +1,9 @@
 //! Receipts that came too late: kept beside the journal, and erased whenever they came.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use mainspring_effects::Executors;
 use mainspring_engine::{
@@ -9,10 +12,11 @@ use mainspring_engine::{
     load::Loader,
 };
 use mainspring_kernel::{key::ExecutionKey, stored::Head};
-use mainspring_store::{Answer, Batch, Expected, Late, Part, Store, memory::MemoryStore};
+use mainspring_store::{Answer, Batch, Expected, Late, Part, Store, StoreError, memory::MemoryStore};
 
 use crate::{
     block_on, engine,
+    hooked::{Call, Hooked},
     quarantine::{BASH, Steps},
     request, status, until,
 };
@@ -56,4 +60,31 @@ fn a_receipt_that_comes_after_an_erase_is_erased_by_the_next_one() {
         assert_eq!(erased(&store, execution), 1);
         assert!(store.late(execution).unwrap().iter().all(|late| late.body.is_empty()));
     });
+}
+
+/// The answer to the commit of a receipt is lost: the receipt counts, and is no late one, if the commit was written.
+#[test]
+fn a_receipt_that_counted_is_not_kept_as_a_late_one() {
+    for lost in [Call::Committed, Call::Commit] {
+        let store = MemoryStore::new();
+        let is_lost = Arc::new(AtomicBool::new(false));
+        let losing = is_lost.clone();
+        let hooked = Hooked::on(&store, move |call| match call {
+            call if call == lost && losing.swap(false, Ordering::SeqCst) => {
+                Err(StoreError::Unavailable("the connection broke at COMMIT".into()))
+            }
+            _ => Ok(()),
+        });
+        block_on(async {
+            let steps = Steps::new();
+            let engine = engine(hooked, Executors::new(vec![steps.clone()]), None);
+            let execution = engine.submit(request(BASH)).await.unwrap().execution;
+            until(async || steps.begun() == 1).await;
+            is_lost.store(true, Ordering::SeqCst);
+            steps.end_one();
+            until(async || status(&store, execution) == "completed" && !is_lost.load(Ordering::SeqCst)).await;
+            engine.drain().await;
+            assert_eq!(store.late(execution).unwrap(), []);
+        });
+    }
 }
