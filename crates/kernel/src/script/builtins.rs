@@ -10,7 +10,7 @@ use super::{
 
 /// Builtins that no script with references may use: they run or evaluate what they are given, or change how the
 /// script is read. With those of [`judge`] and of `programs` these are all that bash 5.2 has.
-const REFUSED: [&[u8]; 42] = [
+const REFUSED: [&[u8]; 41] = [
     b".",
     b"alias",
     b"bg",
@@ -43,7 +43,6 @@ const REFUSED: [&[u8]; 42] = [
     b"readonly",
     b"return",
     b"shift",
-    b"shopt",
     b"source",
     b"suspend",
     b"typeset",
@@ -76,7 +75,11 @@ pub(super) fn judge(words: &[Word], flow: &Flow<'_>) -> Option<Result<(), Place>
         _ if FREE.contains(&name) => is(!arguments.iter().any(|word| word.has_value)),
         b"exit" => is(arguments.len() < 2),
         b"break" | b"continue" => is(arguments.iter().all(|word| word.literal().is_some_and(is_digits))),
-        b"wait" => is(arguments.iter().all(|word| matches!(word.pieces.as_slice(), [Piece::Count]))),
+        b"wait" => is(arguments.iter().all(|word| match word.pieces.as_slice() {
+            [Piece::Variable(name)] => flow.is_number(name),
+            pieces => matches!(pieces, [Piece::Count]),
+        })),
+        b"shopt" => Some(if chooses_files(arguments) { Ok(()) } else { Err(Place::Evaluates) }),
         b"trap" => Some(if clears(arguments, flow) { Ok(()) } else { Err(Place::Evaluates) }),
         b"set" => Some(if sets(arguments) { Ok(()) } else { Err(Place::Evaluates) }),
         b"read" => is(reads_names(arguments, flow)),
@@ -119,6 +122,16 @@ fn clears(arguments: &[Word], flow: &Flow<'_>) -> bool {
     !signals.is_empty()
         && signals.iter().all(|word| word.literal().is_some_and(is_signal))
         && text.split(|byte| *byte == b' ').all(is_certain)
+}
+
+/// `shopt -s nullglob` and its kind, which change what patterns of files become, or when a script ends.
+fn chooses_files(arguments: &[Word]) -> bool {
+    let Some((option, names)) = arguments.split_first() else { return false };
+    let is_known =
+        |text: &[u8]| matches!(text, b"nullglob" | b"failglob" | b"dotglob" | b"globstar" | b"inherit_errexit");
+    matches!(option.literal(), Some(b"-s" | b"-u"))
+        && !names.is_empty()
+        && names.iter().all(|word| word.literal().is_some_and(is_known))
 }
 
 /// `set -euxo pipefail`.

@@ -205,8 +205,8 @@ impl<'a> Flow<'a> {
             let given = match assignment.value.pieces.as_slice() {
                 _ if assignment.appends => Given::Text,
                 [Piece::Literal(bytes)] if is_digits(bytes) => Given::Number,
-                [Piece::Number(_)] => Given::Number,
-                [Piece::Output(list)] if is_mktemp(list) => Given::Temporary,
+                [Piece::Number(_) | Piece::Count] if !assignment.value.is_glob => Given::Number,
+                [Piece::Output(list)] => known(list).unwrap_or(Given::Text),
                 _ => Given::Text,
             };
             match words.is_empty() {
@@ -274,7 +274,7 @@ impl<'a> Flow<'a> {
                 Piece::Variable(name) => self.has_value(name),
                 Piece::Output(list) => {
                     let is_found = self.list(list, input, documents) || self.reach >= Reach::Outputs;
-                    is_found && !is_mktemp(list)
+                    is_found && known(list).is_none()
                 }
                 Piece::Literal(_) | Piece::Home | Piece::Number(_) | Piece::Count | Piece::Opaque => false,
             };
@@ -325,15 +325,21 @@ fn is_written(redirect: &Redirect) -> bool {
     matches!(redirect, Redirect::Output(word) if !word.literal().is_some_and(files::is_stream))
 }
 
-/// `mktemp` or `mktemp -d` and nothing else.
-fn is_mktemp(list: &List) -> bool {
-    let [pipeline] = list.as_slice() else { return false };
+/// What a list prints that is one command of those whose output is known: a path of `mktemp` or a number.
+fn known(list: &List) -> Option<Given> {
+    let [pipeline] = list.as_slice() else { return None };
     let [Command { kind: Kind::Simple { assignments, words }, redirects, .. }] = pipeline.as_slice() else {
-        return false;
+        return None;
     };
+    if !assignments.is_empty() || !redirects.is_empty() {
+        return None;
+    }
     let texts: Vec<_> = words.iter().map(|word| word.literal().unwrap_or_default()).collect();
-    let is_alone = assignments.is_empty() && redirects.is_empty();
-    is_alone && matches!(texts[..], [b"mktemp"] | [b"mktemp", b"-d"])
+    match texts[..] {
+        [b"mktemp"] | [b"mktemp", b"-d"] => Some(Given::Temporary),
+        [b"date", b"+%s" | b"+%s%N"] | [b"nproc"] => Some(Given::Number),
+        _ => None,
+    }
 }
 
 /// How many bytes at the front can be those of a variable's name.

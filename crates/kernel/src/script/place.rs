@@ -39,6 +39,8 @@ pub enum Place {
     Pathspec,
     /// In the name of an image that `docker` sends to the registry in that name.
     Registry,
+    /// In data of `curl` that may be the name of a file.
+    Data,
     /// In a header of `curl`.
     Header,
     /// In an address of a `curl` that takes brackets for several addresses.
@@ -104,6 +106,7 @@ impl Place {
             }
             Self::Pathspec => "where git takes it for a pattern of paths, and its value could be all of them",
             Self::Registry => "in the name of an image, where its value could name the registry that it is sent to",
+            Self::Data => "in data of curl, where a value that begins with @ is the name of a file",
             Self::Header => "in a header of curl, where a value with a newline adds headers and requests",
             Self::Globbing => "in an address of a curl that makes several of one with brackets in it",
             Self::Pattern => "in a pattern, where its value could match everything",
@@ -145,6 +148,7 @@ impl Place {
             Self::Refspec => "which gives a value to git as a refspec",
             Self::Pathspec => "which gives a value to git as a pattern of paths",
             Self::Registry => "which gives a value to docker as the name of a registry",
+            Self::Data => "which gives a value to curl as data that may be the name of a file",
             Self::Header => "which gives a value to curl as a header",
             Self::Globbing => "which gives a value to curl in an address without -g",
             Self::Pattern => "which has a value in a pattern",
@@ -194,6 +198,9 @@ impl Place {
             }
             Self::Registry => {
                 "Write the registry or the image before it, as in \"registry/app:@REFERENCE\"; or write `env: {NAME: \"@REFERENCE\"}` in the step and check \"$NAME\" in the script."
+            }
+            Self::Data => {
+                "Write --data-raw, or letters of your own before it; or write `env: {NAME: \"@REFERENCE\"}` in the step and --data-raw \"$NAME\" in the script."
             }
             Self::Header => {
                 "Write `env: {NAME: \"@REFERENCE\"}` in the step and \"X-Name: $(printf %s \"$NAME\" | tr -d '\\r\\n')\" in the script."

@@ -221,6 +221,18 @@ const PROGRAMS: &[Program] = &[
         ..keeps(&["git", "push"], "dfquv")
     },
     Program { flags: &["--verify", "--short", "--quiet"], ..keeps(&["git", "rev-parse"], "q") },
+    Program { flags: &["--verify", "--quiet", "--exists"], ..keeps(&["git", "show-ref"], "q") },
+    Program {
+        flags: &["--exit-code", "--heads", "--tags", "--refs", "--quiet"],
+        operands: Operands::Values { literal: 1, max: ANY },
+        ..keeps(&["git", "ls-remote"], "q")
+    },
+    Program { flags: &["--is-ancestor"], ..keeps(&["git", "merge-base"], "") },
+    Program {
+        flags: &["--hard", "--soft", "--mixed", "--quiet"],
+        operands: Operands::Pathspecs { all: false },
+        ..keeps(&["git", "reset"], "q")
+    },
     Program {
         flags: &["--stat", "--name-only", "--no-patch", "--oneline"],
         attached: &["--format=", "--pretty="],
@@ -264,6 +276,7 @@ const PROGRAMS: &[Program] = &[
     },
     Program { reach: Reach::Outputs, ..keeps(&["docker", "tag"], "") },
     Program { reach: Reach::Outputs, ..keeps(&["docker", "push"], "q") },
+    Program { reach: Reach::Outputs, ..keeps(&["docker", "pull"], "q") },
     // Its words are judged by `transfer`.
     Program { reads: false, reach: Reach::Texts, ..reads(&["curl"], "") },
 ];
@@ -335,7 +348,8 @@ pub(super) fn judge(words: &[Word], input: bool, reach: Reach) -> Result<(), Pla
     if reach > found.program.reach {
         return Err(Place::Argument);
     }
-    if input && !found.program.reads {
+    let sends_input = || found.program.command[0] == "curl" && transfer::sends_input(found.arguments);
+    if input && !found.program.reads && !sends_input() {
         return Err(Place::Input);
     }
     match found.program.command[0] {
@@ -372,13 +386,13 @@ pub(super) fn shows_processes(words: &[Word]) -> bool {
     words.iter().any(|word| is(word, &shows)) || words.first().is_some_and(|word| is(word, &[b"w", b"systemctl"]))
 }
 
-/// Whether the author says to which registry `docker` sends what a value names: docker takes what comes before the first
+/// Whether the author says to and from which registry `docker` sends what a value names: docker takes what comes before the first
 /// slash for a host, so that a slash or a colon of the author has to come before the value.
 fn names_registry(found: &Found<'_>) -> bool {
     let is_named = |word: &Word| !word.has_value || word.front().iter().any(|byte| b":/".contains(byte));
     let is = |word: &Word, names: &[&[u8]]| word.literal().is_some_and(|text| names.contains(&text));
     match found.program.command[1] {
-        "push" => found.arguments.iter().all(is_named),
+        "push" | "pull" => found.arguments.iter().all(is_named),
         "build" if found.arguments.iter().any(|word| is(word, &[b"--push"])) => {
             let is_tag = |word: &&Word| word.prefix().starts_with(b"--tag=");
             let attached = found.arguments.iter().filter(is_tag);
@@ -429,7 +443,11 @@ fn arguments(found: &Found<'_>) -> Result<(), Place> {
 
 /// One operand, which comes after `before` others.
 fn operand(found: &Found<'_>, word: &Word, is_past_options: bool, before: usize) -> Result<(), Place> {
-    let begins = |text: &[u8]| text.first().is_some_and(|byte| byte.is_ascii_alphanumeric() || b"./_".contains(byte));
+    let is_grep = found.program.command[0] == "grep";
+    let begins = |text: &[u8]| {
+        let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"./_".contains(byte);
+        text.first().is_some_and(|byte| is_letter(byte) || (is_grep && *byte == b'^'))
+    };
     let (literal, max) = match found.program.operands {
         Operands::Values { literal, max } => (literal, max),
         Operands::Refspecs => (1, ANY),
@@ -451,7 +469,9 @@ fn operand(found: &Found<'_>, word: &Word, is_past_options: bool, before: usize)
     if word.literal().is_some() {
         return Ok(());
     }
-    let is_pattern = is_past_options && word.is_glob && !word.is_split;
+    // It may become several words, none of which begins otherwise than the author has written.
+    let has_front = is_past_options || (!word.has_value && begins(&word.front()));
+    let is_pattern = has_front && word.is_glob && !word.is_split && max == ANY;
     if before < literal || !(word.is_one() || is_pattern) {
         return Err(Place::Argument);
     }

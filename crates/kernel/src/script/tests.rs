@@ -12,6 +12,7 @@ use proptest::prelude::*;
 use super::{Place, Problem, Script, Surroundings, without_prologue};
 use crate::limits::SCRIPT_BYTES_MAX;
 
+mod near;
 mod refused;
 mod taken;
 

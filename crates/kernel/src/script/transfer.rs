@@ -49,11 +49,7 @@ const DATA: &[&[u8]] = &[b"-d", b"--data", b"--data-ascii", b"--data-binary", b"
 
 /// Judges the words behind `curl`.
 pub(super) fn judge(words: &[Word]) -> Result<(), Place> {
-    let has = |letter: u8, name: &[u8]| {
-        let is = |text: &[u8]| text == name || letters(text).is_some_and(|(letters, _)| letters.contains(&letter));
-        words.iter().any(|word| word.literal().is_some_and(is))
-    };
-    let (is_get, takes_brackets) = (has(b'G', b"--get"), has(b'g', b"--globoff"));
+    let (is_get, takes_brackets) = (has(words, b'G', b"--get"), has(words, b'g', b"--globoff"));
     let mut rest = words;
     while let [word, others @ ..] = rest {
         rest = others;
@@ -97,6 +93,21 @@ pub(super) fn may_be_output(word: &Word) -> bool {
     text.starts_with(b"--output") || (text.starts_with(b"-") && !text.starts_with(b"--") && text.contains(&b'o'))
 }
 
+/// Whether an option without a value is among words.
+fn has(words: &[Word], letter: u8, name: &[u8]) -> bool {
+    let is = |text: &[u8]| text == name || letters(text).is_some_and(|(letters, _)| letters.contains(&letter));
+    words.iter().any(|word| word.literal().is_some_and(is))
+}
+
+/// Whether curl sends its standard input as data, and takes it for nothing else.
+pub(super) fn sends_input(words: &[Word]) -> bool {
+    let is_input = |word: &Word| word.literal() == Some(b"@-");
+    let is_data = |pair: &[Word]| is_input(&pair[1]) && pair[0].literal().is_some_and(|name| DATA.contains(&name));
+    !has(words, b'G', b"--get")
+        && words.windows(2).any(is_data)
+        && words.iter().filter(|word| is_input(word)).count() == 1
+}
+
 /// An option and the word behind it.
 fn option(name: &[u8], value: &Word, is_get: bool) -> Result<(), Place> {
     if !value.is_one() {
@@ -116,10 +127,11 @@ fn option(name: &[u8], value: &Word, is_get: bool) -> Result<(), Place> {
         // With -G it would come into the address as it is.
         b"--data-raw" => !(is_get && value.has_value),
         b"--data-urlencode" => !value.has_value || is_named(value.prefix()),
-        _ if DATA.contains(&name) => {
+        _ if DATA.contains(&name) && value.has_value && !is_get => {
             let is_text = value.prefix().first().is_some_and(|byte| *byte != b'@');
-            !value.has_value || (is_text && !is_get)
+            return if is_text { Ok(()) } else { Err(Place::Data) };
         }
+        _ if DATA.contains(&name) => !value.has_value,
         _ => false,
     };
     if is_certain { Ok(()) } else { Err(Place::Option) }

@@ -36,7 +36,7 @@ const VALUES: [&str; 14] = [
 
 /// Commands with `SERVER` for the server and `{}` for the value, each with what its body is; `None` where the value is a part
 /// of the address.
-const COMMANDS: [(&str, Option<&str>); 20] = [
+const COMMANDS: [(&str, Option<&str>); 23] = [
     ("curl -gsS http://SERVER/base/{}", None),
     ("curl -gsS \"http://$NONE/SERVER/base/{}\"", None),
     ("curl -gsS \"http://SERVER/base?q={}&r=1\"", None),
@@ -56,6 +56,9 @@ const COMMANDS: [(&str, Option<&str>); 20] = [
     ("curl -sS -d {} http://SERVER/base/", Some("{}")),
     ("curl -sS --json \"[{}]\" http://SERVER/base/", Some("[{}]")),
     ("x=a={}; curl -sS -d \"n=$x\" -o out.txt http://SERVER/base/", Some("n=a={}")),
+    ("printf '%s' {} | curl -sS --data-binary @@- http://SERVER/base/", Some("{}")),
+    ("printf '%s' {} | curl -sS -H @@- -d @@- http://SERVER/base/", Some("{}")),
+    ("curl -sSo out.txt --data-raw \"$(printf %s. {})\" --url http://SERVER/base/", Some("{}.")),
     ("curl -sS -d \"@@{}\" http://SERVER/base/", Some("@{}")),
 ];
 

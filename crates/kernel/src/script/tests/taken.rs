@@ -158,7 +158,7 @@ const NEAR: [&str; 9] = [
 ];
 
 /// What people write and was refused for no reason.
-const NEEDLESS: [&str; 50] = [
+const NEEDLESS: [&str; 68] = [
     "dir=dist; mkdir -p \"$dir/@vars.x\"; touch -- \"$dir/@vars.y\"",
     "REG=ghcr.io/me; docker build -t \"$REG/app:@vars.x\" . && docker push \"$REG/app:@vars.x\"",
     "find \"$HOME/x\" -name @vars.y",
@@ -208,6 +208,24 @@ const NEEDLESS: [&str; 50] = [
     "mv a b; make; echo @vars.x",
     "cd -- @vars.x; jq -r .version package.json; cp a.txt b; mkdir -p -- @vars.y",
     "echo @vars.x > a.txt; mv a.txt b.txt; tee c.txt < b.txt > d.txt",
+    "curl -fsS --data-raw \"$(jq -nc --arg t @vars.text '{text: $t}')\" https://h.example/",
+    "jq -n --arg t @vars.text '{text: $t}' | curl -fsS -X POST -d @@- https://h.example/",
+    "echo @vars.x | curl -sS --data-binary @@- -H 'A: b' https://h.example/ | cat",
+    "gh release create \"v@vars.version\" --generate-notes dist/*.tgz",
+    "sha256sum -- *.tgz @vars.x; md5sum dist/*.tgz dist/@vars.x; rm -f out-*.txt -- @vars.x",
+    "sleep 5 & pid=$!; echo @vars.x; wait \"$pid\"; wait $pid",
+    "make; code=$?; echo @vars.x; [[ $code -eq 0 ]] || exit $((code + 1))",
+    "start=$(date +%s); make; end=$(date +%s); echo \"@vars.x took $((end - start))\"",
+    "git tag v@vars.x; now=$(date +%s); echo $((now / 60))",
+    "shopt -s nullglob dotglob; for f in *.txt; do echo \"$f\" @vars.x; done",
+    "docker pull \"ghcr.io/o/app:@vars.tag\"",
+    "git show-ref --verify --quiet \"refs/heads/@vars.b\" || git switch -c @vars.b",
+    "git ls-remote --exit-code origin \"refs/heads/@vars.b\"",
+    "git merge-base --is-ancestor \"v@vars.a\" HEAD",
+    "git reset --hard \"v@vars.x\"; git --literal-pathspecs reset -- @vars.f",
+    "if grep -q \"^@vars.k=\" f; then echo y; fi",
+    "x=${#HOME}; echo $((x + 1)) @vars.x",
+    "curl -sS --data \"x$(echo @vars.x)\" https://h.example/",
     "base=https://h.example; curl -gsS \"https://${base#https://}/a/@vars.x\"",
 ];
 
