@@ -119,6 +119,7 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_string()).unwrap_or_default();
     let need = app.rights.get().and_then(|rights| rights.need(request.method(), &path));
     let (from, version) = (address(&app, &request), request.version());
+    let clock = request.extensions().get::<Arc<Clock>>().cloned();
     let mut whose = None;
     let token = credential(&app, request.headers()).map(|credential| credential.id().to_string());
     let (verdict, admitted) = match need {
@@ -152,10 +153,7 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     let entered = match admitted {
         // Those who only ask have nothing to send.
         Ok(caller) if is_safe(&parts.method) => Ok((caller, body, None)),
-        Ok(caller) => {
-            let whose = caller.as_ref().map(|caller| caller.organization.as_str());
-            receive(&app.bodies, body, whose).await.map(|(body, held)| (caller, body, held))
-        }
+        Ok(caller) => receive(&app.bodies, body, &account).await.map(|(body, held)| (caller, body, held)),
         Err(problem) => Err(problem),
     };
     let response = match entered {
@@ -180,7 +178,7 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     if let Some(refused) = refused(&app, asked, whose, &response) {
         write_down(&app, from, refused).await;
     }
-    finish(version, is_admitted, &mut response);
+    finish(version, is_admitted, clock.as_deref(), &mut response);
     response
 }
 
@@ -200,10 +198,12 @@ fn turned_away(app: &App, problem: Problem, path: &str, parts: &Parts) -> Respon
 
 /// The caller of a request whose connection and whose response have room.
 fn with_room(app: &App, account: &Account, request: &Request, caller: Option<Caller>) -> Answer<Option<Caller>> {
-    match (&caller, request.extensions().get::<Arc<Clock>>().and_then(|clock| clock.connection())) {
-        (Some(Caller { organization, token, is_operator, .. }), Some(connection)) => {
+    match (&caller, request.extensions().get::<Arc<Clock>>()) {
+        (Some(Caller { organization, token, is_operator, .. }), Some(clock)) => {
             let is_exempt = *is_operator || account.kind == SlotKind::Reserved;
-            connection.prove(&Holder { organization, token, is_exempt })?;
+            let holder = Holder { organization, token, is_exempt };
+            clock.connection().map_or(Ok(()), |connection| connection.prove(&holder))?;
+            clock.proven();
         }
         (None, _) if !app.responses.has_room(account) => return Err(untaken()),
         _ => {}
@@ -292,12 +292,18 @@ fn log_failure(app: &App, account: &Account, asked: &Asked, response: &mut Respo
     }
 }
 
-/// The headers of every answer. The connection of a request that was turned away is closed, so that it takes no place: HTTP/1
-/// alone has a header for that.
-fn finish(version: Version, is_admitted: bool, response: &mut Response) {
+/// The headers of every answer. The connection of a request that was turned away is closed, so that it takes no place. HTTP/1
+/// alone has a header for that: one of HTTP/2 is closed after some.
+fn finish(version: Version, is_admitted: bool, clock: Option<&Clock>, response: &mut Response) {
     let status = response.status();
     let is_turned_away =
         matches!(status, StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+    let counts = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS);
+    match clock {
+        Some(clock) if is_admitted => clock.let_in(),
+        Some(clock) if counts => clock.turned_away(),
+        _ => {}
+    }
     let headers = response.headers_mut();
     // RFC 9111, 5.2.2.5: what somebody may see is in no cache, and nothing is taken for another type than it says.
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -313,7 +319,7 @@ fn finish(version: Version, is_admitted: bool, response: &mut Response) {
 /// The same where there is nothing to call: what anybody may ask for, and what is not there.
 pub(crate) async fn count(State(app): State<App>, request: Request, next: Next) -> Response {
     let version = request.version();
-    let from = address(&app, &request);
+    let (from, clock) = (address(&app, &request), request.extensions().get::<Arc<Clock>>().cloned());
     let account = Account::anonymous(from);
     let (verdict, admitted) = stranger(&app, from);
     let response = match admitted.and_then(|()| with_room(&app, &account, &request, None)) {
@@ -323,7 +329,7 @@ pub(crate) async fn count(State(app): State<App>, request: Request, next: Next) 
     let mut response = hold(&app, &account, response);
     response.extensions().get::<Code>().into_iter().for_each(|code| app.refusals.count(*code));
     tell(&verdict, response.headers_mut());
-    finish(version, false, &mut response);
+    finish(version, false, clock.as_deref(), &mut response);
     response
 }
 

@@ -9,7 +9,10 @@ use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     fmt,
     str::FromStr,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use mainspring_kernel::key::ExecutionKey;
@@ -17,12 +20,22 @@ use tokio::sync::watch;
 
 use crate::{
     app::App,
+    identity::Caller,
     problem::{Answer, Code, Problem},
     slots::{current, on_account},
 };
 
 /// Events of an execution that are kept for those who read along.
 const RING: usize = 1024;
+
+/// Bytes of these: some of the largest outputs. Whoever is further behind reads the journal.
+const RING_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of all rings of a node, beyond which each keeps less.
+const RINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes of a ring where all together have too many.
+const CROWDED_RING_BYTES_MAX: usize = 16 * 1024;
 
 /// The place of an event: which frame, and which of its events, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,19 +106,24 @@ pub(crate) enum Next {
 pub(crate) struct Feed {
     log: Mutex<Log>,
     grown: watch::Sender<u64>,
+    /// Bytes in all rings.
+    all: Arc<AtomicUsize>,
 }
 
 #[derive(Debug, Default)]
 struct Log {
     ring: VecDeque<Arc<Told>>,
+    /// Bytes of the events in the ring.
+    bytes: usize,
     /// The last event that has left the ring.
     dropped: Option<Place>,
     is_over: bool,
 }
 
 impl Feed {
-    fn new() -> Self {
-        Self { log: Mutex::default(), grown: watch::Sender::new(0) }
+    /// One whose bytes count among those of all rings.
+    fn new(all: Arc<AtomicUsize>) -> Self {
+        Self { log: Mutex::default(), grown: watch::Sender::new(0), all }
     }
 
     /// What stands after a place; after none, the first.
@@ -129,13 +147,29 @@ impl Feed {
 
     fn push(&self, told: impl IntoIterator<Item = Told>, is_over: bool) {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.ring.extend(told.into_iter().map(Arc::new));
-        while log.ring.len() > RING {
-            log.dropped = log.ring.pop_front().map(|told| told.place);
+        for told in told {
+            log.bytes += told.data.len();
+            self.all.fetch_add(told.data.len(), Ordering::Relaxed);
+            log.ring.push_back(Arc::new(told));
+            let is_crowded = self.all.load(Ordering::Relaxed) > RINGS_BYTES_MAX;
+            let bytes_max = if is_crowded { CROWDED_RING_BYTES_MAX } else { RING_BYTES_MAX };
+            while log.ring.len() > RING || log.bytes > bytes_max && log.ring.len() > 1 {
+                let Some(oldest) = log.ring.pop_front() else { break };
+                log.dropped = Some(oldest.place);
+                log.bytes -= oldest.data.len();
+                self.all.fetch_sub(oldest.data.len(), Ordering::Relaxed);
+            }
         }
         log.is_over = is_over;
         drop(log);
         self.grown.send_modify(|count| *count += 1);
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        let log = self.log.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.all.fetch_sub(log.bytes, Ordering::Relaxed);
     }
 }
 
@@ -153,22 +187,35 @@ impl Reader {
 #[derive(Debug)]
 pub(crate) struct Feeds {
     feeds: Mutex<BTreeMap<ExecutionKey, Weak<Feed>>>,
-    /// How many watch by which token.
-    watching: Arc<Mutex<HashMap<String, usize>>>,
+    /// How many watch, by member and by organization.
+    watching: Arc<Mutex<HashMap<Watcher, usize>>>,
+    /// Watchers of a member.
     watchers_max: usize,
+    /// Bytes in all rings.
+    bytes: Arc<AtomicUsize>,
 }
 
-/// Watchers by one token at a time, however many connections there are.
+/// Who watches: one member of an organization, or all of its members.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Watcher {
+    Member(String, String),
+    Organization(String),
+}
+
+/// Watchers of one member at a time with all of its tokens, however many connections there are.
 const WATCHERS_MAX: usize = 4096;
 
-/// The part of all connections that the watchers of one token may take: 1 of so many, half of what the token has.
+/// The part of all connections that the watchers of one member may take: 1 of so many, half of what one token has.
 const WATCHERS_SHARES: usize = 8;
+
+/// Watchers of an organization, in multiples of those of a member: less than the half of all connections that one may have.
+const WATCHERS_OF_ORGANIZATION: usize = 3;
 
 impl Feeds {
     /// No feeds yet, at a server with so many connections.
     pub(crate) fn of_connections(connections_max: usize) -> Self {
         let watchers_max = (connections_max / WATCHERS_SHARES).clamp(1, WATCHERS_MAX);
-        Self { feeds: Mutex::default(), watching: Arc::default(), watchers_max }
+        Self { feeds: Mutex::default(), watching: Arc::default(), watchers_max, bytes: Arc::default() }
     }
 
     /// The feed of an execution; it lives as long as somebody has it.
@@ -178,40 +225,49 @@ impl Feeds {
             return feed;
         }
         feeds.retain(|_, feed| feed.strong_count() > 0);
-        let feed = Arc::new(Feed::new());
+        let feed = Arc::new(Feed::new(self.bytes.clone()));
         feeds.insert(key, Arc::downgrade(&feed));
         tokio::spawn(on_account(current(), pump::run(app.clone(), key, Arc::downgrade(&feed))));
         feed
     }
 
-    /// A watcher's place among those of its token.
-    pub(crate) fn place(&self, token: &str) -> Answer<Watching> {
+    /// A watcher's place among those of its member and its organization.
+    pub(crate) fn place(&self, caller: &Caller) -> Answer<Watching> {
+        let (organization, user) = (caller.organization.clone(), caller.user.clone());
+        let own = [
+            (Watcher::Member(organization.clone(), user), "member", self.watchers_max),
+            (Watcher::Organization(organization), "organization", self.watchers_max * WATCHERS_OF_ORGANIZATION),
+        ];
         let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = watching.entry(token.to_string()).or_default();
-        if *count >= self.watchers_max {
-            let most = self.watchers_max;
-            let message =
-                format!("This credential watches {most} executions already: end some of these event streams.");
-            return Err(Problem::new(Code::RateLimited, message));
+        for (watcher, noun, most) in &own {
+            if watching.get(watcher).is_some_and(|count| count >= most) {
+                let message = format!(
+                    "This {noun} watches {most} executions already: end some of these event streams, or wait for fewer \
+                     executions at a time."
+                );
+                return Err(Problem::new(Code::RateLimited, message));
+            }
         }
-        *count += 1;
-        Ok(Watching { all: self.watching.clone(), token: token.to_string() })
+        let of = own.map(|(watcher, ..)| watcher);
+        of.iter().for_each(|watcher| *watching.entry(watcher.clone()).or_default() += 1);
+        Ok(Watching { all: self.watching.clone(), of })
     }
 }
 
 /// A watcher's place, until it is dropped.
 pub(crate) struct Watching {
-    all: Arc<Mutex<HashMap<String, usize>>>,
-    token: String,
+    all: Arc<Mutex<HashMap<Watcher, usize>>>,
+    of: [Watcher; 2],
 }
 
 impl Drop for Watching {
     fn drop(&mut self) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = all.get_mut(&self.token) {
+        for watcher in &self.of {
+            let Some(count) = all.get_mut(watcher) else { continue };
             *count -= 1;
             if *count == 0 {
-                all.remove(&self.token);
+                all.remove(watcher);
             }
         }
     }
@@ -229,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_watcher_goes_on_where_it_was_and_learns_when_it_is_behind() {
-        let feed = Feed::new();
+        let feed = Feed::new(Arc::default());
         assert_eq!(feed.next(None), Next::None);
         feed.push([told(0, 0), told(0, 1), told(2, 0)], false);
         let place = |text: &str| Some(text.parse::<Place>().unwrap());
@@ -245,16 +301,42 @@ mod tests {
     }
 
     #[test]
-    fn the_watchers_of_one_token_leave_connections_to_others() {
+    fn the_watchers_of_one_member_and_of_one_organization_leave_connections_to_others() {
         assert_eq!(Feeds::of_connections(usize::MAX).watchers_max, WATCHERS_MAX);
         let feeds = Feeds::of_connections(384);
-        let mut held: Vec<_> = (0..48).map(|_| feeds.place("t1").unwrap()).collect();
-        assert_eq!(feeds.place("t1").err().unwrap().code, Code::RateLimited);
-        let other = feeds.place("t2").unwrap();
+        let of = |organization: &str, user: &str, token: &str| {
+            feeds.place(&Caller { token: token.into(), ..Caller::example(organization, user) })
+        };
+        let code = |placed: Answer<Watching>| placed.err().map(|problem| problem.code);
+        let mut held: Vec<_> = (0..48).map(|number| of("acme", "vic", &format!("t{number}")).unwrap()).collect();
+        assert_eq!(code(of("acme", "vic", "new")), Some(Code::RateLimited), "whichever token it is");
+        for user in ["u1", "u2"] {
+            held.extend((0..48).map(|_| of("acme", user, "t").unwrap()));
+        }
+        assert_eq!(code(of("acme", "ada", "t")), Some(Code::RateLimited), "three members fill an organization");
+        let other = of("globex", "vic", "t").unwrap();
         held.pop();
-        held.push(feeds.place("t1").unwrap());
+        held.push(of("acme", "ada", "t").unwrap());
         drop((held, other));
         assert!(feeds.watching.lock().unwrap().is_empty(), "nothing is kept of those who have gone");
+    }
+
+    #[test]
+    fn a_ring_is_bounded_in_bytes_also_where_others_have_too_many() {
+        let of = |sequence: u64, bytes: usize| Told { data: "x".repeat(bytes), ..told(sequence, 0) };
+        let (all, kept) = (Arc::<AtomicUsize>::default(), |feed: &Feed| feed.log.lock().unwrap().bytes);
+        let feed = Feed::new(all.clone());
+        feed.push((0..9).map(|sequence| of(sequence, RING_BYTES_MAX / 4)), false);
+        assert_eq!((kept(&feed), all.load(Ordering::Relaxed)), (RING_BYTES_MAX, RING_BYTES_MAX));
+        assert_eq!(feed.next(None), Next::Behind);
+        feed.push([of(9, RING_BYTES_MAX + 1)], false);
+        assert_eq!(kept(&feed), RING_BYTES_MAX + 1, "the last one is kept whatever it has");
+        let others = Feed::new(all.clone());
+        all.fetch_add(RINGS_BYTES_MAX, Ordering::Relaxed);
+        others.push((0..9).map(|sequence| of(sequence, CROWDED_RING_BYTES_MAX / 2)), false);
+        assert_eq!(kept(&others), CROWDED_RING_BYTES_MAX);
+        drop((feed, others));
+        assert_eq!(all.load(Ordering::Relaxed), RINGS_BYTES_MAX, "rings that are gone have no bytes");
     }
 
     #[test]

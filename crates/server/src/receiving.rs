@@ -15,15 +15,15 @@ use tokio::{
 
 use crate::{
     problem::{Answer, Code, Problem},
-    slots::busy,
+    slots::{Account, busy},
 };
 
 /// Bytes of a body: a definition of the largest size with room for what is around it.
 pub(crate) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Bytes of a body that may come from anybody: what signs in is short. Bodies of this size need no place in [`Bodies`], so
-/// that a decision or a revocation never waits for one.
-const STRANGERS_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of a body that may come from anybody: what signs in is short. Bodies of this size have shares of their own, so that
+/// a decision or a revocation never waits for large ones.
+const SMALL_BYTES_MAX: usize = 16 * 1024;
 
 /// Bytes beyond these that are read and thrown away.
 const SURPLUS_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -37,28 +37,61 @@ const STRANGERS_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a body waits until bodies of others have been worked on.
 const PLACE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Bytes of bodies in memory, of one organization: two of the largest. Read as JSON they take a multiple.
-const ORGANIZATION_BYTES_MAX: usize = 8 * 1024 * 1024;
-
-/// Bytes of bodies in memory, of all organizations.
-const TOTAL_BYTES_MAX: usize = 128 * 1024 * 1024;
-
 /// The unit in which bytes are counted: a permit of a semaphore.
 const UNIT_BYTES: usize = 1024;
 
-/// The bytes of bodies that are in memory.
-#[derive(Debug)]
+/// The bytes of bodies that are in memory: what each share has left, as long as somebody holds some of it or waits for that.
+#[derive(Debug, Default)]
 pub(crate) struct Bodies {
-    total: Arc<Semaphore>,
-    /// Organizations that have bodies in memory, or wait for that.
-    organizations: Mutex<HashMap<String, Arc<Semaphore>>>,
+    shares: Mutex<HashMap<Share, Arc<Semaphore>>>,
+}
+
+/// A part of the memory for bodies: for large and small ones of callers, and for those of strangers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Share {
+    Large,
+    LargeOfOrganization(String),
+    LargeOfMember(String, String),
+    Small,
+    SmallOfOrganization(String),
+    SmallOfMember(String, String),
+    Strangers,
+    Address(String),
 }
 
 /// The bytes of one body, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct HeldBytes {
-    _own: OwnedSemaphorePermit,
-    _total: OwnedSemaphorePermit,
+    _permits: Vec<OwnedSemaphorePermit>,
+}
+
+impl Share {
+    /// The shares that a body of so many bytes is counted in, each within the next.
+    fn of(account: &Account, bytes: usize) -> [Self; 3] {
+        let (key, member) = (account.key.clone(), account.member.clone());
+        if account.is_anonymous() || account.is_uncounted() {
+            return [Self::Address(key), Self::Strangers, Self::Small];
+        }
+        match bytes <= SMALL_BYTES_MAX {
+            true => [Self::SmallOfMember(key.clone(), member), Self::SmallOfOrganization(key), Self::Small],
+            false => [Self::LargeOfMember(key.clone(), member), Self::LargeOfOrganization(key), Self::Large],
+        }
+    }
+
+    /// Bytes of the share. Read as JSON they take a multiple.
+    fn bytes_max(&self) -> usize {
+        match self {
+            Self::Large => 128 * 1024 * 1024,
+            // Two of the largest, of different members.
+            Self::LargeOfOrganization(_) => 2 * BODY_BYTES_MAX,
+            Self::LargeOfMember(..) => BODY_BYTES_MAX,
+            Self::Small => 32 * 1024 * 1024,
+            // Four members who send bodies that do not come leave room to no fifth; each has sixteen of the size.
+            Self::SmallOfOrganization(_) => 64 * SMALL_BYTES_MAX,
+            Self::SmallOfMember(..) | Self::Address(_) => 16 * SMALL_BYTES_MAX,
+            Self::Strangers => 16 * 1024 * 1024,
+        }
+    }
 }
 
 /// The room of a request's body, which is given back when its request is over, or before by whoever only waits from then on.
@@ -77,50 +110,45 @@ impl BodyRoom {
     }
 }
 
-impl Default for Bodies {
-    fn default() -> Self {
-        Self { total: Arc::new(Semaphore::new(TOTAL_BYTES_MAX / UNIT_BYTES)), organizations: Mutex::default() }
-    }
-}
-
 impl Bodies {
-    /// Room for a body of an organization.
+    /// Room for a body of so many bytes.
     ///
     /// # Errors
     /// Fails with 503 after [`PLACE_PATIENCE`].
-    async fn room(&self, organization: &str, bytes: usize) -> Answer<HeldBytes> {
-        let units = u32::try_from(bytes.min(BODY_BYTES_MAX).div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
-        let own = self.organization(organization);
+    async fn room(&self, account: &Account, bytes: usize) -> Answer<HeldBytes> {
+        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
         let asked = async {
-            // First the organization's: what waits there holds nothing of what others need.
-            let _own = own.acquire_many_owned(units).await.map_err(|_| busy())?;
-            let _total = self.total.clone().acquire_many_owned(units).await.map_err(|_| busy())?;
-            Ok(HeldBytes { _own, _total })
+            let mut _permits = Vec::new();
+            // First the narrowest: what waits there holds nothing of what others need.
+            for share in Share::of(account, bytes) {
+                _permits.push(self.share(share).acquire_many_owned(units).await.map_err(|_| busy())?);
+            }
+            Ok(HeldBytes { _permits })
         };
         timeout(PLACE_PATIENCE, asked).await.unwrap_or_else(|_| Err(busy()))
     }
 
-    fn organization(&self, organization: &str) -> Arc<Semaphore> {
-        let mut organizations = self.organizations.lock().unwrap_or_else(PoisonError::into_inner);
+    fn share(&self, share: Share) -> Arc<Semaphore> {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
         // Permits and requests that wait each hold a reference.
-        organizations.retain(|_, own| Arc::strong_count(own) > 1);
-        let new = || Arc::new(Semaphore::new(ORGANIZATION_BYTES_MAX / UNIT_BYTES));
-        organizations.entry(organization.to_string()).or_insert_with(new).clone()
+        shares.retain(|_, own| Arc::strong_count(own) > 1);
+        let units = share.bytes_max() / UNIT_BYTES;
+        shares.entry(share).or_insert_with(|| Arc::new(Semaphore::new(units))).clone()
     }
 }
 
-/// All of a request's body, with the room that it takes: to be held until it is worked on. `whose` is the organization of a
-/// known caller.
-pub(crate) async fn receive(bodies: &Bodies, body: Body, whose: Option<&str>) -> Answer<(Body, Option<HeldBytes>)> {
-    let Some(organization) = whose else {
-        return Ok((whole(body, STRANGERS_BYTES_MAX, STRANGERS_PATIENCE).await?, None));
+/// All of a request's body, with the room that it takes: to be held until it is worked on.
+pub(crate) async fn receive(bodies: &Bodies, body: Body, account: &Account) -> Answer<(Body, Option<HeldBytes>)> {
+    let (bytes_max, patience) = match account.is_anonymous() {
+        true => (SMALL_BYTES_MAX, STRANGERS_PATIENCE),
+        false => (BODY_BYTES_MAX, BODY_PATIENCE),
     };
-    let announced = body.size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(BODY_BYTES_MAX);
-    let held = match announced {
-        0..=STRANGERS_BYTES_MAX => None,
-        bytes => Some(bodies.room(organization, bytes).await?),
+    let announced = body.size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(bytes_max);
+    let held = match announced.min(bytes_max) {
+        0 => None,
+        bytes => Some(bodies.room(account, bytes).await?),
     };
-    Ok((whole(body, BODY_BYTES_MAX, BODY_PATIENCE).await?, held))
+    Ok((whole(body, bytes_max, patience).await?, held))
 }
 
 /// All of a body, from whoever sends it in time: what is only begun holds no place for ever.
@@ -156,7 +184,10 @@ async fn read(mut body: Body, bytes_max: usize) -> Answer<Vec<u8>> {
 mod tests {
     use std::{convert::Infallible, io};
 
-    use axum::body::{Bytes, to_bytes};
+    use axum::{
+        body::{Bytes, to_bytes},
+        http::Method,
+    };
     use tokio_stream::{StreamExt, iter, pending};
 
     use super::*;
@@ -183,35 +214,70 @@ mod tests {
         assert_eq!(code(whole(none, 9, patience).await), Code::RequestTimeout);
     }
 
+    fn member(id: &str) -> Account {
+        Account::of(&Method::POST, "/", "acme", id)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn anonymous_bodies_end_at_sixteen_kib_and_those_of_callers_at_four_mib() {
         let bodies = Bodies::default();
-        for (whose, bytes_max) in [(None, 16 * 1024), (Some("acme"), BODY_BYTES_MAX)] {
-            let of = |bytes: usize| receive(&bodies, Body::from(vec![b'a'; bytes]), whose);
-            assert!(of(bytes_max).await.is_ok(), "{whose:?}");
+        for (account, bytes_max) in [(Account::anonymous("192.0.2.1"), 16 * 1024), (member("ada"), BODY_BYTES_MAX)] {
+            let of = |bytes: usize| receive(&bodies, Body::from(vec![b'a'; bytes]), &account);
+            assert!(of(bytes_max).await.is_ok(), "{account:?}");
             let refused = of(bytes_max + 1).await.map(drop).unwrap_err();
-            assert_eq!(refused.code, Code::PayloadTooLarge, "{whose:?}");
+            assert_eq!(refused.code, Code::PayloadTooLarge, "{account:?}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn bodies_of_one_organization_wait_for_each_other_and_for_nobody_else() {
+    async fn bodies_of_a_member_wait_for_each_other_and_for_nobody_else() {
         let bodies = Bodies::default();
         let large = || Body::from(vec![b'a'; BODY_BYTES_MAX]);
-        let one = receive(&bodies, large(), Some("acme")).await.unwrap();
-        let two = receive(&bodies, large(), Some("acme")).await.unwrap();
-        let refused = receive(&bodies, large(), Some("acme")).await.map(drop).unwrap_err();
+        let (ada, bob, eve) = (member("ada"), member("bob"), member("eve"));
+        let one = receive(&bodies, large(), &ada).await.unwrap();
+        let refused = receive(&bodies, large(), &ada).await.map(drop).unwrap_err();
         assert_eq!(refused.code, Code::Unavailable);
         // A stream may become as long as any.
         let stream = || Body::from_stream(iter([Ok::<_, io::Error>(Bytes::from("ab"))]));
-        assert!(receive(&bodies, stream(), Some("acme")).await.is_err());
-        assert!(receive(&bodies, Body::from(vec![b'a'; STRANGERS_BYTES_MAX]), Some("acme")).await.is_ok());
-        assert!(receive(&bodies, large(), Some("globex")).await.is_ok());
-        let (next, ()) = tokio::join!(receive(&bodies, large(), Some("acme")), async { drop(one) });
+        assert!(receive(&bodies, stream(), &ada).await.is_err());
+        let two = receive(&bodies, large(), &bob).await.unwrap();
+        assert!(receive(&bodies, large(), &eve).await.is_err(), "two of an organization");
+        assert!(receive(&bodies, Body::from(vec![b'a'; SMALL_BYTES_MAX]), &ada).await.is_ok());
+        let globex = Account::of(&Method::POST, "/", "globex", "ada");
+        assert!(receive(&bodies, large(), &globex).await.is_ok());
+        let (next, ()) = tokio::join!(receive(&bodies, large(), &ada), async { drop(one) });
         assert!(next.is_ok());
         drop((next, two));
-        assert_eq!(bodies.total.available_permits(), TOTAL_BYTES_MAX / UNIT_BYTES);
-        drop(bodies.organization("other"));
-        assert_eq!(bodies.organizations.lock().unwrap().len(), 1, "nothing is kept of those who have gone");
+        drop(bodies.share(Share::Strangers));
+        assert_eq!(bodies.shares.lock().unwrap().len(), 1, "nothing is kept of those who have gone");
+    }
+
+    /// As many small bodies of an account as there is room for.
+    async fn small(bodies: &Bodies, account: &Account) -> Vec<HeldBytes> {
+        let mut held = Vec::new();
+        while let Ok((_, Some(more))) = receive(bodies, Body::from(vec![b'a'; SMALL_BYTES_MAX]), account).await {
+            held.push(more);
+        }
+        held
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn small_bodies_count_for_their_member_and_those_of_strangers_for_their_address() {
+        let bodies = Bodies::default();
+        let mut held = Vec::new();
+        for (id, count) in [("u1", 16), ("u2", 16), ("u3", 16), ("u4", 16), ("u5", 0)] {
+            let own = small(&bodies, &member(id)).await;
+            assert_eq!(own.len(), count, "{id}");
+            held.push(own);
+        }
+        let mut strangers = Vec::new();
+        for number in 0..70 {
+            let own = small(&bodies, &Account::anonymous(format!("192.0.2.{number}"))).await;
+            assert_eq!(own.len(), if number < 64 { 16 } else { 0 }, "{number}");
+            strangers.push(own);
+        }
+        assert_eq!(small(&bodies, &Account::of(&Method::POST, "/", "globex", "ada")).await.len(), 16);
+        let nothing = receive(&bodies, Body::empty(), &member("u5")).await;
+        assert!(nothing.is_ok_and(|(_, held)| held.is_none()), "what has no body waits for none");
     }
 }

@@ -123,6 +123,11 @@ fn may_begin(accounts: &HashMap<Share, usize>, shares: &[Share]) -> bool {
 
 /// Whether a response of so many bytes may be handed out.
 fn fits(accounts: &HashMap<Share, usize>, shares: &[Share], bytes: usize) -> bool {
+    bytes <= SMALL_BYTES_MAX || is_within(accounts, shares, bytes)
+}
+
+/// Whether so many bytes more keep to the shares.
+fn is_within(accounts: &HashMap<Share, usize>, shares: &[Share], bytes: usize) -> bool {
     let mut is_first = false;
     let is_within = |share: &Share| {
         let own = held(accounts, share);
@@ -132,7 +137,7 @@ fn fits(accounts: &HashMap<Share, usize>, shares: &[Share], bytes: usize) -> boo
         is_first = own == 0;
         is_within
     };
-    bytes <= SMALL_BYTES_MAX || shares.iter().all(is_within)
+    shares.iter().all(is_within)
 }
 
 impl Responses {
@@ -163,8 +168,28 @@ impl Responses {
 
     /// Counts a response that was made; `None` where no room is left for it.
     pub(crate) fn hold(&self, account: &Account, bytes: usize) -> Option<HeldResponse> {
+        self.hold_if(account, bytes, fits)
+    }
+
+    /// Counts events on their way to a watcher; `None` where no room is left for them, however few bytes they are.
+    pub(crate) fn hold_events(&self, account: &Account, bytes: usize) -> Option<HeldResponse> {
+        self.hold_if(account, bytes, is_within)
+    }
+
+    /// Waits until there is room for events on their way to a watcher.
+    pub(crate) async fn room_for_events(&self, account: &Account, bytes: usize) {
+        let shares = Share::of(account);
+        self.shared.until(|accounts| is_within(accounts, &shares, bytes)).await;
+    }
+
+    fn hold_if(
+        &self,
+        account: &Account,
+        bytes: usize,
+        may: impl Fn(&HashMap<Share, usize>, &[Share], usize) -> bool,
+    ) -> Option<HeldResponse> {
         let (mut accounts, shares) = (self.shared.accounts(), Share::of(account));
-        if !fits(&accounts, &shares, bytes) {
+        if !may(&accounts, &shares, bytes) {
             return None;
         }
         for share in &shares {
@@ -295,12 +320,17 @@ mod tests {
         let (responses, account) = (Responses::default(), member("acme", "ada"));
         let part = responses.part(&account, vec![7; MEMBER_BYTES_MAX]).unwrap();
         assert!(responses.part(&account, vec![7; SMALL_BYTES_MAX + 1]).is_err());
+        assert!(responses.hold_events(&account, 1).is_none(), "events have a bound however small they are");
         let taken = async {
             tokio::task::yield_now().await;
             drop(part);
         };
-        let ((), (), ()) =
-            tokio::join!(responses.room(&account), responses.room_for(&account, MEMBER_BYTES_MAX), taken);
+        let ((), (), (), ()) = tokio::join!(
+            responses.room(&account),
+            responses.room_for(&account, MEMBER_BYTES_MAX),
+            responses.room_for_events(&account, MEMBER_BYTES_MAX),
+            taken
+        );
         assert!(responses.has_room(&account));
     }
 }

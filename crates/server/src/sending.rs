@@ -15,7 +15,7 @@ use std::{
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio::{
-    sync::Notify,
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout_at},
 };
 
@@ -31,6 +31,20 @@ pub(crate) const IDLE_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a chunk may wait to be written: 16 KiB in a minute are less than any line carries.
 pub(crate) const WRITE_PATIENCE: Duration = Duration::from_secs(60);
 
+/// Requests that are open at a time on a connection on which no credential was let in: six of a browser, and as many again for
+/// each of its tabs. Others on the connection wait.
+pub(crate) const UNPROVEN_STREAMS_MAX: u32 = 32;
+
+/// Requests that one HTTP/2 connection has open at a time: more than browsers ask for (RFC 9113, 6.5.2, recommends 100 at
+/// the least).
+pub(crate) const STREAMS_MAX: u32 = 128;
+
+const _: () = assert!(UNPROVEN_STREAMS_MAX < STREAMS_MAX);
+
+/// Requests of a connection that are answered with 401 or 429, one after the other, before the next one closes it: a client
+/// that does not know its token has ended asks again some times.
+const TURNED_AWAY_MAX: u32 = 16;
+
 /// Bytes of a chunk: the frame of HTTP/2 has as many if nobody says otherwise (RFC 9113, 6.5.2).
 const CHUNK_BYTES: usize = 16 * 1024;
 
@@ -42,11 +56,18 @@ pub(crate) struct Clock {
     is_proxy: bool,
     state: Mutex<State>,
     changed: Notify,
+    /// A permit for each request that may be open.
+    streams: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
 struct State {
     has_asked: bool,
+    is_proven: bool,
+    /// Requests that were turned away since one was let in.
+    turned_away: u32,
+    /// So many were turned away that the connection is to be closed.
+    is_over: bool,
     idle_since: Instant,
     next: u64,
     open: HashMap<u64, Progress>,
@@ -64,8 +85,19 @@ struct Progress {
 impl Clock {
     /// Nothing has been asked yet.
     pub(crate) fn new(connection: Option<Connection>, is_proxy: bool) -> Self {
-        let state = State { has_asked: false, idle_since: Instant::now(), next: 0, open: HashMap::new() };
-        Self { connection, is_proxy, state: Mutex::new(state), changed: Notify::new() }
+        let state = State {
+            has_asked: false,
+            is_proven: is_proxy,
+            turned_away: 0,
+            is_over: false,
+            idle_since: Instant::now(),
+            next: 0,
+            open: HashMap::new(),
+        };
+        // Several callers may share the connection of a proxy, of whom none waits for another's credential.
+        let streams = if is_proxy { STREAMS_MAX } else { UNPROVEN_STREAMS_MAX };
+        let streams = Arc::new(Semaphore::new(streams as usize));
+        Self { connection, is_proxy, state: Mutex::new(state), changed: Notify::new(), streams }
     }
 
     /// The connection among all others; `None` where they are not counted.
@@ -73,9 +105,38 @@ impl Clock {
         self.connection.as_ref()
     }
 
-    /// A request begins; it ends when the guard is dropped.
-    pub(crate) fn begin(self: &Arc<Self>) -> Open {
+    /// A credential was let in on the connection: it may have all its requests open from now on.
+    pub(crate) fn proven(&self) {
+        if !std::mem::replace(&mut self.state().is_proven, true) {
+            self.streams.add_permits((STREAMS_MAX - UNPROVEN_STREAMS_MAX) as usize);
+        }
+    }
+
+    /// A request was let in.
+    pub(crate) fn let_in(&self) {
+        self.state().turned_away = 0;
+    }
+
+    /// A request was answered with 401 or 429.
+    pub(crate) fn turned_away(&self) {
+        self.state().turned_away += 1;
+    }
+
+    /// A request begins as soon as the connection may have it open; it ends when the guard is dropped.
+    pub(crate) async fn admit(self: &Arc<Self>) -> Open {
+        let mut open = self.begin();
+        if self.state().is_over {
+            // The connection is closed, and this with it.
+            std::future::pending::<()>().await;
+        }
+        open.stream = self.streams.clone().acquire_owned().await.ok();
+        open
+    }
+
+    /// A request has come.
+    fn begin(self: &Arc<Self>) -> Open {
         let mut state = self.state();
+        state.is_over |= !self.is_proxy && state.turned_away >= TURNED_AWAY_MAX;
         let number = state.next;
         state.next += 1;
         state.has_asked = true;
@@ -85,7 +146,7 @@ impl Clock {
         }
         drop(state);
         self.changed.notify_one();
-        Open { clock: self.clone(), number, held: None }
+        Open { clock: self.clone(), number, held: None, stream: None }
     }
 
     /// Returns when nothing was open for too long, or a response was not taken for too long.
@@ -110,6 +171,9 @@ impl Clock {
 impl State {
     /// Until when the connection stays open as things are.
     fn until(&self, is_proxy: bool) -> Option<Instant> {
+        if self.is_over {
+            return Some(self.idle_since);
+        }
         if self.open.is_empty() {
             return Some(self.idle_since + if self.has_asked { IDLE_PATIENCE } else { FIRST_HEAD_PATIENCE });
         }
@@ -128,6 +192,7 @@ pub(crate) struct Open {
     clock: Arc<Clock>,
     number: u64,
     held: Option<HeldResponse>,
+    stream: Option<OwnedSemaphorePermit>,
 }
 
 impl Open {
@@ -291,6 +356,44 @@ mod tests {
         ends_after(WRITE_PATIENCE, ended).await;
         drop(chunks);
         assert!(clock.state().open.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_has_few_requests_open_until_a_credential_was_let_in() {
+        let clock = Arc::new(Clock::new(None, false));
+        let mut open = Vec::new();
+        while open.len() <= STREAMS_MAX as usize
+            && let Ok(one) = timeout(SECOND, clock.admit()).await
+        {
+            open.push(one);
+        }
+        assert_eq!(open.len(), UNPROVEN_STREAMS_MAX as usize);
+        open.pop();
+        assert!(timeout(SECOND, clock.admit()).await.is_ok(), "one that ends makes room");
+        (0..2).for_each(|_| clock.proven());
+        while open.len() <= STREAMS_MAX as usize
+            && let Ok(one) = timeout(SECOND, clock.admit()).await
+        {
+            open.push(one);
+        }
+        assert_eq!(open.len(), STREAMS_MAX as usize);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_whose_requests_are_turned_away_is_closed_and_not_that_of_a_proxy() {
+        for is_proxy in [false, true] {
+            let clock = Arc::new(Clock::new(None, is_proxy));
+            (1..TURNED_AWAY_MAX).for_each(|_| clock.turned_away());
+            clock.let_in();
+            (1..TURNED_AWAY_MAX).for_each(|_| clock.turned_away());
+            let (first, ended) = (clock.begin(), expired(&clock));
+            drop(first);
+            clock.turned_away();
+            assert!(timeout(SECOND, clock.expired()).await.is_err(), "the last response is to be written");
+            let next = clock.begin();
+            assert_eq!(timeout(SECOND, ended).await.is_ok(), !is_proxy);
+            drop(next);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -25,15 +25,11 @@ use crate::{
     rate::one_of_many,
     responses::HeldResponse,
     routes::router,
-    sending::{Clock, IDLE_PATIENCE, Sending},
+    sending::{Clock, IDLE_PATIENCE, STREAMS_MAX, Sending},
 };
 
 /// How long requests that are on their way may take when the server is asked to stop. Watchers come back by themselves.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
-
-/// Requests that one HTTP/2 connection has open at a time: more than browsers ask for (RFC 9113, 6.5.2, recommends 100 at
-/// the least).
-const STREAMS_MAX: u32 = 128;
 
 /// Bytes of a response that are buffered for one request beside its body: some round trips of a fast line.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -153,7 +149,7 @@ async fn answer(
     clock: Arc<Clock>,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
-    let open = clock.begin();
+    let open = clock.admit().await;
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(ConnectInfo(peer));
     request.extensions_mut().insert(clock);

@@ -11,7 +11,7 @@ use mainspring_kernel::value::Value;
 use super::{
     client::Client,
     process::{Organization, Server},
-    starts::save,
+    starts::{save, start},
 };
 
 /// The end of all waiting: a server that says nothing for this time is broken.
@@ -22,6 +22,7 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
+const PING: u8 = 6;
 
 /// `:status: 200` in the static table of HPACK (RFC 7541, appendix A).
 const STATUS_200: u8 = 0x88;
@@ -41,6 +42,8 @@ pub(crate) enum Came {
     Other,
     /// The stream was refused or broken off.
     Reset,
+    /// The answer to a PING.
+    Alive,
 }
 
 impl Unread {
@@ -80,6 +83,11 @@ impl Unread {
         self.frame(HEADERS, ends, stream, &block);
     }
 
+    /// Asks whether the server is there.
+    fn ping(&mut self) {
+        self.frame(PING, 0, 0, &[0; 8]);
+    }
+
     /// Waits for the head of the next response; `None` if the connection is closed.
     pub(crate) fn next(&mut self) -> Option<Came> {
         loop {
@@ -92,6 +100,7 @@ impl Unread {
                 HEADERS if payload[0] == STATUS_200 => return Some(Came::Fine),
                 HEADERS => return Some(Came::Other),
                 RST_STREAM => return Some(Came::Reset),
+                PING if head[4] & 1 == 1 => return Some(Came::Alive),
                 DATA => assert!(payload.is_empty(), "no window is open"),
                 _ => {}
             }
@@ -156,4 +165,64 @@ fn a_member_who_reads_nothing_leaves_memory_to_its_organization() {
         ours.owner.get("/api/workflows/large").expect(200);
         ours.member("val", "viewer").get("/api/workflows/large").expect(200);
     }
+}
+
+#[test]
+fn a_connection_works_on_few_requests_until_a_credential_is_let_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "0"]);
+    let owner = server.owner();
+    let (mut stranger, mut known) = (Unread::open(&server.address, 1), Unread::open(&server.address, 1));
+    (0..40).for_each(|_| stranger.get("/docs", None));
+    (0..32).for_each(|_| assert_eq!(stranger.next(), Some(Came::Fine)));
+    stranger.ping();
+    assert_eq!(stranger.next(), Some(Came::Alive), "the others wait until these are read");
+    (0..40).for_each(|_| known.get("/api/me", Some(owner.token())));
+    (0..40).for_each(|_| assert_eq!(known.next(), Some(Came::Fine)));
+}
+
+#[test]
+fn a_connection_whose_requests_are_turned_away_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "0"]);
+    let owner = server.owner();
+    let mut one = Unread::open(&server.address, 1);
+    // Those before a request that is let in do not count.
+    for (token, count, came) in
+        [("msp_0_0", 15, Came::Other), (owner.token(), 1, Came::Fine), ("msp_0_0", 16, Came::Other)]
+    {
+        for _ in 0..count {
+            one.get("/api/me", Some(token));
+            assert_eq!(one.next(), Some(came));
+        }
+    }
+    one.get("/api/me", Some(owner.token()));
+    assert_eq!(one.next(), None, "the next one closes it");
+}
+
+#[test]
+fn watchers_of_a_member_leave_places_to_others() {
+    let folder = tempfile::tempdir().unwrap();
+    // Of 64 connections.
+    let server = Server::start_with_files(folder.path(), 384);
+    let ours = Organization::new(&server, "acme");
+    let signal = [("id", Value::from("go")), ("type", "signal".into()), ("signal", "go".into())];
+    save(&ours.owner, "waits", Value::List(vec![Value::map(signal)]));
+    let id = start(&ours.owner, "waits", "r1", Default::default()).expect(202).text_at("executionId");
+    let path = format!("/api/executions/{id}/events");
+    let vic = ours.member("vic", "viewer");
+    let name = Value::map([("name", Value::from("another"))]);
+    let other = vic.post("/api/tokens", &name).expect(201).text_at("token");
+    let mut watchers = Unread::open(&server.address, 1);
+    for token in [vic.token(), &other].into_iter().cycle().take(8) {
+        watchers.get(&path, Some(token));
+        assert_eq!(watchers.next(), Some(Came::Fine));
+    }
+    for token in [vic.token(), &other] {
+        watchers.get(&path, Some(token));
+        assert_eq!(watchers.next(), Some(Came::Other), "an eighth for a member");
+    }
+    let mut ada = Unread::open(&server.address, 1);
+    ada.get(&path, Some(ours.owner.token()));
+    assert_eq!(ada.next(), Some(Came::Fine));
 }

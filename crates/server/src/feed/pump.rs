@@ -25,7 +25,7 @@ use mainspring_kernel::{
 use mainspring_store::is_final;
 use tokio::time;
 
-use super::{Feed, Opens, Place, RING, Told};
+use super::{Feed, Opens, Place, RING, RING_BYTES_MAX, Told};
 use crate::{app::App, problem::Answer};
 
 /// How often it is looked whether anybody still reads, and whether the execution goes on at another node.
@@ -167,9 +167,17 @@ pub(crate) fn catch_up(app: &App, key: ExecutionKey, after: Option<Place>) -> An
     Ok(page_behind(told, after))
 }
 
-/// The events behind a place, as many as fit into a ring. No more of them are made than that.
+/// The events behind a place, as many as fit into a ring: one at the least. No more of them are made than that.
 fn page_behind(told: impl Iterator<Item = Told>, after: Option<Place>) -> Vec<Told> {
-    told.filter(|told| after.is_none_or(|after| told.place > after)).take(RING).collect()
+    let (mut page, mut bytes) = (Vec::new(), 0);
+    for told in told.filter(|told| after.is_none_or(|after| told.place > after)) {
+        bytes += told.data.len();
+        if page.len() == RING || bytes > RING_BYTES_MAX && !page.is_empty() {
+            break;
+        }
+        page.push(told);
+    }
+    page
 }
 
 /// Puts records into the words of events, with their places.
@@ -269,6 +277,11 @@ mod tests {
             }
             assert!(all.iter().eq(&events(count).collect::<Vec<_>>()), "{count} events came as {}", all.len());
         }
+        let large = |bytes: usize| {
+            let of = move |told: Told| Told { data: "x".repeat(bytes), ..told };
+            page_behind(events(9).map(of), None).len()
+        };
+        assert_eq!([RING_BYTES_MAX / 3, RING_BYTES_MAX, RING_BYTES_MAX + 1].map(large), [3, 1, 1]);
         let seen = Place { sequence: 0, index: 1 };
         assert_eq!(page_behind(events(4), Some(seen))[0].place, Place { sequence: 0, index: 2 });
     }

@@ -83,6 +83,24 @@ impl Caller {
         self.user == user || self.effective_role().is_admin()
     }
 
+    /// Somebody of an organization, for tests.
+    #[cfg(test)]
+    pub(crate) fn example(organization: &str, user: &str) -> Self {
+        Self {
+            organization: organization.into(),
+            user: user.into(),
+            role: Role::Member,
+            kind: Kind::Person,
+            token: "t".into(),
+            sign_in: None,
+            scopes: Vec::new(),
+            is_operator: false,
+            made_by: None,
+            known_to: None,
+            expires_at: None,
+        }
+    }
+
     /// A session reports on its execution, and has what both its member and a program have; but what an execution is
     /// made of is not for the execution to change.
     fn is_of_session(&self, permission: Permission) -> bool {

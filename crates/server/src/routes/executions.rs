@@ -194,7 +194,7 @@ async fn wait(
     let (asker, name) = (caller.clone(), id.clone());
     let row = app.look(move |app| visible(app, &asker, &name)).await?;
     // Who waits reads along as a watcher does.
-    let _watching = app.feeds.place(&caller.token)?;
+    let _watching = app.feeds.place(&caller)?;
     until_rest(&app, row.key, time).await?;
     app.run(move |app| {
         let now = let_in_still(app, &caller, Permission::ExecutionsRead)?;

@@ -221,7 +221,7 @@ async fn run(
     // Before anything is started: whoever is refused has started nothing.
     caller.require(Permission::ExecutionsRead)?;
     let time = checked("wait", wait_ms)?;
-    let _watching = app.feeds.place(&caller.token)?;
+    let _watching = app.feeds.place(&caller)?;
     let started = begin(&app, &caller, run).await?.1;
     let (asker, id) = (caller.clone(), started.execution_id.clone());
     let row = app.look(move |app| visible(app, &asker, &id)).await?;

@@ -16,7 +16,7 @@ use mainspring_store::ExecutionRow;
 use serde::Deserialize;
 use tokio::{
     sync::mpsc,
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 use tokio_stream::{Stream, StreamExt, wrappers::ReceiverStream};
 use utoipa::IntoParams;
@@ -29,6 +29,7 @@ use crate::{
     feed::{Next, Place, Told, catch_up},
     identity::{Caller, Permission},
     problem::{Answer, Code, Problem},
+    responses::HeldResponse,
     slots::{current, on_account},
     starting::visible,
     view::may_decide_among,
@@ -82,17 +83,38 @@ async fn events(
     let asker = caller.clone();
     let row = app.look(move |app| visible(app, &asker, &id)).await?;
     let (to, from) = mpsc::channel(ON_THE_WAY);
-    let place = app.feeds.place(&caller.token)?;
+    let place = app.feeds.place(&caller)?;
     tokio::spawn(on_account(current(), async move {
         carry(app, caller, row, after, to).await;
         drop(place);
     }));
-    let event = |told: Arc<Told>| Ok(Event::default().id(told.place.to_string()).event(&told.kind).data(&told.data));
+    let event =
+        |Sent { told, .. }: Sent| Ok(Event::default().id(told.place.to_string()).event(&told.kind).data(&told.data));
     Ok(Sse::new(ReceiverStream::new(from).map(event)).keep_alive(KeepAlive::new().interval(BREATH)))
 }
 
+/// An event on its way to one watcher, which counts among what was not taken.
+struct Sent {
+    told: Arc<Told>,
+    _held: HeldResponse,
+}
+
+/// Sends an event on its way. False where the watcher does not take what is before it.
+async fn send(app: &App, told: Arc<Told>, to: &mpsc::Sender<Sent>) -> bool {
+    let (account, bytes) = (current(), told.data.len());
+    let sent = async {
+        loop {
+            if let Some(_held) = app.responses.hold_events(&account, bytes) {
+                return to.send(Sent { told, _held }).await.is_ok();
+            }
+            app.responses.room_for_events(&account, bytes).await;
+        }
+    };
+    timeout(PATIENCE, sent).await.unwrap_or(false)
+}
+
 /// Brings one watcher all events behind a place, until the last or until it does not take them any more.
-async fn carry(app: App, caller: Caller, row: ExecutionRow, mut after: Option<Place>, to: mpsc::Sender<Arc<Told>>) {
+async fn carry(app: App, caller: Caller, row: ExecutionRow, mut after: Option<Place>, to: mpsc::Sender<Sent>) {
     let key = row.key;
     let feed = app.feeds.of(&app, key);
     let mut reader = feed.reader();
@@ -113,7 +135,7 @@ async fn carry(app: App, caller: Caller, row: ExecutionRow, mut after: Option<Pl
                 after = Some(told.place);
                 may_catch_up = false;
                 let told = for_watcher(&app, &caller, &row, told).await;
-                if to.send_timeout(told, PATIENCE).await.is_err() {
+                if !send(&app, told, &to).await {
                     return;
                 }
             }
@@ -122,11 +144,11 @@ async fn carry(app: App, caller: Caller, row: ExecutionRow, mut after: Option<Pl
                     page = page(&app, key, after) => page,
                     () = to.closed() => return,
                 };
-                let Some(page) = page else { return };
+                let Some((page, _held)) = page else { return };
                 for told in page {
                     after = Some(told.place);
                     let told = for_watcher(&app, &caller, &row, Arc::new(told)).await;
-                    if to.send_timeout(told, PATIENCE).await.is_err() {
+                    if !send(&app, told, &to).await {
                         return;
                     }
                 }
@@ -165,10 +187,21 @@ async fn may_watch(app: &App, caller: &Caller) -> bool {
     matches!(app.look(move |app| is_still_in(app, &asker, Permission::ExecutionsRead)).await, Ok(true))
 }
 
-/// The next events of the journal; `None` if there are none, or they cannot be read.
-async fn page(app: &App, key: ExecutionKey, after: Option<Place>) -> Option<Vec<Told>> {
-    let page = repeated(|| app.run(move |app| catch_up(app, key, after))).await.ok()?;
-    (!page.is_empty()).then_some(page)
+/// The next events of the journal, with the room that they take; `None` if there are none, or they cannot be read.
+async fn page(app: &App, key: ExecutionKey, after: Option<Place>) -> Option<(Vec<Told>, HeldResponse)> {
+    loop {
+        let page = repeated(|| app.run(move |app| catch_up(app, key, after))).await.ok()?;
+        if page.is_empty() {
+            return None;
+        }
+        let bytes = page.iter().map(|told| told.data.len()).sum();
+        if let Some(held) = app.responses.hold_events(&current(), bytes) {
+            return Some((page, held));
+        }
+        // It is read again once there is room: pages that wait for room would be in no budget.
+        drop(page);
+        app.responses.room_for_events(&current(), bytes).await;
+    }
 }
 
 /// Repeats what is answered with 503: a watcher waits longer for a slot of its organization than a request does, as it
