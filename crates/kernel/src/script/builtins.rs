@@ -241,7 +241,11 @@ fn condition(arguments: &[Word], flow: &Flow<'_>) -> Result<(), Place> {
         [_, operator, _] => operator.literal().is_some_and(|text| BINARY.contains(&text)),
         _ => false,
     };
-    if is_certain { Ok(()) } else { Err(Place::Argument) }
+    let joins = |word: &Word| matches!(word.literal(), Some(b"-a" | b"-o"));
+    match is_certain {
+        true => Ok(()),
+        false => Err(if arguments.iter().any(joins) { Place::JoinedTest } else { Place::Argument }),
+    }
 }
 
 /// Whether a condition has no value in it, and no operator that evaluates the name of a variable (`-v`, `-R`), be it

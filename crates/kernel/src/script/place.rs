@@ -13,6 +13,8 @@ pub enum Place {
     Subscript,
     /// In `[[ ]]` with an operator that evaluates its operands (`-eq` and its kind, `-v`).
     EvaluatingTest,
+    /// In `[ ]` with `-a` or `-o`, where a value can be taken for an operator.
+    JoinedTest,
     /// In `${…}`.
     ParameterExpansion,
     /// In `$'…'`.
@@ -89,6 +91,7 @@ impl Place {
             Self::Arithmetic => "inside an arithmetic expression, which bash evaluates",
             Self::Subscript => "inside an array or its subscript, which bash evaluates",
             Self::EvaluatingTest => "inside a [[ ]] whose operator evaluates its operands (as -eq and -v do)",
+            Self::JoinedTest => "inside a [ ] with -a or -o, where its value could be taken for an operator",
             Self::ParameterExpansion => "inside a ${…} expansion",
             Self::EscapedString => "inside a $'…' string",
             Self::TranslatedString => "inside a $\"…\" string",
@@ -139,6 +142,7 @@ impl Place {
             Self::Arithmetic | Self::EvaluatingTest => {
                 "whose names may hold something other than numbers of the script"
             }
+            Self::JoinedTest => "which gives a value to a [ ] with -a or -o",
             Self::Argument | Self::Option | Self::Format | Self::InnerScript => {
                 "which a value reaches by a variable, an output or a file, and which is not known to treat it as data"
             }
@@ -171,6 +175,9 @@ impl Place {
             }
             Self::Subscript => {
                 "Write `env: {NAME: \"@REFERENCE\"}` in the step and \"$NAME\" in the script; where it is a subscript, check first that it is a number."
+            }
+            Self::JoinedTest => {
+                "Write each comparison as a test of its own, as in [ @REFERENCE = a ] || [ @REFERENCE = b ]; or write `env: {NAME: \"@REFERENCE\"}` in the step and \"$NAME\" in the script."
             }
             Self::Arithmetic | Self::EvaluatingTest => {
                 "Write `env: {NAME: \"@REFERENCE\"}` in the step, check in the script that it is a number, then use $NAME."

@@ -141,6 +141,9 @@ fn places_that_no_table_has_are_refused() {
     check_refused(Place::Assignment, &["PATH=@vars.x", "LANG=@vars.x", "x=@vars.x ls", "export x=@vars.x"]);
     check_refused(Place::Target, &["ls > @vars.x", "cat < @vars.x"]);
     check_refused(Place::Written, &["echo @vars.x > Makefile", "echo @vars.x > .git/hooks/pre-commit"]);
+    check_refused(Place::JoinedTest, &["[ @vars.x = a -o @vars.x = b ]", "x=@vars.x; test a = b -a @vars.x = c"]);
+    check_refused(Place::Data, &["curl -d @vars.x https://h/", "curl --json \"$(echo @vars.x)\" https://h/"]);
+    check_refused(Place::Registry, &["docker push v@vars.x", "docker build --push -t @vars.x ."]);
     check_refused(Place::Format, &["printf @vars.x a", "printf \"a@vars.x\" b", "printf %n @vars.x"]);
     check_refused(Place::Beside, &["n=@vars.x; let n=n+1", "f() { \"$@\"; }\necho @vars.x", "x=@vars.x; eval \"$x\""]);
 }
