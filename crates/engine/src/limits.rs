@@ -5,6 +5,22 @@
 /// is not what bounds throughput.
 pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Organizations that both had turns within this time share the driver. Then commands, timers and split turns are taken in
+/// turns between them, and the bounds below hold. In milliseconds; one that starts an execution every few seconds is
+/// among them.
+pub const SHARED_MS: u64 = 10_000;
+
+/// Executions of one organization in a commit that several share. SQLite writes that many in some milliseconds, for which
+/// the next commit of another organization waits. An organization alone has commits of thousands.
+pub const SHARED_PARTS_MAX: usize = 64;
+
+/// Bytes of one organization in a commit that several share, unless a single part is larger.
+pub const SHARED_BYTES_MAX: usize = 256 * 1024;
+
+/// Timers fired for one event while several organizations share the driver: an event of one waits for a millisecond of
+/// timers of the others at most.
+pub const SHARED_TIMERS_AT_A_TIME: usize = 8;
+
 /// Commits of one execution alone that the store refuses before the execution is quarantined, if others are written
 /// meanwhile. More than one, because what the store refuses once may be a lock that somebody holds.
 pub const REFUSALS_MAX: u32 = 3;

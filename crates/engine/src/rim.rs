@@ -11,6 +11,7 @@ mod owning;
 mod pace;
 mod queue;
 mod seeing;
+mod sharing;
 mod sweeping;
 
 use std::{
@@ -271,6 +272,7 @@ pub(crate) struct Rim {
     is_clock_apart: bool,
     writing: owning::Writing,
     pace: pace::Pace,
+    queued: sharing::Queued,
 }
 
 impl Rim {
@@ -332,6 +334,7 @@ impl Rim {
             is_clock_apart: false,
             writing: owning::Writing::default(),
             pace: pace::Pace::default(),
+            queued: sharing::Queued::default(),
         }
     }
 
@@ -363,19 +366,14 @@ impl Rim {
                 Some((given_up, word)) = self.words.1.recv() => self.spoken(&given_up, word),
                 () = sleep_until(next) => {}
                 () = ring(bell.as_ref()) => self.look_for_letters(),
+                () = tokio::task::yield_now(), if !self.queued.is_empty() => {}
             }
             self.do_what_is_due(wake, &mut looks);
             self.count_commands(&commands, received.len());
             if !commands.is_empty() {
                 self.pace.command(Instant::now());
             }
-            for command in commands.drain(..) {
-                self.keep_alive();
-                if self.shard.gathered() >= WORTH_A_COMMIT {
-                    self.look_for_answer();
-                }
-                self.obey(command.into_command());
-            }
+            self.obey_all(&mut commands);
             self.look_for_answer();
             self.take_messages();
             self.carry();
@@ -421,6 +419,14 @@ impl Rim {
         let reading = reading();
         self.shard.expire(reading);
         self.shard.handle(self.shard.now(reading), event);
+    }
+
+    fn obey_one(&mut self, command: Command) {
+        self.keep_alive();
+        if self.shard.is_shared() || self.shard.gathered() >= WORTH_A_COMMIT {
+            self.look_for_answer();
+        }
+        self.obey(command);
     }
 
     fn obey(&mut self, command: Command) {
@@ -617,7 +623,9 @@ impl Rim {
     /// What was out is awaited even after the store has failed: nothing of ours is left running behind.
     fn is_over(&self) -> bool {
         let is_quiet = self.running.is_empty() && self.passing_on.is_empty() && self.setting_aside.is_empty();
-        self.draining && is_quiet && (self.over || !(self.in_flight || self.shard.has_waiting()))
+        self.draining
+            && is_quiet
+            && (self.over || !(self.in_flight || self.shard.has_waiting() || !self.queued.is_empty()))
     }
 
     fn tell(&mut self, moment: &Arc<Moment>) {

@@ -16,6 +16,7 @@ mod refusals;
 mod resting;
 mod split;
 pub mod tally;
+pub(crate) mod tenants;
 mod timers;
 mod words;
 
@@ -49,6 +50,7 @@ use crate::{
     shard::{
         cell::{Cell, Evaluating},
         resting::Resting,
+        tenants::{Tenant, Turns},
         timers::Timers,
     },
     span::{self, SpanStart},
@@ -70,11 +72,11 @@ pub struct Shard {
     resting: Resting,
     memory: memory::Memory,
     /// Executions with something that waits for the next commit.
-    dirty: BTreeSet<ExecutionKey>,
+    dirty: tenants::Dirty,
     /// When to look at which execution again.
     timers: Timers,
     /// Executions whose turn was split and whose frames are durable, in the order in which they go on.
-    to_continue: VecDeque<ExecutionKey>,
+    to_continue: Turns<ExecutionKey>,
     /// Attempts that this process performs, with the names of their steps: of an execution that could not be read again
     /// there is no cell, and what runs of it is lent all the same.
     performing: BTreeMap<(ExecutionKey, Instance, u32), String>,
@@ -114,6 +116,9 @@ pub struct Shard {
     has_landed: bool,
     room: flight::Room,
     refusals: refusals::Refusals,
+    sharing: tenants::Sharing,
+    /// The organization that the last commit began with.
+    first_in_flight: Tenant,
     flights: u64,
     evaluations: u64,
     loads: u64,
@@ -122,10 +127,6 @@ pub struct Shard {
     makes_spans: bool,
     outputs: VecDeque<Output>,
 }
-
-/// Timers fired for one event: an execution that sleeps for no time at all, again and again, does not hold the shard. The
-/// rest is due at the next event, and the shard asks to be woken for it.
-const TIMERS_AT_A_TIME: usize = 256;
 
 /// When an execution that could not be read is looked at again, in milliseconds.
 const LOOK_AGAIN_MS: u64 = 1_000;
@@ -148,9 +149,9 @@ impl Shard {
             cells: BTreeMap::new(),
             resting: Resting::new(resting_bytes_max),
             memory: memory::Memory::default(),
-            dirty: BTreeSet::new(),
+            dirty: tenants::Dirty::default(),
             timers: Timers::default(),
-            to_continue: VecDeque::new(),
+            to_continue: Turns::default(),
             performing: BTreeMap::new(),
             lent: BTreeMap::new(),
             elsewhere: BTreeMap::new(),
@@ -171,6 +172,8 @@ impl Shard {
             has_landed: false,
             room: flight::Room::default(),
             refusals: refusals::Refusals::default(),
+            sharing: tenants::Sharing::default(),
+            first_in_flight: Tenant::default(),
             flights: 0,
             evaluations: 0,
             loads: 0,
@@ -188,6 +191,7 @@ impl Shard {
     /// Takes an event in. Outputs gather until they are asked for; commits are made by [`flush`](Self::flush).
     pub fn handle(&mut self, now: u64, event: Event) {
         self.refusals.at(now);
+        self.sharing.at(now);
         self.resume_burials(now);
         match event {
             Event::Submit(submission) => self.submit(now, *submission),
@@ -239,6 +243,16 @@ impl Shard {
         }
     }
 
+    /// The same, as organizations are told apart where they take turns.
+    pub(crate) fn tenant_key(&self, execution: ExecutionKey) -> Tenant {
+        self.cells.get(&execution).map(Cell::tenant).unwrap_or_default()
+    }
+
+    /// Whether several organizations have work at present.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.sharing.is_shared()
+    }
+
     /// Executions with something that waits for the next commit.
     pub fn gathered(&self) -> usize {
         self.dirty.len()
@@ -251,8 +265,7 @@ impl Shard {
 
     /// When a timer fires, or something that the store refused is tried again.
     pub fn next_time(&self) -> Option<u64> {
-        let timer = self.timers.first().map(|(at, _)| at);
-        [timer, self.refusals.next_try(), self.delayed.next()].into_iter().flatten().min()
+        [self.timers.first(), self.refusals.next_try(), self.delayed.next()].into_iter().flatten().min()
     }
 
     /// Whether a split turn is to go on.
@@ -397,7 +410,7 @@ impl Shard {
     fn suspend(&mut self, execution: ExecutionKey, queued: Queued, paused: Paused) {
         self.weigh(execution);
         let Some(Cell::Live(mut live)) = self.cells.remove(&execution) else { return };
-        self.timers.set(execution, live.state.deadline);
+        self.timers.set(execution, live.tenant, live.state.deadline);
         self.evaluations += 1;
         let number = self.evaluations;
         let nothing = State::new(execution, live.state.plan.clone());
@@ -482,7 +495,8 @@ impl Shard {
             live.draft.letters.extend(letters.into_iter().map(|letter| posted(letter, (&sealing, leases), now)));
             live.draft.take(stored, (frame, spans), (letter, ticket, audit), actions, &live.state, live.summary.status);
         }
-        self.dirty.insert(execution);
+        self.sharing.turn(live.tenant);
+        self.dirty.insert(execution, live.tenant);
         self.reschedule(execution);
         self.weigh(execution);
     }
@@ -491,47 +505,7 @@ impl Shard {
     fn reschedule(&mut self, execution: ExecutionKey) {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
         let next = live.state.next_timer().filter(|_| !live.state.is_split).map(|(at, _)| *at);
-        self.timers.set(execution, next);
-    }
-
-    /// Gives every execution whose time has come its timers; one that is not in memory is loaded and gets them then.
-    fn fire_timers(&mut self, now: u64) {
-        for _ in 0..TIMERS_AT_A_TIME {
-            let Some((_, execution)) = self.timers.first().filter(|(at, _)| *at <= now) else { return };
-            match self.cells.get_mut(&execution) {
-                Some(Cell::Live(live)) if live.state.is_split => self.timers.remove(execution),
-                Some(Cell::Live(_)) => match self.next_timer(execution, now) {
-                    Some((due, timer)) if due <= now => {
-                        self.tally.timer(now - due);
-                        self.fire(now, execution, (due, timer));
-                    }
-                    next => self.timers.set(execution, next.map(|(at, _)| at)),
-                },
-                Some(Cell::Loading(_)) => self.timers.remove(execution),
-                Some(Cell::Evaluating(out)) => {
-                    out.is_overdue = true;
-                    self.timers.remove(execution);
-                    self.abandon(execution);
-                }
-                None => {
-                    self.timers.remove(execution);
-                    if self.is_held_back(now, execution, Vec::new()).is_some() {
-                        self.load(execution, Vec::new(), Vec::new());
-                    }
-                }
-            }
-        }
-    }
-
-    fn fire(&mut self, now: u64, execution: ExecutionKey, (due, timer): (u64, Timer)) {
-        self.turn(now, execution, Queued::silent(Input::Timer(timer.clone())));
-        // A timer that has given nothing would be due for ever: that is a fault of decide.
-        if let Some(Cell::Live(live)) = self.cells.get(&execution)
-            && !live.state.is_split
-            && live.state.timers.contains(&(due, timer.clone()))
-        {
-            self.quarantine(execution, format!("a timer has no effect: {timer:?}"));
-        }
+        self.timers.set(execution, live.tenant, next);
     }
 
     /// Asks for a journal. What came before and what came after the inputs that are kept waits for it with them.
@@ -583,7 +557,7 @@ impl Shard {
                 for queued in waiting {
                     self.turn(now, execution, queued);
                 }
-                self.dirty.insert(execution);
+                self.dirty.insert(execution, self.tenant_key(execution));
             }
             LoadAnswer::Unknown => {
                 // A beginning comes this way when its commit failed in an unknown way: it was not written, and its

@@ -9,9 +9,11 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
 use mainspring_engine::{
     Engine, Ground, Reach,
+    engine::Submitted,
     evaluator::{Evaluator, InProcess},
     limits::EVALUATIONS_AT_A_TIME,
     request::Request,
@@ -27,6 +29,9 @@ use mainspring_store::memory::MemoryStore;
 
 /// Longer than anything here takes on the busiest machine.
 const BOUND: Duration = Duration::from_secs(60);
+
+/// Starts of one organization at the same time.
+const GREEDY: usize = 60;
 
 const MANY: &str = r#"{"constraints":{"maxParallel":200},"steps":[{"type":"loop","id":"l",
     "forEach":{"ref":"@input","concurrency":200},"steps":[{"type":"bash","id":"a","command":"greedy"}]}]}"#;
@@ -138,6 +143,30 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         }
     };
     tokio::time::timeout(BOUND, look).await.unwrap_or_else(|_| panic!("{what}"));
+}
+
+/// Both have work. Then one asks for hundreds of executions, and the other for one behind them.
+#[test]
+fn a_start_of_one_organization_does_not_wait_for_all_those_of_another() {
+    const ROUNDS: &str = r#"{"constraints":{"maxSteps":10000},"steps":[{"type":"loop","id":"l","while":true,"maxRounds":400,"steps":[
+        {"type":"conditional","id":"c","condition":true,"then":[]}]}]}"#;
+    // Starts are sent when they are first polled. The driver runs on this thread, and not before all are sent.
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+        let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as Arc<dyn Evaluator>);
+        let store = Arc::new(MemoryStore::new());
+        let engine = Engine::run(store, [1; 32], workers, Ground::default(), Reach::All).unwrap();
+        for organization in ["greedy", "modest"] {
+            engine.submit(request(ROUNDS, organization)).await.unwrap();
+        }
+        let greedy = join_all((0..GREEDY).map(|_| engine.submit(request(ROUNDS, "greedy"))));
+        let (greedy, modest) = tokio::join!(greedy, engine.submit(request(ROUNDS, "modest")));
+        // A turn takes more than a millisecond.
+        let taken_in_at = |submitted: Submitted| engine.state(submitted.execution).unwrap().now;
+        let modest = taken_in_at(modest.unwrap());
+        let before = greedy.into_iter().filter(|submitted| taken_in_at(submitted.clone().unwrap()) < modest).count();
+        assert!(before < GREEDY / 2, "{before} of {GREEDY} were taken in before");
+        tokio::time::timeout(BOUND, engine.drain()).await.expect("the engine does not end");
+    });
 }
 
 #[test]

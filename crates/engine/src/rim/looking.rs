@@ -296,8 +296,12 @@ impl Rim {
 
     /// Takes some of the messages in that were read: the driver does what else is due between two calls.
     pub(super) fn take_messages(&mut self) {
+        let began = Instant::now();
         for _ in 0..MESSAGES_AT_A_TIME {
             self.keep_alive();
+            if self.has_used_round(began) {
+                return;
+            }
             let generation = self.inbox.generation;
             if !self.inbox.can_take() && !self.draining {
                 return;

@@ -22,8 +22,10 @@ use mainspring_store::{AuditEntry, ExecutionRow, Expected, Late, Part, RowChange
 
 use crate::{
     admission::place_of,
+    evaluator::tenant_of,
     load::Journal,
     shard::gates::Gates,
+    shard::tenants::Tenant,
     shard::words::{Fate, Message, Moment, Queued, Ticket},
     span::{Span, SpanStart},
 };
@@ -109,6 +111,8 @@ pub(super) struct Live {
     pub(super) is_queued: bool,
     /// The message that a child was begun by.
     pub(super) begun_by: Option<Box<BegunBy>>,
+    /// Its organization.
+    pub(super) tenant: Tenant,
 }
 
 /// The message that began a child, for the time in which nothing of the child is stored.
@@ -150,6 +154,7 @@ impl Cell {
         let mut state = State::new(key, plan);
         state.decide_version = decide_version;
         Self::Live(Box::new(Live {
+            tenant: Tenant::of(row.organization.as_deref().unwrap_or_default()),
             summary: Summary::of(&state),
             state,
             head: Hash::default(),
@@ -171,6 +176,7 @@ impl Cell {
         let Journal { state, head, .. } = journal;
         let summary = Summary::of(&state);
         Self::Live(Box::new(Live {
+            tenant: Tenant::of(tenant_of(&state)),
             status: summary.status,
             summary,
             gates: Gates::of(&state),
@@ -193,6 +199,15 @@ impl Cell {
             Self::Loading(_) => None,
             Self::Live(live) => Some(live),
             Self::Evaluating(out) => Some(&mut out.live),
+        }
+    }
+
+    /// Its organization, as far as that is known.
+    pub(super) fn tenant(&self) -> Tenant {
+        match self {
+            Self::Loading(_) => Tenant::default(),
+            Self::Live(live) => live.tenant,
+            Self::Evaluating(out) => out.live.tenant,
         }
     }
 

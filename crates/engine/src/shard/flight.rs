@@ -14,6 +14,7 @@ use crate::{
         Shard,
         cell::{Cell, Draft},
         refusals::Cause,
+        tenants::Picks,
         words::{Moment, Output, Queued, ShardError, Taken},
     },
 };
@@ -103,9 +104,11 @@ impl Shard {
         passengers.reserve(room);
         parts.reserve(room);
         let (mut bytes, mut later, alone) = (0, Vec::new(), self.next_suspect());
+        let mut picks = Picks::of(&self.dirty, self.first_in_flight, self.sharing.is_shared());
+        self.first_in_flight = picks.tenant().unwrap_or_default();
         while parts.len() < PARTS_MAX
             && bytes < BATCH_BYTES_MAX
-            && let Some(execution) = self.next_dirty(alone, &mut later)
+            && let Some(execution) = self.next_dirty(alone, &mut picks, &mut later)
         {
             let Some(live) = self.cells.get_mut(&execution).and_then(Cell::live_mut) else { continue };
             let partition = self.leases.partition(execution);
@@ -115,7 +118,9 @@ impl Shard {
             live.on_the_way += 1;
             match part {
                 Some(part) => {
-                    bytes += part.byte_count();
+                    let part_bytes = part.byte_count();
+                    bytes += part_bytes;
+                    picks.took(part_bytes);
                     passengers.push(passenger);
                     parts.push(part);
                 }
@@ -123,7 +128,9 @@ impl Shard {
                 None => self.landing.push_back(passenger),
             }
         }
-        self.dirty.extend(later);
+        for execution in later {
+            self.dirty.insert(execution, self.tenant_key(execution));
+        }
         while parts.len() < PARTS_MAX
             && alone.is_none()
             && let Some((execution, burial)) = self.dead_letters.pop_first()
@@ -146,12 +153,17 @@ impl Shard {
     }
 
     /// The next execution to be written: of those that are committed alone none but `alone`.
-    fn next_dirty(&mut self, alone: Option<ExecutionKey>, later: &mut Vec<ExecutionKey>) -> Option<ExecutionKey> {
+    fn next_dirty(
+        &mut self,
+        alone: Option<ExecutionKey>,
+        picks: &mut Picks,
+        later: &mut Vec<ExecutionKey>,
+    ) -> Option<ExecutionKey> {
         if let Some(alone) = alone {
-            return self.dirty.take(&alone);
+            return self.dirty.remove(&alone).then_some(alone);
         }
         loop {
-            let execution = self.dirty.pop_first()?;
+            let execution = picks.next(&mut self.dirty)?;
             if !self.refusals.is_suspect(execution) {
                 return Some(execution);
             }

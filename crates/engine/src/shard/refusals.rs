@@ -141,7 +141,7 @@ impl Shard {
             return None;
         }
         let now = self.refusals.now;
-        let waiting = || self.refusals.suspects.iter().filter(|(execution, _)| self.dirty.contains(*execution));
+        let waiting = || self.refusals.suspects.iter().filter(|(execution, _)| self.dirty.contains(execution));
         // An input that comes meanwhile does not shorten the pause: all other commits wait behind a try.
         let first = waiting().find(|(_, suspect)| suspect.not_before <= now).map(|(execution, _)| *execution);
         let others = self.dirty.len() - waiting().count();
@@ -235,7 +235,7 @@ impl Shard {
         if let Some(suspect) = self.refusals.suspects.get_mut(&execution) {
             suspect.not_before = again_at;
         }
-        self.timers.set(execution, Some(again_at));
+        self.set_timer(execution, Some(again_at));
     }
 
     fn set_unwritable_aside(

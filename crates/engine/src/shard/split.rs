@@ -20,14 +20,14 @@ impl Shard {
             && can_go_on(live)
             && !std::mem::replace(&mut live.is_queued, true)
         {
-            self.to_continue.push_back(execution);
+            self.to_continue.push(live.tenant, execution);
         }
     }
 
     /// Goes on with one execution whose turn was split. A timer that is due goes first: a deadline ends also an
     /// execution that never comes to rest.
     pub(super) fn continue_one(&mut self, now: u64) {
-        while let Some(execution) = self.to_continue.pop_front() {
+        while let Some(execution) = self.to_continue.pop() {
             let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { continue };
             live.is_queued = false;
             // Another input was taken in meanwhile, and its commit queues the execution again.

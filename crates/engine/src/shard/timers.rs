@@ -2,52 +2,137 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mainspring_kernel::key::ExecutionKey;
+use mainspring_kernel::{input::Input, key::ExecutionKey};
+
+use crate::limits::SHARED_TIMERS_AT_A_TIME;
+
+use super::{Cell, Queued, Shard, Timer, tenants::Tenant};
+
+/// Timers fired for one event: an execution that sleeps for no time at all, again and again, does not hold the shard. The
+/// rest is due at the next event, and the shard asks to be woken for it.
+const TIMERS_AT_A_TIME: usize = 256;
 
 /// The times, in their order and by execution: setting or removing one costs the logarithm of their number.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
-    order: BTreeSet<(u64, ExecutionKey)>,
-    times: BTreeMap<ExecutionKey, u64>,
+    times: BTreeMap<ExecutionKey, (u64, Tenant)>,
+    tenants: BTreeMap<Tenant, BTreeSet<(u64, ExecutionKey)>>,
+    /// The earliest time of each organization.
+    firsts: BTreeSet<(u64, Tenant)>,
+    /// The organization whose timer fired last.
+    last: Tenant,
 }
 
 impl Timers {
-    /// The earliest time, with its execution.
-    pub(super) fn first(&self) -> Option<(u64, ExecutionKey)> {
-        self.order.first().copied()
+    /// The earliest time.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.firsts.first().map(|(at, _)| *at)
+    }
+
+    /// The earliest of the executions of one organization whose time has come. Organizations take turns.
+    pub(super) fn next_due(&mut self, now: u64) -> Option<ExecutionKey> {
+        let due = self.firsts.iter().take_while(|(at, _)| *at <= now).map(|(_, tenant)| *tenant);
+        let tenant = due.min_by_key(|tenant| (*tenant <= self.last, *tenant))?;
+        self.last = tenant;
+        self.tenants.get(&tenant)?.first().map(|(_, execution)| *execution)
     }
 
     /// Replaces the time of an execution.
-    pub(super) fn set(&mut self, execution: ExecutionKey, at: Option<u64>) {
+    pub(super) fn set(&mut self, execution: ExecutionKey, tenant: Tenant, at: Option<u64>) {
         let Some(at) = at else { return self.remove(execution) };
-        let before = self.times.insert(execution, at);
-        if before != Some(at) {
-            before.map(|before| self.order.remove(&(before, execution)));
-            self.order.insert((at, execution));
+        if self.times.get(&execution) == Some(&(at, tenant)) {
+            return;
         }
+        self.remove(execution);
+        self.times.insert(execution, (at, tenant));
+        self.change(tenant, |times| times.insert((at, execution)));
     }
 
     /// Sets the time of an execution unless it has an earlier one.
     pub(super) fn set_at_latest(&mut self, execution: ExecutionKey, at: u64) {
-        if self.times.get(&execution).is_none_or(|known| at < *known) {
-            self.set(execution, Some(at));
+        match self.times.get(&execution) {
+            Some((known, _)) if *known <= at => {}
+            Some((_, tenant)) => self.set(execution, *tenant, Some(at)),
+            None => self.set(execution, Tenant::default(), Some(at)),
         }
     }
 
     pub(super) fn remove(&mut self, execution: ExecutionKey) {
-        if let Some(at) = self.times.remove(&execution) {
-            self.order.remove(&(at, execution));
+        if let Some((at, tenant)) = self.times.remove(&execution) {
+            self.change(tenant, |times| times.remove(&(at, execution)));
         }
     }
 
     pub(super) fn retain(&mut self, keep: impl Fn(&ExecutionKey) -> bool) {
-        self.times.retain(|execution, _| keep(execution));
-        self.order.retain(|(_, execution)| keep(execution));
+        let gone: Vec<ExecutionKey> = self.times.keys().copied().filter(|execution| !keep(execution)).collect();
+        gone.into_iter().for_each(|execution| self.remove(execution));
     }
 
     /// The executions that have a time set, in the order of their keys.
     pub(super) fn executions(&self) -> impl Iterator<Item = ExecutionKey> + '_ {
         self.times.keys().copied()
+    }
+
+    fn change(&mut self, tenant: Tenant, change: impl FnOnce(&mut BTreeSet<(u64, ExecutionKey)>) -> bool) {
+        let times = self.tenants.entry(tenant).or_default();
+        let before = times.first().map(|(at, _)| *at);
+        change(times);
+        let after = times.first().map(|(at, _)| *at);
+        if times.is_empty() {
+            self.tenants.remove(&tenant);
+        }
+        if before != after {
+            before.map(|at| self.firsts.remove(&(at, tenant)));
+            after.map(|at| self.firsts.insert((at, tenant)));
+        }
+    }
+}
+
+impl Shard {
+    /// Gives every execution whose time has come its timers; one that is not in memory is loaded and gets them then.
+    pub(super) fn fire_timers(&mut self, now: u64) {
+        let at_a_time = if self.sharing.is_shared() { SHARED_TIMERS_AT_A_TIME } else { TIMERS_AT_A_TIME };
+        for _ in 0..at_a_time {
+            let Some(execution) = self.timers.next_due(now) else { return };
+            match self.cells.get_mut(&execution) {
+                Some(Cell::Live(live)) if live.state.is_split => self.timers.remove(execution),
+                Some(Cell::Live(_)) => match self.next_timer(execution, now) {
+                    Some((due, timer)) if due <= now => {
+                        self.tally.timer(now - due);
+                        self.fire(now, execution, (due, timer));
+                    }
+                    next => self.set_timer(execution, next.map(|(at, _)| at)),
+                },
+                Some(Cell::Loading(_)) => self.timers.remove(execution),
+                Some(Cell::Evaluating(out)) => {
+                    out.is_overdue = true;
+                    self.timers.remove(execution);
+                    self.abandon(execution);
+                }
+                None => {
+                    self.timers.remove(execution);
+                    if self.is_held_back(now, execution, Vec::new()).is_some() {
+                        self.load(execution, Vec::new(), Vec::new());
+                    }
+                }
+            }
+        }
+    }
+
+    fn fire(&mut self, now: u64, execution: ExecutionKey, (due, timer): (u64, Timer)) {
+        self.turn(now, execution, Queued::silent(Input::Timer(timer.clone())));
+        // A timer that has given nothing would be due for ever: that is a fault of decide.
+        if let Some(Cell::Live(live)) = self.cells.get(&execution)
+            && !live.state.is_split
+            && live.state.timers.contains(&(due, timer.clone()))
+        {
+            self.quarantine(execution, format!("a timer has no effect: {timer:?}"));
+        }
+    }
+
+    /// Sets the time of an execution.
+    pub(super) fn set_timer(&mut self, execution: ExecutionKey, at: Option<u64>) {
+        self.timers.set(execution, self.tenant_key(execution), at);
     }
 }
 
@@ -61,18 +146,39 @@ mod tests {
 
     #[test]
     fn an_execution_has_one_time() {
-        let mut timers = Timers::default();
-        timers.set(key(1), Some(20));
-        timers.set(key(2), Some(10));
-        assert_eq!(timers.first(), Some((10, key(2))));
-        timers.set(key(2), Some(30));
-        assert_eq!(timers.first(), Some((20, key(1))), "the time at 10 is replaced");
+        let (mut timers, tenant) = (Timers::default(), Tenant::of("a"));
+        timers.set(key(1), tenant, Some(20));
+        timers.set(key(2), tenant, Some(10));
+        assert_eq!((timers.first(), timers.next_due(9), timers.next_due(10)), (Some(10), None, Some(key(2))));
+        timers.set(key(2), tenant, Some(30));
+        assert_eq!((timers.first(), timers.next_due(20)), (Some(20), Some(key(1))), "the time at 10 is replaced");
         timers.set_at_latest(key(2), 40);
         timers.set_at_latest(key(2), 5);
-        assert_eq!(timers.first(), Some((5, key(2))));
-        timers.set(key(2), None);
+        assert_eq!((timers.first(), timers.next_due(5)), (Some(5), Some(key(2))));
+        timers.set(key(2), tenant, None);
         assert_eq!(timers.executions().collect::<Vec<_>>(), [key(1)]);
+        timers.set(key(1), Tenant::of("b"), Some(20));
+        assert_eq!((timers.next_due(20), timers.tenants.len()), (Some(key(1)), 1), "its organization became known");
         timers.retain(|execution| *execution != key(1));
-        assert_eq!((timers.first(), timers.order.len(), timers.times.len()), (None, 0, 0));
+        assert_eq!((timers.first(), timers.times.len()), (None, 0));
+        assert!(timers.tenants.is_empty() && timers.firsts.is_empty());
+    }
+
+    #[test]
+    fn organizations_take_turns_and_none_waits_for_all_timers_of_another() {
+        let (mut timers, tenants) = (Timers::default(), ["a", "b", "c"].map(Tenant::of));
+        for number in 0..30 {
+            timers.set(key(number), tenants[usize::from(number % 2)], Some(u64::from(number)));
+        }
+        timers.set(key(30), tenants[2], Some(50));
+        timers.set(key(31), tenants[2], Some(100));
+        let mut fired = Vec::new();
+        while let Some(execution) = timers.next_due(60) {
+            timers.remove(execution);
+            fired.push(execution);
+        }
+        assert_eq!(fired.len(), 31, "all that were due, and no other");
+        let place = fired.iter().position(|execution| *execution == key(30));
+        assert!(place.is_some_and(|place| place < 3), "{place:?}");
     }
 }

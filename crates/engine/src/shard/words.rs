@@ -108,6 +108,11 @@ impl Event {
     }
 
     /// The execution of an event that a caller waits for.
+    /// Whether it is an event of one execution.
+    pub(crate) fn is_of_execution(&self) -> bool {
+        !matches!(self, Self::Committed { .. } | Self::Due(_) | Self::Heard(_) | Self::Lapsed | Self::Wake)
+    }
+
     pub(crate) fn execution(&self) -> ExecutionKey {
         match self {
             Self::Submit(submission) | Self::TurnAway(submission, _) => submission.execution,

@@ -76,19 +76,24 @@ fn ordinary() -> Value {
     mainspring_kernel::json::read(text.as_bytes()).unwrap().value
 }
 
+/// How long an execution took: until it had begun, until it had ended, and until it was in a list.
+type Times = [Duration; 3];
+
 /// One execution from its start to its end.
-fn work(client: &Client, number: u64) -> Duration {
+fn work(client: &Client, number: u64) -> Times {
     let began = Instant::now();
     let id = start(client, "ordinary", &format!("r{number}"), Default::default()).expect(202).text_at("executionId");
+    let started = began.elapsed();
     let ended = client.get(&format!("/api/executions/{id}/wait")).expect(200);
     assert_eq!(ended.text_at("status"), "completed", "{ended:?}");
+    let has_ended = began.elapsed();
     client.get("/api/executions?limit=5").expect(200);
-    began.elapsed()
+    [started, has_ended, began.elapsed()]
 }
 
 /// Ordinary work of two clients for some time, each at a node of its own where there are several: how long each execution
 /// took, in order.
-fn measured(clients: &[Client], numbers: &AtomicU64, lasts: Duration) -> Vec<Duration> {
+fn measured(clients: &[Client], numbers: &AtomicU64, lasts: Duration) -> Vec<Times> {
     let until = Instant::now() + lasts;
     let all = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -102,13 +107,21 @@ fn measured(clients: &[Client], numbers: &AtomicU64, lasts: Duration) -> Vec<Dur
             });
         }
     });
-    let mut all = all.into_inner().unwrap();
-    all.sort();
-    all
+    all.into_inner().unwrap()
 }
 
-fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+/// How long a percentage of the executions took at most, from the start to the list.
+fn percentile(all: &[Times], percent: usize) -> Duration {
+    let mut sorted: Vec<Duration> = all.iter().map(|times| times[2]).collect();
+    sorted.sort();
     sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)]
+}
+
+/// The mean time of each stage.
+fn stages(all: &[Times]) -> String {
+    let sums = all.iter().fold([Duration::ZERO; 3], |sums, times| std::array::from_fn(|at| sums[at] + times[at]));
+    let [begin, end, list] = sums.map(|sum| sum / all.len().max(1) as u32);
+    format!("start {begin:?}, wait {:?}, list {:?}", end - begin, list - end)
 }
 
 /// Kills a server that takes more memory than it may, before the machine has none left.
@@ -150,7 +163,7 @@ fn tarpit() -> (u16, std::thread::JoinHandle<()>) {
 }
 
 /// Ordinary work beside the attack, until each attack was sent.
-fn measured_until_sent(clients: &[Client], numbers: &AtomicU64, size: &Size, sent: &Sent) -> Vec<Duration> {
+fn measured_until_sent(clients: &[Client], numbers: &AtomicU64, size: &Size, sent: &Sent) -> Vec<Times> {
     let mut all = measured(clients, numbers, size.attacked);
     for _ in 0..LONGER_MAX {
         if sent.has_all() {
@@ -158,7 +171,6 @@ fn measured_until_sent(clients: &[Client], numbers: &AtomicU64, size: &Size, sen
         }
         all.extend(measured(clients, numbers, size.attacked));
     }
-    all.sort();
     all
 }
 
@@ -174,13 +186,7 @@ fn check_answers(answers: &BTreeMap<&'static str, BTreeMap<u16, u64>>) {
 }
 
 /// Sends the attacks to every node while the ordinary organization works: how long each of its executions took.
-fn attacked(
-    servers: &[Server],
-    target: &Target<'_>,
-    good: &[Client],
-    numbers: &AtomicU64,
-    size: &Size,
-) -> Vec<Duration> {
+fn attacked(servers: &[Server], target: &Target<'_>, good: &[Client], numbers: &AtomicU64, size: &Size) -> Vec<Times> {
     std::thread::scope(|scope| {
         for attacker in 0..size.attackers {
             let target = target.at(&servers[attacker as usize % servers.len()].address);
@@ -240,6 +246,7 @@ fn takes_nothing_from_another(nodes: usize, start: &dyn Fn(usize, &str) -> Serve
         attacked.len(),
         percentile(&attacked, 50),
     );
+    println!("alone {}; attacked {}", stages(&alone), stages(&attacked));
     check_answers(&sent.answers.into_inner().unwrap());
     assert!(percentile(&attacked, 50) <= DELAY_SHORT_MAX, "{:?}", percentile(&attacked, 50));
     assert!(peak < PEAK_MIB_MAX, "{peak} MiB");

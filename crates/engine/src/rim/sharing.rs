@@ -1,0 +1,115 @@
+//! The driver's time, shared between organizations: while several work, the commands of each wait in a queue of their own,
+//! and the queues take turns. One that sends thousands of costly commands delays the others by one command each.
+
+use std::{collections::HashMap, time::Duration};
+
+use mainspring_kernel::key::ExecutionKey;
+use tokio::time::Instant;
+
+use super::{Command, Rim, queue::Sent};
+use crate::shard::{
+    Event,
+    tenants::{Tenant, Turns},
+};
+
+/// How long queued commands are obeyed before new commands, timers and messages are looked at. Each of those is late by so
+/// much at most, and by one command.
+const ROUND: Duration = Duration::from_millis(1);
+
+/// Commands that wait, by organization. Those of one execution stay in their order: as long as one of them waits, all that
+/// follow wait in the same queue, whatever becomes known of the organization meanwhile.
+#[derive(Default)]
+pub(super) struct Queued {
+    turns: Turns<(ExecutionKey, Command)>,
+    /// Executions of which commands wait: where, and how many.
+    executions: HashMap<ExecutionKey, (Tenant, usize)>,
+}
+
+impl Queued {
+    pub(super) fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    fn push(&mut self, execution: ExecutionKey, tenant: Tenant, command: Command) {
+        let (tenant, count) = self.executions.entry(execution).or_insert((tenant, 0));
+        *count += 1;
+        self.turns.push(*tenant, (execution, command));
+    }
+
+    fn pop(&mut self) -> Option<Command> {
+        let (execution, command) = self.turns.pop()?;
+        if let Some((_, count)) = self.executions.get_mut(&execution) {
+            *count -= 1;
+            if *count == 0 {
+                self.executions.remove(&execution);
+            }
+        }
+        Some(command)
+    }
+}
+
+impl Rim {
+    /// Obeys commands: in their order, or by turns while several organizations share the driver. What is left after the time
+    /// of a round is obeyed in the next one.
+    pub(super) fn obey_all(&mut self, commands: &mut Vec<Sent>) {
+        for command in commands.drain(..) {
+            let command = command.into_command();
+            let is_queued = self.shard.is_shared() || !self.queued.is_empty();
+            match self.subject(&command).filter(|_| is_queued) {
+                Some((execution, tenant)) => self.queued.push(execution, tenant, command),
+                None => self.obey_one(command),
+            }
+        }
+        let began = Instant::now();
+        while let Some(command) = self.queued.pop() {
+            self.obey_one(command);
+            if self.has_used_round(began) {
+                return;
+            }
+        }
+    }
+
+    /// Whether others are waited for long enough since then.
+    pub(super) fn has_used_round(&self, began: Instant) -> bool {
+        self.shard.is_shared() && began.elapsed() >= ROUND
+    }
+
+    /// The execution that a command is for, and its organization as far as that is known.
+    fn subject(&self, command: &Command) -> Option<(ExecutionKey, Tenant)> {
+        let execution = match command {
+            Command::Ask(_, _, Event::Submit(submission)) | Command::Event(Event::Submit(submission)) => {
+                let organization = submission.row.organization.as_deref().unwrap_or_default();
+                return Some((submission.execution, Tenant::of(organization)));
+            }
+            Command::Ask(_, _, event) => event.execution(),
+            Command::Event(event) if event.is_of_execution() => event.execution(),
+            Command::Ended(execution, ..) | Command::Attend(execution) => *execution,
+            _ => return None,
+        };
+        Some((execution, self.shard.tenant_key(execution)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_of_one_execution_stay_in_order() {
+        let (mut queued, [a, b]) = (Queued::default(), ["a", "b"].map(Tenant::of));
+        let [first, second] = [1, 2].map(|number| ExecutionKey([number; 16]));
+        let hint = |number| Command::Hint(vec![number]);
+        queued.push(first, Tenant::default(), hint(1));
+        queued.push(second, b, hint(2));
+        queued.push(first, a, hint(3));
+        queued.push(second, b, hint(4));
+        let mut numbers = Vec::new();
+        while let Some(Command::Hint(partitions)) = queued.pop() {
+            numbers.extend(partitions);
+        }
+        assert_eq!(numbers, [1, 2, 3, 4]);
+        assert!(queued.is_empty() && queued.executions.is_empty());
+        queued.push(first, a, hint(5));
+        assert_eq!(queued.executions[&first], (a, 1), "the organization is known by now");
+    }
+}

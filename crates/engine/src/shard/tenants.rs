@@ -1,0 +1,276 @@
+//! What organizations share in turns: split turns, the parts of a commit, and commands that wait for the driver.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use mainspring_kernel::{hash::Hash, key::ExecutionKey};
+
+use crate::limits::{SHARED_BYTES_MAX, SHARED_MS, SHARED_PARTS_MAX};
+
+/// An organization, as the driver tells them apart: eight bytes of the hash of its id. Two with the same would take turns
+/// as one. Executions of no organization, and those of which it is not known yet, have 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Tenant(u64);
+
+impl Tenant {
+    /// The organization of this id; the empty text for none.
+    pub(crate) fn of(id: &str) -> Self {
+        if id.is_empty() {
+            return Self::default();
+        }
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&Hash::of(id.as_bytes()).0[..8]);
+        Self(u64::from_be_bytes(bytes))
+    }
+}
+
+/// A queue for each organization. They take turns, one element at a time.
+#[derive(Debug)]
+pub(crate) struct Turns<T> {
+    queues: BTreeMap<Tenant, VecDeque<T>>,
+    /// Organizations with elements, the next to be served first.
+    next: VecDeque<Tenant>,
+}
+
+impl<T> Default for Turns<T> {
+    fn default() -> Self {
+        Self { queues: BTreeMap::new(), next: VecDeque::new() }
+    }
+}
+
+impl<T> Turns<T> {
+    /// Appends an element to the queue of its organization.
+    pub(crate) fn push(&mut self, tenant: Tenant, element: T) {
+        let queue = self.queues.entry(tenant).or_default();
+        if queue.is_empty() {
+            self.next.push_back(tenant);
+        }
+        queue.push_back(element);
+    }
+
+    /// The first element of the organization whose turn it is.
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        let tenant = self.next.pop_front()?;
+        let queue = self.queues.get_mut(&tenant)?;
+        let element = queue.pop_front();
+        if queue.is_empty() {
+            self.queues.remove(&tenant);
+        } else {
+            self.next.push_back(tenant);
+        }
+        element
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next.is_empty()
+    }
+}
+
+/// Whether several organizations share the driver.
+#[derive(Debug, Default)]
+pub(super) struct Sharing {
+    now: u64,
+    last: Tenant,
+    last_at: u64,
+    /// When an organization other than the last one had a turn; nothing if none has.
+    other_at: Option<u64>,
+}
+
+impl Sharing {
+    /// The time of the event that is handled, in milliseconds.
+    pub(super) fn at(&mut self, now: u64) {
+        self.now = now;
+    }
+
+    /// An organization has had a turn. What is of none takes part in nothing.
+    pub(super) fn turn(&mut self, tenant: Tenant) {
+        if tenant == Tenant::default() {
+            return;
+        }
+        if self.last != tenant {
+            self.other_at = (self.last != Tenant::default()).then_some(self.last_at);
+            self.last = tenant;
+        }
+        self.last_at = self.now;
+    }
+
+    pub(super) fn is_shared(&self) -> bool {
+        self.other_at.is_some_and(|at| self.now.saturating_sub(at) < SHARED_MS)
+    }
+}
+
+/// Executions with something that waits for the next commit, by organization.
+#[derive(Debug, Default)]
+pub(super) struct Dirty {
+    tenants: BTreeMap<Tenant, BTreeSet<ExecutionKey>>,
+    of: BTreeMap<ExecutionKey, Tenant>,
+}
+
+impl Dirty {
+    pub(super) fn insert(&mut self, execution: ExecutionKey, tenant: Tenant) {
+        match self.of.insert(execution, tenant) {
+            Some(before) if before == tenant => return,
+            Some(before) => self.forget(before, &execution),
+            None => {}
+        }
+        self.tenants.entry(tenant).or_default().insert(execution);
+    }
+
+    /// Whether it was there.
+    pub(super) fn remove(&mut self, execution: &ExecutionKey) -> bool {
+        let Some(tenant) = self.of.remove(execution) else { return false };
+        self.forget(tenant, execution);
+        true
+    }
+
+    pub(super) fn contains(&self, execution: &ExecutionKey) -> bool {
+        self.of.contains_key(execution)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.of.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
+    fn pop_of(&mut self, tenant: Tenant) -> Option<ExecutionKey> {
+        let executions = self.tenants.get_mut(&tenant)?;
+        let execution = executions.pop_first();
+        if executions.is_empty() {
+            self.tenants.remove(&tenant);
+        }
+        self.of.remove(&execution?);
+        execution
+    }
+
+    fn forget(&mut self, tenant: Tenant, execution: &ExecutionKey) {
+        if let Some(executions) = self.tenants.get_mut(&tenant) {
+            executions.remove(execution);
+            if executions.is_empty() {
+                self.tenants.remove(&tenant);
+            }
+        }
+    }
+}
+
+/// The executions of one commit, organization by organization.
+#[derive(Debug)]
+pub(super) struct Picks {
+    /// The organizations that are served after the present one, the last first.
+    later: Vec<Tenant>,
+    tenant: Option<Tenant>,
+    is_shared: bool,
+    parts: usize,
+    bytes: usize,
+}
+
+impl Picks {
+    /// Begins behind the organization that the last commit began with.
+    pub(super) fn of(dirty: &Dirty, last: Tenant, is_shared: bool) -> Self {
+        let mut later: Vec<Tenant> = dirty.tenants.keys().copied().collect();
+        let behind = later.partition_point(|tenant| *tenant <= last);
+        later.rotate_left(behind);
+        later.reverse();
+        let tenant = later.pop();
+        Self { later, tenant, is_shared, parts: 0, bytes: 0 }
+    }
+
+    /// The organization that is served now.
+    pub(super) fn tenant(&self) -> Option<Tenant> {
+        self.tenant
+    }
+
+    /// The next execution, without any beyond the share of its organization.
+    pub(super) fn next(&mut self, dirty: &mut Dirty) -> Option<ExecutionKey> {
+        loop {
+            let tenant = self.tenant?;
+            let is_full = self.is_shared && (self.parts >= SHARED_PARTS_MAX || self.bytes >= SHARED_BYTES_MAX);
+            let execution = if is_full { None } else { dirty.pop_of(tenant) };
+            if execution.is_some() {
+                return execution;
+            }
+            (self.tenant, self.parts, self.bytes) = (self.later.pop(), 0, 0);
+        }
+    }
+
+    /// An execution was taken into the commit.
+    pub(super) fn took(&mut self, bytes: usize) {
+        self.parts += 1;
+        self.bytes += bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u8) -> ExecutionKey {
+        ExecutionKey([number; 16])
+    }
+
+    #[test]
+    fn organizations_take_turns() {
+        let (mut turns, [a, b]) = (Turns::default(), ["a", "b"].map(Tenant::of));
+        for (tenant, element) in [(a, 1), (a, 2), (a, 3), (b, 4), (b, 5)] {
+            turns.push(tenant, element);
+        }
+        let all: Vec<i32> = std::iter::from_fn(|| turns.pop()).collect();
+        assert_eq!(all, [1, 4, 2, 5, 3]);
+        assert!(turns.is_empty());
+        turns.push(b, 6);
+        assert_eq!(turns.pop(), Some(6), "an organization that had nothing comes again");
+    }
+
+    #[test]
+    fn two_that_work_share_and_one_alone_does_not() {
+        let (mut sharing, [a, b, none]) = (Sharing::default(), ["a", "b", ""].map(Tenant::of));
+        let mut turn = |now, tenant| {
+            sharing.at(now);
+            sharing.turn(tenant);
+            sharing.is_shared()
+        };
+        assert!(!turn(1, a) && !turn(2, none) && !turn(3, a));
+        assert!(turn(4, b) && turn(5, b) && turn(6, a));
+        assert!(turn(4 + SHARED_MS, a));
+        assert!(!turn(5 + SHARED_MS, a), "the other has had no turn for long");
+        assert!(turn(6 + SHARED_MS, b));
+    }
+
+    #[test]
+    fn a_shared_commit_has_a_share_of_each() {
+        let (mut dirty, [a, b]) = (Dirty::default(), ["a", "b"].map(Tenant::of));
+        let many = SHARED_PARTS_MAX as u8 + 10;
+        for number in 0..many {
+            dirty.insert(key(number), a);
+        }
+        dirty.insert(key(many), b);
+        dirty.insert(key(many), b);
+        assert_eq!(dirty.len(), usize::from(many) + 1);
+        let take = |dirty: &mut Dirty, last, is_shared, bytes| {
+            let (mut picks, mut taken) = (Picks::of(dirty, last, is_shared), Vec::new());
+            while let Some(execution) = picks.next(dirty) {
+                picks.took(bytes);
+                taken.push(execution);
+            }
+            taken
+        };
+        let first = take(&mut dirty, b, true, 1);
+        assert_eq!((first.len(), first.contains(&key(many))), (SHARED_PARTS_MAX + 1, true));
+        dirty.insert(key(many), b);
+        let large = take(&mut dirty, a, true, SHARED_BYTES_MAX);
+        assert_eq!(large.len(), 2, "one of each, however large it is");
+        assert_eq!(take(&mut dirty, a, false, SHARED_BYTES_MAX).len(), 9, "alone, the rest");
+        assert!(dirty.is_empty() && dirty.tenants.is_empty());
+    }
+
+    #[test]
+    fn an_execution_waits_once_and_for_its_organization() {
+        let (mut dirty, [a, b]) = (Dirty::default(), ["a", "b"].map(Tenant::of));
+        dirty.insert(key(1), a);
+        dirty.insert(key(1), b);
+        assert_eq!((dirty.len(), dirty.tenants.len()), (1, 1));
+        assert!(dirty.contains(&key(1)) && dirty.remove(&key(1)) && !dirty.remove(&key(1)));
+        assert!(dirty.tenants.is_empty());
+    }
+}

@@ -1,0 +1,182 @@
+//! Several organizations at one shard: each has its turns, whatever waits of another.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use mainspring_engine::{
+    lease::Leases,
+    request::{Request, row},
+    shard::{Event, Keys, Output, Shard, Submission},
+};
+use mainspring_kernel::{
+    definition::{Syntax, compile, read},
+    input::ORGANIZATION_IN_TRIGGER,
+    key::ExecutionKey,
+    plan::Plan,
+    value::Value,
+};
+use mainspring_store::{Batch, Fence, Store, memory::MemoryStore};
+
+const START: u64 = 1_000_000;
+
+/// How many executions of one organization there are beside one of another.
+const MANY: u64 = 400;
+
+/// How long `SLEEP` sleeps.
+const SLEEP_MS: u64 = 1_000;
+
+const SLEEP: &str = r#"{"steps":[{"type":"sleep","id":"s","durationMs":1000}]}"#;
+
+/// Its turns are split: it never comes to rest.
+const SPLIT: &str = r#"{"constraints":{"maxSteps":1000000},"steps":[{"type":"loop","id":"spin","while":true,
+    "maxRounds":1000000,"steps":[{"type":"conditional","id":"c","condition":true,"then":[]}]}]}"#;
+
+fn plan(text: &str) -> Arc<Plan> {
+    Arc::new(compile(&read(text.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan)
+}
+
+fn key(number: u64) -> ExecutionKey {
+    ExecutionKey::new(START, [&[0, 0][..], &number.to_be_bytes()].concat().try_into().unwrap())
+}
+
+struct Bench {
+    store: MemoryStore,
+    shard: Shard,
+    now: u64,
+    commit: Option<(u64, Arc<Batch>)>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let store = MemoryStore::default();
+        let epoch = store.claim(0, "test").unwrap();
+        let leases = Leases::alone(1, [Fence { partition: 0, epoch }]);
+        let shard = Shard::new(leases, Keys { sealing: [1; 32], salting: [2; 32] }, 1 << 30);
+        Self { store, shard, now: START, commit: None }
+    }
+
+    fn handle(&mut self, event: Event) {
+        self.shard.handle(self.now, event);
+        self.shard.flush();
+        self.take_outputs();
+    }
+
+    fn take_outputs(&mut self) {
+        while let Some(output) = self.shard.next_output() {
+            if let Output::Commit { flight, batch } = output {
+                assert!(self.commit.replace((flight, batch)).is_none(), "one commit at a time");
+            }
+        }
+    }
+
+    fn submit(&mut self, number: u64, organization: &str, plan: &Arc<Plan>) {
+        let mut request = Request::new(plan.clone(), "me");
+        request.bounds.max_steps = Some(1_000_000);
+        request.trigger = Value::map([(ORGANIZATION_IN_TRIGGER, organization.into())]);
+        let stored_plans = request.stored_plans();
+        let start = request.start(key(number));
+        let row = row(key(number), &start, plan, self.now);
+        let (execution, plan, start) = (key(number), plan.clone(), Box::new(start));
+        let (letter, ticket, audit) = (None, None, None);
+        self.handle(Event::Submit(Box::new(Submission {
+            execution,
+            plan,
+            stored_plans,
+            start,
+            row,
+            letter,
+            ticket,
+            audit,
+        })));
+    }
+
+    /// Writes the commit that is on its way: which executions are in it.
+    fn land(&mut self) -> BTreeSet<ExecutionKey> {
+        let Some((flight, batch)) = self.commit.take() else { return BTreeSet::new() };
+        let answer = self.store.commit(&batch);
+        self.handle(Event::Committed { flight, answer });
+        batch.parts.iter().map(|part| part.execution).collect()
+    }
+
+    fn land_all(&mut self) {
+        while self.commit.is_some() {
+            self.land();
+        }
+    }
+}
+
+/// Both organizations have worked lately, and nothing waits.
+fn shared() -> Bench {
+    let mut bench = Bench::new();
+    for (number, organization) in [(0, "greedy"), (1, "modest")] {
+        bench.submit(number, organization, &plan(r#"{"steps":[{"type":"return","id":"r"}]}"#));
+        bench.land_all();
+    }
+    bench
+}
+
+#[test]
+fn a_commit_waits_for_a_share_of_another_organization_and_not_for_all() {
+    let (mut bench, sleep) = (shared(), plan(SLEEP));
+    // The first goes alone; what comes while it is on its way gathers.
+    (2..2 + MANY).for_each(|number| bench.submit(number, "greedy", &sleep));
+    bench.submit(2 + MANY, "modest", &sleep);
+    assert_eq!(bench.land().len(), 1);
+    let next = bench.land();
+    assert!(next.contains(&key(2 + MANY)), "the modest one waits for a commit of the greedy one");
+    assert!((next.len() as u64) < MANY / 4, "{}", next.len());
+    bench.land_all();
+    // None is forgotten.
+    let sleeping = bench.shard.pending().timed;
+    assert_eq!(sleeping.len() as u64, MANY + 1);
+}
+
+#[test]
+fn an_organization_alone_has_whole_commits() {
+    let (mut bench, sleep) = (Bench::new(), plan(SLEEP));
+    (0..MANY).for_each(|number| bench.submit(number, "greedy", &sleep));
+    bench.land();
+    assert_eq!(bench.land().len() as u64, MANY - 1);
+}
+
+#[test]
+fn timers_of_one_organization_fire_a_few_at_a_time_beside_those_of_another() {
+    let (mut bench, sleep) = (shared(), plan(SLEEP));
+    (2..2 + MANY).for_each(|number| bench.submit(number, "greedy", &sleep));
+    bench.now += 1;
+    bench.submit(2 + MANY, "modest", &sleep);
+    bench.land_all();
+    bench.now += SLEEP_MS;
+    // All are due, and that of the modest one last.
+    bench.handle(Event::Due(Vec::new()));
+    let waiting = bench.shard.pending().timed.len() as u64;
+    assert!((MANY - 50..=MANY).contains(&waiting), "{waiting} of {MANY} wait");
+    let (mut fired, mut events) = (bench.land(), 1);
+    fired.extend(bench.land());
+    assert!(fired.contains(&key(2 + MANY)), "it waits for timers of the greedy one");
+    while bench.shard.next_time().is_some() {
+        bench.handle(Event::Due(Vec::new()));
+        fired.extend(bench.land());
+        events += 1;
+        assert!(events <= MANY, "timers are forgotten, or fire again and again");
+    }
+    while bench.commit.is_some() {
+        fired.extend(bench.land());
+    }
+    assert_eq!(fired.len() as u64, MANY + 1);
+}
+
+#[test]
+fn split_turns_of_organizations_go_on_in_turns() {
+    let (mut bench, split) = (shared(), plan(SPLIT));
+    (2..22).for_each(|number| bench.submit(number, "greedy", &split));
+    bench.land_all();
+    bench.submit(22, "modest", &split);
+    bench.land_all();
+    assert!(bench.shard.has_split());
+    bench.handle(Event::Wake);
+    bench.handle(Event::Wake);
+    let mut went_on = bench.land();
+    went_on.extend(bench.land());
+    assert_eq!(went_on.len(), 2);
+    assert!(went_on.contains(&key(22)), "it waits for all split turns of the greedy one");
+}
