@@ -30,12 +30,12 @@ use crate::{
     intake::Intake,
     keys,
     lease::{Leases, Terms},
-    limits::{IDLE_BYTES_MAX, effects_at_a_time},
+    limits::{IDLE_BYTES_MAX, WATCHED_FRAMES_MAX, effects_at_a_time},
     load::Loader,
     member::Member,
     naming::new_key_where,
     request::{Request, row},
-    rim::{Asker, Command, Commands, Outside, Owned, Pending, Reach, Rim, Trouble, queue},
+    rim::{Asker, Command, Commands, Outside, Owned, Pending, Reach, Rim, Trouble, Watcher, queue},
     shard::{Event, Keys, Moment, Queued, Reply, Shard, ShardError, Submission, Ticket},
     span::Spans,
     token,
@@ -309,7 +309,15 @@ impl Engine {
     pub fn watch(&self, execution: ExecutionKey) -> mpsc::UnboundedReceiver<Arc<Moment>> {
         let (sender, receiver) = mpsc::unbounded_channel();
         // An engine that has stopped drops the sender, and the watcher's channel closes.
-        let _ = self.commands.send(Command::Watch(execution, sender));
+        let _ = self.commands.send(Command::Watch(execution, Watcher::OfAll(sender)));
+        receiver
+    }
+
+    /// The same for one of many watchers of a server. At most [`WATCHED_FRAMES_MAX`] frames wait to be read: beyond that the
+    /// channel closes behind them, and the rest is in the journal. Watch again to hear of what follows.
+    pub fn watch_in_time(&self, execution: ExecutionKey) -> mpsc::Receiver<Arc<Moment>> {
+        let (sender, receiver) = mpsc::channel(WATCHED_FRAMES_MAX);
+        let _ = self.commands.send(Command::Watch(execution, Watcher::InTime(sender)));
         receiver
     }
 

@@ -115,6 +115,10 @@ pub const EVALUATIONS_AT_A_TIME: usize = 64;
 /// own: behind loads of long journals, starts of all organizations would wait.
 pub const COUNTS_AT_A_TIME: usize = 4;
 
+/// Frames of an execution that wait for a watcher of a server. Each keeps its payloads in memory: an execution that goes on
+/// fast would fill it while its watcher reads a long journal.
+pub const WATCHED_FRAMES_MAX: usize = 64;
+
 /// Files of this process that are for the store, for workers and for connections of operators, whatever tenants do.
 pub const FILES_KEPT: u64 = 256;
 

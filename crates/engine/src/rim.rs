@@ -58,6 +58,7 @@ use owning::Life;
 pub(crate) use owning::Owned;
 pub use owning::Trouble;
 pub(crate) use queue::{Commands, Received, queue};
+pub(crate) use seeing::Watcher;
 use sweeping::{Sweep, Swept};
 
 /// How often the store is looked at for timers, whatever was heard of them: recovery is level-triggered.
@@ -91,7 +92,7 @@ pub(crate) enum Command {
     /// An event whose answer somebody waits for.
     Ask(Ticket, Asker, Event),
     /// Somebody wants to see an execution's frames.
-    Watch(ExecutionKey, mpsc::UnboundedSender<Arc<Moment>>),
+    Watch(ExecutionKey, Watcher),
     /// An attempt has ended.
     Ended(ExecutionKey, Instance, u32, Outcome),
     /// Messages that wait.
@@ -249,7 +250,7 @@ pub(crate) struct Rim {
     /// How long the next commit waits, because the last one was not written.
     pause: Duration,
     waiting: BTreeMap<Ticket, Asker>,
-    watchers: HashMap<ExecutionKey, Vec<mpsc::UnboundedSender<Arc<Moment>>>>,
+    watchers: HashMap<ExecutionKey, Vec<Watcher>>,
     running: BTreeMap<Running, Underway>,
     inbox: Inbox,
     /// Executions of which the store does not know yet that they are set aside, and why.
@@ -442,7 +443,7 @@ impl Rim {
                 self.enter(event);
             }
             Command::Attend(execution) => self.attend(execution),
-            Command::Watch(execution, sender) => self.watchers.entry(execution).or_default().push(sender),
+            Command::Watch(execution, watcher) => self.watch(execution, watcher),
             Command::Ended(execution, instance, attempt, outcome) => self.ended(execution, instance, attempt, outcome),
             Command::Letters(page) => self.take_page(*page),
             Command::Hint(partitions) => self.hear(&partitions),
@@ -632,7 +633,7 @@ impl Rim {
         self.see(moment);
         self.count(moment);
         if let Some(watchers) = self.watchers.get_mut(&moment.execution) {
-            watchers.retain(|watcher| watcher.send(moment.clone()).is_ok());
+            watchers.retain(|watcher| watcher.tell(moment));
             if watchers.is_empty() {
                 self.watchers.remove(&moment.execution);
             }

@@ -3,10 +3,14 @@
 //! Lines name executions, steps and partitions in fields, and have no value of a payload. What happens with every
 //! execution is told at `debug`: thousands of them may begin and end in a second.
 
-use std::{sync::PoisonError, time::Instant};
+use std::{
+    sync::{Arc, PoisonError},
+    time::Instant,
+};
 
 use mainspring_kernel::{effect::Outcome, key::ExecutionKey, record::Record};
 use mainspring_store::{Batch, CommitError};
+use tokio::sync::mpsc;
 use tracing::{Level, debug, enabled, error, info, warn};
 
 use super::{Rim, Running, Trouble, Underway, meters::Commits, queue::Sent};
@@ -25,6 +29,14 @@ impl Rim {
         }
     }
 
+    /// Somebody wants to know what happens in an execution. Of one in which nothing happens for long, those who have gone are
+    /// forgotten now and with each count.
+    pub(super) fn watch(&mut self, execution: ExecutionKey, watcher: Watcher) {
+        let watchers = self.watchers.entry(execution).or_default();
+        watchers.retain(|watcher| !watcher.is_gone());
+        watchers.push(watcher);
+    }
+
     /// What this node is called in its present life; nothing for the only process of a store.
     fn node(&self) -> Option<&str> {
         self.member.as_ref().map(|member| member.name())
@@ -39,7 +51,11 @@ impl Rim {
         info!(node = self.node(), why = why.as_deref(), "the engine ends");
     }
 
-    pub(super) fn count_memory(&self) {
+    pub(super) fn count_memory(&mut self) {
+        self.watchers.retain(|_, watchers| {
+            watchers.retain(|watcher| !watcher.is_gone());
+            !watchers.is_empty()
+        });
         self.meters.show(self.shard.census());
         self.count_places();
     }
@@ -173,4 +189,29 @@ pub(super) fn count_commit(meters: &Commits, batch: &Batch, handed_over: Instant
     meters.frames.record(frames().count() as f64);
     meters.bytes.record(frames().map(|frame| frame.byte_count()).sum::<usize>() as f64);
     meters.time.record(handed_over.elapsed());
+}
+
+/// Somebody who wants to know what happens in an execution.
+pub(crate) enum Watcher {
+    /// All of it, however long that takes: in a process with one owner.
+    OfAll(mpsc::UnboundedSender<Arc<Moment>>),
+    /// As much as is read in time. One that falls behind is let go of, and finds the rest in the journal.
+    InTime(mpsc::Sender<Arc<Moment>>),
+}
+
+impl Watcher {
+    fn is_gone(&self) -> bool {
+        match self {
+            Self::OfAll(sender) => sender.is_closed(),
+            Self::InTime(sender) => sender.is_closed(),
+        }
+    }
+
+    /// False for one that hears nothing more.
+    pub(super) fn tell(&self, moment: &Arc<Moment>) -> bool {
+        match self {
+            Self::OfAll(sender) => sender.send(moment.clone()).is_ok(),
+            Self::InTime(sender) => sender.try_send(moment.clone()).is_ok(),
+        }
+    }
 }

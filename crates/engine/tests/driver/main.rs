@@ -10,6 +10,7 @@ mod inbox;
 mod live;
 mod quarantine;
 mod silence;
+mod watching;
 
 use std::{sync::Arc, time::Duration};
 

@@ -55,18 +55,24 @@ pub(super) async fn run(app: App, key: ExecutionKey, feed: Weak<Feed>) {
         return;
     }
     // What happens before it is watched is found by the first look, which comes at once.
-    let mut moments = app.engine.watch(key);
+    let mut moments = app.engine.watch_in_time(key);
     let mut is_watched = true;
     let mut look = time::interval(LOOK);
     look.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
     loop {
         let moment = tokio::select! {
             moment = moments.recv(), if is_watched => {
-                // An engine that has set the execution aside, or has stopped, tells nothing more.
+                // An engine that has set the execution aside, or has stopped, tells nothing more; nor does one that has told
+                // faster than was read here.
                 is_watched = moment.is_some();
                 moment
             }
-            _ = look.tick() => None,
+            _ = look.tick() => {
+                if !is_watched {
+                    (moments, is_watched) = (app.engine.watch_in_time(key), true);
+                }
+                None
+            }
         };
         match moment {
             Some(moment) if moment.sequence < next => {}

@@ -1,0 +1,39 @@
+//! Watchers of an execution, and those that do not read.
+
+use mainspring_effects::Executors;
+use mainspring_engine::limits::WATCHED_FRAMES_MAX;
+use mainspring_store::memory::MemoryStore;
+
+use super::{block_on, engine, request, status, until};
+
+#[test]
+fn a_watcher_that_does_not_read_keeps_no_more_than_the_bound_in_memory() {
+    let nap = |number| format!(r#"{{"type":"sleep","id":"nap{number}","durationMs":1}}"#);
+    let naps = (0..WATCHED_FRAMES_MAX + 8).map(nap).collect::<Vec<_>>().join(",");
+    let store = MemoryStore::new();
+    block_on(async {
+        let engine = engine(store.clone(), Executors::new(Vec::new()), None);
+        let key = engine.new_key().unwrap();
+        let (mut slow, mut patient) = (engine.watch_in_time(key), engine.watch(key));
+        engine
+            .submit_as(key, request(&format!(r#"{{"constraints":{{"maxSteps":1000}},"steps":[{naps}]}}"#)))
+            .await
+            .unwrap();
+        until(async || status(&store, key) == "completed").await;
+        let mut frames = 0;
+        while let Some(moment) = patient.recv().await {
+            frames += 1;
+            if moment.status.name() == "completed" {
+                break;
+            }
+        }
+        assert!(frames > WATCHED_FRAMES_MAX, "{frames} frames");
+        let mut heard = 0;
+        while let Ok(moment) = slow.try_recv() {
+            assert_eq!(moment.sequence, heard, "in order, without a gap");
+            heard += 1;
+        }
+        assert_eq!((heard, slow.is_closed()), (WATCHED_FRAMES_MAX as u64, true));
+        engine.drain().await;
+    });
+}
