@@ -197,3 +197,12 @@ fn raced(fault: Fault) -> Fault {
         _ => fault,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_documentation_says_the_format() {
+        let said = format!("| PostgreSQL store | {};", super::FORMAT);
+        assert!(include_str!("../../../../docs/journal.md").contains(&said), "{said}");
+    }
+}

@@ -300,4 +300,10 @@ mod tests {
             assert!(SqliteStore::open_read_only(&path).is_ok());
         }
     }
+
+    #[test]
+    fn the_documentation_says_the_format() {
+        let said = format!("| SQLite store | {FORMAT};");
+        assert!(include_str!("../../../../docs/journal.md").contains(&said), "{said}");
+    }
 }
