@@ -406,7 +406,7 @@ fn a_store_of_an_older_format_is_upgraded_by_the_command_alone_and_not_under_liv
     let (scratch, ground) = (server.scratch(), Ground::new());
     drop(PostgresStore::open(&scratch.address()).unwrap());
     let beside = scratch.beside().unwrap();
-    let older = "ALTER TABLE nodes DROP COLUMN format; ALTER TABLE inbox DROP COLUMN format; UPDATE mainspring_format SET format = 7";
+    let older = "ALTER TABLE nodes DROP COLUMN format, DROP COLUMN takes; ALTER TABLE inbox DROP COLUMN format; UPDATE mainspring_format SET format = 7";
     beside.execute(older).unwrap();
     let format = || beside.ask("SELECT format FROM mainspring_format").unwrap();
     let asked = |arguments: &[&str]| {
@@ -428,7 +428,7 @@ fn a_store_of_an_older_format_is_upgraded_by_the_command_alone_and_not_under_liv
     beside.execute("UPDATE nodes SET alive_until = 1").unwrap();
     assert_eq!(asked(&["upgrade", "--json"]).exit, Some(0));
     let listed = asked(&["list", "--json"]);
-    assert_eq!((format().as_str(), listed.text("error.code").as_str()), ("8", "no_executions"));
+    assert_eq!((format().as_str(), listed.text("error.code").as_str()), ("9", "no_executions"));
 }
 
 /// What befalls the nodes or their server.
