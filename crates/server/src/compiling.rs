@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use mainspring_engine::{
@@ -30,12 +30,38 @@ use crate::{
     shelf::{Held, Listing, Shelf},
 };
 
-/// Plans kept; with more the table begins anew, which costs time and nothing else.
+/// Plans kept. Beyond it, the organization with the most begins anew, which costs it time and nothing else.
 const PLANS_MAX: usize = 1024;
 
-/// Plans by the hash of their definitions.
+/// Plans kept of one organization: eight busy ones have all of them.
+const PLANS_OF_ORGANIZATION_MAX: usize = 128;
+
+/// Plans by organization and by the hash of their definitions.
 #[derive(Default)]
-pub(crate) struct Plans(Mutex<BTreeMap<String, Made>>);
+pub(crate) struct Plans(Mutex<BTreeMap<String, BTreeMap<String, Made>>>);
+
+impl Plans {
+    fn get(&self, organization: &str, hash: &str) -> Option<Made> {
+        self.plans().get(organization)?.get(hash).cloned()
+    }
+
+    fn keep(&self, organization: &str, hash: String, made: Made) {
+        let mut plans = self.plans();
+        if plans.values().map(BTreeMap::len).sum::<usize>() >= PLANS_MAX {
+            let largest = plans.iter().max_by_key(|(_, own)| own.len()).map(|(organization, _)| organization.clone());
+            largest.and_then(|largest| plans.remove(&largest));
+        }
+        let own = plans.entry(organization.to_string()).or_default();
+        if own.len() >= PLANS_OF_ORGANIZATION_MAX {
+            own.clear();
+        }
+        own.insert(hash, made);
+    }
+
+    fn plans(&self) -> MutexGuard<'_, BTreeMap<String, BTreeMap<String, Made>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// A definition, compiled: cheap to clone.
 #[derive(Clone)]
@@ -108,29 +134,24 @@ fn invalid(diagnostics: &[Diagnostic]) -> Problem {
 
 /// The plan of a stored workflow.
 pub(crate) fn plan_of(app: &App, organization: &str, workflow: &Workflow) -> Answer<Made> {
-    if let Some(known) = app.plans.0.lock().unwrap_or_else(PoisonError::into_inner).get(&workflow.hash) {
-        return Ok(known.clone());
+    if let Some(known) = app.plans.get(organization, &workflow.hash) {
+        return Ok(known);
     }
     let document = Document::placeless(workflow.data.0.clone());
-    Ok(keep(app, compile_within(app, organization, &document, true)?))
+    Ok(keep(app, organization, compile_within(app, organization, &document, true)?))
 }
 
 /// Keeps what a definition compiles to, so that it is not compiled again when it is started.
-pub(crate) fn keep(app: &App, compiled: Compiled) -> Made {
+pub(crate) fn keep(app: &App, organization: &str, compiled: Compiled) -> Made {
     let (hash, made) = (compiled.workflow_hash.prefixed(), Made::from(compiled));
-    let mut plans = app.plans.0.lock().unwrap_or_else(PoisonError::into_inner);
-    if plans.len() >= PLANS_MAX {
-        plans.clear();
-    }
-    plans.insert(hash, made.clone());
+    app.plans.keep(organization, hash, made.clone());
     made
 }
 
 /// Whether to prepare a start of it takes little more than a look: its plan is known, it starts no others, nobody is named
 /// whom it asks, and neither the sandbox nor a folder is needed for it.
-pub(crate) fn is_light(app: &App, workflow: &Workflow) -> bool {
-    let plans = app.plans.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(Made { plan, .. }) = plans.get(&workflow.hash) else { return false };
+pub(crate) fn is_light(app: &App, organization: &str, workflow: &Workflow) -> bool {
+    let Some(Made { plan, .. }) = app.plans.get(organization, &workflow.hash) else { return false };
     let is_light = |step: &Step| match &step.work {
         Work::Effect { effect, .. } => effect != "bash",
         Work::Subworkflow { .. } => false,
@@ -304,6 +325,23 @@ mod tests {
 
     use super::*;
     use crate::shelf::make;
+
+    #[test]
+    fn an_organization_takes_the_places_of_its_own_plans() {
+        let text = br#"{"steps": [{"id": "a", "type": "return", "input": 1}]}"#;
+        let document = mainspring_kernel::definition::read(text, mainspring_kernel::definition::Syntax::Guess).unwrap();
+        let made = Made::from(mainspring_kernel::definition::compile(&document).unwrap());
+        let plans = Plans::default();
+        let keep = |organization: &str, number: usize| plans.keep(organization, number.to_string(), made.clone());
+        let all = || plans.plans().values().map(BTreeMap::len).sum::<usize>();
+        keep("quiet", 0);
+        (0..10 * PLANS_MAX + PLANS_MAX / 2).for_each(|number| keep("busy", number));
+        assert!(plans.get("quiet", "0").is_some() && all() <= 1 + PLANS_OF_ORGANIZATION_MAX);
+        for organization in 0..20 {
+            (0..PLANS_OF_ORGANIZATION_MAX).for_each(|number| keep(&organization.to_string(), number));
+        }
+        assert!(plans.get("quiet", "0").is_some() && all() <= PLANS_MAX, "the largest gives way");
+    }
 
     type Named = (&'static str, Option<&'static str>, &'static str);
 

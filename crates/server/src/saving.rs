@@ -272,7 +272,7 @@ fn prepare(
     if let Some(data) = &draft.data {
         let document = Document::placeless(data.0.clone());
         let compiled = compile(app, &caller.organization, &document)?;
-        workflow.hash = keep(app, compiled).plan.workflow_hash.prefixed();
+        workflow.hash = keep(app, shelf.organization(), compiled).plan.workflow_hash.prefixed();
         workflow.data = data.clone();
     }
     workflow.updated_at = now;
@@ -406,7 +406,10 @@ fn check(draft: &Draft) -> Answer<()> {
     if let Some(version) = &draft.version
         && parts(version).is_none()
     {
-        return Err(Problem::field("version", "it must be a semantic version like 1.4.0"));
+        return Err(Problem::field(
+            "version",
+            "it must be a semantic version (SemVer 2.0.0) like 1.4.0 or 1.4.0-rc.1: three numbers without leading zeros, and at most 100 characters",
+        ));
     }
     let tags = draft.tags.iter().flatten().flatten().collect::<Vec<_>>();
     if tags.len() > TAGS_MAX || tags.iter().any(|tag| tag.is_empty() || tag.chars().count() > TAG_MAX) {

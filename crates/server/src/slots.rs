@@ -35,6 +35,9 @@ const COMPILING_MAX: usize = 16;
 /// Compiling requests of one organization: a second one prepares while the first waits for its worker.
 const COMPILING_PER_KEY_MAX: usize = 2;
 
+/// Compiling requests of one member, so that one member does not have both of its organization.
+const COMPILING_PER_MEMBER_MAX: usize = 1;
+
 /// Requests that wait for a slot, of all organizations. Each is a connection or a stream with a few KiB of memory.
 const WAITING_MAX: usize = 16_384;
 
@@ -151,25 +154,33 @@ pub(crate) struct Slots {
     ordinary: FairSemaphore<String>,
     reserved: FairSemaphore<String>,
     compiling: FairSemaphore<String>,
+    compiling_of_members: FairSemaphore<(String, String)>,
 }
 
 /// What a request holds while it works.
 #[derive(Debug)]
 pub(crate) struct Slot {
     _slot: FairPermit<String>,
-    _compiling: Option<FairPermit<String>>,
+    _compiling: Option<Compiling>,
+}
+
+/// The permits to compile of a member and of its organization.
+#[derive(Debug)]
+struct Compiling {
+    _member: FairPermit<(String, String)>,
+    _organization: FairPermit<String>,
 }
 
 impl Default for Slots {
     fn default() -> Self {
-        let of = |permits, per_key| {
-            let bounds = Bounds { permits, per_key, waiting: WAITING_MAX, waiting_per_key: WAITING_PER_KEY_MAX };
-            FairSemaphore::new(bounds)
-        };
+        let of =
+            |permits, per_key| Bounds { permits, per_key, waiting: WAITING_MAX, waiting_per_key: WAITING_PER_KEY_MAX };
         Self {
-            ordinary: of(ORDINARY_MAX, ORDINARY_PER_KEY_MAX),
-            reserved: of(RESERVED_MAX, RESERVED_PER_KEY_MAX),
-            compiling: of(COMPILING_MAX, COMPILING_PER_KEY_MAX),
+            ordinary: FairSemaphore::new(of(ORDINARY_MAX, ORDINARY_PER_KEY_MAX)),
+            reserved: FairSemaphore::new(of(RESERVED_MAX, RESERVED_PER_KEY_MAX)),
+            compiling: FairSemaphore::new(of(COMPILING_MAX, COMPILING_PER_KEY_MAX)),
+            // As many members as there can be: these permits bound each of them and not all together.
+            compiling_of_members: FairSemaphore::new(of(2 * WAITING_MAX, COMPILING_PER_MEMBER_MAX)),
         }
     }
 }
@@ -183,18 +194,22 @@ impl Slots {
         let account = current();
         let asked = async {
             let _compiling = match account.kind {
-                Kind::Compiling => Some(of(&self.compiling, &account.key).await?),
+                Kind::Compiling => {
+                    let member = (account.key.clone(), account.member.clone());
+                    let _member = of(&self.compiling_of_members, member).await?;
+                    Some(Compiling { _member, _organization: of(&self.compiling, account.key.clone()).await? })
+                }
                 Kind::Ordinary | Kind::Reserved => None,
             };
             let slots = if account.kind == Kind::Reserved { &self.reserved } else { &self.ordinary };
-            Ok(Slot { _slot: of(slots, &account.key).await?, _compiling })
+            Ok(Slot { _slot: of(slots, account.key.clone()).await?, _compiling })
         };
         timeout(WAIT_MAX, asked).await.unwrap_or_else(|_| Err(busy()))
     }
 }
 
-async fn of(slots: &FairSemaphore<String>, key: &str) -> Answer<FairPermit<String>> {
-    Ok(slots.acquire(key.to_string()).map_err(|_| busy())?.await)
+async fn of<K: Ord + Clone + Unpin>(slots: &FairSemaphore<K>, key: K) -> Answer<FairPermit<K>> {
+    Ok(slots.acquire(key).map_err(|_| busy())?.await)
 }
 
 /// The answer where there is no slot in time.
@@ -241,7 +256,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_organization_leaves_slots_to_others_and_the_reserved_ones_to_decisions() {
         let slots = Slots::default();
-        let compiling = all(&slots, Kind::Compiling, "acme").await;
+        let mut compiling = Vec::new();
+        for (member, count) in [("vic", 1), ("ada", 1), ("bob", 0)] {
+            let account = Account { kind: Kind::Compiling, key: "acme".into(), member: member.into() };
+            let mut own = Vec::new();
+            while let Ok(slot) = on_account(account.clone(), slots.take()).await {
+                own.push(slot);
+            }
+            assert_eq!(own.len(), count, "{member}");
+            compiling.extend(own);
+        }
         assert_eq!(compiling.len(), COMPILING_PER_KEY_MAX);
         let ordinary = all(&slots, Kind::Ordinary, "acme").await;
         assert_eq!(compiling.len() + ordinary.len(), ORDINARY_PER_KEY_MAX);

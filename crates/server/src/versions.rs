@@ -10,6 +10,9 @@ use crate::{
     shelf::{Listing, Shelf},
 };
 
+/// Characters of a version: it is part of keys.
+const VERSION_CHARACTERS_MAX: usize = 100;
+
 /// Numbers behind the one that follows which are looked at for one that is free. More are taken only where somebody gave so
 /// many by hand, and then gives the next as well.
 const NUMBERS_TRIED: u32 = 100;
@@ -105,12 +108,27 @@ fn unnumbered(shelf: Shelf<'_>, id: &str, newest: &str) -> Answer<BTreeMap<Strin
     Ok(numbers)
 }
 
-/// The three numbers of a semantic version, whatever stands behind them.
+/// The three numbers of a semantic version of at most 100 characters; `None` for what is none (Semantic Versioning 2.0.0, the
+/// grammar at its end). Numbers go up to 2^64 - 1.
 pub(crate) fn parts(version: &str) -> Option<[u64; 3]> {
-    let core = version.split(['-', '+']).next()?;
-    let mut numbers = core.split('.').map(|part| part.parse::<u64>().ok());
+    let (rest, build) = split(version, '+');
+    let (core, before) = split(rest, '-');
+    let is_named =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_whole =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let fits = build.is_none_or(|build| build.split('.').all(is_named))
+        && before
+            .is_none_or(|before| before.split('.').all(|part| is_named(part) && (!is_digits(part) || is_whole(part))));
+    let mut numbers = core.split('.').map(|part| part.parse::<u64>().ok().filter(|_| is_whole(part)));
     let found = [numbers.next()??, numbers.next()??, numbers.next()??];
-    (numbers.next().is_none() && version.len() <= 100).then_some(found)
+    (fits && numbers.next().is_none() && version.len() <= VERSION_CHARACTERS_MAX).then_some(found)
+}
+
+/// What is before the first of a letter, and what is behind it if it is there.
+fn split(text: &str, letter: char) -> (&str, Option<&str>) {
+    text.split_once(letter).map_or((text, None), |(before, behind)| (before, Some(behind)))
 }
 
 #[cfg(test)]
@@ -216,8 +234,36 @@ mod tests {
 
     #[test]
     fn versions_are_three_numbers() {
-        assert_eq!(parts("1.2.3-rc.1"), Some([1, 2, 3]));
-        for wrong in ["1.2", "1.2.3.4", "v1.2.3", "1.2.x", ""] {
+        let long = |count: usize| format!("1.2.3-{}", "a".repeat(count));
+        for right in ["1.2.3", "1.2.3-rc.1", "1.2.3-0", "1.2.3-0a.--.x-y", "1.2.3+001.-", "1.2.3-a+b", &long(94)] {
+            assert_eq!(parts(right), Some([1, 2, 3]), "{right}");
+        }
+        assert_eq!(parts("0.0.18446744073709551615"), Some([0, 0, u64::MAX]));
+        for wrong in [
+            "1.2",
+            "1.2.3.4",
+            "v1.2.3",
+            "1.2.x",
+            "",
+            "01.2.3",
+            "1.02.3",
+            "1.2.03",
+            "+1.2.3",
+            "1.+2.3",
+            "1.2.3-",
+            "1.2.3+",
+            "1.2.3-01",
+            "1.2.3-a..b",
+            "1.2.3-a_b",
+            "1.2.3-é",
+            "1.2.3+a+b",
+            "1.2.3+a..b",
+            "1.2.3 ",
+            "1.2.3-a b",
+            "-1.2.3",
+            "1.2.18446744073709551616",
+            &long(95),
+        ] {
             assert!(parts(wrong).is_none(), "{wrong}");
         }
     }

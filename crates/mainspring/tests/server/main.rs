@@ -13,6 +13,7 @@ mod approvals;
 mod approvers;
 mod audit;
 mod between;
+mod bounded;
 mod broken;
 mod commands;
 mod connections;

@@ -276,7 +276,8 @@ async fn begin(app: &App, caller: &Caller, run: Run) -> Answer<(StatusCode, Star
     let mut metadata = metadata;
     metadata.insert("clientRequestId".into(), client_request.into());
     let starting = Starting { trigger: "manual", metadata, idempotency_key, variables, input, bounds };
-    let (asker, id, is_light) = (caller.clone(), workflow.id.clone(), is_light(app, &workflow.body));
+    let (asker, id, is_light) =
+        (caller.clone(), workflow.id.clone(), is_light(app, &caller.organization, &workflow.body));
     let work = move |app: &App| prepare(app, &asker, &workflow, starting);
     let (request, warnings) = if is_light { app.look(work).await? } else { app.run(work).await? };
     let (variables, hash) = (Value::Map(request.variables.clone()), request.plan.workflow_hash.prefixed());

@@ -29,6 +29,10 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// moment here, each comes in its turn.
 pub(super) const TRIES: usize = SLOTS_MAX;
 
+/// Tokens of one member that let in, beside those of sign-ins and of sessions; and those of one execution's sessions. More than
+/// somebody keeps apart, and few enough to be looked through when one is made.
+const TOKENS_MAX: usize = 50;
+
 /// A credential, without what lets in.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -174,6 +178,7 @@ fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) ->
         crate::starting::check_control(caller, &row)?;
         session_of = Some(row.id);
     }
+    check_count(installation, &caller.organization, user, session_of.as_deref())?;
     let own = installation.get::<Token>(&caller.token)?;
     let own = own.ok_or_else(|| Problem::new(Code::Unauthorized, "This credential has just been revoked."))?;
     let text = TokenText::new()?;
@@ -203,6 +208,24 @@ fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) ->
     ];
     let audit = vec![entry(caller, "token.create", &text.id, described(&token))];
     Ok((Change { puts, audit, sealing: *app.engine.key(), ..Change::default() }, text))
+}
+
+/// Refuses one more where a member has many. Whoever makes one puts the member as it is, so that no two are the last.
+fn check_count(installation: Shelf<'_>, organization: &str, user: &str, session_of: Option<&str>) -> Answer<()> {
+    let (now, mut count) = (now_ms(), 0);
+    for held in installation.all::<Token>(Some(("member", Token::of_member(organization, user)))) {
+        let Token { expires_at, session_of: of, signed_in_by, .. } = held?.body;
+        let is_live = expires_at.is_none_or(|at| at > now) && signed_in_by.is_none();
+        count += usize::from(is_live && of.as_deref() == session_of);
+    }
+    if count < TOKENS_MAX {
+        return Ok(());
+    }
+    let message = format!(
+        "`{user}` has {TOKENS_MAX} tokens of this kind that let in: revoke those that nobody uses (`GET /api/tokens` says when \
+         each was used last, `DELETE /api/tokens/{{id}}` revokes one), or give them an end (`expiresAt`)."
+    );
+    Err(Problem::new(Code::Conflict, message))
 }
 
 /// The admin who knows the secret of what a caller makes for a member. Owners are not counted: they may change who decides.
