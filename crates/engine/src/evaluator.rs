@@ -11,7 +11,7 @@ use std::{
 };
 
 use mainspring_kernel::{
-    decide::{Decided, Paused, Turn},
+    decide::{Decided, Paused},
     definition::{Complaint, Inspector},
     evaluation::{Check, Evaluated, Evaluation, Function},
     failure::{Class, Failure},
@@ -24,6 +24,8 @@ use mainspring_kernel::{
 use mainspring_sandbox::{
     Answer, Call, Console, Fault, FaultKind, Limits, Request, Validate, WorkerCommand, Workers, limits::TICKS_PER_MS,
 };
+
+use crate::shard::long::{Decision, Whole};
 
 /// Runs functions and checks schemas.
 pub trait Evaluator: Send + Sync {
@@ -115,21 +117,60 @@ pub fn workers(unconfined: bool) -> Workers {
 pub struct Suspended {
     /// The state.
     pub state: State,
-    /// The turn.
-    pub paused: Paused,
+    /// What is left of the turn.
+    pub rest: Rest,
     /// Whether nobody waits for it any more: what it has not begun to evaluate is not evaluated.
     pub abandoned: Arc<AtomicBool>,
 }
 
+/// What is left of a turn.
+#[derive(Debug)]
+pub enum Rest {
+    /// It waits for evaluations.
+    Paused(Box<Paused>),
+    /// All of it.
+    Whole(Box<Whole>),
+}
+
+/// A turn that was decided until its end, or until it waits for evaluations.
+#[derive(Debug)]
+pub enum Begun {
+    /// See [`Finished`].
+    Finished(Box<Finished>),
+    /// It waits for evaluations.
+    Paused(Box<Suspended>),
+}
+
+/// The state after a turn, and the turn; or a fault of ours, and what it is.
+pub type Finished = (State, Result<Decision, String>);
+
 impl Suspended {
+    /// Decides what needs no evaluation.
+    pub fn begin(self) -> Begun {
+        let Self { mut state, rest, abandoned } = self;
+        let whole = match rest {
+            Rest::Paused(_) => return Begun::Paused(Box::new(Self { state, rest, abandoned })),
+            Rest::Whole(whole) => whole,
+        };
+        match whole.decide(&mut state) {
+            Ok(Ok(decision)) => Begun::Finished(Box::new((state, Ok(decision)))),
+            Ok(Err(paused)) => Begun::Paused(Box::new(Self { state, rest: Rest::Paused(paused), abandoned })),
+            Err(why) => Begun::Finished(Box::new((state, Err(why)))),
+        }
+    }
+
     /// Evaluates whatever the turn asks for until nothing is left. An error is a fault of ours, and what it is. After some
     /// evaluations `is_over` tells whether the time of the turn is over, so that it ends with them.
-    pub fn finish(self, evaluator: &dyn Evaluator, is_over: &mut dyn FnMut() -> bool) -> (State, Result<Turn, String>) {
-        let Self { mut state, paused, abandoned } = self;
-        let mut decided = Decided::Paused(Box::new(paused));
+    pub fn finish(self, evaluator: &dyn Evaluator, is_over: &mut dyn FnMut() -> bool) -> Finished {
+        let Self { mut state, rest, abandoned } = match self.begin() {
+            Begun::Finished(finished) => return *finished,
+            Begun::Paused(suspended) => *suspended,
+        };
+        let Rest::Paused(paused) = rest else { return (state, Err("a turn was not begun".into())) };
+        let mut decided = Decided::Paused(paused);
         loop {
             match decided {
-                Decided::Turn(turn) => return (state, Ok(turn)),
+                Decided::Turn(turn) => return (state, Ok(turn.into())),
                 Decided::Paused(mut paused) => {
                     let results = evaluate_all(&paused.evaluations().collect::<Vec<_>>(), evaluator, &abandoned);
                     if abandoned.load(Ordering::Relaxed) {

@@ -17,6 +17,13 @@ pub const SHARED_PARTS_MAX: usize = 64;
 /// Bytes of one organization in a commit that several share, unless a single part is larger.
 pub const SHARED_BYTES_MAX: usize = 256 * 1024;
 
+/// Records of a turn from which on the next turn of the same execution is decided beside the driver, while several
+/// organizations share it. A turn has up to 4,096; one of this length takes less than a millisecond.
+pub const LONG_TURN_RECORDS: usize = 256;
+
+/// Steps of a plan without loops whose first turn is never decided beside the driver.
+pub const SHORT_PLAN_STEPS_MAX: usize = 64;
+
 /// Timers fired for one event while several organizations share the driver: an event of one waits for a millisecond of
 /// timers of the others at most.
 pub const SHARED_TIMERS_AT_A_TIME: usize = 8;

@@ -13,6 +13,7 @@ mod queue;
 mod seeing;
 mod sharing;
 mod sweeping;
+mod turns;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -27,8 +28,6 @@ use mainspring_kernel::{
     input::Input,
     instance::Instance,
     key::ExecutionKey,
-    limits::TURN_EVALUATION_MS_MAX,
-    state::State,
 };
 use mainspring_store::{Answer, Batch, CommitError, Due, RemoteAttempt, Store, StoreError};
 use tokio::{
@@ -40,7 +39,7 @@ use tracing::{debug, error, info};
 
 use crate::{
     admission::{Found, Limits},
-    evaluator::{Evaluator, ForTenant, Suspended, tenant_of},
+    evaluator::{Evaluator, Suspended},
     fair::{Bounds, FairSemaphore, QueueFull},
     home::{Held, Home},
     intake::Charge,
@@ -95,6 +94,8 @@ pub(crate) enum Command {
     Watch(ExecutionKey, Watcher),
     /// An attempt has ended.
     Ended(ExecutionKey, Instance, u32, Outcome),
+    /// A turn that was decided elsewhere, and waits for evaluations.
+    Evaluate(ExecutionKey, u64, Box<Suspended>),
     /// Messages that wait.
     Letters(Box<Page>),
     /// Somebody says that letters wait in these partitions.
@@ -274,6 +275,7 @@ pub(crate) struct Rim {
     writing: owning::Writing,
     pace: pace::Pace,
     queued: sharing::Queued,
+    deciders: turns::Deciders,
 }
 
 impl Rim {
@@ -336,6 +338,7 @@ impl Rim {
             writing: owning::Writing::default(),
             pace: pace::Pace::default(),
             queued: sharing::Queued::default(),
+            deciders: turns::Deciders::default(),
         }
     }
 
@@ -445,6 +448,7 @@ impl Rim {
             Command::Attend(execution) => self.attend(execution),
             Command::Watch(execution, watcher) => self.watch(execution, watcher),
             Command::Ended(execution, instance, attempt, outcome) => self.ended(execution, instance, attempt, outcome),
+            Command::Evaluate(execution, evaluation, suspended) => self.evaluate(execution, evaluation, *suspended),
             Command::Letters(page) => self.take_page(*page),
             Command::Hint(partitions) => self.hear(&partitions),
             Command::PassedOn(execution, remote) => self.passed_on(execution, remote),
@@ -694,34 +698,6 @@ impl Rim {
             };
             let outcome = executors.perform(&attempt, stop).await;
             witness.tell(outcome);
-        });
-    }
-
-    /// Strangers' code runs on a thread of its own, and the shard goes on with its other executions.
-    fn evaluate(&self, execution: ExecutionKey, evaluation: u64, suspended: Suspended) {
-        let (evaluator, commands) = (self.evaluator.clone(), self.commands.clone());
-        let (time, evaluations) = (self.meters.evaluation_time.clone(), self.evaluations.clone());
-        let tenant = tenant_of(&suspended.state).to_owned();
-        let request = evaluations.acquire(tenant.clone());
-        tokio::spawn(async move {
-            let permit = match request {
-                Ok(request) => Some(request.await),
-                Err(QueueFull) => None,
-            };
-            tokio::task::spawn_blocking(move || {
-                let began = std::time::Instant::now();
-                let plan = suspended.state.plan.clone();
-                let evaluator = ForTenant { evaluator: &*evaluator, tenant: &tenant };
-                let mut is_over = || began.elapsed() >= Duration::from_millis(TURN_EVALUATION_MS_MAX);
-                // The state is lost with a panic. Nobody uses it: the execution is set aside.
-                let finished = catch_unwind(AssertUnwindSafe(|| suspended.finish(&evaluator, &mut is_over)));
-                let finished =
-                    finished.unwrap_or_else(|panic| (State::new(execution, plan), Err(panics::why(&*panic))));
-                let finished = Box::new(finished);
-                time.record(began.elapsed());
-                drop(permit);
-                let _ = commands.send(Command::Event(Event::Evaluated { execution, evaluation, finished }));
-            });
         });
     }
 

@@ -9,6 +9,7 @@ mod burials;
 mod cell;
 mod flight;
 mod gates;
+pub(crate) mod long;
 mod memory;
 mod owning;
 pub(crate) mod panics;
@@ -26,7 +27,7 @@ use std::{
 };
 
 use mainspring_kernel::{
-    decide::{Action, BOUNDS_SINCE, Decided, Letter, Paused, QUEUES_SINCE, Turn, child_key, decide},
+    decide::{Action, BOUNDS_SINCE, Decided, Letter, QUEUES_SINCE, Turn, child_key, decide},
     effect::Outcome,
     frame::Frame,
     hash::Hash,
@@ -40,7 +41,7 @@ use mainspring_kernel::{
 use mainspring_store::{Expected, Fence, RemoteAttempt, StoredPlan};
 
 use crate::{
-    evaluator::{Suspended, tenant_of},
+    evaluator::{Finished, Rest, Suspended, tenant_of},
     inbox,
     intake::Charge,
     lease::Leases,
@@ -49,6 +50,7 @@ use crate::{
     rim::Pending,
     shard::{
         cell::{Cell, Evaluating},
+        long::Decision,
         resting::Resting,
         tenants::{Tenant, Turns},
         timers::Timers,
@@ -396,18 +398,23 @@ impl Shard {
         if self.makes_spans {
             live.span_start = SpanStart::of(&live.state, &queued.input);
         }
+        if let Some(rest) = self.whole(now, execution, &queued) {
+            return self.suspend(execution, queued, rest);
+        }
+        let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { return };
         match decide(&mut live.state, &queued.input, now) {
             Err(illegal) => {
                 self.refuse(vec![queued], ShardError::Quarantined(illegal.message.clone()));
                 self.quarantine(execution, illegal.message);
             }
-            Ok(Decided::Turn(turn)) => self.finish(now, execution, queued, turn),
-            Ok(Decided::Paused(paused)) => self.suspend(execution, queued, *paused),
+            Ok(Decided::Turn(turn)) => self.finish(now, execution, queued, turn.into()),
+            Ok(Decided::Paused(paused)) => self.suspend(execution, queued, Rest::Paused(paused)),
         }
     }
 
-    /// A turn waits for evaluations: it goes out with the state, and whatever comes meanwhile waits for it.
-    fn suspend(&mut self, execution: ExecutionKey, queued: Queued, paused: Paused) {
+    /// A turn waits for evaluations, or is decided elsewhere: it goes out with the state, and whatever comes meanwhile waits
+    /// for it.
+    fn suspend(&mut self, execution: ExecutionKey, queued: Queued, rest: Rest) {
         self.weigh(execution);
         let Some(Cell::Live(mut live)) = self.cells.remove(&execution) else { return };
         self.timers.set(execution, live.tenant, live.state.deadline);
@@ -424,18 +431,12 @@ impl Shard {
         let out =
             Evaluating { number, live, tenant, queued, waiting, is_overdue, abandoned: abandoned.clone(), adopted };
         self.cells.insert(execution, Cell::Evaluating(Box::new(out)));
-        let suspended = Box::new(Suspended { state, paused, abandoned });
+        let suspended = Box::new(Suspended { state, rest, abandoned });
         self.outputs.push_back(Output::Evaluate { execution, evaluation: number, suspended });
     }
 
     /// A turn comes back from its evaluations. One that nobody waits for any more is decided again from what is stored.
-    fn evaluated(
-        &mut self,
-        now: u64,
-        execution: ExecutionKey,
-        number: u64,
-        (state, turn): (State, Result<Turn, String>),
-    ) {
+    fn evaluated(&mut self, now: u64, execution: ExecutionKey, number: u64, (state, turn): Finished) {
         if !matches!(self.cells.get(&execution), Some(Cell::Evaluating(out)) if out.number == number) {
             return;
         }
@@ -464,31 +465,40 @@ impl Shard {
     }
 
     /// All of a turn is decided: it becomes a frame.
-    fn finish(&mut self, now: u64, execution: ExecutionKey, queued: Queued, turn: Turn) {
+    fn finish(&mut self, now: u64, execution: ExecutionKey, queued: Queued, decision: Decision) {
+        let Decision { turn, stored } = decision;
         let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { return };
         if let Input::Receipt { instance, attempt, .. } = &queued.input {
             let name = (execution, instance.clone(), *attempt);
             self.performing.remove(&name);
             self.elsewhere.remove(&name);
         }
-        if turn.records.is_empty() {
+        if turn.records.is_empty() && stored.is_none() {
+            live.last_records = 0;
             self.tally.unchanged += 1;
             live.draft.take_without_frame(now, queued);
         } else {
-            let sequence = live.next_sequence;
             let now = live.state.now;
             let Turn { results, records, actions, letters } = turn;
             let Queued { input, letter, ticket, audit } = queued;
-            let audit = audit.or_else(|| noting::of_itself(&live.state, &input, &records).map(Box::new));
-            self.tally.turn(&input);
+            let Keys { salting, sealing } = self.keys;
+            let (frame, stored, hash) = stored.map_or_else(
+                || {
+                    let (sequence, before) = (live.next_sequence, live.head);
+                    let frame = Frame { sequence, before, now, input, results, records };
+                    let (stored, hash) = long::store(&frame, &salting, execution);
+                    (frame, stored, hash)
+                },
+                |stored| *stored,
+            );
+            let audit = audit.or_else(|| noting::of_itself(&live.state, &frame.input, &frame.records).map(Box::new));
+            self.tally.turn(&frame.input);
             let spans = match self.makes_spans {
-                true => span::ended(&live.state, &input, &records, live.span_start),
+                true => span::ended(&live.state, &frame.input, &frame.records, live.span_start),
                 false => Vec::new(),
             };
-            let frame = Frame { sequence, before: live.head, now, input, results, records };
-            let Keys { salting, sealing } = self.keys;
-            let (stored, hash) = frame.store(&|place| salt(&salting, execution, sequence, place));
-            (live.head, live.next_sequence) = (hash, sequence + 1);
+            live.last_records = frame.records.len();
+            (live.head, live.next_sequence) = (hash, frame.sequence + 1);
             live.summary = Summary::of(&live.state);
             live.gates.follow(&live.state, &frame.records);
             let leases = &self.leases;

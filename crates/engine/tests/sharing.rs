@@ -1,17 +1,24 @@
 //! Several organizations at one shard: each has its turns, whatever waits of another.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use mainspring_engine::{
+    evaluator::{Begun, InProcess, Suspended},
     lease::Leases,
+    load::Loader,
     request::{Request, row},
-    shard::{Event, Keys, Output, Shard, Submission},
+    shard::{Event, Keys, Output, Queued, Shard, Submission},
 };
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
-    input::ORGANIZATION_IN_TRIGGER,
+    input::{Input, ORGANIZATION_IN_TRIGGER},
     key::ExecutionKey,
     plan::Plan,
+    record::Ending,
+    state::State,
     value::Value,
 };
 use mainspring_store::{Batch, Fence, Store, memory::MemoryStore};
@@ -30,6 +37,12 @@ const SLEEP: &str = r#"{"steps":[{"type":"sleep","id":"s","durationMs":1000}]}"#
 const SPLIT: &str = r#"{"constraints":{"maxSteps":1000000},"steps":[{"type":"loop","id":"spin","while":true,
     "maxRounds":1000000,"steps":[{"type":"conditional","id":"c","condition":true,"then":[]}]}]}"#;
 
+/// A function, and some thousands of records behind it.
+const LONG: &str = r#"{"constraints":{"maxSteps":1000000},"steps":[
+    {"type":"code","id":"f","code":"export default () => ({n: 7})"},
+    {"type":"loop","id":"spin","while":true,"maxRounds":3000,"steps":[
+        {"type":"conditional","id":"c","condition":true,"then":[]}]}]}"#;
+
 fn plan(text: &str) -> Arc<Plan> {
     Arc::new(compile(&read(text.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan)
 }
@@ -43,6 +56,8 @@ struct Bench {
     shard: Shard,
     now: u64,
     commit: Option<(u64, Arc<Batch>)>,
+    /// Turns that are out.
+    out: VecDeque<(ExecutionKey, u64, Box<Suspended>)>,
 }
 
 impl Bench {
@@ -51,7 +66,7 @@ impl Bench {
         let epoch = store.claim(0, "test").unwrap();
         let leases = Leases::alone(1, [Fence { partition: 0, epoch }]);
         let shard = Shard::new(leases, Keys { sealing: [1; 32], salting: [2; 32] }, 1 << 30);
-        Self { store, shard, now: START, commit: None }
+        Self { store, shard, now: START, commit: None, out: VecDeque::new() }
     }
 
     fn handle(&mut self, event: Event) {
@@ -62,8 +77,14 @@ impl Bench {
 
     fn take_outputs(&mut self) {
         while let Some(output) = self.shard.next_output() {
-            if let Output::Commit { flight, batch } = output {
-                assert!(self.commit.replace((flight, batch)).is_none(), "one commit at a time");
+            match output {
+                Output::Commit { flight, batch } => {
+                    assert!(self.commit.replace((flight, batch)).is_none(), "one commit at a time");
+                }
+                Output::Evaluate { execution, evaluation, suspended } => {
+                    self.out.push_back((execution, evaluation, suspended));
+                }
+                _ => {}
             }
         }
     }
@@ -71,6 +92,7 @@ impl Bench {
     fn submit(&mut self, number: u64, organization: &str, plan: &Arc<Plan>) {
         let mut request = Request::new(plan.clone(), "me");
         request.bounds.max_steps = Some(1_000_000);
+        request.input = Value::from(vec![Value::Null; 300]);
         request.trigger = Value::map([(ORGANIZATION_IN_TRIGGER, organization.into())]);
         let stored_plans = request.stored_plans();
         let start = request.start(key(number));
@@ -95,6 +117,22 @@ impl Bench {
         let answer = self.store.commit(&batch);
         self.handle(Event::Committed { flight, answer });
         batch.parts.iter().map(|part| part.execution).collect()
+    }
+
+    /// Decides the first of the turns that are out. True if that needed a function.
+    fn decide_next(&mut self) -> bool {
+        let (execution, evaluation, suspended) = self.out.pop_front().expect("a turn is out");
+        let (finished, has_function) = match suspended.begin() {
+            Begun::Finished(finished) => (finished, false),
+            Begun::Paused(paused) => (Box::new(paused.finish(&InProcess, &mut || false)), true),
+        };
+        self.handle(Event::Evaluated { execution, evaluation, finished });
+        has_function
+    }
+
+    fn state(&self, number: u64) -> State {
+        let loader = Loader::new(Arc::new(self.store.clone()), [1; 32]);
+        loader.journal(key(number)).unwrap().unwrap().journal.state
     }
 
     fn land_all(&mut self) {
@@ -165,18 +203,87 @@ fn timers_of_one_organization_fire_a_few_at_a_time_beside_those_of_another() {
     assert_eq!(fired.len() as u64, MANY + 1);
 }
 
+/// Runs an execution to its end: how many of its turns were decided beside the driver, and how many of those had functions.
+fn run_to_the_end(bench: &mut Bench, number: u64) -> [usize; 2] {
+    let counts = run_until_quiet(bench);
+    assert!(bench.state(number).ended_at.is_some());
+    counts
+}
+
+fn run_until_quiet(bench: &mut Bench) -> [usize; 2] {
+    let mut counts = [0; 2];
+    loop {
+        bench.land_all();
+        if !bench.out.is_empty() {
+            counts[0] += 1;
+            counts[1] += usize::from(bench.decide_next());
+        } else if bench.shard.has_split() {
+            bench.handle(Event::Wake);
+        } else {
+            return counts;
+        }
+    }
+}
+
+#[test]
+fn a_long_turn_is_decided_beside_the_driver_and_comes_to_the_same() {
+    let (mut alone, mut bench, long) = (Bench::new(), shared(), plan(LONG));
+    alone.submit(2, "greedy", &long);
+    assert_eq!(run_to_the_end(&mut alone, 2), [1, 1], "of an organization alone only what waits for a function");
+    bench.submit(2, "greedy", &long);
+    assert_eq!((bench.out.len(), bench.commit.is_some()), (1, false), "it is out, and nothing of it is decided here");
+    // Others go on meanwhile, also with a short turn of the same organization.
+    for (number, organization) in [(3, "modest"), (4, "greedy")] {
+        bench.submit(number, organization, &plan(r#"{"steps":[{"type":"return","id":"r"}]}"#));
+        assert_eq!(bench.land(), [key(number)].into());
+    }
+    let counts = run_to_the_end(&mut bench, 2);
+    assert!(counts[0] > 2 && counts[1] == 1, "{counts:?}");
+    assert_eq!(bench.state(2), alone.state(2));
+}
+
+#[test]
+fn an_execution_that_had_a_long_turn_has_the_next_one_beside_the_driver_too() {
+    const EACH: &str = r#"{"constraints":{"maxSteps":1000},"steps":[
+        {"type":"loop","id":"l","forEach":{"ref":"@input"},"steps":[
+            {"type":"conditional","id":"c","condition":true,"then":[]}]},
+        {"type":"sleep","id":"s","durationMs":1000}]}"#;
+    let mut bench = shared();
+    bench.submit(2, "greedy", &plan(EACH));
+    run_until_quiet(&mut bench);
+    assert!(bench.state(2).ended_at.is_none(), "{:?}", bench.state(2).ending);
+    bench.now += SLEEP_MS;
+    bench.handle(Event::Due(Vec::new()));
+    assert_eq!((bench.out.len(), bench.commit.is_some()), (1, false));
+    run_to_the_end(&mut bench, 2);
+}
+
+/// A cancel does not wait behind a turn that is out longer than for its end.
+#[test]
+fn what_comes_while_a_long_turn_is_out_is_taken_in_behind_it() {
+    let (mut bench, split) = (shared(), plan(SPLIT));
+    bench.submit(2, "greedy", &split);
+    let cancel = Input::Cancel { reason: "enough".into(), by: "me".into() };
+    bench.handle(Event::Take(key(2), Queued { input: cancel, letter: None, ticket: None, audit: None }));
+    assert_eq!(bench.out.len(), 1);
+    run_to_the_end(&mut bench, 2);
+    assert!(matches!(bench.state(2).ending, Some(Ending::Cancelled { .. })));
+}
+
 #[test]
 fn split_turns_of_organizations_go_on_in_turns() {
     let (mut bench, split) = (shared(), plan(SPLIT));
     (2..22).for_each(|number| bench.submit(number, "greedy", &split));
-    bench.land_all();
     bench.submit(22, "modest", &split);
-    bench.land_all();
+    // In the order in which they came.
+    while !bench.out.is_empty() {
+        bench.decide_next();
+        bench.land_all();
+    }
     assert!(bench.shard.has_split());
     bench.handle(Event::Wake);
     bench.handle(Event::Wake);
-    let mut went_on = bench.land();
-    went_on.extend(bench.land());
+    let went_on: BTreeSet<ExecutionKey> = bench.out.iter().map(|(execution, ..)| *execution).collect();
     assert_eq!(went_on.len(), 2);
     assert!(went_on.contains(&key(22)), "it waits for all split turns of the greedy one");
 }

@@ -113,6 +113,8 @@ pub(super) struct Live {
     pub(super) begun_by: Option<Box<BegunBy>>,
     /// Its organization.
     pub(super) tenant: Tenant,
+    /// Records of its last turn, in this process.
+    pub(super) last_records: usize,
 }
 
 /// The message that began a child, for the time in which nothing of the child is stored.
@@ -154,6 +156,7 @@ impl Cell {
         let mut state = State::new(key, plan);
         state.decide_version = decide_version;
         Self::Live(Box::new(Live {
+            last_records: 0,
             tenant: Tenant::of(row.organization.as_deref().unwrap_or_default()),
             summary: Summary::of(&state),
             state,
@@ -176,6 +179,7 @@ impl Cell {
         let Journal { state, head, .. } = journal;
         let summary = Summary::of(&state);
         Self::Live(Box::new(Live {
+            last_records: 0,
             tenant: Tenant::of(tenant_of(&state)),
             status: summary.status,
             summary,

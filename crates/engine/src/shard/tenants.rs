@@ -73,6 +73,7 @@ pub(super) struct Sharing {
     last_at: u64,
     /// When an organization other than the last one had a turn; nothing if none has.
     other_at: Option<u64>,
+    is_always_shared: bool,
 }
 
 impl Sharing {
@@ -93,8 +94,13 @@ impl Sharing {
         self.last_at = self.now;
     }
 
+    /// See [`Shard::share_always`](super::Shard::share_always).
+    pub(super) fn share_always(&mut self) {
+        self.is_always_shared = true;
+    }
+
     pub(super) fn is_shared(&self) -> bool {
-        self.other_at.is_some_and(|at| self.now.saturating_sub(at) < SHARED_MS)
+        self.is_always_shared || self.other_at.is_some_and(|at| self.now.saturating_sub(at) < SHARED_MS)
     }
 }
 

@@ -3,7 +3,6 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_kernel::{
-    decide::Turn,
     effect::Attempt,
     failure::Failure,
     input::{Input, Parent, Start},
@@ -11,11 +10,17 @@ use mainspring_kernel::{
     key::ExecutionKey,
     plan::Plan,
     record::Record,
-    state::{ExecutionStatus, State},
+    state::ExecutionStatus,
 };
 use mainspring_store::{Answer, AuditEntry, Batch, CommitError, Due, ExecutionRow, Fence, RemoteAttempt, StoredPlan};
 
-use crate::{evaluator::Suspended, intake::Charge, load::Journal, member::Heard, span::Span};
+use crate::{
+    evaluator::{Finished, Suspended},
+    intake::Charge,
+    load::Journal,
+    member::Heard,
+    span::Span,
+};
 
 /// Something that happens to a shard.
 #[derive(Debug)]
@@ -51,7 +56,7 @@ pub enum Event {
         /// Names it.
         evaluation: u64,
         /// The state and the turn, or what is wrong with us.
-        finished: Box<(State, Result<Turn, String>)>,
+        finished: Box<Finished>,
     },
     /// A message in an execution's inbox, by id, that was not written with the installation's key.
     Discard(ExecutionKey, String),

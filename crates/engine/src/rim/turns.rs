@@ -1,0 +1,145 @@
+//! Turns that are worked out beside the driver: those that wait for functions, and long ones.
+
+use std::{
+    num::NonZero,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use mainspring_kernel::{key::ExecutionKey, limits::TURN_EVALUATION_MS_MAX, state::State};
+
+use super::{Command, Rim};
+use crate::{
+    evaluator::{Begun, ForTenant, Rest, Suspended, tenant_of},
+    fair::QueueFull,
+    shard::{
+        Event, panics,
+        tenants::{Tenant, Turns},
+    },
+};
+
+/// The priority of the threads that decide long turns, as `nice` has it: the driver and the thread that writes go first.
+const NICE: i32 = 10;
+
+/// A turn to be decided.
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads for long turns, as many as half of the processors. Organizations take turns. They begin with the first turn and end
+/// with the driver.
+#[derive(Default)]
+pub(super) struct Deciders {
+    shared: Arc<Shared>,
+    has_begun: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    jobs: Mutex<Jobs>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Jobs {
+    waiting: Turns<Job>,
+    is_over: bool,
+}
+
+impl Deciders {
+    fn push(&mut self, tenant: Tenant, job: Job) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            let threads = std::thread::available_parallelism().map_or(1, NonZero::get).div_ceil(2);
+            for _ in 0..threads {
+                let shared = self.shared.clone();
+                let thread = std::thread::Builder::new().name("decide".into()).spawn(move || shared.work());
+                drop(thread.expect("a process can start a thread"));
+            }
+        }
+        self.shared.jobs().waiting.push(tenant, job);
+        self.shared.changed.notify_one();
+    }
+}
+
+impl Drop for Deciders {
+    fn drop(&mut self) {
+        self.shared.jobs().is_over = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        // On Linux the priority is one of the thread. Where it cannot be lowered, turns are late and nothing is wrong.
+        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
+        while let Some(job) = self.next() {
+            job();
+        }
+    }
+
+    /// Nothing if the driver has ended.
+    fn next(&self) -> Option<Job> {
+        let mut jobs = self.jobs();
+        loop {
+            if jobs.is_over {
+                return None;
+            }
+            if let Some(job) = jobs.waiting.pop() {
+                return Some(job);
+            }
+            jobs = self.changed.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Rim {
+    /// Strangers' code runs on a thread of its own, and the shard goes on with its other executions.
+    pub(super) fn evaluate(&mut self, execution: ExecutionKey, evaluation: u64, suspended: Suspended) {
+        if matches!(suspended.rest, Rest::Whole(_)) {
+            return self.decide_elsewhere(execution, evaluation, suspended);
+        }
+        let (evaluator, commands) = (self.evaluator.clone(), self.commands.clone());
+        let (time, evaluations) = (self.meters.evaluation_time.clone(), self.evaluations.clone());
+        let tenant = tenant_of(&suspended.state).to_owned();
+        let request = evaluations.acquire(tenant.clone());
+        tokio::spawn(async move {
+            let permit = match request {
+                Ok(request) => Some(request.await),
+                Err(QueueFull) => None,
+            };
+            tokio::task::spawn_blocking(move || {
+                let began = std::time::Instant::now();
+                let plan = suspended.state.plan.clone();
+                let evaluator = ForTenant { evaluator: &*evaluator, tenant: &tenant };
+                let mut is_over = || began.elapsed() >= Duration::from_millis(TURN_EVALUATION_MS_MAX);
+                // The state is lost with a panic. Nobody uses it: the execution is set aside.
+                let finished = catch_unwind(AssertUnwindSafe(|| suspended.finish(&evaluator, &mut is_over)));
+                let finished =
+                    finished.unwrap_or_else(|panic| (State::new(execution, plan), Err(panics::why(&*panic))));
+                let finished = Box::new(finished);
+                time.record(began.elapsed());
+                drop(permit);
+                let _ = commands.send(Command::Event(Event::Evaluated { execution, evaluation, finished }));
+            });
+        });
+    }
+
+    fn decide_elsewhere(&mut self, execution: ExecutionKey, evaluation: u64, suspended: Suspended) {
+        let (commands, tenant) = (self.commands.clone(), self.shard.tenant_key(execution));
+        let decide = move || {
+            let plan = suspended.state.plan.clone();
+            let begun = catch_unwind(AssertUnwindSafe(|| suspended.begin()));
+            let begun = begun.unwrap_or_else(|panic| {
+                Begun::Finished(Box::new((State::new(execution, plan), Err(panics::why(&*panic)))))
+            });
+            let _ = commands.send(match begun {
+                Begun::Finished(finished) => Command::Event(Event::Evaluated { execution, evaluation, finished }),
+                Begun::Paused(suspended) => Command::Evaluate(execution, evaluation, suspended),
+            });
+        };
+        self.deciders.push(tenant, Box::new(decide));
+    }
+}
