@@ -68,9 +68,13 @@ pub(super) enum Row {
 }
 
 impl Row {
-    /// Whether the journal does not verify with it.
-    pub(super) fn breaks_journal(&self) -> bool {
-        matches!(self, Self::Frame(_) | Self::Head { .. })
+    /// Whether the journal does not verify with it, by the head that the store has now. A head that somebody has written is gone as soon as a node that has the execution in memory writes the next one.
+    pub(super) fn breaks_journal(&self, now: Option<&Head>) -> bool {
+        match self {
+            Self::Frame(_) => true,
+            Self::Head { foreign, .. } => now == Some(foreign),
+            _ => false,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use mainspring_engine::aside::{Act, Place, Released, force_end, release};
 use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::Store;
 
-use super::{Cluster, Happening, foreign::Row};
+use super::{Cluster, Happening};
 use crate::setup::keys;
 
 /// How often operators look.
@@ -53,7 +53,8 @@ impl Cluster {
     fn end_quarantine(&mut self, execution: ExecutionKey) -> Result<(), String> {
         let store = self.store.clone();
         let act = Act { key: &keys().sealing, by: "operator", reason: "the store was looked at", audit: &[] };
-        let is_broken = self.mishaps.rows.get(&execution).is_some_and(Row::breaks_journal);
+        let head = store.head(execution).map_err(|error| error.to_string())?.map(|row| row.head);
+        let is_broken = self.mishaps.rows.get(&execution).is_some_and(|row| row.breaks_journal(head.as_ref()));
         if self.workflows.subject.is_none() && self.mishaps.others.chance(ENDED) {
             let place = Place { store: &store, loader: &self.loader, home: None };
             force_end(place, execution, &act).map_err(|error| format!("{execution} cannot be ended: {error}"))?;
