@@ -58,6 +58,8 @@ struct Bench {
     commit: Option<(u64, Arc<Batch>)>,
     /// Turns that are out.
     out: VecDeque<(ExecutionKey, u64, Box<Suspended>)>,
+    /// Journals that are asked for.
+    loads: Vec<(ExecutionKey, u64)>,
 }
 
 impl Bench {
@@ -66,7 +68,7 @@ impl Bench {
         let epoch = store.claim(0, "test").unwrap();
         let leases = Leases::alone(1, [Fence { partition: 0, epoch }]);
         let shard = Shard::new(leases, Keys { sealing: [1; 32], salting: [2; 32] }, 1 << 30);
-        Self { store, shard, now: START, commit: None, out: VecDeque::new() }
+        Self { store, shard, now: START, commit: None, out: VecDeque::new(), loads: Vec::new() }
     }
 
     fn handle(&mut self, event: Event) {
@@ -84,6 +86,7 @@ impl Bench {
                 Output::Evaluate { execution, evaluation, suspended } => {
                     self.out.push_back((execution, evaluation, suspended));
                 }
+                Output::Load(execution, number) => self.loads.push((execution, number)),
                 _ => {}
             }
         }
@@ -128,6 +131,14 @@ impl Bench {
         };
         self.handle(Event::Evaluated { execution, evaluation, finished });
         has_function
+    }
+
+    fn load_all(&mut self) {
+        let loader = Loader::new(Arc::new(self.store.clone()), [1; 32]);
+        for (execution, number) in std::mem::take(&mut self.loads) {
+            let answer = Box::new(loader.load(execution));
+            self.handle(Event::Loaded(execution, number, answer));
+        }
     }
 
     fn state(&self, number: u64) -> State {
@@ -286,4 +297,28 @@ fn split_turns_of_organizations_go_on_in_turns() {
     let went_on: BTreeSet<ExecutionKey> = bench.out.iter().map(|(execution, ..)| *execution).collect();
     assert_eq!(went_on.len(), 2);
     assert!(went_on.contains(&key(22)), "it waits for all split turns of the greedy one");
+}
+
+/// The turns of its organization that wait may be many: an execution whose time is over does not wait behind them.
+#[test]
+fn what_ends_an_execution_is_never_decided_beside_the_driver() {
+    for is_cancel in [false, true] {
+        let (mut bench, split) = (shared(), plan(&SPLIT.replace("{\"maxSteps\"", "{\"timeoutMs\":5000,\"maxSteps\"")));
+        bench.submit(2, "greedy", &split);
+        bench.decide_next();
+        bench.land_all();
+        bench.handle(Event::Wake);
+        assert_eq!(bench.out.len(), 1, "it goes on beside the driver, and does not come back");
+        if is_cancel {
+            let input = Input::Cancel { reason: "enough".into(), by: "me".into() };
+            bench.handle(Event::Take(key(2), Queued { input, letter: None, ticket: None, audit: None }));
+        } else {
+            bench.now += 6_000;
+            bench.handle(Event::Due(Vec::new()));
+        }
+        bench.load_all();
+        bench.land_all();
+        assert_eq!((bench.out.len(), bench.loads.len()), (1, 0), "it is read back once");
+        assert!(bench.state(2).ending.is_some(), "cancel: {is_cancel}");
+    }
 }

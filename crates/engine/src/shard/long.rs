@@ -5,7 +5,7 @@ use mainspring_kernel::{
     decide::{Decided, Paused, Turn, decide},
     frame::Frame,
     hash::Hash,
-    input::Input,
+    input::{Input, Timer},
     key::ExecutionKey,
     plan::{Plan, Work},
     state::State,
@@ -78,10 +78,12 @@ impl Shard {
         self.sharing.share_always();
     }
 
-    /// The turn for an input, if it is to be decided elsewhere.
+    /// The turn for an input, if it is to be decided elsewhere. What ends an execution is decided here: it abandons the turn
+    /// that is out, and would abandon itself again and again.
     pub(super) fn whole(&self, now: u64, execution: ExecutionKey, queued: &Queued) -> Option<Rest> {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return None };
         let may_be_long = match &queued.input {
+            Input::Cancel { .. } | Input::Timer(Timer::Deadline) => false,
             Input::Start(_) => is_long(&live.state.plan),
             _ => live.state.is_split || live.last_records >= LONG_TURN_RECORDS,
         };
