@@ -31,7 +31,7 @@ const QUICK_TESTS: [&str; 8] = [
 const QUICK_SEEDS: (&str, &str) = ("MAINSPRING_SEEDS", "150");
 
 /// The breaks that change nothing, and why.
-const EXPLAINED: &str = "docs/decisions/0023-the-mutants-that-change-nothing.md";
+const EXPLAINED: &str = "docs/decisions/0023-four-equivalent-mutants-of-the-kernel.md";
 
 /// Runs the tool over the given files, which are paths from the root, or over the usual ones if there are none.
 pub(crate) fn run(root: &Path, files: &[String]) -> Result<String, String> {
