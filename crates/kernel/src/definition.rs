@@ -1,8 +1,12 @@
-//! From a definition, as someone wrote it, to a plan: every mistake at once, each with its place and its mend.
+//! Compiler from a definition to a plan. It reports all mistakes of a definition at once, each with its position and a
+//! help text.
 //!
-//! Two looks. The first numbers the steps and learns their names ([`outline`]); the second reads each step by itself
-//! against that outline ([`steps`] and what it uses). Both put what they find into one [`report`]. Nothing unknown is
-//! ignored: a key that nobody reads would be a promise that nobody keeps.
+//! Compilation has two passes. The first ([`outline`]) numbers the steps and collects their names. The second
+//! ([`steps`] and the modules that it uses) reads each step against that outline. Both add diagnostics to one
+//! [`report`]. An unknown key is an error: if it were ignored, the author would rely on a setting that has no effect.
+//!
+//! The text formats are parsed elsewhere (`json`, `yaml`), and plans are executed elsewhere (`decide`). The compiler
+//! does not understand JavaScript or the finer rules of JSON Schema; it asks an [`Inspector`] about them.
 
 use alloc::{format, vec::Vec};
 
@@ -51,40 +55,42 @@ mod work;
 pub use inspector::{Complaint, Inspector, Unread};
 pub use notation::Notation;
 
-/// A definition that was accepted.
+/// The result of a successful compilation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compiled {
-    /// What runs.
+    /// The executable form of the definition.
     pub plan: Plan,
-    /// The definition with its step ids assigned where they were missing: what is hashed, and what is kept.
+    /// The definition with an id for each step that had none. This value is hashed and stored.
     pub normalised: Value,
-    /// The hash over the canonical JSON of the normalised definition.
+    /// SHA-256 of the canonical JSON of `normalised`.
     pub workflow_hash: Hash,
-    /// The way to each step, by its number: a plan does not keep it, and whoever adds a finding of their own needs it.
+    /// The path of each step in the definition, by step number. A plan has no paths, but callers that add diagnostics
+    /// of their own need them.
     pub paths: Vec<Path>,
-    /// What its author should know all the same.
+    /// Warnings only: a definition with errors is not compiled.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// How a text is to be read.
+/// The text format of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
-    /// As JSON.
+    /// JSON.
     Json,
-    /// As YAML.
+    /// YAML.
     Yaml,
-    /// As JSON if it begins with a brace, else as YAML.
+    /// JSON if the first character other than white space is a brace, otherwise YAML.
     Guess,
 }
 
-/// How deep the values of a definition may nest. The stored form of its plan is a few levels deeper, and everything that
-/// reads values stops at [`DEPTH_MAX`].
+/// The maximum nesting of values in a definition, in levels. The stored form of the plan is a few levels deeper, and
+/// all readers of values stop at [`DEPTH_MAX`].
 pub const DEFINITION_DEPTH_MAX: usize = 90;
 
 const _: () = assert!(DEFINITION_DEPTH_MAX + 8 <= DEPTH_MAX, "the stored form of a plan must be readable");
 const _: () = assert!(PLAN_DEPTH_MAX * 2 + 8 < DEFINITION_DEPTH_MAX, "the deepest plan must have room for its data");
 
-/// Reads a definition's text. There is one diagnostic at most: what cannot be read has no parts to look at.
+/// Parses the text of a definition. Reports one diagnostic at most, because a text that does not parse has no parts to
+/// check.
 pub fn read(text: &[u8], syntax: Syntax) -> Result<Document, Diagnostic> {
     if text.len() > DEFINITION_BYTES_MAX {
         let message = format!("the definition has {} bytes, more than {DEFINITION_BYTES_MAX}", text.len());
@@ -101,13 +107,13 @@ pub fn read(text: &[u8], syntax: Syntax) -> Result<Document, Diagnostic> {
     Ok(if is_json { json::read(text)? } else { yaml::read(text)? })
 }
 
-/// Compiles a definition, or gives every diagnostic there is, warnings included, in the order of the document. What is
-/// written in other languages is not looked into: see [`compile_with`].
+/// Compiles a definition. If it has errors, returns all diagnostics, warnings included, in document order. Embedded
+/// functions and schemas are not checked; [`compile_with`] checks them.
 pub fn compile(document: &Document) -> Result<Compiled, Vec<Diagnostic>> {
     compile_with(document, &Unread)
 }
 
-/// The same, with somebody who looks into functions and schemas.
+/// Compiles like [`compile`], and asks `inspector` to check functions and schemas.
 pub fn compile_with(document: &Document, inspector: &dyn Inspector) -> Result<Compiled, Vec<Diagnostic>> {
     let mut report = Report::new(document, inspector);
     let compiled = definition(document, &mut report);
@@ -147,7 +153,7 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
     }
     let steps = steps::read(&outline, edges.as_ref(), report);
     let output = root::output(&root, &fields, &outline, edges.as_ref(), report);
-    // Edges between steps that could not be read would tell half of the circles.
+    // If some steps are unreadable, their edges are missing and only some of the cycles would be found.
     let is_whole = steps.len() == outline.entries.len();
     let graph = edges.as_ref().filter(|_| is_whole).and_then(|edges| edges::graph(edges, &outline, &steps, report));
     if report.has_errors() {
@@ -172,8 +178,8 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
     Some((plan, normalised, paths))
 }
 
-/// The definition with ids assigned where they are missing, and nothing else changed: defaults are not written into it,
-/// or a later build with other defaults would give another hash.
+/// Adds the missing ids and changes nothing else. Defaults are not written into the definition, because a later build
+/// with other defaults would then compute another hash.
 fn normalised(value: &Value, outline: &Outline<'_>) -> Value {
     let mut value = value.clone();
     for entry in outline.entries.iter().filter(|entry| !entry.has_own_id) {

@@ -1,4 +1,4 @@
-//! What can be known before an execution begins: that it exceeds its own bound, that it never ends.
+//! Checks of a whole plan that need no input: it cannot finish within its own `maxSteps`, or it starts itself forever.
 
 use alloc::format;
 

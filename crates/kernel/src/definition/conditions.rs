@@ -1,4 +1,4 @@
-//! Conditions as they are written: exactly one form each, nothing unknown beside it.
+//! Reads conditions. A condition has exactly one form and no unknown keys.
 
 use alloc::{
     boxed::Box,
@@ -23,11 +23,11 @@ use crate::{
     value::Value,
 };
 
-/// What every mend for a broken condition begins with.
+/// Default help text for a malformed condition.
 const WRITE: &str = "write true or false, {ref: \"@step.path\", eq: …}, {variable: name, equals: …}, {all: […]}, {any: […]} or {not: …}";
 
 impl Reader<'_, '_> {
-    /// Reads a condition; what is wrong with it is reported.
+    /// Reads a condition and reports its mistakes.
     pub(super) fn condition(&mut self, value: &Value, path: &Path) -> Option<Condition> {
         match value {
             Value::Bool(answer) => Some(Condition::Constant(*answer)),
@@ -54,7 +54,8 @@ impl Reader<'_, '_> {
                 self.report.known_keys(fields, &vocabulary::condition(form));
                 let parts = self.report.list(fields, form)?;
                 let path = fields.path.key(form);
-                // Every part is read before one that failed ends it, so that every mistake is told.
+                // All parts are read before the first failed one ends the loop, so that the mistakes of all parts are
+                // reported.
                 let parts: Vec<_> =
                     parts.iter().enumerate().map(|(at, part)| self.condition(part, &path.index(at))).collect();
                 let parts = parts.into_iter().collect::<Option<Vec<_>>>()?;
@@ -82,7 +83,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// An object that asks nothing: one of its keys may be the misspelt one.
+    /// Reports an object without any form of a condition. One of its keys may be a misspelled form.
     fn formless(&mut self, fields: &Fields<'_>) {
         let forms = vocabulary::CONDITION_FORMS;
         let misspelt = fields.map.keys().find_map(|key| Some((key, meant(key, forms)?)));
@@ -155,7 +156,7 @@ impl Reader<'_, '_> {
         let operand = self.template(value, &path);
         let may_be_list = matches!(operand, Template::Whole(_) | Template::List(_) | Template::Literal(Value::List(_)));
         if operator == Operator::In && !may_be_list {
-            // An unknown whole reference was refused already; it is no list either, but one mistake is told once.
+            // An unknown whole reference is reported already; reporting it here as well would report one mistake twice.
             if !value.as_text().is_some_and(|text| text.starts_with('@')) {
                 self.report.wrong_kind(&path, "in", "a list or a reference to one", value);
             }
@@ -181,7 +182,7 @@ impl Reader<'_, '_> {
         Some(Condition::Variable(name?, equals))
     }
 
-    /// Where variables are declared, one that is not can never be there, unless a step writes it.
+    /// Reports a variable that can never exist: variables are declared, but not this one, and no step writes it.
     fn check_asked_variable(&mut self, name: &str, path: &Path) {
         let Some(declared) = self.outline.declared.variables else { return };
         let bare = name.strip_prefix("@vars.").unwrap_or(name);
@@ -198,7 +199,7 @@ impl Reader<'_, '_> {
         self.report.error(diagnostic::UNKNOWN_REFERENCE, path, message, mend);
     }
 
-    /// Reads data that may not refer.
+    /// Reads data in which references are not allowed.
     pub(super) fn literal(&mut self, value: &Value, path: &Path, mend: &str) -> Option<Value> {
         let mut bad = Vec::new();
         let template = Template::read(value, &|name| self.root_of(name), &mut bad);

@@ -1,9 +1,10 @@
-//! From one notation to another: a definition that says the same and compiles to the same plan.
+//! Converts a definition from one notation to another. The result compiles to the same plan.
 //!
-//! The notations share their steps. They differ in a few words (`steps` or `nodes`, `id` or `name`, `type` or
-//! `action`), which are exchanged here, and in what holds where nothing is said: the order, the retries, the output.
-//! What the other notation would take otherwise is written out, and what it takes so anyway is left out. What it has
-//! no words for is refused, every place at once. The result is compiled and compared before it is given away.
+//! The notations have the same steps. They differ in some keys (`steps` or `nodes`, `id` or `name`, `type` or
+//! `action`), which are renamed here, and in the defaults for order, retries and output. A default that the target
+//! notation does not share is written out, and a value that equals the target's default is left out. If the target
+//! notation cannot express something, the conversion fails and reports all such places at once. The result is compiled
+//! and compared with the original plan before it is returned.
 
 use alloc::{
     collections::BTreeSet,
@@ -30,17 +31,18 @@ mod policies;
 mod steps;
 pub mod text;
 
-/// A definition in another notation.
+/// The result of a conversion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Converted {
-    /// The definition.
+    /// The definition in the target notation.
     pub definition: Value,
-    /// Steps that have another name now, each with the old one and the new one: those without an id of their own.
+    /// Renamed steps as pairs of old and new name. Only steps without an id of their own are renamed.
     pub renamed: Vec<(String, String)>,
 }
 
-/// Says a definition in a notation, or gives every place that cannot be said there and why; what does not compile
-/// is refused with what compiling says. Pure: the same definition gives the same result.
+/// Converts a definition. If the target notation cannot express a part, returns a diagnostic for every such part. If
+/// the definition does not compile, returns the diagnostics of the compiler. Deterministic: the result depends on the
+/// arguments alone.
 pub fn convert(document: &Document, to: Notation) -> Result<Converted, Vec<Diagnostic>> {
     let plan = compile(document)?.plan;
     let from = Notation::of(&document.value);
@@ -60,8 +62,9 @@ pub fn convert(document: &Document, to: Notation) -> Result<Converted, Vec<Diagn
     Ok(Converted { definition, renamed: renamed.into_iter().collect() })
 }
 
-/// A plan in the one form of what can be written in several: the defaults of outputs written out, the delays of
-/// retries by rule where a rule gives them, and none where there is one attempt. Plans of one form run the same.
+/// Returns the normal form of a plan. Default outputs become explicit, listed retry delays become a formula if one
+/// gives the same delays, and delays are dropped if there is only one attempt. Two plans with the same normal form
+/// behave alike.
 pub fn normal(plan: &Plan) -> Plan {
     let mut normal = plan.clone();
     normal.workflow_hash = crate::hash::Hash::default();
@@ -76,7 +79,8 @@ pub fn normal(plan: &Plan) -> Plan {
     normal
 }
 
-/// Refuses a result that means something else: no definition may change its meaning unseen, by a mistake of ours least.
+/// Compares the plan of the result with the original plan. A bug in the conversion must not change the meaning of a
+/// definition silently.
 fn check(plan: &Plan, ids: &[String], definition: &Value) -> Result<(), Vec<Diagnostic>> {
     let mut expected = plan.clone();
     expected.steps.iter_mut().zip(ids).for_each(|(step, id)| step.id.clone_from(id));
@@ -97,7 +101,7 @@ struct Converter<'a> {
     to: Notation,
     document: &'a Document,
     plan: &'a Plan,
-    /// The names of the steps by number: the old ones until a step is read.
+    /// The names of the steps by number. Holds the old name until the step is converted.
     ids: Vec<String>,
     found: Vec<Diagnostic>,
 }
@@ -154,14 +158,15 @@ impl Converter<'_> {
         Value::Map(ends.collect())
     }
 
-    /// A name of a step as it is written in edges and `needs`.
+    /// Returns the new name of a step that edges and `needs` refer to.
     fn renamed(&self, id: &Value) -> Value {
         let number = id.as_text().and_then(|id| self.plan.number_of(id));
         number.map_or_else(|| id.clone(), |number| self.ids[number as usize].as_str().into())
     }
 
-    /// Gives names to the steps that have none. Inside of other steps their paths go on being their names; an outer
-    /// step needs one that can be written. It is one that stands nowhere yet, or a text would begin to refer to it.
+    /// Names the steps that have no id. A step inside another step keeps its path as its name. An outermost step needs
+    /// an explicit name; the chosen one occurs nowhere in the definition, or existing text would become a reference to
+    /// it.
     fn rename(&mut self, root: &Map) {
         let needs_name = self.to != Notation::Sequence;
         let (old, new) = (format!("{}[", self.from.id_path()), format!("{}[", self.to.id_path()));
@@ -175,7 +180,7 @@ impl Converter<'_> {
             let is_of_outer = self.plan.is_body_of_each(number) && outer.binary_search(&(number - 1)).is_ok();
             self.ids[number as usize] = match outer.binary_search(&number) {
                 Ok(place) if needs_name => self.invented(place, &text),
-                // What an outer step does for each item is called as that step is.
+                // The body of an outermost `forEach` step has the name of that step.
                 Err(_) if needs_name && is_of_outer => self.ids[number as usize - 1].clone(),
                 _ => step.id.replacen(&old, &new, 1),
             };
@@ -190,7 +195,7 @@ impl Converter<'_> {
         name
     }
 
-    /// What is written under `output`, if anything has to be.
+    /// Returns the value to write under `output`, or `None` if the default of the target notation is the same.
     fn output(&mut self, root: &Map) -> Option<Value> {
         let mut plan = self.plan.clone();
         plan.steps.iter_mut().zip(&self.ids).for_each(|(step, id)| step.id.clone_from(id));
@@ -199,7 +204,7 @@ impl Converter<'_> {
             Notation::Dataflow | Notation::Graph => outputs::of_ends(&plan),
         };
         let meant = match &self.plan.output {
-            // A dataflow and a graph end so where nothing is written.
+            // The output of the end steps is the default of a dataflow and of a graph.
             Output::Ends if self.to != Notation::Sequence => return None,
             Output::Ends => outputs::of_ends(&plan),
             Output::Variables => outputs::of_variables(&plan),
@@ -221,7 +226,7 @@ impl Converter<'_> {
         }
     }
 
-    /// Where a step is written.
+    /// Returns the path of a step in the source definition.
     fn path_of(&self, step: u32, list: &Path) -> Path {
         let block = self.plan.block(self.plan.step(step).block);
         let at = block.steps.iter().position(|number| *number == step).unwrap_or_default();
@@ -235,7 +240,7 @@ impl Converter<'_> {
     }
 }
 
-/// The word of the order that a notation has where nothing is written.
+/// Returns the `order` that a notation has by default.
 fn order_of(notation: Notation) -> &'static str {
     let order = notation.default_order();
     OrderWord::ALL.iter().find(|(_, other)| *other == order).map_or("", |(word, _)| word)

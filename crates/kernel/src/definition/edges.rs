@@ -1,4 +1,7 @@
-//! The edges of a definition: written ones, `needs`, and what steps refer to.
+//! Edges between the outermost steps: explicit `edges`, `needs`, and references.
+//!
+//! Steps inside another step have no edges; the step around them takes theirs. A place is the index of a step in the
+//! outermost block.
 
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
@@ -19,18 +22,18 @@ use crate::{
     value::Value,
 };
 
-/// The edges of the outermost block as they are known before any step is read: from place to place.
+/// The edges of the outermost block that are known before any step is read, as places.
 #[derive(Debug, Default)]
 pub(super) struct Edges<'a> {
-    /// Whether what a step refers to is an edge as well.
+    /// True in a dataflow: a reference to a step adds an edge from it.
     pub by_reference: bool,
-    /// Of each place the edges into it.
+    /// The edges into each place.
     pub incoming: Vec<Vec<Written<'a>>>,
-    /// Where they lead.
+    /// Reachability along the edges.
     pub ways: Ways,
 }
 
-/// An edge as it is written.
+/// An edge before its condition is read.
 #[derive(Debug)]
 pub(super) struct Written<'a> {
     pub from: u32,
@@ -39,7 +42,7 @@ pub(super) struct Written<'a> {
 }
 
 impl<'a> Edges<'a> {
-    /// Reads `edges` and every `needs` of a definition that goes by edges.
+    /// Reads `edges` and `needs`. Returns `None` for a sequence, which has no edges.
     pub(super) fn read(
         order: OrderWord,
         root: &Fields<'a>,
@@ -60,7 +63,7 @@ impl<'a> Edges<'a> {
         for (number, entry) in outline.entries.iter().enumerate().filter(|(_, entry)| entry.role != Role::Body) {
             let Some(to) = place_around(number as u32, outline) else { continue };
             for (from, path) in needs(&entry.fields, outline, report) {
-                // What stands inside a step is waited for by the step around it; itself no step can wait for.
+                // An inner step that needs the step around it would wait forever: that step ends after it.
                 if from == to && entry.block != 0 {
                     refuse_own_need(&entry.id, &path, report);
                 } else {
@@ -106,7 +109,7 @@ impl<'a> Edges<'a> {
     }
 }
 
-/// The place of the outermost step that is or contains a step.
+/// Returns the place of the outermost step that is, or contains, a step.
 fn place_around(step: u32, outline: &Outline<'_>) -> Option<u32> {
     let (_, top) = outline.way_up(step).last()?;
     outline.blocks[0].steps.binary_search(&top).ok().map(|place| place as u32)
@@ -125,7 +128,7 @@ fn refuse_edges(root: &Fields<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// The steps that a step needs: their places in the outermost block, each with the path of its name.
+/// Reads `needs`: the place of each needed step, with the path of its name.
 pub(super) fn needs<'a>(fields: &Fields<'a>, outline: &Outline<'a>, report: &mut Report<'a>) -> Vec<(u32, Path)> {
     let path = fields.path.key("needs");
     let items = report.list(fields, "needs").unwrap_or_default();
@@ -158,7 +161,7 @@ fn place_of(id: &str, path: &Path, outline: &Outline<'_>, report: &mut Report<'_
     None
 }
 
-/// The graph of the outermost block, once its steps are read; a circle is refused with the way it goes.
+/// Builds the graph of the outermost block after its steps are read. A cycle is reported with the steps on it.
 pub(super) fn graph<'a>(
     edges: &Edges<'a>,
     outline: &Outline<'a>,
@@ -170,7 +173,7 @@ pub(super) fn graph<'a>(
     for (place, written) in edges.incoming.iter().enumerate() {
         let mut reader = Reader::new(outline, Some(edges), outer[place], report);
         let read = written.iter().map(|edge| {
-            // Whether a failure edge takes a failure up is settled when its source fails, and not when its target begins.
+            // A failure edge is evaluated when its source fails, not when its target starts.
             reader.at_edge = Some(if edge.kind == EdgeKind::OnFailure { edge.from } else { place as u32 });
             let condition = edge.condition.as_ref().and_then(|(value, path)| reader.condition(value, path));
             Edge { from: edge.from, kind: edge.kind, condition }
@@ -189,7 +192,7 @@ pub(super) fn graph<'a>(
     None
 }
 
-/// What a step refers to, wherever in it, must have ended.
+/// Adds an edge from each step that another one refers to, in any of its fields.
 fn add_references(outline: &Outline<'_>, steps: &[Step], incoming: &mut [Vec<Edge>]) {
     let is_needed = |edge: &&Edge| edge.kind == EdgeKind::Ended;
     let mut known: BTreeSet<(usize, u32)> = BTreeSet::new();
@@ -208,7 +211,7 @@ fn add_references(outline: &Outline<'_>, steps: &[Step], incoming: &mut [Vec<Edg
     }
 }
 
-/// Every reference of a step: in its condition, in what it does, in what ends the execution after it.
+/// Returns all references of a step: in its condition, its work, and its `bail`.
 pub fn references_of(step: &Step) -> Vec<&Reference> {
     let mut found = Vec::new();
     if let Some(when) = &step.when {
@@ -223,7 +226,7 @@ pub fn references_of(step: &Step) -> Vec<&Reference> {
 
 fn refuse_circle(graph: &Graph, circle: &[u32], outline: &Outline<'_>, report: &mut Report<'_>) {
     let on_it: BTreeSet<u32> = circle.iter().copied().collect();
-    // Every place that is left has an edge from another one that is left: going back, some place comes twice.
+    // Each remaining place has an edge from another remaining one, so walking backwards must reach some place twice.
     let (mut way, mut seen, mut place) = (Vec::new(), BTreeSet::new(), circle[0]);
     while seen.insert(place) {
         way.push(place);
@@ -241,7 +244,7 @@ fn refuse_circle(graph: &Graph, circle: &[u32], outline: &Outline<'_>, report: &
     report.error(diagnostic::CYCLE, &path, message, "take one of these references or edges out");
 }
 
-/// Checks what steps need in a definition that runs in the order in which it is written.
+/// Checks `needs` in a sequence: a needed step must stand before the step that needs it.
 pub(super) fn check_needs<'a>(outline: &Outline<'a>, report: &mut Report<'a>) {
     for (number, entry) in outline.entries.iter().enumerate().filter(|(_, entry)| entry.role != Role::Body) {
         let own = place_around(number as u32, outline);
@@ -259,7 +262,7 @@ pub(super) fn check_needs<'a>(outline: &Outline<'a>, report: &mut Report<'a>) {
     }
 }
 
-/// The blocks of a plan, with the edges of the outermost.
+/// Sets the graph as the order of the outermost block.
 pub(super) fn with_graph(mut blocks: Vec<Block>, graph: Option<Graph>) -> Vec<Block> {
     if let (Some(root), Some(graph)) = (blocks.first_mut(), graph) {
         root.order = crate::plan::Order::Edges(graph);
@@ -267,7 +270,7 @@ pub(super) fn with_graph(mut blocks: Vec<Block>, graph: Option<Graph>) -> Vec<Bl
     blocks
 }
 
-/// Every reference of a plan's step by the step's number: what the drawing, the console and the recorder ask.
+/// Returns all references of a step, by its number. Used to draw plans and to show dependencies.
 pub fn dependencies(plan: &Plan, step: u32) -> Vec<&Reference> {
     references_of(plan.step(step))
 }

@@ -1,10 +1,11 @@
-//! Conditions that were written as expressions: what they would be as data. Nothing is run by this; it makes a mend.
+//! Suggests a condition for a condition that was written as an expression, such as `a.count > 3`. The result is help
+//! text only; expressions are never evaluated.
 
 use alloc::{format, string::String};
 
 use crate::{json, reference, value::Value};
 
-/// The signs of expressions and the operators for the same, the longer ones first.
+/// Comparison signs and the equivalent operators. A longer sign stands before its prefix.
 const SIGNS: [(&str, &str); 8] = [
     ("===", "eq"),
     ("!==", "neq"),
@@ -16,10 +17,10 @@ const SIGNS: [(&str, &str); 8] = [
     ("<", "lt"),
 ];
 
-/// What frames an expression in other languages.
+/// Delimiters of expressions in other languages.
 const FRAMES: [(&str, &str); 3] = [("${{", "}}"), ("{{", "}}"), ("${", "}")];
 
-/// The condition that an expression of one comparison, or of one name, is meant to be; as text in YAML's short form.
+/// Returns the condition for an expression that is one comparison or one name, in YAML flow style.
 pub(super) fn as_condition(text: &str) -> Option<String> {
     let mut text = text.trim();
     for (begin, end) in FRAMES {
@@ -39,7 +40,7 @@ pub(super) fn as_condition(text: &str) -> Option<String> {
     Some(format!("{{ref: \"@{left}\", {operator}: {right}}}"))
 }
 
-/// A reference with or without its `@`.
+/// Returns a reference without its `@`, which is optional here.
 fn name(text: &str) -> Option<&str> {
     let text = text.trim();
     let text = text.strip_prefix('@').unwrap_or(text);

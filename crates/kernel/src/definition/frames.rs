@@ -1,15 +1,16 @@
-//! References as other languages write them, which are text here: `{{fetch.items}}`, `${fetch.items}`.
+//! Warns about references in the syntax of other languages, such as `{{fetch.items}}` or `${fetch.items}`. They are
+//! plain text here.
 
 use alloc::format;
 
 use super::references::Reader;
 use crate::{diagnostic, document::Path, reference, value::Value};
 
-/// What begins and what ends a reference elsewhere.
+/// Opening and closing delimiters of references in other languages.
 const FRAMES: [(&str, &str); 3] = [("${", "}"), ("{{", "}}"), ("@{", "}")];
 
 impl Reader<'_, '_> {
-    /// Warns of text that frames a known name as other languages do: it would be sent as it stands.
+    /// Warns if delimiters of another language enclose a known name. Such a text would be passed on unchanged.
     pub(super) fn check_frames(&mut self, value: &Value, path: &Path) {
         match value {
             Value::Text(text) => self.check_frames_of_text(text, path),

@@ -1,4 +1,4 @@
-//! Requests as they are written. What is known before the values are is checked here, the rest when it is sent.
+//! Reads `http` steps. Checks everything that is known before references have values; the executor checks the rest.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -15,7 +15,7 @@ use crate::{
     value::Value,
 };
 
-/// The methods of requests.
+/// HTTP methods that a step may use.
 pub const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 impl Reader<'_, '_> {
@@ -85,7 +85,7 @@ impl Reader<'_, '_> {
         self.field(fields, "url")
     }
 
-    /// Status codes from 100 to 599, and classes of them like `2xx`.
+    /// Reads a list of status codes (100 to 599) and classes such as `2xx`.
     fn expect(&mut self, fields: &Fields<'_>) -> Option<Vec<Value>> {
         let items = self.report.list(fields, "expect")?;
         let path = fields.path.key("expect");

@@ -1,28 +1,29 @@
-//! What the kernel cannot look into itself: the source of functions, the finer rules of schemas.
+//! The interface to checks that the kernel cannot do itself: the source of functions, and the finer rules of JSON
+//! Schema.
 
 use alloc::string::String;
 
 use crate::value::Value;
 
-/// Looks into the parts of a definition that are written in other languages.
+/// Checks the parts of a definition that are written in another language.
 pub trait Inspector {
-    /// What is wrong with the source of a function, if anything is.
+    /// Checks the source of a JavaScript or TypeScript function.
     fn source(&self, source: &str) -> Result<(), Complaint>;
 
-    /// What is wrong with a JSON Schema, if anything is.
+    /// Checks a JSON Schema.
     fn schema(&self, schema: &Value) -> Result<(), Complaint>;
 }
 
-/// What is wrong with a part that is written in another language.
+/// A mistake in a part that is written in another language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complaint {
-    /// What is wrong, with the place inside the part.
+    /// The mistake, with its position inside the part.
     pub message: String,
-    /// What to write instead; empty where the message says it all.
+    /// The help text; empty if the message suffices.
     pub mend: String,
 }
 
-/// Looks into nothing: what is wrong is found when it runs.
+/// An inspector that accepts everything. Mistakes then appear when the step runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Unread;
 

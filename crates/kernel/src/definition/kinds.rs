@@ -1,25 +1,25 @@
-//! The step types of the language: one row for each, with the keys that it takes.
+//! The table of step types: one row for each type, with the keys that it takes.
 
 /// A step type.
 #[derive(Debug)]
 pub(super) struct Kind {
-    /// Its word.
+    /// The value of `type`.
     pub name: &'static str,
-    /// Whether this build runs it. The keys of a type that does not run are not looked at.
+    /// True if this build can run the type. The keys of other types are not checked.
     pub runs: bool,
-    /// The keys of its own.
+    /// Keys that are specific to the type.
     pub keys: &'static [&'static str],
-    /// The keys of [`MODIFIERS`] that it takes.
+    /// Keys of [`MODIFIERS`] that the type takes.
     pub modifiers: &'static [&'static str],
-    /// The keys that hold steps, in the order of numbering, and whether those run at the same time.
+    /// Keys that hold inner steps, in numbering order; the flag is true if those steps run in parallel.
     pub branches: &'static [(&'static str, bool)],
 }
 
-/// The keys that every step takes.
+/// Keys of every step type.
 pub(super) const COMMON_KEYS: [&str; 10] =
     ["id", "type", "name", "description", "when", "onError", "continueOnError", "outputVariable", "priority", "needs"];
 
-/// The keys that most steps take, and that mean the same wherever they stand.
+/// Keys that several step types share, with the same meaning in each.
 pub(super) const MODIFIERS: [&str; 10] = [
     "retry",
     "retryPolicy",
@@ -33,22 +33,22 @@ pub(super) const MODIFIERS: [&str; 10] = [
     "config",
 ];
 
-/// Of what goes out to the world.
+/// Modifiers of steps with external effects.
 const EFFECT: &[&str] = &MODIFIERS;
 
-/// Of what does work without going out to the world.
+/// Modifiers of steps that do work without external effects.
 const WORK: &[&str] =
     &["retry", "retryPolicy", "timeoutMs", "onInterrupted", "outputSchema", "forEach", "bail", "config"];
 
-/// Of what waits.
+/// Modifiers of steps that only wait.
 const WAIT: &[&str] = &["forEach", "bail"];
 
-/// Where the steps inside a step of an unknown type stand; looked into so that their mistakes are told as well.
+/// Branches of a step of unknown type. Its inner steps are read as well, so that their mistakes are reported.
 pub(super) const BRANCHES_OF_UNKNOWN: &[(&str, bool)] = &[("then", false), ("else", false), ("steps", false)];
 
 const NONE: Kind = Kind { name: "", runs: true, keys: &[], modifiers: WAIT, branches: &[] };
 
-/// Every step type.
+/// All step types.
 pub(super) static KINDS: [Kind; 16] = [
     Kind { name: "bash", modifiers: EFFECT, keys: &["command", "cwd", "env"], ..NONE },
     Kind { name: "tool", modifiers: EFFECT, keys: &["tool", "arguments"], ..NONE },
@@ -115,17 +115,16 @@ pub(super) static KINDS: [Kind; 16] = [
 ];
 
 impl Kind {
-    /// The type of a word.
+    /// Returns the type of a name.
     pub(super) fn of(name: &str) -> Option<&'static Self> {
         KINDS.iter().find(|kind| kind.name == name)
     }
 
-    /// Whether a step of this type takes a modifier.
     pub(super) fn takes(&self, modifier: &str) -> bool {
         self.modifiers.contains(&modifier)
     }
 
-    /// Whether a step that has this key of another step in it is meant.
+    /// True if the type has inner steps. Modifiers that it does not take belong on those.
     pub(super) fn is_container(&self) -> bool {
         !self.branches.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Loops as they are written: `forEach` at any step, the step `loop`.
+//! Reads loops: `forEach` on any step, and the `loop` step.
 
 use alloc::format;
 
@@ -16,14 +16,14 @@ use crate::{
 };
 
 impl Reader<'_, '_> {
-    /// The loop of a step that runs for each item.
+    /// Reads the loop of a step with `forEach`.
     pub(super) fn each(&mut self, fields: &Fields<'_>) -> Option<Work> {
         let block = self.entry().branches.first().map(|(_, block)| *block)?;
         let (list, concurrency) = self.for_each(fields)?;
         Some(Work::Loop(Loop { block, over: Over::Items(list), concurrency, is_each: true }))
     }
 
-    /// The step `loop`.
+    /// Reads a `loop` step.
     pub(super) fn loop_step(&mut self, fields: &Fields<'_>) -> Option<Work> {
         if !fields.has("steps") {
             self.report.missing(fields, "steps", "say what one round does");
@@ -55,7 +55,7 @@ impl Reader<'_, '_> {
         Some(Work::Loop(Loop { block: block?, over, concurrency, is_each: false }))
     }
 
-    /// `{ref, concurrency}`
+    /// Reads `forEach: {ref, concurrency}`.
     fn for_each(&mut self, fields: &Fields<'_>) -> Option<(Reference, u32)> {
         let fields = self.report.object(fields, "forEach")?;
         self.report.known_keys(&fields, &vocabulary::FOR_EACH);
@@ -82,7 +82,7 @@ impl Reader<'_, '_> {
         condition
     }
 
-    /// Whether the answer to a condition can be another after a round.
+    /// True if the result of a condition can change from one round to the next.
     fn may_change(&self, condition: &Condition) -> bool {
         use crate::reference::Root;
         let mut references = alloc::vec::Vec::new();
@@ -96,7 +96,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Output variables may be written in the loop.
+/// True if the condition asks about a variable; a step in the loop may write it.
 fn asks_for_variable(condition: &Condition) -> bool {
     match condition {
         Condition::Variable(..) => true,

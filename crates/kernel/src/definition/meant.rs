@@ -1,4 +1,5 @@
-//! What a reference to an unknown name probably meant: the mistakes that people and models really make.
+//! Help texts for references to unknown names. They cover the mistakes that human authors and language models make
+//! often.
 
 use alloc::{format, string::String};
 
@@ -8,11 +9,11 @@ use crate::{
     value::Value,
 };
 
-/// What stands before the names of steps in other languages.
+/// Prefixes before step names in other languages, as in `steps.fetch.output`.
 const HOLDERS: [&str; 7] = ["steps", "nodes", "tasks", "jobs", "outputs", "results", "needs"];
 
 impl Reader<'_, '_> {
-    /// The mend for a reference whose name is not known here.
+    /// Returns the help text for a reference to an unknown name.
     pub(super) fn meant_by(&mut self, reference: &str) -> String {
         let (name_length, _) = reference::length(reference).unwrap_or_default();
         let (name, rest) = reference.split_at(name_length);
@@ -44,7 +45,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// `@item` and `@index` mean something in loops only.
+    /// Explains `@item` or `@index` outside of a loop.
     fn of_loop(&self, name: &str) -> Option<String> {
         let inside = self.entry().inside;
         let mend = match name {
@@ -57,14 +58,15 @@ impl Reader<'_, '_> {
         Some(mend.into())
     }
 
-    /// `@steps.fetch.output` and its like.
+    /// Returns the step name after a prefix of another language, as in `@steps.fetch.output`.
     fn behind_holder<'n>(&self, name: &str, rest: &'n str) -> Option<&'n str> {
         let rest = rest.strip_prefix('.').filter(|_| HOLDERS.contains(&name))?;
         let step = &rest[..reference::length(rest)?.0];
         self.outline.names.contains_key(step).then_some(step)
     }
 
-    /// The name of an output variable, which is what the execution gives and not what steps read.
+    /// Explains a reference to an output variable. Output variables belong to the output of the execution; steps refer
+    /// to the step that writes them.
     fn of_output_variable(&self, name: &str, rest: &str) -> Option<String> {
         let writer = *self.outline.outputs.get(name)?;
         let id = &self.outline.entries[writer as usize].id;
@@ -76,7 +78,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// The `name` of a step, where it is the id that counts.
+    /// Explains a reference by the `name` of a step in a notation that identifies steps by `id`.
     fn of_label(&self, name: &str) -> Option<String> {
         let key = self.outline.notation.id_key();
         let is_labelled = |label: Option<&Value>| label.and_then(Value::as_text) == Some(name);

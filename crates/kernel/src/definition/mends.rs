@@ -1,4 +1,4 @@
-//! What to write instead of a value of another kind than asked for.
+//! Help texts for values of the wrong type.
 
 use alloc::{format, string::String};
 
@@ -10,7 +10,7 @@ use crate::{
     value::{Number, Value},
 };
 
-/// Objects of the language as an author would begin them.
+/// Examples of the objects of the language, by key.
 const OBJECTS: [(&str, &str); 12] = [
     ("retry", "{maxAttempts: 3}"),
     ("retryPolicy", "{maxAttempts: 3}"),
@@ -26,7 +26,8 @@ const OBJECTS: [(&str, &str); 12] = [
     ("headers", "{name: value}"),
 ];
 
-/// What to write instead of a value, where that can be told; `wanted` is what the message asks for.
+/// Returns the help text for a value of the wrong type, or an empty text. `wanted` is the expected type in the words of
+/// the message.
 pub(super) fn of_kind(key: &str, wanted: &str, value: &Value) -> String {
     if matches!(value, Value::Null) {
         return "give it a value, or leave the key out".into();
@@ -83,7 +84,7 @@ fn of_number(key: &str, value: &Value) -> String {
     }
 }
 
-/// The units in which people write times, in milliseconds.
+/// Units of time that authors write, in milliseconds.
 const UNITS: [(&[&str], u32); 5] = [
     (&["ms", "msec", "millisecond", "milliseconds"], 1),
     (&["s", "sec", "secs", "second", "seconds"], 1_000),
@@ -92,7 +93,7 @@ const UNITS: [(&[&str], u32); 5] = [
     (&["d", "day", "days"], 86_400_000),
 ];
 
-/// `30s`, `5 min`
+/// Parses a duration with a unit, such as `30s` or `5 min`.
 fn milliseconds(text: &str) -> Option<Number> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let number: u64 = text[..digits].parse().ok()?;
@@ -130,7 +131,7 @@ fn of_object(key: &str, wanted: &str, value: &Value) -> String {
     example.map_or_else(String::new, |(_, example)| format!("write {example}"))
 }
 
-/// The mend for a type that says in other languages that something is done for each item of a list, which is a key here.
+/// Returns the help text for a step type that means "for each" in other languages. Here `forEach` is a key of any step.
 pub(super) fn of_each(name: &str, fields: &Fields<'_>) -> Option<String> {
     const LIST: &str = "forEach: {ref: \"@step.list\"}";
     synonym(name, ["forEach"])?;

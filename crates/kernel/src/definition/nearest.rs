@@ -1,15 +1,15 @@
-//! What an author probably meant: the known name that is nearest to an unknown one.
+//! Finds the known name that is most similar to an unknown one, for help texts.
 
 use alloc::{format, string::String, vec::Vec};
 
 use super::synonyms::synonym;
 use crate::diagnostic::quoted;
 
-/// Names longer than this are compared with nothing: the comparison takes time by the square of the length.
+/// Names longer than this are not compared: the time grows with the square of the length.
 const COMPARED_BYTES_MAX: usize = 64;
 
-/// The nearest of some names, if it is near enough to be meant: a third of its letters may differ. Names of one or two
-/// letters are near to too many.
+/// Returns the most similar name if at most a third of its characters differ. Names of one or two characters never
+/// match: they are similar to too many others.
 pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > COMPARED_BYTES_MAX {
         return None;
@@ -22,12 +22,12 @@ pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, known)| known)
 }
 
-/// The word of the language that is meant: one for the same thing, or else the nearest.
+/// Returns the known word that an author meant: a synonym, otherwise the most similar one.
 pub(super) fn meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
     synonym(word, known.clone()).or_else(|| nearest(word, known))
 }
 
-/// The mend for an unknown word: the known one that is meant, or else all of them.
+/// Returns the help text for an unknown word: the one that was meant, otherwise all known words.
 pub(super) fn write_instead<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match meant(word, known.clone()) {
         Some(known) => format!("write {}", quoted(known)),
@@ -35,17 +35,17 @@ pub(super) fn write_instead<'a>(word: &str, known: impl IntoIterator<Item = &'a 
     }
 }
 
-/// Names that a message lists; a plan may have thousands.
+/// The maximum number of names in a message. A plan may have thousands.
 const LISTED_MAX: usize = 30;
 
-/// Some of the known names, for where none is near.
+/// Lists some of the known names.
 pub(super) fn known_here<'a>(known: impl IntoIterator<Item = &'a str>) -> String {
     let mut known = known.into_iter();
     let listed: Vec<String> = known.by_ref().take(LISTED_MAX).map(shown).collect();
     format!("known here: {}{}", listed.join(", "), if known.next().is_some() { ", …" } else { "" })
 }
 
-/// A name as it is listed, cut where it is long: each of many findings may list the same names.
+/// Returns a name for a list, shortened if it is long: many diagnostics may repeat the same list.
 fn shown(name: &str) -> String {
     match name.char_indices().nth(COMPARED_BYTES_MAX) {
         Some((end, _)) => format!("{}…", &name[..end]),
@@ -57,7 +57,8 @@ fn allowed(name: &str, known: &str) -> usize {
     name.len().max(known.len()) / 3
 }
 
-/// How many letters to put in, take out, change or swap with their neighbour (optimal string alignment), in any case.
+/// Returns the optimal string alignment distance, ignoring ASCII case: insertions, deletions, substitutions and swaps
+/// of adjacent characters.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
     let (a, b) = (a.as_bytes(), b.as_bytes());

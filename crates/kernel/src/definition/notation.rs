@@ -1,20 +1,20 @@
-//! The three notations: what tells them apart, and the few words in which they differ.
+//! The three notations of definitions: how to recognize them, and the keys in which they differ.
 
 use super::report::Fields;
 use crate::value::Value;
 
-/// A way of writing a definition.
+/// A notation of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notation {
-    /// `steps` with types, one after another.
+    /// `steps` with a `type` each, run one after another.
     Sequence,
-    /// `steps` with actions, ordered by what they refer to.
+    /// `steps` with an `action`, ordered by the references between them.
     Dataflow,
     /// `nodes` and `edges`.
     Graph,
 }
 
-/// How the steps of a definition are ordered, unless they stand inside another step.
+/// The order of the outermost steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OrderWord {
     Sequence,
@@ -28,10 +28,10 @@ impl OrderWord {
 }
 
 impl Notation {
-    /// Every notation.
+    /// All notations.
     pub const ALL: [Self; 3] = [Self::Sequence, Self::Dataflow, Self::Graph];
 
-    /// Its word.
+    /// Returns the name of the notation, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sequence => "sequence",
@@ -40,7 +40,7 @@ impl Notation {
         }
     }
 
-    /// The notation of a definition, by its shape.
+    /// Recognizes the notation of a definition by its keys.
     pub fn of(definition: &Value) -> Self {
         let has = |key| definition.get(key).is_some();
         if has("nodes") || has("edges") && !has("steps") {
@@ -51,7 +51,7 @@ impl Notation {
         if has_action { Self::Dataflow } else { Self::Sequence }
     }
 
-    /// The key of the list of steps.
+    /// Returns the key of the list of steps.
     pub(super) fn list_key(self) -> &'static str {
         match self {
             Self::Sequence | Self::Dataflow => "steps",
@@ -59,7 +59,7 @@ impl Notation {
         }
     }
 
-    /// The key of a step's name in references.
+    /// Returns the key that identifies a step in references.
     pub(super) fn id_key(self) -> &'static str {
         match self {
             Self::Sequence | Self::Graph => "id",
@@ -67,7 +67,7 @@ impl Notation {
         }
     }
 
-    /// How the path of a step without a name begins.
+    /// Returns the first segment of the path that serves as the id of a step without one.
     pub(super) fn id_path(self) -> &'static str {
         match self {
             Self::Sequence | Self::Dataflow => "step",
@@ -83,7 +83,7 @@ impl Notation {
         }
     }
 
-    /// The key that says what a step does, and the type that it names: `action` in the dataflow notation.
+    /// Returns the key that sets the type of a step, and the type. The key is `action` only in a dataflow.
     pub(super) fn kind_name<'a>(self, fields: &Fields<'a>) -> Option<(&'static str, &'a str)> {
         let action = fields.get("action").filter(|_| self == Self::Dataflow);
         let Some(action) = action else {
@@ -93,5 +93,5 @@ impl Notation {
     }
 }
 
-/// The keys of an action and the types of steps that they stand for.
+/// The keys of an action with the step type that each stands for.
 pub(super) const ACTIONS: [(&str, &str); 3] = [("toolName", "tool"), ("code", "code"), ("return", "return")];

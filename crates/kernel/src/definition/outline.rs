@@ -1,6 +1,6 @@
-//! The first look at a definition: which steps there are, in which blocks, under which names.
+//! First pass of the compiler: numbers the steps and collects ids, blocks and output variables.
 //!
-//! Everything that needs the whole plan before one step can be read is settled here: numbers, ids, the tree.
+//! Reading a single step requires these facts about the whole plan. The keys of steps are checked in the second pass.
 
 use alloc::{
     collections::BTreeMap,
@@ -27,73 +27,73 @@ use crate::{
     value::Value,
 };
 
-/// The tree of steps, laid flat.
+/// The tree of steps as flat lists.
 #[derive(Debug)]
 pub(super) struct Outline<'a> {
-    /// The notation that it is written in.
+    /// The notation of the definition.
     pub notation: Notation,
-    /// The steps by number: a container before what it contains, else as written.
+    /// The steps by number: each container before its contents, otherwise in written order.
     pub entries: Vec<Entry<'a>>,
-    /// The blocks by number: in the order in which their first steps are numbered.
+    /// The blocks by number, in the order of their first steps.
     pub blocks: Vec<Block>,
-    /// The numbers of the ids.
+    /// The step number of each id.
     pub names: BTreeMap<String, u32>,
-    /// The output variables and the first step that writes each.
+    /// The output variables, each with the first step that writes it.
     pub outputs: BTreeMap<&'a str, u32>,
-    /// What is declared beside the steps.
+    /// The declared input schema and variables.
     pub declared: Declared<'a>,
     written: usize,
 }
 
-/// One step.
+/// A step of the outline.
 #[derive(Debug)]
 pub(super) struct Entry<'a> {
-    /// What is written, and where.
+    /// The keys of the step and its path.
     pub fields: Fields<'a>,
-    /// Its type, if that is known.
+    /// The type; `None` if it is missing or unknown.
     pub kind: Option<&'static Kind>,
-    /// Its id: given, or its path.
+    /// The id as written, otherwise the path of the step.
     pub id: String,
-    /// Whether the id was given.
+    /// True if the id was written.
     pub has_own_id: bool,
-    /// The block it stands in.
+    /// The block that contains the step.
     pub block: u32,
-    /// The blocks inside, by their keys.
+    /// The inner blocks, by key.
     pub branches: Vec<(&'static str, u32)>,
-    /// What `@item` and `@index` mean here.
+    /// The loop names that are defined here.
     pub inside: InLoop,
-    /// Which part of the step that was written it is.
+    /// The part of the written step that this entry stands for.
     pub role: Role,
 }
 
-/// Which part of a written step an entry is.
+/// The part of a written step that an entry stands for. A step with `forEach` has two entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// All of it.
+    /// The whole step.
     Whole,
-    /// The loop of a step that runs for each item.
+    /// The loop of a step with `forEach`.
     Each,
-    /// What such a step does for one item.
+    /// The body of a step with `forEach`: the work for one item.
     Body,
 }
 
-/// Which words mean something because of the loops around.
+/// The loop names that the enclosing loops define.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct InLoop {
-    /// `@item`
+    /// `@item` is defined.
     pub item: bool,
-    /// `@index`
+    /// `@index` is defined.
     pub index: bool,
 }
 
 impl Entry<'_> {
-    /// Whether what is inside runs again and again.
+    /// True if the inner steps run in rounds.
     pub(super) fn is_loop(&self) -> bool {
         self.role == Role::Each || self.kind.is_some_and(|kind| kind.name == "loop")
     }
 }
 
-/// Where a list of steps stands.
+/// The context of a list of steps.
 struct Surroundings<'p> {
     owner: Option<u32>,
     order: Order,
@@ -103,7 +103,7 @@ struct Surroundings<'p> {
     inside: InLoop,
 }
 
-/// A step that is being numbered.
+/// A step before it has a number.
 struct Written<'a> {
     fields: Fields<'a>,
     kind: Option<&'static Kind>,
@@ -113,7 +113,7 @@ struct Written<'a> {
 }
 
 impl<'a> Outline<'a> {
-    /// Numbers the steps of a list and of everything inside.
+    /// Numbers the steps of a list and all steps inside them.
     pub(super) fn read(notation: Notation, steps: &'a [Value], report: &mut Report<'_>) -> Self {
         let (entries, blocks, names, outputs) = (Vec::new(), Vec::new(), BTreeMap::new(), BTreeMap::new());
         let declared = Declared::default();
@@ -209,7 +209,8 @@ impl<'a> Outline<'a> {
                 Some(_) => report.list(fields, key),
                 None => fields.get(key).and_then(Value::as_list),
             };
-            // A conditional always has a block for yes, so that the one for no is never taken for it.
+            // A conditional with only `else` gets an empty block for `then`; otherwise the first block would be the one
+            // for `else`.
             let is_left_out = steps.is_none() && kind.is_some() && *key == "then" && fields.has("else");
             let Some(steps) = steps.or(is_left_out.then_some(&[])) else { continue };
             let (path, id_path) = (fields.path.key(key), format!("{}.{key}", written.id_path));
@@ -241,7 +242,7 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// Two branches that run at the same time may not write one output variable: the last one would win by chance.
+    /// Reports an output variable that two parallel branches write: the final value would depend on timing.
     fn check_output_variables(&self, report: &mut Report<'_>) {
         let mut writers: BTreeMap<(&str, u32), (u32, u32)> = BTreeMap::new();
         for (number, entry) in self.entries.iter().enumerate().filter(|(_, entry)| entry.role != Role::Body) {
@@ -269,13 +270,13 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// Warns of an output variable that rounds write at the same time: which of them ends last is chance.
+    /// Warns about an output variable that concurrent rounds write: the final value depends on timing.
     fn check_rounds(&self, number: u32, name: &str, report: &mut Report<'_>) {
         let at_once = |around: &u32| {
             let list = self.entries[*around as usize].fields.get("forEach");
             list.and_then(|list| list.get("concurrency")).and_then(Value::as_u64).is_some_and(|rounds| rounds > 1)
         };
-        // The step itself is no loop around it: what it does for all items it writes once.
+        // The entry of the loop itself is not inside the loop: it writes its variable once, after all rounds.
         let mut around = self.way_up(number).filter_map(|(block, _)| self.blocks[block as usize].owner);
         let Some(around) = around.find(at_once) else { return };
         let (entry, around) = (&self.entries[number as usize], named(&self.entries[around as usize].id));
@@ -286,7 +287,7 @@ impl<'a> Outline<'a> {
         report.warning(diagnostic::DUPLICATE_OUTPUT_VARIABLE, &entry.fields.path.key("outputVariable"), message, mend);
     }
 
-    /// The blocks around a step from the inside out, each with its step that is or contains the step.
+    /// Returns the enclosing blocks from the inside out, each with the member that is or contains the step.
     pub(super) fn way_up(&self, step: u32) -> impl Iterator<Item = (u32, u32)> {
         let mut next = Some(step);
         core::iter::from_fn(move || {
@@ -345,7 +346,8 @@ fn kind_of_action(
     notation.kind_name(fields).and_then(|(_, name)| Kind::of(name))
 }
 
-/// A step that does not say what it does. Its other keys may say it, and one of them may be the misspelt one.
+/// Reports a step without a type. If one of its keys is a misspelled `type`, or if its keys fit a single type, the help
+/// text says so.
 fn missing_kind(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) {
     let key = if notation == Notation::Dataflow { "action" } else { "type" };
     let keys = || fields.map.keys().map(String::as_str);
@@ -377,7 +379,7 @@ fn missing_kind(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>
     report.missing(fields, key, mend);
 }
 
-/// The given id, also where it is a bad one: others may refer to it, and one mistake is told once.
+/// Returns the written id, even an invalid one: references to it are then not reported as well.
 fn id_of<'a>(notation: Notation, depth: usize, fields: &Fields<'a>, report: &mut Report<'_>) -> Option<&'a str> {
     let key = notation.id_key();
     if !fields.has(key) && depth == 0 && notation != Notation::Sequence {
@@ -397,12 +399,12 @@ fn id_of<'a>(notation: Notation, depth: usize, fields: &Fields<'a>, report: &mut
     Some(id)
 }
 
-/// The name with every sign that a name cannot have replaced.
+/// Replaces the characters that a name may not contain.
 fn fitting(name: &str) -> String {
     name.trim().chars().map(|sign| if sign.is_ascii_alphanumeric() || sign == '-' { sign } else { '_' }).collect()
 }
 
-/// Refuses what cannot be written after an `@`.
+/// Reports a name that cannot be written after `@`.
 pub(super) fn check_name(name: &str, key: &str, path: &Path, report: &mut Report<'_>) {
     if !is_name(name) {
         let message = format!("{} is no name", quoted(name));

@@ -1,4 +1,4 @@
-//! References inside a plan: which names are known, and which steps have certainly ended when another one starts.
+//! Checks references: the name must be known, and the step must have ended for certain when the reference is read.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -17,24 +17,24 @@ use crate::{
     value::{Map, Value},
 };
 
-/// A step of the outline that is being read.
+/// The step that is being read, with the context of the value inside it.
 #[derive(Debug)]
 pub(super) struct Reader<'r, 'a> {
     pub outline: &'r Outline<'a>,
     pub edges: Option<&'r Edges<'a>>,
     pub number: u32,
     pub report: &'r mut Report<'a>,
-    /// Whether what is read is asked when the step has ended, and may read its output.
+    /// True if the value is evaluated after the step has ended, so that it may read the step's own output.
     pub at_end: bool,
-    /// Whether what is read is asked between rounds, and may read the last one.
+    /// True if the value is evaluated between rounds, so that it may read the last round.
     pub between_rounds: bool,
-    /// Where what is read stands at an edge into the step: the place by whose end it is asked.
+    /// For a condition of an edge into the step: the place whose end triggers the evaluation.
     pub at_edge: Option<u32>,
-    /// Whether what is read is asked when everything has ended, and stands in no step.
+    /// True if the value is evaluated at the end of the execution and belongs to no step.
     pub at_end_of_all: bool,
 }
 
-/// Whether a step may refer to another.
+/// The result of checking a reference to a step; only `Ended` is accepted.
 enum Reach {
     Ended,
     Itself,
@@ -62,7 +62,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         &self.outline.entries[self.number as usize]
     }
 
-    /// What a name in a reference means here.
+    /// Resolves the name at the start of a reference.
     pub(super) fn root_of(&self, name: &str) -> Option<Root> {
         match name {
             "input" => Some(Root::Input),
@@ -75,7 +75,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
     }
 
-    /// Reads data that may refer.
+    /// Reads data in which references are allowed.
     pub(super) fn template(&mut self, value: &Value, path: &Path) -> Template {
         let mut bad = Vec::new();
         let template = Template::read(value, &|name| self.root_of(name), &mut bad);
@@ -87,7 +87,6 @@ impl<'r, 'a> Reader<'r, 'a> {
         settled(template)
     }
 
-    /// Reads a text that is one whole reference.
     pub(super) fn whole_reference(&mut self, text: &str, path: &Path) -> Option<Reference> {
         match self.template(&Value::text(text), path) {
             Template::Whole(reference) => Some(reference),
@@ -95,7 +94,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
     }
 
-    /// Refuses a reference of which the name or the property is not known.
+    /// Reports a reference with an unknown name or property.
     pub(super) fn refuse(&mut self, bad: &BadReference, base: &Path) {
         let (message, mut mend) = bad.why.explain(&bad.reference);
         if bad.why == Why::UnknownName {
@@ -104,7 +103,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         self.report.error(diagnostic::UNKNOWN_REFERENCE, &base.join(&bad.path), message, mend);
     }
 
-    /// Checks every reference of a template, each at its own place.
+    /// Checks every reference of a template at its own path.
     fn check_template(&mut self, template: &Template, path: &Path) {
         match template {
             Template::Literal(_) => {}
@@ -123,7 +122,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
     }
 
-    /// Refuses a reference to what has not certainly ended by then.
+    /// Reports a reference to a step that may not have ended, or to a variable or path that cannot exist.
     pub(super) fn check_reference(&mut self, reference: &Reference, path: &Path) {
         match reference.root {
             Root::Step(target) => self.check_reach(reference, target, path),
@@ -186,8 +185,9 @@ impl<'r, 'a> Reader<'r, 'a> {
         self.report.error(code, path, message, mend);
     }
 
-    /// A step has certainly ended if it, or what it stands in, comes earlier in the innermost block around both, and
-    /// that block goes one after another. In a branch that is not taken it counts as ended: it reads as null.
+    /// Checks whether `target` has ended for certain when the current step reads it. A step has ended if it, or a step
+    /// around it, stands earlier in the innermost common block and that block is sequential. A step in a branch that is
+    /// not taken counts as ended and reads as null.
     fn reach(&mut self, target: u32) -> Reach {
         if self.at_end_of_all {
             let mut around =
@@ -199,7 +199,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         if target == this || self.is_own_whole(target) {
             return if self.at_end { Reach::Ended } else { Reach::Itself };
         }
-        // Both ways end in block 0, and no way is longer than plans are deep.
+        // Both chains end in block 0 and are at most as long as plans are deep.
         let targets: Vec<_> = self.outline.way_up(target).collect();
         let common = self.outline.way_up(this).find_map(|(block, ours)| {
             targets.iter().find(|(theirs, _)| *theirs == block).map(|(_, theirs)| (block, ours, *theirs))
@@ -218,12 +218,12 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
     }
 
-    /// Whether a step is the whole of which the step that is read is done for each item.
+    /// True if `target` is the loop entry of the `forEach` step whose body is being read.
     fn is_own_whole(&self, target: u32) -> bool {
         self.entry().role == Role::Body && self.outline.blocks[self.entry().block as usize].owner == Some(target)
     }
 
-    /// Whether a loop stands around a step and does not stand around what is common.
+    /// True if a loop encloses the step below the common block.
     fn is_in_loop(&self, target: u32, common: u32, is_own: bool) -> bool {
         let mut loops = 0;
         for (block, _) in self.outline.way_up(target).take_while(|(block, _)| *block != common) {
@@ -233,7 +233,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         loops > usize::from(is_own && self.between_rounds)
     }
 
-    /// In a block that goes by edges: whether one step has certainly ended when another begins.
+    /// Checks by the edges of the outermost block whether one step has ended for certain when another starts.
     fn reach_by_edges(&mut self, ours: u32, theirs: u32) -> Reach {
         let Some(edges) = self.edges else { return Reach::Later };
         let outer = &self.outline.blocks[0].steps;
@@ -244,13 +244,13 @@ impl<'r, 'a> Reader<'r, 'a> {
         let visits = &mut self.report.visits;
         let is_certain = match self.at_edge {
             None => edges.by_reference || edges.ways.lead(from, to, visits),
-            // A condition at an edge is asked when edges are settled, whatever the step itself refers to.
+            // The condition of an edge is evaluated when the edge is settled, regardless of the references in the step.
             Some(asked) => from == asked && from != to || edges.ways.lead(from, asked, visits),
         };
         if is_certain {
             return Reach::Ended;
         }
-        // The other way around an edge more would make a circle, and is no mend.
+        // If edges lead in the opposite direction, adding one here would create a cycle, so the help text must differ.
         if edges.ways.lead(to, from, visits) {
             Reach::Later
         } else if *visits >= VISITS_MAX {
@@ -260,7 +260,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
     }
 
-    /// The edge that would make what is referred to certain: between the outermost steps around both.
+    /// Suggests the edge that would order the outermost steps around both.
     fn edge_between(&self, target: u32) -> String {
         let outermost = |step: u32| {
             let top = self.outline.way_up(step).last().map_or(step, |(_, top)| top);
@@ -270,7 +270,8 @@ impl<'r, 'a> Reader<'r, 'a> {
         format!("add the edge {{from: {from}, to: {to}}}, or write `needs: [{from}]` in {}", named(to))
     }
 
-    /// Output variables are the execution's output and no variables; a name that is only one of them reads as missing.
+    /// Warns about `@vars.NAME` if NAME is an output variable. Output variables are part of the execution's output, and
+    /// `@vars` reads only the variables that were given at the start.
     fn check_variable(&mut self, reference: &Reference, path: &Path) {
         let Some(Part::Name(name)) = reference.path.first() else { return };
         let Some(writer) = self.outline.outputs.get(name.as_str()).filter(|writer| **writer < self.number) else {
@@ -290,7 +291,8 @@ impl<'r, 'a> Reader<'r, 'a> {
     }
 }
 
-/// The same template in its one form: what refers to nothing is literal. `@@` leaves a text without references.
+/// Returns the normal form of a template: a part without references becomes a literal. Text with `@@` has no references
+/// left after parsing.
 pub(crate) fn settled(template: Template) -> Template {
     match template {
         Template::Text(pieces) => match pieces.as_slice() {

@@ -1,4 +1,4 @@
-//! What was found so far, and the questions about fields that every part of the compiler asks in the same words.
+//! Collects the diagnostics of a compilation, and reads fields with one wording of messages for the whole compiler.
 
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 use core::ops::RangeInclusive;
@@ -16,34 +16,34 @@ use crate::{
     value::{Map, Value},
 };
 
-/// The findings of one compilation.
+/// The diagnostics of one compilation.
 pub(super) struct Report<'a> {
     document: &'a Document,
     inspector: &'a dyn Inspector,
     found: Vec<Diagnostic>,
-    /// Bytes of the texts and ways of what was found.
+    /// Size of the messages and paths in `found`, in bytes.
     found_bytes: usize,
-    /// Findings that are counted and not kept: there are too many.
+    /// Diagnostics beyond the limits, which are only counted.
     untold: Untold,
-    /// The ways to keys that were missed.
+    /// Paths of keys that were reported as missing.
     missed: BTreeSet<Path>,
-    /// The ways to keys that are meant by unknown ones.
+    /// Paths of known keys that an unknown key was probably meant to be.
     meant: BTreeSet<Path>,
-    /// Searches made so far among an author's own names for what was meant.
+    /// Similarity searches so far over names that the author chose.
     searches: usize,
-    /// Steps looked at so far in search of a way from one to another.
+    /// Steps visited so far in reachability searches.
     pub visits: usize,
 }
 
-/// How many findings are not told one by one.
+/// The number of diagnostics that are not listed.
 #[derive(Debug, Default)]
 struct Untold {
     errors: usize,
     warnings: usize,
 }
 
-/// Mistakes for which an author's own names are searched for what was meant; each search reads all of them, and a
-/// definition may have as many mistakes as names.
+/// The maximum number of similarity searches. Each one reads all names of the definition, and a definition may have as
+/// many mistakes as names.
 const SEARCHES_MAX: usize = 50;
 
 impl core::fmt::Debug for Report<'_> {
@@ -52,7 +52,7 @@ impl core::fmt::Debug for Report<'_> {
     }
 }
 
-/// The fields of an object and the way to it.
+/// The fields of an object and its path.
 #[derive(Debug, Clone)]
 pub(super) struct Fields<'a> {
     pub map: &'a Map,
@@ -84,38 +84,37 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Whether an author's names may be searched once more for what was meant.
+    /// Counts a similarity search; false if the limit is reached.
     pub(super) fn may_search(&mut self) -> bool {
         self.searches += 1;
         self.searches <= SEARCHES_MAX
     }
 
-    /// The one of an author's names that is nearest to another, as long as searches are left.
+    /// Returns the most similar of the author's names, or `None` if no search is left.
     pub(super) fn nearest_name<'k>(&mut self, name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
         if self.may_search() { nearest(name, known) } else { None }
     }
 
-    /// Asks whether the source of a function can be read.
+    /// Checks the source of a function.
     pub(super) fn check_source(&mut self, source: &str, path: &Path) {
         if let Err(complaint) = self.inspector.source(source) {
             self.error(diagnostic::BAD_CODE, path, complaint.message, complaint.mend);
         }
     }
 
-    /// Asks whether a schema can be read.
+    /// Checks a schema.
     pub(super) fn check_schema(&mut self, schema: &Value, path: &Path) {
         if let Err(complaint) = self.inspector.schema(schema) {
             self.error(diagnostic::BAD_SCHEMA, path, complaint.message, complaint.mend);
         }
     }
 
-    /// Whether the definition is refused.
     pub(super) fn has_errors(&self) -> bool {
         self.untold.errors > 0 || self.found.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
-    /// Everything found, in the order of the document; what has no place, in the order of the paths. A key that is
-    /// missing because another one was written for it is one mistake, and is told where it was made.
+    /// Returns all diagnostics in document order, or in path order if they have no position. If a key is missing
+    /// because another key was written in its place, only the unknown key is reported.
     pub(super) fn into_sorted(mut self) -> Vec<Diagnostic> {
         let told: BTreeSet<_> = self.missed.intersection(&self.meant).collect();
         self.found.retain(|found| {
@@ -127,7 +126,7 @@ impl<'a> Report<'a> {
         self.found
     }
 
-    /// A mistake in the value at a path.
+    /// Reports a mistake in the value at a path.
     pub(super) fn error(
         &mut self,
         code: &'static str,
@@ -138,7 +137,7 @@ impl<'a> Report<'a> {
         self.push(Severity::Error, code, path, false, message.into(), mend.into());
     }
 
-    /// A mistake in the presence of a key.
+    /// Reports a key that must not be there, at the position of the key.
     pub(super) fn error_at_key(
         &mut self,
         code: &'static str,
@@ -149,7 +148,7 @@ impl<'a> Report<'a> {
         self.push(Severity::Error, code, path, true, message.into(), mend.into());
     }
 
-    /// What is taken as it is.
+    /// Reports a warning about the value at a path.
     pub(super) fn warning(
         &mut self,
         code: &'static str,
@@ -178,36 +177,36 @@ impl<'a> Report<'a> {
             return;
         }
         let place = if at_key { self.document.key_place(path) } else { self.document.place(path) };
-        // Messages name what authors wrote, and what others said of it.
+        // Messages may quote text of the author or of the inspector, so control and invisible characters are escaped.
         let (message, mend) = (plain(&message), plain(&mend));
         self.found_bytes += message.len() + mend.len() + path.shown_bytes();
         self.found.push(Diagnostic { severity, code, path: path.clone(), place, message, mend });
     }
 
-    /// Where a part stands, in words.
+    /// Describes the position of a part for a message.
     pub(super) fn place_in_words(&self, path: &Path) -> String {
         self.document.place(path).map_or_else(|| format!("at {path}"), |place| format!("in line {}", place.line))
     }
 
-    /// A key that has to be there.
+    /// Reports a missing key.
     pub(super) fn missing(&mut self, fields: &Fields<'_>, key: &str, mend: impl Into<String>) {
         self.missed.insert(fields.path.key(key));
         self.error(diagnostic::MISSING_KEY, &fields.path, format!("`{key}`{IS_MISSING}"), mend);
     }
 
-    /// A value of the wrong kind.
+    /// Reports a value of the wrong type.
     pub(super) fn wrong_kind(&mut self, path: &Path, key: &str, wanted: &str, value: &Value) {
         let mend = mends::of_kind(key, wanted, value);
         self.error(diagnostic::WRONG_KIND, path, format!("`{key}` must be {wanted}, not {}", value.kind()), mend);
     }
 
-    /// An item of the wrong kind in a list.
+    /// Reports a list item of the wrong type.
     pub(super) fn wrong_item(&mut self, path: &Path, key: &str, wanted: &str, item: &Value) {
         let message = format!("an item of `{key}` must be {wanted}, not {}", item.kind());
         self.error(diagnostic::WRONG_KIND, path, message, mends::of_kind(key, "text", item));
     }
 
-    /// A field that is text, if it is there.
+    /// Reads an optional text field.
     pub(super) fn text<'v>(&mut self, fields: &Fields<'v>, key: &str) -> Option<&'v str> {
         let value = fields.get(key)?;
         if value.as_text().is_none() {
@@ -216,7 +215,7 @@ impl<'a> Report<'a> {
         value.as_text()
     }
 
-    /// A field that is text with something in it, if it is there.
+    /// Reads an optional text field that must not be blank.
     pub(super) fn filled_text<'v>(&mut self, fields: &Fields<'v>, key: &str) -> Option<&'v str> {
         let text = self.text(fields, key)?;
         if text.trim().is_empty() {
@@ -226,7 +225,7 @@ impl<'a> Report<'a> {
         Some(text)
     }
 
-    /// A field that is true or false, if it is there.
+    /// Reads an optional boolean field.
     pub(super) fn bool(&mut self, fields: &Fields<'_>, key: &str) -> Option<bool> {
         let value = fields.get(key)?;
         if value.as_bool().is_none() {
@@ -235,7 +234,7 @@ impl<'a> Report<'a> {
         value.as_bool()
     }
 
-    /// A field that is a whole number within bounds, if it is there.
+    /// Reads an optional integer field within bounds.
     pub(super) fn whole(&mut self, fields: &Fields<'_>, key: &str, bounds: RangeInclusive<u64>) -> Option<u64> {
         let value = fields.get(key)?;
         if !matches!(value, Value::Number(_)) {
@@ -252,13 +251,13 @@ impl<'a> Report<'a> {
         number
     }
 
-    /// The same in 32 bits.
+    /// Reads an optional 32-bit integer field within bounds.
     pub(super) fn whole_32(&mut self, fields: &Fields<'_>, key: &str, bounds: RangeInclusive<u32>) -> Option<u32> {
         let wide = u64::from(*bounds.start())..=u64::from(*bounds.end());
         self.whole(fields, key, wide).and_then(|number| u32::try_from(number).ok())
     }
 
-    /// The whole numbers of 32 bits, below zero as well.
+    /// Reads an optional signed 32-bit integer field.
     pub(super) fn priority(&mut self, fields: &Fields<'_>, key: &str) -> Option<i32> {
         let value = fields.get(key)?;
         let number = value.as_number().and_then(|number| i32::try_from(number.as_whole()?).ok());
@@ -268,7 +267,7 @@ impl<'a> Report<'a> {
         number
     }
 
-    /// The one of two keys that mean the same, if one is there.
+    /// Returns whichever of two synonymous keys is present, and reports if both are.
     pub(super) fn one_of<'k>(&mut self, fields: &Fields<'_>, first: &'k str, second: &'k str) -> Option<&'k str> {
         match (fields.has(first), fields.has(second)) {
             (true, true) => {
@@ -282,7 +281,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// A field that is a list, if it is there.
+    /// Reads an optional list field.
     pub(super) fn list<'v>(&mut self, fields: &Fields<'v>, key: &str) -> Option<&'v [Value]> {
         let value = fields.get(key)?;
         if value.as_list().is_none() {
@@ -291,7 +290,7 @@ impl<'a> Report<'a> {
         value.as_list()
     }
 
-    /// A field that is an object, if it is there.
+    /// Reads an optional object field.
     pub(super) fn object<'v>(&mut self, fields: &Fields<'v>, key: &str) -> Option<Fields<'v>> {
         let value = fields.get(key)?;
         let path = fields.path.key(key);
@@ -302,7 +301,7 @@ impl<'a> Report<'a> {
         Some(Fields { map, path })
     }
 
-    /// A field that is one of some words, if it is there: the one of `all` with that name.
+    /// Reads an optional field whose value is one of the names in `all`.
     pub(super) fn word<T: Copy>(&mut self, fields: &Fields<'_>, key: &str, all: &[(&str, T)]) -> Option<T> {
         let text = self.text(fields, key)?;
         let found = all.iter().find(|(name, _)| *name == text).map(|(_, meaning)| *meaning);
@@ -312,7 +311,7 @@ impl<'a> Report<'a> {
         found
     }
 
-    /// A text that is none of the words allowed.
+    /// Reports a text that is none of the allowed words.
     pub(super) fn unknown_word<'k>(
         &mut self,
         path: &Path,
@@ -329,14 +328,14 @@ impl<'a> Report<'a> {
         self.error(diagnostic::WRONG_VALUE, path, message, mend.unwrap_or_default());
     }
 
-    /// Refuses every key but the known ones.
+    /// Reports all unknown keys of an object.
     pub(super) fn known_keys(&mut self, fields: &Fields<'_>, known: &[&str]) {
         for key in fields.map.keys().filter(|key| !known.contains(&key.as_str())) {
             self.unknown_key(&fields.path, key, known.iter().copied());
         }
     }
 
-    /// A key that means nothing.
+    /// Reports an unknown key.
     pub(super) fn unknown_key<'k>(&mut self, path: &Path, key: &str, known: impl Iterator<Item = &'k str> + Clone) {
         let message = format!("unknown key {}", quoted(key));
         let holder = HELD.iter().find(|(held, holder)| *held == key && known.clone().any(|known| known == *holder));
@@ -349,12 +348,12 @@ impl<'a> Report<'a> {
         self.error_at_key(diagnostic::UNKNOWN_KEY, &path.key(key), message, mend);
     }
 
-    /// A key that stands in for another one, which is therefore not missing.
+    /// Records that a misplaced key was meant to be `key`, so that `key` is not reported as missing.
     pub(super) fn stands_for(&mut self, path: &Path, key: &str) {
         self.meant.insert(path.key(key));
     }
 
-    /// Warns of whole numbers that the hash sees rounded.
+    /// Warns about integers that a double cannot represent: the hash sees them rounded.
     pub(super) fn inexact_numbers(&mut self, value: &Value, path: &Path) {
         match value {
             Value::Number(number) if !number.is_exact_double() => {
@@ -372,7 +371,7 @@ impl<'a> Report<'a> {
 }
 
 impl Untold {
-    /// One finding for all that are not told.
+    /// Returns one diagnostic that stands for all unlisted ones.
     fn diagnostic(&self) -> Option<Diagnostic> {
         let (severity, count) = match (self.errors, self.warnings) {
             (0, 0) => return None,
@@ -385,7 +384,7 @@ impl Untold {
     }
 }
 
-/// Keys that stand inside another key, which authors forget.
+/// Keys that belong inside another key and are often written beside it.
 const HELD: [(&str, &str); 26] = [
     ("concurrency", "forEach"),
     ("maxAttempts", "retry"),
@@ -415,18 +414,18 @@ const HELD: [(&str, &str); 26] = [
     ("ref", "forEach"),
 ];
 
-/// Keys that mean the same as others: known, but not what anybody is told to write.
+/// Synonyms of other keys: accepted, but never suggested.
 const OTHER_NAMES: [&str; 5] = ["retryPolicy", "continueOnError", "config", "workflowId", "planVersion"];
 
 const IS_MISSING: &str = " is missing";
 
-/// The key of which a diagnostic says that it is missing.
+/// Returns the key that a diagnostic reports as missing.
 fn missed_key(found: &Diagnostic) -> Option<&str> {
     let message = found.message.strip_prefix('`').filter(|_| found.code == diagnostic::MISSING_KEY)?;
     message.strip_suffix(IS_MISSING)?.strip_suffix('`')
 }
 
-/// Whether the search for inexact numbers, which makes a path for every part, would find any.
+/// Quick check for numbers that [`Report::inexact_numbers`] would report; that function builds a path for every part.
 pub(super) fn has_inexact_numbers(value: &Value) -> bool {
     match value {
         Value::Number(number) => !number.is_exact_double(),
@@ -436,7 +435,7 @@ pub(super) fn has_inexact_numbers(value: &Value) -> bool {
     }
 }
 
-/// A name between backticks, cut where it is long.
+/// Quotes a name in backticks and shortens a long one.
 pub(super) fn named(name: &str) -> String {
     format!("`{}`", quoted(name).trim_matches('"'))
 }

@@ -1,4 +1,4 @@
-//! Retry policies as they are written. The defaults are those of each notation's own specification.
+//! Reads retry policies. The defaults are those of the specification of each notation.
 
 use alloc::{format, string::ToString, vec::Vec};
 
@@ -17,19 +17,19 @@ use crate::{
     value::Value,
 };
 
-/// Attempts in all of a step of a sequence, unless a policy says otherwise.
+/// Default number of attempts of a step in a sequence, the first one included.
 const ATTEMPTS_OF_SEQUENCE: u32 = 3;
 
-/// The delays where a policy of a sequence says nothing about delays (second specification, step retries).
+/// Default delays of a sequence (second specification, step retries).
 const DELAYS_OF_SEQUENCE_MS: [u64; 2] = [10_000, 30_000];
 
-/// The first delay where a policy of another notation says nothing about it, in milliseconds.
+/// Default initial delay of the other notations, in milliseconds.
 const DELAY_DEFAULT_MS: u64 = 1_000;
 
-/// The bound on growing delays, unless a policy says otherwise: a day.
+/// Default upper bound of growing delays: one day.
 const DELAY_BOUND_DEFAULT_MS: u64 = 24 * 3600 * 1000;
 
-/// The policy of a step that says nothing about retries: what its notation's own specification says.
+/// Returns the policy of a step without `retry`, from the specification of the notation.
 pub(super) fn default(notation: Notation) -> Retry {
     match notation {
         Notation::Sequence => Retry {
@@ -41,7 +41,7 @@ pub(super) fn default(notation: Notation) -> Retry {
     }
 }
 
-/// Warns of a wish to try again after an interruption that the policy does not grant.
+/// Warns about `onInterrupted: retry` if the retry policy does not cover interruptions.
 pub(super) fn check_interruption(retry: &Retry, step: &Fields<'_>, report: &mut Report<'_>) {
     let interruption = Failure::new(Class::Unavailable, "interrupted", "");
     if retry.max_attempts > 1 && !retry.wants(&interruption) {
@@ -52,7 +52,7 @@ pub(super) fn check_interruption(retry: &Retry, step: &Fields<'_>, report: &mut 
     }
 }
 
-/// Reads `retry`, or what stands for it; what is wrong with it is reported, and has its default in what is returned.
+/// Reads `retry` or a synonym of it. Mistakes are reported and replaced by defaults.
 pub(super) fn read(notation: Notation, step: &Fields<'_>, report: &mut Report<'_>) -> Retry {
     let default = default(notation);
     let key = report.one_of(step, "retry", "retryPolicy");
@@ -83,7 +83,7 @@ fn exponential(initial_ms: u64) -> Delay {
     Delay::Formula { backoff: Backoff::Exponential, initial_ms, max_ms }
 }
 
-/// `config: {maxAttempts, backoffMs}`, as the fifth specification has it.
+/// Reads `config: {maxAttempts, backoffMs}` of the fifth specification.
 fn config(step: &Fields<'_>, key: Option<&str>, report: &mut Report<'_>) -> Option<Retry> {
     let config = step.get("config").and_then(Value::as_map)?;
     let fields = Fields { map: config, path: step.path.key("config") };
@@ -109,7 +109,7 @@ fn delay(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) -> Op
     let backoff = report.word(fields, "backoff", &Backoff::ALL.map(|backoff| (backoff.name(), backoff)));
     let given_max_ms = report.whole(fields, "maxDelayMs", 0..=WAIT_MAX_MS);
     let given_initial_ms = report.whole(fields, "initialDelayMs", 0..=WAIT_MAX_MS);
-    // A bound below a first delay that nobody has written is no contradiction of the author's.
+    // If only `maxDelayMs` is written, the default initial delay is lowered to it: that is not a mistake of the author.
     let initial_ms = given_initial_ms.unwrap_or_else(|| given_max_ms.map_or(first_ms, |max_ms| first_ms.min(max_ms)));
     let max_ms = given_max_ms.unwrap_or(initial_ms.max(DELAY_BOUND_DEFAULT_MS));
     if max_ms < initial_ms {
@@ -124,7 +124,7 @@ fn delay(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) -> Op
     Some(Delay::Formula { backoff: backoff.unwrap_or(Backoff::Exponential), initial_ms, max_ms })
 }
 
-/// `retryableErrors` of the fourth specification: a list of what is retried, or `{allow, deny}`.
+/// Reads `retryableErrors` of the fourth specification: a list of errors to retry, or `{allow, deny}`.
 fn listed_errors(fields: &Fields<'_>, report: &mut Report<'_>) -> (Option<Vec<Matcher>>, Option<Vec<Matcher>>) {
     let Some(listed) = fields.get("retryableErrors") else { return (None, None) };
     for own in ["retryOn", "neverOn"].into_iter().filter(|own| fields.has(own)) {
@@ -139,7 +139,7 @@ fn listed_errors(fields: &Fields<'_>, report: &mut Report<'_>) -> (Option<Vec<Ma
     (matchers(&lists, "allow", report), matchers(&lists, "deny", report))
 }
 
-/// A fraction from 0 to 1, in thousandths.
+/// Reads `jitter`, a fraction from 0 to 1, as thousandths.
 fn jitter(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<u32> {
     let value = fields.get("jitter")?;
     let Some(number) = value.as_number() else {
@@ -175,7 +175,7 @@ fn unknown(word: &str, path: &Path, key: &str, report: &mut Report<'_>) {
     report.error(diagnostic::WRONG_VALUE, path, message, mend);
 }
 
-/// Classes and codes.
+/// Reads a list of error classes and codes.
 fn matchers(fields: &Fields<'_>, key: &str, report: &mut Report<'_>) -> Option<Vec<Matcher>> {
     let items = report.list(fields, key)?;
     let path = fields.path.key(key);
@@ -185,7 +185,7 @@ fn matchers(fields: &Fields<'_>, key: &str, report: &mut Report<'_>) -> Option<V
             report.wrong_item(&path.index(at), key, "an error class or code", item);
             continue;
         };
-        // The fourth specification writes codes as they are.
+        // The fourth specification writes codes without the prefix `code:`.
         let bare = (key != "retryOn" && key != "neverOn" && is_code(word)).then(|| Matcher::Code(word.into()));
         match Matcher::parse(word).or(bare) {
             None => unknown(word, &path.index(at), key, report),

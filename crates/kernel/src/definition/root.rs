@@ -1,4 +1,4 @@
-//! What stands at the root of a definition, beside its steps.
+//! Reads the root of a definition: everything but the steps.
 
 use alloc::{
     format,
@@ -24,10 +24,10 @@ use crate::{
     value::{Map, Value},
 };
 
-/// The most failures that a bound may name.
+/// The maximum of failure bounds: an execution runs at most that many steps.
 const FAILURES_MAX: u32 = EXECUTION_STEPS_MAX;
 
-/// What is said at the root.
+/// The root of a definition.
 #[derive(Debug)]
 pub(super) struct Root {
     pub name: Option<String>,
@@ -85,7 +85,7 @@ fn known_keys(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) 
     }
 }
 
-/// Text, or in the graph notation a number as well.
+/// Reads the version. In the graph notation it may be a number.
 fn version(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) -> Option<String> {
     let key = match notation {
         Notation::Graph => report.one_of(fields, "version", "planVersion").unwrap_or("version"),
@@ -121,7 +121,8 @@ fn policy(fields: &Fields<'_>, report: &mut Report<'_>) -> FailurePolicy {
     }
 }
 
-/// The declared variables. Where some are, those of `defaultContext` are declared by that; otherwise anything may be given.
+/// Reads `variables`. If it is there, the names in `defaultContext` count as declared too; otherwise any variable may
+/// be given.
 fn variables(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Vec<Variable>> {
     let declared = report.object(root, "variables")?;
     let context = report.object(root, "defaultContext");
@@ -181,7 +182,7 @@ fn variable(name: &str, fields: &Fields<'_>, report: &mut Report<'_>) -> Option<
     Some(Variable { name: name.into(), kind, is_required, default })
 }
 
-/// The steps of a definition.
+/// Reads the list of outermost steps.
 pub(super) fn steps_of<'a>(notation: Notation, fields: &Fields<'a>, report: &mut Report<'_>) -> &'a [Value] {
     let key = notation.list_key();
     if !fields.has(key) {
@@ -195,7 +196,8 @@ pub(super) fn steps_of<'a>(notation: Notation, fields: &Fields<'a>, report: &mut
     steps
 }
 
-/// What an execution gives that ends without a `return`: what is written, or what the notation's specification says.
+/// Reads the output of an execution that ends without a `return`; the default comes from the specification of the
+/// notation.
 pub(super) fn output<'a>(
     root: &Root,
     fields: &Fields<'a>,

@@ -1,4 +1,5 @@
-//! What schemas say about references: a path that its source can never have is a mistake, not a surprise at night.
+//! Checks references against declared schemas: a path that the schema rules out is an error at compile time, not at run
+//! time.
 
 use alloc::{
     format,
@@ -17,28 +18,28 @@ use crate::{
     value::{Map, Value},
 };
 
-/// What is declared at the root of a definition.
+/// The declarations at the root of a definition.
 #[derive(Debug, Default)]
 pub(super) struct Declared<'a> {
-    /// What the input must fit.
+    /// The JSON Schema of the input.
     pub input_schema: Option<&'a Value>,
-    /// The variables that may be given, if they are declared at all.
+    /// The declared variables; `None` if any variable may be given.
     pub variables: Option<&'a Map>,
 }
 
-/// Where a path leaves what a schema allows.
+/// The point at which a path leaves a schema.
 struct Stray<'s> {
-    /// How many parts of the path lead to where it leaves.
+    /// The number of path parts before that point.
     at: usize,
     why: StrayWhy<'s>,
 }
 
 enum StrayWhy<'s> {
-    /// The name is none of these properties, and others are not allowed.
+    /// The name is not a property, and the schema forbids additional properties.
     Closed(String, Option<&'s Map>),
-    /// The name is none of these properties, and others are allowed.
+    /// The name is not a listed property, and the schema allows additional ones.
     Unlisted(String, &'s Map),
-    /// There is nothing of this name or number in a value of this type.
+    /// A value of this type has no such property or item.
     NothingBelow(String, &'s str),
 }
 
@@ -52,7 +53,7 @@ impl Reader<'_, '_> {
     pub(super) fn check_output_path(&mut self, reference: &Reference, target: u32, path: &Path) {
         let entry = &self.outline.entries[target as usize];
         let Some(schema) = entry.fields.get("outputSchema") else { return };
-        // Of a step that runs for each item the schema is that of one output, and the output is a list of them.
+        // The schema of a `forEach` step describes one output, and the step's output is the list of them.
         let below = match (entry.is_loop(), reference.path.split_first()) {
             (false, _) => &reference.path[..],
             (true, Some((Part::Index(_), below))) => below,
@@ -64,7 +65,7 @@ impl Reader<'_, '_> {
 
     fn check_path(&mut self, reference: &Reference, parts: &[Part], schema: &Value, source: &str, path: &Path) {
         let Some(Stray { at, why }) = stray(schema, schema, parts, 0, 0) else { return };
-        // What the author wrote up to there, by taking off the parts that come after it.
+        // The reference as written up to that point, without the parts after it.
         let holder = match at {
             0 => source.to_string(),
             _ => format!("`@{}`", reference.begin(reference.path.len() - parts.len() + at)),
@@ -97,7 +98,7 @@ impl Reader<'_, '_> {
         self.report.error(diagnostic::PATH_NOT_IN_SCHEMA, path, message, mend);
     }
 
-    /// A variable that is not declared cannot be given.
+    /// Reports a reference to an undeclared variable: it cannot be given.
     pub(super) fn check_declared(&mut self, reference: &Reference, path: &Path) {
         let (Some(declared), Some(Part::Name(name))) = (self.outline.declared.variables, reference.path.first()) else {
             return;
@@ -115,10 +116,10 @@ impl Reader<'_, '_> {
     }
 }
 
-/// How far schemas are followed through `$ref`.
+/// The maximum number of `$ref` that are followed.
 const FOLLOWED_MAX: usize = 32;
 
-/// Where a path leaves a schema, as far as that is certain. What is not said there is allowed.
+/// Returns the point at which a path leaves a schema for certain. Paths that the schema does not describe are accepted.
 fn stray<'s>(root: &'s Value, schema: &'s Value, parts: &[Part], at: usize, followed: usize) -> Option<Stray<'s>> {
     if let Some(target) = schema.get("$ref").and_then(Value::as_text) {
         let inner = target.strip_prefix("#/").and_then(|pointer| pointed(root, pointer))?;
@@ -154,10 +155,9 @@ fn pointed<'v>(root: &'v Value, pointer: &str) -> Option<&'v Value> {
     pointer.split('/').try_fold(root, |value, part| value.get(&part.replace("~1", "/").replace("~0", "~")))
 }
 
-/// The types of JSON Schema.
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
 
-/// A field that is a JSON Schema, if it is there. What only a validator can tell is asked of one elsewhere.
+/// Reads an optional JSON Schema. The [`Inspector`](super::Inspector) checks the rules that need a validator.
 pub(super) fn schema<'a>(fields: &Fields<'a>, key: &str, report: &mut Report<'_>) -> Option<&'a Value> {
     let schema = fields.get(key)?;
     let path = fields.path.key(key);
@@ -169,7 +169,7 @@ pub(super) fn schema<'a>(fields: &Fields<'a>, key: &str, report: &mut Report<'_>
     Some(schema)
 }
 
-/// A misspelt type is the most common mistake, and validators tell it badly.
+/// Reports unknown values of `type`, the most common mistake; the messages of validators about it are poor.
 fn check_types(schema: &Value, path: &Path, report: &mut Report<'_>) {
     let Some(map) = schema.as_map() else {
         if schema.as_bool().is_none() {

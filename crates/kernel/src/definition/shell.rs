@@ -1,4 +1,4 @@
-//! Shell steps: a script that is text of the author, and values that reach it through its environment only.
+//! Reads shell steps. The script is text of the author; values reach it only through environment variables.
 
 use alloc::{
     format,
@@ -22,18 +22,18 @@ use crate::{
     value::Value,
 };
 
-/// Names that the engine gives to a script itself.
+/// Prefix of the variables that the engine sets for a script.
 const OWN_PREFIX: &str = "MAINSPRING_";
 
 impl Reader<'_, '_> {
-    /// Reads the keys of a shell step, wherever they stand.
+    /// Reads the keys of a shell step, from the step itself or from the arguments of a `bash` tool.
     pub(super) fn shell(&mut self, fields: &Fields<'_>) -> Option<Work> {
         if !fields.has("command") {
             self.report.missing(fields, "command", "say what the script is");
         }
         let command = self.report.filled_text(fields, "command");
         let variables = self.variables_of_step(fields);
-        // A folder of the author's behind the value is the author's choice.
+        // If the last part of the path is text of the author, the author chose the folder.
         let is_last = |text: &str| {
             let mut parts = text.rsplit('/').filter(|part| !matches!(*part, "" | "."));
             text.split('/').any(|part| part == "..") || parts.next().is_some_and(|last| last.contains('@'))
@@ -54,7 +54,7 @@ impl Reader<'_, '_> {
         Some(effect("bash", [("command", Some(literal(text))), ("cwd", cwd), ("env", Some(Template::Map(env)))]))
     }
 
-    /// `tool: bash` is a shell step by another name.
+    /// Reads `tool: bash`, which is another spelling of a shell step.
     pub(super) fn shell_tool(&mut self, fields: &Fields<'_>, key: &str) -> Option<Work> {
         if !fields.has(key) {
             let mend = "write {command: …}: `bash` as a tool takes what a `bash` step takes";
@@ -65,7 +65,7 @@ impl Reader<'_, '_> {
         self.shell(&arguments)
     }
 
-    /// The names of the step's variables, each with whether its value has a reference.
+    /// Returns the names of the step's variables; the flag is true if the value has a reference.
     fn variables_of_step<'f>(&self, fields: &Fields<'f>) -> Vec<(&'f str, bool)> {
         match fields.get("env") {
             Some(Value::Map(env)) => env.iter().map(|(name, value)| (&name[..], self.has_reference(value))).collect(),
@@ -77,7 +77,7 @@ impl Reader<'_, '_> {
         value.as_text().is_some_and(|text| script::has_reference(text, |name| self.root_of(name).is_some()))
     }
 
-    /// The prepared text of a script, and the variables that stand for its references.
+    /// Returns the prepared script and the variables that carry its references.
     fn script(
         &mut self,
         command: &str,
@@ -85,7 +85,7 @@ impl Reader<'_, '_> {
         path: &Path,
     ) -> Option<(String, Vec<(String, Reference)>)> {
         if is_whole(&Value::text(command)) {
-            // Inside a script an unknown name is text, but a text that is nothing else is refused as everywhere.
+            // An unknown name inside a script is text, but a script that is only a reference is reported as usual.
             self.template(&Value::text(command), path);
         }
         match script::prepare(command, surroundings, |name| self.root_of(name).is_some()) {
@@ -99,7 +99,7 @@ impl Reader<'_, '_> {
             }
             Err(problems) => {
                 let has_lines = command.trim_end().contains('\n');
-                // Problems come in the order of the text, so that its lines are counted once for all of them.
+                // Problems are sorted by offset, so one pass over the text counts the lines for all of them.
                 let (mut line, mut counted) = (1, 0);
                 for problem in problems {
                     let between = command.as_bytes().get(counted..problem.offset).unwrap_or_default();
@@ -114,7 +114,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The variables of a script: every value is text by then.
+    /// Reads `env`. Every value is converted to text.
     fn env(&mut self, fields: &Fields<'_>) -> Vec<(String, Template)> {
         let Some(env) = self.report.object(fields, "env") else { return Vec::new() };
         let mut variables = Vec::new();
@@ -146,7 +146,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A field as a template that gives text: what is a value by itself is turned into text here.
+    /// Reads a field as a template of text. A reference is rendered as text at run time, a literal here.
     fn text_field(&mut self, fields: &Fields<'_>, key: &str) -> Option<Template> {
         match self.field(fields, key)? {
             Template::Whole(reference) => Some(Template::Text([Piece::Reference(reference)].into())),
@@ -164,7 +164,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// A sentence as a part of one, as all mends are.
+/// Turns a sentence into the style of help texts: no final period, lower-case start.
 fn phrase(sentence: &str) -> String {
     let mut letters = sentence.strip_suffix('.').unwrap_or(sentence).chars();
     letters.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(letters).collect()

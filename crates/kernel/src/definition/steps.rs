@@ -1,4 +1,4 @@
-//! The second look at a definition: each step by itself, against the outline of all.
+//! Second pass of the compiler: reads each step against the outline.
 
 use alloc::{
     format,
@@ -30,7 +30,8 @@ use crate::{
     value::Value,
 };
 
-/// Reads every step of an outline. Steps with mistakes are left out: the result is of use only if there were none.
+/// Reads every step of an outline. Steps with mistakes are omitted, so the result is valid only if nothing was
+/// reported.
 pub(super) fn read<'a>(outline: &Outline<'a>, edges: Option<&Edges<'a>>, report: &mut Report<'a>) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut when_of_body = None;
@@ -42,8 +43,8 @@ pub(super) fn read<'a>(outline: &Outline<'a>, edges: Option<&Edges<'a>>, report:
 }
 
 impl Reader<'_, '_> {
-    /// A step that runs for each item is read in two parts: first the loop, then what is done for one item. Its keys
-    /// are checked once, and each belongs to one of the parts.
+    /// Reads a step. A step with `forEach` is read in two parts, the loop and its body. Its keys are checked once, and
+    /// each key applies to one of the parts.
     fn step(&mut self, when_of_body: &mut Option<Condition>) -> Option<Step> {
         let Entry { fields, kind, id, block, role, .. } = &self.outline.entries[self.number as usize];
         if *role != Role::Body {
@@ -92,7 +93,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// What is said once, whatever parts the step has.
+    /// Checks the keys that do not depend on the part.
     fn check_step(&mut self, kind: Option<&'static Kind>, fields: &Fields<'_>) {
         if let Some(kind) = kind {
             self.check_keys(kind, fields);
@@ -118,10 +119,10 @@ impl Reader<'_, '_> {
         fields.get("when").and_then(|when| self.condition(when, &fields.path.key("when")))
     }
 
-    /// The condition of a step that runs for each item: asked once for all, or, if it asks about the item, for each.
+    /// Reads `when` of a step with `forEach`. The condition is evaluated once, or per item if it refers to the item.
     fn split_when(&mut self, fields: &Fields<'_>) -> (Option<Condition>, Option<Condition>) {
         let own = self.number;
-        // The part that is done for one item has the next number, and knows more names.
+        // The body has the next number, and `@item` and `@index` are defined there.
         self.number = own + 1;
         let when = self.when(fields);
         self.number = own;
@@ -131,7 +132,7 @@ impl Reader<'_, '_> {
         if is_of_item { (None, when) } else { (when, None) }
     }
 
-    /// `true`, or a condition that may ask about the step's own output.
+    /// Reads `bail`: `true`, or a condition that may refer to the step's own output.
     fn bail(&mut self, fields: &Fields<'_>) -> Option<Condition> {
         self.at_end = true;
         let bail = fields.get("bail").and_then(|bail| self.condition(bail, &fields.path.key("bail")));
@@ -193,7 +194,7 @@ impl Reader<'_, '_> {
         self.report.whole(&config, "timeoutMs", 1..=longest_ms)
     }
 
-    /// The function that makes the output, wherever the notation has it.
+    /// Reads the transform function, whose key depends on the notation.
     fn transform(&mut self, fields: &Fields<'_>) -> Option<String> {
         let action = fields.get("action").and_then(Value::as_map);
         let action = action.map(|map| Fields { map, path: fields.path.key("action") });
@@ -208,7 +209,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Each key is known and in its place, or it is refused.
+    /// Reports unknown and misplaced keys.
     fn check_keys(&mut self, kind: &Kind, fields: &Fields<'_>) {
         let dataflow = self.outline.notation == Notation::Dataflow;
         let has_action = dataflow && fields.has("action");
@@ -274,7 +275,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// What was read for the loop holds for what it does for one item, and is not told twice.
+/// Reads the error handling of a body without reporting mistakes, which the loop entry has reported already.
 fn quiet_on_error(fields: &Fields<'_>) -> OnError {
     let config = fields.get("config").and_then(|config| config.get("onError"));
     let word = config.or(fields.get("onError")).and_then(Value::as_text);
@@ -300,7 +301,7 @@ fn timeout_of(work: &Work, given_ms: Option<u64>, fields: &Fields<'_>) -> Option
     Some(given_ms.unwrap_or(default_ms))
 }
 
-/// Refuses a step of a type that does not run.
+/// Reports a step of a type that this build cannot run.
 pub(super) fn refuse_type(kind: &Kind, fields: &Fields<'_>, report: &mut Report<'_>) {
     let message = format!("`{}` steps are not in this build yet", kind.name);
     let runs: Vec<_> = KINDS.iter().filter(|kind| kind.runs).map(|kind| kind.name).collect();

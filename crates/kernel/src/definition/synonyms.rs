@@ -1,8 +1,9 @@
-//! Words that authors know from elsewhere, and the words for the same here: what no likeness of letters would find.
+//! Synonyms: words of other workflow languages, and the words of this one that mean the same. A search for similar
+//! spelling would not find them.
 
-/// A word, and what may be meant by it; of several the first that is known at the place.
+/// A word and its possible meanings. The first meaning that is known in the context is used.
 const SYNONYMS: &[(&str, &[&str])] = &[
-    // Types of steps.
+    // Step types.
     ("shell", &["bash"]),
     ("sh", &["bash"]),
     ("script", &["bash", "command", "code"]),
@@ -131,7 +132,7 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("contains", &["in"]),
     ("path", &["ref"]),
     ("var", &["variable"]),
-    // Words.
+    // Values of keys.
     ("success", &["on_success"]),
     ("failure", &["on_failure"]),
     ("error", &["on_failure", "failed"]),
@@ -161,7 +162,7 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("i", &["index"]),
 ];
 
-/// The known word for the same, if the word is one that authors know from elsewhere.
+/// Returns the known word that means the same.
 pub(super) fn synonym<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let of_word = SYNONYMS.iter().filter(|(other, _)| other.eq_ignore_ascii_case(word));
     of_word.flat_map(|(_, meant)| *meant).find_map(|meant| known.clone().into_iter().find(|known| known == meant))

@@ -1,6 +1,6 @@
-//! Every key of the language, object by object: what the compiler takes, and what the JSON Schemas are made of.
+//! All keys of the language, by object. The compiler and the generated JSON Schemas both use this table.
 //!
-//! A key that is missing here is unknown everywhere, so that neither can know one that the other does not.
+//! A key that is missing here is unknown to both, so the two cannot disagree.
 
 use alloc::vec::Vec;
 
@@ -17,13 +17,13 @@ pub const CONSTRAINTS: [&str; 7] =
 /// `policy` at the root.
 pub const POLICY: [&str; 3] = ["failOpen", "maxNodeFailures", "maxRetriesExhausted"];
 
-/// What is declared of one variable.
+/// The declaration of a variable.
 pub const VARIABLE: [&str; 4] = ["type", "required", "default", "description"];
 
 /// One of `edges`.
 pub const EDGE: [&str; 4] = ["from", "to", "when", "condition"];
 
-/// `action` of a step in a dataflow.
+/// `action` of a step in the dataflow notation.
 pub const ACTION: [&str; 4] = ["toolName", "transformCode", "code", "return"];
 
 /// `config` of a step.
@@ -33,27 +33,27 @@ pub const CONFIG: [&str; 4] = ["maxAttempts", "backoffMs", "timeoutMs", "onError
 pub const RETRY: [&str; 8] =
     ["maxAttempts", "initialDelayMs", "maxDelayMs", "backoff", "jitter", "retryOn", "neverOn", "retryableErrors"];
 
-/// `retryableErrors` of a retry policy, where it is no list.
+/// `retryableErrors` of a retry policy, if it is an object.
 pub const RETRYABLE_ERRORS: [&str; 2] = ["allow", "deny"];
 
 /// `forEach` of a step.
 pub const FOR_EACH: [&str; 2] = ["ref", "concurrency"];
 
-/// What a shell step does, also where it is a tool of that name.
+/// The keys of a shell step, and the arguments of the tool `bash`.
 pub const SHELL: [&str; 3] = ["command", "cwd", "env"];
 
-/// The words of `order` at the root.
+/// Returns the values of `order` at the root.
 pub fn orders() -> [&'static str; 3] {
     OrderWord::ALL.map(|(word, _)| word)
 }
 
-/// The methods of requests.
+/// The methods of `http` steps.
 pub use super::http::METHODS;
 
-/// The forms of a condition: what each is recognised by.
+/// The forms of a condition; each form is recognized by this key.
 pub const CONDITION_FORMS: [&str; 5] = ["ref", "variable", "all", "any", "not"];
 
-/// The keys of a condition of one form.
+/// Returns the keys of one form of a condition.
 pub fn condition(form: &str) -> Vec<&'static str> {
     let form = CONDITION_FORMS.into_iter().find(|known| *known == form);
     let rest: Vec<&str> = match form {
@@ -64,7 +64,7 @@ pub fn condition(form: &str) -> Vec<&'static str> {
     form.into_iter().chain(rest).collect()
 }
 
-/// The keys at the root of a definition.
+/// Returns the keys at the root of a definition.
 pub fn root(notation: Notation) -> Vec<&'static str> {
     let own: &[&str] = match notation {
         Notation::Sequence | Notation::Dataflow => &["steps"],
@@ -86,18 +86,18 @@ pub fn root(notation: Notation) -> Vec<&'static str> {
     own.iter().copied().chain(shared).collect()
 }
 
-/// The types of steps that this build runs.
+/// Returns the step types that this build runs.
 pub fn step_types() -> impl Iterator<Item = &'static str> + Clone {
     KINDS.iter().filter(|kind| kind.runs).map(|kind| kind.name)
 }
 
-/// The keys of an action that say what the step does, each with the type of step that it stands for.
+/// Returns the keys of an action that set the step type, each with that type.
 pub fn actions() -> [(&'static str, &'static str); 3] {
     ACTIONS
 }
 
-/// Every key of a step of a type, those of the type first; none for a type that nobody knows. `has_action` says that
-/// the type is said by an `action`, which only a dataflow has.
+/// Returns all keys of a step type, its own keys first; empty for an unknown type. `has_action` is true for a dataflow
+/// step with an `action`.
 pub fn step(notation: Notation, step_type: &str, has_action: bool) -> Vec<&'static str> {
     Kind::of(step_type).map(|kind| keys_of(kind, notation, has_action)).unwrap_or_default()
 }
@@ -106,7 +106,7 @@ pub(super) fn keys_of(kind: &Kind, notation: Notation, has_action: bool) -> Vec<
     let own = if has_action { &["action", "input"] } else { kind.keys };
     let keys = own.iter().chain(kind.modifiers).chain(&COMMON_KEYS).copied();
     keys.filter(|key| match *key {
-        // In a dataflow the name is the id.
+        // In a dataflow the `name` is the id.
         "id" => notation != Notation::Dataflow,
         "type" => !has_action,
         _ => true,
@@ -114,7 +114,7 @@ pub(super) fn keys_of(kind: &Kind, notation: Notation, has_action: bool) -> Vec<
     .collect()
 }
 
-/// The keys under which a step of a type has steps of its own.
+/// Returns the keys under which a step type has inner steps.
 pub fn branches(step_type: &str) -> Vec<&'static str> {
     Kind::of(step_type).map(|kind| kind.branches.iter().map(|(key, _)| *key).collect()).unwrap_or_default()
 }

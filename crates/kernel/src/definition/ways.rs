@@ -1,32 +1,33 @@
-//! Whether edges lead from one step to another.
+//! Reachability between steps along edges.
 //!
-//! A plan has as many of these questions as references, and a walk for each would be the square of its steps. Most are
-//! answered without one: by the edge between the two, by a tree that runs along the edges, by how far each step is from
-//! the beginning. What is left is walked, in the part of the graph that can hold the answer.
+//! A plan has one such query for each reference, and a graph search for each would take quadratic time. Most queries
+//! need no search: a direct edge, a spanning forest, or the depth of the steps answers them. The rest are searched,
+//! only in the part of the graph that can contain the answer.
 
 use alloc::{collections::BTreeSet, vec, vec::Vec};
 
-/// Steps looked at in walks, in one definition.
+/// The maximum number of steps visited by all searches of one definition.
 pub(super) const VISITS_MAX: usize = 5_000_000;
 
-/// The edges between the steps of a block, by their places.
+/// The edges between the steps of the outermost block, by place.
 #[derive(Debug, Default)]
 pub(super) struct Ways {
-    /// Where the edges into each place come from.
+    /// The sources of the edges into each place.
     incoming: Vec<Vec<u32>>,
-    /// Every edge.
+    /// All edges.
     direct: BTreeSet<(u32, u32)>,
-    /// Edges on the longest way to each place; [`ON_CIRCLE`] on a circle and behind one.
+    /// The number of edges on the longest path to each place; [`ON_CIRCLE`] for places on a cycle and behind one.
     depth: Vec<u32>,
-    /// A tree that has one of the edges into each place: a place lies below another if its span lies in the other's.
+    /// Entry and exit times in a spanning forest with one incoming edge per place: a place is a descendant of another
+    /// if its interval lies within the other's.
     span: Vec<(u32, u32)>,
 }
 
-/// The depth of what no order reaches. A circle is told as such, and not as ways that are missing.
+/// The depth of places without a topological order. A cycle is reported as a cycle, not as missing edges.
 const ON_CIRCLE: u32 = u32::MAX;
 
 impl Ways {
-    /// The ways along the edges that come into each place.
+    /// Builds the index from the sources of the edges into each place.
     pub(super) fn along(incoming: Vec<Vec<u32>>) -> Self {
         let mut outgoing = vec![Vec::new(); incoming.len()];
         let mut direct = BTreeSet::new();
@@ -41,7 +42,7 @@ impl Ways {
         Self { incoming, direct, depth, span }
     }
 
-    /// Whether an edge, or several of them, lead from one place to another.
+    /// True if a path leads from one place to another. False also if the limit on visits is reached.
     pub(super) fn lead(&self, from: u32, to: u32, visits: &mut usize) -> bool {
         if self.direct.contains(&(from, to)) || self.is_below(to, from) {
             return true;
@@ -53,7 +54,7 @@ impl Ways {
                 if *source == from || self.is_below(*source, from) {
                     return true;
                 }
-                // What is no deeper than the beginning of the way does not lie behind it.
+                // A place that is not deeper than the start of the path cannot come after it.
                 let depth = self.depth[*source as usize];
                 let may_hold_it = depth > self.depth[from as usize] || depth == ON_CIRCLE;
                 if may_hold_it && *visits < VISITS_MAX && seen.insert(*source) {
@@ -64,7 +65,7 @@ impl Ways {
         false
     }
 
-    /// Whether the tree leads from one place down to another.
+    /// True if the forest has a path from `from` down to `place`.
     fn is_below(&self, place: u32, from: u32) -> bool {
         let ((enter, leave), (first, last)) = (self.span[place as usize], self.span[from as usize]);
         place != from && first <= enter && leave <= last
@@ -90,7 +91,8 @@ fn depths(incoming: &[Vec<u32>], outgoing: &[Vec<u32>]) -> Vec<u32> {
     depth
 }
 
-/// The spans of a tree in which each place hangs below the deepest of its sources. What stands on a circle hangs nowhere.
+/// Computes the intervals of a forest in which the parent of each place is its deepest source. A place on a cycle is a
+/// root.
 fn spans(incoming: &[Vec<u32>], depth: &[u32]) -> Vec<(u32, u32)> {
     let mut below: Vec<Vec<u32>> = vec![Vec::new(); incoming.len()];
     let mut roots = Vec::new();
@@ -102,7 +104,7 @@ fn spans(incoming: &[Vec<u32>], depth: &[u32]) -> Vec<(u32, u32)> {
         }
     }
     let (mut span, mut clock) = (vec![(0, 0); incoming.len()], 0);
-    // Each place comes twice: on the way down, and on the way up.
+    // Each place is popped twice: on entry and on exit.
     let mut next: Vec<(u32, bool)> = roots.into_iter().map(|root| (root, false)).collect();
     while let Some((place, is_left)) = next.pop() {
         clock += 1;
@@ -121,7 +123,7 @@ fn spans(incoming: &[Vec<u32>], depth: &[u32]) -> Vec<(u32, u32)> {
 mod tests {
     use super::*;
 
-    /// The plain walk that every answer must agree with.
+    /// A plain search that every answer must agree with.
     fn walk(incoming: &[Vec<u32>], from: u32, to: u32) -> bool {
         let (mut seen, mut next) = (BTreeSet::new(), vec![to]);
         while let Some(place) = next.pop() {
@@ -137,7 +139,7 @@ mod tests {
         false
     }
 
-    /// Every graph of four places with edges forwards, and every one with edges in all directions of three.
+    /// Checks all acyclic graphs of four places, and all graphs of three.
     #[test]
     fn ways_are_those_of_a_walk() {
         let forwards: Vec<(u32, u32)> = (0..4).flat_map(|to| (0..to).map(move |from| (from, to))).collect();

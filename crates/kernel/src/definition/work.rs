@@ -1,4 +1,4 @@
-//! What each type of step does, from its own keys.
+//! Reads the work of a step from the keys of its type.
 
 use alloc::{
     format,
@@ -26,7 +26,7 @@ use crate::{
     value::{Map, Value},
 };
 
-/// Whether a tool step is a shell step by another name.
+/// True for the tool `bash`, which is another spelling of a shell step.
 pub(super) fn is_shell_tool(notation: Notation, kind: &Kind, fields: &Fields<'_>) -> bool {
     let is_action = notation == Notation::Dataflow && fields.has("action");
     let tool =
@@ -35,7 +35,7 @@ pub(super) fn is_shell_tool(notation: Notation, kind: &Kind, fields: &Fields<'_>
 }
 
 impl Reader<'_, '_> {
-    /// Reads what a step does; what is wrong with it is reported.
+    /// Reads the work of a step and reports its mistakes.
     pub(super) fn work(&mut self, kind: &Kind, fields: &Fields<'_>) -> Option<Work> {
         let notation = self.outline.notation;
         let action = fields.get("action").filter(|_| notation == Notation::Dataflow).and_then(Value::as_map);
@@ -81,7 +81,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A tool: its name stands under one key, what it is given under another.
+    /// Reads a tool: its name under one key, its arguments under another.
     fn tool(&mut self, named: &Fields<'_>, name_key: &str, given: &Fields<'_>, key: &str) -> Option<Work> {
         if !named.has(name_key) {
             self.report.missing(named, name_key, "say which tool");
@@ -106,7 +106,7 @@ impl Reader<'_, '_> {
         Some(Work::Code { source: self.source(holder, "code")?, input })
     }
 
-    /// A field that is the source of a function, if it is there. It is the author's text and nothing in it refers.
+    /// Reads the optional source of a function. References are not allowed in it.
     pub(super) fn source(&mut self, fields: &Fields<'_>, key: &str) -> Option<String> {
         let source = self.report.filled_text(fields, key)?;
         let path = fields.path.key(key);
@@ -143,7 +143,7 @@ impl Reader<'_, '_> {
         Some(Work::Subworkflow { workflow: workflow?, input, variables, waits })
     }
 
-    /// Refuses a reference in what has to be known before anything runs.
+    /// Reports a reference in a name that must be known before the execution starts.
     fn plain_name(&mut self, name: &str, key: &str, path: &Path, mend: &str) {
         let refers = |at: usize| {
             let body = &name[at + 1..];
@@ -175,7 +175,7 @@ impl Reader<'_, '_> {
         Some(effect("agent_message", params))
     }
 
-    /// The text under exactly one of some keys, the first of which is the one to recommend.
+    /// Reads the text under exactly one of several keys. The first key is the recommended one.
     fn one_text(&mut self, fields: &Fields<'_>, keys: [&str; 3], purpose: &str) -> Option<Template> {
         let given: Vec<&str> = keys.into_iter().filter(|key| fields.has(key)).collect();
         match given.as_slice() {
@@ -327,16 +327,16 @@ impl Reader<'_, '_> {
         Some(Work::Signal { name: name.to_string() })
     }
 
-    /// A field that may refer, if it is there.
+    /// Reads an optional field in which references are allowed.
     pub(super) fn field(&mut self, fields: &Fields<'_>, key: &str) -> Option<Template> {
         fields.get(key).map(|value| self.template(value, &fields.path.key(key)))
     }
 }
 
-/// An effect of the given name with the parameters that are there.
+/// Builds an effect from its name and the parameters that are present.
 pub(super) fn effect<'k>(name: &str, params: impl IntoIterator<Item = (&'k str, Option<Template>)>) -> Work {
     let mut params: Vec<_> = params.into_iter().filter_map(|(key, param)| Some((key.to_string(), param?))).collect();
-    // Objects are sorted, and a plan reads back from its stored form as it was.
+    // Sorted as objects are, so that a plan reads back from its stored form unchanged.
     params.sort_by(|(a, _), (b, _)| a.cmp(b));
     Work::Effect { effect: name.to_string(), params: settled(Template::Map(params)) }
 }
@@ -345,7 +345,7 @@ pub(super) fn literal(value: impl Into<Value>) -> Template {
     Template::Literal(value.into())
 }
 
-/// Whether a value is one whole reference, known or not.
+/// True if a value is one whole reference, known or not.
 pub(super) fn is_whole(value: &Value) -> bool {
     let body = value.as_text().and_then(|text| text.strip_prefix('@'));
     body.is_some_and(|body| crate::reference::length(body).is_some_and(|(_, all)| all == body.len()))

@@ -1,4 +1,4 @@
-//! What an execution gives where nothing is written about it, said as an `output`.
+//! The default output of a definition without `output`, expressed as an explicit `output`.
 
 use alloc::{
     collections::BTreeMap,
@@ -15,18 +15,18 @@ use crate::{
     value::{Map, Value},
 };
 
-/// What an execution gives, by the steps that it comes from.
+/// The output of an execution, by the steps that supply its values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Gives {
-    /// Null.
+    /// The output is null.
     Nothing,
-    /// The output of one step.
+    /// The output is that of one step.
     One(u32),
-    /// An object of outputs.
+    /// The output is an object: each field is the output of one step.
     Several(BTreeMap<String, u32>),
 }
 
-/// Why the output cannot be written out, and at which step.
+/// Reason why the output cannot be expressed as an `output`, with the step that prevents it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Unsayable {
     pub step: u32,
@@ -35,11 +35,11 @@ pub(super) struct Unsayable {
 }
 
 impl Gives {
-    /// As it stands in a plan.
+    /// Returns the output as a template of a plan.
     pub(super) fn template(&self, plan: &Plan) -> Template {
         let whole = |step: u32| {
             let text = plan.id(step).to_string();
-            // A step that runs for each item has its name twice, and the whole of it comes first.
+            // A `forEach` step is two plan steps of the same name; the name refers to the first one, the loop.
             let root = Root::Step(plan.number_of(&text).unwrap_or(step));
             Template::Whole(Reference { root, path: Vec::new(), text })
         };
@@ -52,7 +52,7 @@ impl Gives {
         })
     }
 
-    /// As it is written in a definition.
+    /// Returns the output as the value that a definition has under `output`.
     pub(super) fn written(&self, plan: &Plan) -> Value {
         let whole = |step: u32| Value::from(format!("@{}", plan.id(step)));
         match self {
@@ -65,7 +65,7 @@ impl Gives {
     }
 }
 
-/// The output of the steps that nothing waits for.
+/// Returns the default output of a dataflow or a graph: the outputs of all steps that no other step waits for.
 pub(super) fn of_ends(plan: &Plan) -> Result<Gives, Vec<Unsayable>> {
     let ends = plan.ends();
     let nameless: Vec<_> =
@@ -78,7 +78,8 @@ pub(super) fn of_ends(plan: &Plan) -> Result<Gives, Vec<Unsayable>> {
     }
 }
 
-/// The output variables. What is not certain to be written would be missing there, and null in an `output`.
+/// Returns the default output of a sequence: its output variables. A variable that may stay unwritten is an error: the
+/// default output would omit it, but an `output` would make it null.
 pub(super) fn of_variables(plan: &Plan) -> Result<Gives, Vec<Unsayable>> {
     let mut writers: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for (number, step) in plan.steps.iter().enumerate() {
@@ -88,7 +89,7 @@ pub(super) fn of_variables(plan: &Plan) -> Result<Gives, Vec<Unsayable>> {
     }
     let (mut fields, mut unsayable) = (BTreeMap::new(), Vec::new());
     for (name, steps) in writers {
-        // Two that run at the same time may not write one variable, so that the one that is written last runs last.
+        // Parallel branches may not write the same variable, so the last writer in the text is the last one to run.
         let last = *steps.last().unwrap_or(&0);
         let is_ordered = steps.len() < 2 || !matches!(plan.block(0).order, Order::Edges(_));
         let unordered = || (!is_ordered).then(|| "several steps write it, in no certain order".to_string());
@@ -115,7 +116,7 @@ fn nameless(plan: &Plan, step: u32) -> Unsayable {
     Unsayable { step, message, mend: "give it an id" }
 }
 
-/// Why an execution can end well without a step having completed; nothing if it cannot.
+/// Returns why an execution can succeed without completing a step, or `None` if it cannot.
 fn why_uncertain(plan: &Plan, number: u32) -> Option<String> {
     let (step, id) = (plan.step(number), plan.id(number));
     if plan.policy.fail_open {

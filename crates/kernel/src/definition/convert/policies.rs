@@ -1,4 +1,4 @@
-//! Retry policies of plans, written out for a notation.
+//! Writes the retry policies of plans in a notation.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -8,8 +8,8 @@ use crate::{
     value::{Map, Number, Value},
 };
 
-/// What is written for a policy, or nothing where the notation takes it so anyway. The error is the delays for which
-/// there are no words.
+/// Returns the `retry` value for a policy, or `None` if it is the default of the notation. The error lists the delays
+/// that the notation cannot express.
 pub(super) fn written(policy: &Retry, to: Notation) -> Result<Option<Value>, String> {
     if normal(policy) == normal(&retry::default(to)) {
         return Ok(None);
@@ -42,11 +42,11 @@ pub(super) fn written(policy: &Retry, to: Notation) -> Result<Option<Value>, Str
     Ok(Some(Value::Map(map)))
 }
 
-/// A policy in the one form of those that wait the same.
+/// Returns the normal form of a policy: policies with the same delays have the same form.
 pub(super) fn normal(policy: &Retry) -> Retry {
     let delay = match (policy.max_attempts, ruled(policy)) {
         (1, _) => Delay::Listed(Vec::new()),
-        // Before the second attempt every rule waits for the first delay.
+        // With two attempts there is one delay, and it is the initial delay for every backoff.
         (2, Delay::Formula { initial_ms, max_ms, .. }) => fixed(initial_ms.min(max_ms)),
         (_, Delay::Formula { backoff: Backoff::Fixed, initial_ms, max_ms }) => fixed(initial_ms.min(max_ms)),
         (_, delay) => delay,
@@ -54,7 +54,7 @@ pub(super) fn normal(policy: &Retry) -> Retry {
     Retry { delay, ..policy.clone() }
 }
 
-/// The delays by a rule, where one gives the listed ones.
+/// Returns the delays as a formula if one gives the listed delays.
 fn ruled(policy: &Retry) -> Delay {
     let Delay::Listed(delays_ms) = &policy.delay else { return policy.delay.clone() };
     let waited_for = policy.max_attempts.saturating_sub(1) as usize;

@@ -1,4 +1,4 @@
-//! One step in other words: its name, what it does, and what holds where it says nothing.
+//! Converts one step: its name, its type or action, and the defaults that differ between notations.
 
 use alloc::{
     format,
@@ -15,11 +15,11 @@ use crate::{
     value::{Map, Value},
 };
 
-/// The keys of a shell step that become its input where it is written as an action.
+/// The keys of a shell step that move into `input` if the step is written as an action.
 const SHELL_KEYS: [&str; 3] = ["command", "cwd", "env"];
 
 impl Converter<'_> {
-    /// The steps of a block.
+    /// Converts the steps of a block.
     pub(super) fn steps(&mut self, steps: &[Value], block: u32, path: &Path) -> Vec<Value> {
         let numbers = self.plan.block(block).steps.clone();
         let steps = steps.iter().zip(numbers).enumerate();
@@ -28,7 +28,8 @@ impl Converter<'_> {
     }
 
     fn step(&mut self, written: &Map, number: u32, path: &Path) -> Map {
-        // A step that runs for each item is two in the plan, and the second one does what is written.
+        // A `forEach` step is two steps of the plan: the loop and its body. The body has the type and the keys as
+        // written.
         let number = match &self.plan.step(number).work {
             Work::Loop(Loop { is_each: true, block, .. }) => self.plan.block(*block).steps[0],
             _ => number,
@@ -53,7 +54,7 @@ impl Converter<'_> {
         step
     }
 
-    /// Turns an action into a type with its keys, and gives the type. Steps that have a type keep it.
+    /// Replaces an `action` by a `type` and its keys, and returns the type. A step with a `type` stays as it is.
     fn without_action(&mut self, step: &mut Map, path: &Path) -> String {
         let action = step.get("action").filter(|_| self.from == Notation::Dataflow).and_then(Value::as_map).cloned();
         let Some(mut action) = action else {
@@ -110,13 +111,14 @@ impl Converter<'_> {
             }
             step.remove("id");
         }
-        // A path is no name to be written.
+        // A step whose name is its path has no id to write.
         if has_own_id || old != &new && !new.contains('[') {
             step.insert(self.to.id_key().into(), new.into());
         }
     }
 
-    /// The names of branches are keys of what `parallel` gives, so that another name would be other data.
+    /// Reports a `parallel` branch without an id. The names of branches are keys in the output of `parallel`, so a new
+    /// name would change the output.
     fn check_unseen(&mut self, number: u32, path: &Path) {
         let outer = if self.plan.is_body_of_each(number) { number - 1 } else { number };
         let block = self.plan.block(self.plan.step(outer).block);
@@ -133,7 +135,7 @@ impl Converter<'_> {
         }
     }
 
-    /// A sequence tries again by itself, and the others do not.
+    /// Converts the retry policy. Steps of a sequence are retried by default, steps of the other notations are not.
     fn retry(&mut self, step: &mut Map, number: u32, type_name: &str, path: &Path) {
         let takes_retry = Kind::of(type_name).is_some_and(|kind| kind.takes("retry"));
         let has_one_meaning = self.from != Notation::Sequence && self.to != Notation::Sequence;
@@ -159,7 +161,7 @@ impl Converter<'_> {
     }
 }
 
-/// In a dataflow the name of a step is its id; a name that was only for people goes to what is said about the step.
+/// Moves a descriptive `name` into `description`, because the `name` of a dataflow step is its id.
 fn keep_title(step: &mut Map) {
     let Some(Value::Text(title)) = step.remove("name") else { return };
     let described = match step.get("description").and_then(Value::as_text) {
@@ -169,7 +171,7 @@ fn keep_title(step: &mut Map) {
     step.insert("description".into(), described.into());
 }
 
-/// Says with an action what an action can say.
+/// Replaces the `type` by an `action` for the types that have one.
 fn into_action(step: &mut Map, type_name: &str) {
     let action = match type_name {
         "bash" => {

@@ -1,6 +1,6 @@
-//! Definitions as text for people: keys in the order of reading, YAML with as few marks as it needs.
+//! Formats definitions as JSON or YAML for human readers: keys in a fixed reading order, YAML with few quotes.
 //!
-//! What is written reads back as the same value, whatever it holds.
+//! Parsing the output gives the same value, for every value.
 
 use alloc::{
     format,
@@ -13,7 +13,7 @@ use crate::{
     value::{Map, Value},
 };
 
-/// The keys that stand first, in this order; all others follow by their letters.
+/// Keys that are written first, in this order. Keys in neither list follow in alphabetical order.
 const FIRST: [&str; 30] = [
     "id",
     "name",
@@ -47,7 +47,7 @@ const FIRST: [&str; 30] = [
     "arguments",
 ];
 
-/// The keys that stand last, in this order: what is long, and what is about the step as a whole.
+/// Keys that are written last, in this order: long values, and settings of the step as a whole.
 const LAST: [&str; 14] = [
     "retry",
     "retryPolicy",
@@ -65,19 +65,19 @@ const LAST: [&str; 14] = [
     "output",
 ];
 
-/// Lists of steps: each stands on lines of its own, however short it is.
+/// Keys of lists of steps. Each step is written in block style, even a short one.
 const STEPS: [&str; 4] = ["then", "else", "steps", "nodes"];
 
-/// The list of edges: each stands on a line of its own.
+/// Key of the list of edges. Each edge is written on its own line.
 const EDGES: &str = "edges";
 
-/// Columns up to which a list or an object stands on one line.
+/// Maximum length of a list or object that is written on one line, in bytes.
 const LINE_COLUMNS_MAX: usize = 80;
 
-/// Plain texts of YAML that some reader takes for something else.
+/// Plain scalars that some YAML parsers read as a boolean or null; `n` is handled in [`scalar`].
 const WORDS: [&str; 8] = ["null", "true", "false", "yes", "no", "on", "off", "y"];
 
-/// A definition as JSON, with a line end.
+/// Formats a definition as JSON that ends with a newline.
 pub fn json(definition: &Value) -> String {
     let mut out = String::new();
     write_json(definition, 0, &mut out);
@@ -85,14 +85,14 @@ pub fn json(definition: &Value) -> String {
     out
 }
 
-/// A definition as YAML, with a line end.
+/// Formats a definition as YAML that ends with a newline.
 pub fn yaml(definition: &Value) -> String {
     let mut out = String::new();
     write_block(definition, 0, false, &mut out);
     out
 }
 
-/// The fields of an object in the order of reading.
+/// Returns the fields of an object in reading order.
 fn ordered(map: &Map) -> Vec<(&String, &Value)> {
     let rank = |key: &str| {
         let last = || LAST.iter().position(|last| *last == key).map(|at| FIRST.len() + 1 + at);
@@ -135,7 +135,7 @@ fn write_json(value: &Value, depth: usize, out: &mut String) {
     out.push(close);
 }
 
-/// A value on lines of its own, each with its end.
+/// Writes a value in block style; every line ends with a newline.
 fn write_block(value: &Value, depth: usize, mut is_after_dash: bool, out: &mut String) {
     let indent = |is_after_dash: &mut bool, out: &mut String| {
         if !core::mem::take(is_after_dash) {
@@ -161,7 +161,7 @@ fn write_block(value: &Value, depth: usize, mut is_after_dash: bool, out: &mut S
     }
 }
 
-/// What follows a dash: an object begins on the same line.
+/// Writes the part after a dash. An object starts on the same line.
 fn write_item(item: &Value, depth: usize, out: &mut String) {
     match (item, literal(item, depth)) {
         (_, Some(text)) => out.push_str(&text),
@@ -170,7 +170,7 @@ fn write_item(item: &Value, depth: usize, out: &mut String) {
     }
 }
 
-/// What follows a key.
+/// Writes the part after a key and its colon.
 fn write_field(key: &str, field: &Value, depth: usize, out: &mut String) {
     if let Some(text) = literal(field, depth) {
         return out.push_str(&format!(" {text}"));
@@ -196,7 +196,7 @@ fn write_field(key: &str, field: &Value, depth: usize, out: &mut String) {
     }
 }
 
-/// A text of several lines as it is, where YAML leaves it so.
+/// Returns a multi-line text as a literal block scalar, or `None` if YAML would not read it back unchanged.
 fn literal(value: &Value, depth: usize) -> Option<String> {
     let text = value.as_text()?;
     let (body, mark) = text.strip_suffix('\n').map_or((text, "|-"), |body| (body, "|"));
@@ -210,12 +210,12 @@ fn literal(value: &Value, depth: usize) -> Option<String> {
     Some(format!("{mark}\n{}", lines.collect::<String>()))
 }
 
-/// Whether YAML allows a letter outside of quotes and takes it for no line end.
+/// True if YAML allows the character in a plain scalar and does not read it as a line break.
 fn is_printed(letter: char) -> bool {
     !matches!(letter, '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// Whether a value stands on one line: scalars, and lists and objects of few of them.
+/// True for scalars, and for lists and objects that fit on one line.
 fn is_short(value: &Value) -> bool {
     match value {
         Value::List(items) if !items.is_empty() => items.iter().all(is_leaf) && flow(value).len() <= LINE_COLUMNS_MAX,
@@ -224,7 +224,7 @@ fn is_short(value: &Value) -> bool {
     }
 }
 
-/// Scalars, and objects that hold scalars only: a condition, a bound.
+/// True for scalars, and for lists and objects that hold only scalars, such as a condition.
 fn is_leaf(value: &Value) -> bool {
     match value {
         Value::List(items) => items.iter().all(|item| item.as_list().is_none() && item.as_map().is_none()),
@@ -246,7 +246,8 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// A scalar on one line. What is not certain to read back as it is stands in quotes, which JSON and YAML share.
+/// Returns a scalar on one line. A text that might be read back differently is quoted as in JSON, which is also valid
+/// YAML.
 fn scalar(value: &Value) -> String {
     let Some(text) = value.as_text() else { return json::compact(value) };
     let is_word = WORDS.iter().any(|word| word.eq_ignore_ascii_case(text)) || text.eq_ignore_ascii_case("n");
@@ -259,7 +260,7 @@ fn scalar(value: &Value) -> String {
     }
     let mut quoted = String::new();
     for letter in json::compact(value).chars() {
-        // What JSON leaves as it is and YAML does not.
+        // JSON leaves these characters unescaped, and YAML does not allow them.
         match letter {
             letter if letter.is_control() || !is_printed(letter) => {
                 quoted.push_str(&format!("\\u{:04x}", u32::from(letter)))
