@@ -1,8 +1,11 @@
-//! A definition compiled: what the kernel runs, whichever notation it was written in.
+//! The compiled form of a definition, which the kernel executes. It is the same for every notation.
 //!
-//! A plan is a tree of blocks laid flat. A block holds steps in an order; a step that contains others owns a block for
-//! each of its branches. Steps are numbered in the order in which they were written, and that number is their place in
-//! journals: a plan is kept by its hash and never compiled again.
+//! A plan is a tree of blocks, stored as flat lists. A block holds steps in an order. A step that contains other steps
+//! owns one block for each of its branches. Steps are numbered in the order in which they are written, and journals
+//! refer to steps by these numbers. For this reason a plan is stored under its hash and its definition is never
+//! compiled again.
+//!
+//! Plans hold no state of executions (see `state`) and no positions in the text of the definition (see `definition`).
 
 use alloc::{string::String, vec::Vec};
 
@@ -31,140 +34,140 @@ pub use work::{Decision, Gate, Loop, Over, Work};
 /// A compiled definition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The definition's name.
+    /// The name of the workflow, if the definition has one.
     pub name: Option<String>,
-    /// The definition's version.
+    /// The version of the workflow, if the definition has one.
     pub version: Option<String>,
-    /// The hash of the normalised definition.
+    /// SHA-256 of the canonical JSON of the normalized definition.
     pub workflow_hash: Hash,
-    /// What the definition asks of every execution.
+    /// Limits on every execution.
     pub constraints: Constraints,
-    /// How much failing an execution bears.
+    /// The failures after which an execution fails.
     pub policy: FailurePolicy,
-    /// What the input must fit, as a JSON Schema.
+    /// The JSON Schema of the input.
     pub input_schema: Option<Value>,
-    /// The variables that may be given; `None` for a definition that declares none and takes any.
+    /// The declared variables. `None` if the definition declares none; it then accepts any variable.
     pub variables: Option<Vec<Variable>>,
-    /// What variables hold that are not given.
+    /// Values of variables that are not given.
     pub default_context: Map,
-    /// What an execution gives that ends without a `return`.
+    /// The output of an execution that ends without a `return`.
     pub output: Output,
-    /// The blocks; the first is the whole plan.
+    /// The blocks. Block 0 is the outermost one.
     pub blocks: Vec<Block>,
-    /// The steps, in the order in which they were written.
+    /// The steps in written order.
     pub steps: Vec<Step>,
 }
 
-/// Bounds on an execution; what is `None` has the default of [`limits`](crate::limits).
+/// Limits on an execution. `None` selects the default in [`limits`](crate::limits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Constraints {
-    /// Visits of steps, containers and nested steps included.
+    /// Maximum number of step visits; containers and inner steps count.
     pub max_steps: Option<u32>,
-    /// Branches at a time.
+    /// Maximum number of branches or rounds that run concurrently.
     pub max_parallel: Option<u32>,
-    /// Attempts that go out to the world.
+    /// Maximum number of calls: attempts of effects and of subworkflows.
     pub max_calls: Option<u32>,
-    /// Executions that it may start, directly and through those it starts.
+    /// Maximum number of executions that it starts, directly or through its children.
     pub max_executions: Option<u32>,
-    /// Bytes of one step's output in its binary form.
+    /// Maximum size of one step's output in its binary form, in bytes.
     pub max_output_bytes: Option<u32>,
-    /// Milliseconds for the whole execution; they stand still while only people are waited for.
+    /// Timeout of the whole execution in milliseconds. The clock stops while the execution waits for people only.
     pub timeout_ms: Option<u64>,
-    /// Whether agents may propose changes to the workflow.
+    /// True if agents may propose changes to the workflow.
     pub allow_self_modification: bool,
 }
 
-/// How much failing an execution bears before it fails as a whole.
+/// The failures after which an execution fails as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FailurePolicy {
-    /// Every failure is let through, and what needed its step is skipped.
+    /// Tolerates every failure; steps that need the failed step are skipped.
     pub fail_open: bool,
-    /// At this many failed steps the execution fails, whether they were handled, let through or neither.
+    /// The execution fails at this number of failed steps; handled and tolerated failures count.
     pub max_node_failures: Option<u32>,
-    /// At this many steps that used up several attempts the execution fails.
+    /// The execution fails at this number of steps that failed after several attempts.
     pub max_retries_exhausted: Option<u32>,
 }
 
-/// What an execution gives that ends without a `return`.
+/// The output of an execution that ends without a `return`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Output {
-    /// The output variables, by name.
+    /// An object of the output variables.
     Variables,
-    /// The output of the one step that nothing waits for; of several an object by step.
+    /// The output of the one step that no other step waits for. With several such steps, an object by step id.
     Ends,
-    /// What the definition says.
+    /// The `output` of the definition.
     Given(Template),
 }
 
-/// Steps that belong together.
+/// A list of steps: the outermost steps, or one branch of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
-    /// The step that contains it; `None` for the whole plan.
+    /// The step that contains the block; `None` for block 0.
     pub owner: Option<u32>,
-    /// In which order its steps run.
+    /// The order of its steps.
     pub order: Order,
-    /// Its steps, as written.
+    /// The numbers of its steps, in written order.
     pub steps: Vec<u32>,
 }
 
-/// In which order the steps of a block run.
+/// The order in which the steps of a block run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
-    /// One after another, as written.
+    /// One after another, in written order.
     Sequence,
-    /// At the same time, bounded.
+    /// Concurrently, up to `maxParallel`.
     Parallel,
-    /// By edges; what has none before it runs at once, bounded.
+    /// By edges. Steps without incoming edges start at once, up to `maxParallel`.
     Edges(Graph),
 }
 
-/// A place in a plan.
+/// A step of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// Its name, unique in the plan: given, or its path.
+    /// Its id as written, otherwise its path. Only a `forEach` step and its body share an id.
     pub id: String,
-    /// The block it stands in.
+    /// The block that contains it.
     pub block: u32,
-    /// Skipped unless this holds.
+    /// The step is skipped unless this condition holds.
     pub when: Option<Condition>,
-    /// What it does.
+    /// The work of the step.
     pub work: Work,
-    /// How a failed attempt is tried again.
+    /// The retry policy.
     pub retry: Retry,
-    /// Milliseconds for one attempt; `None` for steps without attempts in the world.
+    /// Timeout of one attempt in milliseconds; `None` for steps without attempts.
     pub timeout_ms: Option<u64>,
-    /// What its failure does.
+    /// The consequence of a failure.
     pub on_error: OnError,
-    /// What an attempt with an unknown outcome does.
+    /// The consequence of an attempt whose outcome is unknown, for example after a crash.
     pub on_interrupted: OnInterrupted,
-    /// Where its output is kept for the execution's output.
+    /// The output variable that receives its output.
     pub output_variable: Option<String>,
-    /// Ends the execution well with the step's output, if it holds once the step has succeeded.
+    /// If this condition holds after the step has succeeded, the execution succeeds with the step's output.
     pub bail: Option<Condition>,
-    /// What its output must fit, as a JSON Schema.
+    /// The JSON Schema of its output.
     pub output_schema: Option<Value>,
-    /// The source of a function that makes the output of an effect's result.
+    /// Source of the function that converts the result of an effect to the step's output.
     pub transform: Option<String>,
-    /// Which of several goes first when there is room for one: the higher.
+    /// Scheduling priority: the highest runs first when a concurrency slot is free.
     pub priority: i32,
-    /// Whether each attempt has an idempotency key of its own.
+    /// True if each attempt has its own idempotency key; otherwise all attempts share one.
     pub key_per_attempt: bool,
 }
 
-/// What a step's failure does.
+/// The consequence of a step's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
-    /// It fails what contains the step.
+    /// The block that contains the step fails.
     Fail,
-    /// It is let through: the output is null, and the outcome says so.
+    /// The failure is tolerated: the output is null, and the outcome says so.
     Continue,
 }
 
 impl OnError {
-    /// Every form.
+    /// All values.
     pub const ALL: [Self; 2] = [Self::Fail, Self::Continue];
 
-    /// Its word.
+    /// Returns the value as a definition writes it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fail => "fail",
@@ -173,10 +176,10 @@ impl OnError {
     }
 }
 
-/// What an attempt with an unknown outcome does.
+/// The consequence of an attempt whose outcome is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnInterrupted {
-    /// The next attempt, if the policy has one left.
+    /// The step is retried if the policy has an attempt left.
     Retry,
     /// A person decides.
     Ask,
@@ -185,10 +188,10 @@ pub enum OnInterrupted {
 }
 
 impl OnInterrupted {
-    /// Every form.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::Retry, Self::Ask, Self::Fail];
 
-    /// Its word.
+    /// Returns the value as a definition writes it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -199,29 +202,31 @@ impl OnInterrupted {
 }
 
 impl Plan {
-    /// A step by its number. Numbers in a plan are checked when it is made and when it is read.
+    /// Returns a step by its number. Does not fail for numbers in the plan: they are checked when a plan is built or
+    /// read.
     pub fn step(&self, number: u32) -> &Step {
         &self.steps[number as usize]
     }
 
-    /// A block by its number.
+    /// Returns a block by its number.
     pub fn block(&self, number: u32) -> &Block {
         &self.blocks[number as usize]
     }
 
-    /// The number of a step. Of a step that runs for each item this is the whole, and not one round of it.
+    /// Returns the number of a step. For a `forEach` step this is the loop, not its body.
     pub fn number_of(&self, id: &str) -> Option<u32> {
         self.steps.iter().position(|step| step.id == id).map(|number| number as u32)
     }
 
-    /// The variables of an execution that is given these: with defaults, or why they do not fit.
+    /// Returns the variables of an execution with defaults filled in, or a failure if the given ones do not match their
+    /// declarations.
     pub fn variables(&self, given: &Value) -> Result<Value, crate::failure::Failure> {
         let mut all = self.default_context.clone();
         all.extend(given.as_map().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
         self.variables.as_ref().map_or_else(|| Ok(all.clone().into()), |declared| variables::filled(declared, &all))
     }
 
-    /// The bound on visits of steps where nobody asks for one.
+    /// Returns the maximum number of step visits if the definition sets none.
     pub fn max_steps_default(&self) -> u32 {
         match self.blocks.first().map(|root| &root.order) {
             Some(Order::Edges(_)) => EDGES_STEPS_DEFAULT,
@@ -229,7 +234,8 @@ impl Plan {
         }
     }
 
-    /// The outer steps that nothing waits for. A `return` is none: it gives the output itself, or was not taken.
+    /// Returns the outermost steps that no other step waits for, except `return` steps: a `return` sets the output
+    /// itself or did not run.
     pub fn ends(&self) -> Vec<u32> {
         let root = self.block(0);
         let is_end = |place: usize| match &root.order {
@@ -241,19 +247,20 @@ impl Plan {
         steps.filter(|step| !matches!(self.step(*step).work, Work::Return { .. })).collect()
     }
 
-    /// The step that contains a step.
+    /// Returns the step that contains a step.
     pub fn parent(&self, step: u32) -> Option<u32> {
         self.block(self.step(step).block).owner
     }
 
-    /// The number after the last step inside a block: steps are numbered in the order in which they were written.
+    /// Returns the number after the last step inside a block. The steps inside have consecutive numbers, because steps
+    /// are numbered in written order.
     pub fn end_of_block(&self, block: u32) -> u32 {
         let Some(last) = self.block(block).steps.last() else { return 0 };
         let inner = self.step(*last).work.branches().into_iter().map(|(_, inner)| self.end_of_block(inner));
         inner.max().unwrap_or(0).max(last + 1)
     }
 
-    /// The loops around a step, the innermost first.
+    /// Returns the loops around a step, innermost first.
     pub fn loops_around(&self, step: u32) -> impl Iterator<Item = u32> + '_ {
         let mut next = self.parent(step);
         core::iter::from_fn(move || {
@@ -267,18 +274,18 @@ impl Plan {
         })
     }
 
-    /// How many loops are around a step: the length of the rounds of its instances.
+    /// Returns the number of loops around a step, which is the number of round indexes in its instances.
     pub fn loop_depth(&self, step: u32) -> usize {
         self.loops_around(step).count()
     }
 
-    /// Whether a step is what another one does for each item: it has that one's name.
+    /// True if a step is the body of a `forEach` step, whose id it shares.
     pub fn is_body_of_each(&self, step: u32) -> bool {
         let owner = self.parent(step).map(|owner| &self.step(owner).work);
         matches!(owner, Some(Work::Loop(Loop { is_each: true, .. })))
     }
 
-    /// The name of a step in references and messages.
+    /// Returns the id of a step, as used in references and messages.
     pub fn id(&self, step: u32) -> &str {
         &self.step(step).id
     }

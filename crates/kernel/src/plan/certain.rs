@@ -1,4 +1,5 @@
-//! What every execution of a plan does in which nothing fails: for bounds and circles that can be known before it runs.
+//! Lower bounds on every execution of a plan in which nothing fails. The compiler uses them to reject plans that exceed
+//! their own limits or start each other forever.
 
 use alloc::{collections::BTreeSet, vec, vec::Vec};
 
@@ -7,38 +8,39 @@ use crate::{
     plan::{EdgeKind, Graph, OnError, Order, Over, Plan, Work},
 };
 
-/// What is certain of a part of a plan.
+/// Facts that hold for every execution of a part of a plan.
 #[derive(Debug, Clone, Default)]
 struct Part {
-    /// Visits of steps, at least.
+    /// The minimum number of step visits.
     visits: u64,
-    /// Steps that start executions without whose good end there is none of this one.
+    /// Steps that start another execution and require its success.
     needed: BTreeSet<u32>,
-    /// Whether a `return` or a `bail` may end the execution before what follows.
+    /// True if a `return` or a `bail` may end the execution before later steps run.
     may_end: bool,
 }
 
 impl Plan {
-    /// The least number of visits of an execution in which nothing fails.
+    /// Returns the minimum number of step visits of an execution in which nothing fails.
     pub fn visits_min(&self) -> u64 {
         certain(self).visits
     }
 
-    /// Steps that certainly start another execution, and without whose good end there is no good end of this one.
+    /// Returns the steps that always start another execution and require its success.
     pub fn needed_starts(&self) -> BTreeSet<u32> {
         certain(self).needed
     }
 }
 
-/// Names of workflows that start each other, one after the other and the first again, without any way around: none of
-/// them can ever end well. `starts` gives what the workflow of a name certainly starts.
+/// Finds a cycle of workflows that always start each other and wait for the result, so that none of them can succeed.
+/// Returns the names on the cycle; the first one is repeated at the end. `starts` returns the names that a workflow
+/// always starts.
 pub fn endless<'a>(
     names: impl IntoIterator<Item = &'a str>,
     starts: impl Fn(&str) -> Vec<&'a str>,
 ) -> Option<Vec<&'a str>> {
     let mut done: BTreeSet<&str> = BTreeSet::new();
     for name in names {
-        // What is on the way, each with what it starts and is still to be looked at.
+        // The current path of the depth-first search: each name with its unvisited successors.
         let mut way: Vec<(&str, Vec<&str>)> = Vec::new();
         let mut next = Some(name);
         loop {
@@ -59,7 +61,7 @@ pub fn endless<'a>(
     None
 }
 
-/// From the inside out: blocks are numbered from the outside in.
+/// Computes the facts from the inner blocks to the outer ones: inner blocks have higher numbers.
 fn certain(plan: &Plan) -> Part {
     let mut parts = vec![Part::default(); plan.blocks.len()];
     for number in (0..plan.blocks.len()).rev() {
@@ -126,12 +128,12 @@ fn of_step(plan: &Plan, number: u32, parts: &[Part]) -> Part {
         return Part { may_end, ..Part::default() };
     }
     let is_needed = step.on_error == OnError::Fail && !plan.policy.fail_open;
-    // A failure inside that is let through skips what follows there.
+    // A tolerated failure inside the step skips the steps after it, so they are not certain to run.
     let inner = if is_needed { inner } else { Part::default() };
     Part { visits: inner.visits.saturating_add(1), needed: inner.needed, may_end }
 }
 
-/// Of each place of a block that goes by edges whether it begins if nothing fails.
+/// Returns, for each place of a block with edges, whether its step starts in every execution without failures.
 fn certainly_begin(graph: &Graph, plan: &Plan, steps: &[u32]) -> Vec<bool> {
     let mut begins = vec![false; steps.len()];
     let (sorted, _) = graph.sorted();
@@ -146,7 +148,7 @@ fn certainly_begin(graph: &Graph, plan: &Plan, steps: &[u32]) -> Vec<bool> {
     begins
 }
 
-/// Whether a failure of a step, or of what contains it here, may be taken up by an edge.
+/// True if an `on_failure` edge may handle a failure of the step or of a step around it.
 fn is_handled(graph: &Graph, plan: &Plan, steps: &[u32], step: u32) -> bool {
     let around = core::iter::successors(Some(step), |step| plan.parent(*step));
     let places = around.filter_map(|step| steps.binary_search(&step).ok());

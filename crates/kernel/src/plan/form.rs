@@ -1,17 +1,17 @@
-//! Plans as they are stored and shown: one value, in which steps nest as they were written.
+//! The stored form of plans: one value in which steps nest as they do in the definition.
 //!
-//! A stored plan holds no numbers of steps or blocks: both follow from the walk over the tree, so that no stored plan
-//! can name a step that is not there. References are kept as their text and read again with the plan's own names.
-//! The form grows by keys: a reader gives a missing key the meaning that its absence always had, and refuses a key that
-//! it does not know, because it would run another plan than was meant.
+//! The stored form has no numbers of steps or blocks. Both are assigned while the tree is read, so a stored plan cannot
+//! name a step that does not exist. References are stored as text and resolved again when the plan is read. New
+//! features add keys. A reader treats a missing key as its old default, and rejects an unknown key, because ignoring it
+//! would run a different plan.
 //!
-//! Texts of templates say in their first letter what they are:
+//! The first character of a template's text selects its kind:
 //!
 //! | text | template |
 //! |---|---|
-//! | `@step.path` | that one whole reference |
+//! | `@step.path` | one whole reference |
 //! | `~to @{step.path}, me@@home` | text with references, in which `@@` is an `@` |
-//! | `=@literal` | the literal text after the sign, where it begins with one of the three signs itself |
+//! | `=@literal` | the literal text after `=`; used if that text begins with `@`, `~` or `=` |
 //! | anything else | that literal text |
 
 use alloc::{
@@ -36,18 +36,18 @@ use crate::{
 
 mod read;
 
-/// The version of the form. It changes when an old key changes its meaning, which no build has done yet.
+/// The version of the stored form. It increases only if an existing key changes its meaning.
 const FORMAT: u64 = 1;
 
-/// The key of the one step that runs for each item. It has the name of the whole.
+/// The key of the body of a `forEach` step.
 const BODY: &str = "body";
 
-/// A stored plan that cannot be understood.
+/// The error for a stored plan that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanError {
-    /// The way to the part, inside the plan.
+    /// The path of the faulty part, inside the stored form.
     pub path: Path,
-    /// What is wrong.
+    /// The description of the fault.
     pub message: String,
 }
 
@@ -59,8 +59,8 @@ impl fmt::Display for PlanError {
 }
 
 impl Plan {
-    /// The stored form. It holds what [`compile`](crate::definition::compile) makes: steps numbered as they are walked,
-    /// edges in the outermost block only.
+    /// Returns the stored form. It can represent any plan that [`compile`](crate::definition::compile) builds: steps
+    /// numbered in tree order, and edges in the outermost block only.
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
         map.insert("format".into(), FORMAT.into());
@@ -84,24 +84,24 @@ impl Plan {
         Value::Map(map)
     }
 
-    /// The bytes that are stored and hashed: the form in deterministic CBOR.
+    /// Encodes the stored form as deterministic CBOR. These bytes are stored and hashed.
     pub fn encode(&self) -> Vec<u8> {
         cbor::encode(&self.to_value())
     }
 
-    /// The plan of some stored bytes.
+    /// Decodes a plan from its stored bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self, PlanError> {
         let error = |error: cbor::CborError| PlanError { path: Path::root(), message: format!("{error}") };
         Self::from_value(&cbor::decode(bytes).map_err(error)?)
     }
 
-    /// The plan of its stored form. Total: whatever the value is, every number in the plan that comes of it leads to a
-    /// step or a block.
+    /// Reads a plan from its stored form. Never panics: for any value the result is an error, or a plan in which every
+    /// number refers to an existing step or block.
     pub fn from_value(value: &Value) -> Result<Self, PlanError> {
         read::plan(value)
     }
 
-    /// The name of a plan: the hash of its stored bytes.
+    /// Returns the SHA-256 of the stored bytes, which identifies the plan.
     pub fn hash(bytes: &[u8]) -> Hash {
         Hash::of(bytes)
     }

@@ -1,40 +1,42 @@
-//! Edges between the steps of a block.
+//! Edges between the steps of a block, and the table that decides when they are taken.
+//!
+//! A place is the index of a step in its block.
 
 use alloc::{vec, vec::Vec};
 
 use crate::condition::Condition;
 
-/// The way from one step of a block to another.
+/// An edge from one step of a block to another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edge {
-    /// The place in the block of the step that it comes from.
+    /// The place of its source.
     pub from: u32,
-    /// How that step must end.
+    /// The outcome of the source that the edge requires.
     pub kind: EdgeKind,
-    /// What must hold in addition.
+    /// A condition that must hold as well.
     pub condition: Option<Condition>,
 }
 
-/// How its source must end for an edge to be taken.
+/// The outcome of the source that an edge requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EdgeKind {
-    /// Well. A source that failed blocks the target.
+    /// Success. A source that failed blocks the target.
     OnSuccess,
-    /// Badly.
+    /// Failure.
     OnFailure,
-    /// In any way.
+    /// Any outcome.
     Always,
-    /// By being skipped.
+    /// The source was skipped.
     Skip,
-    /// In any way that does not fail the execution: what a reference and `needs` ask for.
+    /// Any outcome that does not fail the execution. Edges from references and `needs` are of this kind.
     Ended,
 }
 
 impl EdgeKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 5] = [Self::OnSuccess, Self::OnFailure, Self::Always, Self::Skip, Self::Ended];
 
-    /// Its word. `ended` is written as `needs` or as a reference, and never as an edge.
+    /// Returns the name of the kind. `ended` comes from `needs` and references and cannot be written in `edges`.
     pub fn name(self) -> &'static str {
         match self {
             Self::OnSuccess => "on_success",
@@ -45,48 +47,48 @@ impl EdgeKind {
         }
     }
 
-    /// Whether what it leads to runs although the execution is going to fail: what handles and what cleans up.
+    /// True if the target runs even if the execution is failing: failure handlers and cleanup.
     pub fn outlives_failure(self) -> bool {
         matches!(self, Self::OnFailure | Self::Always)
     }
 }
 
-/// How the source of an edge has ended.
+/// The outcome of the source of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SourceEnd {
-    /// Well.
+    /// It succeeded.
     Completed,
-    /// Badly, and nobody has taken the failure up.
+    /// It failed, and the failure is neither handled nor tolerated.
     Failed,
-    /// Badly, and the failure was let through.
+    /// It failed, and the failure was tolerated.
     LetThrough,
-    /// Badly, and a failure edge has taken the failure up.
+    /// It failed, and an `on_failure` edge handles the failure.
     Handled,
     /// It did not run.
     Skipped,
-    /// It was called off.
+    /// It was canceled.
     Cancelled,
 }
 
 impl SourceEnd {
-    /// Every end.
+    /// All outcomes.
     pub const ALL: [Self; 6] =
         [Self::Completed, Self::Failed, Self::LetThrough, Self::Handled, Self::Skipped, Self::Cancelled];
 }
 
-/// What an edge does to its target, before its condition is asked.
+/// The effect of an edge on its target, before its condition is evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pull {
-    /// It is taken, if its condition holds: one that is taken must lead to a step for it to run.
+    /// The edge is taken if its condition holds. A step with incoming edges runs only if at least one is taken.
     Takes,
-    /// It forbids its target to run.
+    /// The edge prevents its target from running.
     Blocks,
-    /// It does neither.
+    /// The edge has no effect.
     Neutral,
 }
 
 impl EdgeKind {
-    /// The whole table.
+    /// The decision table: the effect of each kind of edge for each outcome of its source.
     pub fn pull(self, end: SourceEnd) -> Pull {
         use SourceEnd::{Cancelled, Completed, Failed, Handled, LetThrough, Skipped};
         match (self, end) {
@@ -104,7 +106,7 @@ impl EdgeKind {
     }
 }
 
-/// The edges of a block, by the places of its steps.
+/// The edges of a block, by place.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Graph {
     incoming: Vec<Vec<Edge>>,
@@ -112,7 +114,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The graph of a block with the edges that lead into each of its steps. Every source is a place of the block.
+    /// Builds a graph from the edges into each place. Every source must be a place of the block.
     pub fn new(incoming: Vec<Vec<Edge>>) -> Self {
         let mut outgoing = vec![Vec::new(); incoming.len()];
         for (to, edges) in incoming.iter().enumerate() {
@@ -123,27 +125,27 @@ impl Graph {
         Self { incoming, outgoing }
     }
 
-    /// The edges into a place, in the order in which they were written.
+    /// Returns the edges into a place, in written order.
     pub fn incoming(&self, place: u32) -> &[Edge] {
         &self.incoming[place as usize]
     }
 
-    /// The edges out of a place, each with the place that it leads to.
+    /// Returns the edges out of a place, each with its target.
     pub fn outgoing(&self, place: u32) -> impl Iterator<Item = (u32, &Edge)> {
         self.outgoing[place as usize].iter().map(|(to, number)| (*to, &self.incoming[*to as usize][*number as usize]))
     }
 
-    /// Whether anything in the block can run although the execution is going to fail.
+    /// True if any step of the block can run even if the execution is failing.
     pub fn outlives_failure(&self) -> bool {
         self.incoming.iter().flatten().any(|edge| edge.kind.outlives_failure())
     }
 
-    /// Whether a step can be left out because of how another one ended.
+    /// True if the outcome of one step can skip another one.
     pub fn skips(&self) -> bool {
         self.incoming.iter().flatten().any(|edge| edge.kind != EdgeKind::Ended || edge.condition.is_some())
     }
 
-    /// Places in an order in which every edge leads forwards, and the places that stand on a circle or behind one.
+    /// Returns the places in topological order, and the places that are on a cycle or behind one.
     pub fn sorted(&self) -> (Vec<u32>, Vec<u32>) {
         let mut left: Vec<usize> = self.incoming.iter().map(Vec::len).collect();
         let places = 0..self.incoming.len() as u32;

@@ -1,4 +1,4 @@
-//! How a failed attempt is tried again.
+//! Retry policies: which failures are retried, how often, and after which delay.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -7,38 +7,38 @@ use crate::{
     hash::Hash,
 };
 
-/// How a failed attempt is tried again.
+/// The retry policy of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
-    /// Attempts in all, at least 1.
+    /// Maximum number of attempts, the first one included; at least 1.
     pub max_attempts: u32,
-    /// How long to wait before each.
+    /// Delay before each retry.
     pub delay: Delay,
-    /// Up to this many thousandths of the delay are added, by a hash.
+    /// Maximum jitter in thousandths of the delay. Jitter is added to the delay and derived from a hash.
     pub jitter_permille: u32,
-    /// What to retry; `None` for the classes that are retryable by nature.
+    /// Failures to retry; `None` for the classes that are retryable by default.
     pub retry_on: Option<Vec<Matcher>>,
-    /// What never to retry; this wins.
+    /// Failures that are never retried; takes precedence over `retry_on`.
     pub never_on: Vec<Matcher>,
 }
 
-/// Which failures are meant.
+/// A pattern for failures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Matcher {
-    /// Those of a class.
+    /// Failures of a class.
     Class(Class),
-    /// Those of a code, or of the code before its colon: `http_status` means `http_status:503` as well.
+    /// Failures with this code, or with this prefix before a colon: `http_status` matches `http_status:503`.
     Code(String),
 }
 
 impl Matcher {
-    /// The meaning of a word: a class, or a code after `code:`.
+    /// Parses a class, or a code after `code:`.
     pub fn parse(word: &str) -> Option<Self> {
         let code = || word.strip_prefix("code:").filter(|code| is_code(code));
         Class::parse(word).map(Self::Class).or_else(|| Some(Self::Code(code()?.into())))
     }
 
-    /// The word.
+    /// Returns the text that [`Matcher::parse`] reads.
     pub fn word(&self) -> String {
         match self {
             Self::Class(class) => class.name().into(),
@@ -56,43 +56,43 @@ impl Matcher {
     }
 }
 
-/// Whether a text can be the code of a failure.
+/// True if a text is a valid failure code: visible ASCII characters, at least one.
 pub fn is_code(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|letter| letter.is_ascii_graphic())
 }
 
-/// How long to wait before attempt n, which is at least 2.
+/// Delay before attempt n, where n is at least 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delay {
-    /// The given ones in turn, the last of them from then on.
+    /// The listed delays in milliseconds, one for each retry; the last one repeats.
     Listed(Vec<u64>),
-    /// By a formula over the first delay, never above the bound.
+    /// A formula over the initial delay, with an upper bound.
     Formula {
-        /// How it grows.
+        /// The growth of the delay.
         backoff: Backoff,
-        /// The first delay in milliseconds.
+        /// The initial delay in milliseconds.
         initial_ms: u64,
-        /// The bound in milliseconds.
+        /// The upper bound in milliseconds.
         max_ms: u64,
     },
 }
 
-/// How delays grow.
+/// The growth of delays. In the formulas, i is the initial delay and n the attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backoff {
-    /// i
+    /// `i`
     Fixed,
-    /// i·(n-1)
+    /// `i·(n-1)`
     Linear,
-    /// i·2^(n-2)
+    /// `i·2^(n-2)`
     Exponential,
 }
 
 impl Backoff {
-    /// Every form.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::Fixed, Self::Linear, Self::Exponential];
 
-    /// Its word.
+    /// Returns the value as a definition writes it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fixed => "fixed",
@@ -103,24 +103,24 @@ impl Backoff {
 }
 
 impl Retry {
-    /// One attempt.
+    /// Returns a policy with a single attempt.
     pub fn never() -> Self {
         let delay = Delay::Listed(Vec::new());
         Self { max_attempts: 1, delay, jitter_permille: 0, retry_on: None, never_on: Vec::new() }
     }
 
-    /// Whether an attempt that failed like this may be followed by another.
+    /// True if attempt number `attempt` failed in a way that allows another one.
     pub fn allows(&self, failure: &Failure, attempt: u32) -> bool {
         attempt < self.max_attempts && self.wants(failure)
     }
 
-    /// Whether a failure is of a kind that is tried again.
+    /// True if the policy retries failures of this kind, regardless of the number of attempts.
     pub fn wants(&self, failure: &Failure) -> bool {
         let means = |matchers: &Vec<Matcher>| matchers.iter().any(|matcher| matcher.means(failure));
         self.retry_on.as_ref().map_or(failure.class.is_retryable(), means) && !means(&self.never_on)
     }
 
-    /// Milliseconds before an attempt, counted from 2. `entropy` decides the jitter.
+    /// Returns the delay before an attempt in milliseconds; `attempt` is at least 2. `entropy` decides the jitter.
     pub fn delay_ms(&self, attempt: u32, entropy: Hash) -> u64 {
         let steps = u64::from(attempt.saturating_sub(2));
         let plain = match &self.delay {

@@ -1,4 +1,4 @@
-//! The variables that a definition declares.
+//! Declared variables, and the check of given values against their declarations.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -10,36 +10,36 @@ use crate::{
 /// A declared variable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variable {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it may hold.
+    /// The type of its value.
     pub kind: VariableType,
-    /// Whether an execution cannot begin without it.
+    /// True if an execution cannot start without it.
     pub is_required: bool,
-    /// What it holds if it is not given.
+    /// The value if none is given.
     pub default: Option<Value>,
 }
 
-/// What a variable may hold.
+/// The type of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VariableType {
-    /// Text.
+    /// A string.
     String,
     /// A number.
     Number,
     /// A whole number.
     Integer,
-    /// True or false.
+    /// A boolean.
     Boolean,
     /// An object.
     Object,
     /// A list.
     Array,
-    /// Anything.
+    /// A value of any type.
     Any,
 }
 
-/// Every type of a variable with its word.
+/// All types with their names in a definition.
 pub const VARIABLE_TYPES: [(&str, VariableType); 7] = [
     ("string", VariableType::String),
     ("number", VariableType::Number),
@@ -51,12 +51,12 @@ pub const VARIABLE_TYPES: [(&str, VariableType); 7] = [
 ];
 
 impl VariableType {
-    /// Its word.
+    /// Returns the name of the type in a definition.
     pub fn name(self) -> &'static str {
         VARIABLE_TYPES.iter().find(|(_, kind)| *kind == self).map_or("any", |(name, _)| name)
     }
 
-    /// Whether a value is of the type.
+    /// True if a value is of this type.
     pub fn holds(self, value: &Value) -> bool {
         match (self, value) {
             (Self::Any, _)
@@ -71,7 +71,7 @@ impl VariableType {
     }
 }
 
-/// What is given for declared variables, with the defaults filled in; what is wrong with it otherwise, all of it.
+/// Fills in the defaults of declared variables. The failure lists all mistakes in the given ones.
 pub(super) fn filled(declared: &[Variable], given: &Map) -> Result<Value, Failure> {
     let mut wrong: Vec<String> = Vec::new();
     let mut filled = Map::new();

@@ -1,139 +1,139 @@
-//! What a step does.
+//! The work of steps: one variant for each kind of step, with its parameters.
 
 use alloc::{string::String, vec::Vec};
 
 use crate::{condition::Condition, reference::Reference, template::Template};
 
-/// What a step does.
+/// The work of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
-    /// Something in the world: `bash`, `tool`, `http`, `agent`, `agent_message`.
+    /// An external effect: `bash`, `tool`, `http`, `agent` or `agent_message`.
     Effect {
-        /// The effect's name.
+        /// The name of the effect.
         effect: String,
-        /// Its parameters, by the effect's own names.
+        /// The parameters, named as the effect defines them.
         params: Template,
     },
-    /// One branch or the other.
+    /// One of two branches.
     Conditional {
-        /// Which.
+        /// Selects the branch.
         condition: Condition,
-        /// The block for yes.
+        /// The block that runs if the condition holds.
         then: u32,
-        /// The block for no.
+        /// The block that runs otherwise.
         otherwise: Option<u32>,
     },
-    /// All branches at the same time: every step of the block is one.
+    /// Concurrent branches: each step of the block is one.
     Parallel {
-        /// The block.
+        /// The block of the branches.
         block: u32,
     },
-    /// A block again and again.
+    /// A block that runs in rounds.
     Loop(Loop),
-    /// A function of its input.
+    /// A pure function.
     Code {
         /// The source of its module.
         source: String,
-        /// What the function is given.
+        /// The argument of the function.
         input: Template,
     },
-    /// Another workflow.
+    /// An execution of another workflow.
     Subworkflow {
-        /// Its name.
+        /// The name of the workflow.
         workflow: String,
-        /// Its input.
+        /// The input of the execution.
         input: Template,
-        /// Its variables.
+        /// The variables of the execution.
         variables: Template,
-        /// Whether its end is waited for.
+        /// True if the step waits for the execution to end.
         waits: bool,
     },
-    /// Waits for people.
+    /// An approval by people.
     Approval(Gate),
-    /// Waits for time.
+    /// A wait for a duration.
     Sleep {
-        /// Milliseconds, a whole number once resolved.
+        /// The duration; resolves to a whole number of milliseconds.
         duration_ms: Template,
     },
-    /// Waits until a time.
+    /// A wait until a point in time.
     SleepUntil {
-        /// An RFC 3339 text or milliseconds since 1970 once resolved.
+        /// The time; resolves to an RFC 3339 text or to milliseconds since 1970.
         time: Template,
     },
-    /// Waits for a named message.
+    /// A wait for a signal.
     Signal {
-        /// The name.
+        /// The name of the signal.
         name: String,
     },
-    /// Ends the execution well.
+    /// The successful end of the execution.
     Return {
-        /// The execution's output.
+        /// The output of the execution.
         output: Template,
     },
 }
 
-/// A block again and again.
+/// A loop: a block that runs in rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loop {
-    /// The block of one round.
+    /// The block that each round runs.
     pub block: u32,
-    /// How many rounds there are.
+    /// The rule for the number of rounds.
     pub over: Over,
-    /// Rounds at a time.
+    /// Maximum number of rounds that run concurrently.
     pub concurrency: u32,
-    /// Whether this is a step that runs for each item, so that its one inner step bears its name.
+    /// True if this is the loop of a `forEach` step. Its block has one step, the body, which has the same id.
     pub is_each: bool,
 }
 
-/// How many rounds a loop has.
+/// The rule for the number of rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Over {
-    /// One for each item of a list.
+    /// One round for each item of a list.
     Items(Reference),
-    /// As long as a condition holds, which is asked before each round.
+    /// Rounds while a condition holds, evaluated before each round.
     While {
-        /// The condition; inside the loop it reads the last round.
+        /// The condition. A reference to a step inside the loop reads the last round.
         condition: Condition,
-        /// Rounds after which the loop fails.
+        /// The number of rounds after which the loop fails.
         max_rounds: u32,
     },
-    /// Until a condition holds, which is asked after each round.
+    /// Rounds until a condition holds, evaluated after each round.
     Until {
-        /// The condition; inside the loop it reads the last round.
+        /// The condition. A reference to a step inside the loop reads the last round.
         condition: Condition,
-        /// Rounds after which the loop fails.
+        /// The number of rounds after which the loop fails.
         max_rounds: u32,
     },
 }
 
-/// What people are asked.
+/// An approval gate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
-    /// The question.
+    /// The question to the approvers.
     pub prompt: Template,
-    /// What is approved: resolved, shown, and bound to the decision.
+    /// The subject of the approval. It is resolved, shown to the approvers, and bound to their decision.
     pub items: Template,
-    /// Who may decide; empty for the owner and the admins.
+    /// The names of the approvers. If empty, the owner and the admins decide.
     pub approvers: Vec<String>,
-    /// How many different people must approve.
+    /// The number of different people who must approve.
     pub count: u32,
-    /// Milliseconds from its opening until it is decided by itself.
+    /// Milliseconds after opening until the gate closes by itself.
     pub ttl_ms: u64,
-    /// How it is decided then.
+    /// The decision when the gate closes by itself.
     pub on_timeout: Decision,
 }
 
 /// A decision at a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Decision {
-    /// Go on.
+    /// The execution continues.
     Approve,
-    /// Do not.
+    /// The step fails.
     Deny,
 }
 
 impl Decision {
-    /// Its word.
+    /// Returns the decision as a definition writes it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Approve => "approve",
@@ -141,14 +141,14 @@ impl Decision {
         }
     }
 
-    /// The decision of a word.
+    /// Parses a decision.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Approve, Self::Deny].into_iter().find(|decision| decision.name() == word)
     }
 }
 
 impl Work {
-    /// The type's name in a definition.
+    /// Returns the step type as a definition writes it.
     pub fn kind(&self) -> &str {
         match self {
             Self::Effect { effect, .. } => effect,
@@ -164,7 +164,7 @@ impl Work {
         }
     }
 
-    /// The blocks inside, with the names of the branches.
+    /// Returns the inner blocks, each with the key of its branch.
     pub fn branches(&self) -> Vec<(&'static str, u32)> {
         match self {
             Self::Conditional { then, otherwise, .. } => {
@@ -177,18 +177,18 @@ impl Work {
         }
     }
 
-    /// Whether it does nothing but run what it contains.
+    /// True if the work consists of inner steps only.
     pub fn is_container(&self) -> bool {
         matches!(self, Self::Conditional { .. } | Self::Parallel { .. } | Self::Loop(_))
     }
 
-    /// Whether attempts of it go out: into the world, or to another execution.
+    /// True if its attempts are calls: external effects, or executions of other workflows.
     pub fn goes_out(&self) -> bool {
         matches!(self, Self::Effect { .. } | Self::Subworkflow { .. })
     }
 
-    /// Whether it takes one of the places of a block that goes by edges: calls do, and what may make calls inside. What
-    /// waits for people or time, and what is settled within a turn, need not wait for others to end.
+    /// True if it occupies a concurrency slot (`maxParallel`) in a block with edges: calls, and containers that may
+    /// make calls. Steps that wait for people or time need no slot, nor do steps that finish within a turn.
     pub fn takes_place(&self) -> bool {
         match self {
             Self::Effect { .. }
@@ -205,7 +205,7 @@ impl Work {
         }
     }
 
-    /// Every condition and template, for whoever looks for references.
+    /// Adds all references in its conditions and templates to `found`.
     pub fn references<'a>(&'a self, found: &mut Vec<&'a Reference>) {
         match self {
             Self::Effect { params, .. } => params.references(found),

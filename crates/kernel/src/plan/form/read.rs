@@ -1,4 +1,4 @@
-//! Reads stored plans. What is stored is data from outside: nothing of it is believed, and nothing of it can panic.
+//! Reads stored plans. A stored plan is untrusted input: every part is checked, and no content can cause a panic.
 
 use alloc::{
     boxed::Box,
@@ -60,10 +60,10 @@ const STEP_KEYS: &[&str] = &[
 const RETRY_KEYS: &[&str] = &["maxAttempts", "delay", "jitterPermille", "retryOn", "neverOn"];
 const APPROVAL_KEYS: &[&str] = &["prompt", "items", "approvers", "count", "ttlMs", "onTimeout"];
 
-/// Where steps stand inside a step, in the order in which they are numbered.
+/// The keys of inner steps, in numbering order.
 const BRANCH_KEYS: [&str; 4] = ["then", "else", "steps", BODY];
 
-/// A plan of its stored form.
+/// Reads a plan from its stored form.
 pub(super) fn plan(value: &Value) -> Result<Plan, PlanError> {
     let part = Part { value, path: Path::root() };
     part.known(&[PLAN_KEYS])?;
@@ -95,7 +95,7 @@ pub(super) fn plan(value: &Value) -> Result<Plan, PlanError> {
     })
 }
 
-/// A part of the stored form and the way to it.
+/// A part of the stored form with its path.
 struct Part<'v> {
     value: &'v Value,
     path: Path,
@@ -110,7 +110,7 @@ impl<'v> Part<'v> {
         self.value.as_map().ok_or_else(|| self.error("an object should be here"))
     }
 
-    /// An error unless this is an object with no keys but these.
+    /// Returns an error unless the part is an object with known keys only.
     fn known(&self, known: &[&[&str]]) -> Result<(), PlanError> {
         match self.map()?.keys().find(|key| !known.iter().any(|keys| keys.contains(&key.as_str()))) {
             Some(key) => Err(self.error(format!("the key {key:?} is not known to this build"))),
@@ -164,13 +164,13 @@ impl<'v> Part<'v> {
         self.value.as_bool().ok_or_else(|| self.error("true or false should be here"))
     }
 
-    /// The meaning of a word.
+    /// Reads a text that is one of several words.
     fn word<T>(&self, meaning: impl FnOnce(&str) -> Option<T>) -> Result<T, PlanError> {
         self.value.as_text().and_then(meaning).ok_or_else(|| self.error("a word that is not known here"))
     }
 }
 
-/// Every id and its number, before any reference is read: steps may name others that come later.
+/// Collects all ids with their numbers before references are read, because a reference may name a later step.
 fn learn_names(
     steps: &Part<'_>,
     names: &mut BTreeMap<String, u32>,
@@ -184,7 +184,7 @@ fn learn_names(
     for step in steps.items()? {
         let number = *count;
         *count += 1;
-        // A step that runs for each item is two: no author can name the inner one.
+        // A `forEach` step counts twice: its body is an entry that the author did not write.
         if number >= 2 * PLAN_STEPS_MAX {
             return Err(step.error("too many steps"));
         }
@@ -198,7 +198,7 @@ fn learn_names(
     Ok(())
 }
 
-/// Only the form that is written: one plan has one name.
+/// Accepts only the form that is written, so that equal plans have equal bytes.
 fn workflow_hash(part: &Part<'_>) -> Result<Hash, PlanError> {
     let text = part.text()?;
     Hash::parse(&text).filter(|hash| hash.prefixed() == text).ok_or_else(|| part.error("a hash should be here"))
@@ -237,7 +237,7 @@ fn variable(part: &Part<'_>) -> Result<Variable, PlanError> {
     })
 }
 
-/// Numbers blocks and steps as it walks, which is the order in which [`learn_names`] walked.
+/// Numbers blocks and steps in the same order as [`learn_names`].
 struct Reader {
     names: BTreeMap<String, u32>,
     blocks: Vec<Block>,
@@ -259,7 +259,7 @@ impl Reader {
         Ok(number)
     }
 
-    /// A step without its work, which is read when the step has its number: steps inside it have higher ones.
+    /// Reads a step except its work, which is read after the step has its number: inner steps have higher numbers.
     fn step(&self, part: &Part<'_>, block: u32) -> Result<Step, PlanError> {
         Ok(Step {
             id: part.field("id")?.text()?,
@@ -287,7 +287,7 @@ impl Reader {
         })
     }
 
-    /// The edges of the outermost block, which stand at the steps that they lead to.
+    /// Reads the edges of the outermost block, which are stored at their targets.
     fn graph(&self, steps: &Part<'_>) -> Result<Graph, PlanError> {
         let places = self.blocks[0].steps.len() as u32;
         let edge = |part: &Part<'_>| {
@@ -568,7 +568,7 @@ fn delay(part: &Part<'_>) -> Result<Delay, PlanError> {
     })
 }
 
-/// The one of several with a name.
+/// Returns the value with a name.
 fn named<T: Copy, const N: usize>(all: [T; N], name: impl Fn(T) -> &'static str, word: &str) -> Option<T> {
     all.into_iter().find(|one| name(*one) == word)
 }
