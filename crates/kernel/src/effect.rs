@@ -1,68 +1,71 @@
-//! The border to the world: what the kernel asks of it and what comes back.
+//! The interface to executors: attempts, which the kernel asks for, and outcomes, which come back.
+//!
+//! The kernel performs no effects. An executor may crash, so an outcome may also say that the result is unknown.
 
 use alloc::string::String;
 
 use crate::{failure::Failure, hash::Hash, key::ExecutionKey, value::Value};
 
-/// One try at a step's effect, ready to be performed.
+/// One attempt at a step's effect, with everything that an executor needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
-    /// The execution it belongs to.
+    /// Key of the execution.
     pub execution: ExecutionKey,
-    /// The first of the executions that have started each other: their trace is named for it.
+    /// Key of the root of the execution tree; the trace id derives from it.
     pub root: ExecutionKey,
-    /// The execution's name outside, which is given to the effect's environment.
+    /// Public id of the execution, which the effect finds in its environment.
     pub execution_id: String,
-    /// The organization that the execution belongs to; none for one of the command line.
+    /// Organization of the execution. `None` for executions of the command line.
     pub organization: Option<String>,
-    /// The step instance, as `fetch[3].parse`.
+    /// Name of the step instance, such as `fetch[3].parse`.
     pub step: String,
-    /// Which try, counted from 1.
+    /// Attempt number, from 1.
     pub number: u32,
-    /// What kind of effect: `bash`, `tool`, `agent`, `agent_message`.
+    /// Kind of effect: `bash`, `http`, `tool`, `agent`, `agent_message`.
     pub effect: String,
-    /// The resolved parameters, by the effect's own names.
+    /// The resolved parameters, with the names that the effect defines.
     pub params: Value,
-    /// The identity of the work, the same over all attempts: the idempotency key given to the world.
+    /// Idempotency key of the step, the same for all attempts.
     pub intent: Hash,
-    /// Whether each attempt is given a key of its own: for services that repeat a stored failure.
+    /// True if each attempt has an idempotency key of its own, for services that answer a repeated key with the stored
+    /// failure.
     pub key_per_attempt: bool,
-    /// When the attempt was handed out, in milliseconds since 1970.
+    /// Dispatch of the attempt, in milliseconds since 1970.
     pub handed_out_at: u64,
-    /// Where the work happens: an absolute path, or nothing if the execution has no workspace.
+    /// Absolute path of the working directory. `None` if the execution has no workspace.
     pub workspace: Option<String>,
 }
 
-/// What became of an attempt.
+/// Outcome of an attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// It was done, and this is its result.
+    /// The effect succeeded, with this result.
     Done(Value),
-    /// It ran, or could not be run, and this is why.
+    /// The effect failed or could not be started.
     Failed(Failure),
-    /// It was asked to stop and has stopped; what was known by then.
+    /// The attempt stopped on request. Holds partial results, or null.
     Stopped(Value),
-    /// Whoever performed it died; whether it was done is unknown.
+    /// The executor crashed. It is unknown if the effect took place.
     Interrupted,
-    /// It was another execution, and that was cancelled; a word for why.
+    /// The child execution was canceled, for the given reason code.
     Cancelled(String),
-    /// It was another execution, which tells how many executions it was.
+    /// The child execution ended, and reports the executions of its tree.
     Child {
-        /// How it ended.
+        /// Result of the child.
         end: ChildEnd,
-        /// The executions that have begun: itself, and those that it has started, directly and through others.
+        /// Number of executions that started: the child itself and its descendants.
         executions: u32,
     },
 }
 
-/// How an execution ended that another one waits for.
+/// Result of a child execution, as its parent receives it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChildEnd {
-    /// Well, with this output.
+    /// The child completed with this output.
     Done(Value),
-    /// It failed, and this is why.
+    /// The child failed.
     Failed(Failure),
-    /// It was cancelled; a word for why.
+    /// The child was canceled, for the given reason code.
     Cancelled(String),
 }
 

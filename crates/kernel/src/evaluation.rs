@@ -1,58 +1,61 @@
-//! Work with no world in it: a function of a stranger, a schema. The same request always has the same result, which joins
-//! the frame of its turn, so that a replay does not need to ask again.
+//! Evaluations: pure computations that the kernel requests during a turn. They run functions of users and check JSON
+//! Schemas in the sandbox.
+//!
+//! The same request always gives the same result. The result is stored in the frame of the turn, so a replay does not
+//! run the evaluation again.
 
 use alloc::string::String;
 
 use crate::{failure::Failure, hash::Hash, value::Value};
 
-/// Something to be worked out, now and without the world.
+/// A request for an evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Evaluation {
-    /// The result of a function.
+    /// Runs a function.
     Function(Function),
-    /// Whether a value fits a schema.
+    /// Checks a value against a schema.
     Check(Check),
 }
 
-/// A function of its input.
+/// A call of a user's function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Function {
-    /// The step instance that it belongs to, as `fetch[3].parse`.
+    /// Name of the step instance, such as `fetch[3].parse`.
     pub step: String,
-    /// The source of the module whose default export it is: JavaScript or TypeScript.
+    /// Source of a JavaScript or TypeScript module; its default export is called.
     pub source: String,
-    /// What it is given.
+    /// Argument of the function.
     pub input: Value,
-    /// What its clock shows, in milliseconds since 1970.
+    /// Time that the function's clock shows, in milliseconds since 1970. The clock does not advance.
     pub now: u64,
-    /// What its randomness comes of.
+    /// Seed of the function's random number generator.
     pub seed: Hash,
-    /// Milliseconds that it may take.
+    /// Timeout in milliseconds.
     pub timeout_ms: u64,
 }
 
-/// A question whether a value fits a JSON Schema.
+/// A check of a value against a JSON Schema.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
-    /// The schema.
+    /// The JSON Schema.
     pub schema: Value,
-    /// The value.
+    /// The value to check.
     pub value: Value,
-    /// Whether missing properties get their defaults; the result is the value with them.
+    /// True if missing properties take their defaults. The result is the value with these defaults.
     pub fills_defaults: bool,
 }
 
-/// What came of an evaluation.
+/// Result of an evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluated {
-    /// The result.
+    /// The returned or checked value, or the failure.
     pub outcome: Result<Value, Failure>,
-    /// What the function wrote to its console: a list of `{level, text}`, or null for nothing.
+    /// Console output of the function: a list of `{level, text}`, or null if there was none.
     pub log: Value,
 }
 
 impl Evaluated {
-    /// A result without a log.
+    /// Creates a result without console output.
     pub fn of(outcome: Result<Value, Failure>) -> Self {
         Self { outcome, log: Value::Null }
     }

@@ -1,38 +1,38 @@
-//! What went wrong, in a form that policies and people can act on.
+//! Failures: a code for programs, a class for retry policies, and a message for people.
 
 use alloc::string::String;
 
 use crate::value::Value;
 
-/// What kind of failure it is; the first four may pass by themselves and are retried unless a policy says otherwise.
+/// Kind of a failure. Failures of the first four classes can pass, and are retried unless a policy says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// A passing fault: a broken connection, a server's 5xx.
+    /// A temporary fault, such as a broken connection or an HTTP 5xx response.
     Transient,
-    /// Too many requests.
+    /// The service rejected the request because there were too many.
     RateLimited,
-    /// No answer in time.
+    /// No result within the timeout.
     Timeout,
-    /// What would do the work is not there at the moment.
+    /// The executor or service is temporarily not available.
     Unavailable,
-    /// The work ran and said no.
+    /// The effect ran and reported a failure.
     Failed,
-    /// What was given or what came back is not of the agreed form.
+    /// An input or a result has the wrong form.
     Invalid,
-    /// A limit or a rule forbids it.
+    /// A limit or a policy forbids it.
     Policy,
-    /// A person said no.
+    /// A person denied it.
     Denied,
-    /// It was called off.
+    /// It was canceled.
     Cancelled,
-    /// The same inputs gave another result than before.
+    /// The same inputs gave a different result than before.
     Nondeterminism,
-    /// A fault of ours.
+    /// A bug in the engine.
     Internal,
 }
 
 impl Class {
-    /// Every class, in the order of their numbers.
+    /// All classes. Frames store a class as its index here, so the order is fixed.
     pub const ALL: [Self; 11] = [
         Self::Transient,
         Self::RateLimited,
@@ -47,7 +47,7 @@ impl Class {
         Self::Internal,
     ];
 
-    /// The class's name in definitions, journals and answers.
+    /// The name in definitions, journals and API responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Transient => "transient",
@@ -64,12 +64,12 @@ impl Class {
         }
     }
 
-    /// The class of a name.
+    /// Returns the class of a name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }
 
-    /// Whether a retry may help.
+    /// True if a retry may succeed.
     pub fn is_retryable(self) -> bool {
         matches!(self, Self::Transient | Self::RateLimited | Self::Timeout | Self::Unavailable)
     }
@@ -78,29 +78,30 @@ impl Class {
 /// A failure: `{code, class, message, details}`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
-    /// What a program branches on, as `bash_exit_code:3`. No secrets, no data of users: codes are never erased.
+    /// Stable identifier for programs, such as `bash_exit_code:3`. It contains no secrets and no user data, because
+    /// codes are never erased.
     pub code: String,
-    /// What a policy branches on.
+    /// Class, used by retry policies.
     pub class: Class,
-    /// What a person reads: what happened, where, what to do next.
+    /// Message for people: the problem, the step, and the remedy.
     pub message: String,
-    /// Whatever else is known, as the output up to the failure; null if nothing.
+    /// Further data, such as the output up to the failure; null if there is none.
     pub details: Value,
 }
 
 impl Failure {
-    /// A failure without details.
+    /// Creates a failure without details.
     pub fn new(class: Class, code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { code: code.into(), class, message: message.into(), details: Value::Null }
     }
 
-    /// The same failure with details.
+    /// Replaces the details.
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = details;
         self
     }
 
-    /// `{code, class, message, details}` as a value; `details` only where there are any.
+    /// Returns `{code, class, message, details}` as a value; without `details` if they are null.
     pub fn to_value(&self) -> Value {
         let mut map = crate::value::Map::new();
         map.insert("code".into(), self.code.as_str().into());

@@ -1,139 +1,144 @@
-//! Whatever reaches an execution from outside. This is the one way in.
+//! Inputs: the only way in which the outside world reaches an execution.
+//!
+//! An input starts an execution or reports a fact to it: a receipt, a due timer, a decision, a signal, a cancel
+//! request, a notification from a child. `decide` turns each into records and actions. An input that is stale, repeated
+//! or late is answered and changes nothing.
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use crate::{effect::Outcome, hash::Hash, instance::Instance, key::ExecutionKey, plan::Decision, value::Value};
 
-/// Something for an execution to take in, once.
+/// An input of one execution. Each is processed once.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// It begins.
+    /// Starts the execution.
     Start(Box<Start>),
-    /// What became of an attempt.
+    /// Reports the outcome of an attempt.
     Receipt {
-        /// Whose.
+        /// The step instance of the attempt.
         instance: Instance,
-        /// Which try.
+        /// Attempt number, from 1.
         attempt: u32,
-        /// The result.
+        /// Outcome of the attempt.
         outcome: Outcome,
     },
-    /// A time has come.
+    /// Reports a due timer.
     Timer(Timer),
-    /// Somebody has decided at a gate.
+    /// Delivers a user's decision at an approval gate.
     Decide {
-        /// Whose gate.
+        /// The step instance that the gate belongs to.
         instance: Instance,
-        /// Which of its gates, counted from 1.
+        /// Number of the gate within the step instance, from 1.
         gate: u32,
-        /// How.
+        /// Approval or denial.
         decision: Decision,
-        /// Who, by the credential.
+        /// User id of the authenticated caller.
         by: String,
-        /// Why, if said; null otherwise.
+        /// Reason given by the caller; null if none was given.
         reason: Value,
     },
-    /// A named message.
+    /// Delivers a named signal.
     Signal {
-        /// The message's identity: the second of the same is no message.
+        /// Deduplication id. A second signal with the same id is ignored.
         id: String,
-        /// Its name.
+        /// Name of the signal.
         name: String,
-        /// What it brings.
+        /// Payload of the signal.
         payload: Value,
     },
-    /// One that stands in a queue may begin its work.
+    /// Admits a queued execution.
     Admit,
-    /// It is called off.
+    /// Cancels the execution.
     Cancel {
-        /// A word for it, as `user_cancelled`.
+        /// Reason code, such as `user_cancelled`.
         reason: String,
-        /// Who, by the credential.
+        /// User id of the authenticated caller.
         by: String,
     },
-    /// The rest of a turn that was too long for one frame.
+    /// Continues a turn that was split because it reached the limits of a frame.
     Continue,
-    /// A child has begun to wait for nothing but people, or goes on.
+    /// Reports that a child execution waits for approvals only, or runs again.
     ChildWaits {
-        /// The step that waits for the child's end.
+        /// The step that waits for the end of the child.
         instance: Instance,
-        /// Which try.
+        /// Attempt number of that step, from 1.
         attempt: u32,
-        /// How often the child has told this, from 1: with an odd number it waits.
+        /// Number of the child's notification, from 1. Odd: the child waits for approvals. Even: it runs again.
         count: u32,
     },
 }
 
-/// Where a trigger says to which organisation an execution belongs. A child belongs to that of its parent.
+/// Trigger key of the organization id. A child execution inherits it.
 pub const ORGANIZATION_IN_TRIGGER: &str = "organizationId";
 
-/// Where a trigger says who began it, by kind, if that is not its own type. A child has it of its parent.
+/// Trigger key of the kind of initiator, if that differs from the trigger's type. A child execution inherits it.
 pub const INITIATOR_IN_TRIGGER: &str = "initiatorType";
 
-/// Where a trigger says which workflow runs, by its id in the organisation's catalogue.
+/// Trigger key of the workflow id in the organization's catalogue.
 pub const WORKFLOW_IN_TRIGGER: &str = "workflowId";
 
-/// Where a trigger says what the catalogue calls the workflow.
+/// Trigger key of the workflow's name in the catalogue.
 pub const NAME_IN_TRIGGER: &str = "workflowName";
 
-/// Where a trigger says what the catalogue knows of the workflows that may be started, by the names under which they are: an
-/// object of objects, each with [`WORKFLOW_IN_TRIGGER`], [`NAME_IN_TRIGGER`] and [`VERSION_IN_TRIGGER`]. A child's trigger
-/// says of itself what stands here under its name, and has the rest of its parent.
+/// Trigger key of the catalogue entries of the workflows that may be started: an object from workflow names to objects
+/// with [`WORKFLOW_IN_TRIGGER`], [`NAME_IN_TRIGGER`] and [`VERSION_IN_TRIGGER`]. A child execution inherits this map,
+/// and copies its own entry to the top level of its trigger.
 pub const WORKFLOWS_IN_TRIGGER: &str = "workflows";
 
-/// Where the trigger of a child says which execution has started it, by its name outside.
+/// Trigger key of the parent's public execution id, in the trigger of a child execution.
 pub const PARENT_IN_TRIGGER: &str = "parentExecutionId";
 
-/// Where a trigger says which it is, by its id there.
+/// Trigger key of the id of the trigger itself.
 pub const TRIGGER_IN_TRIGGER: &str = "triggerId";
 
-/// Where a trigger says which version of the workflow it is, by the catalogue.
+/// Trigger key of the workflow's version in the catalogue.
 pub const VERSION_IN_TRIGGER: &str = "workflowVersion";
 
-/// How an execution begins.
+/// Parameters of a new execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Start {
-    /// The execution's name outside.
+    /// Public id of the execution.
     pub execution_id: String,
-    /// The normalised definition.
+    /// Hash of the normalized definition.
     pub workflow_hash: Hash,
-    /// The plan that it runs.
+    /// Hash of the plan.
     pub plan_hash: Hash,
     /// `@input`.
     pub input: Value,
-    /// `@vars`, an object.
+    /// `@vars`; an object.
     pub variables: Value,
-    /// What started it: `{type, metadata}` and whatever else the trigger says. Snapshotted, never changed.
+    /// Cause of the execution: `{type, metadata}` and further keys of the trigger. Copied at the start and never
+    /// changed.
     pub trigger: Value,
-    /// Bounds that go before those of the definition.
+    /// Limits of the execution. They take precedence over those of the definition.
     pub policy: Policy,
-    /// How often this work was dispatched, from 1: `@ctx.attempt`.
+    /// Number of times that this work has been dispatched, from 1: `@ctx.attempt`.
     pub attempt: u32,
-    /// Who started it, by the credential.
+    /// User id of the authenticated caller.
     pub by: String,
-    /// The absolute path of the folder where its steps work, if it has one.
+    /// Absolute path of the working directory of its steps, if it has one.
     pub workspace: Option<String>,
-    /// Where it comes from and what it may start; `None` for one that comes from outside and starts nothing.
+    /// Position in the tree of executions. `None` for an execution without a parent that may not start others.
     pub lineage: Option<Lineage>,
-    /// The queue in which it waits until it is admitted; `None` for one whose work begins at once.
+    /// The queue in which it waits for admission. `None` if it runs at once.
     pub queue: Option<Queue>,
 }
 
-/// What an execution waits for before its work begins.
+/// The concurrency limit for which a queued execution waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Queue {
-    /// As many executions of whoever started it are running as may.
+    /// The limit on running executions of the user who started it.
     User,
-    /// As many of its organisation.
+    /// The limit on running executions of its organization.
     Organization,
-    /// As many of its workflow.
+    /// The limit on running executions of its workflow.
     Workflow,
-    /// Whoever counts them has not looked yet.
+    /// Not known yet: the limits have not been checked.
     Admission,
 }
 
 impl Queue {
-    /// The word in the catalogue and in answers.
+    /// The name in the catalogue and in API responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -144,67 +149,67 @@ impl Queue {
     }
 }
 
-/// An execution's place among those that start each other.
+/// Position of an execution in the tree of executions that start each other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lineage {
-    /// Who waits for its end.
+    /// The step that waits for the end of this execution, if one does.
     pub parent: Option<Parent>,
-    /// How many executions above it wait for each other, at least 1 for one that another execution has started.
+    /// Length of the chain of ancestors that wait for each other. 0 for a root, at least 1 for every child.
     pub depth: u32,
-    /// The workflows that it, and whatever it starts, may start: pinned when the first of the family began.
+    /// Workflows that this execution and its descendants may start. Pinned when the root started.
     pub workflows: Vec<Pinned>,
-    /// How many executions it may start, directly and through those it starts; `None` for one that was started by the
-    /// rules up to version 4.
+    /// Number of executions that it may start, directly and through descendants. `None` for an execution that started
+    /// under decide versions up to 4.
     pub executions: Option<u32>,
 }
 
-/// The step that waits for an execution's end.
+/// The step that waits for the end of a child execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parent {
-    /// Its execution.
+    /// Key of the parent execution.
     pub execution: ExecutionKey,
-    /// The step instance.
+    /// The waiting step instance.
     pub instance: Instance,
-    /// Which try.
+    /// Attempt number of that step, from 1.
     pub attempt: u32,
 }
 
-/// What a workflow's name means to a family of executions.
+/// The version that a workflow name stands for within one tree of executions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pinned {
-    /// The name.
+    /// Name by which steps start the workflow.
     pub name: String,
-    /// The normalised definition.
+    /// Hash of the normalized definition.
     pub workflow_hash: Hash,
-    /// Its plan.
+    /// Hash of the plan.
     pub plan_hash: Hash,
 }
 
-/// Bounds on an execution, once the defaults are filled in.
+/// Limits of an execution, after defaults are filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// Visits of steps.
+    /// Maximum number of step visits.
     pub max_steps: u32,
-    /// Branches at a time.
+    /// Maximum number of branches that run at the same time.
     pub max_parallel: u32,
-    /// Milliseconds for the whole; `None` for no bound.
+    /// Timeout of the whole execution, in milliseconds; `None` for no timeout.
     pub timeout_ms: Option<u64>,
-    /// Bytes of one step's output in its binary form; `None` for
+    /// Maximum size of one step's output, in encoded bytes; `None` for
     /// [`OUTPUT_BYTES_MAX`](crate::limits::OUTPUT_BYTES_MAX).
     pub max_output_bytes: Option<u32>,
 }
 
-/// What a time was set for.
+/// Purpose of a timer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {
-    /// The end of the execution's time.
+    /// Deadline of the execution.
     Deadline,
-    /// The end of an attempt's time.
+    /// Timeout of an attempt.
     Attempt(Instance, u32),
-    /// The beginning of an attempt.
+    /// Start of the next attempt, with its number.
     Retry(Instance, u32),
-    /// The end of a sleep.
+    /// End of a sleep, or of a wait for a signal.
     Sleep(Instance),
-    /// The end of a gate's time to be decided.
+    /// Expiry of an approval gate.
     Gate(Instance, u32),
 }

@@ -1,7 +1,9 @@
-//! What a workflow means: definitions, plans, records, decide and apply.
+//! The pure core of the engine: the workflow language, its compiler, and the deterministic state machine that executes
+//! plans.
 //!
-//! Pure by absence: no std, no clock, no randomness, no I/O. Time and entropy come in as data, and whatever leaves is
-//! data as well. Everything here is a function of its arguments.
+//! The crate has no std, no clock, no randomness and no I/O. Time and entropy are passed in as data, and effects are
+//! returned as data for a caller to perform, so every function depends on its arguments alone. Storing journals,
+//! running effects and keeping leases belong to the crates above.
 
 #![no_std]
 

@@ -1,4 +1,7 @@
-//! The journal's vocabulary: what has happened, never what is to be done. Variants are only added.
+//! The journal's vocabulary. A record states a fact that has happened; it is never a command.
+//!
+//! `decide` produces records and `apply` folds them into the state. Journals of older releases must stay readable, so
+//! variants are only added, never changed or removed. `frame` has their binary form.
 
 use alloc::{string::String, vec::Vec};
 
@@ -11,19 +14,20 @@ use crate::{
     value::Value,
 };
 
-/// Data that can be erased without breaking the chain: frames hold its salted hash.
+/// User data that can be erased later. A frame holds only a salted hash of it, so erasing the data keeps the hash chain
+/// valid.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Payload {
-    /// The data.
+    /// The data itself.
     Known(Value),
-    /// It was erased.
+    /// The data has been erased.
     Erased,
 }
 
 static NULL: Value = Value::Null;
 
 impl Payload {
-    /// The data; null where it was erased.
+    /// Returns the data, or null if it has been erased.
     pub fn value(&self) -> &Value {
         match self {
             Self::Known(value) => value,
@@ -38,7 +42,7 @@ impl From<Value> for Payload {
     }
 }
 
-/// A failure as it is journalled: code and class for policies, the rest as a payload.
+/// A failure in the journal. Policies read the code and the class, so these are never erased; the rest is a payload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fault {
     /// See [`Failure::code`].
@@ -57,7 +61,7 @@ impl From<Failure> for Fault {
 }
 
 impl Fault {
-    /// The failure, as far as it was not erased.
+    /// Returns the failure, with a placeholder for the message if the text has been erased.
     pub fn failure(&self) -> Failure {
         let text = self.text.value();
         let message = match &self.text {
@@ -72,21 +76,21 @@ impl Fault {
 /// One entry of a journal.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Record {
-    /// The execution began. What it began with never changes.
+    /// The execution started. Its input, variables and context never change afterwards.
     Started {
-        /// Its name outside.
+        /// Public id of the execution.
         execution_id: String,
-        /// The pinned definition.
+        /// Hash of the normalized definition. It is pinned for the lifetime of the execution.
         workflow_hash: Hash,
-        /// The pinned plan.
+        /// Hash of the plan, pinned likewise.
         plan_hash: Hash,
-        /// The pinned version of decide.
+        /// Version of the rules in `decide`, pinned likewise.
         decide_version: u32,
-        /// The bounds.
+        /// Limits of the execution, defaults filled in.
         policy: Policy,
         /// `@ctx.attempt`.
         attempt: u32,
-        /// Who started it.
+        /// User id of the caller who started it.
         by: String,
         /// `@input`.
         input: Payload,
@@ -94,265 +98,268 @@ pub enum Record {
         variables: Payload,
         /// `{trigger, workspace}`.
         context: Payload,
-        /// The end of its time.
+        /// Deadline of the execution, in milliseconds since 1970.
         deadline: Option<u64>,
     },
-    /// The execution belongs to a family.
+    /// Sets the execution's position in its tree of parent and child executions.
     LineageSet {
-        /// Its place there.
+        /// The parent, the depth, and the workflows and number of executions that may be started.
         lineage: Lineage,
     },
-    /// A step is not to run.
+    /// A step will not run.
     StepSkipped {
-        /// Which.
+        /// The skipped step instance.
         instance: Instance,
-        /// Why.
+        /// Reason for skipping it.
         reason: SkipReason,
     },
-    /// A step began: its parameters are resolved, once for all attempts.
+    /// A step started. Its parameters are resolved once and used by all attempts.
     StepStarted {
-        /// Which.
+        /// The started step instance.
         instance: Instance,
         /// The resolved parameters.
         input: Payload,
-        /// The identity of its work in the world, if it has any there.
+        /// Idempotency key of the step's effect, the same for all attempts. `None` for a step without an effect.
         intent: Option<Hash>,
     },
-    /// A conditional has chosen.
+    /// A conditional step chose a branch.
     BranchTaken {
-        /// Which conditional.
+        /// The conditional step.
         instance: Instance,
-        /// The block it runs; `None` if there is none for the answer.
+        /// The block to run; `None` if there is no block for the result of the condition.
         block: Option<u32>,
     },
-    /// An attempt is handed out.
+    /// An attempt was dispatched.
     AttemptStarted {
-        /// Whose.
+        /// The step instance of the attempt.
         instance: Instance,
-        /// Which, from 1.
+        /// Attempt number, from 1.
         attempt: u32,
-        /// The end of its time.
+        /// End of the attempt's timeout, in milliseconds since 1970.
         timeout_at: Option<u64>,
     },
-    /// An attempt is asked to stop.
+    /// A running attempt was asked to stop.
     AttemptStopping {
-        /// Whose.
+        /// The step instance of the attempt.
         instance: Instance,
-        /// Which.
+        /// Attempt number, from 1.
         attempt: u32,
-        /// Why.
+        /// Reason for the stop request.
         reason: StopReason,
     },
-    /// An attempt failed, and its step has not ended by that.
+    /// An attempt failed and its step continues with another attempt or a question to a person.
     AttemptFailed {
-        /// Whose.
+        /// The step instance of the attempt.
         instance: Instance,
-        /// Which.
+        /// Attempt number, from 1.
         attempt: u32,
-        /// Why.
+        /// Failure of the attempt.
         fault: Fault,
-        /// When the next begins; `None` if it begins at once or somebody is asked first.
+        /// Start of the next attempt, in milliseconds since 1970. `None` if it starts at once, or if a person is asked
+        /// first.
         retry_at: Option<u64>,
     },
-    /// A step waits for time or for a signal.
+    /// A step started to wait for a time or a signal.
     WaitStarted {
-        /// Which.
+        /// The waiting step instance.
         instance: Instance,
-        /// The time, if it waits for time.
+        /// End of the sleep or of the signal timeout, in milliseconds since 1970. `None` for a signal without a
+        /// timeout.
         until: Option<u64>,
     },
-    /// People are asked.
+    /// An approval gate was opened.
     GateOpened {
-        /// Where.
+        /// The step instance that the gate belongs to.
         instance: Instance,
-        /// Which of the instance's gates, from 1.
+        /// Number of the gate within the step instance, from 1.
         gate: u32,
         /// `{prompt, items}`.
         question: Payload,
-        /// Who may decide; empty for the owner and the admins.
+        /// User ids that may decide. Empty if the owner and the admins may.
         approvers: Vec<String>,
-        /// How many different people must approve.
+        /// Number of distinct users that must approve.
         count: u32,
-        /// When it is decided by itself.
+        /// Expiry of the gate, in milliseconds since 1970.
         expires_at: u64,
-        /// How, then.
+        /// Decision that applies when the gate expires.
         on_timeout: Decision,
-        /// What for.
+        /// Subject of the question.
         purpose: Purpose,
     },
-    /// Somebody has decided, or nobody has in time.
+    /// A user decided at a gate, or the gate expired.
     GateDecided {
-        /// Where.
+        /// The step instance that the gate belongs to.
         instance: Instance,
-        /// Which.
+        /// Number of the gate within the step instance, from 1.
         gate: u32,
-        /// How.
+        /// Approval or denial.
         decision: Decision,
-        /// Who; `None` for the timeout.
+        /// User id of the decider; `None` if the gate expired.
         by: Option<String>,
-        /// Why, if said.
+        /// Reason given by the decider; null if none was given.
         reason: Payload,
     },
-    /// A step ended well.
+    /// A step completed successfully.
     StepCompleted {
-        /// Which.
+        /// The completed step instance.
         instance: Instance,
-        /// Its output.
+        /// Output of the step.
         output: Payload,
     },
-    /// A step failed for good.
+    /// A step failed and has no attempts left.
     StepFailed {
-        /// Which.
+        /// The failed step instance.
         instance: Instance,
-        /// Why.
+        /// Failure of the step.
         fault: Fault,
-        /// What becomes of the failure.
+        /// Effect of the failure on the enclosing block.
         fate: FailureFate,
     },
-    /// A step was called off.
+    /// A step was canceled.
     StepCancelled {
-        /// Which.
+        /// The canceled step instance.
         instance: Instance,
-        /// A word for why.
+        /// Reason code, such as `sibling_failed`.
         reason: String,
     },
-    /// A function has written to its console.
+    /// A function wrote to its console.
     StepLogged {
-        /// Whose.
+        /// The step instance that the function belongs to.
         instance: Instance,
         /// A list of `{level, text}`.
         lines: Payload,
     },
-    /// A round of a loop began.
+    /// A loop started a round.
     RoundStarted {
-        /// Which loop.
+        /// The loop.
         instance: Instance,
-        /// Which round, from 0.
+        /// Round number, from 0.
         round: u32,
     },
-    /// A round of a loop ended, well or not.
+    /// A round of a loop ended, successfully or not.
     RoundEnded {
-        /// Which loop.
+        /// The loop.
         instance: Instance,
-        /// Which round.
+        /// Round number, from 0.
         round: u32,
     },
-    /// More has failed than the policy bears: nothing new starts but what cleans up, then the execution fails.
+    /// A failure limit of the workflow's policy was reached. Only failure handlers and cleanup steps still start; then
+    /// the execution fails.
     FailureBoundReached {
-        /// Which bound.
+        /// Failure of the execution; its code names the limit.
         fault: Fault,
     },
-    /// A signal arrived.
+    /// A signal was accepted.
     SignalKept {
-        /// Its identity.
+        /// Deduplication id of the signal.
         id: String,
-        /// Its name.
+        /// Name of the signal.
         name: String,
-        /// What it brings.
+        /// Payload of the signal.
         payload: Payload,
     },
-    /// A wait took a signal.
+    /// A waiting step consumed a signal.
     SignalTaken {
-        /// The wait.
+        /// The waiting step instance.
         instance: Instance,
-        /// The signal.
+        /// Deduplication id of the signal.
         id: String,
     },
-    /// Somebody asked to cancel the execution.
+    /// A user requested to cancel the execution.
     CancelRequested {
-        /// A word for why.
+        /// Reason code, such as `user_cancelled`.
         reason: String,
-        /// Who.
+        /// User id of the caller.
         by: String,
     },
-    /// Only people are waited for: the execution's time stands still.
+    /// The deadline of the execution was suspended: it waits for approvals only, or is queued.
     DeadlineHeld {
-        /// What is left of it, in milliseconds.
+        /// Time left until the deadline, in milliseconds.
         remaining_ms: u64,
     },
-    /// The execution's time runs on.
+    /// The suspended deadline of the execution resumed.
     DeadlineSet {
-        /// Its end.
+        /// New deadline, in milliseconds since 1970.
         at: u64,
     },
-    /// The execution is to end; nothing new starts.
+    /// The execution started to end; no further step starts.
     EndingBegun {
-        /// How.
+        /// Result of the execution.
         ending: Ending,
     },
-    /// The child of a step has begun to wait for nothing but people, or goes on.
+    /// The child execution of a step started to wait for approvals only, or resumed.
     ChildWaits {
-        /// The step.
+        /// The step that waits for the child.
         instance: Instance,
-        /// How often the child has told this, from 1: with an odd number it waits.
+        /// Number of the child's notification, from 1. Odd: the child waits for approvals. Even: it runs again.
         count: u32,
     },
-    /// The execution waits in a queue: nothing of it begins.
+    /// The execution was queued by a concurrency limit; no step starts until it is admitted.
     Queued {
-        /// Which.
+        /// The limit that it waits for.
         queue: Queue,
     },
-    /// It waits there no more.
+    /// The execution left its queue and may run.
     Admitted,
-    /// The parent is told that nothing but people is waited for, or that this is over.
+    /// The parent was notified that this execution waits for approvals only, or that it runs again.
     ParentTold,
-    /// The execution has ended. Nothing follows.
+    /// The execution has ended. No record follows.
     Ended {
-        /// Whether a failure was let through on the way.
+        /// True if a tolerated failure occurred.
         with_failures: bool,
     },
-    /// The turn was too long for one frame; the rest follows.
+    /// The turn reached the limits of a frame; the rest of the turn follows in the next frame.
     TurnSplit,
-    /// Nothing was left of a turn that was cut short.
+    /// The continuation of a split turn had nothing left to do.
     TurnJoined,
-    /// An attempt that starts another execution has given it a share of the executions that may be started.
+    /// A step that starts a child execution reserved part of its execution budget for the child.
     ExecutionsGiven {
-        /// The step.
+        /// The step that starts the child.
         instance: Instance,
-        /// How many, the started one included.
+        /// Number of executions reserved, the child itself included.
         count: u32,
     },
-    /// An execution that was waited for has ended, and has not used all of its share.
+    /// A child execution ended and returned the unused part of its budget.
     ExecutionsReturned {
-        /// The step.
+        /// The step that waited for the child.
         instance: Instance,
-        /// How many it has not used.
+        /// Number of executions returned.
         count: u32,
     },
-    /// The evaluations of the turn took as long as they may; the rest follows.
+    /// The evaluations of the turn reached their time limit; the rest of the turn follows in the next frame.
     TurnYielded {
-        /// The results of the turn when its time was over.
+        /// Number of evaluation results in the turn when the limit was reached.
         results: u32,
     },
 }
 
-/// How an execution ends.
+/// The result with which an execution ends.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
-    /// Well.
+    /// The execution completed.
     Completed {
-        /// Its output.
+        /// Output of the execution.
         output: Payload,
     },
-    /// Badly.
+    /// The execution failed.
     Failed {
-        /// Why.
+        /// Failure of the execution.
         fault: Fault,
-        /// The step that failed it, if one did.
+        /// The failed step instance. `None` if a limit, a deadline or the input caused the failure.
         instance: Option<Instance>,
-        /// Whether what runs is stopped, or awaited.
+        /// True if running attempts are stopped. Otherwise the execution waits for them.
         stops: bool,
     },
-    /// Called off.
+    /// The execution was canceled.
     Cancelled {
-        /// A word for why: the canceller's, `approval_denied`, `approval_timeout`.
+        /// Reason code: that of the cancel request, `approval_denied` or `approval_timeout`.
         reason: String,
     },
 }
 
 impl Ending {
-    /// Whether what runs is stopped, or awaited, by the rules up to version 4. See
-    /// [`State::is_stopping`](crate::state::State::is_stopping).
+    /// True if running attempts are stopped rather than awaited. The answer for `Completed` holds for decide versions
+    /// up to 4 only; [`State::is_stopping`](crate::state::State::is_stopping) takes the version into account.
     pub fn stops(&self) -> bool {
         match self {
             Self::Failed { stops, .. } => *stops,
@@ -361,19 +368,19 @@ impl Ending {
     }
 }
 
-/// Why a step does not run.
+/// Reason for which a step is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkipReason {
-    /// Its `when` does not hold.
+    /// The step's `when` condition is false.
     ConditionFalse,
-    /// No edge leads to it: none was taken, or one is blocked by a failure.
+    /// No edge into the step was taken, or a failure blocks one.
     NoEdgeTaken,
-    /// The execution is going to fail, and the step is not there to clean up.
+    /// The execution is failing, and the step is neither a failure handler nor a cleanup step.
     ExecutionFailing,
 }
 
 impl SkipReason {
-    /// The reason in words.
+    /// Returns the reason as a clause for messages.
     pub fn words(self) -> &'static str {
         match self {
             Self::ConditionFalse => "its condition does not hold",
@@ -383,43 +390,43 @@ impl SkipReason {
     }
 }
 
-/// What becomes of a failure.
+/// Effect of a step's failure on the enclosing block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureFate {
-    /// It fails what contains the step.
+    /// The enclosing block fails.
     Fails,
-    /// It is let through: the outcome says so.
+    /// The failure is tolerated: the block continues, and the execution's result reports that a step failed.
     LetThrough,
-    /// A failure edge takes it up: it leaves no mark.
+    /// A failure edge handles the failure, and the result does not report it.
     Handled,
 }
 
-/// Why an attempt is asked to stop.
+/// Reason for which an attempt is asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
-    /// Its time is over.
+    /// The attempt's timeout expired.
     Timeout,
     /// The execution is ending.
     Ending,
 }
 
-/// What people are asked for.
+/// Subject of an approval gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To let the execution go on: an approval step.
+    /// Permission to continue, for an approval step.
     Approval,
-    /// Whether an attempt with an unknown outcome is to be repeated.
+    /// Permission to repeat an attempt with an unknown outcome.
     Interrupted,
 }
 
 impl Record {
-    /// Whether it ends its step instance.
+    /// True if the record ends its step instance.
     pub fn ends_step(&self) -> bool {
         use Record::{StepCancelled, StepCompleted, StepFailed, StepSkipped};
         matches!(self, StepCompleted { .. } | StepFailed { .. } | StepCancelled { .. } | StepSkipped { .. })
     }
 
-    /// The step instance that it is about, if it is about one.
+    /// Returns the step instance of the record, or `None` if the record concerns the whole execution.
     pub fn instance(&self) -> Option<&Instance> {
         match self {
             Self::StepSkipped { instance, .. }

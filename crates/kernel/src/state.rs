@@ -1,4 +1,7 @@
-//! What an execution is at a moment: the fold of its records, and nothing else.
+//! The state of an execution: the fold of its records and nothing else.
+//!
+//! Replaying a journal gives exactly the state that the node had in memory. The types here answer questions about it;
+//! `apply` is the only code that changes it.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -27,174 +30,176 @@ mod view;
 
 pub use view::View;
 
-/// An execution's state. Changed by [`apply`](crate::apply::apply) alone.
+/// The state of one execution. Only [`apply`](crate::apply::apply) changes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
-    /// The execution.
+    /// Key of the execution.
     pub key: ExecutionKey,
-    /// The plan that it runs.
+    /// The plan that the execution runs.
     pub plan: Arc<Plan>,
-    /// Time of the last turn; it never goes back.
+    /// Time of the last turn, in milliseconds since 1970. Never decreases.
     pub now: u64,
-    /// What it began with; `None` until it has.
+    /// Parameters of the start; `None` before the start.
     pub start: Option<Started>,
-    /// Its place among executions that start each other.
+    /// Position in the tree of executions that start each other.
     pub lineage: Lineage,
-    /// Step instances that are more than pending. Those of rounds that have ended are gone, unless they failed or were
-    /// canceled.
+    /// Step instances that are no longer pending. The instances of an ended round are removed, except failed and
+    /// canceled ones.
     pub steps: BTreeMap<Instance, StepState>,
-    /// Blocks that run.
+    /// Running blocks.
     pub scopes: BTreeMap<Scope, ScopeState>,
-    /// Loops that run.
+    /// Running loops.
     pub loops: BTreeMap<Instance, LoopState>,
-    /// Instances of which an attempt is out in the world.
+    /// Step instances with a running attempt.
     pub open_attempts: BTreeSet<Instance>,
-    /// Those of them whose child waits for nothing but people.
+    /// Those with a child execution that waits for approvals only.
     pub held_children: BTreeSet<Instance>,
-    /// The queue in which it waits before its work begins.
+    /// The queue in which the execution waits for admission, if it is queued.
     pub queue: Option<Queue>,
-    /// The version of what is decided: of this build until the execution has begun, then the one that it began with.
+    /// Version of the rules in `decide`: that of this build before the start, afterwards the pinned one.
     pub decide_version: u32,
-    /// How often the parent was told that only people are waited for, or that this is over: odd while it knows so.
+    /// Number of notifications sent to the parent about waiting for approvals. Odd while the parent regards this
+    /// execution as waiting.
     pub told: u32,
-    /// Instances that wait: for people, time, signals, their next attempt.
+    /// Step instances that wait for a person, a time, a signal or their next attempt.
     pub waits: BTreeSet<Instance>,
-    /// Times to come.
+    /// Pending timers with their due times in milliseconds since 1970.
     pub timers: BTreeSet<(u64, Timer)>,
-    /// The output variables.
+    /// Output variables by name.
     pub outputs: Map,
-    /// Signals that no wait has taken yet, in order of arrival.
+    /// Accepted signals that no step has consumed yet, in order of arrival.
     pub signals: Vec<Signal>,
-    /// Every signal that ever arrived, by identity.
+    /// Deduplication ids of all signals accepted so far.
     pub signals_seen: BTreeSet<String>,
-    /// Bytes of memory that all of this takes, as `apply` counts them.
+    /// Memory taken by the state, in bytes as counted by `apply`.
     pub memory_bytes: u64,
-    /// Bytes that the records take in the journal, more or less.
+    /// Approximate size of the records in the journal, in bytes.
     pub journal_bytes: u64,
-    /// How many steps were begun.
+    /// Number of steps started.
     pub visits: u32,
-    /// How many attempts went out.
+    /// Number of attempts dispatched to executors and child executions.
     pub calls: u32,
-    /// How many rounds have begun, steps were skipped, and steps have failed before they began.
+    /// Number of rounds started, steps skipped, and steps that failed before they started. `visits` counts none of
+    /// these.
     pub uncounted: u32,
-    /// How many of the executions that may be started were given to children, without what these have returned.
+    /// Number of executions reserved for children, minus those that they returned.
     pub executions: u32,
-    /// How many steps have failed, those that contain others not counted.
+    /// Number of failed steps. Steps that contain other steps are not counted.
     pub node_failures: u32,
-    /// How many of them had used up several attempts.
+    /// Number of those that used up several attempts.
     pub retries_exhausted: u32,
-    /// The bound on failures that was reached.
+    /// The failure limit that was reached, if one was.
     pub bound_reached: Option<Fault>,
-    /// Whether a failure was let through.
+    /// True if a tolerated failure occurred.
     pub with_failures: bool,
-    /// Whether a payload on the way here was erased.
+    /// True if a payload of the records so far was erased.
     pub has_erased: bool,
-    /// Whether the last turn was cut short.
+    /// True if the last turn was split and has to be continued.
     pub is_split: bool,
-    /// The end of the execution's time, while it runs.
+    /// Deadline of the execution, in milliseconds since 1970. `None` while it is suspended.
     pub deadline: Option<u64>,
-    /// What is left of the execution's time while it stands still.
+    /// Time left until the deadline while it is suspended, in milliseconds.
     pub deadline_held: Option<u64>,
-    /// How it is to end.
+    /// The pending or final result; `None` until the execution starts to end.
     pub ending: Option<Ending>,
-    /// When it ended.
+    /// End of the execution, in milliseconds since 1970.
     pub ended_at: Option<u64>,
 }
 
-/// What an execution began with.
+/// Parameters with which an execution started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Started {
-    /// Its name outside.
+    /// Public id of the execution.
     pub execution_id: String,
-    /// The pinned definition.
+    /// Hash of the pinned definition.
     pub workflow_hash: Hash,
-    /// When.
+    /// Start of the execution, in milliseconds since 1970.
     pub at: u64,
-    /// The bounds.
+    /// Limits of the execution.
     pub policy: Policy,
     /// `@ctx.attempt`.
     pub attempt: u32,
-    /// Who started it.
+    /// User id of the caller who started it.
     pub by: String,
     /// `@input`.
     pub input: Value,
     /// `@vars`.
     pub variables: Value,
-    /// What triggered it.
+    /// The trigger, as in [`Start::trigger`](crate::input::Start::trigger).
     pub trigger: Value,
-    /// Where its steps work.
+    /// Absolute path of the working directory of its steps.
     pub workspace: Option<String>,
 }
 
 /// A step instance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepState {
-    /// Where it is.
+    /// Current status.
     pub status: Status,
-    /// The last attempt, from 1; 0 for one that never began.
+    /// Number of the last attempt, from 1; 0 if the step never started.
     pub attempt: u32,
-    /// The resolved parameters, until it ends.
+    /// The resolved parameters; null after the step has ended.
     pub input: Value,
-    /// The identity of its work in the world.
+    /// Idempotency key of the step's effect.
     pub intent: Option<Hash>,
-    /// Its output, once completed; null if the execution was ending by then.
+    /// Output of the completed step; null if the execution was already ending.
     pub output: Value,
-    /// The last failure.
+    /// Failure of the last failed attempt.
     pub failure: Option<Failure>,
-    /// Whether its failure was let through.
+    /// True if the step's failure was tolerated.
     pub let_through: bool,
-    /// Whether a failure edge has taken its failure up.
+    /// True if a failure edge handled the step's failure.
     pub is_handled: bool,
-    /// Whether it began when the execution was going to fail already: what it leads to runs as well.
+    /// True if the step started while the execution was already failing. Its successors then run as well.
     pub is_cleanup: bool,
-    /// How often the child of the attempt that is out has told whether it waits for people.
+    /// Number of the last notification that the child of the current attempt sent about waiting for approvals.
     pub child_told: u32,
-    /// How many executions the child of the last attempt was given, itself included, and has not returned.
+    /// Number of executions reserved for the child of the last attempt, the child included, and not returned.
     pub child_executions: u32,
-    /// Why the attempt that is out was asked to stop.
+    /// Reason for which the current attempt was asked to stop.
     pub stopping: Option<StopReason>,
-    /// The end of the time of the attempt that is out.
+    /// End of the current attempt's timeout, in milliseconds since 1970.
     pub timeout_at: Option<u64>,
-    /// When it wakes: the next attempt's or the sleep's time.
+    /// Start of the next attempt or end of the wait, in milliseconds since 1970.
     pub wake_at: Option<u64>,
-    /// The gate that is open, or was the last.
+    /// The open gate, or else the last one.
     pub gate: Option<GateState>,
-    /// Bytes of memory that it takes, as `apply` counts them.
+    /// Memory taken by the step instance, in bytes as counted by `apply`.
     pub memory_bytes: u64,
-    /// When the last attempt was handed out.
+    /// Dispatch of the last attempt, in milliseconds since 1970.
     pub handed_out_at: u64,
-    /// When it began.
+    /// Start of the step, in milliseconds since 1970.
     pub started_at: u64,
-    /// When it ended.
+    /// End of the step, in milliseconds since 1970.
     pub ended_at: Option<u64>,
 }
 
-/// Where a step instance is.
+/// Status of a step instance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// Not begun.
+    /// Not started.
     #[default]
     Pending,
-    /// An attempt is out, or what it contains runs.
+    /// An attempt or an inner block is running.
     Running,
-    /// An attempt failed, and the next has its time.
+    /// An attempt failed, and the next one is scheduled.
     Retrying,
-    /// Waits for time or a signal.
+    /// Waits for a time or a signal.
     Waiting,
-    /// Waits for people.
+    /// Waits for a decision at a gate.
     WaitingApproval,
-    /// Ended well.
+    /// Ended successfully.
     Completed,
-    /// Failed for good.
+    /// Failed, with no attempts left.
     Failed,
-    /// Was not to run.
+    /// Will not run.
     Skipped,
-    /// Was called off.
+    /// Canceled.
     Cancelled,
 }
 
 impl Status {
-    /// The word in traces and answers.
+    /// The name in traces and API responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -209,103 +214,104 @@ impl Status {
         }
     }
 
-    /// Whether nothing follows.
+    /// True for the statuses that never change again.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Skipped | Self::Cancelled)
     }
 }
 
-/// A gate, open or decided.
+/// An approval gate, open or decided.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GateState {
-    /// Which of its instance's, from 1.
+    /// Number of the gate within its step instance, from 1.
     pub number: u32,
-    /// Whether it waits.
+    /// True while the gate waits for decisions.
     pub is_open: bool,
-    /// What is asked.
+    /// The question shown to approvers.
     pub prompt: String,
-    /// What is approved.
+    /// Data shown with the question.
     pub items: Value,
-    /// Who may decide; empty for the owner and the admins.
+    /// User ids that may decide. Empty if the owner and the admins may.
     pub approvers: Vec<String>,
-    /// How many must approve.
+    /// Number of approvals needed.
     pub count: u32,
-    /// Who has.
+    /// User ids that have approved.
     pub approved_by: Vec<String>,
-    /// When it is decided by itself.
+    /// Expiry of the gate, in milliseconds since 1970.
     pub expires_at: u64,
-    /// How, then.
+    /// Decision that applies when the gate expires.
     pub on_timeout: Decision,
-    /// What for.
+    /// Subject of the question.
     pub purpose: Purpose,
 }
 
-/// A block that runs.
+/// A running block.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ScopeState {
-    /// Places in the block of the steps that are still pending.
+    /// Indexes in the block of the steps that are still pending.
     pub pending: BTreeSet<u32>,
-    /// How many of its steps have begun and not ended.
+    /// Number of its steps that have started and not ended.
     pub open: u32,
-    /// How many of those wait and hold no place: for people, time or signals, and not for their next attempt.
+    /// Number of open steps that do not count against `max_parallel`: those that wait for a person, a time or a signal.
+    /// A step between two attempts does count.
     pub waiting: u32,
-    /// In a block that goes by edges: of each place, how many edges into it come from steps that have not ended.
+    /// In a block with edges: for each step of the block, the number of incoming edges whose source has not ended.
     pub unsettled: Vec<u32>,
-    /// In a block that goes by edges: the places of which that is none, in the order in which they begin.
+    /// In a block with edges: the pending steps without such edges, by priority and then in plan order.
     pub decidable: BTreeSet<(Reverse<i32>, u32)>,
     /// The step whose failure fails the block.
     pub failed: Option<Instance>,
-    /// Whether a failure in it, or further inside, is going to fail it: nothing new starts.
+    /// True if a failure in the block, at any depth, will fail it. No further step starts, except handlers and cleanup.
     pub is_doomed: bool,
 }
 
-/// A loop that runs.
+/// A running loop.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LoopState {
-    /// The number of its rounds, where that is known from the start.
+    /// Number of rounds. `None` for a loop with a condition.
     pub count: Option<u32>,
-    /// Rounds that have begun.
+    /// Number of rounds started.
     pub begun: u32,
-    /// Rounds that have begun and not ended.
+    /// Number of rounds started and not ended.
     pub open: u32,
-    /// What the rounds gave, by their numbers; of a loop with a condition only the last.
+    /// Outputs by round. A loop with a condition keeps only the output of the last round.
     pub outputs: Vec<Value>,
-    /// Bytes of memory that these take, as `apply` counts them.
+    /// Memory taken by the loop, in bytes as counted by `apply`.
     pub memory_bytes: u64,
-    /// Bytes of these in binary form.
+    /// Size of the outputs, in encoded bytes.
     pub output_bytes: u64,
     /// The step whose failure fails the loop.
     pub failed: Option<Instance>,
-    /// Whether a failure inside is going to fail it: nothing new starts.
+    /// True if a failure inside will fail the loop. No further round starts.
     pub is_doomed: bool,
 }
 
-/// A message that nothing has taken yet.
+/// An accepted signal that no step has consumed yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Signal {
-    /// Its identity.
+    /// Deduplication id.
     pub id: String,
-    /// Its name.
+    /// Name of the signal.
     pub name: String,
-    /// What it brings.
+    /// Payload of the signal.
     pub payload: Value,
-    /// Bytes of that in its binary form.
+    /// Size of the payload, in encoded bytes.
     pub byte_count: usize,
 }
 
-/// Why a signal changes nothing.
+/// Reason for which a signal is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unheard {
-    /// One of its identity has come before: it is the same message, and is there.
+    /// A signal with the same id was accepted before. The sender can treat this as success.
     Repeated,
-    /// Nothing waits any more.
+    /// The execution is ending, so no step will consume the signal.
     Ending,
-    /// As many are kept as may be, or as large ones.
+    /// The kept signals have reached their limit in number or bytes.
     Full,
 }
 
 impl Unheard {
-    /// What is so with the execution.
+    /// Returns the reason as a clause whose subject is the execution.
     pub fn words(self) -> &'static str {
         match self {
             Self::Repeated => "has had a signal of this identity",
@@ -315,27 +321,27 @@ impl Unheard {
     }
 }
 
-/// Where an execution is.
+/// Status of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExecutionStatus {
-    /// It has not begun, or waits in a queue.
+    /// Not started, or queued.
     Pending,
-    /// Something runs, or waits for something other than people.
+    /// Some step runs, or waits for something other than an approval.
     Running,
-    /// Only people are waited for.
+    /// Waits for approvals only.
     WaitingApproval,
-    /// It was canceled, and what runs of it has not stopped yet.
+    /// Cancel requested; some attempts have not stopped yet.
     CancelRequested,
-    /// It ended well.
+    /// Ended successfully.
     Completed,
-    /// It failed.
+    /// Failed.
     Failed,
-    /// It was called off.
+    /// Canceled.
     Cancelled,
 }
 
 impl ExecutionStatus {
-    /// The word in the catalogue and in answers.
+    /// The name in the catalogue and in API responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -350,7 +356,7 @@ impl ExecutionStatus {
 }
 
 impl State {
-    /// An execution that has not begun.
+    /// Creates the state of an execution that has not started.
     pub fn new(key: ExecutionKey, plan: Arc<Plan>) -> Self {
         Self {
             key,
@@ -390,7 +396,7 @@ impl State {
         }
     }
 
-    /// Where the execution is.
+    /// Derives the status of the execution.
     pub fn status(&self) -> ExecutionStatus {
         match (&self.ending, self.ended_at) {
             _ if self.start.is_none() || self.queue.is_some() => ExecutionStatus::Pending,
@@ -403,7 +409,8 @@ impl State {
         }
     }
 
-    /// Whether the execution is ending and what is out is asked to stop. Where it ends well, what is out is waited for.
+    /// True if the execution is ending and running attempts are asked to stop. A completing execution waits for them
+    /// instead, since decide version 5.
     pub fn is_stopping(&self) -> bool {
         match &self.ending {
             Some(Ending::Completed { .. }) => self.decide_version < BOUNDS_SINCE,
@@ -418,7 +425,8 @@ impl State {
         waits && !self.is_split && !self.has_work_out() && self.waits.iter().all(is_gate)
     }
 
-    /// Where a step instance is. One that stands where nothing went is pending while that can change, else skipped.
+    /// Returns the status of a step instance. An instance without a state of its own is pending while it can still
+    /// start, and skipped otherwise.
     pub fn step_status(&self, instance: &Instance) -> Status {
         if let Some(step) = self.steps.get(instance) {
             return step.status;
@@ -436,7 +444,7 @@ impl State {
         is_conditional && self.steps.contains_key(owner) && !self.scopes.contains_key(&scope)
     }
 
-    /// The gates that are open, in the order of the plan.
+    /// Returns the open gates in plan order.
     pub fn open_gates(&self) -> impl Iterator<Item = (&Instance, &GateState)> {
         self.waits.iter().filter_map(|instance| {
             let gate = self.steps.get(instance)?.gate.as_ref()?;
@@ -444,7 +452,7 @@ impl State {
         })
     }
 
-    /// Why a signal changes nothing; `None` for one that is kept, or used at once.
+    /// Returns the reason for which a signal would not be accepted; `None` if it would be kept or consumed at once.
     pub fn unheard(&self, id: &str, name: &str, payload: &Value) -> Option<Unheard> {
         if self.signals_seen.contains(id) {
             return Some(Unheard::Repeated);
@@ -467,7 +475,7 @@ impl State {
         is_full.then_some(Unheard::Full)
     }
 
-    /// The first in the plan that waits for a signal of this name.
+    /// Returns the first step instance, in plan order, that waits for a signal of this name.
     pub fn wait_for_signal(&self, name: &str) -> Option<&Instance> {
         self.waits.iter().find(|instance| {
             self.step_status(instance) == Status::Waiting
@@ -475,7 +483,7 @@ impl State {
         })
     }
 
-    /// The execution's output, once it has completed.
+    /// Returns the output of a completed execution.
     pub fn output(&self) -> Option<&Value> {
         match &self.ending {
             Some(Ending::Completed { output }) if self.ended_at.is_some() => Some(output.value()),
@@ -483,19 +491,19 @@ impl State {
         }
     }
 
-    /// The first time at which something is due, whatever for.
+    /// Returns the timer that is due first.
     pub fn next_timer(&self) -> Option<&(u64, Timer)> {
         self.timers.first()
     }
 
-    /// Whether an attempt is out that something comes of by itself: a child that waits for nothing but people sends word
-    /// when that is over.
+    /// True if an attempt is running whose result will arrive without a person. A child that waits for approvals does
+    /// not count: it sends a notification when it runs again.
     pub fn has_work_out(&self) -> bool {
         self.open_attempts.len() > self.held_children.len()
     }
 
-    /// When the store must say that it is to be looked at, for nodes that do not have it in memory: 0 if it has work,
-    /// the first durable time, or nothing if only something from outside can move it.
+    /// Returns the time at which a node without this state in memory must load the execution: 0 if there is work to do
+    /// now, else the first timer. `None` if only an external input can advance it.
     pub fn wake_at(&self) -> Option<u64> {
         if self.ended_at.is_some() {
             return None;

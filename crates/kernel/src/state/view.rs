@@ -1,4 +1,4 @@
-//! What references mean at a place of the plan, at a moment.
+//! Resolves references against a state, as seen from one step instance.
 
 use alloc::vec::Vec;
 
@@ -10,44 +10,45 @@ use crate::{
     value::Value,
 };
 
-/// A state, seen from a step instance.
+/// A state as seen from one step instance.
 #[derive(Debug, Clone)]
 pub struct View<'s> {
     state: &'s State,
     step: u32,
     rounds: Vec<u32>,
-    /// The round that `@index` means, where it is none of those above.
+    /// Value of `@index`, if it is not the innermost of `rounds`.
     index: Option<u32>,
-    /// A step that is about to fail and is seen as if it had.
+    /// A step that is about to fail. Its output reads as if it had failed already.
     failing: Option<u32>,
 }
 
 static NULL: Value = Value::Null;
 
 impl<'s> View<'s> {
-    /// What an instance sees.
+    /// Returns the view of a step instance.
     pub fn at(state: &'s State, instance: &Instance) -> Self {
         Self { state, step: instance.step, rounds: instance.rounds.clone(), index: None, failing: None }
     }
 
-    /// What a loop sees that asks about its last round, if it has had one. `@index` is the round that the answer is for.
+    /// Returns the view in which a loop evaluates its condition: that of the last round, if there was one. `index` is
+    /// the round that `@index` stands for.
     pub fn of_last_round(state: &'s State, instance: &Instance, round: Option<u32>, index: u32) -> Self {
         let rounds = round.map_or_else(|| instance.rounds.clone(), |round| instance.round(round));
         Self { state, step: instance.step, rounds, index: Some(index), failing: None }
     }
 
-    /// What the steps of a block see together: nothing of their own.
+    /// Returns the view shared by all steps of a block, for conditions of edges and for outputs.
     pub fn of_scope(state: &'s State, scope: &Scope) -> Self {
         let step = state.plan.block(scope.block).steps.first().copied().unwrap_or_default();
         Self { state, step, rounds: scope.rounds.clone(), index: None, failing: None }
     }
 
-    /// The same, once a step of the block has failed.
+    /// Returns the same view as it will be after a step of the block has failed.
     pub fn once_failed(self, step: u32) -> Self {
         Self { failing: Some(step), ..self }
     }
 
-    /// The list that the innermost loop over items goes through, and the place in it.
+    /// Returns the current item of the innermost loop over a list.
     fn item(&self) -> Found<'s> {
         let plan = &self.state.plan;
         let loops: Vec<_> = plan.loops_around(self.step).collect();
@@ -70,9 +71,9 @@ impl<'s> View<'s> {
         let Some(rounds) = self.rounds.get(..depth) else { return Found::Skipped };
         match self.state.steps.get(&Instance { step, rounds: rounds.to_vec() }) {
             Some(step) if step.status == Status::Completed => Found::Kept(&step.output),
-            // A failure that was let through, here or further out, gives null and nothing below it.
+            // A tolerated failure, of the step or of a block around it, reads as null; no path leads below that.
             Some(step) if matches!(step.status, Status::Failed | Status::Cancelled) => Found::Kept(&NULL),
-            // References reach what has certainly ended, so that what is not here was passed by.
+            // The compiler allows references only to steps that have ended, so a step without a state was skipped.
             _ => Found::Skipped,
         }
     }
