@@ -1,33 +1,33 @@
-//! A shell command whose values come from outside: references are taken out of its text and handed over in the
-//! environment.
+//! Prepares shell scripts: replaces each reference by a quoted expansion of an environment variable.
 //!
-//! A value must never become part of a script's text, for whoever can choose the value would then write the script. So
-//! `echo @vars.name` becomes `echo "${MAINSPRING_REF_0}"`, and the step is run with that variable set. This is sound
-//! only where bash takes a quoted expansion as plain text, and where the program that gets the value takes it for data.
+//! A value, meaning the run-time value of a reference, must never become part of the text of a script: the author of
+//! the value could then run any command. `echo @vars.name` therefore becomes `echo "${MAINSPRING_REF_0}"`, and the step
+//! runs with that variable set. This is safe only if bash treats a quoted expansion in that position as plain text, and
+//! if the program that receives the value treats it as data.
 //!
-//! The reader refuses by default. A script without references is never looked at. A script with references is read by
-//! a grammar that covers a part of bash's, values are followed through it, and every command that a value reaches has to
-//! stand in a table of programs with its options. What the grammar or the tables do not have is refused: refusing costs
-//! an author one line in the step's `env`, accepting wrongly costs the machine. Lists of what is dangerous were tried
-//! before and always missed the next program (docs/decisions/0053).
+//! The check rejects by default. A script without references is not checked at all. A script with references is parsed
+//! by a grammar that covers a part of bash, a taint analysis follows the values through it, and each command that a
+//! value reaches must be in a table of programs and options. Everything outside of the grammar and the tables is
+//! rejected. A wrong rejection costs the author one line in the step's `env`; a wrong acceptance costs the machine.
+//! Earlier versions listed what is dangerous, and each list missed further programs (docs/decisions/0053).
 //!
 //! | file | holds |
 //! |---|---|
-//! | `marks` | where references stand in a text; `@@` |
-//! | `place` | where a reference cannot stand, and what to do instead |
-//! | `syntax` | a script as it was read |
-//! | `reader` | the cursor; words, quotes, expansions |
-//! | `grammar` | lists, pipelines, compound commands, redirections |
-//! | `here_document` | `<<` and the lines that belong to it |
-//! | `flow` | which words, variables, outputs and files a value can be in |
-//! | `judge` | the verdict on each command, with what `flow` has found |
-//! | `programs` | which programs take values, and where |
-//! | `git`, `transfer` | the same for `git` and `curl`, whose words need more than a table |
-//! | `builtins` | which builtins may stand in a script, and how |
-//! | `files`, `variables` | the same of files by name, and of variables by name |
-//! | `prologue` | what is put before a script, so that no program finds its values in its environment |
+//! | `marks` | the positions of references in a text; `@@` |
+//! | `place` | the reasons for a rejection, with help texts |
+//! | `syntax` | the syntax tree |
+//! | `reader` | the lexer: words, quotes, expansions |
+//! | `grammar` | the parser: lists, pipelines, compound commands, redirections |
+//! | `here_document` | `<<` and its lines |
+//! | `flow` | the taint analysis: words, variables, outputs and files that may contain a value |
+//! | `judge` | the decision about each command, based on `flow` |
+//! | `programs` | the programs that may receive values, and in which arguments |
+//! | `git`, `transfer` | rules for `git` and `curl` that do not fit a table |
+//! | `builtins` | the builtins that a script may use, and their arguments |
+//! | `files`, `variables` | rules for names of files and of variables |
+//! | `prologue` | the text before a script that removes the values from the environment of its programs |
 //!
-//! The author's own variables are not judged: how a script uses what its `env` holds is the author's text.
+//! The variables in the step's `env` are not checked: the script that uses them is text of the author.
 
 mod builtins;
 mod files;
@@ -67,24 +67,24 @@ pub use prologue::without_prologue;
 
 use crate::limits::{SCRIPT_BYTES_MAX, SCRIPT_EXCERPT_CHARS_MAX, SCRIPT_PROBLEMS_MAX};
 
-/// What the names of the variables begin with; a number from 0 follows.
+/// Prefix of the variables for references; a number from 0 follows.
 pub const VARIABLE_PREFIX: &str = "MAINSPRING_REF_";
 
-/// A command with its references taken out.
+/// A script whose references are replaced by variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
-    /// What bash is given.
+    /// The text for bash.
     pub text: String,
-    /// What the variables hold, in the order of their numbers: the references' texts, without the `@`.
+    /// The references in the order of their variables, without the `@`.
     pub references: Vec<String>,
 }
 
-/// What a script is run with, beside its references.
+/// The context of a script in its step.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Surroundings<'a> {
-    /// The variables of the step's `env`, each with whether its value has a reference.
+    /// The variables of the step's `env`; the flag is true if the value has a reference.
     pub variables: &'a [(&'a str, bool)],
-    /// Whether a reference says in which folder the script runs.
+    /// True if a reference selects the folder in which the script runs.
     pub is_folder_named: bool,
 }
 
@@ -98,21 +98,21 @@ impl Surroundings<'_> {
     }
 }
 
-/// A reference that stands where no value can safely be put.
+/// A reference in a position where a value is unsafe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where its `@` is, in bytes from the start of the command.
+    /// Offset of its `@` in the command, in bytes.
     pub offset: usize,
-    /// Its text, without the `@`.
+    /// The reference without the `@`.
     pub reference: String,
-    /// What is wrong with the place.
+    /// The reason for the rejection.
     pub place: Place,
-    /// The part of the script that makes it wrong, where that is elsewhere.
+    /// The part of the script that causes the rejection, if it is elsewhere.
     pub cause: Option<Arc<str>>,
 }
 
 impl Problem {
-    /// Where the reference is, for people; fits after "stands".
+    /// Describes the position of the reference for a message; continues a sentence after "stands".
     pub fn describe(&self) -> String {
         match &self.cause {
             Some(cause) => format!("in the same script as {cause}"),
@@ -120,7 +120,7 @@ impl Problem {
         }
     }
 
-    /// What the author can do, with the reference as they wrote it; a whole sentence.
+    /// Returns the help text as a whole sentence that quotes the reference.
     pub fn mend(&self) -> String {
         let reference = match self.reference.char_indices().nth(SCRIPT_EXCERPT_CHARS_MAX) {
             Some((end, _)) => format!("{}…", &self.reference[..end]),
@@ -136,21 +136,21 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Whether a variable's value is code to the shell or to programs that it starts, or says where their code is.
+/// True if a variable holds code for the shell or for programs, or the location of such code.
 pub fn is_code_variable(name: &str) -> bool {
     variables::is_code_variable(name.as_bytes())
 }
 
-/// Whether a text has a reference whose name is known.
+/// True if a text has a reference whose name is known.
 pub fn has_reference(text: &str, is_known: impl Fn(&str) -> bool) -> bool {
     !Marked::read(text, is_known).marks.is_empty()
 }
 
-/// Takes the references out of a command. `is_known` says of a name whether it is one that a reference can begin with;
-/// everything else with an `@` is text. A command without references comes back byte for byte, but for `@@`, which
-/// becomes `@`. The references that cannot stand where they do are reported in the order of the text, up to a bound.
+/// Replaces the references in a command by variables. `is_known` tells if a reference can start with a name; any other
+/// `@` is text. A command without references is returned unchanged, except that `@@` becomes `@`. The error lists the
+/// references in unsafe positions, in text order and up to [`SCRIPT_PROBLEMS_MAX`].
 ///
-/// Time and memory are linear in the length of the command, which is bounded where it has references.
+/// Time and memory are linear in the length of the command, which is limited if it has references.
 pub fn prepare(
     command: &str,
     surroundings: Surroundings<'_>,
@@ -161,7 +161,7 @@ pub fn prepare(
         return Ok(Script { text: marked.text, references: Vec::new() });
     };
     if marked.text.len() > SCRIPT_BYTES_MAX {
-        // It holds for all of them alike.
+        // All references are affected; reporting one is enough.
         return Err([problem(&marked, first, Place::TooLong, None)].into());
     }
     let Judged { verdicts, lost, variables } = judged(&marked, surroundings);
@@ -169,13 +169,13 @@ pub fn prepare(
     if problems.is_empty() { Ok(splice(&marked, &verdicts, &variables)) } else { Err(problems) }
 }
 
-/// What was found out about a script.
+/// The result of checking a script.
 struct Judged {
-    /// For each reference.
+    /// One verdict for each reference.
     verdicts: Vec<Verdict>,
-    /// What makes the script uncertain as a whole.
+    /// The part that makes the whole script uncheckable, if there is one.
     lost: Option<Lost>,
-    /// The variables that values are assigned to.
+    /// The variables to which values are assigned.
     variables: Vec<Vec<u8>>,
 }
 
@@ -221,7 +221,7 @@ fn problem(marked: &Marked, mark: &Mark, place: Place, cause: Option<Arc<str>>) 
     Problem { offset: mark.offset_in_command, reference: marked.reference(mark).to_string(), place, cause }
 }
 
-/// The beginning of what makes a script uncertain, with its line and the reason.
+/// Quotes the start of the part that makes a script uncheckable, with its line and the reason.
 fn cause(marked: &Marked, lost: Lost) -> Arc<str> {
     let at = (0..=lost.at.min(marked.text.len())).rev().find(|at| marked.text.is_char_boundary(*at)).unwrap_or(0);
     let number = 1 + marked.text[..at].bytes().filter(|byte| *byte == b'\n').count();
@@ -232,7 +232,7 @@ fn cause(marked: &Marked, lost: Lost) -> Arc<str> {
     format!("{found} (line {number}), {}", lost.place.reason()).into()
 }
 
-/// Puts the expansions where the references were, and the prologue before all. The same reference is one variable.
+/// Inserts the prologue and replaces the references by expansions. Equal references share one variable.
 fn splice(marked: &Marked, verdicts: &[Verdict], variables: &[Vec<u8>]) -> Script {
     let mut text = String::with_capacity(marked.text.len() + 32 * marked.marks.len());
     let mut references = Vec::new();

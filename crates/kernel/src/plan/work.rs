@@ -126,9 +126,9 @@ pub struct Gate {
 /// A decision at a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Decision {
-    /// The execution continues.
+    /// The execution continues. At the gate of an interrupted attempt, the attempt is repeated.
     Approve,
-    /// The step fails.
+    /// The execution is canceled. At the gate of an interrupted attempt, the step fails instead.
     Deny,
 }
 

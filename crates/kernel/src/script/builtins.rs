@@ -1,5 +1,5 @@
-//! Builtins of bash, which are judged in every script with references, with values or without: many of them evaluate
-//! what an expansion gives, or change how the script is read.
+//! Rules for bash builtins. They apply to every script with references, even to commands without values: many builtins
+//! evaluate their arguments a second time or change how bash parses the script.
 
 use super::{
     Place,
@@ -8,8 +8,8 @@ use super::{
     variables,
 };
 
-/// Builtins that no script with references may use: they run or evaluate what they are given, or change how the
-/// script is read. With those of [`judge`] and of `programs` these are all that bash 5.2 has.
+/// Builtins that no script with references may use: they run or evaluate their arguments, or change how bash parses the
+/// script. Together with the builtins in [`judge`] and in `programs` this list covers all builtins of bash 5.2.
 const REFUSED: [&[u8]; 41] = [
     b".",
     b"alias",
@@ -54,14 +54,14 @@ const REFUSED: [&[u8]; 41] = [
     b"in",
 ];
 
-/// Builtins that evaluate nothing, and take no values.
+/// Builtins that are safe without values in their arguments.
 const FREE: [&[u8]; 7] = [b"pwd", b"umask", b"ulimit", b"kill", b"times", b"type", b"command"];
 
-/// Operators of `[` before one word, and between two.
+/// Unary and binary operators of `[`.
 const UNARY: [&[u8]; 11] = [b"-n", b"-z", b"-e", b"-f", b"-d", b"-s", b"-r", b"-w", b"-x", b"-L", b"-h"];
 const BINARY: [&[u8]; 11] = [b"=", b"==", b"!=", b"-eq", b"-ne", b"-lt", b"-le", b"-gt", b"-ge", b"-nt", b"-ot"];
 
-/// Judges a builtin that has rules of its own, with values or without; `None` if the command is none.
+/// Checks a builtin with rules of its own, whether or not it receives values; `None` for other commands.
 pub(super) fn judge(words: &[Word], flow: &Flow<'_>) -> Option<Result<(), Place>> {
     let (name, arguments) = words.split_first()?;
     let name = name.literal()?;
@@ -95,7 +95,7 @@ pub(super) fn judge(words: &[Word], flow: &Flow<'_>) -> Option<Result<(), Place>
     }
 }
 
-/// `cd`: one folder.
+/// Checks `cd` with one folder.
 fn enters(arguments: &[Word]) -> Result<(), Place> {
     match arguments {
         [] => Ok(()),
@@ -106,8 +106,8 @@ fn enters(arguments: &[Word]) -> Result<(), Place> {
     }
 }
 
-/// `trap 'rm -f "$tmp"' EXIT`: files of the author are removed in the end, and nothing else. Bash reads the text again,
-/// so that each variable in it is one without a value.
+/// Accepts `trap 'rm -f "$tmp"' EXIT`, which removes files of the author at the end, and no other handler. Bash parses
+/// the handler again, so each variable in it must be one without a value.
 fn clears(arguments: &[Word], flow: &Flow<'_>) -> bool {
     let Some((handler, signals)) = arguments.split_first() else { return false };
     let is_signal = |text: &[u8]| matches!(text, b"EXIT" | b"INT" | b"TERM" | b"HUP" | b"0");
@@ -124,7 +124,7 @@ fn clears(arguments: &[Word], flow: &Flow<'_>) -> bool {
         && text.split(|byte| *byte == b' ').all(is_certain)
 }
 
-/// `shopt -s nullglob` and its kind, which change what patterns of files become, or when a script ends.
+/// Accepts `shopt` for options that change the results of file patterns or the exit on errors.
 fn chooses_files(arguments: &[Word]) -> bool {
     let Some((option, names)) = arguments.split_first() else { return false };
     let is_known =
@@ -134,14 +134,14 @@ fn chooses_files(arguments: &[Word]) -> bool {
         && names.iter().all(|word| word.literal().is_some_and(is_known))
 }
 
-/// `set -euxo pipefail`.
+/// Accepts `set` for options such as `-euxo pipefail`.
 fn sets(arguments: &[Word]) -> bool {
     let mut rest = arguments;
     while let [word, others @ ..] = rest {
         let Some([b'-' | b'+', letters @ ..]) = word.literal() else { return false };
         let has_name = letters.ends_with(b"o");
         let letters = letters.strip_suffix(b"o").unwrap_or(letters);
-        // No trap can stand beside a reference, so that -E does nothing.
+        // `-E` passes ERR traps on to functions; neither can occur in a script with references.
         if !letters.iter().all(|byte| b"eufxCE".contains(byte)) || (letters.is_empty() && !has_name) {
             return false;
         }
@@ -158,7 +158,7 @@ fn sets(arguments: &[Word]) -> bool {
     !arguments.is_empty()
 }
 
-/// `read -r NAME …`.
+/// Accepts `read -r NAME …` if values may be assigned to all names.
 fn reads_names(arguments: &[Word], flow: &Flow<'_>) -> bool {
     let mut rest = arguments;
     while let [word, others @ ..] = rest {
@@ -174,7 +174,7 @@ fn reads_names(arguments: &[Word], flow: &Flow<'_>) -> bool {
     !rest.is_empty() && rest.iter().all(|word| word.literal().is_some_and(|name| flow.takes_value(name)))
 }
 
-/// The words of `read` that are no options.
+/// Returns the arguments of `read` that are not options.
 pub(super) fn names_of_read(arguments: &[Word]) -> impl Iterator<Item = &Word> {
     let is_option = |word: &Word| word.prefix().starts_with(b"-");
     let mut is_argument = false;
@@ -185,7 +185,7 @@ pub(super) fn names_of_read(arguments: &[Word]) -> impl Iterator<Item = &Word> {
     })
 }
 
-/// Whether an option of `read` has its argument in the next word.
+/// True if an option of `read` takes the next word as its argument.
 fn takes_argument(option: &[u8]) -> bool {
     matches!(option, b"-d" | b"-n" | b"-N" | b"-t" | b"-p")
 }
@@ -194,7 +194,7 @@ fn may_unset(name: &[u8]) -> bool {
     is_identifier(name) && !variables::is_shell_variable(name)
 }
 
-/// `printf` with a literal format, whose conversions assign to nothing.
+/// Accepts `printf` with a literal format whose conversions do not assign to variables.
 fn format(arguments: &[Word]) -> Result<(), Place> {
     let arguments = match arguments {
         [first, rest @ ..] if first.literal() == Some(b"--") => rest,
@@ -218,7 +218,7 @@ fn format(arguments: &[Word]) -> Result<(), Place> {
     Ok(())
 }
 
-/// `test` and `[` with one comparison, which the number of words decides.
+/// Accepts `test` and `[` with one comparison. The number of words decides how bash interprets them.
 fn condition(arguments: &[Word], flow: &Flow<'_>) -> Result<(), Place> {
     if is_authors_condition(arguments, flow) {
         return Ok(());
@@ -248,8 +248,8 @@ fn condition(arguments: &[Word], flow: &Flow<'_>) -> Result<(), Place> {
     }
 }
 
-/// Whether a condition has no value in it, and no operator that evaluates the name of a variable (`-v`, `-R`), be it
-/// written or given by an expansion.
+/// True if a condition contains no value and no operator that evaluates a variable name (`-v`, `-R`), written or from
+/// an expansion.
 fn is_authors_condition(arguments: &[Word], flow: &Flow<'_>) -> bool {
     let is_text = |piece: &Piece| match piece {
         Piece::Variable(name) => flow.is_authors(name),

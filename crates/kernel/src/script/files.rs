@@ -1,9 +1,9 @@
-//! Files by their names: those that values may be written to, and those that are no files.
+//! Rules for file names: the files to which values may be written, and the paths that are streams.
 
 use super::syntax::{Piece, Word};
 
-/// Names of files that programs run or are configured by, and endings of such names. The list is a help for authors
-/// whose later steps run the file; what the same script may do with a file does not depend on it.
+/// Names and extensions of files that programs execute or read as configuration. This list protects later steps that
+/// use the file; the rules for the same script do not depend on it.
 const CODE_NAMES: &[&str] = &[
     "makefile",
     "gnumakefile",
@@ -35,7 +35,7 @@ const CODE_NAMES: &[&str] = &[
     "tsconfig.json",
     "config",
     "environment",
-    // A folder with these is a repository to git, or part of one.
+    // Git treats a folder with these files as a repository or as a part of one.
     "head",
     "commondir",
     "gitdir",
@@ -85,7 +85,7 @@ const CODE_NAMES: &[&str] = &[
     "manage",
 ];
 
-/// Hooks of git, which run wherever `core.hooksPath` points to.
+/// Git hooks, which run from any folder that `core.hooksPath` names.
 const HOOKS: &[&str] = &[
     "applypatch-msg",
     "pre-applypatch",
@@ -122,19 +122,19 @@ const CODE_ENDINGS: &[&str] = &[
     ".podspec", ".cabal", ".bazel", ".star", ".mod",
 ];
 
-/// Whether a path is a stream of the script and no file.
+/// True if a path is a standard stream of the script, not a file.
 pub(super) fn is_stream(path: &[u8]) -> bool {
     matches!(path, b"/dev/null" | b"/dev/stdout" | b"/dev/stderr")
 }
 
-/// Streams of the system that hold nothing of this script, and may be named anywhere.
+/// Devices below `/dev` that contain no data of this script. They may be used anywhere.
 const HARMLESS: [&[u8]; 4] = [b"null", b"zero", b"random", b"urandom"];
 
-/// Names below a folder `dev` that are a stream wherever that folder seems to be.
+/// Names of streams below a folder `dev`. They are rejected even if that folder may not be `/dev`.
 const STREAMS: [&[u8]; 8] = [b"stdin", b"stdout", b"stderr", b"fd", b"tcp", b"udp", b"tty", b"pts"];
 
-/// Whether a word can name a stream or a process by its path (`/dev/stdin`, `/proc/self/fd/0`), by which a value on it
-/// would be found that no redirection shows.
+/// True if a word may be the path of a stream or a process (`/dev/stdin`, `/proc/self/fd/0`). A script could read a
+/// value there although no redirection shows it.
 pub(super) fn names_stream(word: &Word) -> bool {
     let is_last = |at: usize| at + 1 == word.pieces.len();
     let literals = word.pieces.iter().enumerate().filter_map(|(at, piece)| match piece {
@@ -148,19 +148,19 @@ pub(super) fn names_stream(word: &Word) -> bool {
     })
 }
 
-/// Whether a word can name a file in which git keeps what it was given (`.git/COMMIT_EDITMSG`, `.git/refs`).
+/// True if a word may be a path in which git stores its arguments (`.git/COMMIT_EDITMSG`, `.git/refs`).
 pub(super) fn is_kept_by_git(word: &Word) -> bool {
     let is_inside = |text: &[u8]| text.split(|byte| *byte == b'/').any(|part| part == b".git");
     word.pieces.iter().any(|piece| matches!(piece, Piece::Literal(text) if is_inside(text)))
 }
 
-/// Whether a pattern chooses among the folders of the root, of which two have streams in them.
+/// True if a file pattern matches folders in the root, among them `/dev` and `/proc`.
 fn is_rooted_pattern(text: &[u8]) -> bool {
     let first = text.strip_prefix(b"/").and_then(|rest| rest.split(|byte| *byte == b'/').find(|part| !part.is_empty()));
     first.is_some_and(|part| part.iter().any(|byte| b"*?[".contains(byte)) && text.len() > part.len() + 1)
 }
 
-/// Whether the part of a path that begins at a place leads to a stream or a process.
+/// True if the path component at an offset leads to a stream or a process.
 fn is_stream_at(text: &[u8], at: usize, is_first: bool, is_last: bool) -> bool {
     let is_path_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte >= 0x80 || b"._-".contains(&byte);
     if at > 0 && is_path_byte(text[at - 1]) {
@@ -168,14 +168,14 @@ fn is_stream_at(text: &[u8], at: usize, is_first: bool, is_last: bool) -> bool {
     }
     let length = text[at..].iter().position(|byte| !is_path_byte(*byte)).unwrap_or(text.len() - at);
     let (name, rest) = text[at..].split_at(length);
-    // A variable may hold what comes before these.
+    // A variable may hold the components before these.
     if matches!(name, b"fd" | b"environ" | b"cmdline") {
         return text[..at].ends_with(b"/") && (name != b"fd" || rest.starts_with(b"/"));
     }
     if !matches!(name, b"dev" | b"proc") {
         return false;
     }
-    // Doubled slashes and dots change nothing.
+    // Repeated slashes and `.` components do not change a path.
     let is_skipped = |byte: &u8| b"/.".contains(byte);
     let skipped = text[..at].iter().rev().take_while(|byte| is_skipped(byte)).count();
     let is_rooted = text[at - skipped..at].starts_with(b"/")
@@ -194,7 +194,7 @@ fn is_stream_at(text: &[u8], at: usize, is_first: bool, is_last: bool) -> bool {
     }
 }
 
-/// Whether an expansion follows a path that ends in a slash.
+/// True if a path ends in a slash and an expansion follows it.
 fn leads_on(rest: &[u8], is_last: bool) -> bool {
     !is_last && !rest.is_empty() && rest.iter().all(|byte| *byte == b'/')
 }
@@ -203,8 +203,8 @@ fn is_self(name: &[u8]) -> bool {
     matches!(name, b"self" | b"thread-self")
 }
 
-/// Whether values may be written to a path: no program takes the file for code or configuration because of where it
-/// lies. It is below the working folder or `/tmp`, and neither hidden nor a hook.
+/// True if values may be written to a path: no program reads the file as code or configuration because of its name. The
+/// path is below the working folder or `/tmp`, and is neither hidden nor a hook.
 pub(super) fn is_plain(path: &[u8]) -> bool {
     let path = path.strip_prefix(b"/tmp/").or_else(|| path.strip_prefix(b"./")).unwrap_or(path);
     is_plain_folder(path) && {
@@ -215,7 +215,7 @@ pub(super) fn is_plain(path: &[u8]) -> bool {
     }
 }
 
-/// Whether a folder below the working folder is one that programs do not look for code in.
+/// True if no program looks for code in a folder below the working folder.
 pub(super) fn is_plain_folder(path: &[u8]) -> bool {
     let is_plain = |part: &[u8]| {
         let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);

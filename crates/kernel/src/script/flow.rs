@@ -1,7 +1,7 @@
-//! Where values can be: in which words, variables, outputs and files of a script.
+//! Taint analysis: finds the words, variables, outputs and files of a script that may contain a value.
 //!
-//! The order of commands does not count, as loops run a line again after a later one. The script is gone through until
-//! nothing more is found; a script that takes more than [`PASSES_MAX`] passes is taken to have values everywhere.
+//! The analysis ignores the order of commands, because a loop may run an earlier line after a later one. It repeats
+//! passes over the script until nothing changes. After [`PASSES_MAX`] passes it assumes that values are everywhere.
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
@@ -12,59 +12,59 @@ use super::{
     variables,
 };
 
-/// Passes over a script. A chain of assignments in the order of the text takes two.
+/// The maximum number of passes. A chain of assignments in text order takes two.
 const PASSES_MAX: usize = 8;
 
-/// How far values leave the words that they stand in.
+/// The places outside of words that values reach, in increasing order of danger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum Reach {
-    /// Not at all.
+    /// None.
     #[default]
     Words,
-    /// Into what a program keeps (a tag, an image): any output may have a value in it.
+    /// Data that a program stores (a tag, an image). The output of any later command may then contain a value.
     Outputs,
-    /// Into files whose names and contents no listed program runs.
+    /// Files that no listed program executes because of their name or content.
     Texts,
-    /// Into files anywhere, or into the names of files.
+    /// Any file, or the names of files.
     Files,
 }
 
-/// What a variable is given.
+/// The kind of data that is assigned to a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Given {
     /// A number.
     Number,
-    /// What `mktemp` has printed.
+    /// The output of `mktemp`.
     Temporary,
     /// Anything else.
     Text,
 }
 
-/// What is known of a script.
+/// The result of the analysis.
 #[derive(Debug, Default)]
 pub(super) struct Flow<'a> {
-    /// What is around it.
+    /// The context of the script.
     surroundings: Surroundings<'a>,
-    /// Variables that may hold a value.
+    /// Variables that may contain a value.
     values: BTreeSet<Vec<u8>>,
-    /// Variables that are assigned to, those of them that may be something other than a number, and those that may be
-    /// something other than the path of a new file.
+    /// All variables that are assigned to; those that may be something other than a number (`others`); those that may
+    /// be something other than the path of a new file (`permanent`).
     assigned: BTreeSet<Vec<u8>>,
     others: BTreeSet<Vec<u8>>,
     permanent: BTreeSet<Vec<u8>>,
     pub(super) reach: Reach,
-    /// Whether a value says under which name a file is put, which may be that of a program's configuration in the user's
+    /// True if a value determines the name of a file, which may then be the configuration file of a program in the home
     /// folder.
     pub(super) names_files: bool,
-    /// Whether all variables are taken to hold values.
+    /// True if the analysis was stopped and treats all variables as values.
     is_given_up: bool,
     has_changed: bool,
 }
 
 impl<'a> Flow<'a> {
-    /// Follows the values of a script and notes in it where they are.
+    /// Analyzes a script and sets the `flow` fields in its syntax tree.
     pub(super) fn of(parsed: &mut Parsed, surroundings: Surroundings<'a>) -> Self {
-        // In a folder that a value has named anything may be code.
+        // In a folder that a value selects, any file may be code.
         let reach = if surroundings.is_folder_named { Reach::Files } else { Reach::Words };
         let mut flow = Self { surroundings, reach, ..Self::default() };
         for pass in 0..=PASSES_MAX {
@@ -86,7 +86,7 @@ impl<'a> Flow<'a> {
         flow
     }
 
-    /// Whether a variable can hold nothing but a number that the script has put there.
+    /// True if a variable can only be a number that the script itself assigned.
     pub(super) fn is_number(&self, name: &[u8]) -> bool {
         let is_own = self.assigned.contains(name) && !self.surroundings.gives(name);
         if variables::is_number(name) && !self.surroundings.gives(name) {
@@ -95,34 +95,35 @@ impl<'a> Flow<'a> {
         is_own && !self.others.contains(name) && !self.has_value(name)
     }
 
-    /// Whether a variable can hold nothing but the path of a file that the script has made with `mktemp`.
+    /// True if a variable can only be the path of a file that the script created with `mktemp`.
     fn is_temporary(&self, name: &[u8]) -> bool {
         let is_own = self.assigned.contains(name) && !self.surroundings.gives(name);
         is_own && !self.permanent.contains(name) && !self.has_value(name)
     }
 
-    /// Whether a value may be assigned to a variable. One that the step gives in `env` is exported.
+    /// True if a value may be assigned to a variable. Variables of the step's `env` are excluded because they are
+    /// exported.
     pub(super) fn takes_value(&self, name: &[u8]) -> bool {
         variables::takes_value(name) && !self.surroundings.gives(name)
     }
 
-    /// Whether a variable holds a text of the author, or of who runs the script: neither a value, nor what the step's
-    /// `env` has made of one, nor anything that the script has put there.
+    /// True if a variable holds text of the author or of the operator: no value, no variable of `env` with a reference,
+    /// and nothing that the script assigned.
     pub(super) fn is_authors(&self, name: &[u8]) -> bool {
         !self.has_value(name) && !self.assigned.contains(name) && !self.surroundings.gives_value(name)
     }
 
-    /// Whether a variable holds neither a value nor what the step's `env` has made of one.
+    /// True if a variable contains no value, neither directly nor through a variable of `env` with a reference.
     pub(super) fn is_without_value(&self, name: &[u8]) -> bool {
         !self.has_value(name) && !self.surroundings.gives_value(name)
     }
 
-    /// The variables that values are assigned to, in the order of their names.
+    /// Returns the variables to which values are assigned, in alphabetical order.
     pub(super) fn variables_with_values(&self) -> impl Iterator<Item = &[u8]> {
         self.values.iter().map(Vec::as_slice)
     }
 
-    /// Whether a variable may hold a value.
+    /// True if a variable may contain a value.
     pub(super) fn has_value(&self, name: &[u8]) -> bool {
         let is_folder = self.reach == Reach::Files && matches!(name, b"PWD" | b"OLDPWD");
         self.is_given_up || is_folder || self.values.contains(name) || variables::may_hold_value(name)
@@ -140,13 +141,13 @@ impl<'a> Flow<'a> {
         has_output
     }
 
-    /// Follows the values of one command; whether one can be in its output.
+    /// Analyzes one command; returns true if its output may contain a value.
     fn command(&mut self, command: &mut Command, input: bool, documents: &[Word]) -> bool {
         let mut input = input;
         for redirect in &mut command.redirects {
             match redirect {
                 Redirect::Output(word) => drop(self.word(word, input, documents)),
-                // What a redirection replaces is still there for programs that know its path.
+                // A redirection does not remove the original input: programs can still open it by its path.
                 Redirect::Input(word) => {
                     let is_kept = self.reach >= Reach::Outputs && files::is_kept_by_git(word);
                     input |= self.word(word, input, documents) || is_kept || self.reach >= Reach::Texts;
@@ -167,7 +168,7 @@ impl<'a> Flow<'a> {
                 self.assign(name, has_value, given);
                 self.list(body, input, documents) || has_value
             }
-            // `set -x` prints the words of these as well.
+            // `set -x` prints the words of these constructs as well.
             Kind::Case { words, bodies } => {
                 let has_value = self.words(words, input, documents);
                 self.lists(bodies, input, documents) || has_value
@@ -190,7 +191,7 @@ impl<'a> Flow<'a> {
     }
 
     fn lists(&mut self, lists: &mut [List], input: bool, documents: &[Word]) -> bool {
-        // Each is followed, also behind one in which a value was found.
+        // No short circuit: every list is analyzed, even after one with a value.
         let mut has_output = false;
         for list in lists {
             has_output |= self.list(list, input, documents);
@@ -211,7 +212,7 @@ impl<'a> Flow<'a> {
             };
             match words.is_empty() {
                 true => self.assign(&assignment.name, found, given),
-                // It holds for the program alone.
+                // The assignment applies to this program only.
                 false => self.note(&assignment.name, found, given),
             }
             has_value |= found;
@@ -237,7 +238,7 @@ impl<'a> Flow<'a> {
         has_value || programs::shows_processes(words)
     }
 
-    /// What a command does with values beyond its output.
+    /// Records the effects of a command besides its output.
     fn follow(&mut self, words: &[Word], has_value: bool, input: bool) {
         let effect = programs::effect(words);
         self.names_files |= effect == Effect::Moves && has_value;
@@ -291,7 +292,7 @@ impl<'a> Flow<'a> {
         word.certain = certain.unwrap_or(word.pieces.len());
         word.is_temporary = match &word.pieces[..] {
             [Piece::Variable(name)] => self.is_temporary(name),
-            // A file in a folder that `mktemp -d` has made.
+            // A file in a folder that `mktemp -d` created.
             [Piece::Variable(name), Piece::Literal(text)] => {
                 let file = text.strip_prefix(b"/").filter(|file| !file.contains(&b'/'));
                 self.is_temporary(name) && file.is_some_and(files::is_plain)
@@ -302,13 +303,13 @@ impl<'a> Flow<'a> {
         found
     }
 
-    /// A variable that keeps what it is given.
+    /// Records an assignment that lasts for the rest of the script.
     fn assign(&mut self, name: &[u8], has_value: bool, given: Given) {
         self.has_changed |= self.assigned.insert(name.to_vec());
         self.note(name, has_value, given);
     }
 
-    /// What a variable may hold.
+    /// Records the kind of data that a variable may contain.
     fn note(&mut self, name: &[u8], has_value: bool, given: Given) {
         self.has_changed |= has_value && self.values.insert(name.to_vec());
         self.has_changed |= given != Given::Number && self.others.insert(name.to_vec());
@@ -325,7 +326,7 @@ fn is_written(redirect: &Redirect) -> bool {
     matches!(redirect, Redirect::Output(word) if !word.literal().is_some_and(files::is_stream))
 }
 
-/// What a list prints that is one command of those whose output is known: a path of `mktemp` or a number.
+/// Returns the kind of output if a list is one command with known output: a path from `mktemp`, or a number.
 fn known(list: &List) -> Option<Given> {
     let [pipeline] = list.as_slice() else { return None };
     let [Command { kind: Kind::Simple { assignments, words }, redirects, .. }] = pipeline.as_slice() else {
@@ -342,12 +343,12 @@ fn known(list: &List) -> Option<Given> {
     }
 }
 
-/// How many bytes at the front can be those of a variable's name.
+/// Returns the length of the variable name at the start of a text, in bytes.
 fn name_length(text: &[u8]) -> usize {
     text.iter().position(|byte| !is_name_byte(*byte)).unwrap_or(text.len())
 }
 
-/// Whether bytes are a decimal number.
+/// True if bytes are a decimal number.
 pub(super) fn is_digits(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit)
 }

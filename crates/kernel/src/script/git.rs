@@ -1,18 +1,18 @@
-//! What `git` takes before its subcommand, and the words by which it says what is fetched and pushed.
+//! Rules for `git`: the options before its subcommand, and the refspecs of fetch and push.
 
 use super::syntax::{Piece, Word, is_name_byte};
 
 /// The words between `git` and its subcommand.
 #[derive(Debug, Default)]
 pub(super) struct Globals {
-    /// How many they are.
+    /// The number of words.
     pub(super) length: usize,
-    /// Whether one of them is `--literal-pathspecs`.
+    /// True if one of them is `--literal-pathspecs`.
     pub(super) has_literal_paths: bool,
 }
 
-/// Reads the options before the subcommand that change nothing about what its words mean: `-C FOLDER` with a literal
-/// folder and `--literal-pathspecs`.
+/// Reads the options before the subcommand that do not change the meaning of the words after it: `-C FOLDER` with a
+/// literal folder, and `--literal-pathspecs`.
 pub(super) fn globals(words: &[Word]) -> Globals {
     let mut globals = Globals::default();
     loop {
@@ -31,12 +31,14 @@ fn is_folder(word: &Word) -> bool {
     word.literal().is_some_and(|text| !text.is_empty() && !text.starts_with(b"-"))
 }
 
-/// Whether a value in a word for `git push` or `git fetch` can be no more than one branch or one tag of the author's kind.
+/// True if a value in an argument of `git push` or `git fetch` can name no more than one branch or tag of the kind that
+/// the author wrote.
 ///
-/// Git divides at the last colon, so that a value can bring its own: then what comes before it is the source. A fetch
-/// refuses a source with a colon in it. A push takes `HEAD:` for a tree and `HEAD:FOLDER` for what is there, so that
-/// `refs/` has to follow the colon of the author. With a value on both sides `*` is all branches: a push asks for
-/// `^{object}` behind the first, with which git takes no pattern, and a fetch must delete and replace nothing.
+/// Git splits a refspec at its last colon, so a value with a colon moves the split: the text before it becomes the
+/// source. A fetch rejects a source with a colon in it. A push accepts `HEAD:` as a tree and `HEAD:FOLDER` as the
+/// content of a folder, so `refs/` must follow the author's colon. With a value on both sides, the value `*` would name
+/// all branches. A push therefore needs `^{object}` after the first value, because git accepts no pattern with it, and
+/// a fetch must not delete or overwrite anything.
 pub(super) fn is_refspec(word: &Word, arguments: &[Word], pushes: bool) -> bool {
     let front = word.front();
     if !word.is_one() || !front.first().is_some_and(|byte| is_name_byte(*byte)) {

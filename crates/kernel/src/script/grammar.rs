@@ -1,4 +1,4 @@
-//! Lists, pipelines and commands.
+//! The parser: lists, pipelines, commands and redirections.
 
 use alloc::{vec, vec::Vec};
 use core::ops::Range;
@@ -9,7 +9,7 @@ use super::{
     syntax::{Assignment, Command, Kind, List, Redirect, Test, Word, is_identifier},
 };
 
-/// Words that mean something at the front of a command.
+/// Words with a special meaning at the start of a command.
 const RESERVED: [&[u8]; 21] = [
     b"!",
     b"if",
@@ -37,14 +37,15 @@ const RESERVED: [&[u8]; 21] = [
 /// Reserved words that end a list.
 const CLOSERS: [&[u8]; 8] = [b"then", b"elif", b"else", b"fi", b"do", b"done", b"esac", b"}"];
 
-/// Operators of `[[ ]]` before one word.
+/// Unary operators of `[[ ]]`.
 const UNARY: [&[u8]; 11] = [b"-n", b"-z", b"-e", b"-f", b"-d", b"-s", b"-r", b"-w", b"-x", b"-L", b"-h"];
 
-/// Operators of `[[ ]]` whose operands are expressions.
+/// Operators of `[[ ]]` whose operands are arithmetic expressions.
 const ARITHMETIC: [&[u8]; 6] = [b"-eq", b"-ne", b"-lt", b"-le", b"-gt", b"-ge"];
 
 impl Reader<'_> {
-    /// Pipelines up to the end of the text, a parenthesis, `;;` or a reserved word that closes something.
+    /// Reads pipelines until the end of the text, a closing parenthesis, `;;`, or a reserved word that closes a
+    /// construct.
     pub(super) fn list(&mut self) -> Read<List> {
         let mut list = Vec::new();
         loop {
@@ -82,14 +83,14 @@ impl Reader<'_> {
         }
     }
 
-    /// The reserved word at the present place.
+    /// Returns the reserved word at the cursor.
     fn reserved(&self) -> Option<&'static [u8]> {
         let rest = &self.text[self.at..];
         let length = rest.iter().position(|byte| b" \t\n;&|()<>".contains(byte)).unwrap_or(rest.len());
         RESERVED.into_iter().find(|word| *word == &rest[..length])
     }
 
-    /// Takes a reserved word that must be there.
+    /// Consumes a required reserved word.
     fn keyword(&mut self, word: &'static [u8]) -> Read<()> {
         self.gaps()?;
         if self.reserved() != Some(word) {
@@ -193,7 +194,7 @@ impl Reader<'_> {
 
     fn case(&mut self) -> Read<Kind> {
         if self.substitutions > 0 {
-            // Older shells take the parenthesis of a pattern for the end of the substitution.
+            // Older shells end the substitution at the parenthesis of a pattern.
             return self.lost(Place::Unclear);
         }
         self.at += 4;
@@ -228,7 +229,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A word of at least one byte, which is no comment.
+    /// Reads a word of at least one byte that is not a comment.
     fn some_word(&mut self) -> Read<Word> {
         let at = self.at;
         if self.peek(0) == Some(b'#') {
@@ -250,7 +251,7 @@ impl Reader<'_> {
         self.lost(Place::Unclear)
     }
 
-    /// Whether `]]` stands at the present place.
+    /// True if `]]` is at the cursor.
     fn reserved_end(&self) -> bool {
         let ends = self.peek(2).is_none_or(|byte| b" \t\n;&|)".contains(&byte));
         ends && self.text[self.at..].starts_with(b"]]")
@@ -295,7 +296,7 @@ impl Reader<'_> {
         self.comparison(word, test)
     }
 
-    /// What comes after the first word of a test.
+    /// Reads the rest of a test after its first word.
     fn comparison(&mut self, word: Word, test: &mut Test) -> Read<()> {
         match self.peek(0) {
             Some(b'<' | b'>') if !matches!(self.peek(1), Some(b'<' | b'>' | b'(' | b'&')) => self.at += 1,
@@ -338,7 +339,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A literal regular expression.
+    /// Reads a literal regular expression.
     fn regular_expression(&mut self) -> Read<()> {
         let begin = self.at;
         let lost = Err(Lost { at: begin, place: Place::Unclear });
@@ -358,7 +359,7 @@ impl Reader<'_> {
         if open > 0 || self.at == begin || self.mark_before(self.at) { lost } else { Ok(()) }
     }
 
-    /// A program with its arguments, or assignments alone.
+    /// Reads a simple command: assignments, and a program with its arguments.
     fn simple(&mut self, redirects: &mut Vec<Redirect>) -> Read<Kind> {
         let begin = self.at;
         let (mut assignments, mut words) = (Vec::new(), Vec::<Word>::new());
@@ -383,8 +384,8 @@ impl Reader<'_> {
         Ok(Kind::Simple { assignments, words })
     }
 
-    /// The first word of a command. Reserved words have been read by now, wherever they can stand: one that is left is
-    /// read as something else by bash, as a second `!` is.
+    /// Reads the name of a program. All valid reserved words were read before. Bash interprets a remaining one
+    /// differently, for example a second `!`.
     fn program_name(&mut self) -> Read<Word> {
         let at = self.at;
         let word = self.some_word()?;
@@ -394,7 +395,7 @@ impl Reader<'_> {
         Ok(word)
     }
 
-    /// `NAME=VALUE` or `NAME+=VALUE`. Arrays and their elements are refused.
+    /// Reads `NAME=VALUE` or `NAME+=VALUE`. Arrays and their elements are rejected.
     fn assignment(&mut self) -> Read<Option<Assignment>> {
         let begin = self.at;
         let name = self.name();
@@ -415,7 +416,7 @@ impl Reader<'_> {
         Ok(Some(Assignment { name, value, appends }))
     }
 
-    /// A redirection at the present place, if there is one.
+    /// Reads a redirection at the cursor; returns false if there is none.
     fn redirect(&mut self, redirects: &mut Vec<Redirect>) -> Read<bool> {
         let digits = self.text[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         let descriptor = &self.text[self.at..self.at + digits];
@@ -450,7 +451,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// `>&1` and `>&2`. Any other target is a file's name, or is expanded a second time.
+    /// Reads `>&1` or `>&2`. Any other target is a file name or is expanded a second time.
     fn duplicate(&mut self, length: usize) -> Read<bool> {
         let ends = |byte: Option<u8>| byte.is_none_or(|byte| b" \t\n;&|)".contains(&byte));
         if !matches!(self.peek(length), Some(b'1' | b'2')) || !ends(self.peek(length + 1)) {

@@ -1,4 +1,4 @@
-//! Here-documents: `<<`, the word that ends one, and the lines that belong to it.
+//! Here-documents: `<<`, the delimiter, and the lines.
 
 use alloc::vec::Vec;
 
@@ -8,21 +8,21 @@ use super::{
     syntax::{Piece, Redirect, Word, is_name_byte},
 };
 
-/// A here-document whose lines are still to come.
+/// A here-document whose lines come after the current line.
 #[derive(Debug)]
 pub(super) struct HereDocument {
-    /// The line that ends it.
+    /// The line that ends the document.
     delimiter: Vec<u8>,
-    /// Whether tabs at the front of its lines do not count.
+    /// True if leading tabs are removed from its lines (`<<-`).
     strips_tabs: bool,
-    /// Whether nothing in its lines is expanded.
+    /// True if nothing is expanded in its lines.
     is_quoted: bool,
-    /// The number of its lines among the documents.
+    /// The index of the document in [`Reader::documents`].
     number: usize,
 }
 
 impl Reader<'_> {
-    /// Reads the delimiter of a here-document; the cursor is behind `<<`.
+    /// Reads the delimiter of a here-document; the cursor is after `<<`.
     pub(super) fn begin_here_document(&mut self) -> Read<Redirect> {
         let strips_tabs = self.peek(0) == Some(b'-');
         self.at += usize::from(strips_tabs);
@@ -34,7 +34,8 @@ impl Reader<'_> {
             let place = if word.marks.is_empty() { Place::Unclear } else { Place::HereDocument };
             return Err(Lost { at, place });
         };
-        // Bash 5.2 writes a substitution with a here-document anew before it runs it, and not always right.
+        // Bash 5.2 re-serializes a command substitution that contains a here-document before running it, and not always
+        // correctly.
         if self.substitutions > 0 {
             return Err(Lost { at, place: Place::Unclear });
         }
@@ -49,7 +50,7 @@ impl Reader<'_> {
         Ok(Redirect::Document(number))
     }
 
-    /// The end of a line, and the here-documents that were begun on it.
+    /// Reads the end of a line and the here-documents that were started on it.
     pub(super) fn newline(&mut self) -> Read<()> {
         self.at += 1;
         if self.substitutions > 0 && !self.pending.is_empty() {
@@ -83,8 +84,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Lines in which bash expands variables, and references, whose values it does not read again. Anything else is
-    /// refused. The cursor ends behind the lines.
+    /// Reads lines in which bash expands variables. References are accepted: bash does not evaluate their values again.
+    /// Other expansions are rejected. The cursor ends after the lines.
     fn expanded(&mut self, begin: usize, end: usize) -> Read<Word> {
         let mut word = Word { marks: self.next_mark..self.next_mark, ..Word::default() };
         let text = self.text;

@@ -1,8 +1,8 @@
-//! Judges every command of a script that has references.
+//! Checks every command of a script with references.
 //!
-//! A command without values is any program; a command that values reach has to stand in the tables of `programs`. Where
-//! a command without a reference of its own is refused, all references of the script are, since any of them may be the
-//! one that reaches it.
+//! A command without values may be any program; a command that values reach must be in the tables of `programs`. If a
+//! rejected command contains no reference itself, all references of the script are rejected, because any of them may be
+//! the one that reaches it.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -16,18 +16,18 @@ use super::{
     variables,
 };
 
-/// The judge.
+/// The state of the check.
 pub(super) struct Judge<'a> {
     verdicts: Vec<Verdict>,
     flow: Flow<'a>,
-    /// The first thing that makes the whole script uncertain.
+    /// The first part that makes the whole script uncheckable.
     lost: Option<Lost>,
-    /// Where the present command begins.
+    /// Offset of the current command.
     at: usize,
 }
 
 impl<'a> Judge<'a> {
-    /// Gives a verdict for each mark, and what made the script as a whole uncertain.
+    /// Returns a verdict for each reference, and the part that makes the whole script uncheckable.
     pub(super) fn run(parsed: &Parsed, flow: Flow<'a>, verdicts: Vec<Verdict>) -> (Vec<Verdict>, Option<Lost>) {
         let mut judge = Self { verdicts, flow, lost: None, at: 0 };
         judge.list(&parsed.list);
@@ -87,7 +87,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Words that are compared with others as patterns: a value in one would match what it is not.
+    /// Rejects values in unquoted patterns: a value such as `*` would match everything.
     fn patterns(&mut self, words: &[Word]) {
         for word in words {
             if word.has_value && word.is_split {
@@ -107,7 +107,7 @@ impl<'a> Judge<'a> {
         if is_file && word.has_value {
             self.refuse(word.marks.clone(), Place::Target);
         } else if matches!(redirect, Redirect::Output(_)) && command.has_output {
-            // Where values name files, what is written may end up under a name that a value has chosen.
+            // If values name files, the written file may later get a name that a value selects.
             let has_name = self.flow.reach < Reach::Files && programs::may_write(word);
             let may_be_written = has_name || word.literal().is_some_and(files::is_stream);
             if !may_be_written {
@@ -123,23 +123,23 @@ impl<'a> Judge<'a> {
             if is_read && !assignment.value.has_value {
                 continue;
             }
-            // It counts from there.
+            // Bash counts up from the assigned number, so the variable stays a number.
             if assignment.name == b"SECONDS" && assignment.value.literal().is_some_and(is_digits) && words.is_empty() {
                 continue;
             }
             if assignment.value.has_value && !words.is_empty() {
-                // The program finds it in its environment.
+                // The program would receive the value in its environment.
                 self.refuse(assignment.value.marks.clone(), Place::Assignment);
             }
             self.assignment(&assignment.name, assignment.value.has_value, assignment.value.marks.clone());
         }
     }
 
-    /// A variable that is assigned to.
+    /// Checks an assignment to a variable.
     fn assignment(&mut self, name: &[u8], has_value: bool, marks: Range<usize>) {
         let may_be_set = match has_value {
             true => self.flow.takes_value(name),
-            // Where values are in files, a variable may say which of them is run.
+            // If files contain values, a variable may select which of them is executed.
             false => name == b"_" || (!variables::is_shell_variable(name) && self.may_configure(name)),
         };
         if !may_be_set {
@@ -154,7 +154,7 @@ impl<'a> Judge<'a> {
     fn simple(&mut self, words: &[Word], command: &Command) {
         let name = match (words[0].literal(), words[0].pieces.as_slice()) {
             (Some(name), _) if !name.is_empty() => name,
-            // A program in the user's folder, which no table has.
+            // A program in the home folder; it is in no table.
             (None, [Piece::Home, Piece::Literal(rest)]) if !words[0].is_glob => rest,
             _ => return self.refuse(words[0].marks.clone(), Place::CommandName),
         };
@@ -164,7 +164,7 @@ impl<'a> Judge<'a> {
         let result = match builtins::judge(words, &self.flow) {
             Some(result) => result,
             None if name == b"export" => self.export(&words[1..]),
-            // It reads `~/.jq`.
+            // `jq` reads `~/.jq`.
             None if name == b"jq" && self.flow.names_files => Err(Place::Argument),
             None if is_reached => programs::judge(words, command.has_input, self.flow.reach),
             None => Ok(()),
@@ -177,7 +177,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// `export NAME` and `export NAME=VALUE`, both without values: programs find the variable in their environment.
+    /// Accepts `export NAME` and `export NAME=VALUE` without values: programs receive the variable in their
+    /// environment.
     fn export(&self, words: &[Word]) -> Result<(), Place> {
         for word in words {
             let name = word.prefix().split(|byte| *byte == b'=').next().unwrap_or_default();
@@ -206,7 +207,7 @@ impl<'a> Judge<'a> {
         self.inside(word);
     }
 
-    /// What is inside a word.
+    /// Checks the substitutions inside a word.
     fn inside(&mut self, word: &Word) {
         for piece in &word.pieces {
             match piece {
@@ -217,14 +218,14 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Bash evaluates the values of names in arithmetic, and the names in those values.
+    /// Checks an arithmetic expression. Bash evaluates the contents of its variables as expressions, recursively.
     fn arithmetic(&mut self, names: &[Vec<u8>]) {
         if !names.iter().all(|name| self.flow.is_number(name)) {
             self.refuse(0..0, Place::Arithmetic);
         }
     }
 
-    /// Refuses some references, or all of them if none of those stands at the place itself.
+    /// Rejects the given references. If there are none, rejects the script as a whole.
     fn refuse(&mut self, marks: Range<usize>, place: Place) {
         if marks.is_empty() {
             self.lost.get_or_insert(Lost { at: self.at, place });
@@ -238,7 +239,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// The marks of neighboring words.
+/// Returns the references in adjacent words.
 fn marks_of(words: &[Word]) -> Range<usize> {
     match (words.first(), words.last()) {
         (Some(first), Some(last)) => first.marks.start..last.marks.end,
@@ -246,7 +247,7 @@ fn marks_of(words: &[Word]) -> Range<usize> {
     }
 }
 
-/// Whether an operand of an arithmetic operator is a number.
+/// True if the operand of an arithmetic operator is a number.
 fn is_number(word: &Word, flow: &Flow<'_>) -> bool {
     match word.pieces.as_slice() {
         [Piece::Literal(bytes)] => is_digits(bytes),

@@ -1,34 +1,34 @@
-//! Where references stand in a command.
+//! Finds the references in a command.
 //!
-//! `@@` is turned into `@` first, so that everything after this sees the text that bash will see: `@@(a|b)` is an
-//! extended glob, `$@@` is all arguments.
+//! `@@` is replaced by `@` first, so that all later stages see the same text as bash: `@@(a|b)` becomes an extended
+//! glob, and `$@@` becomes `$@`.
 
 use alloc::{string::String, vec::Vec};
 
 use crate::reference;
 
-/// A command's text with the places of its references.
+/// The text of a command with the positions of its references.
 #[derive(Debug)]
 pub(super) struct Marked {
-    /// The command with `@` for each `@@`, its references still in it.
+    /// The command with `@` for each `@@`; references are still in it.
     pub(super) text: String,
-    /// In order, not overlapping.
+    /// The references in text order, without overlaps.
     pub(super) marks: Vec<Mark>,
 }
 
-/// One reference.
+/// The position of a reference.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
-    /// Where its `@` is in the text, in bytes.
+    /// Offset of its `@` in the text, in bytes.
     pub(super) offset: usize,
-    /// Where it ends in the text. Between the two are only letters, digits and `@_-.[]`.
+    /// Offset of its end in the text. The reference consists of ASCII alphanumerics and `@_-.[]` only.
     pub(super) end: usize,
-    /// Where its `@` was in the command as it was written.
+    /// Offset of its `@` in the original command.
     pub(super) offset_in_command: usize,
 }
 
 impl Marked {
-    /// Finds the references whose names are known. `@@` counts pairwise from the left.
+    /// Finds the references whose names are known. `@@` is paired from the left.
     pub(super) fn read(command: &str, is_known: impl Fn(&str) -> bool) -> Self {
         let mut marked = Self { text: String::with_capacity(command.len()), marks: Vec::new() };
         let mut at = 0;
@@ -53,7 +53,7 @@ impl Marked {
         marked
     }
 
-    /// A reference's text without its `@`.
+    /// Returns a reference without its `@`.
     pub(super) fn reference(&self, mark: &Mark) -> &str {
         &self.text[mark.offset + 1..mark.end]
     }

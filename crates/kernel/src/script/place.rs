@@ -1,19 +1,19 @@
-//! Where a reference cannot stand, and what to do instead.
+//! The positions in which a reference is rejected, with messages and help texts.
 
-/// Where a reference cannot stand.
+/// A position in which a reference is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// In the lines after `<<`, or in the word that ends them.
+    /// In the lines of a here-document with a quoted delimiter, or in a delimiter.
     HereDocument,
-    /// After `#`.
+    /// In a comment.
     Comment,
     /// In `$(( ))`, `(( ))` or `$[ ]`.
     Arithmetic,
     /// In an array or its subscript.
     Subscript,
-    /// In `[[ ]]` with an operator that evaluates its operands (`-eq` and its kind, `-v`).
+    /// In `[[ ]]` with an operator that evaluates its operands, such as `-eq` or `-v`.
     EvaluatingTest,
-    /// In `[ ]` with `-a` or `-o`, where a value can be taken for an operator.
+    /// In `[ ]` with `-a` or `-o`, which could interpret a value as an operator.
     JoinedTest,
     /// In `${…}`.
     ParameterExpansion,
@@ -29,61 +29,61 @@ pub enum Place {
     AfterDollar,
     /// As the name of a command.
     CommandName,
-    /// In the value of a variable that takes none.
+    /// In an assignment to a variable that must not receive values.
     Assignment,
-    /// Among the arguments of a program that is not known to take a value there.
+    /// In an argument of a program that is not known to treat it as data.
     Argument,
-    /// Where the value could become an option.
+    /// In an argument that the program could interpret as an option.
     Option,
-    /// Among what `git push` and `git fetch` are told to move, where it may be more than one branch or tag.
+    /// In a refspec of `git push` or `git fetch` that may name more than one branch or tag.
     Refspec,
-    /// Among the paths of a `git` that takes them for patterns.
+    /// In a path argument that `git` interprets as a pattern.
     Pathspec,
-    /// In the name of an image that `docker` sends to the registry in that name.
+    /// In an image name for `docker` in which a value could select the registry.
     Registry,
-    /// In data of `curl` that may be the name of a file.
+    /// In data for `curl` that may be interpreted as a file name.
     Data,
-    /// In a header of `curl`.
+    /// In a header for `curl`.
     Header,
-    /// In an address of a `curl` that takes brackets for several addresses.
+    /// In a URL for `curl` without `-g`, which expands brackets to several URLs.
     Globbing,
-    /// In a pattern, by a variable or an output outside quotes.
+    /// In a pattern, through an unquoted variable or command substitution.
     Pattern,
-    /// In a script with a path of a stream or a process.
+    /// In a script that uses the path of a stream or a process.
     Device,
     /// In the format of `printf`.
     Format,
     /// In code for another interpreter.
     InnerScript,
-    /// On the standard input of a program that is not known to take it for data.
+    /// On the standard input of a program that is not known to treat it as data.
     Input,
-    /// As the file of a redirection.
+    /// As the file name of a redirection.
     Target,
     /// As the target of `>&` or `<&`.
     Duplicate,
-    /// In what is written to a file that may be code.
+    /// In output to a file that may be code or configuration.
     Written,
-    /// In a function or among its arguments.
+    /// In a function or its arguments.
     Function,
-    /// Among the arguments of a builtin that evaluates or changes how the script is read.
+    /// In an argument of a builtin that evaluates it or changes how bash parses the script.
     Evaluates,
-    /// In or after something that is opened and not closed.
+    /// In or after a construct that is not closed.
     Unterminated,
-    /// Too many levels down.
+    /// Below too many levels of nesting.
     TooDeep,
-    /// In a script that is too long to be read.
+    /// In a script that is too long to check.
     TooLong,
-    /// In or after something that different shells read differently, or that the reader does not know.
+    /// In or after a construct that shells parse differently, or that the parser does not support.
     Unclear,
-    /// In a script in which something else cannot be followed.
+    /// In a script in which another part cannot be checked.
     Beside,
 }
 
-/// The way that is always open.
+/// The help text that always applies.
 const IN_ENV: &str = "Write `env: {NAME: \"@REFERENCE\"}` in the step and \"$NAME\" in the script.";
 
 impl Place {
-    /// Where it is, for people; begins in lower case and fits after "stands".
+    /// Describes the position for a message; in lower case, continues a sentence after "stands".
     pub fn describe(self) -> &'static str {
         match self {
             Self::HereDocument => "inside a here-document",
@@ -132,7 +132,7 @@ impl Place {
         }
     }
 
-    /// What a part of a script with such a place in it does to the references elsewhere.
+    /// Explains why a part of the script at such a position rejects references elsewhere.
     pub(super) fn reason(self) -> &'static str {
         match self {
             Self::Unterminated => "which is not closed",
@@ -163,7 +163,7 @@ impl Place {
         }
     }
 
-    /// What the author can do; a whole sentence, in which `@REFERENCE` stands for the reference.
+    /// Returns the help text as a whole sentence, with `@REFERENCE` as placeholder for the reference.
     pub(super) fn mend(self) -> &'static str {
         match self {
             Self::Comment => "Write @@ for a literal @, or take the reference out.",

@@ -1,8 +1,7 @@
-//! Programs that values may be given to, each with the words that it is certain about.
+//! The table of programs that may receive values, with their options and operands.
 //!
-//! The tables are complete for what is accepted: a program, a subcommand or an option that stands in none of them takes
-//! no value. Every entry was looked up in the manual of its program; an entry is a promise that nothing beside the
-//! listed options is needed to keep the value data.
+//! The table is an allowlist: no value may reach a program, a subcommand or an option that is not listed. Each entry
+//! was checked against the manual of the program. An entry asserts that the listed options alone keep a value data.
 
 use alloc::vec::Vec;
 
@@ -14,69 +13,68 @@ use super::{
     transfer, variables,
 };
 
-/// A program, or one of its subcommands.
+/// A program or one of its subcommands.
 struct Program {
-    /// Its name and those of the subcommand.
+    /// The name of the program, followed by those of its subcommands.
     command: &'static [&'static str],
-    /// Options of one letter without a value, which may be written together.
+    /// Short options without an argument, which may be combined.
     letters: &'static str,
-    /// Other options without a value.
+    /// Other options without an argument.
     flags: &'static [&'static str],
-    /// Options whose value, the next word, has to be literal.
+    /// Options whose argument, the next word, must be literal.
     literal: &'static [&'static str],
-    /// Beginnings of literal options that have their value in the same word.
+    /// Prefixes of literal options that contain their argument.
     attached: &'static [&'static str],
-    /// Options whose value, the next word, is text whatever it begins with. The program takes it with `=` as well
-    /// where the option begins with two dashes.
+    /// Options whose argument, the next word, is text even if it starts with a dash. Long options also accept it after
+    /// `=`.
     text: &'static [&'static str],
-    /// Options whose value, the next word, is text behind a literal `NAME=`.
+    /// Options whose argument, the next word, is text after a literal `NAME=`.
     named: &'static [&'static str],
     operands: Operands,
-    /// Whether a value on its standard input is data to it.
+    /// True if the program treats its standard input as data.
     reads: bool,
-    /// How far values may have gone in the script: a program that reads configuration, hooks or instructions from files
-    /// must not run where values are in files.
+    /// The furthest reach of values in the script with which the program may run. A program that reads configuration,
+    /// hooks or instructions from files must not run if files contain values.
     reach: Reach,
     effect: Effect,
 }
 
-/// The operands of a program.
+/// The operands of a program that may be values.
 #[derive(Clone, Copy)]
 enum Operands {
-    /// All words may be values: no option of the program runs or writes anything.
+    /// All arguments may be values: no option of the program executes or writes anything.
     Anything,
-    /// Values stand after `--` or behind a letter of the author. The first ones have to be literal.
+    /// Values come after `--` or after a literal prefix. The first operands must be literal.
     Values { literal: usize, max: usize },
-    /// As [`Values`](Self::Values) with one literal, the remote; a value is a branch or a tag where the author has said
-    /// so, which `git` judges.
+    /// Like [`Values`](Self::Values) with one literal operand, the remote. A value is a refspec, which `git` checks.
     Refspecs,
-    /// As [`Values`](Self::Values), which git takes for patterns unless it is told otherwise: all of them, or those after
-    /// `--`.
+    /// Like [`Values`](Self::Values), but `git` interprets the operands as patterns by default: all of them, or those
+    /// after `--`.
     Pathspecs { all: bool },
-    /// None is a value.
+    /// No operand may be a value.
     Literal,
 }
 
-/// What a program does with values that it is given.
+/// The effect of a program on the values that it receives, besides its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// It writes them to its output at most.
+    /// No effect; the values may be in the output.
     None,
-    /// It keeps them where another program may read them.
+    /// Stores them where another program may read them.
     Keeps,
-    /// It makes files that are called as they say.
+    /// Creates files whose names come from them.
     Names,
-    /// It writes them to files with literal names.
+    /// Writes them to files with literal names.
     Writes,
-    /// It gives files other names.
+    /// Renames, copies or links files.
     Moves,
-    /// It changes the folder; whether to a literal one below that programs do not look for code in.
+    /// Changes the working folder. True if the new folder is literal, below the current one, and not searched for code.
     Enters(bool),
 }
 
 const ANY: usize = usize::MAX;
 
-/// A program that prints.
+/// A program that prints its arguments or the files that they name.
 const fn prints(command: &'static [&'static str]) -> Program {
     Program { operands: Operands::Anything, ..reads(command, "") }
 }
@@ -98,12 +96,12 @@ const fn reads(command: &'static [&'static str], letters: &'static str) -> Progr
     }
 }
 
-/// A program that changes files, and reads no more than an answer.
+/// A program that changes files and reads no more than a confirmation from its standard input.
 const fn changes(command: &'static [&'static str], letters: &'static str, effect: Effect) -> Program {
     Program { effect, ..reads(command, letters) }
 }
 
-/// A subcommand of a program that keeps what it is given, and has configuration and hooks.
+/// A subcommand of a program that stores its arguments and has configuration and hooks.
 const fn keeps(command: &'static [&'static str], letters: &'static str) -> Program {
     Program { reads: false, reach: Reach::Texts, effect: Effect::Keeps, ..reads(command, letters) }
 }
@@ -124,13 +122,13 @@ const PROGRAMS: &[Program] = &[
     reads(&["sha1sum"], "bt"),
     reads(&["sha256sum"], "bt"),
     reads(&["sha512sum"], "bt"),
-    // It prints the path of a new file.
+    // Prints the path of a new file.
     Program { operands: Operands::Literal, ..reads(&["mktemp"], "dq") },
     Program { literal: &["-n", "-c"], attached: &["-n", "-c"], ..reads(&["head"], "qvz0123456789") },
     Program { literal: &["-n", "-c"], attached: &["-n", "-c"], ..reads(&["tail"], "qvz0123456789") },
     reads(&["wc"], "lwcmL"),
     Program { literal: &["-k", "-t"], attached: &["-k", "-t"], ..reads(&["sort"], "nrufhVbdgiMsz") },
-    // The second operand is a file that it writes.
+    // The second operand is an output file.
     Program { operands: Operands::Values { literal: 0, max: 1 }, ..reads(&["uniq"], "cdiu") },
     Program { literal: &["-d", "-f", "-c", "-b"], attached: &["-d", "-f", "-c", "-b"], ..reads(&["cut"], "sz") },
     reads(&["tr"], "cdst"),
@@ -277,19 +275,19 @@ const PROGRAMS: &[Program] = &[
     Program { reach: Reach::Outputs, ..keeps(&["docker", "tag"], "") },
     Program { reach: Reach::Outputs, ..keeps(&["docker", "push"], "q") },
     Program { reach: Reach::Outputs, ..keeps(&["docker", "pull"], "q") },
-    // Its words are judged by `transfer`.
+    // `transfer` checks the arguments of `curl`.
     Program { reads: false, reach: Reach::Texts, ..reads(&["curl"], "") },
 ];
 
-/// An entry of the table with the words of a command that belong to it.
+/// The table entry of a command, with its arguments.
 struct Found<'a> {
     program: &'static Program,
     arguments: &'a [Word],
-    /// Whether git was told to take paths as they are.
+    /// True if `git` takes paths literally.
     has_literal_paths: bool,
 }
 
-/// Finds the entry of a command.
+/// Returns the table entry of a command.
 fn find(words: &[Word]) -> Option<Found<'_>> {
     let (name, rest) = words.split_first()?;
     let is = |word: &Word, text: &str| word.literal() == Some(text.as_bytes());
@@ -304,7 +302,7 @@ fn find(words: &[Word]) -> Option<Found<'_>> {
     Some(Found { program, arguments, has_literal_paths: globals.has_literal_paths })
 }
 
-/// The words of a command behind `timeout SECONDS`.
+/// Removes `timeout SECONDS` from the start of a command.
 fn behind_timeout(words: &[Word]) -> &[Word] {
     match words {
         [name, time, rest @ ..] if name.literal() == Some(b"timeout") && is_time(time) && !rest.is_empty() => rest,
@@ -316,7 +314,7 @@ fn is_time(word: &Word) -> bool {
     word.literal().is_some_and(|text| is_digits(text.strip_suffix(b"s").or(text.strip_suffix(b"m")).unwrap_or(text)))
 }
 
-/// What a command does with values.
+/// Returns the effect of a command on values.
 pub(super) fn effect(words: &[Word]) -> Effect {
     let words = behind_timeout(words);
     match words.first().and_then(Word::literal) {
@@ -327,14 +325,14 @@ pub(super) fn effect(words: &[Word]) -> Effect {
     }
 }
 
-/// Whether `cp` and `mv` give a file that values may have been written to a name that they may be written to.
+/// True if `cp` or `mv` has one source and one target, and values may be written to files of both names.
 fn keeps_text(words: &[Word]) -> bool {
     let is_option = |word: &&Word| word.literal().is_some_and(|text| text.starts_with(b"-"));
     let files: Vec<_> = words[1..].iter().filter(|word| !is_option(word)).collect();
     matches!(files[..], [from, to] if may_write(from) && to.literal().is_some_and(files::is_plain))
 }
 
-/// Whether the values that reach a command can be nothing but data to it. `input` says whether one reaches its standard
+/// Checks that a command treats all values that reach it as data. `input` is true if a value reaches its standard
 /// input.
 pub(super) fn judge(words: &[Word], input: bool, reach: Reach) -> Result<(), Place> {
     let words = behind_timeout(words);
@@ -354,7 +352,7 @@ pub(super) fn judge(words: &[Word], input: bool, reach: Reach) -> Result<(), Pla
     }
     match found.program.command[0] {
         "curl" => transfer::judge(found.arguments),
-        // It reads its expression behind `--` as well.
+        // `find` parses expressions after `--` too.
         "find" if found.arguments.iter().any(|word| word.literal() == Some(b"--")) => Err(Place::Option),
         "docker" => {
             arguments(&found)?;
@@ -370,13 +368,13 @@ pub(super) fn judge(words: &[Word], input: bool, reach: Reach) -> Result<(), Pla
     }
 }
 
-/// Whether values may be written to a file that a word names.
+/// True if values may be written to the file that a word names.
 pub(super) fn may_write(word: &Word) -> bool {
     let is_new = word.is_temporary && word.is_one();
     is_new || word.literal().is_some_and(|path| files::is_stream(path) || files::is_plain(path))
 }
 
-/// Whether the output of a command tells of other processes, with the values among their arguments.
+/// True if the output of a command may show the arguments of other processes, and thereby values.
 pub(super) fn shows_processes(words: &[Word]) -> bool {
     let is = |word: &Word, names: &[&[u8]]| {
         let name = word.literal().and_then(|text| text.rsplit(|byte| *byte == b'/').next());
@@ -386,8 +384,8 @@ pub(super) fn shows_processes(words: &[Word]) -> bool {
     words.iter().any(|word| is(word, &shows)) || words.first().is_some_and(|word| is(word, &[b"w", b"systemctl"]))
 }
 
-/// Whether the author says to and from which registry `docker` sends what a value names: docker takes what comes before the first
-/// slash for a host, so that a slash or a colon of the author has to come before the value.
+/// True if the author selects the registry for the images that values name. `docker` interprets the text before the
+/// first slash as a host, so a slash or a colon of the author must come before the value.
 fn names_registry(found: &Found<'_>) -> bool {
     let is_named = |word: &Word| !word.has_value || word.front().iter().any(|byte| b":/".contains(byte));
     let is = |word: &Word, names: &[&[u8]]| word.literal().is_some_and(|text| names.contains(&text));
@@ -403,7 +401,7 @@ fn names_registry(found: &Found<'_>) -> bool {
     }
 }
 
-/// Goes through the arguments of a program.
+/// Checks the arguments of a program against its table entry.
 fn arguments(found: &Found<'_>) -> Result<(), Place> {
     let program = found.program;
     if matches!(program.operands, Operands::Anything) {
@@ -441,7 +439,7 @@ fn arguments(found: &Found<'_>) -> Result<(), Place> {
     Ok(())
 }
 
-/// One operand, which comes after `before` others.
+/// Checks one operand; `before` is the number of operands before it.
 fn operand(found: &Found<'_>, word: &Word, is_past_options: bool, before: usize) -> Result<(), Place> {
     let is_grep = found.program.command[0] == "grep";
     let begins = |text: &[u8]| {
@@ -453,7 +451,8 @@ fn operand(found: &Found<'_>, word: &Word, is_past_options: bool, before: usize)
         Operands::Refspecs => (1, ANY),
         Operands::Anything | Operands::Pathspecs { .. } => (0, ANY),
         Operands::Literal => {
-            // A program may take a dash for its standard input, and find takes words behind `--` for its expression.
+            // A program may interpret a dash as its standard input, and `find` interprets words after `--` as its
+            // expression.
             let is_certain = |text: &[u8]| begins(text) || text.starts_with(b"+") || matches!(text, b"!" | b"(" | b")");
             return match word.literal() {
                 Some(text) if is_certain(text) => Ok(()),
@@ -469,7 +468,7 @@ fn operand(found: &Found<'_>, word: &Word, is_past_options: bool, before: usize)
     if word.literal().is_some() {
         return Ok(());
     }
-    // It may become several words, none of which begins otherwise than the author has written.
+    // The word may expand to several words, but each of them starts with the author's text.
     let has_front = is_past_options || (!word.has_value && begins(&word.front()));
     let is_pattern = has_front && word.is_glob && !word.is_split && max == ANY;
     if before < literal || !(word.is_one() || is_pattern) {
@@ -493,7 +492,7 @@ fn is_flag(program: &Program, text: &[u8]) -> bool {
     let is_attached = |text: &[u8]| {
         program.attached.iter().any(|option| text.len() > option.len() && text.starts_with(option.as_bytes()))
     };
-    // Letters without a value may stand before one that has its value in the same word.
+    // Combined short options may end with one that contains its argument.
     let is_mixed = || {
         let letters = text.iter().skip(1).take_while(|byte| byte.is_ascii_alphabetic() && is_letter(byte)).count();
         letters > 0 && is_attached(&[b"-", &text[1 + letters..]].concat())
@@ -504,14 +503,14 @@ fn is_flag(program: &Program, text: &[u8]) -> bool {
         || (!text.starts_with(b"--") && is_mixed())
 }
 
-/// `NAME=VALUE`, with a literal name that is not one of those that programs take for code.
+/// True for `NAME=VALUE` with a literal name that no program treats as code.
 fn is_setting(word: &Word) -> bool {
     let mut parts = word.prefix().splitn(2, |byte| *byte == b'=');
     let (name, text) = (parts.next().unwrap_or_default(), parts.next());
     word.is_one() && text.is_some() && is_identifier(name) && !variables::is_code_variable(name)
 }
 
-/// `--message=VALUE`.
+/// True for a long option with a text argument, such as `--message=VALUE`.
 fn has_text(program: &Program, word: &Word) -> bool {
     let has = |option: &&str| {
         option.starts_with("--")
@@ -520,7 +519,7 @@ fn has_text(program: &Program, word: &Word) -> bool {
     program.text.iter().any(has)
 }
 
-/// `sed` and `awk`: a literal program that only prints, several of them behind `sed -e`, and nothing else.
+/// Checks `sed` and `awk`: one literal program that only prints, or several of them after `sed -e`, and no files.
 fn filter(words: &[Word], letters: &str, is_known: fn(&[u8]) -> bool) -> Result<(), Place> {
     let is_letter = |byte: &u8| letters.as_bytes().contains(byte);
     let is_option = |text: &[u8]| text.len() > 1 && text[0] == b'-' && text[1..].iter().all(is_letter);
@@ -534,7 +533,7 @@ fn filter(words: &[Word], letters: &str, is_known: fn(&[u8]) -> bool) -> Result<
                 codes += 1;
                 is_code(words.get(at))
             }
-            // What fields are divided by.
+            // The field separator.
             Some(b"-F") if !is_sed => {
                 at += 1;
                 words.get(at).is_some_and(|word| word.literal().is_some())
@@ -554,7 +553,7 @@ fn filter(words: &[Word], letters: &str, is_known: fn(&[u8]) -> bool) -> Result<
     if codes > 0 { Ok(()) } else { Err(Place::InnerScript) }
 }
 
-/// A substitution, or `p`, `d` and `q` with line numbers or a plain expression before it.
+/// True for a `sed` substitution, and for `p`, `d` or `q` after line numbers or a plain regular expression.
 fn is_edit(code: &[u8]) -> bool {
     let Some((command, address)) = code.split_last() else { return false };
     let is_line = |text: &[u8]| text == b"$" || is_digits(text);
@@ -566,7 +565,7 @@ fn is_edit(code: &[u8]) -> bool {
     is_substitution(code) || (matches!(command, b'p' | b'd' | b'q') && is_address)
 }
 
-/// `s/A/B/` with flags that run and write nothing.
+/// True for `s/A/B/` with flags that neither execute nor write anything.
 fn is_substitution(code: &[u8]) -> bool {
     let [b's', delimiter @ (b'/' | b'|' | b','), rest @ ..] = code else { return false };
     if rest.iter().any(|byte| b"\n;{}".contains(byte)) {
@@ -576,7 +575,7 @@ fn is_substitution(code: &[u8]) -> bool {
     let escapes = |part: &[u8]| part.ends_with(b"\\") || part.contains(&b'[');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
         (Some(from), Some(to), Some(flags), None) => {
-            // A bracket expression may hold the delimiter, and a backslash makes one literal.
+            // A bracket expression may contain the delimiter, and a backslash may escape it.
             let is_whole = !from.ends_with(b"\\") && !to.ends_with(b"\\") && (!escapes(from) || from.contains(&b']'));
             is_whole && flags.iter().all(|byte| b"gpiI123456789".contains(byte))
         }
@@ -584,7 +583,7 @@ fn is_substitution(code: &[u8]) -> bool {
     }
 }
 
-/// `{print $1, $2}`, also with `$NF`.
+/// True for `{print $1, $2}`; `$NF` is accepted as well.
 fn is_print(code: &[u8]) -> bool {
     let Some(inner) = code.strip_prefix(b"{").and_then(|code| code.strip_suffix(b"}")) else { return false };
     let Some(fields) = inner.trim_ascii().strip_prefix(b"print") else { return false };
@@ -595,7 +594,7 @@ fn is_print(code: &[u8]) -> bool {
     fields.is_empty() || (fields[0] == b' ' && fields.split(|byte| *byte == b',').all(is_field))
 }
 
-/// Options of `jq` without a value.
+/// Long options of `jq` without an argument.
 const QUERY_FLAGS: &[&[u8]] = &[
     b"--raw-output",
     b"--raw-input",
@@ -608,7 +607,7 @@ const QUERY_FLAGS: &[&[u8]] = &[
     b"--tab",
 ];
 
-/// `jq`: `--arg NAME VALUE`, `--argjson NAME VALUE`, one literal filter and one literal file.
+/// Checks `jq`: `--arg NAME VALUE`, `--argjson NAME VALUE`, one literal filter and one literal file.
 fn query(words: &[Word]) -> Result<(), Place> {
     let mut operands = 0;
     let mut rest = &words[1..];

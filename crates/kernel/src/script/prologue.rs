@@ -1,9 +1,10 @@
-//! What is put before a script with references: the command that takes its values out of the environment.
+//! The prologue of a script with references: a command that removes its values from the environment of its programs.
 //!
-//! Bash marks what it finds in its environment as exported, so that each program of the script would find the values
-//! there: `env`, `printenv` and `export` print them, and `make` expands them. A variable that the script assigns a value
-//! to is exported as well where the profile or the process of the execution has exported its name. `export -n` ends both,
-//! keeps what the variables hold, and stands on the first line of the script, so that lines are counted as before.
+//! Bash exports every variable that it finds in its environment. Without the prologue each program of the script would
+//! receive the values: `env`, `printenv` and `export` print them, and `make` expands them. A variable to which the
+//! script assigns a value is exported too if the environment of the script already contains its name. `export -n` ends
+//! both and keeps the contents of the variables. It is on the first line of the script, so that line numbers do not
+//! change.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -12,14 +13,14 @@ use super::VARIABLE_PREFIX;
 const BEGIN: &str = "export -n ";
 const END: &str = "; ";
 
-/// The text before a script with a number of references, and with variables that values are assigned to.
+/// Returns the prologue for a number of references and for the variables to which values are assigned.
 pub(super) fn prologue(references: usize, variables: &[Vec<u8>]) -> String {
     let mut names: Vec<String> = (0..references).map(|number| format!("{VARIABLE_PREFIX}{number}")).collect();
     names.extend(variables.iter().map(|name| String::from_utf8_lossy(name).into_owned()));
     format!("{BEGIN}{}{END}", names.join(" "))
 }
 
-/// The text of a script as its author wrote it but for the references.
+/// Returns the script as the author wrote it, except for the references.
 pub fn without_prologue(text: &str) -> &str {
     let rest = text.strip_prefix(BEGIN).filter(|rest| rest.starts_with(VARIABLE_PREFIX));
     rest.and_then(|rest| rest.split_once(END)).map_or(text, |(_, script)| script)

@@ -1,7 +1,7 @@
-//! The cursor over a script, and words: quotes, `$`, backslashes, comments.
+//! The lexer: a cursor over a script that reads words, quotes, expansions, backslashes and comments.
 //!
-//! The reader knows a part of bash's grammar, the part that all shells read alike. All else is an error ([`Lost`]): then
-//! no reference of the script is accepted.
+//! It accepts the part of bash's grammar that all shells parse alike. Anything else is a parse error ([`Lost`]), and
+//! then no reference of the script is accepted.
 
 use alloc::{vec, vec::Vec};
 
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::limits::SCRIPT_DEPTH_MAX;
 
-/// How a reference is written where it stands.
+/// The quoting around a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Outside quotes.
+    /// Outside of quotes.
     Bare,
     /// Inside double quotes.
     Double,
@@ -25,16 +25,16 @@ pub(super) enum Form {
     Single,
 }
 
-/// What is decided about one mark.
+/// The decision about one reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It can stand there.
+    /// Accepted.
     Quoted(Form),
-    /// It cannot.
+    /// Rejected.
     Refused(Place),
 }
 
-/// A place that cannot be read with certainty.
+/// A parse error: the offset and the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lost {
     pub(super) at: usize,
@@ -43,18 +43,18 @@ pub(super) struct Lost {
 
 pub(super) type Read<T> = Result<T, Lost>;
 
-/// The cursor.
+/// The cursor over a script.
 pub(super) struct Reader<'a> {
     pub(super) text: &'a [u8],
     marks: &'a [Mark],
-    /// The number of the next mark.
+    /// The index of the next reference.
     pub(super) next_mark: usize,
     pub(super) verdicts: Vec<Verdict>,
     pub(super) at: usize,
     depth: usize,
-    /// How many substitutions are open.
+    /// The number of open command substitutions.
     pub(super) substitutions: usize,
-    /// Here-documents whose lines come after this one.
+    /// Here-documents whose lines come after the current line.
     pub(super) pending: Vec<HereDocument>,
     pub(super) documents: Vec<Word>,
 }
@@ -74,13 +74,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a script to its end.
+    /// Reads a whole script.
     pub(super) fn script(&mut self) -> Read<Parsed> {
         let is_control = |byte: &u8| (*byte < b' ' && !b"\t\n".contains(byte)) || *byte == 0x7f;
         if let Some(at) = self.text.iter().position(is_control) {
             return Err(Lost { at, place: Place::Unclear });
         }
-        // The variables of references are the engine's, and reading them by name would go around what is judged here.
+        // The variables of references belong to the engine. A script that names one directly would bypass the checks.
         let own = super::VARIABLE_PREFIX.trim_end_matches('_').as_bytes();
         if let Some(at) = self.text.windows(own.len()).position(|part| part == own) {
             return Err(Lost { at, place: Place::Unclear });
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads something one level further down.
+    /// Reads a construct one nesting level down.
     pub(super) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
         if self.depth >= SCRIPT_DEPTH_MAX {
             return self.lost(Place::TooDeep);
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
         result
     }
 
-    /// Reads a word up to the next separator outside quotes. There is at least one byte of it.
+    /// Reads a word up to the next separator outside of quotes. The caller ensures that the word is not empty.
     pub(super) fn word(&mut self) -> Read<Word> {
         let mut word = Word { marks: self.next_mark..self.next_mark, ..Word::default() };
         let (begin, mut has_bracket) = (self.at, false);
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
         Ok(word)
     }
 
-    /// The length of a word `{1..5}` at the present place.
+    /// Returns the length of a range such as `{1..5}` at the cursor.
     fn range(&self) -> Option<usize> {
         let rest = self.text[self.at..].strip_prefix(b"{")?;
         let length = rest.iter().position(|byte| *byte == b'}')?;
@@ -158,14 +158,14 @@ impl<'a> Reader<'a> {
         (is_end && is_range && rest[..length].contains(&b'.')).then_some(length + 2)
     }
 
-    /// `~` outside quotes: the user's folder at the front of a word, and behind `=` and `:`, where bash takes what is
-    /// before it for an assignment. `~+` and `~-` are folders that a value may have named.
+    /// Reads `~` outside of quotes: the home folder at the start of a word, and after `=` or `:`, where bash may treat
+    /// the word as an assignment. `~+` and `~-` are rejected, because a value may have selected those folders.
     fn tilde(&mut self, word: &mut Word, begin: usize) -> Read<()> {
         let is_front = self.at == begin;
         let is_behind = self.at > begin + 1 && matches!(self.text[self.at - 1], b'=' | b':');
         match self.peek(1) {
             _ if !is_front && !is_behind => self.literal(word),
-            // The rest of such a name is quoted, so that there is none.
+            // With a quoted rest there is no tilde expansion.
             Some(b'"' | b'\'' | b'$' | b'\\') => self.literal(word),
             _ if self.mark_at(self.at + 1).is_some() => self.literal(word),
             None | Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>' | b'/' | b':') => {
@@ -177,7 +177,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Takes the mark at the present place, if there is one.
+    /// Consumes the reference at the cursor; returns false if there is none.
     pub(super) fn mark(&mut self, word: &mut Word, form: Form) -> bool {
         let Some(mark) = self.mark_at(self.at) else { return false };
         self.verdicts[self.next_mark] = Verdict::Quoted(form);
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// A backslash outside quotes and the byte that it makes literal.
+    /// Reads a backslash outside of quotes and the byte that it escapes.
     fn backslash(&mut self, word: &mut Word) -> Read<()> {
         if self.mark_at(self.at + 1).is_some() {
             return self.lost(Place::AfterBackslash);
@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
         word.is_quoted = true;
         match self.peek(1) {
             None => self.lost(Place::Unterminated),
-            // Shells differ in how the two sides are put together.
+            // Shells join continued lines differently.
             Some(b'\n') => self.lost(Place::Unclear),
             Some(_) => {
                 self.at += 1;
@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
             match self.peek(0) {
                 None => return Err(Lost { at: begin, place: Place::Unterminated }),
                 Some(b'\'') => break,
-                // It escapes nothing here, but an author who writes `\@` means something by it.
+                // A backslash escapes nothing here, but an author who writes `\@` expects it to.
                 Some(b'\\') if self.mark_at(self.at + 1).is_some() => return self.lost(Place::AfterBackslash),
                 Some(b'\n') if !self.pending.is_empty() => return self.lost(Place::Unclear),
                 Some(_) => self.literal(word),
@@ -256,7 +256,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// `$` and what belongs to it.
+    /// Reads an expansion that starts with `$`.
     fn dollar(&mut self, word: &mut Word, is_double: bool) -> Read<()> {
         if self.mark_at(self.at + 1).is_some() {
             return self.lost(Place::AfterDollar);
@@ -265,7 +265,7 @@ impl<'a> Reader<'a> {
             Some(b'\'') if !is_double => return self.escaped_string(word),
             Some(b'"') if !is_double => return self.lost(Place::TranslatedString),
             Some(b'[') => return self.lost(Place::Arithmetic),
-            // In two lines it may still be the beginning of an expansion.
+            // An expansion may continue on the next line.
             Some(b'\\') if self.peek(2) == Some(b'\n') => return self.lost(Place::Unclear),
             Some(b'(') if self.peek(2) == Some(b'(') => {
                 let names = self.arithmetic(3)?;
@@ -308,7 +308,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The name of a variable at the present place; empty if there is none.
+    /// Reads the name of a variable; empty if there is none.
     pub(super) fn name(&mut self) -> Vec<u8> {
         let rest = &self.text[self.at..];
         let length = rest.iter().position(|byte| !is_name_byte(*byte)).unwrap_or(rest.len());
@@ -316,7 +316,7 @@ impl<'a> Reader<'a> {
         rest[..length].to_vec()
     }
 
-    /// `$'…'`, which no reference can stand in.
+    /// Reads `$'…'`, in which no reference is accepted.
     fn escaped_string(&mut self, word: &mut Word) -> Read<()> {
         let begin = self.at;
         self.at += 2;
@@ -338,8 +338,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// `${…}`: a name, and perhaps an operator with a literal operand. Operators that evaluate a value (`!`, `[`, `@P`,
-    /// an offset that is no number) or assign are refused.
+    /// Reads `${…}`: a name and an optional operator with a literal operand. Rejects operators that assign or evaluate
+    /// a value (`!`, `[`, `@P`, an offset that is not a number).
     fn parameter(&mut self, word: &mut Word, is_double: bool) -> Read<()> {
         let begin = self.at;
         let lost = Err(Lost { at: begin, place: Place::ParameterExpansion });
@@ -364,8 +364,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// From the opening parentheses, which are `length` bytes, to `))`. Numbers, operators and names are accepted; the
-    /// names are given back, as bash evaluates their values.
+    /// Reads an arithmetic expression up to `))`; `length` is that of the opening sequence in bytes. Accepts numbers,
+    /// operators and names. Returns the names, because bash evaluates the contents of those variables.
     pub(super) fn arithmetic(&mut self, length: usize) -> Read<Vec<Vec<u8>>> {
         let begin = self.at;
         let lost = Err(Lost { at: begin, place: Place::Arithmetic });
@@ -377,7 +377,7 @@ impl<'a> Reader<'a> {
                 Some(b')') if open == 0 => break,
                 Some(b')') => open -= 1,
                 Some(b'(') => open += 1,
-                // What an expansion stands next to becomes one name with it.
+                // Text directly before an expansion joins it to one name.
                 Some(b'$') if self.at > begin + length && is_name_byte(self.text[self.at - 1]) => return lost,
                 Some(b'$') if matches!(self.peek(1), Some(b'?' | b'#' | b'$')) => {
                     if self.peek(2).is_some_and(|byte| byte == b'$' || is_name_byte(byte)) {
@@ -405,7 +405,7 @@ impl<'a> Reader<'a> {
         Ok(names)
     }
 
-    /// Spaces, tabs and lines that go on.
+    /// Skips spaces, tabs and line continuations.
     pub(super) fn blanks(&mut self) {
         loop {
             match (self.peek(0), self.peek(1)) {
@@ -416,7 +416,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Spaces, newlines and comments.
+    /// Skips spaces, newlines and comments.
     pub(super) fn gaps(&mut self) -> Read<()> {
         loop {
             self.blanks();
@@ -428,14 +428,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// From `#` to the end of the line, which stays.
+    /// Skips a comment; the newline remains.
     pub(super) fn comment(&mut self) {
         let rest = &self.text[self.at..];
         let length = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
         self.skip(self.at + length, Place::Comment);
     }
 
-    /// Goes to a place and refuses the marks on the way.
+    /// Moves the cursor forward and rejects the references on the way.
     pub(super) fn skip(&mut self, end: usize, place: Place) {
         while self.marks.get(self.next_mark).is_some_and(|mark| mark.offset < end) {
             self.verdicts[self.next_mark] = Verdict::Refused(place);
@@ -444,7 +444,7 @@ impl<'a> Reader<'a> {
         self.at = end.min(self.text.len());
     }
 
-    /// Takes the parenthesis that closes what began at a place.
+    /// Consumes the parenthesis that closes the construct that started at `begin`.
     pub(super) fn close(&mut self, begin: usize) -> Read<()> {
         match self.peek(0) {
             Some(b')') => {
@@ -467,23 +467,23 @@ impl<'a> Reader<'a> {
         self.at += 1;
     }
 
-    /// The next mark if it begins at a place.
+    /// Returns the next reference if it starts at an offset.
     pub(super) fn mark_at(&self, at: usize) -> Option<Mark> {
         self.marks.get(self.next_mark).copied().filter(|mark| mark.offset == at)
     }
 
-    /// Whether the next mark begins before a place.
+    /// True if the next reference starts before an offset.
     pub(super) fn mark_before(&self, at: usize) -> bool {
         self.marks.get(self.next_mark).is_some_and(|mark| mark.offset < at)
     }
 
-    /// The byte that is `ahead` of the present one.
+    /// Returns the byte that is `ahead` bytes after the cursor.
     pub(super) fn peek(&self, ahead: usize) -> Option<u8> {
         self.text.get(self.at + ahead).copied()
     }
 }
 
-/// Whether the operator of a `${…}` and its operand evaluate nothing, and hold nothing but literal text.
+/// True if the operator of a `${…}` and its operand evaluate nothing and contain only literal text.
 fn is_operand(operand: &[u8]) -> bool {
     let is_literal = |byte: &u8| byte.is_ascii_alphanumeric() || *byte >= 0x80 || b" ._-/:+,*?[]^%#=!".contains(byte);
     let is_default = |text: &[u8]| {

@@ -1,116 +1,115 @@
-//! A script as the reader has read it: lists of pipelines of commands made of words.
+//! The syntax tree of a script: lists of pipelines, commands and words.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Pipelines, whatever stands between them (`;`, `&&`, `||`, `&`, a newline).
+/// Pipelines, regardless of the separators (`;`, `&&`, `||`, `&`, newline).
 pub(super) type List = Vec<Vec<Command>>;
 
-/// One command of a pipeline.
+/// A command of a pipeline.
 #[derive(Debug)]
 pub(super) struct Command {
-    /// Where it begins in the text.
+    /// Offset of its start in the text.
     pub(super) at: usize,
-    /// The marks inside it.
+    /// The references inside it.
     pub(super) marks: Range<usize>,
     pub(super) kind: Kind,
     pub(super) redirects: Vec<Redirect>,
-    /// Set by `flow`: whether a value can be on its standard input.
+    /// Set by `flow`: its standard input may contain a value.
     pub(super) has_input: bool,
-    /// Set by `flow`: whether a value can be in what it writes.
+    /// Set by `flow`: its output may contain a value.
     pub(super) has_output: bool,
 }
 
-/// A command by its form.
+/// The form of a command.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// Assignments, then the name of a program and its arguments.
+    /// Assignments, followed by a program and its arguments.
     Simple { assignments: Vec<Assignment>, words: Vec<Word> },
-    /// `{ }`, `( )`, `if`, `while` and `until`: all of their lists.
+    /// `{ }`, `( )`, `if`, `while` and `until`, as the lists inside them.
     Group(Vec<List>),
     /// `for NAME in WORDS`.
     Loop { name: Vec<u8>, words: Vec<Word>, body: List },
-    /// `case`, with its word first and then all patterns.
+    /// `case`: first its word, then all patterns.
     Case { words: Vec<Word>, bodies: Vec<List> },
-    /// `[[ ]]`, whose operators were checked by the reader.
+    /// `[[ ]]`; the parser has checked its operators.
     Test(Test),
-    /// `(( ))` with the names in it.
+    /// `(( ))` with its variable names.
     Arithmetic(Vec<Vec<u8>>),
 }
 
-/// What a `[[ ]]` is made of.
+/// The operands of a `[[ ]]`.
 #[derive(Debug, Default)]
 pub(super) struct Test {
-    /// Words that are compared as text, and those of operators before one word.
+    /// Operands of text comparisons and of unary operators.
     pub(super) words: Vec<Word>,
-    /// Words on the right of `==` and its kind, which are patterns where they are not quoted.
+    /// Right operands of `==`, `=` and `!=`, which are patterns if unquoted.
     pub(super) patterns: Vec<Word>,
-    /// Words of arithmetic operators.
+    /// Operands of arithmetic operators.
     pub(super) numbers: Vec<Word>,
 }
 
-/// `NAME=VALUE` before a command or instead of one.
+/// `NAME=VALUE`, alone or before a command.
 #[derive(Debug)]
 pub(super) struct Assignment {
     pub(super) name: Vec<u8>,
     pub(super) value: Word,
-    /// Whether it is `+=`.
+    /// True for `+=`.
     pub(super) appends: bool,
 }
 
 /// A redirection.
 #[derive(Debug)]
 pub(super) enum Redirect {
-    /// `> FILE` and its kind.
+    /// `> FILE`, `>> FILE`, `>| FILE`, `&> FILE` or `&>> FILE`.
     Output(Word),
     /// `< FILE`.
     Input(Word),
     /// `<<< WORD`.
     Text(Word),
-    /// `<<`, with the number of its lines in [`Parsed::documents`].
+    /// `<<`, with the index of its lines in [`Parsed::documents`].
     Document(usize),
 }
 
-/// A word, up to the next separator outside quotes.
+/// A word up to the next separator outside of quotes.
 #[derive(Debug, Default)]
 pub(super) struct Word {
-    /// Its parts; neighboring literal bytes are one part.
+    /// Its parts; adjacent literal bytes form one part.
     pub(super) pieces: Vec<Piece>,
-    /// The marks inside it.
+    /// The references inside it.
     pub(super) marks: Range<usize>,
-    /// Whether any of it is quoted or escaped.
+    /// True if any part is quoted or escaped.
     pub(super) is_quoted: bool,
-    /// Whether an expansion outside quotes can make several words of it, or none.
+    /// True if an unquoted expansion may turn it into several words or none.
     pub(super) is_split: bool,
-    /// Whether it is a pattern for file names.
+    /// True if it is a file name pattern.
     pub(super) is_glob: bool,
-    /// Set by `flow`: whether a value can be in it.
+    /// Set by `flow`: it may contain a value.
     pub(super) has_value: bool,
-    /// Set by `flow`: how many of its parts come before the first that is neither the author's text nor a variable
-    /// without a value.
+    /// Set by `flow`: the number of leading parts that are text of the author or variables without a value.
     pub(super) certain: usize,
-    /// Set by `flow`: whether it is the path of a file that `mktemp` has made in this script.
+    /// Set by `flow`: it is the path of a file that the script created with `mktemp`.
     pub(super) is_temporary: bool,
 }
 
 /// A part of a word.
 #[derive(Debug)]
 pub(super) enum Piece {
-    /// Bytes without their quotes.
+    /// Literal bytes without their quotes.
     Literal(Vec<u8>),
     /// A reference.
     Mark,
-    /// The value of a variable, perhaps cut or replaced in part.
+    /// The contents of a variable, possibly cut or partly replaced.
     Variable(Vec<u8>),
-    /// `~`, the folder of the user.
+    /// `~`, the home folder.
     Home,
-    /// `$( )`.
+    /// A command substitution, `$( )`.
     Output(List),
-    /// `$(( ))` with the names in it.
+    /// An arithmetic expansion, `$(( ))`, with its variable names.
     Number(Vec<Vec<u8>>),
-    /// A number that no value reaches: `$?`, `${#x}`.
+    /// A number that cannot come from a value: `$?`, `${#x}`.
     Count,
-    /// A text that no value reaches: `$0`, `$'…'`.
+    /// A text that cannot come from a value: `$0`, `$'…'`.
     Opaque,
 }
 
@@ -123,7 +122,7 @@ pub(super) struct Parsed {
 }
 
 impl Word {
-    /// Its text if nothing in it is expanded.
+    /// Returns its text if it has no expansions.
     pub(super) fn literal(&self) -> Option<&[u8]> {
         match self.pieces.as_slice() {
             _ if self.is_glob => None,
@@ -133,12 +132,12 @@ impl Word {
         }
     }
 
-    /// Its text if it is literal and not quoted: only such a word can be an operator.
+    /// Returns its text if it is literal and not quoted. Only such a word can be an operator.
     pub(super) fn bare(&self) -> Option<&[u8]> {
         self.literal().filter(|text| !self.is_quoted && !text.is_empty())
     }
 
-    /// The literal bytes before any expansion.
+    /// Returns the literal bytes before the first expansion.
     pub(super) fn prefix(&self) -> &[u8] {
         match self.pieces.first() {
             Some(Piece::Literal(bytes)) => bytes,
@@ -146,7 +145,8 @@ impl Word {
         }
     }
 
-    /// The literal bytes before anything that a value can be in. Variables may be empty, and add none.
+    /// Returns the literal bytes before the first part that may contain a value. Variables in between are skipped,
+    /// because they may be empty.
     pub(super) fn front(&self) -> Vec<u8> {
         let literals = self.pieces.iter().take(self.certain).filter_map(|piece| match piece {
             Piece::Literal(bytes) => Some(bytes.as_slice()),
@@ -155,17 +155,18 @@ impl Word {
         literals.collect::<Vec<_>>().concat()
     }
 
-    /// Whether it stays one word whatever its expansions give.
+    /// True if it expands to exactly one word.
     pub(super) fn is_one(&self) -> bool {
         !self.is_split && !self.is_glob
     }
 
-    /// Whether it is one word in which no value can be, nor what the step's `env` has made of one.
+    /// True if it expands to one word that contains no value, neither directly nor through a variable of `env` with a
+    /// reference.
     pub(super) fn is_without_values(&self) -> bool {
         self.is_one() && !self.has_value && self.certain == self.pieces.len()
     }
 
-    /// Adds a literal byte.
+    /// Appends a literal byte.
     pub(super) fn push(&mut self, byte: u8) {
         match self.pieces.last_mut() {
             Some(Piece::Literal(bytes)) => bytes.push(byte),
@@ -174,13 +175,13 @@ impl Word {
     }
 }
 
-/// Whether bytes are the name of a variable.
+/// True if bytes form a valid variable name.
 pub(super) fn is_identifier(bytes: &[u8]) -> bool {
     let begins = bytes.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_');
     begins && bytes.iter().all(|byte| is_name_byte(*byte))
 }
 
-/// Whether a byte can stand in the name of a variable.
+/// True if a byte may be part of a variable name.
 pub(super) fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }

@@ -1,4 +1,4 @@
-//! Tables of commands with what becomes of them. That bash and programs take the results as they should is tested with
+//! Tests with tables of commands and their results. The behavior of bash and of programs on the results is tested with
 //! bash itself, in `tests/script_in_bash.rs`.
 
 use alloc::{
@@ -24,7 +24,8 @@ fn prepare(command: &str, is_known: impl Fn(&str) -> bool) -> Result<Script, Vec
     super::prepare(command, Surroundings::default(), is_known)
 }
 
-/// The prepared text without its prologue and with `MAINSPRING_REF_` shortened to `R`, or where the first refused reference stands.
+/// Returns the prepared text without its prologue and with `MAINSPRING_REF_` shortened to `R`, or the reason for the
+/// first rejected reference.
 fn outcome(command: &str) -> Result<String, Place> {
     match prepare(command, is_known) {
         Ok(script) => Ok(without_prologue(&script.text).replace(super::VARIABLE_PREFIX, "R")),
@@ -92,7 +93,7 @@ fn a_doubled_at_sign_is_an_at_sign_everywhere() {
     ]);
 }
 
-/// A script without references is the author's, whatever is in it.
+/// A script without references is not checked.
 #[test]
 fn what_is_no_reference_stays() {
     let commands = [
@@ -148,7 +149,8 @@ fn places_that_no_table_has_are_refused() {
     check_refused(Place::Beside, &["n=@vars.x; let n=n+1", "f() { \"$@\"; }\necho @vars.x", "x=@vars.x; eval \"$x\""]);
 }
 
-/// A variable of the step's `env` is exported and may hold a value; a folder that a value names may hold any code.
+/// A variable of the step's `env` is exported and may contain a value. A folder that a value selects may contain any
+/// code.
 #[test]
 fn what_is_around_a_script_counts() {
     let taken = |command: &str, variables: &[(&str, bool)], is_folder_named| {
@@ -174,7 +176,7 @@ fn what_is_around_a_script_counts() {
     assert!(taken("echo @vars.x; ls -- @vars.x | sort", &[], true));
 }
 
-/// No program of the script finds a value in its environment.
+/// No program of the script receives a value in its environment.
 #[test]
 fn a_script_begins_by_taking_values_out_of_the_environment() {
     let prepared = |command: &str| prepare(command, is_known).expect("all stand well").text;
@@ -207,7 +209,7 @@ fn every_problem_is_reported_with_its_offset_in_the_command() {
     assert!(beside.contains("`` `@input.c` `` (line 2)") || beside.contains("(line 2)"), "{beside}");
 }
 
-/// Every refusal shows the way that is always open, and the habit that makes it safe.
+/// Each help text shows the solution with `env` and its safe use in the script.
 #[test]
 fn the_mend_shows_what_to_write() {
     let problem = |command: &str| prepare(command, is_known).expect_err("refused").remove(0).to_string();
@@ -223,7 +225,7 @@ fn the_mend_shows_what_to_write() {
     assert!(text.contains("`sed \"s/X/$x/\" notes` (line 3), which a value reaches"), "{text}");
 }
 
-/// Time and recursion: each piece is repeated as often as a script has room for.
+/// Checks time and recursion: each piece is repeated up to the maximum size of a script.
 #[test]
 fn hostile_lengths_end_soon() {
     for piece in [
@@ -264,7 +266,7 @@ fn hostile_lengths_end_soon() {
         text.push_str(" @vars.x");
         let _ = prepare(&text, is_known);
     }
-    // A chain of assignments against the order of the text is given up, not followed for ever.
+    // The analysis stops at its limit of passes for a chain of assignments in reverse text order.
     let chain: String = (0..4_000).rev().map(|at| format!("v{}=$v{at};", at + 1)).collect();
     assert!(prepare(&format!("{chain}v0=@vars.x;sed \"s/X/$v4000/\" f"), is_known).is_err());
 }
@@ -353,7 +355,7 @@ proptest! {
             let text = script.references.iter().enumerate().fold(text, |text, (place, reference)| {
                 text.replace(&expansion(place), &format!("@{reference}"))
             });
-            // Besides the names only quotes are put in.
+            // Only names and quotes differ from the command.
             let plain = |text: &str| text.replace(['\'', '"'], "");
             prop_assert_eq!(plain(&text), plain(&command.replace("@@", "@")));
         }

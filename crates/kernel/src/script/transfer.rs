@@ -1,13 +1,13 @@
-//! `curl`: where a value may stand among its words.
+//! Rules for the arguments of `curl`.
 //!
-//! A word without a value is the author's, be it an address or a header. A value is data of a request, or a part of an
-//! address behind its host. It is no header, as curl sends what it is given there with its newlines.
+//! A word without a value is the author's choice, be it a URL or a header. A value may be request data or the part of a
+//! URL after the host. It may not be a header, because `curl` sends newlines in headers unchanged.
 
 use super::{Place, programs, syntax::Word};
 
-/// Options of one letter without a value, which may be written together.
+/// Short options without an argument, which may be combined.
 const LETTERS: &[u8] = b"fsSLgiIvkG46";
-/// Options of one letter with a value, the next word, that may be the last of several letters.
+/// Short options with an argument in the next word; one may end a combination.
 const LAST_LETTERS: &[u8] = b"oXHdwuAm";
 const FLAGS: &[&[u8]] = &[
     b"--fail",
@@ -27,7 +27,7 @@ const FLAGS: &[&[u8]] = &[
     b"--retry-all-errors",
 ];
 
-/// Options whose value, the next word, is no value of the workflow.
+/// Options whose argument, the next word, may not contain a value.
 const OWN: &[&[u8]] = &[
     b"-H",
     b"--header",
@@ -44,10 +44,10 @@ const OWN: &[&[u8]] = &[
     b"--connect-timeout",
 ];
 
-/// Options whose value is data, and a file if it begins with `@`.
+/// Options whose argument is data, or a file if it starts with `@`.
 const DATA: &[&[u8]] = &[b"-d", b"--data", b"--data-ascii", b"--data-binary", b"--json"];
 
-/// Judges the words behind `curl`.
+/// Checks the arguments of `curl`.
 pub(super) fn judge(words: &[Word]) -> Result<(), Place> {
     let (is_get, takes_brackets) = (has(words, b'G', b"--get"), has(words, b'g', b"--globoff"));
     let mut rest = words;
@@ -75,7 +75,7 @@ pub(super) fn judge(words: &[Word]) -> Result<(), Place> {
     Ok(())
 }
 
-/// The letters of a word that has nothing but such options, and the last one if it has a value.
+/// Returns the short options of a word, with the last one apart if it takes an argument.
 fn letters(text: &[u8]) -> Option<(&[u8], Option<u8>)> {
     let letters = text.strip_prefix(b"-").filter(|letters| !letters.is_empty() && letters[0] != b'-')?;
     let (last, others) = letters.split_last()?;
@@ -87,19 +87,19 @@ fn letters(text: &[u8]) -> Option<(&[u8], Option<u8>)> {
     }
 }
 
-/// Whether a word may be an option that names the file for the answer.
+/// True if a word may be the option that sets the output file.
 pub(super) fn may_be_output(word: &Word) -> bool {
     let text = word.prefix();
     text.starts_with(b"--output") || (text.starts_with(b"-") && !text.starts_with(b"--") && text.contains(&b'o'))
 }
 
-/// Whether an option without a value is among words.
+/// True if the words include an option without an argument.
 fn has(words: &[Word], letter: u8, name: &[u8]) -> bool {
     let is = |text: &[u8]| text == name || letters(text).is_some_and(|(letters, _)| letters.contains(&letter));
     words.iter().any(|word| word.literal().is_some_and(is))
 }
 
-/// Whether curl sends its standard input as data, and takes it for nothing else.
+/// True if `curl` reads its standard input once, as request data.
 pub(super) fn sends_input(words: &[Word]) -> bool {
     let is_input = |word: &Word| word.literal() == Some(b"@-");
     let is_data = |pair: &[Word]| is_input(&pair[1]) && pair[0].literal().is_some_and(|name| DATA.contains(&name));
@@ -108,7 +108,7 @@ pub(super) fn sends_input(words: &[Word]) -> bool {
         && words.iter().filter(|word| is_input(word)).count() == 1
 }
 
-/// An option and the word behind it.
+/// Checks an option and its argument.
 fn option(name: &[u8], value: &Word, is_get: bool) -> Result<(), Place> {
     if !value.is_one() {
         return Err(Place::Option);
@@ -124,7 +124,7 @@ fn option(name: &[u8], value: &Word, is_get: bool) -> Result<(), Place> {
         }),
         _ if OWN.contains(&name) && value.has_value => return Err(Place::Header),
         _ if OWN.contains(&name) => true,
-        // With -G it would come into the address as it is.
+        // `-G` would append it to the URL unescaped.
         b"--data-raw" => !(is_get && value.has_value),
         b"--data-urlencode" => !value.has_value || is_named(value.prefix()),
         _ if DATA.contains(&name) && value.has_value && !is_get => {
@@ -137,13 +137,13 @@ fn option(name: &[u8], value: &Word, is_get: bool) -> Result<(), Place> {
     if is_certain { Ok(()) } else { Err(Place::Option) }
 }
 
-/// Whether `--data-urlencode` takes what comes behind for text: `NAME=`, and no `@` that names a file.
+/// True if `--data-urlencode` treats the rest of its argument as text: the prefix has a `=` before any `@`.
 fn is_named(prefix: &[u8]) -> bool {
     let sign = prefix.iter().position(|byte| b"=@".contains(byte));
     sign.is_some_and(|at| prefix[at] == b'=')
 }
 
-/// An address: the author's, or one with a value behind its host.
+/// Checks a URL: one of the author, or one with a value after the host.
 fn address(word: &Word, takes_brackets: bool) -> Result<(), Place> {
     if !word.has_value {
         return if word.is_one() { Ok(()) } else { Err(Place::Option) };
@@ -156,8 +156,8 @@ fn address(word: &Word, takes_brackets: bool) -> Result<(), Place> {
     }
 }
 
-/// Whether a literal beginning of an address goes beyond its host. A variable of the author may be empty, so that the
-/// host is the first part that is not.
+/// True if the literal start of a URL extends past the host. A variable of the author may be empty, so the host is the
+/// first non-empty component.
 fn has_host(front: &[u8]) -> bool {
     let rest = front.strip_prefix(b"https:").or_else(|| front.strip_prefix(b"http:"));
     let Some(rest) = rest.filter(|rest| rest.starts_with(b"//")) else { return false };

@@ -1,9 +1,9 @@
-//! Variables by their names: the shell's own, and those that programs run or are configured by.
+//! Rules for variable names: variables of bash, and variables that programs treat as code or configuration.
 
 use super::syntax::is_identifier;
 
-/// Variables of bash, as its manual lists them, that are not covered by [`SHELL_PREFIXES`]. Assigning to one changes how
-/// the script is read, and reading one may give a value that the script used elsewhere.
+/// Variables of bash from its manual, except those in [`SHELL_PREFIXES`]. Assigning to one may change how bash parses
+/// the script, and reading one may return a value that was used elsewhere in the script.
 const SHELL: [&[u8]; 53] = [
     b"_",
     b"auto_resume",
@@ -61,7 +61,7 @@ const SHELL: [&[u8]; 53] = [
 ];
 const SHELL_PREFIXES: [&[u8]; 4] = [b"BASH", b"COMP_", b"HIST", b"READLINE_"];
 
-/// Variables of the shell that are numbers, or that only `cd` sets.
+/// Variables of bash that are numbers or that only `cd` sets.
 const STEADY: [&[u8]; 12] = [
     b"EPOCHSECONDS",
     b"EUID",
@@ -77,39 +77,39 @@ const STEADY: [&[u8]; 12] = [
     b"UID",
 ];
 
-/// Variables of the shell that are numbers whatever is assigned to them.
+/// Variables of bash that are numbers even after an assignment.
 const NUMBERS: [&[u8]; 8] = [b"EPOCHSECONDS", b"EUID", b"LINENO", b"PPID", b"RANDOM", b"SECONDS", b"SRANDOM", b"UID"];
 
-/// Whether a variable is a number whatever is assigned to it.
+/// True if a variable is a number even after an assignment.
 pub(super) fn is_number(name: &[u8]) -> bool {
     NUMBERS.contains(&name)
 }
 
-/// Whether a variable is one of the shell's own.
+/// True if a variable is one of bash.
 pub(super) fn is_shell_variable(name: &[u8]) -> bool {
     SHELL.contains(&name) || SHELL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether a variable is one of those that the engine gives to a script.
+/// True if the engine sets the variable.
 pub(super) fn is_own(name: &[u8]) -> bool {
     name.starts_with(b"MAINSPRING_")
 }
 
-/// Whether the shell may put a value that was used elsewhere into a variable: `$_` is the last argument of the command
-/// before, `$REPLY` what `read` has read.
+/// True if bash may copy a value into the variable: `$_` is the last argument of the previous command, `$REPLY` the
+/// input of `read`.
 pub(super) fn may_hold_value(name: &[u8]) -> bool {
     (is_shell_variable(name) && !STEADY.contains(&name)) || is_own(name)
 }
 
-/// Names in upper case that bash reads for itself and that are not among the others here: of languages and zones.
+/// Prefixes of the variables for locale and time zone, which bash reads and no other list contains.
 const LOCALE_PREFIXES: [&[u8]; 4] = [b"LANG", b"LC_", b"TEXTDOMAIN", b"TZ"];
 
-/// Whether a variable may hold a value: one that the shell does not read. Programs find none of them in their
-/// environment, but names that a program would take for code are refused where they are written as such, in capitals;
-/// npm and programs that look for a proxy read theirs in any case.
+/// True if a value may be assigned to a variable because bash does not read it. Programs do not receive such variables,
+/// but upper-case names that a program would treat as code are rejected anyway. npm and proxy-aware programs accept
+/// their names in lower case too.
 pub(super) fn takes_value(name: &[u8]) -> bool {
     let is_lower = !name.iter().any(u8::is_ascii_uppercase);
-    // What is not needed is read into `_`. It is taken to hold values anyway, as bash assigns to it itself.
+    // Scripts read unused fields into `_`. The analysis treats `_` as a value in any case, because bash assigns to it.
     name == b"_"
         || is_identifier(name)
             && name.first().is_some_and(u8::is_ascii_alphabetic)
@@ -121,7 +121,7 @@ pub(super) fn takes_value(name: &[u8]) -> bool {
             && (is_lower || !is_code_variable(name))
 }
 
-/// Variables that make a program run or load what they name, or that configure what it runs.
+/// Variables that select code or configuration of a program.
 const CODE: &[&str] = &[
     "ENV",
     "IFS",
@@ -313,7 +313,7 @@ const CODE: &[&str] = &[
     "CHROMEDRIVER_PATH",
 ];
 
-/// Beginnings of such names: of shells and loaders, and the variables that one family of programs reads.
+/// Prefixes of such names: of shells and loaders, and of groups of variables of one program.
 const CODE_PREFIXES: &[&str] = &[
     "BASH",
     "PROMPT_",
@@ -499,7 +499,7 @@ const CODE_PREFIXES: &[&str] = &[
     "VITE_NODE",
 ];
 
-/// Endings of such names.
+/// Suffixes of such names.
 const CODE_ENDINGS: &[&str] = &[
     "FLAGS",
     "_OPTS",
@@ -554,12 +554,12 @@ const CODE_ENDINGS: &[&str] = &[
     "RCFILE",
 ];
 
-/// Endings of names that are data although they begin as one of those does, and beginnings of such names.
+/// Suffixes and prefixes of names that are data although they match a prefix above.
 const DATA_ENDINGS: &[&str] = &["_TOKEN", "_PASSWORD", "_TAG", "_SHA", "_REF", "_COMMIT", "_BRANCH", "NODE_ENV"];
 const DATA_PREFIXES: &[&str] = &["GIT_AUTHOR_", "GIT_COMMITTER_"];
 
-/// Whether a variable's value is code to the shell or to programs that it starts, or says where their code or their
-/// configuration is. The case of letters does not count: npm reads its own in any case.
+/// True if a variable holds code for the shell or for programs, or the location of their code or configuration. Case is
+/// ignored, because npm ignores it.
 pub(super) fn is_code_variable(name: &[u8]) -> bool {
     let upper = name.to_ascii_uppercase();
     let holds = |list: &[&str], is: fn(&[u8], &[u8]) -> bool| list.iter().any(|entry| is(&upper, entry.as_bytes()));

@@ -1,8 +1,8 @@
-//! Commands that are refused, and near to some that are taken.
+//! Rejected commands that are similar to accepted ones.
 
 use super::outcome;
 
-/// What running accepted scripts with hostile values has found.
+/// Scripts that were accepted once, until runs with hostile values showed them to be unsafe.
 const RUN_WITH_VALUES: [&str; 26] = [
     "docker push v@vars.x",
     "docker push -- @vars.x",
@@ -32,7 +32,7 @@ const RUN_WITH_VALUES: [&str; 26] = [
     "git --literal-pathspecs commit @vars.x",
 ];
 
-/// What is near to something that is taken.
+/// Commands that differ in one detail from accepted ones.
 const NEAR: [&str; 101] = [
     "dir=@vars.y; mkdir -p \"$dir/@vars.x\"",
     "dir=$(echo @vars.y); mkdir -p \"$dir/@vars.x\"",

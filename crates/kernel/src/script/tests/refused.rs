@@ -1,8 +1,8 @@
-//! Commands that are refused.
+//! Rejected commands.
 
 use super::outcome;
 
-/// What a review has found to be accepted before, and each kind that it names.
+/// Commands that an earlier denylist accepted by mistake, with variants of each.
 pub(super) const REVIEWED: [&str; 127] = [
     "sed \"s/X/@vars.x/\" f",
     "git fetch origin @vars.x",
@@ -133,7 +133,7 @@ pub(super) const REVIEWED: [&str; 127] = [
     "xxd a @vars.x",
 ];
 
-/// What was refused before values were followed.
+/// Commands that were rejected before the taint analysis existed.
 const KNOWN: [&str; 252] = [
     "echo @vars.x > s.sh; . ./s.sh",
     "echo @vars.x > s; . ./s",
@@ -389,7 +389,7 @@ const KNOWN: [&str; 252] = [
     "{} @vars.x",
 ];
 
-/// Programs and forms that no table has, by the reason.
+/// Programs and constructs that are in no table, grouped by reason.
 const OTHERS: [&str; 138] = [
     "echo @vars.a > f.txt; mv -- f.txt @vars.b",
     "echo @vars.a > f.txt; cp -- f.txt d/@vars.b",
@@ -531,7 +531,7 @@ const OTHERS: [&str; 138] = [
     "\r echo @vars.x",
 ];
 
-/// What the second review has found, and its kin.
+/// Commands that an earlier version of the grammar or the tables accepted by mistake, with variants.
 const REVIEWED_AGAIN: [&str; 99] = [
     "! ! echo @vars.x",
     "!\t! echo @vars.x",

@@ -1,8 +1,8 @@
-//! Ordinary scripts, which have to be accepted.
+//! Ordinary scripts that must be accepted.
 
 use super::outcome;
 
-/// What workflows do with values.
+/// Typical uses of values in workflows.
 const ORDINARY: [&str; 76] = [
     "echo hello @vars.name",
     "echo \"version @vars.version\" >> notes.txt",
@@ -82,7 +82,7 @@ const ORDINARY: [&str; 76] = [
     "(cd sub && echo @vars.x) & wait $!",
 ];
 
-/// What a review has called needlessly refused, in the order of its list.
+/// Commands that an earlier version rejected without need.
 const ALSO_ORDINARY: [&str; 58] = [
     "curl -sS -d \"name=@vars.x\" https://h.example/a",
     "curl -sS --data \"a=@vars.x&b=1\" https://h.example/a",
@@ -144,7 +144,7 @@ const ALSO_ORDINARY: [&str; 58] = [
     "curl -sS https://h.example/ -H 'A: b'; echo @vars.x",
 ];
 
-/// What is near to something that is refused.
+/// Commands that differ in one detail from rejected ones.
 const NEAR: [&str; 9] = [
     "docker build --push -t ghcr.io/o/app:@vars.x --build-arg A=@vars.y .",
     "docker push app:@vars.x; docker push ghcr.io/@vars.x",
@@ -157,7 +157,7 @@ const NEAR: [&str; 9] = [
     "git --literal-pathspecs commit -m @vars.x -- @vars.y",
 ];
 
-/// What people write and was refused for no reason.
+/// Common scripts that an earlier version rejected without need.
 const NEEDLESS: [&str; 68] = [
     "dir=dist; mkdir -p \"$dir/@vars.x\"; touch -- \"$dir/@vars.y\"",
     "REG=ghcr.io/me; docker build -t \"$REG/app:@vars.x\" . && docker push \"$REG/app:@vars.x\"",
