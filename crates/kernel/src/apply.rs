@@ -1,4 +1,8 @@
-//! Changes a state by a record, and never chooses.
+//! Applies records to the state.
+//!
+//! `apply` makes no choices: `decide` does, and it changes the state only through here. Live execution and replay
+//! therefore run the same code. A record that is not a legal transition is an error, so a damaged journal cannot
+//! produce a state.
 
 use alloc::{format, string::String};
 
@@ -16,20 +20,20 @@ use crate::{
 mod blocks;
 pub(crate) mod size;
 
-/// A record that cannot follow on its state: stored data that is not ours, or a fault of decide.
+/// A record that is not a legal transition from the current state. The cause is a damaged journal or a bug in `decide`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Illegal {
-    /// What was to follow on what.
+    /// The record, the step and the reason.
     pub message: String,
 }
 
-/// The legal moves of a step instance. What is not here cannot happen.
+/// The transition table of a step instance. Any pair that is not listed is illegal.
 pub fn next_status(status: Status, record: &Record) -> Option<Status> {
     use Status::*;
     Some(match (status, record) {
         (Pending, Record::StepSkipped { .. }) => Skipped,
         (Pending, Record::StepStarted { .. }) => Running,
-        // It could not begin: a reference leads nowhere, a condition cannot be read.
+        // The step failed before it started: a reference or a condition could not be evaluated.
         (Pending, Record::StepFailed { .. }) => Failed,
 
         (Running, Record::BranchTaken { .. } | Record::ChildWaits { .. }) => Running,
@@ -54,7 +58,7 @@ pub fn next_status(status: Status, record: &Record) -> Option<Status> {
     })
 }
 
-/// Applies a record at a time.
+/// Applies one record. `now` is the time of its turn, in milliseconds since 1970.
 pub fn apply(state: &mut State, record: &Record, now: u64) -> Result<(), Illegal> {
     if state.ended_at.is_some() {
         return Err(illegal(state, record, "after the end"));
@@ -102,7 +106,7 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal>
         Record::EndingBegun { ending } => {
             state.queue = None;
             state.ending = Some(ending.clone());
-            // What is out is waited for, and not longer than the execution has time.
+            // A completing execution waits for its running attempts, but no longer than until its deadline.
             if state.decide_version < BOUNDS_SINCE || state.is_stopping() {
                 set_deadline(state, None);
             }
@@ -128,7 +132,7 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal>
         Record::Queued { .. } => return Err(illegal(state, record, "where work has begun")),
         Record::Admitted if state.queue.is_some() => state.queue = None,
         Record::Admitted => return Err(illegal(state, record, "outside of a queue")),
-        // Who asked is for the trace; what follows from it has its own record.
+        // These records are informative; the changes that follow have records of their own.
         Record::CancelRequested { .. } | Record::TurnSplit | Record::TurnYielded { .. } | Record::TurnJoined => {}
         _ => return Err(illegal(state, record, "without a step")),
     }
@@ -171,7 +175,7 @@ fn start(state: &mut State, record: &Record) {
     blocks::open(state, Scope::root());
 }
 
-/// Whether nothing has happened behind the beginning.
+/// True if nothing has happened since the start.
 fn is_untouched(state: &State) -> bool {
     state.steps.is_empty() && state.queue.is_none() && state.ending.is_none()
 }
@@ -217,8 +221,8 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
     Ok(())
 }
 
-/// Drops the values of a step that has ended and that nothing reads any more: a reference reads its output, and of an
-/// execution that is ending not even that.
+/// Drops the values of an ended step that are no longer needed. References read only outputs, and in an ending
+/// execution nothing reads even those.
 fn let_go(state: &State, step: &mut StepState) {
     step.input = Value::Null;
     if state.ending.is_some() {
@@ -226,7 +230,8 @@ fn let_go(state: &State, step: &mut StepState) {
     }
 }
 
-/// Whether a record fits what its step is: whether what it opens or closes inside can be opened or closed.
+/// Checks that the record fits the kind of step, and that the block, round or child that it concerns is in the right
+/// state.
 fn check_block(state: &State, instance: &Instance, record: &Record) -> Result<(), Illegal> {
     let work = &state.plan.step(instance.step).work;
     let is_legal = match (record, work) {
@@ -276,7 +281,7 @@ fn pending(now: u64) -> StepState {
     }
 }
 
-/// The instance's own fields.
+/// Updates the fields of the step instance.
 fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: &Record) {
     match record {
         Record::StepStarted { input, intent, .. } => {
@@ -292,7 +297,7 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
         }
         Record::RoundEnded { round, .. } => blocks::end_round(state, instance, *round),
         Record::AttemptStarted { attempt, timeout_at, .. } => {
-            // Another try of a function goes nowhere.
+            // An attempt of a function runs in the sandbox and is not counted as a call.
             let goes_out = state.plan.step(instance.step).work.goes_out();
             state.calls = state.calls.saturating_add(u32::from(goes_out));
             (step.attempt, step.timeout_at, step.stopping, step.wake_at) = (*attempt, *timeout_at, None, None);
@@ -342,11 +347,12 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
 fn take_signal(state: &mut State, id: &str) {
     let Some(place) = state.signals.iter().position(|signal| signal.id == id) else { return };
     let Signal { id, name, payload, .. } = state.signals.remove(place);
-    // Its identity stays.
+    // The deduplication id is kept.
     state.memory_bytes -= size::of_signal(&id, &name, &payload) - size::of_identity(&id);
 }
 
-/// Containers fail because of what they contain, which is counted already.
+/// Counts a failure for the failure limits. A step that contains others fails because of an inner step, which is
+/// counted already.
 fn count_failure(state: &mut State, instance: &Instance, attempt: u32, fault: &Fault) {
     let plan = state.plan.clone();
     let step = plan.step(instance.step);
@@ -377,7 +383,7 @@ fn gate(state: &mut State, record: &Record) -> GateState {
     }
 }
 
-/// A gate closes with the deciding voice: a denial, the timeout, the last approval that it asks for.
+/// Adds a decision to the gate. A denial, the expiry, or the last approval needed closes it.
 fn decided(step: &mut StepState, by: Option<&str>, decision: crate::plan::Decision) {
     let Some(gate) = &mut step.gate else { return };
     if let (Some(by), crate::plan::Decision::Approve) = (by, decision) {
@@ -388,7 +394,7 @@ fn decided(step: &mut StepState, by: Option<&str>, decision: crate::plan::Decisi
     }
 }
 
-/// Takes away the times that the present state of the instance had set and the record ends.
+/// Removes the timers of the step instance that the record makes obsolete.
 fn settle_timers(state: &mut State, instance: &Instance, step: &StepState, record: &Record) {
     let ends_attempt = !matches!(
         record,
@@ -417,10 +423,10 @@ fn settle_timers(state: &mut State, instance: &Instance, step: &StepState, recor
     }
 }
 
-/// Keeps the indexes by what the instance now is, and sets its times.
+/// Updates the indexes of the state for the step instance, and adds the timers that the record starts.
 fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Record) {
     match record {
-        // What a function writes says nothing of where its step is, nor do shares of executions.
+        // These records do not change the status of the step.
         Record::StepLogged { .. } | Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. } => return,
         Record::ChildWaits { count, .. } => {
             if count % 2 == 1 {
@@ -430,7 +436,7 @@ fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Reco
             }
             return;
         }
-        // Whatever else happens to the step, its child is not known to wait any more.
+        // After any other record of the step, the child is no longer known to wait for approvals.
         _ => drop(state.held_children.remove(instance)),
     }
     let is_out = matches!(record, Record::AttemptStarted { .. } | Record::AttemptStopping { .. });
@@ -441,7 +447,8 @@ fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Reco
     };
     let waits = matches!(step.status, Status::Retrying | Status::Waiting | Status::WaitingApproval);
     let waited = if waits { !state.waits.insert(instance.clone()) } else { state.waits.remove(instance) };
-    // What is to go out again keeps its place meanwhile, or more would be out than may be when its time comes.
+    // A step between two attempts still counts against `max_parallel`. Otherwise more attempts than allowed could run
+    // when its retry is due.
     let gives_room = !state.plan.step(instance.step).work.goes_out();
     if let Some(scope) = state.scopes.get_mut(&instance.scope(&state.plan)).filter(|_| gives_room) {
         scope.waiting = scope.waiting + u32::from(waits) - u32::from(waited);
@@ -526,7 +533,7 @@ mod tests {
         ]
     }
 
-    /// The whole table, written a second time: a move that is added or lost shows here.
+    /// States the transition table a second time, so that an added or lost transition fails here.
     #[test]
     fn every_move_is_written_down() {
         let picture: Vec<String> = STATUSES

@@ -1,40 +1,41 @@
-//! Where an execution is in its plan: a step at a place in loops, a block at a place in loops.
+//! Identities of running parts of a plan. An [`Instance`] is a step and a [`Scope`] is a block, each in one round of
+//! every loop around it.
 
 use alloc::{format, string::String, vec::Vec};
 use core::ops::Range;
 
 use crate::plan::{Plan, Work};
 
-/// A step instance: a step of the plan and, for each loop around it from the outermost, which round.
+/// A step instance: a step of the plan and a round number for each loop around it, outermost first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instance {
-    /// The step's number in the plan.
+    /// Number of the step in the plan.
     pub step: u32,
-    /// The rounds.
+    /// Round numbers, one for each enclosing loop, outermost first.
     pub rounds: Vec<u32>,
 }
 
-/// A block instance: what runs the steps of a block once.
+/// A block instance: one run of a block's steps.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Scope {
-    /// The block's number in the plan.
+    /// Number of the block in the plan.
     pub block: u32,
-    /// The rounds.
+    /// Round numbers, one for each enclosing loop, outermost first.
     pub rounds: Vec<u32>,
 }
 
 impl Instance {
-    /// A step outside of loops.
+    /// Creates the instance of a step outside of all loops.
     pub fn of_step(step: u32) -> Self {
         Self { step, rounds: Vec::new() }
     }
 
-    /// The scope that it runs in.
+    /// Returns the block instance that the step runs in.
     pub fn scope(&self, plan: &Plan) -> Scope {
         Scope { block: plan.step(self.step).block, rounds: self.rounds.clone() }
     }
 
-    /// One round of it, for a step that runs again and again.
+    /// Returns the round numbers of the steps inside one round of this loop.
     pub fn round(&self, round: u32) -> Vec<u32> {
         let mut rounds = Vec::with_capacity(self.rounds.len() + 1);
         rounds.extend_from_slice(&self.rounds);
@@ -42,7 +43,7 @@ impl Instance {
         rounds
     }
 
-    /// The instances of the steps that stand in one round of it, nested ones included: a range for each step.
+    /// Returns the instances of all steps inside one round of this loop, at any depth: one range for each step.
     pub(crate) fn steps_of_round(&self, plan: &Plan, round: u32) -> impl Iterator<Item = Range<Self>> {
         let (rounds, next) = (self.round(round), self.round(round + 1));
         let (mut blocks, mut steps) = (plan.step(self.step).work.branches(), Vec::new());
@@ -56,7 +57,8 @@ impl Instance {
         steps.into_iter().map(of_step)
     }
 
-    /// How it is written: `deploy`, `each[1]` for what a step does for an item, `L[1].b` for a step in a loop.
+    /// Returns the public name, such as `deploy`. A step in a loop is `L[1].b`; the body of a for-each step is
+    /// `each[1]`.
     pub fn name(&self, plan: &Plan) -> String {
         if self.rounds.is_empty() {
             return plan.id(self.step).into();
@@ -70,7 +72,7 @@ impl Instance {
         parts.join(".")
     }
 
-    /// The instance that is written like this; `None` if the plan can have none of that name.
+    /// Parses a public name; `None` if the plan has no step instance of that name.
     pub fn parse(name: &str, plan: &Plan) -> Option<Self> {
         let numbers = 0..plan.steps.len() as u32;
         let found = numbers.clone().find(|step| plan.id(*step) == name && plan.loop_depth(*step) == 0);
@@ -79,27 +81,27 @@ impl Instance {
 }
 
 impl Scope {
-    /// The whole plan's.
+    /// The outermost block of a plan.
     pub fn root() -> Self {
         Self { block: 0, rounds: Vec::new() }
     }
 
-    /// The scope of a block inside a step that is no loop.
+    /// Creates the scope of a block inside a step other than a loop.
     pub fn inside(instance: &Instance, block: u32) -> Self {
         Self { block, rounds: instance.rounds.clone() }
     }
 
-    /// The scope of one round of a loop.
+    /// Creates the scope of one round of a loop.
     pub fn of_round(instance: &Instance, block: u32, round: u32) -> Self {
         Self { block, rounds: instance.round(round) }
     }
 
-    /// The instance of one of its steps.
+    /// Returns the instance of a step of this block.
     pub fn instance(&self, step: u32) -> Instance {
         Instance { step, rounds: self.rounds.clone() }
     }
 
-    /// The instance that contains it; `None` for the whole plan.
+    /// Returns the step instance that contains this block; `None` for the outermost block.
     pub fn owner(&self, plan: &Plan) -> Option<Instance> {
         let step = plan.block(self.block).owner?;
         let rounds = match plan.step(step).work {
@@ -109,7 +111,7 @@ impl Scope {
         Some(Instance { step, rounds })
     }
 
-    /// Which round of its loop it is, for the block of a loop.
+    /// Returns the loop and the round number, if this is the block of a loop.
     pub fn round_of_loop(&self, plan: &Plan) -> Option<(Instance, u32)> {
         let owner = self.owner(plan)?;
         let is_loop = matches!(plan.step(owner.step).work, Work::Loop(_));
@@ -117,7 +119,7 @@ impl Scope {
     }
 }
 
-/// Whether a name is that of an instance of a step: the names of the loops around it, each with a round, then its own.
+/// Parses a name as an instance of the given step: each enclosing loop with its round number, then the step.
 fn parse_step(name: &str, plan: &Plan, step: u32) -> Option<Instance> {
     let mut loops: Vec<_> = plan.loops_around(step).collect();
     loops.reverse();

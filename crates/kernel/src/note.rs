@@ -1,46 +1,46 @@
-//! Notes: sealed statements about a journal that stand beside it.
+//! Notes: signed statements about a journal, stored beside it.
 //!
-//! A journal is only appended to. An erasure, and an end that an operator forces on an execution whose journal cannot be
-//! folded, have no place in it. Each is a note that is sealed with the installation's key, so that nobody who has only the
-//! store can write one, change one, or move one to another execution, frame or value.
+//! A journal is append-only. Two facts cannot become records in it: that a value was erased, and that an operator ended
+//! an execution whose journal cannot be replayed. Each is a note, authenticated with the installation's key. Access to
+//! the store alone is not enough to forge a note, to change one, or to move one to another execution, frame or value.
 
 use alloc::string::String;
 
 use crate::{cbor::Writer, hash::Hash, key::ExecutionKey};
 
-/// A sealed statement about an execution.
+/// An authenticated statement about an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// The execution.
+    /// Key of the execution.
     pub execution: ExecutionKey,
-    /// What is stated.
+    /// The statement.
     pub subject: Subject,
-    /// When, in milliseconds since 1970.
+    /// Time of the statement, in milliseconds since 1970.
     pub at: u64,
-    /// The user who asked for it.
+    /// User id of the operator.
     pub by: String,
-    /// The reason that the user gave.
+    /// Reason given by the operator.
     pub reason: String,
-    /// Authenticates all of the above with a key that is not in the store.
+    /// HMAC over all of the above. Its key is not in the store.
     pub seal: Hash,
 }
 
-/// The statement of a note.
+/// The content of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// A value was erased.
     Erased {
-        /// The frame.
+        /// Sequence of the frame in the journal.
         sequence: u64,
-        /// The place among the frame's values.
+        /// Index of the value within the frame.
         place: u64,
     },
-    /// The execution was ended from outside of its journal.
+    /// An operator ended the execution without a record in its journal.
     Ended,
 }
 
 impl Note {
-    /// A note that is sealed with `key`.
+    /// Creates a note authenticated with `key`.
     pub fn sealed(
         key: &[u8; 32],
         execution: ExecutionKey,
@@ -50,14 +50,14 @@ impl Note {
         reason: impl Into<String>,
     ) -> Self {
         let (by, reason) = (by.into(), reason.into());
-        // Stores keep times up to 2^63-1.
+        // Stores keep times as signed 64-bit numbers.
         let at = at.min(i64::MAX as u64);
         let mut note = Self { execution, subject, at, by, reason, seal: Hash::default() };
         note.seal = note.seal_of(key);
         note
     }
 
-    /// Whether the note was sealed with `key`.
+    /// True if the note was authenticated with `key`.
     pub fn is_sealed_by(&self, key: &[u8; 32]) -> bool {
         self.seal_of(key).equals_in_constant_time(&self.seal)
     }

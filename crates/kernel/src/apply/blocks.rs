@@ -1,4 +1,4 @@
-//! What records do to the blocks and loops around and inside a step.
+//! Updates the blocks and loops around and inside a step when a record changes the step.
 
 use alloc::vec;
 use core::cmp::Reverse;
@@ -13,7 +13,7 @@ use crate::{
     value::Value,
 };
 
-/// A block begins to run.
+/// Opens a block with all of its steps pending.
 pub(super) fn open(state: &mut State, scope: Scope) {
     let plan = state.plan.clone();
     let block = plan.block(scope.block);
@@ -28,14 +28,14 @@ pub(super) fn open(state: &mut State, scope: Scope) {
     state.scopes.insert(scope, here);
 }
 
-/// A block runs no more.
+/// Removes a block that has ended.
 fn close(state: &mut State, scope: &Scope) -> Option<ScopeState> {
     let here = state.scopes.remove(scope)?;
     state.memory_bytes -= size::of_scope(state.plan.block(scope.block).steps.len());
     Some(here)
 }
 
-/// What a step that has begun opens at once.
+/// Opens the block or the loop that a started step contains. Conditionals and rounds open their blocks later.
 pub(super) fn open_inside(state: &mut State, instance: &Instance, input: &Value) {
     let plan = state.plan.clone();
     match &plan.step(instance.step).work {
@@ -52,7 +52,7 @@ pub(super) fn open_inside(state: &mut State, instance: &Instance, input: &Value)
     }
 }
 
-/// A step of a block is pending no more.
+/// Updates the enclosing block when a step leaves the pending status.
 pub(super) fn begin_step(state: &mut State, scope: &Scope, instance: &Instance, next: Status) {
     let plan = state.plan.clone();
     let place = place_of(&plan, scope, instance);
@@ -64,7 +64,7 @@ pub(super) fn begin_step(state: &mut State, scope: &Scope, instance: &Instance, 
     }
 }
 
-/// A step of a block has ended, with everything that was inside it.
+/// Updates the enclosing block when a step has ended, and closes everything inside the step.
 pub(super) fn end_step(state: &mut State, scope: &Scope, instance: &Instance, step: &StepState, before: Status) {
     let plan = state.plan.clone();
     let fails = step.status == Status::Failed && !step.let_through && !step.is_handled;
@@ -93,7 +93,7 @@ pub(super) fn end_step(state: &mut State, scope: &Scope, instance: &Instance, st
     }
 }
 
-/// A round of a loop begins.
+/// Opens the block of a new round.
 pub(super) fn begin_round(state: &mut State, instance: &Instance, round: u32) {
     let plan = state.plan.clone();
     let Work::Loop(of) = &plan.step(instance.step).work else { return };
@@ -104,7 +104,7 @@ pub(super) fn begin_round(state: &mut State, instance: &Instance, round: u32) {
     open(state, Scope::of_round(instance, of.block, round));
 }
 
-/// A round of a loop has ended: it gives what its last step gives.
+/// Ends a round. Its output is that of its last step.
 pub(super) fn end_round(state: &mut State, instance: &Instance, round: u32) {
     let plan = state.plan.clone();
     let Work::Loop(of) = &plan.step(instance.step).work else { return };
@@ -124,8 +124,8 @@ pub(super) fn end_round(state: &mut State, instance: &Instance, round: u32) {
     rounds.failed = rounds.failed.take().or(failed);
 }
 
-/// Drops the steps of a round that no reference reaches any more. The condition of a loop reads its last round until the
-/// next one begins. Failures stay: they are what the loop failed of, or what a result with failures names.
+/// Removes the steps of a round that no reference can reach any more. The condition of a loop reads the last round
+/// until the next one starts. Failed steps are kept, because the failure of the loop or of the execution may name them.
 pub(super) fn forget_ended_round(state: &mut State, instance: &Instance, record: &Record) {
     let Work::Loop(of) = &state.plan.step(instance.step).work else { return };
     let is_over_items = matches!(of.over, Over::Items(_));
@@ -143,8 +143,8 @@ pub(super) fn forget_ended_round(state: &mut State, instance: &Instance, record:
     }
 }
 
-/// A failure that nobody takes will fail the block, what contains it, and so on outwards. Where a failure edge may take
-/// it up that is seen when it is there.
+/// Marks the block as failing, and likewise each enclosing block up to the first that may handle or tolerate the
+/// failure. Failure edges are evaluated when the enclosing step fails.
 fn doom(state: &mut State, mut scope: Scope) {
     while let Some(here) = state.scopes.get_mut(&scope) {
         here.is_doomed = true;
@@ -170,7 +170,7 @@ fn may_be_handled(plan: &Plan, scope: &Scope, instance: &Instance) -> bool {
     }
 }
 
-/// The place of a step in its block: steps of a block are numbered in order.
+/// Returns the index of a step in its block. The steps of a block have ascending numbers.
 fn place_of(plan: &Plan, scope: &Scope, instance: &Instance) -> u32 {
     let steps = &plan.block(scope.block).steps;
     steps.binary_search(&instance.step).unwrap_or(steps.len()) as u32

@@ -1,8 +1,8 @@
-//! Counts the memory that a state takes, and the bytes that its records take in the journal.
+//! Counts the memory that a state takes and the bytes that its records take in the journal.
 //!
-//! The counts decide whether an execution goes on, so that they are the same on every machine: they come of constants and
-//! lengths, not of the allocator. The constants are those of a 64-bit build, rounded up; `tests/memory.rs` compares them
-//! with an allocator that counts.
+//! The counts decide if an execution exceeds its limits, so they must be the same on every machine. They are computed
+//! from constants and lengths and do not ask the allocator. The constants are those of a 64-bit build, rounded up;
+//! `tests/memory.rs` compares them with a counting allocator.
 
 use alloc::string::String;
 
@@ -13,37 +13,37 @@ use crate::{
     value::Value,
 };
 
-/// Bytes of a value beside the heap memory that it owns.
+/// Bytes of a value, without the heap memory that it owns.
 pub(crate) const VALUE_BYTES: u64 = 48;
 
-/// Bytes of the entries that a map has room for as soon as it has one.
+/// Bytes of the entries that a map allocates with its first node.
 const FIRST_ENTRY_BYTES: u64 = 11 * ENTRY_BYTES;
 
-/// Bytes of each entry of a map beside its key's text and what its value owns.
+/// Bytes of a map entry, without the characters of its key and the heap memory of its value.
 const ENTRY_BYTES: u64 = VALUE_BYTES + TEXT_BYTES;
 
-/// Bytes of a text beside its characters.
+/// Bytes of a string, without its characters.
 const TEXT_BYTES: u64 = 24;
 
-/// Bytes of a step instance beside its values: the instance, its state, and its share of the map that holds it.
+/// Bytes of a step instance without its values: key, state, and share of a node of the map.
 const STEP_BYTES: u64 = 640;
 
-/// Bytes of a block that runs beside its steps.
+/// Bytes of a running block, without its steps.
 const SCOPE_BYTES: u64 = 320;
 
-/// Bytes of each step of a block that runs: places that are pending, unsettled, decidable.
+/// Bytes per step of a running block: its entries in the sets of pending, unsettled and decidable steps.
 const PLACE_BYTES: u64 = 40;
 
-/// Bytes of a loop that runs beside its outputs.
+/// Bytes of a running loop, without its outputs.
 const LOOP_BYTES: u64 = 320;
 
-/// Bytes of a signal's identity beside its text.
+/// Bytes of a signal's deduplication id, without its characters.
 const IDENTITY_BYTES: u64 = 64;
 
-/// Bytes of a record in the journal beside its payload.
+/// Bytes of a record in the journal, without its payload.
 pub(crate) const RECORD_BYTES: u64 = 32;
 
-/// Bytes of memory of a value that stands by itself, in a list or in a field.
+/// Bytes of memory of a value in a list or a field, its heap memory included.
 pub(crate) fn of_value(value: &Value) -> u64 {
     VALUE_BYTES + of_heap(value)
 }
@@ -61,13 +61,13 @@ fn of_heap(value: &Value) -> u64 {
     }
 }
 
-/// Bytes of memory that a field adds to an object of so many fields, beside its value.
+/// Bytes of memory that another field adds to an object with `fields` fields, without the field's value.
 pub(crate) fn of_field(key: &str, fields: usize) -> u64 {
     let first = if fields == 0 { FIRST_ENTRY_BYTES } else { 0 };
     first + TEXT_BYTES + key.len() as u64
 }
 
-/// Bytes of memory of what an execution began with.
+/// Bytes of memory of the values that an execution started with.
 pub(super) fn of_start(start: &Started) -> u64 {
     of_value(&start.input) + of_value(&start.variables) + of_value(&start.trigger)
 }
@@ -77,27 +77,27 @@ pub(super) fn of_variable(name: &str, value: &Value) -> u64 {
     ENTRY_BYTES + name.len() as u64 + of_heap(value)
 }
 
-/// Bytes of memory of a signal that is kept, with the identity that stays when it is taken.
+/// Bytes of memory of a kept signal, with the deduplication id that remains after the signal is consumed.
 pub(crate) fn of_signal(id: &str, name: &str, payload: &Value) -> u64 {
     of_identity(id) + of_value(payload) + 3 * TEXT_BYTES + (id.len() + name.len()) as u64
 }
 
-/// Bytes of memory of the identity of a signal that has come.
+/// Bytes of memory of a signal's deduplication id.
 pub(super) fn of_identity(id: &str) -> u64 {
     IDENTITY_BYTES + id.len() as u64
 }
 
-/// Bytes of memory of a block of so many steps that runs.
+/// Bytes of memory of a running block with `step_count` steps.
 pub(super) fn of_scope(step_count: usize) -> u64 {
     SCOPE_BYTES + PLACE_BYTES * step_count as u64
 }
 
-/// Bytes of memory of a loop that begins with so many outputs.
+/// Bytes of memory of a loop that starts with `output_count` outputs.
 pub(super) fn of_loop(output_count: usize) -> u64 {
     LOOP_BYTES + VALUE_BYTES * output_count as u64
 }
 
-/// Counts a step instance anew where a record has changed the values that it holds.
+/// Recounts a step instance if the record may have changed its values.
 pub(super) fn count(state: &mut State, step: &mut StepState, record: &Record) {
     let changes_values = matches!(
         record,
@@ -127,7 +127,7 @@ fn of_step(step: &StepState) -> u64 {
     STEP_BYTES + of_heap(&step.input) + of_heap(&step.output) + failure + gate
 }
 
-/// Bytes of a record in the journal.
+/// Approximate bytes of a record in the journal.
 pub(super) fn in_journal(record: &Record) -> u64 {
     let payload = match record {
         Record::StepStarted { input: payload, .. }
@@ -143,7 +143,7 @@ pub(super) fn in_journal(record: &Record) -> u64 {
     RECORD_BYTES + cbor::byte_count(payload.value()) as u64
 }
 
-/// Counts a whole state anew: what the counts of all changes must have come to.
+/// Counts the whole state from scratch. Debug builds compare the result with the incremental count.
 #[cfg(debug_assertions)]
 pub(crate) fn recount(state: &State) -> u64 {
     let steps = state.steps.values().map(of_step).sum::<u64>();
