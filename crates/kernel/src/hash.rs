@@ -1,4 +1,4 @@
-//! SHA-256, plain and keyed, and how a hash is written.
+//! SHA-256 and HMAC-SHA-256, and the text forms of hashes.
 
 use alloc::{format, string::String};
 use core::fmt;
@@ -6,17 +6,17 @@ use core::fmt;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-/// A SHA-256.
+/// A SHA-256 or HMAC-SHA-256 digest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// The hash of some bytes.
+    /// Returns the SHA-256 of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The hash of several pieces, one after the other without a separator.
+    /// Returns the SHA-256 of the concatenated parts. There is no separator.
     pub fn of_parts(parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         for part in parts {
@@ -25,8 +25,8 @@ impl Hash {
         Self(hasher.finalize().into())
     }
 
-    /// HMAC-SHA-256 over several pieces. Pieces that come from outside are hashed or of fixed length before they come
-    /// here, so that no two lists of pieces can run together into the same bytes.
+    /// Returns the HMAC-SHA-256 of the concatenated parts. There is no separator, so parts from outside must be hashed
+    /// or have a fixed length; otherwise two lists of parts could give the same bytes.
     pub fn keyed(key: &[u8; 32], parts: &[&[u8]]) -> Self {
         let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of every length");
         for part in parts {
@@ -35,22 +35,22 @@ impl Hash {
         Self(mac.finalize().into_bytes().into())
     }
 
-    /// Whether two hashes are equal, in a time that does not depend on where they differ.
+    /// Compares two hashes in constant time.
     pub fn equals_in_constant_time(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).fold(0u8, |difference, (a, b)| difference | (a ^ b)) == 0
     }
 
-    /// Sixty-four lower-case hexadecimal digits.
+    /// Formats the hash as 64 lower-case hexadecimal digits.
     pub fn hex(&self) -> String {
         hex(&self.0)
     }
 
-    /// `sha256:` and the digits.
+    /// Formats the hash as `sha256:` and the digits.
     pub fn prefixed(&self) -> String {
         format!("sha256:{}", self.hex())
     }
 
-    /// Reads either form; `None` for anything else.
+    /// Parses the digits with or without the prefix; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix("sha256:").unwrap_or(text);
         let mut bytes = [0; 32];
@@ -64,13 +64,13 @@ impl fmt::Debug for Hash {
     }
 }
 
-/// Lower-case hexadecimal digits.
+/// Formats bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }
 
-/// Reads exactly as many digits as fill `bytes`; false for anything else.
+/// Parses exactly as many digits as fill `bytes`; returns false for anything else.
 pub fn unhex(digits: &str, bytes: &mut [u8]) -> bool {
     let digits = digits.as_bytes();
     if digits.len() != bytes.len() * 2 {
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(Hash::parse(empty), Some(Hash::of(b"")));
         assert_eq!(Hash::parse("sha256:00"), None);
         assert_eq!(Hash::parse(&empty.replace('e', "g")), None);
-        // RFC 4231, test case 2, with its key filled up to the length that we use (HMAC pads with zeros itself).
+        // RFC 4231, test case 2. HMAC pads the key with zeros, so a key padded to 32 bytes gives the same result.
         let mut key = [0; 32];
         key[..4].copy_from_slice(b"Jefe");
         assert_eq!(

@@ -1,4 +1,7 @@
-//! Folding a journal back into a state, and proving that it is what it says.
+//! Replays a journal into a state, and verifies it.
+//!
+//! Verification covers the hash chain, the authenticated head, the legality of each record, and that deciding the
+//! recorded inputs again gives the recorded results. Reading frames from a store is the engine's work.
 
 use alloc::{
     format,
@@ -20,21 +23,21 @@ use crate::{
     stored::{Head, StoredFrame},
 };
 
-/// A journal on its way back into a state, frame by frame. Loading and verifying are the same walk.
+/// Replays a journal frame by frame. Loading and verification both use it.
 #[derive(Debug)]
 pub struct Fold {
-    /// What the frames so far make.
+    /// The state after the frames so far.
     pub state: State,
     next: u64,
     head: Hash,
 }
 
-/// A journal that cannot be what was written.
+/// A journal that is damaged, incomplete or not from this installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
-    /// The first frame that does not fit.
+    /// Sequence of the first bad frame.
     pub sequence: u64,
-    /// Why not.
+    /// The reason, as a clause whose subject is the frame.
     pub why: String,
 }
 
@@ -45,12 +48,12 @@ impl fmt::Display for Broken {
 }
 
 impl Fold {
-    /// Before the first frame.
+    /// Creates a fold that expects the first frame.
     pub fn new(key: ExecutionKey, plan: Arc<Plan>) -> Self {
         Self { state: State::new(key, plan), next: 0, head: Hash::default() }
     }
 
-    /// Reads the next frame and checks that it continues the chain.
+    /// Decodes the next frame and checks that it continues the hash chain.
     pub fn read(&self, stored: &StoredFrame) -> Result<(Frame, Hash), Broken> {
         if stored.sequence != self.next {
             return Err(self.broken(format!("it is missing; frame {} stands in its place", stored.sequence)));
@@ -62,7 +65,7 @@ impl Fold {
         Ok((frame, hash))
     }
 
-    /// Applies the records of the next frame.
+    /// Applies the records of the next frame without deciding again.
     pub fn push(&mut self, stored: &StoredFrame) -> Result<Frame, Broken> {
         let (frame, hash) = self.read(stored)?;
         self.check_version(&frame)?;
@@ -73,8 +76,9 @@ impl Fold {
         Ok(frame)
     }
 
-    /// Decides the next frame's input again and compares; what is decided is then what is applied. With something
-    /// erased before it or in it a decision cannot be made again, and the frame is only applied. True if it was decided.
+    /// Decides the input of the next frame again and compares the records. Returns true if it did. If a value in this
+    /// frame or before it was erased, the decision cannot be repeated: the frame is only applied, and the result is
+    /// false.
     pub fn push_deciding(&mut self, stored: &StoredFrame) -> Result<bool, Broken> {
         if self.state.has_erased || Frame::erased(stored).next().is_some() {
             return self.push(stored).map(|_| false);
@@ -106,7 +110,7 @@ impl Fold {
         Ok(true)
     }
 
-    /// Whether the journal ends where its head says, and the head is sealed with the key.
+    /// Checks that the journal ends at its head and that the head is authenticated with `key`.
     pub fn finish(&self, head: &Head, key: &[u8; 32]) -> Result<(), Broken> {
         if !head.is_sealed_by(key, self.state.key) {
             let why = "the journal's head does not bear the seal of this installation's key".into();
@@ -124,12 +128,12 @@ impl Fold {
         Ok(())
     }
 
-    /// The hash of the last frame.
+    /// Returns the hash of the last frame so far.
     pub fn head(&self) -> Hash {
         self.head
     }
 
-    /// The sequence of the next frame.
+    /// Returns the sequence that the next frame must have.
     pub fn next_sequence(&self) -> u64 {
         self.next
     }
@@ -148,18 +152,18 @@ impl Fold {
     }
 }
 
-/// What verifying a journal has shown.
+/// The result of verifying a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
-    /// Frames in the chain.
+    /// Number of frames in the chain.
     pub frames: u64,
-    /// Frames whose input was decided again, with the same records.
+    /// Number of frames whose input was decided again, with the same records.
     pub decided_again: u64,
-    /// Values that were erased: the frame's sequence and the place among its values.
+    /// Erased values: the sequence of the frame and the index of the value within it.
     pub erased: Vec<(u64, usize)>,
 }
 
-/// Folds a whole journal, deciding every input again, and checks its head.
+/// Verifies a whole journal against its head, deciding every input again.
 pub fn verify(
     key: ExecutionKey,
     plan: Arc<Plan>,

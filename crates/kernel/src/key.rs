@@ -1,17 +1,17 @@
-//! How an execution is named inside: a key that sorts by the time of its making.
+//! Execution keys: unique ids that sort by creation time.
 
 use alloc::string::String;
 use core::fmt;
 
 use crate::hash::{hex, unhex};
 
-/// An execution's key: a UUID of version 7 (RFC 9562, 5.7). Its first 48 bits are milliseconds since 1970, so that new
-/// executions stand beside each other in the store.
+/// Key of an execution: a UUID of version 7 (RFC 9562, 5.7). It starts with 48 bits of milliseconds since 1970, so
+/// recent executions are adjacent in the indexes of a store.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExecutionKey(pub [u8; 16]);
 
 impl ExecutionKey {
-    /// A key from a time in milliseconds since 1970 and 10 random bytes.
+    /// Creates a key from milliseconds since 1970 and 10 random bytes.
     pub fn new(now_ms: u64, entropy: [u8; 10]) -> Self {
         let mut bytes = [0; 16];
         bytes[..6].copy_from_slice(&now_ms.to_be_bytes()[2..]);
@@ -21,7 +21,7 @@ impl ExecutionKey {
         Self(bytes)
     }
 
-    /// Reads the form with hyphens; `None` for anything else.
+    /// Parses the hyphenated form; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let hyphens = |at: usize| text.as_bytes().get(at) == Some(&b'-');
         if text.len() != 36 || ![8, 13, 18, 23].into_iter().all(hyphens) {

@@ -1,8 +1,8 @@
-//! How executions and attempts are named in distributed tracing (W3C Trace Context): names that everybody can make again.
+//! Trace and span ids of executions and attempts (W3C Trace Context).
 //!
-//! An execution lives for days, over crashes and on several nodes. Nobody can be asked which number was drawn for it, so
-//! none is drawn. Traces and spans are named by hashes of what they are: the name of a trace goes to third parties, which
-//! learn no key of an execution from it.
+//! An execution can live for days, across crashes and on several nodes, so random ids would have to be stored and
+//! shared. Instead the ids are hashes of execution keys, and every node computes the same ones. A trace id is sent to
+//! third parties; the hash does not reveal the execution key. Spans are exported elsewhere.
 
 use alloc::{format, string::String};
 
@@ -14,19 +14,20 @@ use crate::{
     value::Value,
 };
 
-/// A trace's name: made of the key of the first execution, and no way back to it. All of its bytes are as good as random,
-/// which is what those who keep a part of all traces choose by.
+/// A trace id, derived from the key of the root execution by a one-way hash. All of its bytes are uniformly
+/// distributed, as samplers that select traces by id require.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TraceId(pub [u8; 16]);
 
-/// A span's name.
+/// A span id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpanId(pub [u8; 8]);
 
-/// Where the trigger of an execution that another one has started says whose family it is of.
+/// Trigger key of the root execution's key, in the trigger of a child execution.
 pub const ROOT_IN_TRIGGER: &str = "rootExecutionKey";
 
-/// The first of the executions that have started each other. One that an older release has started knows only its parent.
+/// Returns the root of the execution tree. A child that an older release started knows only its parent, which is then
+/// returned.
 pub fn root_of(state: &State) -> ExecutionKey {
     if state.lineage.depth == 0 {
         return state.key;
@@ -37,7 +38,7 @@ pub fn root_of(state: &State) -> ExecutionKey {
 }
 
 impl TraceId {
-    /// The trace of a family of executions.
+    /// Returns the trace id of an execution tree.
     pub fn of_family(root: ExecutionKey) -> Self {
         let mut id = [0; 16];
         id.copy_from_slice(&Hash::of_parts(&[b"trace", &root.0]).0[..16]);
@@ -46,17 +47,18 @@ impl TraceId {
 }
 
 impl SpanId {
-    /// An execution, from its beginning to its end.
+    /// Returns the id of the span that covers an execution from start to end.
     pub fn of_execution(execution: ExecutionKey) -> Self {
         Self::of_parts(&[b"execution", &execution.0])
     }
 
-    /// An attempt that an effect performs.
+    /// Returns the id of the span of an attempt that an executor performs.
     pub fn of_attempt(execution: ExecutionKey, step: &str, number: u32) -> Self {
         Self::of_parts(&[b"attempt", &execution.0, &number.to_be_bytes(), step.as_bytes()])
     }
 
-    /// An attempt that is another execution: named by that one, which so knows what it hangs on.
+    /// Returns the id of the span of an attempt that is a child execution. It derives from the child's key alone, so
+    /// the child can compute the id of its parent span.
     pub fn of_attempt_with_child(child: ExecutionKey) -> Self {
         Self::of_parts(&[b"child", &child.0])
     }
@@ -68,7 +70,7 @@ impl SpanId {
     }
 }
 
-/// What an attempt tells those whom it calls of the trace it belongs to: the value of `traceparent`, sampled
+/// Returns the `traceparent` header value for requests that the attempt makes, with the sampled flag set
 /// (<https://www.w3.org/TR/trace-context/#traceparent-header>).
 pub fn traceparent(attempt: &Attempt) -> String {
     let (trace, span) =
@@ -94,7 +96,7 @@ mod tests {
             SpanId::of_attempt(b, "x", 1),
         ];
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
-        // What has been exported once is exported again under the same name, by whatever release.
+        // Ids of exported spans must not change between releases.
         assert_eq!(hex(&names[3].0), "9d43be9e70b3801c");
     }
 

@@ -1,8 +1,8 @@
-//! Times as people and JSON see them.
+//! Converts times between milliseconds since 1970 and RFC 3339.
 
 use alloc::{format, string::String};
 
-/// Milliseconds since 1970 as RFC 3339 in UTC with milliseconds: `2026-02-07T12:00:00.000Z`.
+/// Formats milliseconds since 1970 as RFC 3339 in UTC: `2026-02-07T12:00:00.000Z`.
 pub fn rfc3339(ms: u64) -> String {
     let (days, in_day) = (ms / 86_400_000, ms % 86_400_000);
     let (year, month, day) = civil(days as i64);
@@ -10,7 +10,8 @@ pub fn rfc3339(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
 }
 
-/// The milliseconds since 1970 of a time in RFC 3339, with any offset; `None` for anything else and for times before 1970.
+/// Parses a time in RFC 3339 with any offset, into milliseconds since 1970. Returns `None` for anything else and for
+/// times before 1970.
 pub fn parse_rfc3339(text: &str) -> Option<u64> {
     let bytes = text.as_bytes();
     let number = |from: usize, length: usize| {
@@ -33,7 +34,7 @@ pub fn parse_rfc3339(text: &str) -> Option<u64> {
     u64::try_from((minutes * 60 + second) * 1_000 + fraction_ms).ok()
 }
 
-/// Milliseconds after the point, and what follows.
+/// Parses an optional fraction of a second. Returns milliseconds and the remaining text.
 fn fraction(text: &str) -> Option<(i64, &str)> {
     let Some(rest) = text.strip_prefix('.') else { return Some((0, text)) };
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -44,7 +45,7 @@ fn fraction(text: &str) -> Option<(i64, &str)> {
     Some((thousandths.parse().ok()?, &rest[digits..]))
 }
 
-/// Minutes east of Greenwich.
+/// Parses a time zone offset, into minutes east of Greenwich.
 fn offset(text: &str) -> Option<i64> {
     if matches!(text, "Z" | "z") {
         return Some(0);
@@ -63,7 +64,7 @@ fn offset(text: &str) -> Option<i64> {
     Some(sign * (number(hours, 23)? * 60 + number(minutes, 59)?))
 }
 
-/// The inverse of [`civil`], for days that exist.
+/// The inverse of [`civil`]. Returns `None` for dates that do not exist.
 fn days_since_1970(year: i64, month: i64, day: i64) -> Option<i64> {
     let shifted_year = year - i64::from(month <= 2);
     let (era, year_of_era) = (shifted_year.div_euclid(400), shifted_year.rem_euclid(400));
@@ -74,8 +75,8 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> Option<i64> {
     (civil(days) == (year, month, day)).then_some(days)
 }
 
-/// Year, month and day of a count of days since 1970 in the Gregorian calendar. Years begin in March here, so that the
-/// leap day is the last of its year and every month's start is a linear function of its number.
+/// Converts days since 1970 to year, month and day in the Gregorian calendar. Internally a year starts in March, so
+/// that the leap day is its last day and the start of a month is a linear function of the month's number.
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);

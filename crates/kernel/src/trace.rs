@@ -1,4 +1,5 @@
-//! What an execution did, attempt by attempt: the view that people and programs read, made from the journal.
+//! The history of an execution, attempt by attempt, for people and API clients. It is derived from the frames of the
+//! journal and decides nothing.
 
 use alloc::{
     collections::BTreeMap,
@@ -25,42 +26,43 @@ mod why;
 
 use why::{why, why_not};
 
-/// The attempts of an execution, in the order in which they began: all of them, or those of a window.
+/// The attempts of an execution in the order of their start: all of them, or those of a window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trace {
-    /// The attempts of the window.
+    /// The attempts in the window.
     pub attempts: Vec<AttemptTrace>,
-    /// How many attempts began, in the window or not.
+    /// Number of all attempts, inside or outside the window.
     pub count: usize,
     window: Option<Window>,
-    /// The last attempt of each step instance of rounds that run: its place among all attempts, and its status.
+    /// Last attempt of each step instance: its index among all attempts, and its status. Instances of ended rounds are
+    /// removed.
     last: BTreeMap<Instance, (usize, Status)>,
-    /// Open attempts that are not in the window, without their inputs.
+    /// Open attempts outside the window, without their inputs.
     outside: BTreeMap<Instance, AttemptTrace>,
     inputs: BTreeMap<Instance, Value>,
     fates: BTreeMap<Instance, FailureFate>,
     children: Children,
 }
 
-/// The part of a trace that is kept.
+/// The part of the history that is kept in memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Window {
-    /// The place of its first attempt.
+    /// Index of the first attempt in the window.
     from: usize,
     rows_max: usize,
     memory_bytes_max: u64,
-    /// Bytes of memory of its attempts.
+    /// Bytes of memory taken by the attempts in the window.
     memory_bytes: u64,
 }
 
-/// Which executions the attempts of steps start, found from the records alone.
+/// Derives the keys of child executions from records alone.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Children {
     intents: BTreeMap<Instance, Hash>,
 }
 
 impl Children {
-    /// Takes a record in; the child of the attempt that it begins, if it begins one with a child.
+    /// Processes a record. Returns the key of the child execution, if the record starts an attempt that has one.
     pub fn of_record(&mut self, plan: &Plan, record: &Record, now: u64) -> Option<ExecutionKey> {
         let instance = record.instance()?;
         if !matches!(plan.step(instance.step).work, Work::Subworkflow { .. }) {
@@ -84,59 +86,60 @@ impl Children {
     }
 }
 
-/// One attempt at a step instance. A step that was skipped, or failed before it could begin, has attempt 0.
+/// One attempt of a step instance. A step that was skipped or failed before its start has an entry with attempt 0.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AttemptTrace {
-    /// The step instance, as `fetch[3].parse`.
+    /// Name of the step instance, such as `fetch[3].parse`.
     pub step: String,
-    /// Which, from 1.
+    /// Attempt number, from 1; 0 if the step never started.
     pub attempt: u32,
-    /// Where it is, or how it ended.
+    /// Status of the attempt.
     pub status: Status,
-    /// Milliseconds since 1970.
+    /// Start, in milliseconds since 1970.
     pub started_at: u64,
-    /// Milliseconds since 1970; `None` while it runs or waits.
+    /// End, in milliseconds since 1970; `None` while the attempt is open.
     pub ended_at: Option<u64>,
     /// The resolved parameters.
     pub input: Value,
-    /// The output of one that completed.
+    /// Output of a completed attempt; null otherwise.
     pub output: Value,
-    /// Why it failed.
+    /// Failure of a failed attempt.
     pub failure: Option<Failure>,
-    /// What led to it.
+    /// The reason for its start, as a phrase: the preceding step, the taken edge, the item of a loop.
     pub because: String,
-    /// Why it was skipped, retried, called off, decided; who decided.
+    /// The reason for its end or its current wait, as a phrase.
     pub note: Option<String>,
-    /// What was decided at its gates, in order.
+    /// Decisions at the step's gates, in order.
     pub decisions: Vec<DecisionTrace>,
-    /// What its function wrote to its console: lines of `{level, text}`.
+    /// Console output of the step's function: a list of `{level, text}`.
     pub log: Vec<Value>,
-    /// The execution that it has started.
+    /// Key of the child execution that it started.
     pub child: Option<ExecutionKey>,
 }
 
-/// A decision at a gate.
+/// A decision at an approval gate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecisionTrace {
-    /// How.
+    /// Approval or denial.
     pub decision: Decision,
-    /// Who; `None` where nobody has in time.
+    /// User id of the decider; `None` if the gate expired.
     pub by: Option<String>,
-    /// When, in milliseconds since 1970.
+    /// Time of the decision, in milliseconds since 1970.
     pub at: u64,
-    /// Why, if that was said and not erased.
+    /// Reason given by the decider; `None` if there is none or it was erased.
     pub reason: Option<String>,
 }
 
 impl Trace {
-    /// A trace that keeps attempts from a place on, up to a number and, from the second on, up to so many bytes of memory.
-    /// It takes as much memory as that and as the steps that are open at the same time.
+    /// Creates a history that keeps a window of attempts. It starts at index `from` and ends after `rows_max` attempts, or
+    /// earlier at `memory_bytes_max`, which never excludes the first attempt. Memory use is that of the window and of the
+    /// open steps.
     pub fn window(from: usize, rows_max: usize, memory_bytes_max: u64) -> Self {
         let window = Window { from, rows_max, memory_bytes_max, memory_bytes: 0 };
         Self { window: Some(window), ..Self::default() }
     }
 
-    /// Adds what a frame says.
+    /// Adds the records of a frame.
     pub fn add(&mut self, plan: &Plan, frame: &Frame) {
         for record in &frame.records {
             self.add_record(plan, record, frame.now);
@@ -173,7 +176,7 @@ impl Trace {
                 self.last(instance).log.extend_from_slice(lines);
                 self.count_bytes(instance, lines.iter().map(size::of_value).sum());
             }
-            // An attempt that was interrupted has failed, whatever is asked about the next.
+            // An interrupted attempt has failed already; the gate only asks about the next attempt.
             Record::GateOpened { .. } => {
                 let row = self.last(instance);
                 if row.ended_at.is_none() {
@@ -214,7 +217,7 @@ impl Trace {
         row.decisions.push(decided);
     }
 
-    /// Drops what is known beside the rows of the steps of a round: nothing comes after a step there.
+    /// Forgets the steps of an ended round, which get no further records. Their attempts in the window remain.
     fn forget_round(&mut self, plan: &Plan, instance: &Instance, round: u32) {
         for range in instance.steps_of_round(plan, round) {
             self.last.extract_if(range.clone(), |_, _| true).for_each(drop);
@@ -222,7 +225,7 @@ impl Trace {
         }
     }
 
-    /// Counts bytes of an attempt in the window. Where they are too many, the window ends earlier.
+    /// Counts memory of an attempt in the window. If the limit is exceeded, the window is cut at its end.
     fn count_bytes(&mut self, instance: &Instance, bytes: u64) {
         let is_inside = self.place_of(instance).is_some();
         let Some(window) = self.window.as_mut().filter(|_| is_inside) else { return };
@@ -234,7 +237,7 @@ impl Trace {
         }
     }
 
-    /// The place in the window of the last attempt of an instance.
+    /// Returns the index within the window of the last attempt of an instance.
     fn place_of(&self, instance: &Instance) -> Option<usize> {
         let (place, _) = self.last.get(instance)?;
         let from = self.window.map_or(0, |window| window.from);
@@ -244,7 +247,7 @@ impl Trace {
     fn skip(&mut self, plan: &Plan, instance: &Instance, reason: SkipReason, now: u64) {
         self.begin(plan, instance, 0, now);
         let why = if reason == SkipReason::NoEdgeTaken { why_not(self, plan, instance) } else { String::new() };
-        // What led to it did not lead to its running: the reason goes before that.
+        // For a skipped step the reason for skipping replaces the reason for starting.
         let row = self.end(instance, Status::Skipped, now);
         row.because = alloc::format!("{}{why}", reason.words());
         row.note = Some(row.because.clone());
@@ -307,8 +310,8 @@ impl Trace {
         row
     }
 
-    /// The attempt that a record about a begun instance belongs to. Records are applied before they come here, so that
-    /// it has begun.
+    /// Returns the attempt that a record belongs to. Only records that were applied are added, so a started instance
+    /// has an attempt.
     fn last(&mut self, instance: &Instance) -> &mut AttemptTrace {
         match self.place_of(instance) {
             Some(place) => &mut self.attempts[place],
@@ -324,7 +327,7 @@ fn memory_bytes(row: &AttemptTrace) -> u64 {
         + row.log.iter().map(size::of_value).sum::<u64>()
 }
 
-/// Bytes of memory of an attempt beside its values.
+/// Bytes of memory of an attempt, without its values.
 const ROW_BYTES: u64 = 1024;
 
 fn wait_in_words(work: &Work, until: Option<u64>) -> String {
@@ -336,8 +339,8 @@ fn wait_in_words(work: &Work, until: Option<u64>) -> String {
 }
 
 impl AttemptTrace {
-    /// `{stepId, status, attempt, startedAt, completedAt, input, output, error, note}`, as the first specification has
-    /// it; what is ours stands behind that.
+    /// Returns `{stepId, status, attempt, startedAt, completedAt, input, output, error, note}`, the keys of the first
+    /// specification, and further keys of our own.
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
         map.insert("stepId".into(), self.step.as_str().into());
@@ -369,7 +372,7 @@ impl AttemptTrace {
 }
 
 impl DecisionTrace {
-    /// `{decision, by, at, reason}`.
+    /// Returns `{decision, by, at, reason}`.
     pub fn to_value(&self) -> Value {
         Value::map([
             ("decision", self.decision.name().into()),

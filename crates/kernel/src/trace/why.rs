@@ -1,4 +1,4 @@
-//! Why a step instance had its turn, in words.
+//! Explains in words why a step instance started or was skipped.
 
 use alloc::{
     format,
@@ -14,7 +14,7 @@ use crate::{
     state::Status,
 };
 
-/// What led to a step instance, when the trace so far is what was.
+/// Explains why a step instance starts, given the history up to its start.
 pub(super) fn why(trace: &Trace, plan: &Plan, instance: &Instance) -> String {
     let block = plan.block(plan.step(instance.step).block);
     let place = block.steps.binary_search(&instance.step).unwrap_or_default();
@@ -28,7 +28,7 @@ pub(super) fn why(trace: &Trace, plan: &Plan, instance: &Instance) -> String {
     reason + when
 }
 
-/// The first step of a block: because the block runs.
+/// Explains the start of a block's first step by the start of the block.
 fn first(plan: &Plan, instance: &Instance) -> String {
     let Some(outer) = plan.parent(instance.step) else { return "the first step".to_string() };
     match (&plan.step(outer).work, instance.rounds.last()) {
@@ -48,7 +48,8 @@ fn owner(plan: &Plan, instance: &Instance) -> String {
     instance.scope(plan).owner(plan).map_or_else(|| "the workflow".to_string(), |owner| owner.name(plan))
 }
 
-/// The edges that were taken. Whether the condition of one held is not asked again: one that led here did, or another.
+/// Lists the taken edges. Their conditions are not evaluated again, so an edge whose condition was false may be listed
+/// beside one that was taken.
 fn along_edges(trace: &Trace, plan: &Plan, instance: &Instance, graph: &Graph, place: usize) -> String {
     let ends = ends(trace, plan, instance, graph, place);
     let taken: Vec<String> = ends
@@ -61,7 +62,8 @@ fn along_edges(trace: &Trace, plan: &Plan, instance: &Instance, graph: &Graph, p
     if taken.is_empty() { "nothing comes before it".to_string() } else { format!("after {}", taken.join(", ")) }
 }
 
-/// Why no edge leads to a step instance, behind those words: what blocks it, or else what became of each edge.
+/// Explains why no edge leads to a step instance, as a suffix of that sentence: the blocking edges, or else the end of
+/// each source.
 pub(super) fn why_not(trace: &Trace, plan: &Plan, instance: &Instance) -> String {
     let block = plan.block(plan.step(instance.step).block);
     let place = block.steps.binary_search(&instance.step).unwrap_or_default();
@@ -81,13 +83,13 @@ pub(super) fn why_not(trace: &Trace, plan: &Plan, instance: &Instance) -> String
     }
 }
 
-/// Edges that a sentence has room for.
+/// Maximum number of edges in one explanation.
 const EDGES_TOLD_MAX: usize = 4;
 
-/// Why an edge was not taken, when its source has ended like this.
+/// Explains why an edge was not taken, given the end of its source.
 fn what_became(id: &str, edge: &Edge, end: SourceEnd) -> String {
     match (edge.kind.pull(end), end) {
-        // The edge would have been taken, and was not: only its condition can be the reason.
+        // The edge was not taken although its kind matches the end, so its condition was false.
         (Pull::Takes, _) => format!("the condition of the edge from `{id}` does not hold"),
         (_, SourceEnd::Completed) if edge.kind == EdgeKind::Skip => format!("`{id}` was not skipped"),
         (_, SourceEnd::Completed) => format!("`{id}` did not fail"),
@@ -97,7 +99,7 @@ fn what_became(id: &str, edge: &Edge, end: SourceEnd) -> String {
     }
 }
 
-/// The edges into a step instance, each with the step that it comes from and how that has ended.
+/// Returns the edges into a step instance, each with its source step and the end of that step.
 fn ends<'a>(
     trace: &'a Trace,
     plan: &'a Plan,
