@@ -1,5 +1,5 @@
-//! Records that cannot follow on a state are refused, and what was erased is remembered. Nothing of this is decided:
-//! the records are written by hand, as a journal that is not ours might have them.
+//! Tests of `apply`: illegal records are rejected, and erased values are remembered. The records are not decided but
+//! written by hand, as a foreign journal might contain them.
 
 use std::sync::Arc;
 
@@ -73,13 +73,13 @@ fn waits(step: &str) -> Record {
     Record::WaitStarted { instance: at(step), until: Some(1000) }
 }
 
-/// The first branch of `of` is taken, as if it were a branch of `step`.
+/// Takes the first branch of `of` as if it belonged to `step`.
 fn takes_branch(step: &str, of: &str) -> Record {
     let block = plan().step(at(of).step).work.branches()[0].1;
     Record::BranchTaken { instance: at(step), block: Some(block) }
 }
 
-/// A loop over two items begins.
+/// Starts a loop over two items.
 fn loops(step: &str) -> Record {
     let input = Payload::Known(vec![Value::Null; 2].into());
     Record::StepStarted { instance: at(step), input, intent: None }
@@ -125,7 +125,7 @@ fn after(records: &[Record]) -> State {
     state
 }
 
-/// The last record is refused with these words, and all before it are accepted.
+/// Checks that the last record is rejected with a message and that all records before it are accepted.
 fn check(records: &[Record], refusal: &str) {
     let (last, before) = records.split_last().expect("a record");
     match apply(&mut after(before), last, 0) {
@@ -192,7 +192,7 @@ fn what_cannot_follow_is_refused() {
     }
 }
 
-/// The refusals above are of the last record and of nothing that stands before it.
+/// The rejections above are caused by the last record, not by the records before it.
 #[test]
 fn and_what_can_follow_is_accepted() {
     after(&[started(), begun("all"), begun("one"), takes_branch("one", "one"), begun("x"), out("x"), completed("x")]);
@@ -206,8 +206,8 @@ fn and_what_can_follow_is_accepted() {
     assert_eq!(state.ended_at, Some(0));
 }
 
-/// Once something is erased, decisions after it cannot be made again: the state says so, wherever it was and whatever
-/// follows.
+/// After an erasure, decisions that depend on the value cannot be repeated. The state records the erasure, for every
+/// kind of value and regardless of later records.
 #[test]
 fn whatever_was_erased_is_remembered() {
     let gate = |question| Record::GateOpened {

@@ -1,4 +1,4 @@
-//! What no definition can do without end: start executions, begin rounds, hold a turn, fill a frame.
+//! Tests of limits that no definition can exceed: started executions, rounds, and the size of turns and frames.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -61,7 +61,7 @@ fn instance(state: &State, name: &str) -> Instance {
     Instance::parse(name, &state.plan).expect("an instance of the plan")
 }
 
-/// Every function gives null.
+/// Processes an input; every function returns null.
 fn take_in(state: &mut State, input: &Input, now: u64) -> Turn {
     let null = |asked: &[&Evaluation]| vec![Evaluated::of(Ok(Value::Null)); asked.len()];
     decide_with(state, input, now, null).expect("legal")
@@ -84,7 +84,7 @@ fn code_of(state: &State) -> String {
     }
 }
 
-/// A tree of executions, run to its end: how many there were, and the state of the first.
+/// Runs a tree of executions to its end. Returns the number of executions and the state of the root.
 fn tree(plans: &[(&str, &str)], input: Value, executions: u32) -> (usize, State) {
     let plans: BTreeMap<Hash, Arc<Plan>> =
         plans.iter().map(|(name, text)| (Hash::of(name.as_bytes()), plan_of(text))).collect();
@@ -116,7 +116,7 @@ fn a_tree_that_grows_without_end_fails_at_its_bound() {
     }
 }
 
-/// As many as may be: through a wide loop, one after the other, by children of children.
+/// Starts as many executions as the limit allows: in a concurrent loop, one after another, and by nested children.
 #[test]
 fn what_fits_into_the_bound_is_run() {
     let items = |count: u64| Value::map([("items", (0..count).map(Value::from).collect::<Vec<_>>().into())]);
@@ -133,13 +133,13 @@ fn what_fits_into_the_bound_is_run() {
         let (count, root) = tree(&[("w", &plans), ("leaf", leaf)], items(41), 40);
         assert_eq!((count, code_of(&root).as_str()), (41, "max_executions_exceeded:40"), "{concurrency} {waits}");
     }
-    // The first of two children uses nothing of its share, and the second needs nearly everything.
+    // The first child uses none of its share, and the second needs nearly all of it.
     let two = "steps: [{id: a, type: subworkflow, workflow: leaf}, {id: b, type: subworkflow, workflow: w, input: {n: 1}, when: {not: {ref: '@input.n'}}}, {id: c, type: subworkflow, workflow: leaf, when: {ref: '@input.n'}}]";
     let (count, root) = tree(&[("w", two), ("leaf", leaf)], Value::Map(Map::new()), 4);
     assert_eq!((count, root.status()), (5, ExecutionStatus::Completed));
 }
 
-/// What is not waited for goes on as deep as it likes, and its bound is that of the tree.
+/// A chain of detached children may be as long as the limit of its tree.
 #[test]
 fn a_chain_without_waiting_is_as_long_as_the_bound() {
     let (count, root) =
@@ -202,7 +202,7 @@ fn what_waits_for_its_end_can_be_cancelled_and_runs_out_of_time() {
     );
 }
 
-/// The beginning is a frame of its own, so that it is stored and seen while functions run.
+/// The start is a frame of its own, so that it is stored and visible while functions run.
 #[test]
 fn no_function_runs_in_the_turn_that_begins() {
     for text in [
@@ -218,7 +218,7 @@ fn no_function_runs_in_the_turn_that_begins() {
     }
 }
 
-/// However many functions could run at the same time, a turn asks for a few of them, and ends after some.
+/// A turn evaluates a limited number of functions at a time, and ends after a limited number in total.
 #[test]
 fn a_turn_evaluates_a_few_functions_at_a_time_and_ends_after_some() {
     let functions: Vec<String> = (0..200).map(|at| format!("{{id: f{at}, type: code, code: f}}")).collect();
@@ -237,7 +237,7 @@ fn a_turn_evaluates_a_few_functions_at_a_time_and_ends_after_some() {
     assert!(turns.iter().all(|results| *results <= TURN_EVALUATIONS_MAX), "{turns:?}");
 }
 
-/// Where the time of a turn was over stands in its last record, and deciding it again ends at the same place.
+/// The last record of a turn stores the point at which its time was over, so a replay ends at the same point.
 #[test]
 fn a_turn_whose_time_is_over_is_decided_again_in_the_same_way() {
     let functions: Vec<String> =
@@ -303,7 +303,7 @@ fn what_an_execution_gives_has_a_bound() {
     assert_eq!(code_of(&state), "input_too_large");
 }
 
-/// The output of a child becomes the output of a step, and what is too large for that fails in the child.
+/// The output of a child becomes the output of a step. An output that is too large for a step fails the child.
 #[test]
 fn a_child_gives_as_much_as_a_step() {
     let around = 9;
@@ -318,7 +318,7 @@ fn a_child_gives_as_much_as_a_step() {
     }
 }
 
-/// What branches give together is put into one value only if that is not too large.
+/// The combined output of branches has a limit.
 #[test]
 fn what_branches_give_together_has_a_bound() {
     let mut branches: Vec<String> = (0..20).map(|at| format!("{{id: t{at}, type: tool, tool: T}}")).collect();
@@ -345,7 +345,7 @@ fn the_bound_on_outputs_of_a_request_is_obeyed() {
     }
 }
 
-/// The rounds that are open when an execution ends are closed in as many turns as that takes.
+/// Closing many open rounds at the end of an execution takes several turns.
 #[test]
 fn the_end_of_many_open_rounds_is_split() {
     let items: Vec<Value> = (0..3_000u64).map(Value::from).collect();
@@ -365,7 +365,7 @@ fn the_end_of_many_open_rounds_is_split() {
     assert_eq!(state.status(), ExecutionStatus::Cancelled);
 }
 
-/// Rounds and skipped steps are no visits, and have a bound of their own.
+/// Rounds and skipped steps are not visits and have a limit of their own.
 #[test]
 fn rounds_and_skipped_steps_are_counted() {
     let text = "steps: [{id: l, type: loop, forEach: {ref: '@input'}, steps: [{id: no, type: tool, tool: T, when: false}]}, {id: t, type: tool, tool: T}]";
@@ -384,7 +384,7 @@ fn rounds_and_skipped_steps_are_counted() {
     assert_eq!((state.uncounted, state.status()), (20, ExecutionStatus::Running));
 }
 
-/// A loop by a condition has no more rounds than its execution has visits, also if its rounds begin nothing.
+/// A `while` loop has no more rounds than its execution has visits, even if its rounds start no step.
 #[test]
 fn a_while_has_no_more_rounds_than_its_execution_has_visits() {
     let text = "steps: [{id: l, type: loop, while: true, maxRounds: 1000000, steps: [{id: no, type: tool, tool: T, when: false}]}]";
@@ -395,7 +395,7 @@ fn a_while_has_no_more_rounds_than_its_execution_has_visits() {
     assert_eq!((code_of(&state).as_str(), state.uncounted), ("max_steps_exceeded:50", 100));
 }
 
-/// A frame of very many different values is written and read in time.
+/// A frame with very many distinct values is written and read in reasonable time.
 #[test]
 fn a_frame_may_hold_very_many_values() {
     let values = || (0..100_000u64).map(|at| Value::from(at / 2));

@@ -1,4 +1,5 @@
-//! Definitions said in another notation: the same plan comes of them, and of what is said back, or they are refused.
+//! Tests of the conversion between notations: the result compiles to the same plan, also after converting back, or the
+//! conversion fails.
 
 use std::{fs, path::PathBuf};
 
@@ -24,7 +25,7 @@ fn plan(definition: &Value) -> Plan {
     compile(&Document::placeless(definition.clone())).unwrap_or_else(found).plan
 }
 
-/// A plan in its one form, with other names.
+/// Returns the normal form of a plan with renamed steps.
 fn renamed(plan: &Plan, renamed: &[(String, String)]) -> Plan {
     let mut plan = plan.clone();
     for step in &mut plan.steps {
@@ -35,7 +36,7 @@ fn renamed(plan: &Plan, renamed: &[(String, String)]) -> Plan {
     normal(&plan)
 }
 
-/// What was found of a definition in every other notation.
+/// Counts of conversion results.
 #[derive(Debug, Default)]
 struct Seen {
     converted: usize,
@@ -43,7 +44,7 @@ struct Seen {
     came_back_equal: usize,
 }
 
-/// A definition in every other notation and back.
+/// Converts a definition to every other notation and back.
 fn check(definition: &Value, seen: &mut Seen) {
     let own = Notation::of(definition);
     let before = plan(definition);
@@ -80,7 +81,7 @@ fn check_text(definition: &Value) {
     }
 }
 
-/// Every definition of the repository's examples and scenarios that is accepted.
+/// Returns all valid definitions of the examples and scenarios of the repository.
 fn definitions() -> Vec<Value> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folders = ["examples", "conformance/sequence", "conformance/dataflow", "conformance/graph"];
@@ -115,7 +116,7 @@ fn collect(value: &Value, found: &mut Vec<Value>) {
     }
 }
 
-/// The same steps with retries for which every notation has words, and with names.
+/// Returns the same steps with retries that every notation can express.
 fn spelled_out(value: &Value) -> Value {
     match value {
         Value::List(items) => items.iter().map(spelled_out).collect::<Vec<_>>().into(),
@@ -146,7 +147,7 @@ fn everything_that_is_accepted_comes_out_the_same() {
     assert!(seen.came_back_equal * 10 > seen.converted * 9, "{seen:?}");
 }
 
-/// What is refused: the notation, and for each finding its path and a part of what is said.
+/// Checks that a conversion fails with the expected diagnostics: the path and a part of the message of each.
 #[track_caller]
 fn check_refused(text: &str, to: Notation, expected: &[(&str, &str)]) {
     let found: Vec<Diagnostic> = convert(&document(text), to).expect_err("it is refused");
@@ -206,7 +207,7 @@ fn every_place_that_cannot_be_said_is_named() {
     }
 }
 
-/// What stands in the result, as YAML.
+/// Checks the result of a conversion, as YAML.
 #[track_caller]
 fn check_written(text: &str, to: Notation, expected: &str) {
     let converted = convert(&document(text), to).unwrap_or_else(|found| panic!("{found:#?}"));
@@ -251,7 +252,7 @@ steps:
 output: null
 "#,
     );
-    // An invented name is none that a text would begin to refer to.
+    // A generated name does not occur in any text, where it would become a reference.
     check_written(
         "steps: [{type: approval, prompt: 'ask me@step_1 or @step_1_'}, {type: sleep, durationMs: 1, forEach: {ref: '@input'}}]",
         Notation::Graph,
@@ -270,7 +271,7 @@ output: {}
     );
 }
 
-/// Texts with everything that could be taken for a mark.
+/// Generates texts with characters that have a meaning in YAML or in references.
 fn any_text() -> impl Strategy<Value = String> {
     let words =
         ["no", "~", "1e3", "0x1f", ".inf", "a: b", "- x", "#", "@a", "|", "%x", "é", "\u{85}", "\u{feff}", "🎉"];
@@ -299,7 +300,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// One step of any type, with what any of them may have, in the words of a notation. Names come by number.
+/// Generates a step of any type with random modifiers. The number determines its id.
 fn any_step(number: usize) -> impl Strategy<Value = String> {
     let work = select(vec![
         "type: tool, tool: T, arguments: {n: '@input.n'}",
@@ -367,7 +368,7 @@ proptest! {
     }
 }
 
-/// The property above sees enough that is accepted, and enough that is not refused.
+/// Checks that the property test above covers enough valid definitions and successful conversions.
 #[test]
 fn made_definitions_are_worth_making() {
     use proptest::{strategy::ValueTree, test_runner::TestRunner};

@@ -1,12 +1,12 @@
-//! What waits for itself is refused when it is saved, with the way that the waiting goes, whatever it goes through:
-//! references in inputs, conditions, lists and bails, `needs`, edges, steps inside other steps.
+//! Tests that the compiler rejects cycles and reports the steps on them, for all kinds of dependencies: references in
+//! inputs, conditions, lists and `bail`, `needs`, edges, and inner steps.
 
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
     diagnostic::{CYCLE, Severity},
 };
 
-/// What leads from `b` to `a`; the rest of the circle, from `a` to `b`, is a reference.
+/// Dependencies from `a` on `b`, each of which closes the cycle.
 const WAYS_BACK: &[(&str, &str)] = &[
     ("a reference in an input", r#"{"name":"a","action":{"toolName":"T"},"input":{"x":{"y":["text @b.v"]}}}"#),
     ("a condition", r#"{"name":"a","action":{"toolName":"T"},"when":{"ref":"@b.ok"}}"#),
@@ -62,14 +62,14 @@ const WAYS_BACK: &[(&str, &str)] = &[
     ),
 ];
 
-/// What leads from `a` to `b`; where `b` contains steps it is one of them that refers.
+/// Dependencies from `b` on `a`, of the step itself or of an inner step.
 const WAYS_THERE: &[&str] = &[
     r#"{"name":"b","action":{"toolName":"T"},"input":{"x":"@a"}}"#,
     r#"{"name":"b","type":"parallel","steps":[{"name":"inner","type":"tool","tool":"T","arguments":{"x":"@a"}}]}"#,
     r#"{"name":"b","action":{"toolName":"T"},"forEach":{"ref":"@input.l"},"bail":{"ref":"@a"}}"#,
 ];
 
-/// Every error about a circle, or what else was found.
+/// Returns the messages of all errors, which must be about cycles.
 fn circles(definition: &str) -> Vec<String> {
     let document = read(definition.as_bytes(), Syntax::Json).unwrap_or_else(|error| panic!("{definition}: {error}"));
     let mut found = compile(&document).err().unwrap_or_default();
@@ -78,7 +78,7 @@ fn circles(definition: &str) -> Vec<String> {
     found.into_iter().map(|diagnostic| diagnostic.message).collect()
 }
 
-/// The names of a way, in the order in which it goes.
+/// Returns the step names in a message, in order.
 fn way(message: &str) -> Vec<&str> {
     let way = message.rsplit_once(": ").map_or("", |(_, way)| way);
     way.split(" → ").map(|name| name.trim_matches(['`', '\'', '"'])).collect()
@@ -95,14 +95,14 @@ fn whatever_closes_a_circle_is_refused_with_its_way() {
                 let way = way(message);
                 assert!(way == ["a", "b", "a"] || way == ["b", "a", "b"], "{what}: {message}");
             }
-            // Without the way there it is no circle.
+            // Without the other dependency there is no cycle.
             let alone = r#"{"name":"b","action":{"toolName":"T"}}"#;
             assert_eq!(circles(&format!(r#"{{"steps":[{start},{back},{alone}]}}"#)), Vec::<String>::new(), "{what}");
         }
     }
 }
 
-/// A reference into a step that contains others leads out of all of it.
+/// A reference to an inner step is a dependency on its outermost step.
 #[test]
 fn a_circle_through_the_inside_of_two_steps_is_refused() {
     let branches = |name: &str, inner: &str, refers: &str| {
@@ -148,7 +148,7 @@ fn edges_close_circles_by_themselves_and_with_references() {
     }
 }
 
-/// The way is a circle of the definition, each link of it: a long one is told whole, and nothing that only leads there.
+/// The message lists exactly the steps on the cycle, even of a long one, and no steps that only depend on it.
 #[test]
 fn the_way_is_the_circle_and_nothing_else() {
     let step = |name: String, of: String| {

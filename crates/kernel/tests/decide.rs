@@ -1,4 +1,4 @@
-//! What is decided over inputs, to the record. A case is a picture: a line for each input, and what came of it.
+//! Tests of `decide`, record by record. A case is a text with one line for each input and the resulting records.
 
 #[path = "decide/children.rs"]
 mod children;
@@ -56,12 +56,12 @@ fn start(input: Value) -> Input {
     }))
 }
 
-/// Takes an input in, which must be possible.
+/// Processes an input, which must be legal.
 fn take_in(state: &mut State, input: &Input, now: u64) -> Turn {
     decide_with(state, input, now, |_| Vec::new()).expect("legal")
 }
 
-/// Takes an input in with what follows in split turns: all of it as one turn.
+/// Processes an input and all turns that continue it, and returns them as one turn.
 fn take_in_whole(
     state: &mut State,
     input: &Input,
@@ -84,23 +84,23 @@ fn at(plan: &Plan, step: &str) -> Instance {
     Instance::parse(step, plan).expect("a step of the plan")
 }
 
-/// A start in a queue, of an execution with a second of time.
+/// Returns a start in a queue for an execution with a timeout of one second.
 fn start_in(queue: Queue) -> Input {
     let Input::Start(start) = start(Value::Null) else { unreachable!("it is one") };
     let policy = Policy { timeout_ms: Some(1000), ..start.policy };
     Input::Start(Box::new(Start { policy, queue: Some(queue), ..*start }))
 }
 
-/// A start of an execution that knows a workflow named `other`, with so many executions above it.
+/// Returns a start for an execution that may start the workflow `other` and has `depth` ancestors.
 fn start_among(depth: u32, parent: Option<Parent>) -> Box<Start> {
     let Input::Start(start) = start(Value::Null) else { unreachable!("it is one") };
     let pinned = Pinned { name: "other".into(), workflow_hash: Hash::default(), plan_hash: Hash::default() };
     Box::new(Start { lineage: Some(Lineage { parent, depth, workflows: vec![pinned], executions: None }), ..*start })
 }
 
-/// Reads the words of an input: `start`, `start of 0 1` for items, `start parent`, `queue user`, `admit`, `time over`,
-/// `a#1 done`, `a#1 cancelled user`, `a#1 waits 1`, `a#2 due`, `a gate 1 due`, `a gate 1 approve ann`, `signal go s1`,
-/// `cancel word`.
+/// Parses an input: `start`, `start of 0 1` with items, `start parent`, `queue user`, `admit`, `time over`, `a#1 done`,
+/// `a#1 cancelled user`, `a#1 waits 1`, `a#2 due`, `a gate 1 due`, `a gate 1 approve ann`, `signal go s1`, `cancel
+/// word`.
 fn input(plan: &Plan, words: &str) -> Input {
     let number = |text: &str| text.parse::<u32>().expect("a number");
     let attempt =
@@ -153,7 +153,7 @@ fn input(plan: &Plan, words: &str) -> Input {
     }
 }
 
-/// A record by its name, its step, and what tells it from others of its kind.
+/// Formats a record: its name, its step, and the detail that distinguishes it from others of its kind.
 fn words(plan: &Plan, record: &Record) -> String {
     let debug = format!("{record:?}");
     let name = debug.split([' ', '{']).next().unwrap_or_default();
@@ -182,7 +182,7 @@ fn records_words(plan: &Plan, turn: &Turn) -> String {
     if records.is_empty() { "nothing".into() } else { records.join(", ") }
 }
 
-/// In a queue nothing begins, however long; what is sent is kept; the time of the execution counts from its admission.
+/// A queued execution starts no step and keeps its signals. Its deadline counts from its admission.
 #[test]
 fn what_stands_in_a_queue_begins_when_it_is_admitted() {
     let steps = "  - {id: go, type: signal, signal: go}\n  - {id: a, type: tool, tool: A}\n";
@@ -211,14 +211,14 @@ fn what_is_called_off_in_a_queue_never_begins() {
          2 admit: nothing",
     );
     assert_eq!((state.status(), state.steps.len()), (ExecutionStatus::Cancelled, 0));
-    // What never stood in one is not admitted to anything.
+    // An execution that was never queued ignores an admission.
     check(
         "  - {id: a, type: tool, tool: A}\n",
         "0 admit: nothing\n0 start: Started, StepStarted a, AttemptStarted a#1\n1 admit: nothing",
     );
 }
 
-/// What cannot run anyway does not wait for that; by older rules nothing does.
+/// An execution with an invalid input fails without waiting in the queue. Older versions of `decide` have no queue.
 #[test]
 fn what_waits_in_no_queue() {
     let text = "inputSchema: {type: object}\nsteps: [{id: a, type: tool, tool: A}]";
@@ -238,8 +238,8 @@ fn what_waits_in_no_queue() {
     assert_eq!(records_words(&state.plan, &turn), "Started, StepStarted a, AttemptStarted a#1");
 }
 
-/// Takes in the inputs of a picture, each at its millisecond, and compares what comes of them with what the picture
-/// says. Gives what is then left of the execution.
+/// Processes the inputs of a case, each at its time in milliseconds, and compares the records with the expected ones.
+/// Returns the final state.
 fn check(steps: &str, picture: &str) -> State {
     let mut state = fresh(KEY, steps);
     let plan = state.plan.clone();
@@ -275,7 +275,7 @@ fn every_question_about_an_interruption_has_a_number_of_its_own() {
     );
 }
 
-/// At the very millisecond at which a gate expires nobody decides any more.
+/// A decision in the millisecond in which the gate expires is too late.
 #[test]
 fn a_decision_at_the_end_of_its_time_is_too_late() {
     let steps = "- {id: gate, type: approval, ttlMs: 1000}";
@@ -297,8 +297,7 @@ fn a_decision_at_the_end_of_its_time_is_too_late() {
     );
 }
 
-/// Between a decision and what follows from it lies no turn, so that no journal of ours stands there for long; one that
-/// does is not decided a second time.
+/// A gate with a recorded decision does not expire. No turn ends between the two records, but a journal might.
 #[test]
 fn a_gate_that_is_decided_does_not_expire() {
     let mut state = fresh(KEY, "- {id: gate, type: approval, ttlMs: 1000, onTimeout: approve}");
@@ -355,8 +354,8 @@ fn what_is_called_off_says_why() {
     );
 }
 
-/// Two that had failed once, side by side: one was to be tried again and has failed for its own reason, the other was
-/// asked about, and is called off like every question.
+/// Two steps wait after a first failure when a sibling fails. The one that waits for a retry fails with its own reason;
+/// the gate of the other one is canceled.
 #[test]
 fn beside_a_failure_a_question_is_called_off_and_a_retry_has_failed() {
     check(
@@ -398,7 +397,7 @@ fn a_signal_counts_once_and_never_for_what_is_ending() {
     );
 }
 
-/// The attempts that the start of an execution sends out.
+/// Returns the attempts that start in the first turn.
 fn sent_out(key: ExecutionKey, steps: &str, given: Value) -> Vec<Attempt> {
     let turn = take_in(&mut fresh(key, steps), &start(given), 0);
     let attempt = |action| match action {
@@ -412,7 +411,7 @@ fn sent_out(key: ExecutionKey, steps: &str, given: Value) -> Vec<Attempt> {
 fn an_input_may_be_as_large_as_the_bound_and_not_a_byte_larger() {
     let steps = "- {id: a, type: tool, tool: T, arguments: {text: \"@input\"}}";
     let text = |bytes: usize| Value::Text("x".repeat(bytes));
-    // A text of this length is announced by as many bytes as one near the bound.
+    // The CBOR header of this text is as long as that of a text near the limit.
     let around = cbor::encode(&sent_out(KEY, steps, text(100_000))[0].params).len() - 100_000;
     let largest = sent_out(KEY, steps, text(VALUE_BYTES_MAX - around));
     assert_eq!(cbor::encode(&largest[0].params).len(), VALUE_BYTES_MAX);
@@ -424,7 +423,7 @@ fn an_input_may_be_as_large_as_the_bound_and_not_a_byte_larger() {
     assert_eq!(turn.actions, []);
 }
 
-/// The same of what a function is given.
+/// The same limit applies to the input of a function.
 #[test]
 fn the_input_of_a_function_may_be_as_large_as_the_bound_and_not_a_byte_larger() {
     let steps = "- {id: a, type: code, code: f, input: \"@input\"}";
@@ -442,7 +441,7 @@ fn the_input_of_a_function_may_be_as_large_as_the_bound_and_not_a_byte_larger() 
     }
 }
 
-/// A turn is cut when it is too long for one frame: by its records, by results of evaluations, by bytes.
+/// A turn is split when it exceeds a limit of a frame: records, results of evaluations, or bytes.
 #[test]
 fn a_turn_is_cut_at_each_of_its_bounds() {
     let begin = |steps: &str, given: Value, gives: Value| {
@@ -452,7 +451,7 @@ fn a_turn_is_cut_at_each_of_its_bounds() {
         let answer = |asked: &[&Evaluation]| asked.iter().map(|_| Evaluated::of(Ok(gives.clone()))).collect();
         let mut turn = decide_with(&mut state, &Input::Start(begins), 0, answer).expect("legal");
         if steps.contains("code") {
-            // No function runs before the beginning is stored.
+            // No function runs before the first frame is stored.
             assert!(turn.results.is_empty() && state.is_split);
             turn = decide_with(&mut state, &Input::Continue, 0, answer).expect("legal");
         }
@@ -468,7 +467,8 @@ fn a_turn_is_cut_at_each_of_its_bounds() {
     let (turn, is_split) = begin(&skipped, Value::Null, Value::Null);
     assert_eq!((turn.records.len(), turn.results.len(), is_split), (TURN_RECORDS_MAX + 1, 0, true));
 
-    // Counted as given and as gave, each by itself: a little less than so many bytes, one more of them than fit.
+    // Inputs and outputs of functions count separately. Each value is slightly smaller than the limit, and there is one
+    // more than fits.
     const SIZE: usize = OUTPUT_BYTES_MAX;
     let large = |bytes: usize| Value::Text("x".repeat(bytes - 1000));
     for (input, given, gives) in [(", input: '@input'", large(SIZE), Value::Null), ("", Value::Null, large(SIZE))] {
@@ -500,8 +500,8 @@ fn a_loop_goes_through_as_many_items_as_the_bound_and_not_one_more() {
     }
 }
 
-/// The intent is the key under which the world knows work that it has done. It may never be another for the same work,
-/// and never the same for other work.
+/// External systems identify work by its intent. It must be the same for all attempts of the same work, and different
+/// for other work.
 #[test]
 fn the_intent_is_of_the_work_and_of_nothing_else() {
     let intent = |key, steps| sent_out(key, steps, Value::Null)[0].intent;
@@ -532,7 +532,7 @@ fn the_intent_is_of_the_work_and_of_nothing_else() {
     assert_eq!(intents, [(1, this), (2, this), (3, this)]);
 }
 
-/// The jitter before each next attempt of two steps that fail at the same times.
+/// Returns the jitter of each retry of two steps that fail at the same times.
 fn jitters(key: ExecutionKey) -> Vec<u64> {
     const DELAY_MS: u64 = 1_000_000_000;
     let retry = format!(
@@ -571,8 +571,8 @@ fn every_delay_has_a_jitter_of_its_own_and_a_replay_draws_it_again() {
     assert_eq!(different.len(), 12);
 }
 
-/// A turn that is cut right after a failure has not yet called off what the failure halts. Who then says that an
-/// interrupted attempt is to be repeated is too late all the same.
+/// A turn may be split after a failure and before the halted steps are canceled. A decision to repeat an interrupted
+/// attempt must have no effect in between.
 #[test]
 fn in_a_turn_that_was_cut_by_a_failure_nothing_is_repeated() {
     let mut seen = 0;
@@ -605,7 +605,7 @@ fn in_a_turn_that_was_cut_by_a_failure_nothing_is_repeated() {
     assert_eq!(seen, 1, "no turn was cut between the failure and what follows from it");
 }
 
-/// However many there are, and whatever came of the first.
+/// A skipped `return` does not delay the next one.
 #[test]
 fn every_return_of_a_block_begins_before_its_siblings() {
     check(
@@ -621,7 +621,7 @@ fn every_return_of_a_block_begins_before_its_siblings() {
     );
 }
 
-/// Around a return that ended the execution nothing was called off: that something was beside it does not count.
+/// Steps around a `return` that ended the execution complete, even if other steps inside them were canceled.
 #[test]
 fn what_contains_a_return_has_done_its_part() {
     check(
@@ -636,8 +636,8 @@ fn what_contains_a_return_has_done_its_part() {
     );
 }
 
-/// A failure that halts a loop has every block looked at. What stands at the door meanwhile is not asked again whether
-/// it may begin: the answer could be another one by then.
+/// A failure that halts a loop makes every block be checked again. The condition of a step that is ready to start must
+/// not be evaluated a second time, because its result may have changed.
 #[test]
 fn a_step_at_the_door_is_not_begun_again() {
     let steps = "
@@ -672,7 +672,7 @@ fn a_step_at_the_door_is_not_begun_again() {
     );
 }
 
-/// Which steps of a graph are to be looked at is found again where a turn was cut before it had come to them.
+/// After a split turn, the steps that still have to be checked are found again.
 #[test]
 fn what_no_edge_leads_to_is_left_out_after_a_cut() {
     let count = TURN_RECORDS_MAX + 9;

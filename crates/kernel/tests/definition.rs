@@ -1,5 +1,5 @@
-//! Definitions against what must come of them: diagnostics as pictures, plans, hashes, the cases of the conformance
-//! folder. `MAINSPRING_UPDATE_GOLDEN=1` writes the pictures anew; their difference is to be read in review.
+//! Tests of the compiler: rendered diagnostics, plans, hashes, and the conformance cases. `MAINSPRING_UPDATE_GOLDEN=1`
+//! rewrites the golden files; their diff must be reviewed.
 
 use std::{collections::BTreeSet, fs, path::Path, time::Instant};
 
@@ -15,14 +15,14 @@ use mainspring_kernel::{
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The place of the cases that several implementations share.
+/// The folder of the conformance cases, which several implementations share.
 const CONFORMANCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance");
 
 fn compiled(text: &str) -> Result<Compiled, Vec<Diagnostic>> {
     compile(&read(text.as_bytes(), Syntax::Guess).map_err(|diagnostic| vec![diagnostic])?)
 }
 
-/// Stands for somebody who reads functions and schemas: takes what begins and looks as they do.
+/// An inspector with simple rules in place of the real one.
 struct Reads;
 
 impl Inspector for Reads {
@@ -45,7 +45,7 @@ impl Inspector for Reads {
     }
 }
 
-/// What both outcomes say.
+/// Returns all diagnostics of a definition, valid or not.
 fn findings(text: &str) -> Vec<Diagnostic> {
     let document = match read(text.as_bytes(), Syntax::Guess) {
         Ok(document) => document,
@@ -58,7 +58,7 @@ fn is_updating() -> bool {
     std::env::var_os("MAINSPRING_UPDATE_GOLDEN").is_some_and(|value| value == "1")
 }
 
-/// Compares a text with a golden file, or writes it.
+/// Compares a text with a golden file, or rewrites the file.
 fn check_golden(path: &Path, text: &str) {
     if is_updating() {
         return fs::write(path, text).expect("the golden file can be written");
@@ -132,7 +132,7 @@ fn hashes_are_those_of_the_vectors() {
     }
 }
 
-/// The cases of every scenario file in a folder.
+/// Returns the cases of all scenario files in a folder.
 fn scenarios(folder: &str) -> Vec<Value> {
     let entries = fs::read_dir(format!("{CONFORMANCE}/{folder}")).expect("a folder of cases");
     let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
@@ -163,7 +163,7 @@ fn scenarios_are_accepted_and_refused_as_they_say() {
     assert!(accepted >= 100, "{accepted}");
 }
 
-/// A step, and a word of the stored plan that shows how it was read.
+/// Steps with a part of the expected stored plan.
 const ACCEPTED: &[(&str, &str)] = &[
     (r#"{"type":"bash","command":"echo hi"}"#, r#""retry":{"delay":[10000,30000],"maxAttempts":3},"timeoutMs":120000"#),
     (
@@ -242,7 +242,7 @@ fn accepted() {
     }
 }
 
-/// A value that names the folder of a script says whose files it runs.
+/// A value that selects the folder of a script selects the files that the script executes.
 #[test]
 fn folders_that_values_name() {
     let is_taken = |cwd: &str| {
@@ -259,12 +259,12 @@ fn folders_that_values_name() {
     }
 }
 
-/// What may refer to what: the steps of a fixed plan, each with a reference to each other one.
+/// Tests which steps may refer to which, for all pairs of steps of one plan.
 #[test]
 fn references_reach_what_has_certainly_ended() {
     const IDS: [&str; 9] = ["first", "choice", "yes1", "yes2", "no", "all", "left", "right", "last"];
-    // One row for each step that refers; the letters follow the order above: `.` reaches, `l` is later, `s` is itself
-    // or around, `p` runs at the same time.
+    // One row for each referring step; columns are in the order above. `.` is allowed, `l` is later, `s` is the step
+    // itself or around it, `p` runs in parallel.
     const TABLE: [&str; 9] = [
         "sllllllll",
         ".slllllll",
@@ -296,7 +296,7 @@ fn references_reach_what_has_certainly_ended() {
                 's' => Some("reference_to_itself"),
                 _ => Some("reference_into_parallel"),
             };
-            // A container that refers into itself reads what runs after it was asked.
+            // The condition of a container is evaluated before its inner steps run.
             assert_eq!(codes, code.into_iter().collect::<Vec<_>>(), "{from} refers to {to}: {found:?}");
             assert!(found.iter().all(|one| one.message.contains(from) && one.message.contains(to)), "{found:?}");
         }
@@ -312,7 +312,7 @@ fn read_guesses() {
     assert_eq!((oops.code, oops.place.map(|place| (place.line, place.column))), ("unreadable", Some((1, 2))));
 }
 
-/// A plan of many steps with ids, references, containers and output variables.
+/// Returns a definition of many steps with ids, references, containers and output variables.
 fn large(steps: usize) -> String {
     let parts = (0..steps / 4).map(|n| {
         let before = if n == 0 { "input.x".to_string() } else { format!("d{}.x", n - 1) };
@@ -331,7 +331,7 @@ fn large_plans_compile() {
     assert_eq!(Plan::decode(&compiled.plan.encode()), Ok(compiled.plan));
 }
 
-/// Mistakes may not cost more than the plan they stand in: duplicates, unknown names, clashes, all of them many.
+/// Many mistakes of each kind are all reported, without excessive cost.
 #[test]
 fn many_mistakes_are_told() {
     let step = r#"{"id":"twin","type":"tool","tool":"T","arguments":"@nobody","outputVariable":"v"}"#;
@@ -339,7 +339,7 @@ fn many_mistakes_are_told() {
     assert_eq!(findings(&text).len(), 3 * 2_000 - 2);
 }
 
-/// The same where each mistake could be compared with every name of the plan, and in what is no mistake.
+/// Large numbers of names are not searched again for each mistake, nor in a valid definition.
 #[test]
 fn many_names_are_not_searched_for_each_mistake() {
     let many = |count: usize, item: &dyn Fn(usize) -> String| (0..count).map(item).collect::<Vec<_>>().join(",");
@@ -356,7 +356,7 @@ fn many_names_are_not_searched_for_each_mistake() {
     assert_eq!(findings(&format!(r#"{{"steps":[{steps},{last}]}}"#)), []);
 }
 
-/// Whether a way leads through a large graph may be more than we look for; then that is what is said, with the way out.
+/// If a reachability search exceeds its limit, the diagnostic says so and suggests an edge.
 #[test]
 fn ways_that_are_not_found_in_time_are_told_as_such() {
     let count = 3_600;
@@ -376,8 +376,8 @@ fn ways_that_are_not_found_in_time_are_told_as_such() {
     assert_eq!(findings(&graph(true)), []);
 }
 
-/// `cargo test --release -p mainspring-kernel --test definition -- --ignored --nocapture` prints how long 10,000 steps
-/// take. It is a figure to read and no timed test.
+/// `cargo test --release -p mainspring-kernel --test definition -- --ignored --nocapture` prints the time for 10,000
+/// steps. It is a benchmark without assertions on time.
 #[test]
 #[ignore = "prints figures"]
 fn speed() {
@@ -400,7 +400,7 @@ fn speed() {
     );
 }
 
-/// What is beyond the bound of findings is counted, and the definition is refused all the same.
+/// Diagnostics beyond the limit are counted, and the definition is rejected.
 #[test]
 fn findings_beyond_the_bound_are_counted() {
     let steps = vec!["{}"; FINDINGS_MAX + 5].join(",");

@@ -1,4 +1,4 @@
-//! The bytes of canonical JSON and of CBOR, frozen: hashes and journals are made of them, so they never change.
+//! Golden tests of canonical JSON and CBOR. Hashes and journals depend on these bytes, so they never change.
 
 use mainspring_kernel::{cbor, hash::Hash, hash::hex, json, value::Value};
 

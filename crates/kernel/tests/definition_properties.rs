@@ -1,4 +1,4 @@
-//! What holds for all inputs: compiling is total, stored plans come back or are refused, the encodings have one form.
+//! Property tests: the compiler never panics, a stored plan reads back or is rejected, and encodings are canonical.
 
 use mainspring_kernel::{
     cbor,
@@ -10,7 +10,7 @@ use mainspring_kernel::{
 };
 use proptest::{collection::vec, prelude::*, sample::select};
 
-/// Words of the language, so that what is made at random goes deeper than the first unknown key.
+/// Keys of the language, so that random definitions pass the check for unknown keys.
 const KEYS: [&str; 34] = [
     "steps",
     "type",
@@ -81,7 +81,7 @@ fn number() -> impl Strategy<Value = Value> {
     prop_oneof![whole, double, (0u64..4).prop_map(Value::from), any::<u64>().prop_map(Value::from)]
 }
 
-/// Any value, often one that looks like a part of a definition.
+/// Any value, often one that resembles a part of a definition.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -99,7 +99,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A step that is likely to be a good one.
+/// A step that is likely to be valid.
 fn step() -> impl Strategy<Value = Value> {
     let data = || prop_oneof![select(&WORDS[..]).prop_map(Value::from), number(), value()];
     let condition = prop_oneof![
@@ -192,7 +192,7 @@ proptest! {
         let (forwards, backwards) = (Value::Map(forwards), Value::Map(backwards));
         prop_assert_eq!(json::canonical(&forwards), json::canonical(&backwards));
         prop_assert_eq!(cbor::encode(&forwards), cbor::encode(&backwards));
-        // The text of an object says its keys in any order, and reads as the same value.
+        // JSON text with the keys in another order reads as the same value.
         let shuffled: Vec<_> = unique.iter().rev().map(|(key, value)| format!("{}:{}", json::compact(&key.as_str().into()), json::compact(value))).collect();
         let read = json::read(format!("{{{}}}", shuffled.join(",")).as_bytes()).expect("JSON").value;
         prop_assert_eq!(cbor::encode(&read), cbor::encode(&forwards));
@@ -202,7 +202,7 @@ proptest! {
     fn encodings_come_back(value in value()) {
         prop_assert_eq!(cbor::decode(&cbor::encode(&value)), Ok(value.clone()));
         prop_assert_eq!(&json::read(json::compact(&value).as_bytes()).expect("JSON").value, &value);
-        // Canonical JSON rounds whole numbers to doubles, so it is its own text that comes back.
+        // Canonical JSON rounds integers to doubles, so only its own text round-trips.
         let canonical = json::canonical(&value);
         let read = json::read(canonical.as_bytes()).expect("JSON").value;
         prop_assert_eq!(json::canonical(&read), canonical);
@@ -219,7 +219,8 @@ fn check_total(value: Value) {
     }
 }
 
-/// Every number leads somewhere, every step stands in exactly one block, and numbers follow the walk.
+/// Checks that all numbers refer to existing steps and blocks, that each step is in exactly one block, and that numbers
+/// follow the tree order.
 fn check_consistent(plan: &Plan) {
     let (mut steps, mut blocks) = (0, 0);
     walk(plan, 0, None, &mut steps, &mut blocks);
@@ -239,7 +240,7 @@ fn walk(plan: &Plan, number: u32, owner: Option<u32>, steps: &mut u32, blocks: &
     }
 }
 
-/// Every bit of every byte of a stored plan, one at a time.
+/// Flips each bit of a stored plan, one at a time.
 #[test]
 fn a_flipped_plan_is_refused_or_consistent() {
     let source = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/plan.yaml")).expect("a definition");

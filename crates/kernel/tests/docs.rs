@@ -1,4 +1,4 @@
-//! The page of the language: what it shows compiles, and no key is missing from it.
+//! Tests `docs/language.md`: its examples compile, and it mentions every key.
 
 use std::{collections::BTreeSet, fs};
 
@@ -37,7 +37,7 @@ fn what_it_shows_compiles() {
 #[test]
 fn no_key_is_missing() {
     let page = page();
-    // What stands between backquotes; three of them make two empty pieces, so that fenced code is odd as well.
+    // The text between backquotes. Three backquotes make two empty parts, so fenced code also has an odd index.
     let code = page.split('`').skip(1).step_by(2).collect::<Vec<_>>().join(" ");
     let is_of_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let words: BTreeSet<&str> = code.split(|letter| !is_of_word(letter)).collect();

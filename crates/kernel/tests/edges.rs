@@ -1,6 +1,5 @@
-//! The rules of edges, every combination of them: how a source ends, the kind of the edge, its condition, and joins of
-//! up to three edges. What must come of a combination is computed from a table that is written down here from the
-//! rules of the language and from nothing else; what does come of it is what a compiled graph does.
+//! Tests of all combinations of the rules for edges: outcome of the source, kind, condition, and joins of up to three
+//! edges. The expected results come from a table that restates the rules of the language, the actual ones from a plan.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,18 +19,18 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
-/// How the source of an edge ends.
+/// The outcome of the source of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
     Completed,
-    /// Nobody takes the failure up.
+    /// The failure is not handled.
     Failed,
-    /// `continueOnError`
+    /// The failure is tolerated (`continueOnError`).
     LetThrough,
-    /// Another edge takes the failure up.
+    /// Another edge handles the failure.
     Handled,
     Skipped,
-    /// It waited, and was called off when something else failed.
+    /// It was waiting, and was canceled when another step failed.
     Cancelled,
 }
 
@@ -39,7 +38,7 @@ const ENDS: [End; 6] = [End::Completed, End::Failed, End::LetThrough, End::Handl
 
 const KINDS: [&str; 4] = ["on_success", "on_failure", "always", "skip"];
 
-/// What stands at an edge beside its kind.
+/// The condition of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Asked {
     Nothing,
@@ -57,10 +56,10 @@ enum Pull {
     Neutral,
 }
 
-/// The table. A completed source takes `on_success` and `always`; a failed one takes `on_failure` and `always` and blocks
-/// `on_success`, whoever takes its failure up; a skipped one takes `skip` and `always`; `always` is taken however its
-/// source ended; all else is neutral. The rules do not name a source that was called off: it has not succeeded, so that
-/// what asks for its success is blocked as behind a failure.
+/// The expected effect of an edge on its target. A completed source takes `on_success`. A failed one takes `on_failure`
+/// and blocks `on_success`, even if the failure is handled. A skipped one takes `skip`. `always` is taken after every
+/// outcome. All other combinations are neutral. The rules do not mention a canceled source: it has not succeeded, so it
+/// blocks `on_success` as a failed one does.
 #[rustfmt::skip]
 const TABLE: [(End, [Pull; 4]); 6] = [
     //                 on_success     on_failure     always       skip
@@ -72,10 +71,10 @@ const TABLE: [(End, [Pull; 4]); 6] = [
     (End::Cancelled,  [Pull::Blocks,  Pull::Neutral, Pull::Takes, Pull::Neutral]),
 ];
 
-/// An edge into the step that is watched.
+/// An edge into the tested step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Arrow {
-    /// Which of the sources it comes from.
+    /// The index of its source.
     source: usize,
     end: End,
     kind: &'static str,
@@ -102,13 +101,13 @@ impl Arrow {
         row[KINDS.iter().position(|kind| *kind == self.kind).expect("a kind")]
     }
 
-    /// Whether it takes up a failure of its source.
+    /// True if it handles a failure of its source.
     fn handles(self) -> bool {
         self.kind == "on_failure" && matches!(self.asked, Asked::Nothing | Asked::Holds)
     }
 }
 
-/// What must come of a join.
+/// The expected result of a join.
 #[derive(Debug, PartialEq, Eq)]
 struct Expected {
     target: Status,
@@ -116,7 +115,7 @@ struct Expected {
     with_failures: bool,
 }
 
-/// How sources have ended when their edges are looked at: a failure that an edge takes up is handled by that.
+/// Returns the edges with final outcomes: a failure that an edge handles becomes a handled one.
 fn settled(arrows: &[Arrow]) -> Vec<Arrow> {
     let is_handled = |source| arrows.iter().any(|arrow| arrow.source == source && arrow.handles());
     let end = |arrow: &Arrow| match arrow.end {
@@ -126,13 +125,13 @@ fn settled(arrows: &[Arrow]) -> Vec<Arrow> {
     arrows.iter().map(|arrow| Arrow { end: end(arrow), ..*arrow }).collect()
 }
 
-/// Whether the execution is going to fail when the join is decided. What is called off was so because of a failure.
+/// True if the execution is failing when the join is decided. Cancellation here is always the result of a failure.
 fn is_failing(arrows: &[Arrow]) -> bool {
     arrows.iter().any(|arrow| matches!(arrow.end, End::Failed | End::Cancelled))
 }
 
-/// All edges must be settled, none may block, one must be taken; a condition is asked in addition to the kind, and is an
-/// error when it cannot be read. In an execution that fails only what is behind `always` or a failure edge begins.
+/// Returns the expected status of the target: all edges settled, none blocks, one is taken. A condition is evaluated
+/// after the kind; an unreadable one is an error. A failing execution starts targets of `always` and `on_failure` only.
 fn target(arrows: &[Arrow]) -> Status {
     let taken: Vec<_> = arrows.iter().filter(|arrow| arrow.pull() == Pull::Takes).collect();
     if taken.iter().any(|arrow| arrow.asked == Asked::Unreadable) {
@@ -174,7 +173,7 @@ impl Nodes {
         self.nodes.push(object(&format!(r#"{{"id":"{id}","type":"tool","tool":"T"{comma}{more}}}"#)));
     }
 
-    /// A step that ends like this.
+    /// Adds a step with the given outcome.
     fn source(&mut self, id: &str, end: End) {
         let fails = matches!(end, End::Failed | End::LetThrough | End::Handled);
         self.failing.extend(fails.then(|| id.to_string()));
@@ -201,7 +200,7 @@ impl Nodes {
         self.edges.push(object(&format!(r#"{{"from":"{from}","to":"{to}","when":"{kind}"{condition}}}"#)));
     }
 
-    /// What calls off whatever waits.
+    /// Adds a step that fails, which cancels all waiting steps.
     fn boom(&mut self) {
         self.source("boom", End::Failed);
     }
@@ -215,7 +214,7 @@ impl Nodes {
     }
 }
 
-/// An execution whose calls are answered by the test: what fails first, then the rest in the order of the plan.
+/// An execution whose calls are answered by the test: failing ones first, the others in plan order.
 struct Run {
     state: State,
     out: BTreeMap<Instance, u32>,
@@ -273,7 +272,7 @@ impl Run {
         self.failing.iter().any(|id| self.state.plan.id(instance.step) == id)
     }
 
-    /// Answers calls and lets time pass until nothing moves any more.
+    /// Answers calls and advances time until the execution waits for nothing.
     fn finish(&mut self) {
         loop {
             let first = self.out.keys().find(|instance| self.fails(instance)).or_else(|| self.out.keys().next());
@@ -304,7 +303,7 @@ impl Run {
     }
 }
 
-/// One join in a graph of its own.
+/// Tests one join in a graph of its own.
 fn check_join(arrows: &[Arrow]) {
     let mut nodes = Nodes::default();
     let mut sources: BTreeMap<usize, End> = BTreeMap::new();
@@ -340,7 +339,7 @@ fn every_edge_by_itself() {
 #[test]
 fn every_two_edges_from_two_steps() {
     for (at, first) in arrows().into_iter().enumerate() {
-        // The order of two edges says nothing, but where conditions are read it could; both orders are looked at there.
+        // The order of two edges can matter only for unreadable conditions; these pairs are tested in both orders.
         for (other, second) in arrows().into_iter().enumerate() {
             if other >= at || first.asked == Asked::Unreadable || second.asked == Asked::Unreadable {
                 check_join(&[first, second.from(1)]);
@@ -358,7 +357,7 @@ fn every_two_edges_from_one_step() {
     }
 }
 
-/// Joins of three edges share graphs: many targets behind the same sources, which are three for each end.
+/// Tests joins of three edges. Many targets share a graph with three sources for each outcome.
 #[test]
 fn every_three_edges() {
     let all = arrows();
@@ -367,7 +366,7 @@ fn every_three_edges() {
         for (b, second) in all.iter().enumerate().skip(a) {
             for third in &all[b..] {
                 let join = [*first, second.from(1), third.from(2)];
-                // A failure edge makes a failure a handled one, and that for everything in the graph.
+                // A failure edge handles the failure for the whole graph, so it would change the other joins.
                 let takes_up = |arrow: &Arrow| arrow.end == End::Failed && arrow.handles();
                 if !join.iter().any(takes_up) {
                     joins[usize::from(is_failing(&join))].push(join);
@@ -376,7 +375,7 @@ fn every_three_edges() {
         }
     }
     let [well, failing] = &joins;
-    // Three of the 94 arrows that are left, with repetition.
+    // Combinations with repetition of three of the remaining 94 edges.
     assert_eq!(well.len() + failing.len(), 94 * 95 * 96 / 6);
     for joins in well.chunks(500).chain(failing.chunks(500)) {
         check_joins(joins);
@@ -391,7 +390,7 @@ fn check_joins(joins: &[[Arrow; 3]]) {
     }
     for (number, join) in joins.iter().enumerate() {
         let target = format!("t{number}");
-        // A condition that cannot be read fails its target, which must not fail the execution of all the others.
+        // An unreadable condition fails its target, which must not fail the execution of the others.
         nodes.node(&target, r#""continueOnError":true"#);
         for arrow in join {
             nodes.edge(&name(arrow.source, arrow.end), &target, arrow.kind, arrow.asked);
@@ -411,8 +410,8 @@ fn name(source: usize, end: End) -> String {
     format!("{end:?}_{source}")
 }
 
-/// A graph, what of it fails, and how everything in it must end. Steps are `id` or `id: keys`, edges `from kind to`, and
-/// ends are named by their first letters.
+/// A graph, its failing steps, and the expected outcome of each step. Nodes are `id` and `keys`, edges `from kind to`,
+/// outcomes `id:status`.
 struct Case {
     why: &'static str,
     nodes: &'static [(&'static str, &'static str)],
@@ -712,7 +711,7 @@ fn cleaning_up_and_policies() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// What is different from what a case says.
+/// Returns the difference between the expected and the actual result of a case.
 fn difference(case: &Case) -> Option<String> {
     let mut nodes = Nodes::default();
     for (id, keys) in case.nodes {
@@ -731,7 +730,7 @@ fn difference(case: &Case) -> Option<String> {
     }
     let failing: Vec<String> = case.failing.iter().map(|id| id.to_string()).collect();
     let mut run = Run::begin(nodes.definition(case.policy), failing);
-    // Of a class that is tried again, so that attempts are used up where there are several.
+    // The class is retryable, so that steps with several attempts exhaust them.
     run.class = Class::Transient;
     run.finish();
     let ids = case.steps.split(' ').map(|step| step.split(':').next().unwrap_or_default());
@@ -743,8 +742,7 @@ fn difference(case: &Case) -> Option<String> {
     })
 }
 
-/// A step that is out when the execution is cancelled may still end well. That it would have ended the execution does
-/// not turn a cancelled one into a completed one.
+/// An open attempt may succeed after a cancel. Its `bail` must not turn the cancellation into success.
 #[test]
 fn a_bail_after_a_cancel_ends_nothing() {
     for bail in ["true", r#"{"ref":"@a.nowhere","eq":1}"#] {
@@ -757,8 +755,8 @@ fn a_bail_after_a_cancel_ends_nothing() {
     }
 }
 
-/// Whether a failure is handled is known when it happens: a failure edge may ask about what has ended by then, and not
-/// about what its target also waits for.
+/// A failure edge is evaluated when its source fails. Its condition may refer to steps that have ended by that time,
+/// but not to other steps that its target waits for.
 #[test]
 fn a_failure_edge_asks_about_what_has_ended_when_its_source_fails() {
     for (asked, is_accepted) in [("before", true), ("a", true), ("beside", false), ("fix", false)] {
@@ -777,7 +775,7 @@ fn a_failure_edge_asks_about_what_has_ended_when_its_source_fails() {
     }
 }
 
-/// One place: a step that waits for its second attempt keeps it, one that waits for a signal does not.
+/// With one concurrency slot, a step that waits for a retry keeps the slot, and one that waits for a signal does not.
 #[test]
 fn a_step_that_is_to_be_tried_again_keeps_its_place() {
     let mut nodes = Nodes::default();

@@ -1,7 +1,7 @@
-//! The fuzzer's doors with a plain mutator: some thousands of inputs in every run, as many as one likes by hand.
+//! Runs the fuzz targets with a simple mutator: some thousands of inputs in each test run.
 //!
-//! `MAINSPRING_FUZZ_ROUNDS=1000000 cargo test --release -p mainspring-kernel --test fuzz` looks longer,
-//! `MAINSPRING_FUZZ_SEED` elsewhere. What was found once stands in `fuzz/found` and is tried first.
+//! `MAINSPRING_FUZZ_ROUNDS=1000000 cargo test --release -p mainspring-kernel --test fuzz` runs more inputs, and
+//! `MAINSPRING_FUZZ_SEED` selects others. Inputs that failed once are stored in `fuzz/found` and run first.
 
 mod corpus;
 #[path = "fuzz/mutate.rs"]
@@ -14,7 +14,7 @@ use std::{fs, panic};
 use mainspring_kernel::value::Value;
 use targets::{TARGETS, Target};
 
-/// Inputs for each door in a run of all tests.
+/// Inputs for each target in an ordinary test run.
 const ROUNDS_DEFAULT: u64 = 3_000;
 
 const FOUND: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/found");
@@ -40,7 +40,7 @@ fn run(name: &str, target: Target) {
     }
 }
 
-/// What broke a door once.
+/// Returns the stored inputs that once made a target fail.
 fn found(name: &str) -> Vec<Vec<u8>> {
     let entries = fs::read_dir(FOUND).expect("the folder of what was found");
     let paths = entries.map(|entry| entry.expect("an entry").path());

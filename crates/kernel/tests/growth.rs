@@ -1,6 +1,6 @@
-//! Four times the steps take about four times the work: compiling, and running what is large in every way that a
-//! definition can be large. Work is the processor's time of the thread, which other programs do not add to; a step of the
-//! wrong order shows as sixteen times and more, so that the bound between them is wide.
+//! Tests that work grows linearly: four times the steps take about four times the work, for compiling and for running
+//! definitions that are large in various respects. Work is the CPU time of the thread, which other processes do not
+//! affect. Quadratic growth shows as a factor of sixteen or more, so the limit between the two has a wide margin.
 
 #![cfg(target_os = "linux")]
 
@@ -24,16 +24,16 @@ use mainspring_kernel::{
 const SMALL: usize = 400;
 const LARGE: usize = 4 * SMALL;
 
-/// Between four, which is linear, and sixteen.
+/// Between 4 (linear) and 16 (quadratic).
 const RATIO_MAX: f64 = 9.0;
 
-/// Time of the processor that this thread has had, in nanoseconds since it began.
+/// Returns the CPU time of this thread since its start.
 fn worked() -> Duration {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts the work of threads");
     Duration::from_nanos(statistics.split(' ').next().and_then(|number| number.parse().ok()).expect("nanoseconds"))
 }
 
-/// Measurements after which a ratio is believed: one that is too large by chance does not come again.
+/// The number of measurements before a ratio counts. A ratio that is too high by chance does not repeat.
 const TRIES: usize = 3;
 
 fn work_of(mut work: impl FnMut()) -> Duration {
@@ -42,12 +42,12 @@ fn work_of(mut work: impl FnMut()) -> Duration {
     worked() - before
 }
 
-/// What grows faster than what it is done on.
+/// The measurements with more than linear growth.
 #[derive(Default)]
 struct TooFast(Vec<String>);
 
 impl TooFast {
-    /// Looks whether work grows as what it is done on.
+    /// Measures the growth of some work.
     fn check(&mut self, what: &str, mut work: impl FnMut(usize)) {
         let mut lines = Vec::new();
         for _ in 0..TRIES {
@@ -61,7 +61,7 @@ impl TooFast {
         self.0.extend(lines);
     }
 
-    /// The same for running a definition of a number of steps, or with a list of as many items.
+    /// Measures the growth of running a definition; the number is that of its steps or of the items of its input.
     fn check_run(
         &mut self,
         what: &str,
@@ -136,7 +136,7 @@ fn compiled(text: &str) -> Plan {
     compile(&document).unwrap_or_else(|found| panic!("{:#?}", found.first())).plan
 }
 
-/// A definition of a number of steps.
+/// A function from the number of steps to a definition.
 type Shape = fn(usize) -> String;
 
 const BRANCHES: Shape =
@@ -220,14 +220,14 @@ fn mistakes_are_told_in_as_much_work_as_there_are() {
     wrong.assert_none();
 }
 
-/// How calls are answered.
+/// The answers to calls.
 #[derive(Clone, Copy, PartialEq)]
 enum Answers {
     Done,
     Failed,
-    /// The first of them fails.
+    /// The first call fails.
     FirstFails,
-    /// None; the execution is cancelled, and what is out stops.
+    /// No call is answered; the execution is canceled, and open attempts stop.
     Cancelled,
 }
 
@@ -286,7 +286,7 @@ fn done() -> Outcome {
     Outcome::Done(Value::map([("v", 1u64.into()), ("ok", true.into())]))
 }
 
-/// Each shape with few places and with many.
+/// Runs each shape with few concurrency slots and with many.
 #[test]
 fn running_grows_with_the_plan() {
     let mut wrong = TooFast::default();

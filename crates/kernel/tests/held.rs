@@ -1,5 +1,5 @@
-//! The memory and the journal of one execution have bounds: ended rounds and the inputs of ended steps are dropped, the
-//! rest is counted, and an execution above the bound ends with the reason.
+//! Tests of the limits on memory and journal size of one execution. Ended rounds and inputs of ended steps are dropped,
+//! the rest is counted, and an execution above a limit ends with the reason.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -28,7 +28,7 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// Tests of this program measure one after another.
+/// Serializes the tests of this program, because they share one allocator.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn one() -> MutexGuard<'static, ()> {
@@ -58,7 +58,7 @@ fn start(input: Value) -> Input {
     }))
 }
 
-/// Takes an input in, and goes on with split turns until the execution waits or ends. Every function gives the output.
+/// Processes an input, including split turns, until the execution waits or ends. Every function returns `output`.
 fn take_in(state: &mut State, input: Input, output: &Value, mut seen: impl FnMut(&State, &Turn)) {
     let mut input = input;
     loop {
@@ -90,7 +90,7 @@ fn items(count: u64) -> Value {
     (0..count).map(Value::from).collect::<Vec<_>>().into()
 }
 
-/// An object of one field in a list is the value that takes the most memory for its bytes.
+/// Returns a list of objects with one field, which takes the most memory for its encoded size.
 fn dense(bytes: usize) -> Value {
     vec![Value::map([("a", Value::from(1u64))]); bytes / 4 - 2].into()
 }
@@ -107,13 +107,13 @@ fn ended_rounds_take_no_memory() {
         let state =
             run(text, items(rounds), &Value::from(1u64), |state, _| most.set(most.get().max(state.steps.len())));
         assert_eq!(code_of(&state), "completed", "{text}");
-        // A turn may end some rounds beyond the ones that are open.
+        // A turn may end some rounds beyond the open ones.
         assert!(most.get() < 40, "{} steps are held of {rounds} rounds", most.get());
         assert!(state.memory_bytes < 5_000_000, "{} bytes", state.memory_bytes);
     }
 }
 
-/// Failures of ended rounds stay, as the outcome names them.
+/// Failures of ended rounds are kept, because the outcome lists them.
 #[test]
 fn failures_of_ended_rounds_stay() {
     let _one = one();
@@ -132,7 +132,7 @@ fn failures_of_ended_rounds_stay() {
     assert!(state.with_failures);
 }
 
-/// The condition of a loop reads its last round, and steps behind the loop read its output.
+/// The condition of a loop reads the last round, and steps after the loop read its output.
 #[test]
 fn what_a_reference_reads_is_there() {
     let _one = one();
@@ -153,7 +153,7 @@ fn what_a_reference_reads_is_there() {
     assert_eq!((calls, state.output()), (3, Some(&Value::from(3u64))));
 }
 
-/// Sequences of steps with large inputs hold none of them.
+/// A sequence of steps with large inputs keeps none of them in memory.
 #[test]
 fn the_input_of_an_ended_step_is_dropped() {
     let _one = one();
@@ -167,7 +167,7 @@ fn the_input_of_an_ended_step_is_dropped() {
     assert!(most.get() < 16 << 20, "{} bytes", most.get());
 }
 
-/// Large outputs of many steps end the execution above the bound, and not before.
+/// An execution ends when the outputs of its steps exceed the memory limit, and not before.
 #[test]
 fn an_execution_above_its_memory_ends() {
     let _one = one();
@@ -185,7 +185,7 @@ fn an_execution_above_its_memory_ends() {
     assert_eq!(code_of(&run(&text_of(4), Value::Null, &output, |_, _| {})), "completed");
 }
 
-/// What comes back when the execution is ending is in the journal and takes no memory.
+/// A receipt that arrives while the execution is ending is journaled and takes no memory.
 #[test]
 fn receipts_of_an_ending_execution_take_no_memory() {
     let _one = one();
@@ -207,7 +207,7 @@ fn receipts_of_an_ending_execution_take_no_memory() {
     assert!(state.memory_bytes <= before, "{} bytes, and {before} before", state.memory_bytes);
 }
 
-/// A loop whose outputs are too large ends when they are, and not after its last round.
+/// A loop with too large outputs ends as soon as they exceed the limit, not after its last round.
 #[test]
 fn a_loop_ends_as_soon_as_its_outputs_are_too_large() {
     let _one = one();
@@ -221,7 +221,7 @@ fn a_loop_ends_as_soon_as_its_outputs_are_too_large() {
     assert!(most.get() < 4 * VALUE_BYTES_MAX as u64, "{} bytes", most.get());
 }
 
-/// Values that are given again and again fill the journal, whatever of them is held in memory.
+/// Repeated values fill the journal even if none of them stays in memory.
 #[test]
 fn an_execution_above_its_journal_ends() {
     let _one = one();
@@ -231,7 +231,8 @@ fn an_execution_above_its_journal_ends() {
     assert!((200..300).contains(&state.visits), "{} visits", state.visits);
 }
 
-/// Blocks that a turn opens count: it ends long before their number is what a definition allows.
+/// The blocks that a turn opens count towards its limit, so a turn ends long before the largest possible number of
+/// blocks.
 #[test]
 fn a_turn_opens_a_bounded_number_of_places() {
     let _one = one();
@@ -250,7 +251,7 @@ fn a_turn_opens_a_bounded_number_of_places() {
     assert!(state.memory_bytes > 300 * 5_000 * 20, "{} bytes", state.memory_bytes);
 }
 
-/// A signal for which there is no memory is refused.
+/// A signal that exceeds the memory limit is rejected.
 #[test]
 fn a_signal_beyond_the_memory_is_refused() {
     let _one = one();
@@ -270,7 +271,7 @@ fn a_signal_beyond_the_memory_is_refused() {
     assert!(state.memory_bytes <= EXECUTION_MEMORY_BYTES_MAX);
 }
 
-/// The count is no less than what an allocator counts.
+/// The counted memory approximates the measured memory: at most a fifth too low, at most three times too high.
 #[test]
 fn the_count_of_memory_is_that_of_an_allocator() {
     let _one = one();
@@ -298,8 +299,8 @@ fn the_count_of_memory_is_that_of_an_allocator() {
     }
 }
 
-/// A child that waits for people is called off where its parent has ended, as a gate of the parent itself is, and the
-/// parent's time goes on meanwhile.
+/// A child that waits for people is canceled when its parent ends, like a gate of the parent, and does not stop the
+/// deadline of the parent.
 #[test]
 fn a_child_that_waits_for_people_does_not_hold_an_end() {
     let _one = one();
@@ -330,7 +331,7 @@ fn a_child_that_waits_for_people_does_not_hold_an_end() {
     assert_eq!(state.status(), ExecutionStatus::Completed);
 }
 
-/// A quarantined child may be released and go on: its share is not given to others.
+/// A quarantined child may be released and resumed, so its share of the execution limit is not given to others.
 #[test]
 fn a_quarantined_child_keeps_its_share() {
     let _one = one();
@@ -353,7 +354,7 @@ fn a_quarantined_child_keeps_its_share() {
     }
 }
 
-/// Data that takes far more memory than its text is refused before it takes it.
+/// Data that would need far more memory than its text is rejected before it is allocated.
 #[test]
 fn dense_data_is_refused() {
     let _one = one();
@@ -375,7 +376,7 @@ fn dense_data_is_refused() {
     assert!(json::data(text.as_bytes()).is_ok(), "four megabytes of ordinary records are read");
 }
 
-/// Values made of others have the same bound.
+/// Values composed of other values have the same limit.
 #[test]
 fn a_value_made_of_dense_values_is_refused() {
     let _one = one();

@@ -1,5 +1,5 @@
-//! Journals of every release still load: golden files, kept from the first one on. They are never changed; what writes
-//! other bytes today adds a file.
+//! Tests that journals of every release still load. The golden files are never changed; a build that writes other bytes
+//! adds a file.
 
 use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc};
 
@@ -24,7 +24,7 @@ use mainspring_kernel::{
 
 const KEY: ExecutionKey = ExecutionKey([7; 16]);
 
-/// A workflow in which everything happens that can happen in this build.
+/// A workflow with all features of the first release.
 const DEFINITION: &str = r#"
 name: everything
 version: 1.0.0
@@ -46,7 +46,7 @@ steps:
   - {id: last, type: tool, tool: LAST}
 "#;
 
-/// What came later: a graph, items, a function, a child, a failure that is handled and one too many.
+/// Later features: graphs, items, functions, children, handled failures, and the limit of failures.
 const GRAPH: &str = r#"
 workflowId: graph
 planVersion: 2
@@ -68,8 +68,8 @@ edges:
 policy: {maxNodeFailures: 1}
 "#;
 
-/// What version 2 of decide does otherwise: places, interruptions under a policy, a child that waits for people, and a
-/// parent whose child was denied.
+/// Changes in version 2 of `decide`: concurrency slots, interruptions under a retry policy, a child that waits for
+/// people, and a parent whose child was denied.
 const FAMILY: &str = r#"
 nodes:
   - {id: call, type: tool, tool: CALL}
@@ -80,11 +80,11 @@ nodes:
 edges: [{from: call, to: pay}, {from: gate, to: below}]
 "#;
 
-/// What came with queues.
+/// Queues.
 const QUEUED: &str = "steps: [{id: call, type: tool, tool: CALL}]";
 
-/// What version 5 of decide does otherwise: shares of executions, turns that end after some functions, an end that waits for
-/// what is out.
+/// Changes in version 5 of `decide`: shares of the execution limit, turns that end after some functions, and an end
+/// that waits for open attempts.
 const BOUNDED: &str = r#"
 steps:
   - {id: calc, type: code, code: "export default () => 1"}
@@ -97,12 +97,12 @@ steps:
       - {id: first, type: tool, tool: FIRST, bail: true}
 "#;
 
-/// A workflow whose journal is golden, what arrives and when, and what evaluations give.
+/// A workflow with a golden journal: its inputs with their times, and the results of its evaluations.
 struct Golden {
     plan: Plan,
     inputs: Vec<(u64, Input)>,
     results: Vec<Evaluated>,
-    /// The result after which the time of a turn is over.
+    /// The number of results after which the time of a turn is over.
     yields_at: Option<u32>,
 }
 
@@ -176,7 +176,7 @@ fn inputs_of_family(plan: &Plan) -> Vec<(u64, Input)> {
         (0, Input::Start(begins)),
         (10, receipt("call", Outcome::Done(Value::Null))),
         (20, receipt("pay", Outcome::Interrupted)),
-        // Version 1 tried again.
+        // Version 1 retried here.
         (25, Input::Receipt { instance: at("pay"), attempt: 2, outcome: Outcome::Done(Value::Null) }),
         (30, decision),
         (35, Input::ChildWaits { instance: at("below"), attempt: 1, count: 1 }),
@@ -224,7 +224,7 @@ fn start(plan: &Plan) -> Input {
     }))
 }
 
-/// What arrives, and when, in milliseconds after the start.
+/// Returns the inputs with their times in milliseconds after the start.
 fn inputs(plan: &Plan) -> Vec<(u64, Input)> {
     let at = |id: &str| Instance::of_step(plan.number_of(id).expect("a step of the plan"));
     let receipt = |id, attempt, outcome| Input::Receipt { instance: at(id), attempt, outcome };
@@ -256,7 +256,7 @@ fn inputs(plan: &Plan) -> Vec<(u64, Input)> {
     ]
 }
 
-/// The journal that this build writes.
+/// Returns the journal that this build writes.
 fn journal(golden: Golden) -> (Plan, Vec<StoredFrame>) {
     let Golden { plan, inputs, results, yields_at } = golden;
     let mut results = results.into_iter();
@@ -268,7 +268,7 @@ fn journal(golden: Golden) -> (Plan, Vec<StoredFrame>) {
         let turn =
             decide_yielding(&mut state, &input, now, yields_at, |asked| results.by_ref().take(asked.len()).collect());
         let turn = turn.expect("legal");
-        // What came late leaves no frame.
+        // A late input leaves no frame.
         if turn.records.is_empty() {
             continue;
         }
@@ -337,7 +337,8 @@ fn every_golden_journal_still_loads_and_decides_the_same() {
     }
 }
 
-/// What this build writes is in one of the files: a change of the bytes is seen here, and adds a file.
+/// The journal of this build must equal one of the golden files, so that a change of the bytes is noticed and adds a
+/// file.
 #[test]
 fn todays_journal_is_among_the_golden_ones() {
     for golden in goldens() {
@@ -358,7 +359,7 @@ fn todays_journal_is_among_the_golden_ones() {
     }
 }
 
-/// The golden journal is worth its name: every kind of record is in it but the few that its workflow cannot have.
+/// Checks that the golden journals contain every kind of record except the few that their workflows cannot produce.
 #[test]
 fn nearly_every_kind_of_record_is_in_it() {
     let mut kinds = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! Hostile texts take memory that is bounded by their length, whether they are accepted or refused: reading them,
-//! compiling them, and hashing them. The allocator of this program counts what is held at the same time.
+//! Tests that reading, compiling and hashing a hostile text takes memory in proportion to its length, whether the text
+//! is accepted or rejected. The allocator of this program measures peak memory.
 
 use std::{iter::repeat_n, sync::Mutex};
 
@@ -14,28 +14,30 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// Tests of this program measure one after another.
+/// Serializes the tests of this program, because they share one allocator.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Bytes of memory at the peak of reading a definition, for each byte of its text.
+/// Peak memory for reading a definition, in bytes per byte of text.
 const READING_PER_BYTE: usize = DOCUMENT_BYTES_PER_BYTE;
 
-/// The same for compiling what was read: its document, its normalized form, its plan and its findings.
+/// Peak memory for compiling, in bytes per byte of text: document, normalized form, plan and diagnostics.
 const COMPILING_PER_BYTE: usize = 160;
 
-/// The same for a value without places, of which every text can be read: an object of one field is the worst.
+/// Peak memory for parsing a value without positions, in bytes per byte of text. Objects with one field are the worst
+/// case.
 const VALUE_PER_BYTE: usize = 160;
 
-/// The same for the stored form, in which that object is three bytes.
+/// Peak memory for decoding a stored value, in bytes per byte of stored form. The worst-case object has three bytes
+/// there.
 const STORED_PER_BYTE: usize = 320;
 
-/// Bytes of memory that any text may take besides.
+/// Additional memory that any text may take, in bytes.
 const FREE: usize = 8 * 1024 * 1024;
 
-/// Bytes of a hostile text.
+/// Length of a hostile text in bytes.
 const LARGE: usize = 256 * 1024;
 
-/// The most that is held during some work, in bytes, beyond what was held before.
+/// Returns the peak memory of some work, in bytes above the memory before it.
 fn peak_of<T>(work: impl FnOnce() -> T) -> usize {
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
@@ -55,7 +57,7 @@ fn check(what: &str, text_bytes: usize, per_byte: usize, peak: usize, wrong: &mu
     }
 }
 
-/// A text that repeats a piece up to a length.
+/// Returns a text that repeats a part up to the length of a hostile text.
 fn repeated(head: &str, piece: &str, tail: &str) -> String {
     let mut text = String::from(head);
     while text.len() + tail.len() < LARGE {
@@ -64,7 +66,7 @@ fn repeated(head: &str, piece: &str, tail: &str) -> String {
     text + tail
 }
 
-/// The same with a number in each piece, in place of `N`.
+/// Returns a text that repeats a part, with a number in place of `N`.
 fn numbered(head: &str, piece: &str, tail: &str) -> String {
     let mut text = String::from(head);
     for number in 0.. {
@@ -76,7 +78,7 @@ fn numbered(head: &str, piece: &str, tail: &str) -> String {
     text + tail
 }
 
-/// Levels of aliases, each of several of the one before.
+/// Returns levels of YAML aliases; each level refers several times to the level before.
 fn levels(levels: usize, width: usize, first: &str, wrap: impl Fn(&str) -> String) -> String {
     let mut text = format!("a0: &a0 {first}\n");
     for level in 1..levels {
@@ -193,7 +195,7 @@ fn reading_takes_memory_by_the_length_of_the_text() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a stored form claims is not there is not allocated.
+/// Decoding allocates memory for the items that are present, not for the number that a header claims.
 #[test]
 fn stored_forms_allocate_what_is_there() {
     let _alone = ONE_AT_A_TIME.lock();
@@ -212,7 +214,7 @@ fn stored_forms_allocate_what_is_there() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Definitions that are as large as they can be in one way, and ones with as many mistakes as there is room for.
+/// Returns definitions that are very large in one respect, or that contain as many mistakes as possible.
 fn hostile_definitions() -> Vec<(&'static str, String)> {
     let long = "k".repeat(LARGE / 4);
     let in_step =
@@ -285,7 +287,7 @@ fn compiling_takes_memory_by_the_length_of_the_text() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Aliases within reason are taken, and long scripts with many signs.
+/// Ordinary use of aliases, and long scripts with many special characters, are accepted.
 #[test]
 fn ordinary_documents_are_read() {
     let _alone = ONE_AT_A_TIME.lock();

@@ -1,4 +1,4 @@
-//! Rounds of loops: what their conditions read, and what happens to many of them when a turn is cut.
+//! Tests of loops: the round that a condition reads, and many open rounds when a turn is split.
 
 use std::sync::Arc;
 
@@ -38,14 +38,14 @@ fn begun(steps: &str, items: u64) -> (State, Vec<Turn>) {
         queue: None,
     };
     let mut turns = vec![take_in(&mut state, &Input::Start(Box::new(start)), 0)];
-    // The beginning ends before the first function runs.
+    // The first turn ends before the first function runs.
     if state.is_split && state.plan.steps.iter().any(is_code) {
         turns.push(take_in(&mut state, &Input::Continue, 0));
     }
     (state, turns)
 }
 
-/// Every function gives its input.
+/// Processes an input; every function returns its input.
 fn take_in(state: &mut State, input: &Input, now: u64) -> Turn {
     let same = |evaluation: &&Evaluation| match evaluation {
         Evaluation::Function(function) => Evaluated::of(Ok(function.input.clone())),
@@ -58,7 +58,7 @@ fn is_code(step: &mainspring_kernel::plan::Step) -> bool {
     step.work.kind() == "code"
 }
 
-/// What the function of each round was given, by instance, in the order in which they ended.
+/// Returns the input of the function of each round, by instance, in the order of completion.
 fn given(plan: &Plan, turns: &[Turn]) -> Vec<String> {
     let ended = turns.iter().flat_map(|turn| &turn.records).filter_map(|record| match record {
         Record::StepCompleted { instance, output } if plan.id(instance.step) == "code" => {
@@ -69,8 +69,8 @@ fn given(plan: &Plan, turns: &[Turn]) -> Vec<String> {
     ended.collect()
 }
 
-/// `while` is asked before a round and `@index` is that round; `until` is asked after a round and `@index` is the one
-/// that has ended.
+/// `while` is evaluated before a round and `@index` is that round. `until` is evaluated after a round and `@index` is
+/// the round that has ended.
 #[test]
 fn a_condition_of_a_loop_counts_its_own_rounds() {
     let code = r#"{id: code, type: code, code: "export default function (i) { return i }", input: "@index"}"#;
@@ -97,8 +97,8 @@ fn a_condition_of_a_loop_counts_its_own_rounds() {
 
 const ITEMS: u64 = 6_000;
 
-/// A turn that calls off more than fits into one frame is cut; until the rest of it comes, what is due or decided for
-/// what is still to be called off starts nothing.
+/// A turn that cancels more steps than fit into one frame is split. Before the rest is canceled, a due timer or a
+/// decision for such a step must start nothing.
 #[test]
 fn nothing_starts_while_an_ending_is_cut() {
     let steps = r#"  - {id: l, type: loop, forEach: {ref: "@input.list", concurrency: 10000}, steps: [{id: call, type: tool, tool: T, onInterrupted: ask}]}"#;

@@ -1,5 +1,5 @@
-//! The JSON Schemas in `schemas/`: they are as generated, they take what the compiler takes, and they refuse every key
-//! that the compiler refuses. `MAINSPRING_UPDATE_GOLDEN=1` writes them anew.
+//! Tests of the JSON Schemas in `schemas/`: they match the generator, accept everything that compiles, and reject every
+//! key that the compiler rejects. `MAINSPRING_UPDATE_GOLDEN=1` rewrites them.
 
 mod corpus;
 #[path = "schemas/generate.rs"]
@@ -22,7 +22,7 @@ fn source() -> generate::Source {
     generate::Source::read(&fs::read_to_string(format!("{FOLDER}/keys.yaml")).expect("schemas/keys.yaml"))
 }
 
-/// The files and the notations that each is for.
+/// The schema files with the notations that each one covers.
 const FILES: [(&str, &[Notation]); 4] = [
     ("workflow", &Notation::ALL),
     ("sequence", &[Notation::Sequence]),
@@ -46,7 +46,7 @@ fn schemas_are_as_generated() {
     assert_eq!(source.unused(), Vec::<String>::new(), "keys that the compiler does not know");
 }
 
-/// Those that the compiler accepts.
+/// Returns the definitions of the corpus that compile.
 fn accepted() -> Vec<(String, Value)> {
     let mut definitions = corpus::all();
     definitions.retain(|(_, definition)| compile(&Document::placeless(definition.clone())).is_ok());
@@ -60,7 +60,8 @@ fn foreign(value: &Value) -> serde_json::Value {
 fn validator(notations: &[Notation]) -> Validator {
     let schema = foreign(&generate::schema("test", notations, &source()));
     jsonschema::meta::validate(&schema).expect("a schema by draft 2020-12");
-    // The plainest of pattern engines, so that every editor's takes them: no look-around, no references back.
+    // The simplest regular expression engine, without look-around and backreferences, so that the patterns work in all
+    // editors.
     let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
     options.build(&schema).expect("a schema")
 }
@@ -88,7 +89,7 @@ fn what_compiles_is_accepted_by_the_schema_of_its_notation_and_by_that_for_all()
     assert!(counts.iter().all(|count| *count >= 20), "{counts:?}");
 }
 
-/// A definition for each key of the language, so that no key goes untested.
+/// Checks that every key of the language occurs in a definition of the corpus, so that no key goes untested.
 #[test]
 fn every_key_is_in_some_definition_that_compiles() {
     let mut seen = BTreeSet::new();
@@ -122,14 +123,14 @@ fn keys_of(value: &Value, seen: &mut BTreeSet<String>) {
     }
 }
 
-/// Every definition with one key of one object at a time misspelt, added, taken out or given another value: what the
-/// compiler calls unknown the schema refuses, and what the compiler takes the schema takes.
+/// Mutates one key of one object at a time: misspelled, added, removed, or with another value. The schema must reject
+/// keys that the compiler calls unknown, and accept everything that compiles.
 #[test]
 fn the_schema_refuses_every_unknown_key_and_nothing_that_compiles() {
     let all = validator(&Notation::ALL);
     let each = Notation::ALL.map(validator_of);
     let (mut unknown, mut compiled, mut seen) = (0, 0, BTreeSet::new());
-    // Of the many cases that are alike every eighth: this test runs with the others.
+    // Uses every eighth of the similar cases to keep the test short.
     let is_taken = |at: usize, name: &str| at.is_multiple_of(8) || name.ends_with(".yaml");
     let definitions = accepted().into_iter().enumerate();
     for (name, definition) in definitions.filter(|(at, (name, _))| is_taken(*at, name)).map(|(_, named)| named) {
@@ -160,7 +161,7 @@ fn validator_of(notation: Notation) -> (Notation, Validator) {
     (notation, validator(&[notation]))
 }
 
-/// Every change of one key.
+/// Returns all mutations of one key.
 fn mutations(definition: &Value) -> Vec<Value> {
     let mut objects = Vec::new();
     objects_of(definition, &Path::root(), &mut objects);

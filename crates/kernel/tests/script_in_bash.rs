@@ -1,10 +1,11 @@
-//! Prepared scripts are run by bash with hostile values, to see that a value stays a value.
+//! Runs prepared scripts in bash with hostile values and checks that a value is never executed.
 //!
-//! The reader of scripts and bash must agree on every place where a reference is accepted. Scripts are put together from
-//! a grammar of what people write, run in an empty folder, and judged by two facts: no file appears, which is what every
-//! hostile value tries to bring about, and where a script prints its values, they come out byte for byte. `attacks` puts
-//! commands of real programs together and runs those that are accepted, `recorded` compares what programs are given,
-//! `requests` what curl sends, and `repository` what a value changes in a repository and its remote.
+//! The checker and bash must agree on every position where a reference is accepted. Scripts are generated from a
+//! grammar of common constructs and run in an empty folder. Two facts are checked: no file appears, although every
+//! hostile value tries to create one, and scripts that print values print them byte for byte. `attacks` combines
+//! commands of real programs and runs the accepted ones, `recorded` compares the arguments that programs receive,
+//! `requests` checks the requests of `curl`, and `repository` checks the effect of a value on a git repository and its
+//! remote.
 
 use std::{
     fs,
@@ -25,7 +26,7 @@ mod requests;
 #[path = "script_in_bash/reviewed.rs"]
 mod reviewed;
 
-/// Values that do harm wherever they are read as anything but text.
+/// Values that have an effect if they are interpreted as anything but text.
 const HOSTILE_VALUES: [&str; 18] = [
     "'; touch PWNED; '",
     "\"; touch PWNED; \"",
@@ -47,7 +48,7 @@ const HOSTILE_VALUES: [&str; 18] = [
     "#; & | < > ! @vars.other é",
 ];
 
-/// Scripts that print the value of each reference with a full stop and a newline behind it, and nothing else.
+/// Scripts that only print the value of each reference, followed by a period and a newline.
 const PRINTING: [&str; 34] = [
     "show @vars.a",
     "show \"@vars.a\"",
@@ -85,7 +86,7 @@ const PRINTING: [&str; 34] = [
     "jq -nj --arg v @vars.a '$v + \".\\n\"'",
 ];
 
-/// Words, lists and what can be around them; `W` and `L` are replaced by another word or list, `N` by a new number.
+/// Templates of words and lists. `W` and `L` are replaced by another word or list, `N` by a number.
 const WORDS: [&str; 25] = [
     "@vars.a",
     "\"@vars.b\"",
@@ -161,7 +162,7 @@ const LISTS: [&str; 44] = [
     "vN=1; L; echo $((vN))",
 ];
 
-/// A linear congruential generator (Knuth's MMIX): a seed is a script.
+/// A linear congruential generator (Knuth's MMIX). A seed determines a script.
 struct Dice(u64);
 
 impl Dice {
@@ -171,7 +172,7 @@ impl Dice {
     }
 }
 
-/// A list of commands; the shallowest that there are once the depth is used up.
+/// Generates a list of commands; the simplest template if the depth is used up.
 fn list(dice: &mut Dice, depth: usize) -> String {
     let template = LISTS[dice.below(if depth == 0 { 1 } else { LISTS.len() })];
     fill(dice, template, depth)
@@ -188,7 +189,7 @@ fn fill(dice: &mut Dice, template: &str, depth: usize) -> String {
         match letter {
             'L' => text.push_str(&list(dice, depth.saturating_sub(1))),
             'W' => text.push_str(&word(dice, depth.saturating_sub(1))),
-            // Few names, so that values come from one part of a script to another.
+            // With few variable names, values spread through a script.
             'N' => text.push_str(&dice.below(3).to_string()),
             letter => text.push(letter),
         }
@@ -196,7 +197,7 @@ fn fill(dice: &mut Dice, template: &str, depth: usize) -> String {
     text
 }
 
-/// An empty folder of this test, and what is in it afterwards.
+/// A temporary folder, removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -206,7 +207,7 @@ impl Folder {
         Self(path)
     }
 
-    /// A folder for what `mktemp` makes.
+    /// Creates the folder that `mktemp` uses.
     fn temporary(&self) -> PathBuf {
         let path = self.0.with_extension("tmp");
         fs::create_dir_all(&path).expect("the folder of tests is writable");
@@ -229,8 +230,8 @@ fn is_known(name: &str) -> bool {
     name == "vars"
 }
 
-/// Prepares a script and runs it in a folder; `None` if it is refused. `values` are those of `@vars.a` and all others.
-/// Gives its standard output and its standard error.
+/// Prepares a script and runs it; `None` if it is rejected. `values` are the values of `@vars.a` and of all other
+/// references. Returns standard output and standard error.
 fn run(folder: &Folder, command: &str, values: [&str; 2]) -> Option<[String; 2]> {
     let script = prepare(command, Surroundings::default(), is_known).ok()?;
     let mut bash = Command::new("bash");
@@ -244,7 +245,7 @@ fn run(folder: &Folder, command: &str, values: [&str; 2]) -> Option<[String; 2]>
     Some([output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// What a printing script must print: the value of each reference that it shows.
+/// Checks that a printing script prints the value of each reference that it shows.
 fn check_printing(folder: &Folder, template: &str) {
     let command = template.replace("show", "printf '%s.\\n'");
     for (number, value) in HOSTILE_VALUES.iter().enumerate() {
@@ -284,7 +285,7 @@ fn no_value_is_run_by_a_generated_script() {
             && let Some([_, errors]) = run(&folder, &command, values)
         {
             accepted += 1;
-            // What bash refuses to read as a whole would prove nothing.
+            // A script with a syntax error would prove nothing.
             assert!(!errors.contains("syntax error near"), "seed {seed}: {errors}\n{command}");
         }
         let _ = fs::remove_file(folder.0.join("out.txt"));
@@ -292,5 +293,5 @@ fn no_value_is_run_by_a_generated_script() {
     }
 }
 
-/// How many generated scripts are run.
+/// The number of generated scripts that are run.
 const SCRIPTS: u64 = 1_000;

@@ -1,4 +1,4 @@
-//! Definitions that others check something with: those of the examples, of the conformance cases and of the golden files.
+//! A corpus of definitions for other tests: the examples, the conformance cases and the golden files.
 
 use std::{fs, path::Path};
 
@@ -10,7 +10,7 @@ use mainspring_kernel::{
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Every definition with its name, accepted or not.
+/// Returns all definitions with their names, valid or not.
 pub(crate) fn all() -> Vec<(String, Value)> {
     let mut found = Vec::new();
     for folder in ["examples", "crates/kernel/tests/golden", "crates/kernel/tests/diagnostics"] {

@@ -1,4 +1,4 @@
-//! What parents and children decide of each other.
+//! Tests of parent and child executions.
 
 use mainspring_kernel::{
     effect::Outcome,
@@ -12,7 +12,7 @@ use mainspring_kernel::{
 
 use super::{KEY, check, fresh, start_among, take_in};
 
-/// Whose an execution is, and who began it by kind, is said in the trigger of whatever it starts; nothing else is.
+/// The trigger of a child names the organization and the type of initiator of its parent, and no other key.
 #[test]
 fn a_child_belongs_to_whom_its_parent_belongs() {
     let said = |trigger: Value| {
@@ -43,7 +43,7 @@ fn a_child_stands_one_deeper_than_its_parent() {
     }
 }
 
-/// Of what a child tells of its waiting the last counts, once, as long as its attempt is wanted.
+/// The latest notice of a child about waiting for people counts, once, while its attempt is open and not stopping.
 #[test]
 fn a_child_is_heard_while_its_attempt_is_out_and_wanted() {
     check(
@@ -68,7 +68,7 @@ fn a_child_is_heard_while_its_attempt_is_out_and_wanted() {
     );
 }
 
-/// Who starts a workflow has read what its definition asks for; for a child nobody else does.
+/// For a root execution the caller has applied the constraints of the definition; for a child `decide` applies them.
 #[test]
 fn the_bounds_of_a_child_are_those_of_its_definition() {
     for (depth, max_steps) in [(0, 50), (1, 7)] {
@@ -79,7 +79,7 @@ fn the_bounds_of_a_child_are_those_of_its_definition() {
     }
 }
 
-/// By the first rules a parent was told of a child's cancel as of any failure.
+/// Version 1 reported the cancellation of a child to its parent as a failure.
 #[test]
 fn a_parent_is_told_of_a_cancel_by_the_rules_of_its_child() {
     let failed = "the workflow that was started was cancelled: user";
@@ -98,7 +98,8 @@ fn a_parent_is_told_of_a_cancel_by_the_rules_of_its_child() {
     }
 }
 
-/// A denial below is a denial here; of any other cancel the step has failed, and who waits for it may go on.
+/// A denial in a child cancels its parent. Any other cancellation of a child fails the step of the parent, and the
+/// parent may continue.
 #[test]
 fn a_cancel_of_a_child_is_a_failure_unless_it_was_denied() {
     let steps = "- {id: sub, type: subworkflow, workflow: other}";

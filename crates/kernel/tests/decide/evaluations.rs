@@ -1,4 +1,4 @@
-//! What functions and checks are asked, and what their answers do.
+//! Tests of evaluations: the requests to functions and schema checks, and the effect of their results.
 
 use mainspring_kernel::{
     cbor,
@@ -10,7 +10,7 @@ use mainspring_kernel::{
 
 use super::{KEY, fresh, input, records_words, start, take_in_whole};
 
-/// The bound is a lower one than that of inputs.
+/// The limit of outputs is lower than that of inputs.
 #[test]
 fn an_output_may_be_as_large_as_the_bound_and_not_a_byte_larger() {
     let around = cbor::encode(&Value::Text("x".repeat(100_000))).len() - 100_000;
@@ -32,7 +32,8 @@ fn an_output_may_be_as_large_as_the_bound_and_not_a_byte_larger() {
     }
 }
 
-/// The time limit of a code step is that of its function. Of an effect it is not: its function comes afterwards.
+/// The timeout of a code step applies to its function. The timeout of an effect does not apply to its transform, which
+/// runs afterwards.
 #[test]
 fn a_function_has_the_time_of_its_step() {
     for (steps, expected) in [
@@ -58,7 +59,7 @@ fn a_function_has_the_time_of_its_step() {
     }
 }
 
-/// Whose the failure was and where it came from is said; of a broken promise also that it was one, whatever was found.
+/// A failure message names the step and the function. A violated schema has a code of its own.
 #[test]
 fn a_failure_of_an_evaluation_names_its_step() {
     let found = || Failure::new(Class::Internal, "found", "not like this");

@@ -1,8 +1,9 @@
-//! What a failure halts, what it reaches, and what takes it up.
+//! Tests of failures: the steps that they halt and cancel, and the edges that handle them.
 
 use super::check;
 
-/// When too much has failed, what waits elsewhere is called off in the same turn; what fails later reaches nothing more.
+/// When the limit of failures is reached, all waiting steps are canceled in the same turn; later failures have no
+/// further effect.
 #[test]
 fn a_bound_on_failures_is_reached_once_and_everywhere() {
     check(
@@ -25,7 +26,7 @@ fn a_bound_on_failures_is_reached_once_and_everywhere() {
     );
 }
 
-/// Attempts are used up where there were several to use, and the last one failed in a way that asks for another.
+/// A step has exhausted its retries if it had several attempts and the last failure was retryable.
 #[test]
 fn only_who_would_have_tried_again_has_used_up_its_attempts() {
     let steps = |retry: &str| {
@@ -50,7 +51,7 @@ const NAPS: &str = "
           steps:
 ";
 
-/// A failure that goes no further than its block calls off what waits in the same block of the same round.
+/// A failure that is contained in a block cancels the waiting steps of that block in the same round only.
 #[test]
 fn a_failure_in_one_round_calls_off_nothing_of_another() {
     let steps = format!(
@@ -79,7 +80,7 @@ fn a_failure_in_one_round_calls_off_nothing_of_another() {
     );
 }
 
-/// The first failure that halts a loop calls off what waits in its other rounds, in the same turn.
+/// The first failure that halts a loop cancels the waiting steps of all its rounds in the same turn.
 #[test]
 fn a_failure_that_halts_a_loop_calls_off_what_waits_in_every_round() {
     let steps = format!(
@@ -97,7 +98,7 @@ fn a_failure_that_halts_a_loop_calls_off_what_waits_in_every_round() {
     );
 }
 
-/// `needs` asks that its source has ended and fails nothing, beside whatever edges there are.
+/// `needs` requires that its source has ended without failing the execution, in combination with any edges.
 #[test]
 fn what_needs_a_failed_step_begins_if_the_failure_was_taken_up() {
     check(
@@ -125,7 +126,7 @@ fn what_needs_a_failed_step_begins_if_the_failure_was_taken_up() {
     );
 }
 
-/// An edge that leads away from a failure may ask what cannot be read: that is the failure of what it leads to.
+/// An unreadable condition of a failure edge fails the target of the edge.
 #[test]
 fn a_failure_edge_that_cannot_be_read_fails_its_target() {
     check(
@@ -140,7 +141,7 @@ fn a_failure_edge_that_cannot_be_read_fails_its_target() {
     );
 }
 
-/// Both may be tried again while there is a call left; it goes to the one whose time comes first.
+/// Both steps may be retried while one call is left; the one that is due first gets it.
 #[test]
 fn a_further_attempt_is_a_call_like_the_first() {
     let retry = "retry: {maxAttempts: 2, initialDelayMs: 1000}";

@@ -1,4 +1,4 @@
-//! Signals that nothing waits for: how many are kept, and how large ones.
+//! Tests of signals for which no step waits: the number and the size of those that are kept.
 
 use mainspring_kernel::{
     limits::{SIGNAL_BYTES_MAX, SIGNALS_KEPT_BYTES_MAX, SIGNALS_KEPT_MAX},
@@ -9,7 +9,7 @@ use super::*;
 
 const NAP: &str = "- {id: nap, type: sleep, durationMs: 1000}\n";
 
-/// An execution that sleeps before it waits for `go`, by the rules of a version.
+/// Returns an execution that sleeps before it waits for `go`, under a version of `decide`.
 fn asleep(decide_version: u32) -> State {
     let mut state = State { decide_version, ..fresh(KEY, &format!("{NAP}- {{id: go, type: signal, signal: go}}")) };
     take_in(&mut state, &start(Value::Null), 0);
@@ -20,7 +20,7 @@ fn signal(number: usize, name: &str, payload: Value) -> Input {
     Input::Signal { id: format!("s{number}"), name: name.into(), payload }
 }
 
-/// A text that takes so many bytes in binary form.
+/// Returns a text with the given size in binary form.
 fn large(bytes: usize) -> Value {
     let head = cbor::byte_count(&Value::from("x".repeat(bytes))) - bytes;
     let text = Value::from("x".repeat(bytes - head));
@@ -54,7 +54,7 @@ fn signals_are_kept_up_to_a_sum_of_bytes_since_version_4() {
     }
 }
 
-/// What others have sent takes no room from the signal that a step waits for.
+/// Kept signals leave room for the signal that a step waits for.
 #[test]
 fn a_signal_that_is_waited_for_is_taken_however_many_are_kept() {
     for (decide_version, expected) in

@@ -1,6 +1,7 @@
-//! A plain mutator: seeds in, seeds with some bytes, words or pieces changed out. The same number gives the same bytes.
+//! A simple deterministic mutator: changes bytes, words or parts of seed inputs. The same random seed gives the same
+//! bytes.
 
-/// Words that mean something behind one of the doors.
+/// Words with a meaning for one of the targets.
 const WORDS: [&str; 48] = [
     "@",
     "@@",
@@ -52,10 +53,10 @@ const WORDS: [&str; 48] = [
     "\u{feff}\u{85}\u{2028}é",
 ];
 
-/// The longest input that is made.
+/// The maximum length of a generated input in bytes.
 const BYTES_MAX: usize = 16 * 1024;
 
-/// A source of numbers (xorshift64*); not random, and the same on every machine.
+/// A pseudorandom number generator (xorshift64*), identical on all platforms.
 pub(crate) struct Numbers(u64);
 
 impl Numbers {
@@ -70,13 +71,13 @@ impl Numbers {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
     }
 
-    /// A number below a bound, which is above 0.
+    /// Returns a number below a bound, which must be above 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
 }
 
-/// One seed with some changes.
+/// Returns a seed input with some changes.
 pub(crate) fn mutated(seeds: &[Vec<u8>], numbers: &mut Numbers) -> Vec<u8> {
     let mut bytes = seeds[numbers.below(seeds.len())].clone();
     for _ in 0..=numbers.below(6) {

@@ -1,5 +1,5 @@
-//! What hostile bytes may not do: one function for each door of the kernel. A door may refuse; it may not panic, hang, or
-//! contradict itself. The fuzzer in `fuzz/` and the bounded test beside this file call the same functions.
+//! The fuzz targets: one function for each parser or decoder of the kernel. A target may reject its input; it must not
+//! panic, hang, or contradict itself. The fuzzer in `fuzz/` and the test `fuzz.rs` call the same functions.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
-/// A door and what comes through it.
+/// A fuzz target.
 pub(crate) type Target = fn(&[u8]);
 
-/// Every door by its name.
+/// All targets by name.
 pub(crate) const TARGETS: [(&str, Target); 5] = [
     ("definitions", definitions),
     ("references", references),
@@ -35,7 +35,7 @@ pub(crate) const TARGETS: [(&str, Target); 5] = [
     ("frames", frames),
 ];
 
-/// The text of a definition: read, compiled, stored.
+/// Reads, compiles and stores the text of a definition.
 pub(crate) fn definitions(bytes: &[u8]) {
     let source = String::from_utf8_lossy(bytes);
     let document = match read(bytes, Syntax::Guess) {
@@ -63,7 +63,7 @@ pub(crate) fn definitions(bytes: &[u8]) {
     }
 }
 
-/// What is kept is what was written, and names where there were none.
+/// Checks that normalization only adds ids.
 fn check_normalised(written: &Value, kept: &Value) {
     match (written, kept) {
         (Value::Map(written), Value::Map(kept)) => {
@@ -86,7 +86,7 @@ fn check_normalised(written: &Value, kept: &Value) {
 fn check_findings(found: &[Diagnostic], source: &str) {
     assert!(found.iter().any(|one| one.severity == Severity::Error), "refused without a reason");
     assert!(found.iter().map(|one| one.place).is_sorted(), "in the order of the document");
-    // Rendering reads the source anew for each finding: some of them are as good as all.
+    // Rendering parses the source for each diagnostic, so only some are rendered.
     for one in found.iter().take(20) {
         assert!(!one.message.is_empty() && one.place.is_some(), "{one:?}");
         let shown = one.render(source);
@@ -95,7 +95,7 @@ fn check_findings(found: &[Diagnostic], source: &str) {
     }
 }
 
-/// What a plan of the references' target knows.
+/// The data to which references resolve.
 struct Known {
     value: Value,
 }
@@ -139,7 +139,7 @@ impl Lookup for Known {
     }
 }
 
-/// A text with references: measured, read, resolved.
+/// Measures, parses and resolves a text with references.
 pub(crate) fn references(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for (at, _) in text.char_indices() {
@@ -167,7 +167,7 @@ pub(crate) fn references(bytes: &[u8]) {
     assert_eq!(plain.resolve(&known), Ok(Value::text(text.as_ref())), "`@@` is an `@`");
 }
 
-/// A condition, as JSON or YAML: compiled, asked.
+/// Compiles and evaluates a condition in JSON or YAML.
 pub(crate) fn conditions(bytes: &[u8]) {
     let Ok(document) = read(bytes, Syntax::Guess) else { return };
     let known = Known::new();
@@ -175,7 +175,7 @@ pub(crate) fn conditions(bytes: &[u8]) {
     let answer = condition.holds(&known);
     assert_eq!(condition.holds(&known), answer, "the same question has the same answer");
     let not = |condition: Value| Value::map([("not", condition)]);
-    // Two levels more may be too deep.
+    // Two more levels may exceed the maximum nesting.
     let Some(twice) = compiled_condition(not(not(document.value))) else { return };
     assert_eq!(twice.holds(&known), answer);
 }
@@ -190,7 +190,7 @@ fn compiled_condition(condition: Value) -> Option<Condition> {
     compiled.plan.steps.last()?.when.clone()
 }
 
-/// A path in the first line and a JSON Schema in the others: whether the path leaves the schema.
+/// Checks whether a path (first line) leaves a JSON Schema (other lines).
 pub(crate) fn schemas(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (path, schema) = text.split_once('\n').unwrap_or(("", &text));
@@ -218,14 +218,14 @@ pub(crate) fn schemas(bytes: &[u8]) {
     assert_eq!(about("", &document.value), (Vec::new(), Vec::new()), "a path of nothing goes nowhere");
 }
 
-/// A journal of the first release, with its plan: a place to put frames and inputs into.
+/// A journal of the first release with its plan, the context for frames and inputs.
 const JOURNAL: &str = include_str!("../journals/0.1.0-5ccb8f0a.json");
 
-/// The execution of that journal.
+/// The key of the execution in that journal.
 const KEY: ExecutionKey = ExecutionKey([7; 16]);
 
-/// Stored bytes. The first byte says what the others are: a value, a plan, an input or a frame, and for the last two
-/// after how many frames of a journal they come.
+/// Decodes stored bytes. The first byte selects the type: a value, a plan, an input or a frame. For inputs and frames
+/// it also selects the number of journal frames before them.
 pub(crate) fn frames(bytes: &[u8]) {
     let Some((door, bytes)) = bytes.split_first() else { return };
     match door % 4 {
@@ -254,7 +254,7 @@ pub(crate) fn frames(bytes: &[u8]) {
     }
 }
 
-/// Every number of a plan leads somewhere.
+/// Checks that all numbers in a plan refer to existing steps and blocks.
 fn check_graphs(plan: &Plan) {
     for (number, step) in plan.steps.iter().enumerate() {
         assert!(plan.block(step.block).steps.contains(&(number as u32)));
@@ -269,14 +269,14 @@ fn decide_about(input: &Input, after: usize) {
     let mut state = folded(after).state;
     let now = 1_767_225_600_000 + 100_000;
     if let Ok(turn) = decide_with(&mut state, input, now, |_| Vec::new()) {
-        // Taken in once more it is a repetition; that may say something, but not fail.
+        // A repeated input may produce records, but it must not panic.
         let said = turn.records.len();
         assert!(said < 100_000, "{said} records of one input");
         let _ = decide_with(&mut state, input, now, |_| Vec::new());
     }
 }
 
-/// What an execution is after some frames of the golden journal.
+/// Returns the fold of the first frames of the golden journal.
 fn folded(after: usize) -> Fold {
     let (plan, journal) = golden();
     let mut fold = Fold::new(KEY, Arc::new(plan));
@@ -298,7 +298,7 @@ fn check_frame(stored: &StoredFrame) {
     let _ = folded(after).push(stored);
 }
 
-/// The seeds of the frames' target: the doors that its first byte opens, each with what really stands there.
+/// Returns seeds for the target `frames`: for each type, real data with its first byte.
 pub(crate) fn seeds_of_frames() -> Vec<Vec<u8>> {
     let (plan, journal) = golden();
     let mut seeds = vec![[vec![1], plan.encode()].concat()];
@@ -312,7 +312,7 @@ pub(crate) fn seeds_of_frames() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// A frame and the values beside it in one row of bytes.
+/// Encodes a frame and its values as one byte string.
 fn packed(stored: &StoredFrame) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut put = |part: &[u8]| {
@@ -362,7 +362,7 @@ fn golden() -> (Plan, Vec<StoredFrame>) {
     (plan, frames.map(stored).collect())
 }
 
-/// The seeds of the other targets, from definitions.
+/// Returns the seeds of a target, derived from definitions.
 pub(crate) fn seeds_of(target: &str, definitions: &[Value]) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     match target {

@@ -1,5 +1,5 @@
-//! Definitions in all three notations, written by chance: most of them good ones, in which references lead to what has
-//! certainly ended, and some with a mistake in them.
+//! Random definitions in all three notations. Most of them are valid, with references to steps that have ended for
+//! certain; some contain a mistake.
 
 use mainspring_kernel::{
     definition::Notation,
@@ -8,31 +8,31 @@ use mainspring_kernel::{
 
 use super::numbers::Numbers;
 
-/// Who writes one definition.
+/// The generator of one definition.
 #[derive(Debug)]
 pub(crate) struct Author {
     numbers: Numbers,
     notation: Notation,
-    /// Steps that may still be written.
+    /// The number of steps that may still be generated.
     left: usize,
-    /// Names of steps that have certainly ended here.
+    /// Names of the steps that have ended for certain at this point.
     ended: Vec<String>,
-    /// Every name given so far.
+    /// All names so far.
     named: Vec<String>,
-    /// Whether names are used without looking.
+    /// True if references may use any name, even an invalid one.
     is_careless: bool,
-    /// How many loops over items, and how many loops, are around here.
+    /// The number of enclosing loops over items, and of all enclosing loops.
     items: usize,
     loops: usize,
-    /// Whether a `return` or a `bail` was written.
+    /// True if the definition contains a `return` or a `bail`.
     ends_early: bool,
 }
 
-/// A definition, and what is known of it.
+/// A definition and its properties.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub definition: Value,
-    /// Whether something in it may end an execution before all of it has run.
+    /// True if an execution may end before all steps have run.
     pub ends_early: bool,
 }
 
@@ -40,7 +40,7 @@ fn map<const N: usize>(fields: [(&str, Value); N]) -> Map {
     fields.into_iter().map(|(key, value)| (key.to_string(), value)).collect()
 }
 
-/// Kinds of steps, each as often as it is to come up.
+/// Step types, repeated according to their weight.
 const KINDS: [&str; 30] = [
     "tool",
     "tool",
@@ -74,7 +74,7 @@ const KINDS: [&str; 30] = [
     "return",
 ];
 
-/// What may be asked of an effect in addition.
+/// Error classes and codes for retry policies.
 const CLASSES: [&str; 6] = ["transient", "rate_limited", "timeout", "unavailable", "failed", "code:c1"];
 
 impl Author {
@@ -134,7 +134,7 @@ impl Author {
         map([("steps", self.block(0, 6))])
     }
 
-    /// Steps in an order in which references lead backwards, written in another order.
+    /// Generates steps with backward references only, then shuffles them.
     fn dataflow(&mut self) -> Map {
         let mut steps = Vec::new();
         while steps.len() < 10 && (self.left > 0 || steps.is_empty()) {
@@ -168,10 +168,10 @@ impl Author {
         }
     }
 
-    /// Nodes with edges from earlier ones; a node may refer to whatever leads to it.
+    /// Generates nodes with edges from earlier ones. A node may refer to its predecessors.
     fn graph(&mut self) -> Map {
         let (mut nodes, mut edges): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
-        // Of each node the names that have ended when it begins, itself and what is inside it included.
+        // The names that have ended when each node has ended, inner steps included.
         let mut behind: Vec<Vec<String>> = Vec::new();
         while nodes.len() < 10 && (self.left > 0 || nodes.is_empty()) {
             let mut sources: Vec<usize> = (0..nodes.len()).filter(|_| self.numbers.chance(30)).collect();
@@ -217,7 +217,7 @@ impl Author {
         if self.notation == Notation::Dataflow { "name" } else { "id" }
     }
 
-    /// Steps one after another.
+    /// Generates a sequential block.
     fn block(&mut self, depth: usize, most: usize) -> Value {
         let mut steps = Vec::new();
         let most = 1 + self.numbers.below(most);
@@ -227,7 +227,7 @@ impl Author {
         steps.into()
     }
 
-    /// Branches at the same time: none sees another's steps, and what follows sees them all.
+    /// Generates parallel branches. A branch may not refer to another one; later steps may refer to all of them.
     fn branches(&mut self, depth: usize) -> Value {
         let before = self.ended.clone();
         let (mut after, mut steps) = (before.clone(), Vec::new());
@@ -240,7 +240,7 @@ impl Author {
         steps.into()
     }
 
-    /// A step, and its name among those that have ended.
+    /// Generates a step and adds its name to `ended`.
     fn step(&mut self, depth: usize) -> Map {
         self.left = self.left.saturating_sub(1);
         let mut kind = *self.numbers.pick(&KINDS);
@@ -342,7 +342,7 @@ impl Author {
         Value::Map(retry)
     }
 
-    /// What a step of the dataflow notation does.
+    /// Adds an `action`, which the dataflow notation has instead of a type.
     fn action(&mut self, kind: &str, step: &mut Map) {
         let action = match kind {
             "tool" => ("toolName", "T".into()),
@@ -354,7 +354,7 @@ impl Author {
         step.insert("input".into(), if kind == "tool" { self.object(2) } else { self.data(2) });
     }
 
-    /// The keys of a type of step.
+    /// Adds the keys of a step type.
     fn keys(&mut self, kind: &str, depth: usize, step: &mut Map) {
         let mut put = |key: &str, value: Value| drop(step.insert(key.into(), value));
         match kind {
@@ -426,7 +426,7 @@ impl Author {
         self.loops += 1;
         step.insert("steps".into(), self.block(depth + 1, 3));
         if form != "forEach" {
-            // Between rounds the steps inside are read; those of a loop inside are not.
+            // The condition of a loop may refer to its inner steps, but not to those of an inner loop.
             let inside = &self.ended[ended..];
             let mut condition = match self.numbers.below(4) {
                 0 => self.condition(1),
@@ -461,7 +461,7 @@ impl Author {
         Value::Map(each)
     }
 
-    /// A whole reference to something.
+    /// Returns a reference to a step or to the input.
     fn reference(&mut self, path: &str) -> String {
         let names = if self.is_careless { &self.named } else { &self.ended };
         if self.is_careless && self.numbers.chance(5) {
@@ -520,7 +520,7 @@ impl Author {
         }
     }
 
-    /// A question about a reference.
+    /// Returns a condition about a reference.
     fn about(&mut self, reference: &str) -> Value {
         let mut about = map([("ref", reference.into())]);
         match self.numbers.below(6) {
@@ -536,7 +536,7 @@ impl Author {
 
 const SOURCE: &str = "export default function (input) { return input }";
 
-/// The keys of the types of steps, which an action does without.
+/// The keys that a step with an `action` does not have.
 const STEP_KEYS: [&str; 28] = [
     "tool",
     "arguments",

@@ -1,6 +1,8 @@
-//! Where nothing may begin any more, as the rules have it and not as the kernel does: a failure that nobody takes up
-//! halts its block, what that block fails halts the next one outwards, and a loop is halted in all its rounds. In the
-//! outermost block of a graph, what begins after that is there to clean up, and is not halted itself.
+//! An independent model of the rules for failures: the blocks in which no step may start.
+//!
+//! An unhandled failure halts its block. If that fails the step around the block, the next outer block is halted too. A
+//! halted loop is halted in all its rounds. Steps of the outermost block of a graph that start later are cleanup steps
+//! and are not halted. The model follows the rules of the language, not the code of the kernel.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +12,7 @@ use mainspring_kernel::{
     record::{FailureFate, Record},
 };
 
-/// What is halted so far.
+/// The blocks and loops that are halted so far.
 #[derive(Debug, Default)]
 pub(crate) struct Halted {
     blocks: BTreeSet<Scope>,
@@ -19,7 +21,7 @@ pub(crate) struct Halted {
 }
 
 impl Halted {
-    /// Takes in what has happened.
+    /// Updates the model with a record.
     pub(crate) fn follow(&mut self, plan: &Plan, record: &Record) {
         match record {
             Record::FailureBoundReached { .. } => drop(self.blocks.insert(Scope::root())),
@@ -31,7 +33,7 @@ impl Halted {
         }
     }
 
-    /// Whether the execution is going to fail.
+    /// True if the execution is failing.
     pub(crate) fn all(&self) -> bool {
         self.blocks.contains(&Scope::root())
     }
@@ -52,7 +54,7 @@ impl Halted {
         }
     }
 
-    /// Whether an instance stands where nothing may begin and nothing is waited for.
+    /// True if nothing may start or wait at the position of an instance.
     pub(crate) fn holds(&self, plan: &Plan, instance: &Instance) -> bool {
         let mut instance = instance.clone();
         loop {
@@ -68,8 +70,8 @@ impl Halted {
         }
     }
 
-    /// Whether a step of the outermost block may begin in an execution that is going to fail: behind a failure edge or an
-    /// edge that is always taken, or behind something that cleans up already.
+    /// True if a step of the outermost block may start in a failing execution: behind an `on_failure` or `always` edge,
+    /// or behind another cleanup step.
     pub(crate) fn may_clean(&self, plan: &Plan, step: u32) -> bool {
         let Order::Edges(graph) = &plan.block(0).order else { return false };
         let steps = &plan.block(0).steps;
@@ -81,7 +83,7 @@ impl Halted {
     }
 }
 
-/// The kinds of the edges out of a step.
+/// Returns the kinds of the edges out of a step.
 fn edges_from(plan: &Plan, step: u32) -> impl Iterator<Item = EdgeKind> + '_ {
     let block = plan.block(plan.step(step).block);
     let place = block.steps.binary_search(&step).unwrap_or_default() as u32;

@@ -1,7 +1,7 @@
-//! Definitions written by chance and run by chance: whatever is accepted runs to an end, its journal folds and is decided
-//! again to the same, and nothing that comes twice, late or out of nowhere changes that.
+//! Randomly generated definitions with random executions. Each valid definition runs to an end, its journal folds and
+//! re-decides to the same records, and repeated, late or unexpected inputs change nothing.
 //!
-//! A case is a seed. `MAINSPRING_SEEDS` says how many are tried, `MAINSPRING_SEED` the first of them.
+//! A seed determines a case. `MAINSPRING_SEEDS` sets the number of cases, `MAINSPRING_SEED` the first seed.
 
 mod author;
 mod halted;
@@ -24,7 +24,7 @@ use mainspring_kernel::{
 use numbers::Numbers;
 use world::{Broken, World};
 
-/// Cases of an ordinary run; `MAINSPRING_SEEDS` says otherwise.
+/// Cases of an ordinary run, unless `MAINSPRING_SEEDS` is set.
 const SEEDS_DEFAULT: u64 = 800;
 
 fn from_environment(name: &str, default: u64) -> u64 {
@@ -33,7 +33,7 @@ fn from_environment(name: &str, default: u64) -> u64 {
         .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
 }
 
-/// What came of a case, added up over many.
+/// Totals over all cases.
 #[derive(Default)]
 struct Sum {
     accepted: u64,
@@ -73,7 +73,7 @@ fn run(seed: u64, sum: &mut Sum) {
     }
 }
 
-/// What is refused is so with a reason that an author can act on.
+/// Checks that a rejected definition has errors that tell the author how to correct it.
 fn check_refusal(found: &[Diagnostic]) -> Result<(), Broken> {
     let errors: Vec<_> = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).collect();
     let says_something = |diagnostic: &&Diagnostic| diagnostic.message.contains('`') || !diagnostic.mend.is_empty();
@@ -84,7 +84,7 @@ fn check_refusal(found: &[Diagnostic]) -> Result<(), Broken> {
     }
 }
 
-/// Everything that can come up in an execution that is not too long for one turn.
+/// All records and outcomes that can occur in an execution that fits into one turn.
 const SEEN: [&str; 29] = [
     "Started",
     "LineageSet",

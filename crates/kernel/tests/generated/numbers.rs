@@ -1,6 +1,6 @@
-//! Numbers from a seed: what decides everything in a generated case, so that a seed is a case.
+//! A seeded random number generator. It makes all choices of a generated case, so a seed determines a case.
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): a few lines, good enough to choose with, the same everywhere.
+/// SplitMix64 (Steele, Lea and Flood, 2014): short, of sufficient quality, and identical on all platforms.
 #[derive(Debug, Clone)]
 pub(crate) struct Numbers(u64);
 
@@ -16,12 +16,12 @@ impl Numbers {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below another one.
+    /// Returns a number below a bound.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound.max(1) as u64) as usize
     }
 
-    /// Yes, in so many of a hundred cases.
+    /// Returns true with a probability in percent.
     pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

@@ -1,5 +1,5 @@
-//! A world for one execution: it answers, decides, sends, lets time pass and calls off, all by chance, and looks after
-//! every input whether what must always hold still does.
+//! The simulated environment of one execution. It completes attempts, decides gates, sends signals, advances time and
+//! cancels at random, and checks the invariants after each input.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,10 +30,10 @@ pub(crate) const KEY: ExecutionKey = ExecutionKey([7; 16]);
 const SEAL: [u8; 32] = [9; 32];
 const BEGAN_MS: u64 = 1_767_225_600_000;
 
-/// Inputs after which an execution of a small definition must have ended.
+/// The maximum number of inputs of an execution. Small definitions end earlier.
 const INPUTS_MAX: usize = 3_000;
 
-/// What must hold and does not.
+/// The description of a violated invariant.
 pub(crate) type Broken = String;
 
 macro_rules! must {
@@ -44,7 +44,7 @@ macro_rules! must {
     };
 }
 
-/// An attempt that is out.
+/// An open attempt.
 #[derive(Debug, Clone)]
 struct Out {
     attempt: u32,
@@ -52,33 +52,33 @@ struct Out {
     child: Option<ExecutionKey>,
 }
 
-/// One execution and everything around it.
+/// An execution and its environment.
 #[derive(Debug)]
 pub(crate) struct World {
     pub numbers: Numbers,
     pub plan: Arc<Plan>,
     pub state: State,
-    /// The journal, and what folding it gives.
+    /// The journal; `fold` is its fold.
     pub frames: Vec<StoredFrame>,
     fold: Fold,
     out: BTreeMap<Instance, Out>,
-    /// The last attempt and the identity of the work of everything that ever went out.
+    /// The last attempt of each instance that was started, and the intent of its work.
     went_out: BTreeMap<Instance, (u32, Hash)>,
-    /// Keys of executions that were started.
+    /// The keys of started child executions.
     children: BTreeSet<ExecutionKey>,
     past: Vec<Input>,
     signals: u64,
     letters_home: u32,
-    /// How often the parent was told that only people are waited for, or that this is over.
+    /// The number of notices to the parent: the execution waits for people only, or no longer does.
     told: u32,
     halted: Halted,
     has_parent: bool,
     pub now: u64,
-    /// Kinds of records that came up, for whoever asks whether the cases were worth their time.
+    /// The number of records of each kind, to check the coverage of the cases.
     pub seen: BTreeMap<String, u64>,
-    /// How many of a hundred answers are good ones.
+    /// The percentage of successful results.
     luck: usize,
-    /// Inputs until a cancel, a repeat or nonsense is tried, in a hundred.
+    /// The percentage of unexpected inputs: cancels, repetitions, invalid ones.
     pub noise: usize,
 }
 
@@ -156,7 +156,7 @@ impl World {
         }))
     }
 
-    /// Something that moves the execution on. That there is nothing means that it hangs.
+    /// Returns an input that advances the execution. An error means that the execution hangs.
     fn sense(&mut self) -> Result<Input, Broken> {
         if self.state.is_split {
             return Ok(Input::Continue);
@@ -169,7 +169,7 @@ impl World {
             self.state.open_gates().map(|(instance, gate)| (instance.clone(), gate.number)).collect();
         let timer = self.state.next_timer().cloned();
         let signal = self.awaited_signal();
-        // Mostly what is out answers before its time is over.
+        // The weights favor results over timeouts.
         let ways = [
             12 * usize::from(!self.out.is_empty()),
             2 * usize::from(timer.is_some()),
@@ -262,7 +262,7 @@ impl World {
         Input::Signal { id: format!("signal {}", self.signals), name, payload: self.value() }
     }
 
-    /// Something repeated, late, early, or never asked for; sometimes a cancel or a signal before its time.
+    /// Returns an input that is repeated, late, early or unexpected, or a cancel, or an early signal.
     fn nonsense(&mut self) -> Input {
         let step = self.numbers.below(self.plan.steps.len()) as u32;
         let rounds = (0..self.plan.loop_depth(step)).map(|_| self.numbers.below(2) as u32).collect();
@@ -283,7 +283,7 @@ impl World {
         }
     }
 
-    /// Takes an input in and looks at everything that must hold after it.
+    /// Processes an input and checks all invariants after it.
     pub(crate) fn take_in(&mut self, input: Input) -> Result<(), Broken> {
         let is_ending = self.state.ending.is_some();
         let turn = self.decide(&input)?;
@@ -320,7 +320,7 @@ impl World {
         turn.map_err(|illegal| format!("illegal: {} of {input:?}", illegal.message))
     }
 
-    /// The turn becomes a frame, the frame is stored, and what is stored is read and folded.
+    /// Stores the turn as a frame, reads the frame back and folds it.
     fn write(&mut self, input: &Input, turn: &Turn) -> Result<(), Broken> {
         let sequence = self.frames.len() as u64;
         let (results, records) = (turn.results.clone(), turn.records.clone());
@@ -440,7 +440,8 @@ impl World {
         }
     }
 
-    /// How much runs at a time: branches and graphs by `maxParallel`, loops by their concurrency, sequences one by one.
+    /// Checks the concurrency limits: `maxParallel` for parallel blocks and graphs, `concurrency` for loops, one step
+    /// at a time for sequences.
     fn check_bounds(&self) -> Result<(), Broken> {
         let Some(start) = &self.state.start else { return Ok(()) };
         if self.state.queue.is_some() {
@@ -469,7 +470,7 @@ impl World {
         Ok(())
     }
 
-    /// What nobody needs any more was called off: all that is out when an execution ends, all that waits where it fails.
+    /// Checks cancellation: open attempts if the execution is stopping, and waiting steps in halted blocks.
     fn check_stopped(&self) -> Result<(), Broken> {
         let stops = self.state.is_stopping();
         let runs_on = self.out.iter().find(|(_, out)| stops && !out.is_stopping);
@@ -480,7 +481,7 @@ impl World {
         Ok(())
     }
 
-    /// Whatever is delivered twice, the second time nothing comes of it.
+    /// Checks that an input has no effect if it is delivered a second time.
     fn check_repeat(&mut self, input: &Input) -> Result<(), Broken> {
         let mut again = self.state.clone();
         let turn = decide_with(&mut again, input, self.now, |_| Vec::new()).map_err(|illegal| illegal.message)?;
@@ -489,7 +490,7 @@ impl World {
         Ok(())
     }
 
-    /// Everything in memory is forgotten, and made again of what is stored.
+    /// Simulates a crash: rebuilds the state from the stored frames.
     fn crash(&mut self) -> Result<(), Broken> {
         let mut fold = Fold::new(KEY, self.plan.clone());
         for stored in &self.frames {
@@ -524,7 +525,8 @@ impl World {
         Ok(())
     }
 
-    /// Steps that were to run and are still pending, in an execution that completed with nothing to end it early.
+    /// Returns an outermost step that is still pending, if the execution completed and nothing in it ends an execution
+    /// early.
     pub(crate) fn left_out(&self) -> Option<String> {
         let is_completed = self.state.status() == ExecutionStatus::Completed;
         let pending = |step: &&u32| self.state.step_status(&Instance::of_step(**step)) == Status::Pending;
@@ -532,7 +534,7 @@ impl World {
         is_completed.then(|| format!("completed without step `{}`", self.plan.id(*first)))
     }
 
-    /// Where everything is.
+    /// Returns a description of the state for failure messages.
     fn picture(&self) -> String {
         let line = |(instance, step): (&Instance, &mainspring_kernel::state::StepState)| {
             format!("  {}: {}\n", instance.name(&self.plan), step.status.name())
@@ -544,13 +546,13 @@ impl World {
         )
     }
 
-    /// What came in, for whoever looks into a failure.
+    /// Returns the inputs so far for failure messages.
     pub(crate) fn story(&self) -> String {
         self.past.iter().map(|input| format!("  {input:?}\n")).collect()
     }
 }
 
-/// What a function or a schema gives: any result will do, and it is what the journal holds.
+/// Returns a random result of an evaluation. Any result is valid; the journal stores it.
 fn evaluated(evaluation: &Evaluation, luck: usize, numbers: &mut Numbers) -> Evaluated {
     let fails = !numbers.chance(luck);
     let failure = || Failure::new(Class::Failed, "c1", "no");

@@ -1,4 +1,4 @@
-//! The JSON Schemas of the notations: which keys there are says the compiler, what each is says `schemas/keys.yaml`.
+//! Generates the JSON Schemas of the notations. The compiler supplies the keys, `schemas/keys.yaml` their schemas.
 
 use std::{cell::RefCell, collections::BTreeSet};
 
@@ -12,20 +12,20 @@ use mainspring_kernel::{
     yaml,
 };
 
-/// What the keys are, and which of it was asked for.
+/// The content of `schemas/keys.yaml`, with the entries that were used.
 pub(crate) struct Source {
     sections: Value,
     used: RefCell<BTreeSet<(String, String)>>,
 }
 
 impl Source {
-    /// Reads the text of `schemas/keys.yaml`.
+    /// Parses `schemas/keys.yaml`.
     pub(crate) fn read(text: &str) -> Self {
         let sections = yaml::read(text.as_bytes()).unwrap_or_else(|error| panic!("keys.yaml: {error}")).value;
         Self { sections, used: RefCell::default() }
     }
 
-    /// What is said in one of some sections, the first of which that says something goes before the others.
+    /// Returns the entry for a key from the first section that has one.
     fn find(&self, sections: &[&str], key: &str) -> Option<Value> {
         sections.iter().find_map(|section| {
             let said = self.sections.get(section)?.get(key)?;
@@ -43,7 +43,7 @@ impl Source {
         map.unwrap_or_else(|| panic!("keys.yaml has no section {section}")).keys().cloned().collect()
     }
 
-    /// What was said and never asked for: keys that the compiler does not know.
+    /// Returns the unused entries: keys that the compiler does not know.
     pub(crate) fn unused(&self) -> Vec<String> {
         let sections = self.sections.as_map().expect("sections");
         let said = sections
@@ -53,7 +53,7 @@ impl Source {
     }
 }
 
-/// The schema of one notation, or of several told apart by their shape.
+/// Generates the schema of one notation, or of several that are distinguished by their keys.
 pub(crate) fn schema(name: &str, notations: &[Notation], source: &Source) -> Value {
     let mut defs = shared(source);
     for notation in notations {
@@ -70,7 +70,7 @@ pub(crate) fn schema(name: &str, notations: &[Notation], source: &Source) -> Val
     Value::Map(schema)
 }
 
-/// A definition with `nodes` is a graph, one with actions a dataflow, any other a sequence.
+/// Selects the notation: `nodes` means graph, an `action` means dataflow, otherwise sequence.
 fn by_shape() -> Map {
     let refer = |notation: Notation| reference(notation.name());
     let has_action = Value::map([("type", "object".into()), ("required", list(["action"]))]);
@@ -84,7 +84,7 @@ fn by_shape() -> Map {
     ])
 }
 
-/// What does not depend on the notation.
+/// Generates the parts that are independent of the notation.
 fn shared(source: &Source) -> Map {
     let mut defs: Map =
         source.section("shared").iter().map(|key| (key.clone(), source.fragment(&["shared"], key))).collect();
@@ -122,7 +122,7 @@ fn shared(source: &Source) -> Map {
     defs
 }
 
-/// The definition itself, its steps, and the steps of each type.
+/// Generates the definition, its steps, and the step types of a notation.
 fn definitions_of(notation: Notation, source: &Source) -> Map {
     let name = notation.name();
     let mut defs = Map::new();
@@ -158,7 +158,7 @@ fn definitions_of(notation: Notation, source: &Source) -> Map {
     defs
 }
 
-/// A step of any type; in a dataflow one with an action as well.
+/// Generates a step of any type; in a dataflow also a step with an action.
 fn step(notation: Notation) -> Value {
     let name = notation.name();
     let types: Vec<&str> = vocabulary::step_types().collect();
@@ -223,7 +223,7 @@ fn properties(keys: &[&str], sections: &[&str], source: &Source) -> Map {
     keys.iter().map(|key| (key.to_string(), source.fragment(sections, key))).collect()
 }
 
-/// An object of these properties and no others, with what they owe to each other.
+/// Generates an object with these properties, no others, and the rules between them.
 fn object(name: &str, properties: Map, source: &Source) -> Value {
     let mut object = fields([
         ("type", "object".into()),
@@ -235,7 +235,7 @@ fn object(name: &str, properties: Map, source: &Source) -> Value {
     Value::Map(object)
 }
 
-/// A fragment with the numbers and words of the kernel in place of their names.
+/// Replaces names of constants of the kernel by their values.
 fn resolved(value: &Value) -> Value {
     match value {
         Value::Text(text) => text.strip_prefix('=').map_or_else(|| value.clone(), of_kernel),

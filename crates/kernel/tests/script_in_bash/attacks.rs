@@ -1,8 +1,8 @@
-//! Commands of real programs with values that attack them.
+//! Attacks on commands of real programs.
 //!
-//! Each program is put together with its options, the places of its words, the ways on which a value comes there and
-//! what is around the command. Whatever the reader accepts is run, with values that do harm to that program, in a folder
-//! with a file `f` and a repository. No run may make the file `PWNED`, wherever the value stands.
+//! Commands are combined from programs, options, argument positions, ways in which a value reaches the position, and
+//! surrounding constructs. Each accepted command runs with values that are dangerous for its program, in a folder with
+//! a file `f` and a git repository. No run may create the file `PWNED`.
 
 use std::{
     fs,
@@ -13,14 +13,14 @@ use std::{
 use super::{Dice, Folder, is_known};
 use mainspring_kernel::script::{Surroundings, VARIABLE_PREFIX, prepare};
 
-/// A program with words that belong before its operands, and the values that do harm to it.
+/// A program with the options before its operands, and values that are dangerous for it.
 struct Target {
     program: &'static str,
     options: &'static [&'static str],
     values: &'static [&'static str],
 }
 
-/// Values that do harm to a shell.
+/// Values that are dangerous for a shell.
 const SHELL: &[&str] = &[
     "touch PWNED",
     "; touch PWNED",
@@ -112,7 +112,7 @@ const TARGETS: &[Target] = &[
     Target { program: "./f", options: &["", "-x"], values: SHELL },
 ];
 
-/// The words of a command; `{}` is the value, `P` the program with its options.
+/// Argument positions. `{}` is the value, `P` the program with its options.
 const PLACES: &[&str] = &[
     "P {}",
     "P \"{}\"",
@@ -139,7 +139,7 @@ const PLACES: &[&str] = &[
     "P f > {}",
 ];
 
-/// The ways of a value to its place: what comes before, and what stands for the value.
+/// Ways in which a value reaches its position: the text before the command, and the text in place of the value.
 const WAYS: &[[&str; 2]] = &[
     ["", "@vars.a"],
     ["x=@vars.a; ", "$x"],
@@ -155,7 +155,7 @@ const WAYS: &[[&str; 2]] = &[
     ["x=(@vars.a); ", "\"${x[0]}\""],
 ];
 
-/// What is around a command.
+/// Constructs around a command.
 const AROUND: &[&str] = &[
     "C",
     "timeout 5 C",
@@ -185,10 +185,10 @@ const AROUND: &[&str] = &[
     "exec C",
 ];
 
-/// A folder with the file `f` and a repository, made anew when a command may have changed it.
+/// A folder with the file `f` and a git repository, restored when a command may have changed it.
 struct Ground {
     folder: Folder,
-    /// The repository as it was in the beginning.
+    /// A copy of the initial repository.
     seed: Folder,
     is_fresh: bool,
 }
@@ -204,7 +204,7 @@ impl Ground {
         ground
     }
 
-    /// Runs a script in bash, once with each value; whether the marker is there afterwards.
+    /// Runs a script once with each value; returns true if the file `PWNED` exists afterwards.
     fn attack(&mut self, text: &str, values: &[&str]) -> bool {
         if !self.is_fresh {
             let _ = fs::remove_dir_all(&self.folder.0);
@@ -216,11 +216,11 @@ impl Ground {
     }
 }
 
-/// Sets the variables of all references to each argument in turn and runs the script.
+/// Runs the script once for each argument, which is the value of all references.
 const EACH: &str = "for value in \"$@\"; do export REF0=\"$value\" REF1=\"$value\" REF2=\"$value\" REF3=\"$value\"; \
                     (eval \"$SCRIPT\"); done";
 
-/// Runs a script in a folder, with one value after the other for all of its references.
+/// Runs a script once with each value for all of its references.
 fn run(folder: &Path, text: &str, values: &[&str]) {
     let mut bash = Command::new("bash");
     bash.args(["--norc", "--noprofile", "-c", &EACH.replace("REF", VARIABLE_PREFIX), "bash"]).args(values);
@@ -252,7 +252,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Whether a script may leave something behind.
+/// True if a script may change the folder.
 fn changes(text: &str) -> bool {
     ["git", ">", "tee", "rm", "cp", "mv", "touch", "mkdir"].iter().any(|word| text.contains(word))
 }
@@ -265,14 +265,14 @@ fn has_marker(folder: &Path, depth: usize) -> bool {
     })
 }
 
-/// The command of a program at a place, with the value's way to it.
+/// Builds the command of a program with the value in a position.
 fn command(target: &Target, option: &str, place: &str, way: [&str; 2]) -> String {
     let program = format!("{} {option}", target.program);
     let words = place.replacen('P', program.trim_end(), 1);
     format!("{}{}", way[0], words.replace("{}", way[1]))
 }
 
-/// Every program, option and place, with each value that does harm to the program or to a shell.
+/// Runs every combination of program, option and position with every value that is dangerous for the program.
 #[test]
 fn no_program_is_attacked() {
     let mut ground = Ground::new("programs");
@@ -293,7 +293,7 @@ fn no_program_is_attacked() {
     assert!(accepted > 150 && refused > accepted, "{accepted} accepted, {refused} refused");
 }
 
-/// Drawn by seed: programs, ways and what is around them.
+/// Runs random combinations of programs, ways and surrounding constructs.
 #[test]
 fn no_way_leads_to_code() {
     let mut ground = Ground::new("ways");
@@ -312,10 +312,10 @@ fn no_way_leads_to_code() {
     assert!(accepted > 100, "{accepted} accepted");
 }
 
-/// How often is drawn.
+/// The number of random combinations.
 const DRAWS: u64 = 6_000;
 
-/// Every way of a value into a variable, an output or a file, with everything that evaluates such a thing.
+/// Combines every way into a variable, an output or a file with every construct that evaluates its content.
 #[test]
 fn no_value_is_evaluated_later() {
     let mut ground = Ground::new("later");
@@ -328,7 +328,7 @@ fn no_value_is_evaluated_later() {
     }
 }
 
-/// What evaluates a value; `{}` is the value or what holds it.
+/// Constructs that evaluate a value. `{}` is the value or the expansion that contains it.
 const LATER: &[&str] = &[
     "n={}; echo $((n + 1))",
     "n={}; m=n; echo $((m))",
@@ -386,7 +386,7 @@ const LATER: &[&str] = &[
     "n={}; echo \"$n\" $n > o.txt; cat o.txt",
 ];
 
-/// What a review has run, each with the value that made the marker.
+/// Commands that an earlier version of the checker accepted and that executed a value.
 const REVIEWED: &[&str] = &[
     "n=@vars.x; let n=n+1",
     "while read -r n; do echo $((n+1)); done <<< @vars.x",

@@ -1,8 +1,8 @@
-//! What programs are given: accepted scripts run with programs that write down their arguments and their input.
+//! Checks the arguments of programs: accepted scripts run with programs that record their arguments and input.
 //!
-//! The programs of a script are replaced by one that records. A run with a hostile value has to give the records of a run
-//! with a harmless one, with the value in the place of the other: then the value was neither split nor expanded nor read
-//! by bash, and it is one argument, or a part of one that begins as the author has written it.
+//! A run with a hostile value must produce the records of a run with a harmless value, except for the value itself. The
+//! value was then neither split nor expanded nor parsed by bash; it is one argument, or a part of one whose start is
+//! the author's text.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use mainspring_kernel::script::{Surroundings, VARIABLE_PREFIX, prepare};
 
 use super::{Folder, is_known};
 
-/// The value that does no harm.
+/// A value without special characters.
 const HARMLESS: &str = "QZQ";
 
 const VALUES: [&str; 10] = [
@@ -31,7 +31,7 @@ const VALUES: [&str; 10] = [
     "a[$(touch PWNED)]",
 ];
 
-/// Commands; `{}` is the value, in quotes or as a whole word.
+/// Commands. `{}` is the value, quoted or as a whole word.
 const COMMANDS: [&str; 46] = [
     "docker build -t app:{} --build-arg VERSION={} .",
     "docker build -q --tag {} --build-arg A=1 --build-arg B=b{} -f Dockerfile .",
@@ -81,11 +81,11 @@ const COMMANDS: [&str; 46] = [
     "d=dist; mkdir -p \"$HOME\"/{} \"$d\"/{}",
 ];
 
-/// Commands that stand in each frame.
+/// Commands that run in each frame.
 const FRAMED: [&str; 3] =
     ["git push origin HEAD:refs/heads/{}", "curl -gsS -d a={} https://h.example/{}", "jq -n --arg v {} '$v'"];
 
-/// What is around a command, with `C` for it, and what stands in it for the value.
+/// Constructs around a command `C`, each with the text in place of the value.
 const FRAMES: [[&str; 2]; 26] = [
     ["C", "'@vars.a'"],
     ["C", "\"@vars.a\""],
@@ -118,20 +118,21 @@ const FRAMES: [[&str; 2]; 26] = [
     ["(C) & wait; ! C || C 2>&1 | cat", "@vars.a"],
 ];
 
-/// A program that writes down what it is given. It prints no value, so that what follows does not depend on it.
+/// A program that records its arguments and input. It does not print the value, so the rest of the script does not
+/// depend on it.
 const RECORDER: &str = "#!/bin/sh\n\
     { printf '%s\\0' \"${0##*/}\" \"$@\"; printf '<'; /bin/cat; printf '>\\0END\\0'; } > \"$RECORDS/$$\"\necho out\n";
 
-/// A `mktemp` that always names the same file, and the working folder.
+/// A `mktemp` that always returns the same file, or the working folder.
 const MKTEMP: &str =
     "#!/bin/sh\n: > \"$RECORDS/../tmp.1\"; case $1 in -d) echo \"$PWD\" ;; *) echo \"$RECORDS/../tmp.1\" ;; esac\n";
 
-/// Runs the script with one value after the other, and prints the records of each run.
+/// Runs the script once for each value and prints the records of each run.
 const EACH: &str = "all=$PATH; for value in \"$@\"; do \
     (export REF0=\"$value\" PATH=\"$PROGRAMS\"; eval \"$SCRIPT\") > /dev/null 2>&1; \
     cat \"$RECORDS\"/*; printf '==\\0'; find . -name PWNED; rm -rf ./* \"$RECORDS\"; mkdir \"$RECORDS\"; done";
 
-/// A folder with the programs, their records and one that scripts run in.
+/// A folder with the programs, their records, and a working folder for scripts.
 struct Stage(Folder);
 
 impl Stage {
@@ -145,7 +146,7 @@ impl Stage {
         stage.program("mktemp", MKTEMP);
         let names: Vec<_> = COMMANDS.iter().filter_map(|command| command.split(' ').next()).collect();
         for name in names.into_iter().chain(["tac"]) {
-            // Some stand there more than once.
+            // Some names occur more than once.
             let _ = symlink("recorder", stage.path("programs").join(name));
         }
         for name in ["cat", "tee"] {
@@ -164,7 +165,7 @@ impl Stage {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it was made");
     }
 
-    /// Runs a script with values, and gives what each run has recorded, in an order that does not depend on time.
+    /// Runs a script once for each value. Returns the records of each run, sorted to be independent of timing.
     fn run(&self, text: &str, values: &[&str]) -> Vec<Vec<String>> {
         let mut bash = Command::new("bash");
         bash.args(["--norc", "--noprofile", "-c", &EACH.replace("REF", VARIABLE_PREFIX), "bash"]).args(values);
@@ -181,7 +182,8 @@ impl Stage {
         runs.collect()
     }
 
-    /// Whether a command gives its programs the same with all values; `None` if it is refused.
+    /// Checks that the programs of a command receive the same arguments with all values; `None` if the command is
+    /// rejected.
     fn check(&self, command: &str) -> Option<()> {
         let script = prepare(command, Surroundings::default(), is_known).ok()?;
         let values: Vec<_> = std::iter::once(HARMLESS).chain(VALUES).collect();

@@ -1,4 +1,4 @@
-//! `git` with a repository and its remote: a value names one branch, one tag or one path, where it stands.
+//! Runs `git` with a repository and a remote. A value names no more than one branch, tag or path in its position.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,7 +11,7 @@ use mainspring_kernel::script::{Surroundings, VARIABLE_PREFIX, prepare};
 
 use super::{Folder, is_known};
 
-/// Values that git takes for more than a name.
+/// Values that git may interpret as more than a name.
 const VALUES: [&str; 10] = [
     "new",
     "*",
@@ -25,8 +25,8 @@ const VALUES: [&str; 10] = [
     "new\nside",
 ];
 
-/// Commands, each with the only name that may be made or changed, without its value: of the remote's refs, of the
-/// repository's, or of the files in the last commit.
+/// Commands with the prefix of the only name that may be created or changed: a ref of the remote, a ref of the
+/// repository, or a file in the last commit.
 const PUSHES: [(&str, &str); 9] = [
     ("git push -f origin \"main:refs/heads/@vars.x\"", "refs/heads/"),
     ("git push origin HEAD:@vars.x", "refs/heads/"),
@@ -56,15 +56,15 @@ const COMMITS: [(&str, &str); 4] = [
     ("git --literal-pathspecs add -- docs/@vars.x; git commit -m @vars.x", "docs/"),
 ];
 
-/// A repository whose remote has branches and tags that it has not, and the other way around.
+/// A repository and a remote. Each has branches and tags that the other lacks.
 const SEED: &str = "git init -q -b main . && mkdir docs && echo 1 > f && echo 1 > docs/f && echo 1 > docs/g && git add . \
     && git commit -qm a && git tag v1 && git tag v2 && git branch side && git branch other \
     && git init -q --bare -b main origin.git && git remote add origin ./origin.git && git push -q origin main \
     && git config remote.origin.tagOpt --no-tags && git -C origin.git branch there && git -C origin.git branch elsewhere \
     && git -C origin.git tag v8 && git -C origin.git tag v9 && git checkout -q --detach && echo 2 | tee f docs/f docs/g";
 
-/// Copies the seed, runs the script with a value in the copy and prints what there is then, for one value after the
-/// other. The seed itself is looked at first.
+/// Prints the state of the seed, then runs the script once for each value in a copy of the seed and prints the state of
+/// the copy.
 const EACH: &str = "(cd ../seed; eval \"$LOOK\"); for value in \"$@\"; do cp -a ../seed here; \
     (cd here; export REF0=\"$value\" REF1=\"$value\"; eval \"$SCRIPT\") > ../log 2>&1; echo ==; \
     (cd here; eval \"$LOOK\"); find here -name PWNED; rm -rf here; done";
@@ -83,18 +83,18 @@ fn bash(folder: &Path, script: &str) -> Command {
     bash
 }
 
-/// The lines of one state by their first word.
+/// Parses the printed state: lines by their first word.
 fn state(lines: &str) -> BTreeMap<&str, &str> {
     lines.lines().map(|line| line.split_once(' ').unwrap_or((line, "found"))).collect()
 }
 
-/// The names whose lines are not the same in two states.
+/// Returns the names whose lines differ between two states.
 fn changed<'a>(before: &BTreeMap<&'a str, &str>, after: &BTreeMap<&'a str, &str>) -> BTreeSet<&'a str> {
     let names = before.keys().chain(after.keys()).copied();
     names.filter(|name| before.get(name) != after.get(name)).collect()
 }
 
-/// Runs each command that is accepted with each value, and compares what `look` prints before and after it.
+/// Runs each accepted command with each value and compares the output of `look` before and after.
 fn check(name: &str, table: &[(&str, &str)], look: &str, accepted_min: usize) {
     let folder = Folder::new(name);
     for name in ["seed", "work"] {

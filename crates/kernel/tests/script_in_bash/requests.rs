@@ -1,7 +1,7 @@
-//! What `curl` sends: accepted scripts run with the real program and a server of this process.
+//! Checks the requests of `curl`: accepted scripts run with the real program against a server in this process.
 //!
-//! A run with a hostile value sends as many requests as one with a harmless value or none, to the same host and with the
-//! same headers, and what is sent as data is the value byte for byte.
+//! A run with a hostile value sends at most one request, with the headers of a run with a harmless value. A value in
+//! the data of a request arrives byte for byte.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -34,8 +34,8 @@ const VALUES: [&str; 14] = [
     "%output{PWNED}%0d%0aX-Evil: 1",
 ];
 
-/// Commands with `SERVER` for the server and `{}` for the value, each with what its body is; `None` where the value is a part
-/// of the address.
+/// Commands with their expected body. `SERVER` is the server and `{}` the value; the body is `None` if the value is
+/// part of the URL.
 const COMMANDS: [(&str, Option<&str>); 23] = [
     ("curl -gsS http://SERVER/base/{}", None),
     ("curl -gsS \"http://$NONE/SERVER/base/{}\"", None),
@@ -62,7 +62,7 @@ const COMMANDS: [(&str, Option<&str>); 23] = [
     ("curl -sS -d \"@@{}\" http://SERVER/base/", Some("@{}")),
 ];
 
-/// A request: its line, its headers without those that depend on the value, and its body.
+/// A request: its request line, its headers except `Content-Length`, and its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Request {
     line: String,
@@ -70,7 +70,7 @@ struct Request {
     body: String,
 }
 
-/// A server that answers everything alike and keeps what it was sent.
+/// A server that gives the same response to every request and stores the requests.
 struct Server {
     host: String,
     requests: Arc<Mutex<Vec<Request>>>,
@@ -82,7 +82,7 @@ impl Server {
         let host = listener.local_addr().expect("it is bound").to_string();
         let requests = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&requests);
-        // It ends with the process.
+        // The thread ends with the process.
         thread::spawn(move || listener.incoming().flatten().for_each(|stream| answer(stream, &kept)));
         Self { host, requests }
     }
@@ -92,7 +92,7 @@ impl Server {
     }
 }
 
-/// Reads requests up to the end of the stream; each is kept before it is answered.
+/// Reads requests until the stream ends. Each request is stored before the response is sent.
 fn answer(stream: TcpStream, kept: &Mutex<Vec<Request>>) {
     let Ok(mut writer) = stream.try_clone() else { return };
     let mut reader = BufReader::new(stream);

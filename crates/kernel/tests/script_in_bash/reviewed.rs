@@ -1,6 +1,6 @@
-//! What a review has run as code, each script with a value that did it.
+//! Regression tests: scripts that earlier versions of the checker accepted, each with a value that was executed.
 //!
-//! Every script is refused, or runs without harm: then the marker is not there afterwards.
+//! Each script must be rejected or run without creating the file `PWNED`.
 
 use std::{
     fs,
@@ -12,20 +12,20 @@ use mainspring_kernel::script::{Script, Surroundings, VARIABLE_PREFIX, prepare};
 
 use super::{Folder, is_known};
 
-/// A value that is a command, and one that arithmetic runs.
+/// A value that is a command, and one that arithmetic evaluates.
 const SHELL: &str = "touch PWNED";
 const NUMBER: &str = "a[$(touch PWNED)]";
 
-/// Scripts that were accepted, each with the value that made the marker.
+/// Scripts with the value that was executed.
 const RAN: &[(&str, &str)] = &[
-    // A second `!` takes away the judgement of the command behind it.
+    // With a second `!` the checker skipped the command after it.
     ("! ! trap 'eval \"$n\"' EXIT; n=@vars.x", SHELL),
     ("! ! shopt -s expand_aliases\n! ! alias echo=eval\necho @vars.x", SHELL),
     ("n=@vars.x; ! ! [[ n -eq 1 ]]", NUMBER),
     ("n=@vars.x; ! ! ! eval \"$n\"", SHELL),
     ("n=@vars.x; !\teval \"$n\"", SHELL),
     ("! ! eval @vars.x", SHELL),
-    // Names that an expansion completes.
+    // An expansion completes the name of a variable.
     ("a5=@vars.x; a=1; n=5; echo $((a$n))", NUMBER),
     ("x1=@vars.x; i=1; x=0; for i in 1 2 3; do echo $((x$i)); done", NUMBER),
     ("x0=@vars.x; x=0; (( x$# ))", NUMBER),
@@ -33,21 +33,21 @@ const RAN: &[(&str, &str)] = &[
     ("x0=@vars.x; x=0; echo $((1 + x$#))", NUMBER),
     ("n=1; m=2; n2=@vars.x; echo $((n$m))", NUMBER),
     ("n=1; m=2; n2=@vars.x; (( $n$m )); (( n$m ))", NUMBER),
-    // `export` assigns.
+    // `export` assigns to a variable.
     ("n=0; export n=x; x=@vars.x; echo $((n))", NUMBER),
     ("n=0; export n=x; x=@vars.x; [[ $n -eq 1 ]]", NUMBER),
     ("n=0; export \"n\"=x; x=@vars.x; echo $((n))", NUMBER),
     ("n=0; if true; then export m n=x; fi; x=@vars.x; (( n ))", NUMBER),
-    // A program that copies its standard input.
+    // A program copies its standard input.
     ("echo @vars.x | cp /dev/stdin run; bash run", SHELL),
     ("echo @vars.x | cp /dev/stdin .git/hooks/post-checkout; bash .git/hooks/post-checkout", SHELL),
     ("cd /; cd \"$OLDPWD\"; d=dev; echo @vars.x | cp /$d/stdin run; bash run", SHELL),
     ("echo @vars.x | { cp /dev/fd/0 run; }; bash run", SHELL),
-    // An expression behind `--`.
+    // `find` parses an expression after `--`.
     ("echo @vars.x | find -- . -maxdepth 0 -exec sh \\;", SHELL),
     ("echo @vars.x > n.txt; find -- . -name n.txt -exec sh {} \\;", SHELL),
     ("echo @vars.x | timeout 5 find -- . -maxdepth 0 -exec sh \\;", SHELL),
-    // A redirection that does not replace what it seems to.
+    // A redirection does not replace the input that it seems to replace.
     ("bash <<< @vars.x < //dev/stdin", SHELL),
     ("echo @vars.x | bash < /./dev/stdin", SHELL),
     ("echo @vars.x | cat < //dev/stdin > run; bash run", SHELL),
@@ -58,13 +58,13 @@ const RAN: &[(&str, &str)] = &[
     ("sleep 1 <<< @vars.x & bash /proc/$!/fd/0; wait", SHELL),
     ("{ echo @vars.x; bash /dev/stdout; } | sleep 1", SHELL),
     ("{ echo @vars.x; timeout 1 bash < /dev/stdout; } | sleep 1", SHELL),
-    // `set -x` prints the words of a test as they are.
+    // `set -x` prints the words of a test unquoted.
     ("{ set -x; [[ -n @vars.x ]]; } 2>&1 | sh", "; touch PWNED #"),
     ("{ set -x; [[ a == @vars.x ]]; } 2>&1 | sh", "; touch PWNED #"),
     ("{ set -x; [[ -n @vars.x ]]; } 2> log; sh log", "; touch PWNED #"),
     ("{ set -x; case @vars.x in a) ;; esac; } 2>&1 | sh", "; touch PWNED #"),
     ("{ set -x; for i in @vars.x; do :; done; } 2>&1 | sh", "; touch PWNED #"),
-    // What a program finds in its environment, or of other processes.
+    // A program reads its environment or data of other processes.
     ("true @vars.x; env | grep REF_0 | cut -d= -f2- | bash", SHELL),
     ("true @vars.x; printenv | grep REF_0 | cut -d= -f2- | bash", SHELL),
     ("true @vars.x; export | grep REF_0 | sed 's/^[^\"]*\"//; s/\"$//' | bash", SHELL),
@@ -74,13 +74,13 @@ const RAN: &[(&str, &str)] = &[
     ("cat /proc/$$/environ | tr '\\0' '\\n' | grep REF_0 | cut -d= -f2 | sh; true @vars.x", SHELL),
     ("ps eww | grep -o 'touch PWNED' | sh; true @vars.x", SHELL),
     ("/bin/ps eww | grep -o 'touch PWNED' | head -n 1 > s; sh s; true @vars.x", SHELL),
-    // The folder's name as a text.
+    // A script uses the name of the folder as text.
     ("mkdir -p -- @vars.x; cd -- @vars.x; printf ~+ PATH; bash -c \"cd ..; $PATH\"", "touch PWNED"),
     ("mkdir -p -- @vars.x; cd -- @vars.x; n=${x:-~+}; cd ..; bash -c \"${n##*/}\"", SHELL),
     ("mkdir -p -- @vars.x; cd -- @vars.x; cd ..; n=~-; bash -c \"${n##*/}\"", SHELL),
 ];
 
-/// The same with a variable `version` and a `Makefile` that prints it, as the profile may have exported the name.
+/// Scripts that run with an exported variable `version` and a `Makefile` that prints it.
 const MADE: &[(&str, &str)] = &[
     ("version=@vars.x; make -s", "$(shell touch PWNED)"),
     ("VERSION=@vars.x; make -s", "$(shell touch PWNED)"),
@@ -91,7 +91,7 @@ const MADE: &[(&str, &str)] = &[
 
 const MAKEFILE: &str = "x:\n\t@echo $(version) $(VERSION) $(MAINSPRING_REF_0)\n";
 
-/// Runs a script as the engine does, in a folder and with a value for all of its references.
+/// Runs a script as the engine does, with one value for all of its references.
 fn run(folder: &Path, script: &Script, value: &str, variables: &[(&str, &str)]) {
     let mut bash = Command::new("timeout");
     bash.args(["5", "bash", "--norc", "--noprofile", "-c", &script.text]).current_dir(folder);
@@ -103,7 +103,7 @@ fn run(folder: &Path, script: &Script, value: &str, variables: &[(&str, &str)]) 
     let _ = bash.output().expect("bash is there");
 }
 
-/// Whether the marker is anywhere in the folder, which is emptied.
+/// Returns true if the file `PWNED` exists anywhere in the folder, and empties the folder.
 fn take_marker(folder: &Path) -> bool {
     let mut found = false;
     for entry in fs::read_dir(folder).expect("it was made").flatten() {
@@ -114,7 +114,7 @@ fn take_marker(folder: &Path) -> bool {
     found
 }
 
-/// The scripts of a table that make the marker.
+/// Returns the scripts of a table that create the file `PWNED`.
 fn harmful<'a>(name: &str, table: &[(&'a str, &str)], variables: &[(&str, &str)]) -> Vec<&'a str> {
     let folder = Folder::new(name);
     let mut harmful = Vec::new();
