@@ -1,8 +1,9 @@
-//! Chooses what follows from an input, and never changes anything but by a record.
+//! Decides the records and actions that follow from an input.
 //!
-//! A turn takes one input in: the records that it gives at once, then whatever follows from them until nothing more
-//! does. What goes out to the world is chosen last, when everything that needs no world is settled: so a `return` that
-//! is ready wins over its siblings, and the order of calls does not depend on the order of bookkeeping.
+//! One call is a turn. It processes one input, and then everything that follows from it, until nothing more does. Every
+//! change of the state is a record, applied through `apply`; `decide` performs no effects and reads no clock. Effects
+//! are dispatched last, when everything else of the turn is settled. A `return` that can run therefore ends the
+//! execution before its siblings make calls, and the order of calls does not depend on the order of bookkeeping.
 
 mod begin;
 mod blocks;
@@ -51,88 +52,98 @@ use crate::{
 use evaluations::Task;
 use executions::Weights;
 
-/// The version of what this module decides. It is pinned at the start of an execution; what changes the records that
-/// come of an input changes only behind a higher one.
+/// Version of the rules in this module. An execution pins the version at its start. A change that makes an input
+/// produce other records is made under a higher version only, or replays of older journals would fail.
 pub const DECIDE_VERSION: u32 = 6;
 
-/// From this version on what needs no place begins beside what holds all of them; a retry policy is asked about an
-/// interruption as about any failure; a parent knows when its child waits for people and when one has denied there; a
-/// failure that calls off what waits further inside is followed along its edges in the same turn.
+/// Version since which:
+///
+/// - steps that need no concurrency slot start even if all slots are taken;
+/// - a retry policy applies to interruptions as to any other failure;
+/// - a child notifies its parent when it waits for approvals, and reports a denial to it;
+/// - a failure that cancels waits in inner blocks is followed along its edges in the same turn.
 const SECOND_RULES: u32 = 2;
 
-/// From this version on an execution can wait in a queue before its work begins.
+/// Version since which an execution can be queued before it runs.
 pub const QUEUES_SINCE: u32 = 3;
 
-/// From this version on the signals that are kept have a bound in bytes too, and one that is waited for is taken however
-/// many are kept.
+/// Version since which kept signals have a limit in bytes, and a signal that a step waits for is accepted despite the
+/// limits.
 pub const SIGNAL_BYTES_SINCE: u32 = 4;
 
-/// From this version on everything that an execution does has a bound: the executions that it starts, rounds and skipped
-/// steps, the size of what blocks, returns and gates hold, the evaluations of a turn. Where it ends well, what is out is
-/// waited for.
+/// Version since which:
+///
+/// - there are limits on child executions, on rounds and skipped steps, on the evaluations of a turn, and on the size of
+///   the values that blocks, returns and gates hold;
+/// - a completing execution waits for its running attempts.
 pub const BOUNDS_SINCE: u32 = 5;
 
-/// From this version on the memory and the journal that an execution takes have a bound, a loop ends as soon as its outputs
-/// are too large, and the blocks that a turn opens count among its bytes. Where an execution ends well, a child that waits
-/// for people is stopped, and the execution's time does not stand still. A quarantined child keeps its share of executions.
+/// Version since which:
+///
+/// - the memory of an execution and the size of its journal are limited;
+/// - a loop ends as soon as its outputs are too large;
+/// - blocks that a turn opens count towards the size of the turn;
+/// - a completing execution stops children that wait for approvals, and its deadline is not suspended;
+/// - a quarantined child keeps its share of the execution budget.
 pub const MEMORY_SINCE: u32 = 6;
 
-/// The code of the failure that a parent is told of when its child is quarantined.
+/// Failure code that a parent receives when its child is quarantined.
 pub const CHILD_QUARANTINED: &str = "child_quarantined";
 
-/// Bytes of a state whose memory a debug build counts anew after each turn.
+/// Maximum state size, in bytes, for which debug builds verify the memory count after each turn. Larger states take too
+/// long.
 #[cfg(debug_assertions)]
 const RECOUNT_BYTES_MAX: u64 = 32 * 1024;
 
-/// How far an input has been taken in.
+/// Progress of a turn.
 #[derive(Debug)]
 pub enum Decided {
-    /// All that follows from it has been decided.
+    /// The turn is complete.
     Turn(Turn),
-    /// What follows depends on evaluations. The state is half changed until their results are taken in.
+    /// The turn needs evaluations. The state is partly changed until their results are passed to [`Paused::resume`].
     Paused(Box<Paused>),
 }
 
-/// What came of an input.
+/// The result of processing an input.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Turn {
-    /// What evaluations gave, in the order in which they were asked for.
+    /// Results of evaluations, in the order of the requests.
     pub results: Vec<Evaluated>,
-    /// What has happened, in order. None for an input that is stale, repeated or late.
+    /// Records in order. Empty if the input was stale, repeated or late.
     pub records: Vec<Record>,
-    /// What is to be done once the records are durable.
+    /// Actions to perform after the records are durable.
     pub actions: Vec<Action>,
-    /// What other executions are told, in the commit that makes the records durable.
+    /// Messages to other executions, stored in the same commit as the records.
     pub letters: Vec<Letter>,
 }
 
-/// Something to be done in the world.
+/// An action that an executor has to perform.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Perform an attempt.
     Perform {
-        /// Whose.
+        /// The step instance of the attempt.
         instance: Instance,
-        /// What.
+        /// The attempt with its parameters.
         attempt: Box<Attempt>,
     },
-    /// Ask an attempt that is out to stop.
+    /// Ask a running attempt to stop.
     Stop {
-        /// Whose.
+        /// The step instance of the attempt.
         instance: Instance,
-        /// Which.
+        /// Attempt number, from 1.
         attempt: u32,
     },
 }
 
-/// An input of another execution.
+/// A message to the inbox of another execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Letter {
-    /// Whose.
+    /// Key of the receiving execution.
     pub to: ExecutionKey,
-    /// What makes the same letter the same.
+    /// Deduplication id of the message.
     pub id: alloc::string::String,
-    /// The input.
+    /// The input that the message delivers.
     pub input: Input,
 }
 
@@ -143,25 +154,26 @@ pub struct Paused {
 }
 
 impl Paused {
-    /// What is to be evaluated, in any order and at the same time.
+    /// Returns the requested evaluations. They may run in any order and concurrently.
     pub fn evaluations(&self) -> impl Iterator<Item = &Evaluation> {
         self.agenda.tasks.iter().map(Task::evaluation)
     }
 
-    /// Results that the turn has with those of [`evaluations`](Self::evaluations).
+    /// Returns the number of results that the turn will have, including those of [`evaluations`](Self::evaluations).
     pub fn result_count(&self) -> usize {
         self.agenda.turn.results.len() + self.agenda.tasks.len()
     }
 
-    /// Ends the turn as soon as the results of [`evaluations`](Self::evaluations) are taken in and nothing else is being
-    /// evaluated; the record says where. By rules up to version 4 turns do not end for this reason.
+    /// Ends the turn once the results of [`evaluations`](Self::evaluations) are processed, because its evaluations took
+    /// too long. The record states the position, so a replay splits the turn at the same place. Has no effect for
+    /// decide versions up to 4.
     pub fn yield_after(&mut self) {
         if self.agenda.is_bounded && self.agenda.yields_at.is_none() {
             self.agenda.yields_at = Some(self.result_count() as u32);
         }
     }
 
-    /// Goes on with the results, in the order of [`evaluations`](Self::evaluations).
+    /// Continues with the results, in the order of [`evaluations`](Self::evaluations).
     pub fn resume(self, state: &mut State, results: Vec<Evaluated>) -> Result<Decided, Illegal> {
         let mut decider = Decider { state, agenda: self.agenda };
         decider.take_results(results)?;
@@ -169,8 +181,8 @@ impl Paused {
     }
 }
 
-/// Takes an input in: chooses the records and applies them to the state. An error means that what was chosen cannot
-/// happen, which is a fault of ours: the state is then of no use any more and the execution is to be set aside.
+/// Processes an input: decides the records and applies them to the state. An error means that a decided record is not a
+/// legal transition, which is a bug; the state must then be discarded and the execution quarantined.
 pub fn decide(state: &mut State, input: &Input, now: u64) -> Result<Decided, Illegal> {
     let now = now.max(state.now);
     if state.ended_at.is_some() || state.start.is_none() != matches!(input, Input::Start(_)) {
@@ -191,7 +203,7 @@ pub fn decide(state: &mut State, input: &Input, now: u64) -> Result<Decided, Ill
     decider.finish()
 }
 
-/// Takes an input in where somebody answers every evaluation at once.
+/// Processes an input with a callback that runs evaluations at once.
 pub fn decide_with(
     state: &mut State,
     input: &Input,
@@ -201,7 +213,8 @@ pub fn decide_with(
     decide_yielding(state, input, now, None, evaluate)
 }
 
-/// The same, of a turn that ended because its evaluations took too long: with so many results.
+/// Processes an input as [`decide_with`] does. If `yields_at` is given, the turn ends after that number of evaluation
+/// results, as recorded by a turn that took too long.
 pub fn decide_yielding(
     state: &mut State,
     input: &Input,
@@ -224,7 +237,8 @@ pub fn decide_yielding(
     }
 }
 
-/// The attempt that is out for an instance, as it was handed out: what a node that takes over needs to know.
+/// Returns the running attempt of a step instance as it was dispatched. A node that takes over an execution needs it to
+/// recover the attempt.
 pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
     let step = state.steps.get(instance)?;
     let start = state.start.as_ref()?;
@@ -251,38 +265,39 @@ struct Decider<'a> {
     agenda: Agenda,
 }
 
-/// What a turn has done and has yet to look at.
+/// Progress of a turn: its results so far and the work that remains.
 #[derive(Debug)]
 struct Agenda {
     now: u64,
     turn: Turn,
-    /// Bytes of the values of the turn so far.
+    /// Size of the payloads in the turn so far, in bytes.
     bytes: usize,
-    /// Blocks to look at.
+    /// Blocks to examine.
     dirty: BTreeSet<Scope>,
-    /// Loops to look at.
+    /// Loops to examine.
     dirty_loops: BTreeSet<Instance>,
-    /// Work that goes out and whose turn has come: the higher priority first, then in the order of the plan.
+    /// Effects that are ready for dispatch, by descending priority and then in plan order.
     ready: BTreeSet<(Reverse<i32>, Instance)>,
-    /// Of each block with such work: how much there is, and the place of the last.
+    /// For each block with ready steps: their number, and the index of the last one in the block.
     waiting: BTreeMap<Scope, (usize, u32)>,
-    /// Places of blocks that go by edges whose last edge was settled in this turn.
+    /// In blocks with edges: steps whose last incoming edge was settled in this turn, by index in the block.
     fresh: BTreeSet<(Scope, u32)>,
-    /// Of blocks that go by edges: where to look for what begins next. All that stands before it has come to the door.
+    /// For blocks with edges: the rank at which the search for the next step starts. All decidable steps before it are
+    /// ready.
     cursors: BTreeMap<Scope, (Reverse<i32>, u32)>,
-    /// Whether attempts may be out that are to be asked to stop.
+    /// True if running attempts may have to be asked to stop.
     has_to_stop: bool,
-    /// Evaluations whose results are waited for.
+    /// Evaluations that were requested and have no result yet.
     tasks: Vec<Task>,
-    /// Whether the rules of [`BOUNDS_SINCE`] are in force.
+    /// True if the rules since [`BOUNDS_SINCE`] apply.
     is_bounded: bool,
-    /// Whether the execution begins with this turn.
+    /// True if the execution starts with this turn.
     is_beginning: bool,
-    /// Whether the turn ends before anything else of it is evaluated.
+    /// True if the turn ends before any further evaluation.
     ends_early: bool,
-    /// The results with which the time of the turn's evaluations was over.
+    /// Number of evaluation results after which the turn ends, because its evaluations took too long.
     yields_at: Option<u32>,
-    /// How shares of executions are reckoned, once that was asked for.
+    /// Weights for sharing the execution budget, computed on first use.
     weights: Option<Weights>,
 }
 
@@ -308,7 +323,7 @@ impl Agenda {
         }
     }
 
-    /// Whether the turn is long enough for one frame.
+    /// True if the turn has reached a limit and must be split.
     fn is_full(&self) -> bool {
         let evaluations = self.turn.results.len() + if self.is_bounded { self.tasks.len() } else { 0 };
         let evaluations_max = if self.is_bounded { TURN_EVALUATIONS_MAX } else { TURN_RESULTS_MAX };
@@ -321,12 +336,12 @@ impl Agenda {
 }
 
 impl Decider<'_> {
-    /// Whether the rules of [`BOUNDS_SINCE`] are in force.
+    /// True if the rules since [`BOUNDS_SINCE`] apply.
     fn is_bounded(&self) -> bool {
         self.state.decide_version >= BOUNDS_SINCE
     }
 
-    /// Goes on until nothing more follows, or until something has to be evaluated first.
+    /// Continues until nothing more follows, or until evaluations are needed.
     fn finish(mut self) -> Result<Decided, Illegal> {
         self.follow()?;
         if !self.agenda.tasks.is_empty() {
@@ -340,7 +355,8 @@ impl Decider<'_> {
         Ok(Decided::Turn(self.agenda.turn))
     }
 
-    /// What changes have added and taken away is what there is. Large states are left out: counting them takes long.
+    /// Compares the incremental memory count with a full count. Large states are skipped, because a full count takes
+    /// too long.
     fn assert_counts(&self) {
         #[cfg(debug_assertions)]
         if self.state.memory_bytes <= RECOUNT_BYTES_MAX {
@@ -364,7 +380,7 @@ impl Decider<'_> {
         }
     }
 
-    /// What an execution begins with is checked first, if its plan asks for that.
+    /// Starts the execution, after checking its input if the plan has an input schema.
     fn start(&mut self, start: &Start) -> Result<(), Illegal> {
         match self.state.plan.input_schema.clone() {
             Some(schema) => self.check_input(start, schema),
@@ -408,7 +424,7 @@ impl Decider<'_> {
         }
     }
 
-    /// What cannot run anyway does not wait first, and by rules that know no queues nothing does.
+    /// Queues the execution, if its limits require that. An execution that fails at its start is never queued.
     fn queue(&mut self, queue: Option<Queue>) -> Result<(), Illegal> {
         match queue.filter(|_| self.state.decide_version >= QUEUES_SINCE) {
             Some(queue) => self.record(Record::Queued { queue }),
@@ -416,12 +432,12 @@ impl Decider<'_> {
         }
     }
 
-    /// One that waits in no queue, or is being called off, is not admitted.
+    /// Admits the execution. Has no effect if it is not queued or is being canceled.
     fn admit(&mut self) -> Result<(), Illegal> {
         if self.state.queue.is_some() { self.record(Record::Admitted) } else { Ok(()) }
     }
 
-    /// A timer counts only if the state has set it and its time has come: a repeated one finds nothing.
+    /// Processes a timer. It has an effect only if it is set in the state and due, so a repeated timer has none.
     fn timer(&mut self, timer: &Timer) -> Result<(), Illegal> {
         let is_due = self.state.timers.iter().take_while(|(at, _)| *at <= self.agenda.now).any(|(_, due)| due == timer);
         if !is_due {
@@ -430,7 +446,7 @@ impl Decider<'_> {
         match timer {
             Timer::Deadline => self.deadline_passed(),
             Timer::Attempt(instance, attempt) => self.attempt_timed_out(instance, *attempt),
-            // Of what a cut turn has yet to call off nothing starts.
+            // The step is about to be canceled in the rest of a split turn.
             Timer::Retry(instance, _) if !self.may_try_again(instance) => Ok(()),
             Timer::Retry(instance, attempt) => self.hand_out(instance, *attempt),
             Timer::Sleep(instance) => self.wait_is_over(instance),
@@ -438,12 +454,12 @@ impl Decider<'_> {
         }
     }
 
-    /// What follows until nothing more does.
+    /// Follows all consequences of the changes so far.
     fn follow(&mut self) -> Result<(), Illegal> {
         while self.state.ended_at.is_none() {
             let evaluates = !self.agenda.tasks.is_empty();
             if self.agenda.is_full() {
-                // What is being evaluated is settled in this turn: no frame ends in the midst of it.
+                // A frame ends only when all requested evaluations have results.
                 return if evaluates { Ok(()) } else { self.split() };
             }
             if self.agenda.is_bounded && self.agenda.tasks.len() >= EVALUATIONS_AT_A_TIME_MAX {
@@ -481,8 +497,9 @@ impl Decider<'_> {
         })
     }
 
-    /// A step has succeeded; that may be the end of everything. Where the end is settled already it is not another one:
-    /// a step that was still out when the execution was cancelled, or that cleans up after a failure, ends nothing.
+    /// Completes a step and evaluates its `bail` condition, which may end the execution. The condition is ignored if
+    /// the execution is already ending or certain to fail, as for a step that completes after a cancel or cleans up
+    /// after a failure.
     fn complete(&mut self, instance: &Instance, output: Value) -> Result<(), Illegal> {
         let plan = self.state.plan.clone();
         let bail = plan.step(instance.step).bail.as_ref();
@@ -506,12 +523,12 @@ impl Decider<'_> {
         self.record(Record::EndingBegun { ending })
     }
 
-    /// Whether the execution is ending, or is certain to fail.
+    /// True if the execution is ending or certain to fail.
     fn is_end_settled(&self) -> bool {
         self.state.ending.is_some() || self.is_going_to_fail()
     }
 
-    /// Whether the execution is ending well, and waits for what is out: nothing that becomes of it changes the end.
+    /// True if the execution is completing and waits for running attempts. Their outcomes do not change its result.
     fn ends_well(&self) -> bool {
         self.is_bounded() && matches!(self.state.ending, Some(Ending::Completed { .. }))
     }
@@ -533,7 +550,7 @@ impl Decider<'_> {
         self.check_failure_bounds()
     }
 
-    /// Too many failures fail the execution, however each of them was taken.
+    /// Fails the execution if a failure limit is reached. Tolerated and handled failures count as well.
     fn check_failure_bounds(&mut self) -> Result<(), Illegal> {
         let (policy, state) = (self.state.plan.policy, &*self.state);
         let reached = |bound: Option<u32>, count: u32| bound.filter(|bound| count >= *bound);
@@ -561,15 +578,16 @@ impl Decider<'_> {
         self.record(Record::StepCancelled { instance: instance.clone(), reason: reason.into() })
     }
 
-    /// Counts what stands in a turn, by the rules up to version 4. Later all payloads count where they are recorded.
+    /// Counts bytes towards the size of the turn, for decide versions up to 4. Later versions count payloads as they
+    /// are recorded.
     fn count_bytes(&mut self, bytes: usize) {
         if !self.is_bounded() {
             self.agenda.bytes += bytes;
         }
     }
 
-    /// Whether rounds and skipped steps are used up. One too many ends the execution: what is out is awaited, nothing new
-    /// starts.
+    /// Ends the execution and returns true if it has used up its rounds and skipped steps. Running attempts are
+    /// awaited.
     fn is_out_of_uncounted(&mut self) -> Result<bool, Illegal> {
         if !self.is_bounded() || self.state.uncounted < UNCOUNTED_MAX {
             return Ok(false);
@@ -583,18 +601,18 @@ impl Decider<'_> {
         Ok(true)
     }
 
-    /// Whether the rules of [`MEMORY_SINCE`] are in force.
+    /// True if the rules since [`MEMORY_SINCE`] apply.
     fn counts_memory(&self) -> bool {
         self.state.decide_version >= MEMORY_SINCE
     }
 
-    /// Whether a value is larger than any may be: in the journal, or in memory.
+    /// True if a value exceeds the maximum size of a value, encoded or in memory.
     fn is_too_large(&self, value: &Value, encoded_bytes: usize) -> bool {
         encoded_bytes > VALUE_BYTES_MAX || (self.counts_memory() && of_value(value) > VALUE_MEMORY_BYTES_MAX)
     }
 
-    /// Ends the execution if it takes more memory, or more of the journal, than it may: what is out is awaited, nothing new
-    /// starts.
+    /// Ends the execution and returns true if it exceeds the limit on memory or journal size. Running attempts are
+    /// awaited.
     fn is_out_of_memory(&mut self) -> Result<bool, Illegal> {
         let (memory_bytes, journal_bytes) = (self.state.memory_bytes, self.state.journal_bytes);
         let (code, message) = if memory_bytes > EXECUTION_MEMORY_BYTES_MAX {
@@ -618,7 +636,8 @@ impl Decider<'_> {
         Ok(true)
     }
 
-    /// The only way in which anything changes.
+    /// Applies a record, adds it to the turn, and marks the blocks and loops that it affects. All changes of the state
+    /// go through here.
     fn record(&mut self, record: Record) -> Result<(), Illegal> {
         let (halts_loops, was_going_to_fail) = (self.halts_loops(&record), self.is_going_to_fail());
         let (journal_bytes, scopes) = (self.state.journal_bytes, self.state.scopes.len());
@@ -630,7 +649,8 @@ impl Decider<'_> {
             self.agenda.bytes += self.opened_byte_count(&record);
         }
         if !was_going_to_fail && self.is_going_to_fail() {
-            // Steps that could begin were waiting for room: of those only what cleans up still may.
+            // Steps without a free slot were decidable already and must be examined again: only handlers and cleanup
+            // steps may still start.
             self.look_at_all_decidable(&Scope::root());
         }
         match &record {
@@ -658,7 +678,8 @@ impl Decider<'_> {
         Ok(())
     }
 
-    /// Bytes for which the blocks count that a record has opened: each of their steps is looked at.
+    /// Returns the bytes that blocks opened by the record add to the size of the turn. Each step of such a block is
+    /// examined.
     fn opened_byte_count(&self, record: &Record) -> usize {
         let plan = &self.state.plan;
         let step_count = |block: u32| plan.block(block).steps.len();
@@ -671,7 +692,7 @@ impl Decider<'_> {
         opened * TURN_BYTES_PER_STEP
     }
 
-    /// What a record opens inside its step is looked at.
+    /// Marks the blocks and loops inside the step for examination.
     fn look_inside(&mut self, instance: &Instance, record: &Record) {
         let work = &self.state.plan.step(instance.step).work;
         if let Work::Loop(of) = work {
@@ -687,7 +708,7 @@ impl Decider<'_> {
         self.agenda.dirty.extend(inner.filter(|scope| self.state.scopes.contains_key(scope)));
     }
 
-    /// A failure halts the blocks around it as well, and what else runs inside them.
+    /// Marks all enclosing blocks and loops: the failure halts them and the other steps in them.
     fn look_outwards(&mut self, instance: &Instance) {
         let mut scope = instance.scope(&self.state.plan);
         while let Some(owner) = scope.owner(&self.state.plan) {
@@ -699,8 +720,8 @@ impl Decider<'_> {
         }
     }
 
-    /// Whether a record is the first to halt a loop, so that every round of it has to be looked at. Of the failures that
-    /// follow in other rounds each is seen where it happens.
+    /// True if the record is the first to fail an enclosing loop, so that all rounds of that loop must be examined.
+    /// Later failures in other rounds are processed where they occur.
     fn halts_loops(&self, record: &Record) -> bool {
         let Record::StepFailed { instance, fate: FailureFate::Fails, .. } = record else { return false };
         let mut scope = instance.scope(&self.state.plan);
@@ -718,7 +739,7 @@ impl Decider<'_> {
         self.agenda.dirty_loops.extend(self.state.loops.keys().cloned());
     }
 
-    /// What references mean to an instance.
+    /// Returns the view in which references of the step instance are resolved.
     fn view(&self, instance: &Instance) -> View<'_> {
         View::at(self.state, instance)
     }
@@ -731,8 +752,9 @@ impl Decider<'_> {
         self.state.steps.get(instance).map_or(Status::Pending, |step| step.status)
     }
 
-    /// The execution's time stands still while only people are waited for, and so does that of its parent; in a queue its
-    /// own alone.
+    /// Suspends the deadline while the execution waits for approvals only or is queued, and resumes it afterwards. A
+    /// parent that waits for this execution is notified of approvals, so that its deadline is suspended too, but not of
+    /// queueing.
     fn hold_or_set_deadline(&mut self) -> Result<(), Illegal> {
         if self.state.ended_at.is_some() {
             return Ok(());
@@ -753,12 +775,12 @@ impl Decider<'_> {
     }
 }
 
-/// A failure as a record holds it.
+/// Creates a failure in the form that records hold.
 fn fault(class: Class, code: &str, message: impl Into<alloc::string::String>) -> Fault {
     Failure::new(class, code, message).into()
 }
 
-/// Data without a person's reason in it.
+/// The payload for a decision without a reason.
 fn no_reason() -> Payload {
     Payload::Known(Value::Null)
 }

@@ -131,9 +131,9 @@ pub struct DecisionTrace {
 }
 
 impl Trace {
-    /// Creates a history that keeps a window of attempts. It starts at index `from` and ends after `rows_max` attempts, or
-    /// earlier at `memory_bytes_max`, which never excludes the first attempt. Memory use is that of the window and of the
-    /// open steps.
+    /// Creates a history that keeps a window of attempts. It starts at index `from` and ends after `rows_max` attempts,
+    /// or earlier at `memory_bytes_max`, which never excludes the first attempt. Memory use is that of the window and
+    /// of the open steps.
     pub fn window(from: usize, rows_max: usize, memory_bytes_max: u64) -> Self {
         let window = Window { from, rows_max, memory_bytes_max, memory_bytes: 0 };
         Self { window: Some(window), ..Self::default() }

@@ -1,4 +1,4 @@
-//! How a step begins: whether it runs at all, and what it is from then on.
+//! Starts steps: evaluates the `when` condition, and records what the step does or waits for.
 
 use alloc::format;
 use core::cmp::Reverse;
@@ -22,8 +22,8 @@ use crate::{
 use super::{Decider, fault};
 
 impl Decider<'_> {
-    /// Begins the step at a place of a block, unless its condition forbids it. Effects only come to the door here: they
-    /// go out when everything else of the turn is settled.
+    /// Starts the step at an index of a block, unless its condition is false. Effects only become ready here; they are
+    /// dispatched when everything else of the turn is settled.
     pub(super) fn begin(&mut self, scope: &Scope, place: u32) -> Result<(), Illegal> {
         let plan = self.state.plan.clone();
         let step = plan.block(scope.block).steps[place as usize];
@@ -43,7 +43,8 @@ impl Decider<'_> {
             return Ok(());
         }
         if self.agenda.is_beginning && self.is_bounded() && matches!(step.work, Work::Code { .. }) {
-            // The beginning is durable, and seen, before a function of the execution runs.
+            // Functions do not run in the first turn, so that the start of the execution is durable and visible before
+            // they do.
             self.agenda.ends_early = true;
             return Ok(());
         }
@@ -70,7 +71,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Where an instance stands among those at the door.
+    /// Returns the position of a step instance among the ready ones.
     pub(super) fn rank(&self, instance: &Instance) -> (Reverse<i32>, Instance) {
         (Reverse(self.state.plan.step(instance.step).priority), instance.clone())
     }
@@ -99,8 +100,8 @@ impl Decider<'_> {
         self.record(Record::EndingBegun { ending: Ending::Completed { output: output.into() } })
     }
 
-    /// The failure of an execution whose output is too large; of one that another one waits for it becomes the output of a
-    /// step there.
+    /// Returns the failure of an execution whose output is too large. The output of a child becomes a step output of
+    /// its parent, so the limit for step outputs applies to it.
     pub(super) fn output_too_large(&self, output: &Value) -> Option<Failure> {
         if !self.is_bounded() {
             return None;
@@ -134,7 +135,7 @@ impl Decider<'_> {
         self.record(Record::WaitStarted { instance: instance.clone(), until })
     }
 
-    /// A time that has passed is no wait.
+    /// Starts a wait for a point in time. A time in the past completes the step at once.
     fn sleep_until(&mut self, instance: &Instance, time: &Template) -> Result<(), Illegal> {
         let time = match time.resolve(&self.view(instance)) {
             Ok(time) => time,
@@ -161,7 +162,7 @@ impl Decider<'_> {
         self.record(Record::StepStarted { instance: instance.clone(), input: input.into(), intent })
     }
 
-    /// Counts a visit. One too many ends the execution: what is out is awaited, nothing new starts.
+    /// Ends the execution and returns true if no step visits are left. Running attempts are awaited.
     pub(super) fn is_out_of_steps(&mut self) -> Result<bool, Illegal> {
         let max_steps = self.state.start.as_ref().map_or(0, |start| start.policy.max_steps);
         if self.state.visits < max_steps {
@@ -170,7 +171,7 @@ impl Decider<'_> {
         self.out_of_steps(max_steps).map(|()| true)
     }
 
-    /// Ends the execution, which has begun as many steps as it may.
+    /// Ends the execution because it has used up its step visits.
     pub(super) fn out_of_steps(&mut self, max_steps: u32) -> Result<(), Illegal> {
         let message = format!("more than {max_steps} steps were to run; raise maxSteps if that is meant");
         let fault = fault(Class::Policy, &format!("max_steps_exceeded:{max_steps}"), message);

@@ -1,4 +1,4 @@
-//! Blocks: what of them begins next, and what they give when all of it has ended.
+//! Examines blocks: starts the next steps, and computes the output of a block or an execution that has ended.
 
 use super::Decider;
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Decider<'_> {
-    /// Looks at a block: begins what may begin, or closes it.
+    /// Examines a block: starts steps that may start, or closes the block.
     pub(super) fn consider(&mut self, scope: &Scope) -> Result<(), Illegal> {
         let plan = self.state.plan.clone();
         let Some(here) = self.state.scopes.get(scope) else { return Ok(()) };
@@ -43,28 +43,28 @@ impl Decider<'_> {
         }
     }
 
-    /// Begins branches as long as there is room. A `return` needs none: it ends everything.
+    /// Starts branches while concurrency slots are free. A `return` needs no slot, because it ends the execution.
     fn begin_branches(&mut self, scope: &Scope, waiting: usize) -> Result<(), Illegal> {
         let plan = self.state.plan.clone();
         let steps = &plan.block(scope.block).steps;
         let here = &self.state.scopes[scope];
         let is_return = |place: &&u32| matches!(plan.step(steps[**place as usize]).work, Work::Return { .. });
-        // Places come up in order: what has come to the door stands before what has not.
+        // Branches are examined in order, so the ready ones precede all others that are pending.
         let from = self.agenda.waiting.get(scope).map_or(0, |(_, last)| last + 1);
         let room = (self.max_parallel() as usize).saturating_sub(here.open as usize + waiting);
-        // Returns stand first, before anything else of the block has begun; later there are none left to find.
+        // `return` steps start first, before anything else in the block. Afterwards no pending ones are left.
         let first_other = (0..steps.len() as u32).find(|place| !is_return(&place));
         let is_untouched = waiting == 0 && first_other.is_none_or(|place| here.pending.contains(&place));
         let first = if is_untouched { here.pending.iter().find(is_return) } else { None };
         let next = first.or_else(|| if room == 0 { None } else { here.pending.range(from..).next() });
         let Some(place) = next.copied() else { return Ok(()) };
         self.begin(scope, place)?;
-        // One at a time, so that each sees what the one before has changed.
+        // Starts one step at a time, so that each sees the changes made by the one before.
         self.agenda.dirty.insert(scope.clone());
         Ok(())
     }
 
-    /// Work of a block whose turn has come and that is not out yet.
+    /// Returns the number of steps in a block that are ready and not dispatched yet.
     pub(super) fn ready_in(&self, scope: &Scope) -> usize {
         self.agenda.waiting.get(scope).map_or(0, |(count, _)| *count)
     }
@@ -79,12 +79,12 @@ impl Decider<'_> {
         }
     }
 
-    /// Whether nothing new may start in a block: it, or one around it, is going to fail.
+    /// True if no further step may start in a block, because the block or one around it is failing.
     pub(super) fn is_halted(&self, scope: &Scope) -> bool {
         is_halted(self.state, scope, false)
     }
 
-    /// The same for an instance, which may be there to clean up.
+    /// True if a step instance may not go on because a block around it is failing. Cleanup steps may.
     pub(super) fn is_instance_halted(&self, instance: &Instance) -> bool {
         let is_cleanup = self.state.steps.get(instance).is_some_and(|step| step.is_cleanup);
         is_halted(self.state, &instance.scope(&self.state.plan), is_cleanup)
@@ -111,7 +111,8 @@ impl Decider<'_> {
         }
     }
 
-    /// A block in which something failed fails what contains it; one that only stands inside such a block is called off.
+    /// Closes a failing block. If one of its own steps failed, the step around the block fails; if only an outer block
+    /// is failing, that step is canceled.
     pub(super) fn close_halted(&mut self, scope: &Scope) -> Result<(), Illegal> {
         if let Some((instance, round)) = scope.round_of_loop(&self.state.plan) {
             return self.record(Record::RoundEnded { instance, round });
@@ -137,13 +138,14 @@ impl Decider<'_> {
         }
     }
 
-    /// The failure of a step that has failed.
+    /// Returns the failure of a failed step.
     pub(super) fn failure_of(&self, instance: &Instance) -> Failure {
         let failure = self.state.steps.get(instance).and_then(|step| step.failure.clone());
         failure.unwrap_or_else(|| Failure::new(Class::Internal, "lost_failure", "a failure without a reason"))
     }
 
-    /// What a block gives: of branches an object by step, of a sequence the output of its last step.
+    /// Returns the output of a block: for parallel branches an object by step id, for a sequence the output of its last
+    /// step.
     fn output_of(&self, scope: &Scope) -> Value {
         let block = self.state.plan.block(scope.block);
         let output = |step: &u32| self.output_of_step(scope, *step);
@@ -155,7 +157,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Bytes of what a block gives, more or less, without making it.
+    /// Returns the approximate encoded size of a block's output, in bytes, without building the output.
     fn output_byte_count(&self, scope: &Scope) -> usize {
         let block = self.state.plan.block(scope.block);
         let size =
@@ -168,7 +170,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Bytes of memory of what a block gives, without making it.
+    /// Returns the memory size of a block's output, in bytes, without building the output.
     fn output_memory_bytes(&self, scope: &Scope) -> u64 {
         let block = self.state.plan.block(scope.block);
         let size = |step: &u32| self.state.steps.get(&scope.instance(*step)).map_or(0, |step| of_value(&step.output));
@@ -178,7 +180,7 @@ impl Decider<'_> {
         }
     }
 
-    /// What a step gives that contains others is too large.
+    /// Fails a container step whose inner steps gave too large an output.
     pub(super) fn fail_for_output(&mut self, instance: &Instance, of_its: &str) -> Result<(), Illegal> {
         let id = self.state.plan.id(instance.step);
         let message =
@@ -190,7 +192,7 @@ impl Decider<'_> {
         self.state.steps.get(&scope.instance(step)).map(|step| step.output.clone()).unwrap_or_default()
     }
 
-    /// How an execution ends in which everything has ended and no `return` was taken.
+    /// Returns the result of an execution whose steps have all ended without a `return`.
     fn ending_of_all(&self) -> Ending {
         let failed = |failure: Failure| Ending::Failed { fault: failure.into(), instance: None, stops: false };
         if let Some(failure) = self.outputs_too_large() {
@@ -210,7 +212,7 @@ impl Decider<'_> {
         Ending::Completed { output: output.into() }
     }
 
-    /// The failure of an execution whose outputs are too large to be put together.
+    /// Returns a failure if the step outputs are too large to be combined into the output of the execution.
     fn outputs_too_large(&self) -> Option<Failure> {
         let size: usize = match &self.state.plan.output {
             Output::Variables => self.state.outputs.values().map(cbor::byte_count).sum(),
@@ -257,7 +259,7 @@ impl Decider<'_> {
     }
 }
 
-/// What cleans up is not halted by the failure that it cleans up after.
+/// True if the block or one around it is failing. Cleanup steps are not halted by the failure that they clean up after.
 fn is_halted(state: &State, scope: &Scope, mut is_cleanup: bool) -> bool {
     let mut scope = scope.clone();
     loop {

@@ -1,4 +1,4 @@
-//! Executions that start others: how a child begins, how it is told to stop, how its end comes back.
+//! Child executions: their start, their cancellation, and the messages between child and parent.
 
 use alloc::{
     boxed::Box,
@@ -28,14 +28,14 @@ use crate::{
 };
 
 impl Decider<'_> {
-    /// Why a child of a step cannot begin; `None` if it can.
+    /// Returns the failure of a step whose child cannot start, or `None` if it can.
     pub(super) fn child_refused(&self, instance: &Instance, workflow: &str, waits: bool) -> Option<Failure> {
         let id = self.state.plan.id(instance.step);
         if !self.state.lineage.workflows.iter().any(|pinned| pinned.name == workflow) {
             let message = format!("step `{id}`: no workflow `{workflow}` was known when this execution began");
             return Some(Failure::new(Class::Invalid, "unknown_workflow", message));
         }
-        // An execution that is not waited for takes nothing of the one that starts it.
+        // A detached child does not extend the chain of executions that wait for each other.
         let has_depth = waits || !self.is_bounded();
         if has_depth && self.state.lineage.depth >= LINEAGE_DEPTH_MAX {
             let message =
@@ -45,7 +45,7 @@ impl Decider<'_> {
         None
     }
 
-    /// Starts the child of an attempt: its beginning goes out with the commit that begins the attempt.
+    /// Starts the child of an attempt. The start message is stored in the commit that starts the attempt.
     pub(super) fn start_child(&mut self, instance: &Instance, attempt: u32, executions: Option<u32>) {
         let plan = self.state.plan.clone();
         let Work::Subworkflow { workflow, waits, .. } = &plan.step(instance.step).work else { return };
@@ -66,7 +66,7 @@ impl Decider<'_> {
             ("parentStepId".into(), instance.name(&self.state.plan).into()),
             (ROOT_IN_TRIGGER.into(), root_of(self.state).to_string().into()),
         ]);
-        // Whose it is, and by whom: as the one that starts it.
+        // The child belongs to the organization and the initiator of its parent.
         for key in [ORGANIZATION_IN_TRIGGER, INITIATOR_IN_TRIGGER, WORKFLOWS_IN_TRIGGER] {
             trigger.extend(began.trigger.get(key).map(|said| (key.into(), said.clone())));
         }
@@ -75,7 +75,7 @@ impl Decider<'_> {
             trigger.extend(known.and_then(|known| known.get(key)).map(|said| (key.into(), said.clone())));
         }
         let start = Start {
-            // It runs in the place of its root.
+            // A child runs within the admission of its root.
             queue: None,
             execution_id: to.to_string(),
             workflow_hash: pinned.workflow_hash,
@@ -92,7 +92,7 @@ impl Decider<'_> {
         self.agenda.turn.letters.push(Letter { to, id: "start".into(), input: Input::Start(Box::new(start)) });
     }
 
-    /// Calls the child of an attempt off. Its end will come all the same.
+    /// Cancels the child of an attempt. The child still sends its end, which is awaited.
     pub(super) fn stop_child(&mut self, instance: &Instance, attempt: u32) {
         let to = child_key(self.state, instance, attempt);
         let by = self.state.start.as_ref().map(|start| start.by.clone()).unwrap_or_default();
@@ -102,7 +102,8 @@ impl Decider<'_> {
         self.agenda.turn.letters.push(Letter { to, id, input });
     }
 
-    /// The bounds of an execution: those of a child's definition go before those of its parent.
+    /// Returns the limits of the execution. In a child, those of its definition take precedence over those of its
+    /// parent.
     pub(super) fn policy_of(&self, start: &Start) -> Policy {
         let is_child = start.lineage.as_ref().is_some_and(|lineage| lineage.depth > 0);
         if !is_child {
@@ -117,14 +118,15 @@ impl Decider<'_> {
         }
     }
 
-    /// The bound on steps of a child whose definition has none: a default of its parent does not go before its own.
+    /// Returns the limit on step visits of a child whose definition has none. If the parent's limit is merely a
+    /// default, the child may use its own default if that is higher.
     fn inherited_steps(&self, of_parent: u32) -> u32 {
         let is_default = of_parent == EXECUTION_STEPS_DEFAULT || of_parent == EDGES_STEPS_DEFAULT;
         let own = self.state.plan.max_steps_default();
         if self.is_bounded() && is_default { of_parent.max(own) } else { of_parent }
     }
 
-    /// Tells the parent when this execution begins to wait for nothing but people, and when that is over.
+    /// Notifies the parent when this execution starts to wait for approvals only, and when it runs again.
     pub(super) fn tell_parent_of_waiting(&mut self, waits: bool) -> Result<(), Illegal> {
         let knows = self.state.told % 2 == 1;
         let Some(parent) = self.state.lineage.parent.clone().filter(|_| waits != knows) else { return Ok(()) };
@@ -139,7 +141,7 @@ impl Decider<'_> {
         Ok(())
     }
 
-    /// A child waits for people, or goes on. Of what it told, the last counts, however the letters arrive.
+    /// Processes a notification of a child. Messages can arrive out of order, so only the highest count is used.
     pub(super) fn child_waits(&mut self, instance: &Instance, attempt: u32, count: u32) -> Result<(), Illegal> {
         let step = self.state.steps.get(instance).filter(|_| self.state.open_attempts.contains(instance));
         let is_news =
@@ -150,7 +152,7 @@ impl Decider<'_> {
         self.record(Record::ChildWaits { instance: instance.clone(), count })
     }
 
-    /// The end of an execution is the receipt of the attempt that waits for it.
+    /// Sends the result of the execution to its parent, as the receipt of the waiting attempt.
     pub(super) fn tell_parent(&mut self) {
         let (Some(parent), Some(ending)) = (self.state.lineage.parent.clone(), &self.state.ending) else { return };
         let end = match ending {
@@ -170,17 +172,17 @@ impl Decider<'_> {
     }
 }
 
-/// The failure of an attempt whose child was cancelled.
+/// Creates the failure of an attempt whose child was canceled.
 pub(super) fn cancellation(reason: &str) -> Failure {
     let message = format!("the workflow that was started was cancelled: {reason}");
     Failure::new(Class::Cancelled, reason, message)
 }
 
-/// What the id of the message begins with by which a parent calls its child off.
+/// Prefix of the id of the message by which a parent cancels its child.
 const CANCELED_BY: &str = "parent_cancelled of ";
 
-/// The attempt that waits for a child, as the id of the message says by which its parent calls it off; `None` for any other
-/// message. Of a child that never began, nothing else names its parent.
+/// Parses the waiting attempt of the parent from the id of a cancel message; `None` for any other message. If the child
+/// never started, the id is the only thing that names its parent.
 pub fn canceled_by(id: &str) -> Option<Parent> {
     let mut words = id.strip_prefix(CANCELED_BY)?.split(' ');
     let (execution, instance, attempt) = (words.next()?, words.next()?, words.next()?);
@@ -191,14 +193,15 @@ pub fn canceled_by(id: &str) -> Option<Parent> {
     words.next().is_none().then_some(Parent { execution, instance: Instance { step, rounds }, attempt })
 }
 
-/// The key of a child comes of its parent's intent, so that a beginning that is sent again begins nothing new.
+/// Returns the key of the child execution of an attempt. It derives from the step's intent, so a repeated start message
+/// does not start a second child.
 pub fn child_key(state: &State, instance: &Instance, attempt: u32) -> ExecutionKey {
     let step = state.steps.get(instance);
     let intent = step.and_then(|step| step.intent).unwrap_or_default();
     child_key_of(intent, attempt, step.map_or(0, |step| step.handed_out_at))
 }
 
-/// The same, from the intent of the step, the attempt and the time at which that was handed out.
+/// Computes the key of a child from the step's intent, the attempt number and the dispatch time of the attempt.
 pub fn child_key_of(intent: Hash, attempt: u32, handed_out_at: u64) -> ExecutionKey {
     let hash = Hash::of_parts(&[&intent.0, &attempt.to_be_bytes()]);
     let mut entropy = [0; 10];

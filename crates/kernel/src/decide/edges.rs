@@ -1,4 +1,5 @@
-//! Blocks that go by edges.
+//! Examines blocks with edges (graphs and dataflows): evaluates edges, skips steps that no edge reaches, starts the
+//! others.
 
 use core::{cmp::Reverse, ops::Bound};
 
@@ -12,7 +13,7 @@ use crate::{
     state::{State, Status, StepState, View},
 };
 
-/// What becomes of a step once all edges into it are settled.
+/// The decision about a step whose incoming edges are all settled.
 enum Verdict {
     Begins,
     Skipped(SkipReason),
@@ -20,13 +21,14 @@ enum Verdict {
 }
 
 impl Decider<'_> {
-    /// Looks at a block that goes by edges: leaves out what no edge leads to, begins the rest as there is room. In one
-    /// that is going to fail only what handles and cleans up begins.
+    /// Examines a block with edges: skips steps that no edge reaches, and starts others while concurrency slots are
+    /// free. In a failing block only failure handlers and cleanup steps start.
     pub(super) fn consider_edges(&mut self, scope: &Scope, graph: &Graph) -> Result<(), Illegal> {
         let is_halted = self.is_halted(scope);
         if is_halted && self.call_off_waits(scope)? {
             if self.state.decide_version >= SECOND_RULES {
-                // What was called off may have stood further inside: nothing else brings us back here.
+                // The canceled steps may be in inner blocks, in which case nothing else marks this block for
+                // examination.
                 self.agenda.dirty.insert(scope.clone());
             }
             return Ok(());
@@ -45,7 +47,8 @@ impl Decider<'_> {
         self.begin_ready(scope)
     }
 
-    /// Judges the steps whose edges have been settled since the last look. True if that has changed anything.
+    /// Evaluates the steps whose incoming edges were settled since the last examination. Returns true after the first
+    /// one that changes the state.
     fn judge_fresh(&mut self, scope: &Scope, graph: &Graph, is_halted: bool) -> Result<bool, Illegal> {
         let plan = self.state.plan.clone();
         let of_scope = (scope.clone(), 0)..=(scope.clone(), u32::MAX);
@@ -72,20 +75,21 @@ impl Decider<'_> {
         Ok(false)
     }
 
-    /// A `return` ends everything; other work needs none if it is settled at once or waits.
+    /// True if the step starts without a concurrency slot: a `return`, which ends the execution, or a step that
+    /// finishes at once or waits.
     fn needs_no_place(&self, instance: &Instance) -> bool {
         let work = &self.state.plan.step(instance.step).work;
         let is_known = self.state.decide_version >= SECOND_RULES;
         matches!(work, Work::Return { .. }) || is_known && !work.takes_place()
     }
 
-    /// Begins what may begin: the higher priority first, then as it was written.
+    /// Starts steps while concurrency slots are free, by descending priority and then in plan order.
     fn begin_ready(&mut self, scope: &Scope) -> Result<(), Illegal> {
         let plan = self.state.plan.clone();
         let steps = &plan.block(scope.block).steps;
         loop {
             let here = &self.state.scopes[scope];
-            // What waits holds no place: an approval may take days.
+            // Waiting steps occupy no slot, because an approval can take days.
             let at_door = self.ready_in(scope);
             let has_room = (here.open - here.waiting) as usize + at_door < self.max_parallel() as usize;
             if !has_room || here.decidable.len() == at_door {
@@ -103,19 +107,19 @@ impl Decider<'_> {
             let records = self.agenda.turn.records.len();
             self.begin(scope, place)?;
             if self.agenda.turn.records.len() != records {
-                // One at a time, so that each sees what the one before has changed.
+                // Starts one step at a time, so that each sees the changes made by the one before.
                 self.agenda.dirty.insert(scope.clone());
                 return Ok(());
             }
         }
     }
 
-    /// Whether an instance's turn has come and it only waits for the end of everything that needs no world.
+    /// True if a step instance is ready: it may be dispatched as soon as everything else of the turn is settled.
     pub(super) fn is_at_door(&self, instance: &Instance) -> bool {
         self.agenda.ready.contains(&self.rank(instance))
     }
 
-    /// Whether an instance whose turn had come must not begin any more.
+    /// True if a ready step instance must not start any more.
     pub(super) fn is_forbidden(&self, instance: &Instance) -> bool {
         let (plan, scope) = (&self.state.plan, instance.scope(&self.state.plan));
         let Order::Edges(graph) = &plan.block(scope.block).order else { return self.is_halted(&scope) };
@@ -153,8 +157,8 @@ impl Decider<'_> {
         }
     }
 
-    /// Whether a failure edge takes up what fails now. Its condition is asked again when its target is judged, and must
-    /// have the same answer: it sees the step as failed already.
+    /// True if a failure edge will handle the failure of the step instance. The condition of the edge is evaluated
+    /// again for its target and must then have the same result, so the view shows the step as failed already.
     pub(super) fn is_handled(&self, instance: &Instance) -> bool {
         let (plan, scope) = (&self.state.plan, instance.scope(&self.state.plan));
         let block = plan.block(scope.block);
@@ -165,7 +169,7 @@ impl Decider<'_> {
         graph.outgoing(place as u32).any(|(_, edge)| edge.kind == EdgeKind::OnFailure && is_taken(edge))
     }
 
-    /// A step that has been turned away at the door is judged again.
+    /// Evaluates a step again that was ready and could not start.
     pub(super) fn judge_again(&mut self, instance: &Instance) {
         let scope = instance.scope(&self.state.plan);
         let block = self.state.plan.block(scope.block);
@@ -174,7 +178,8 @@ impl Decider<'_> {
         }
     }
 
-    /// The steps whose last edge a record has settled are judged at the next look at their block.
+    /// Marks the successors of an ended step whose incoming edges are all settled. They are evaluated at the next
+    /// examination of the block.
     pub(super) fn look_along_edges(&mut self, instance: &Instance) {
         let scope = instance.scope(&self.state.plan);
         let block = self.state.plan.block(scope.block);
@@ -187,7 +192,7 @@ impl Decider<'_> {
         self.agenda.fresh.extend(settled.map(|to| (scope.clone(), to)));
     }
 
-    /// Every step of a block whose edges are settled is judged at the next look at it.
+    /// Marks all pending steps of a block whose incoming edges are settled for evaluation.
     pub(super) fn look_at_all_decidable(&mut self, scope: &Scope) {
         let decidable = self.state.scopes.get(scope).map(|here| &here.decidable);
         self.agenda.fresh.extend(decidable.into_iter().flatten().map(|(_, place)| (scope.clone(), *place)));
@@ -205,7 +210,7 @@ fn source_end(source: &StepState) -> SourceEnd {
     }
 }
 
-/// The blocks of a state that go by edges.
+/// Returns the running blocks with edges.
 pub(super) fn scopes_with_edges(state: &State) -> impl Iterator<Item = &Scope> {
     state.scopes.keys().filter(|scope| matches!(state.plan.block(scope.block).order, Order::Edges(_)))
 }

@@ -1,4 +1,4 @@
-//! Effects: how they go out, what their receipts do, how they are tried again.
+//! Effects: dispatch of attempts, receipts, retries, timeouts and interruptions.
 
 use alloc::{boxed::Box, format, string::ToString};
 
@@ -21,10 +21,10 @@ use super::{
 };
 
 impl Decider<'_> {
-    /// Sends out an effect whose turn has come, unless something of this turn has forbidden it since.
+    /// Dispatches a ready step, unless a later change in this turn forbids it.
     pub(super) fn dispatch(&mut self, instance: &Instance) -> Result<(), Illegal> {
         if self.is_forbidden(instance) {
-            // Its block may have nothing else that is open, and has to be closed.
+            // The block may have no other open step and must then be closed.
             self.judge_again(instance);
             self.agenda.dirty.insert(instance.scope(&self.state.plan));
             return Ok(());
@@ -62,8 +62,8 @@ impl Decider<'_> {
         self.hand_out(instance, 1)
     }
 
-    /// Counts what goes out, first attempts and further ones. One too many ends the execution: what is out is awaited,
-    /// nothing new starts.
+    /// Ends the execution and returns true if no calls are left. First attempts and retries both count. Running
+    /// attempts are awaited.
     fn is_out_of_calls(&mut self) -> Result<bool, Illegal> {
         let Some(max_calls) = self.calls_used_up() else { return Ok(false) };
         let message = format!("more than {max_calls} calls were to be made; raise maxCalls if that is meant");
@@ -72,15 +72,16 @@ impl Decider<'_> {
         Ok(true)
     }
 
-    /// The bound on calls, if it is reached.
+    /// Returns the limit on calls, if it is reached.
     fn calls_used_up(&self) -> Option<u32> {
         self.state.plan.constraints.max_calls.filter(|max_calls| self.state.calls >= *max_calls)
     }
 
-    /// The identity of the work: who asks, where, for what. Nothing of the attempt, so that the world can tell a repeat.
+    /// Derives the intent, the idempotency key of the step's effect, from the execution, the step instance, the effect
+    /// and its parameters. It does not depend on the attempt, so a service can recognize a repeated call.
     fn intent(&self, instance: &Instance, effect: &str, params: &[u8]) -> Hash {
         let step = instance.name(&self.state.plan);
-        // Five heads of at most nine bytes.
+        // Five CBOR heads of at most nine bytes each.
         let heads = 45;
         let mut writer =
             Writer::with_capacity(heads + self.state.key.0.len() + step.len() + effect.len() + params.len());
@@ -92,7 +93,7 @@ impl Decider<'_> {
         Hash::of(&writer.bytes)
     }
 
-    /// Starts an attempt.
+    /// Starts an attempt and dispatches it.
     pub(super) fn hand_out(&mut self, instance: &Instance, attempt: u32) -> Result<(), Illegal> {
         let plan = self.state.plan.clone();
         let (work, timeout) = (&plan.step(instance.step).work, plan.step(instance.step).timeout_ms);
@@ -127,7 +128,7 @@ impl Decider<'_> {
         Ok(())
     }
 
-    /// A receipt counts only for the attempt that is out.
+    /// Processes a receipt. It counts only for the running attempt of the same number.
     pub(super) fn receipt(&mut self, instance: &Instance, attempt: u32, outcome: &Outcome) -> Result<(), Illegal> {
         let is_out = self.state.open_attempts.contains(instance);
         let Some(step) = self.state.steps.get(instance).filter(|step| is_out && step.attempt == attempt) else {
@@ -141,9 +142,9 @@ impl Decider<'_> {
                 of_child = end.clone().into();
                 &of_child
             }
-            // A quarantined child keeps its share: it may be released, and go on.
+            // A quarantined child keeps its share of the execution budget, because it can be released and continue.
             Outcome::Failed(failure) if failure.code == CHILD_QUARANTINED && self.counts_memory() => outcome,
-            // A child that an older release began does not tell how many executions it has started.
+            // Receipts of a child that an older release started do not say how many executions the child has started.
             other => {
                 self.take_back_executions(instance, 1)?;
                 other
@@ -183,7 +184,8 @@ impl Decider<'_> {
         Failure::new(Class::Timeout, code, message).with_details(details)
     }
 
-    /// Tries again if the policy allows it and there is time; otherwise the step has failed.
+    /// Schedules the next attempt if the retry policy, the limit on calls and the deadline allow it; otherwise the step
+    /// fails.
     pub(super) fn attempt_failed(
         &mut self,
         instance: &Instance,
@@ -201,7 +203,7 @@ impl Decider<'_> {
         self.record(Record::AttemptFailed { instance, attempt, fault, retry_at: Some(retry_at) })
     }
 
-    /// An attempt whose outcome nobody knows is used up.
+    /// Handles an attempt with an unknown outcome as the step's `onInterrupted` says. The attempt counts as used.
     fn interrupted(&mut self, instance: &Instance, attempt: u32) -> Result<(), Illegal> {
         let plan = self.state.plan.clone();
         let step = plan.step(instance.step);
@@ -241,7 +243,8 @@ impl Decider<'_> {
         self.state.ending.is_none() && !self.is_instance_halted(instance)
     }
 
-    /// The same, and there is a call left for it. Of a try that could not go out anyway the step's own failure is told.
+    /// True if another attempt may start and a call is left for it. If none is left, the step fails with its own
+    /// failure and not with that of the limit.
     fn may_call_again(&self, instance: &Instance) -> bool {
         let is_call = self.state.plan.step(instance.step).work.goes_out();
         self.may_try_again(instance) && !(is_call && self.calls_used_up().is_some())
@@ -251,14 +254,15 @@ impl Decider<'_> {
         self.state.deadline.is_some_and(|deadline| at >= deadline)
     }
 
-    /// What decides the jitter of a delay: the work and the attempt, so that a replay draws the same.
+    /// Returns the seed for the jitter of a retry delay. It depends only on the intent and the attempt, so a replay
+    /// computes the same delay.
     fn entropy(&self, instance: &Instance, attempt: u32) -> Hash {
         let intent = self.state.steps.get(instance).and_then(|step| step.intent).unwrap_or_default();
         Hash::of_parts(&[&intent.0, &attempt.to_be_bytes()])
     }
 }
 
-/// The failure of an attempt whose outcome nobody knows.
+/// Creates the failure of an attempt with an unknown outcome.
 pub(super) fn interruption(step: &str, attempt: u32) -> Failure {
     let message = format!("step `{step}`: attempt {attempt} was interrupted; whether it was done is unknown");
     Failure::new(Class::Unavailable, "interrupted", message)

@@ -1,4 +1,4 @@
-//! How an execution ends: nothing new starts, what runs is stopped or awaited, then it is over.
+//! Ends an execution: no further step starts, running attempts are stopped or awaited, then open blocks are closed.
 
 use alloc::{format, string::ToString, vec::Vec};
 
@@ -15,7 +15,7 @@ use crate::{
 use super::{Decider, fault};
 
 impl Decider<'_> {
-    /// Calls the execution off. A cancel goes before an end that still waits for its running steps.
+    /// Cancels the execution. A cancel overrides an earlier end that is still waiting for running attempts.
     pub(super) fn cancel(&mut self, reason: &str, by: &str) -> Result<(), Illegal> {
         if self.state.is_stopping() {
             return Ok(());
@@ -31,7 +31,7 @@ impl Decider<'_> {
         self.record(Record::EndingBegun { ending: Ending::Failed { fault, instance: None, stops: true } })
     }
 
-    /// One step towards the end; false while something is still out.
+    /// Makes the next change towards the end. Returns false while a running attempt or an evaluation must be awaited.
     pub(super) fn wind_down(&mut self) -> Result<bool, Illegal> {
         self.agenda.dirty.clear();
         self.agenda.dirty_loops.clear();
@@ -66,13 +66,14 @@ impl Decider<'_> {
         Ok(true)
     }
 
-    /// Around a `return` that ended the execution well, nothing was called off: what contains it has done its part.
+    /// True if a `return` completes the execution and no step inside this container was canceled. The container then
+    /// completes.
     fn has_done_its_part(&self, owner: &Instance) -> bool {
         let is_well = matches!(self.state.ending, Some(Ending::Completed { .. }));
         is_well && !self.steps_of(owner).any(|status| status == Status::Cancelled)
     }
 
-    /// Where the steps are that stand in the blocks of a step, in all rounds of it.
+    /// Returns the statuses of the steps in the blocks of a container, in all of its rounds.
     fn steps_of(&self, owner: &Instance) -> impl Iterator<Item = Status> {
         let plan = &self.state.plan;
         let blocks = plan.step(owner.step).work.branches();
@@ -85,7 +86,7 @@ impl Decider<'_> {
         })
     }
 
-    /// Asks what is out to stop, as far as there is room in the turn.
+    /// Asks running attempts to stop, as many as the turn has room for.
     fn stop_all(&mut self) -> Result<(), Illegal> {
         let room = TURN_RECORDS_MAX.saturating_sub(self.agenda.turn.records.len());
         let to_stop = self.state.open_attempts.iter().filter_map(|instance| {
@@ -98,7 +99,8 @@ impl Decider<'_> {
         Ok(())
     }
 
-    /// Stops a child that waits for people, as a gate of the execution itself is called off.
+    /// Stops one child that waits for approvals, just as open gates of this execution are canceled. Returns false if
+    /// there is none.
     fn stop_one_that_waits_for_people(&mut self) -> Result<bool, Illegal> {
         let to_stop = self.state.held_children.iter().find_map(|instance| {
             let step = self.state.steps.get(instance)?;
@@ -110,7 +112,8 @@ impl Decider<'_> {
         }
     }
 
-    /// The innermost first: blocks are numbered from the outside in. False if the turn has no room for all of them.
+    /// Ends all open containers, innermost first; blocks are numbered from the outside in. Returns false if the turn is
+    /// full.
     fn end_containers(&mut self, reason: &str) -> Result<bool, Illegal> {
         loop {
             if self.is_bounded() && self.agenda.is_full() {

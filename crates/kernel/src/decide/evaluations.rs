@@ -1,4 +1,4 @@
-//! Evaluations: what is asked for in the midst of a turn, and what their results do.
+//! Evaluations: requests them during a turn and processes their results.
 
 use alloc::{boxed::Box, format, vec::Vec};
 
@@ -18,7 +18,7 @@ use crate::{
     value::Value,
 };
 
-/// An evaluation whose result is waited for, and what for.
+/// A requested evaluation and the use of its result.
 #[derive(Debug)]
 pub(super) struct Task {
     purpose: Purpose,
@@ -27,13 +27,13 @@ pub(super) struct Task {
 
 #[derive(Debug)]
 enum Purpose {
-    /// The input of an execution that is to begin.
+    /// Input check of an execution that is starting.
     Beginning(Box<Start>),
-    /// What a code step gives.
+    /// Function of a code step, with the attempt number.
     Code(Instance, u32),
-    /// The output of an effect, made of its result.
+    /// Function that transforms the result of an effect into the step's output.
     Transform(Instance),
-    /// Whether an output is what its step promises.
+    /// Check of a step's output against its output schema.
     Promise(Instance, Value),
 }
 
@@ -42,7 +42,7 @@ impl Task {
         &self.evaluation
     }
 
-    /// The step instance that it is for.
+    /// Returns the step instance of the evaluation; `None` for the input check.
     pub(super) fn instance(&self) -> Option<&Instance> {
         match &self.purpose {
             Purpose::Beginning(_) => None,
@@ -59,7 +59,7 @@ impl Decider<'_> {
         Ok(())
     }
 
-    /// Begins a code step: its input is resolved once, and its function is asked in this turn.
+    /// Starts a code step. Its input is resolved once, and its function is requested in the same turn.
     pub(super) fn begin_code(&mut self, instance: &Instance, input: &Template) -> Result<(), Illegal> {
         let input = match input.resolve(&self.view(instance)) {
             Ok(input) => input,
@@ -75,7 +75,7 @@ impl Decider<'_> {
         Ok(())
     }
 
-    /// Another attempt of a code step.
+    /// Starts a further attempt of a code step.
     pub(super) fn repeat_code(&mut self, instance: &Instance, attempt: u32) -> Result<(), Illegal> {
         self.record(Record::AttemptStarted { instance: instance.clone(), attempt, timeout_at: None })?;
         self.ask_code(instance, attempt);
@@ -105,7 +105,7 @@ impl Decider<'_> {
         Evaluation::Function(Function { step, source: source.into(), input, now: self.agenda.now, seed, timeout_ms })
     }
 
-    /// An effect or a function has given something: it becomes the step's output when it is what it should be.
+    /// Processes the result of an effect: applies the step's transform, if there is one.
     pub(super) fn done(&mut self, instance: &Instance, result: &Value) -> Result<(), Illegal> {
         let plan = self.state.plan.clone();
         let step = plan.step(instance.step);
@@ -120,13 +120,13 @@ impl Decider<'_> {
         }
     }
 
-    /// Bytes of one step's output.
+    /// Returns the maximum size of a step's output, in encoded bytes.
     pub(super) fn output_bytes_max(&self) -> usize {
         let asked = self.state.start.as_ref().and_then(|start| start.policy.max_output_bytes);
         asked.map_or(OUTPUT_BYTES_MAX, |bytes| OUTPUT_BYTES_MAX.min(bytes as usize))
     }
 
-    /// The output has its final shape.
+    /// Checks the size of a step's final output, and requests the check against its schema.
     fn shaped(&mut self, instance: &Instance, output: &Value) -> Result<(), Illegal> {
         let plan = self.state.plan.clone();
         let step = plan.step(instance.step);
@@ -147,7 +147,7 @@ impl Decider<'_> {
         Ok(())
     }
 
-    /// Takes the results of all evaluations that are waited for.
+    /// Processes the results of all requested evaluations.
     pub(super) fn take_results(&mut self, results: Vec<Evaluated>) -> Result<(), Illegal> {
         let tasks = core::mem::take(&mut self.agenda.tasks);
         if tasks.len() != results.len() {
@@ -200,7 +200,7 @@ impl Decider<'_> {
         Failure { message, ..failure }
     }
 
-    /// What is being evaluated when the execution ends is called off.
+    /// Cancels the steps whose evaluations are pending when the execution ends.
     pub(super) fn call_off_tasks(&mut self, reason: &str) -> Result<(), Illegal> {
         for task in core::mem::take(&mut self.agenda.tasks) {
             task.instance().map_or(Ok(()), |instance| self.call_off(instance, reason))?;
@@ -209,7 +209,7 @@ impl Decider<'_> {
     }
 }
 
-/// The failure of an input that does not fit its schema, of what was found there.
+/// Creates the failure of an input that does not match its schema, from the failure of the check.
 pub fn unfit_input(failure: &Failure) -> Failure {
     let message = format!("the input does not fit the workflow's inputSchema: {}", failure.message);
     Failure { code: "invalid_input".into(), class: Class::Invalid, message, details: failure.details.clone() }

@@ -1,9 +1,9 @@
-//! How the executions that may be started are shared among children.
+//! Divides the execution budget, the number of executions that may be started, among children.
 //!
-//! Nothing counts a whole tree. An execution is given a number of executions that it may start, itself not included. It
-//! gives each child a share of them: one for the child, the rest for the child to start others. A child that is waited
-//! for returns what was not used when it ends; a child that is not waited for keeps its share. So the executions of a
-//! tree are never more than its root was given, whatever runs where and in whichever order.
+//! No node counts the executions of a whole tree. Instead each execution has a budget, which does not include itself.
+//! It gives each child a share of it: one for the child, and the rest as the budget of the child. A child that is
+//! awaited returns the unused part when it ends; a detached child keeps its share. The executions of a tree therefore
+//! never exceed the budget of its root, regardless of nodes and timing.
 
 use alloc::{format, vec, vec::Vec};
 
@@ -19,7 +19,8 @@ use crate::{
 };
 
 impl Decider<'_> {
-    /// The place of an execution that begins in its tree: its own definition may allow it fewer executions than it was given.
+    /// Returns the lineage with the execution budget. The definition of a child may lower the budget that its parent
+    /// gave it.
     pub(super) fn with_executions(&self, lineage: &Lineage) -> Lineage {
         let given = lineage.executions.unwrap_or(EXECUTIONS_DEFAULT);
         let own = self.state.plan.constraints.max_executions.filter(|_| lineage.depth > 0);
@@ -31,7 +32,7 @@ impl Decider<'_> {
         self.state.lineage.executions.unwrap_or(EXECUTIONS_DEFAULT)
     }
 
-    /// The failure of a step that would start an execution where none is left.
+    /// Returns the failure of a step that would start an execution when none is left in the budget.
     pub(super) fn executions_used_up(&self, instance: &Instance) -> Option<Failure> {
         let given = self.executions_given();
         if !self.is_bounded() || self.state.executions < given {
@@ -44,7 +45,8 @@ impl Decider<'_> {
         Some(Failure::new(Class::Policy, format!("max_executions_exceeded:{given}"), message))
     }
 
-    /// Gives the child of an attempt its share; what it gets to start others, if shares are counted.
+    /// Reserves the share of an attempt's child and returns the budget of the child; `None` if the rules have no
+    /// budgets.
     pub(super) fn give_executions(&mut self, instance: &Instance, waits: bool) -> Result<Option<u32>, Illegal> {
         if !self.is_bounded() {
             return Ok(None);
@@ -57,7 +59,7 @@ impl Decider<'_> {
         Ok(Some(count - 1))
     }
 
-    /// Takes back what the child of an attempt has not used.
+    /// Takes back the unused part of the share when the child of an attempt has ended.
     pub(super) fn take_back_executions(&mut self, instance: &Instance, used: u32) -> Result<(), Illegal> {
         let given = self.state.steps.get(instance).map_or(0, |step| step.child_executions);
         match given.saturating_sub(used) {
@@ -68,8 +70,8 @@ impl Decider<'_> {
         }
     }
 
-    /// How many children may hold a share at the same time as this one, itself included: as many as may run beside it, and
-    /// those that keep theirs. An estimate, on which only depends how evenly shares are.
+    /// Estimates the number of children that may hold a share at the same time, this one included: those that can run
+    /// concurrently, and detached ones. The estimate affects only how evenly the budget is divided.
     fn places_beside(&mut self, instance: &Instance, waits: bool) -> u64 {
         let plan = self.state.plan.clone();
         let max_parallel = self.max_parallel();
@@ -107,12 +109,12 @@ impl Decider<'_> {
     }
 }
 
-/// How many children of a part of a plan may hold a share at the same time.
+/// Number of children in a part of a plan that may hold a share at the same time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weight {
-    /// Of those that are waited for.
+    /// Children that are awaited.
     waited_for: u64,
-    /// Of those that are not, and keep their share.
+    /// Detached children, which keep their share.
     keeping: u64,
 }
 
@@ -140,14 +142,15 @@ impl Weight {
     }
 }
 
-/// The weight of each block of a plan.
+/// The weight of each block of a plan, by block number.
 #[derive(Debug)]
 pub(super) struct Weights {
     blocks: Vec<Weight>,
 }
 
 impl Weights {
-    /// Blocks are numbered from the outside in, so that the last has none inside it.
+    /// Computes the weights from the last block to the first. Blocks are numbered from the outside in, so inner blocks
+    /// come before those around them.
     fn of(plan: &Plan, max_parallel: u32) -> Self {
         let mut weights = Self { blocks: vec![Weight::default(); plan.blocks.len()] };
         for (number, block) in plan.blocks.iter().enumerate().rev() {

@@ -1,4 +1,4 @@
-//! Gates: how people are asked and what their decisions do.
+//! Approval gates: opens them and processes decisions and expiry.
 
 use alloc::{format, string::ToString};
 
@@ -15,11 +15,11 @@ use crate::{
 
 use super::{Decider, effects::interruption, no_reason};
 
-/// The words for a gate that was not passed.
+/// Reason codes of denied and expired gates.
 pub(super) const DENIALS: [&str; 2] = ["approval_denied", "approval_timeout"];
 
 impl Decider<'_> {
-    /// Opens the gate of an approval step: what is shown is resolved now and stays as it is.
+    /// Opens the gate of an approval step. The data shown to approvers is resolved now and does not change.
     pub(super) fn open_approval(&mut self, instance: &Instance, gate: &Gate) -> Result<(), Illegal> {
         let question = gate
             .prompt
@@ -47,7 +47,8 @@ impl Decider<'_> {
         })
     }
 
-    /// Asks whether an interrupted attempt is to be repeated: only a person can find out whether it was done.
+    /// Opens a gate that asks if an interrupted attempt is to be repeated. Only a person can find out if the effect
+    /// took place.
     pub(super) fn open_interruption(&mut self, instance: &Instance, attempt: u32) -> Result<(), Illegal> {
         let step = self.state.steps.get(instance);
         let gate = step.and_then(|step| step.gate.as_ref()).map_or(1, |gate| gate.number + 1);
@@ -68,7 +69,8 @@ impl Decider<'_> {
         })
     }
 
-    /// A decision counts for the gate that is open, from somebody who may decide and has not yet, in time.
+    /// Processes a decision. It counts if the gate is open and not expired, and if the user may decide and has not
+    /// approved yet.
     pub(super) fn decision(
         &mut self,
         instance: &Instance,
@@ -77,7 +79,7 @@ impl Decider<'_> {
         by: &str,
         reason: &Value,
     ) -> Result<(), Illegal> {
-        // A gate that was called off stays as it was: nobody is asked there any more.
+        // The gate of a canceled step is unchanged, but it accepts no decisions.
         let waiting = self.state.steps.get(instance).filter(|step| step.status == Status::WaitingApproval);
         let open = waiting.and_then(|step| step.gate.as_ref());
         let Some(open) = open.filter(|open| open.accepts(gate, by, self.agenda.now)) else { return Ok(()) };
@@ -125,8 +127,8 @@ impl Decider<'_> {
         }
     }
 
-    /// A denied gate cancels the execution, wherever it stands. Who is asked about an interrupted attempt only says
-    /// whether to repeat it: without a repeat its step has failed.
+    /// Processes a denial. At an approval step it cancels the execution. For an interrupted attempt it only means that
+    /// the attempt is not repeated, so the step fails.
     fn denied(&mut self, instance: &Instance, purpose: Purpose, reason: &str) -> Result<(), Illegal> {
         match purpose {
             Purpose::Interrupted => {
@@ -138,7 +140,8 @@ impl Decider<'_> {
         }
     }
 
-    /// A denial says that this is not to be: it cancels the execution, and so those above it, whatever else runs.
+    /// Cancels the step and the execution. A parent that waits for this execution receives the reason code and is canceled
+    /// as well, even if other steps still run there.
     pub(super) fn cancel_for_denial(&mut self, instance: &Instance, reason: &str) -> Result<(), Illegal> {
         self.call_off(instance, reason)?;
         if self.state.ending.is_some() {
@@ -153,7 +156,7 @@ impl Decider<'_> {
 }
 
 impl GateState {
-    /// Whether a decision of this person at this time would count.
+    /// True if a decision of this user at this time would count.
     pub fn accepts(&self, gate: u32, by: &str, now: u64) -> bool {
         let may = self.approvers.is_empty() || self.approvers.iter().any(|approver| approver == by);
         let has = self.approved_by.iter().any(|approver| approver == by);

@@ -1,4 +1,4 @@
-//! Loops: which round begins next, and when there is none.
+//! Loops: starts rounds, and ends the loop when no further round starts.
 
 use alloc::format;
 
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Decider<'_> {
-    /// Begins a loop: a list that it goes through is resolved now and stays as it is.
+    /// Starts a loop. Its list, if it has one, is resolved now and does not change.
     pub(super) fn begin_loop(&mut self, instance: &Instance, of: &Loop) -> Result<(), Illegal> {
         match &of.over {
             Over::Items(list) => self.begin_items(instance, list),
@@ -46,7 +46,7 @@ impl Decider<'_> {
         self.fail(instance, failure)
     }
 
-    /// Looks at a loop: begins what may begin, or ends it.
+    /// Examines a loop: starts rounds that may start, or ends the loop.
     pub(super) fn consider_loop(&mut self, instance: &Instance) -> Result<(), Illegal> {
         let plan = self.state.plan.clone();
         let (Some(rounds), Work::Loop(of)) = (self.state.loops.get(instance), &plan.step(instance.step).work) else {
@@ -89,7 +89,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Goes on with another round if the condition has the answer that asks for one.
+    /// Starts another round if the result of the condition equals `goes_on`; otherwise completes the loop.
     fn next_round(
         &mut self,
         instance: &Instance,
@@ -99,7 +99,8 @@ impl Decider<'_> {
         goes_on: bool,
     ) -> Result<(), Illegal> {
         let last = begun.checked_sub(1);
-        // A condition to go on asks whether the next round begins, one to end whether the last one was enough.
+        // In a `while` condition `@index` is the round that would start, in an `until` condition the round that has
+        // ended.
         let index = if goes_on { begun } else { last.unwrap_or_default() };
         let view = View::of_last_round(self.state, instance, last, index);
         match condition.holds(&view) {
@@ -119,7 +120,7 @@ impl Decider<'_> {
     fn begin_round(&mut self, instance: &Instance, round: u32, max_rounds: u32) -> Result<(), Illegal> {
         let max_steps = self.state.start.as_ref().map_or(0, |start| start.policy.max_steps);
         if self.is_bounded() && round >= max_steps {
-            // Each round of a condition is a visit or would be one: more rounds than visits never come to an end.
+            // A round in which all steps are skipped makes no visit, so the limit on visits applies to rounds as well.
             return self.out_of_steps(max_steps);
         }
         if round < max_rounds {

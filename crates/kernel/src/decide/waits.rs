@@ -1,4 +1,4 @@
-//! Waits for named messages, and what becomes of waits when their block fails.
+//! Waits: signals, sleeps, and the end of all waits in a failing block.
 
 use alloc::{format, string::ToString, vec::Vec};
 use core::ops::Bound;
@@ -16,7 +16,7 @@ use crate::{
 use super::Decider;
 
 impl Decider<'_> {
-    /// Takes the first signal of the name that is kept, or waits for one.
+    /// Consumes the first kept signal of the name, or starts to wait for one.
     pub(super) fn wait_for_signal(&mut self, instance: &Instance, name: &str) -> Result<(), Illegal> {
         self.started(instance, Value::Null, None)?;
         let kept = self.state.signals.iter().find(|signal| signal.name == name);
@@ -30,7 +30,7 @@ impl Decider<'_> {
         }
     }
 
-    /// The time of a wait has come: what was waited for, or the end of waiting for a signal.
+    /// Processes the end of a wait: a sleep is over, or the timeout of a signal has expired.
     pub(super) fn wait_is_over(&mut self, instance: &Instance) -> Result<(), Illegal> {
         let plan = self.state.plan.clone();
         let step = plan.step(instance.step);
@@ -40,8 +40,8 @@ impl Decider<'_> {
         self.fail(instance, Failure::new(Class::Timeout, format!("signal_timeout:{limit}"), message))
     }
 
-    /// A signal is used by one wait: the first in the plan that waits for its name. One that comes before it is waited
-    /// for is kept; the second of an identity is no signal.
+    /// Processes a signal. The first step in plan order that waits for its name consumes it. If none waits, the signal
+    /// is kept; a repeated id is ignored.
     pub(super) fn signal(&mut self, id: &str, name: &str, payload: &Value) -> Result<(), Illegal> {
         if self.state.unheard(id, name, payload).is_some() {
             return Ok(());
@@ -59,8 +59,8 @@ impl Decider<'_> {
         self.complete(instance, payload)
     }
 
-    /// In a block that has failed nothing is waited for: what was to be tried again has failed, the rest is called off.
-    /// True if there was anything.
+    /// Ends all waits inside a failing block, except those of cleanup steps. A step between two attempts fails, the
+    /// others are canceled. Returns false if nothing waits.
     pub(super) fn call_off_waits(&mut self, scope: &Scope) -> Result<bool, Illegal> {
         let waits = waits_inside(self.state, scope);
         let waits: Vec<_> = waits.into_iter().filter(|instance| self.is_instance_halted(instance)).collect();
@@ -74,8 +74,9 @@ impl Decider<'_> {
     }
 }
 
-/// What waits inside a block, however deep. Steps inside a block have successive numbers, so that of everything that
-/// waits only what may lie inside is looked at: a loop has many rounds, and each of them is a block.
+/// Returns the waiting step instances inside a block, at any depth. Steps inside a block have consecutive numbers,
+/// which limits the search to waits that may be inside. Searching each round instead would be slow, because a loop can
+/// have many.
 fn waits_inside(state: &State, scope: &Scope) -> Vec<Instance> {
     let mut found = Vec::new();
     let Some(first) = state.plan.block(scope.block).steps.first() else { return found };
