@@ -99,8 +99,8 @@ fn start_among(depth: u32, parent: Option<Parent>) -> Box<Start> {
 }
 
 /// Parses an input: `start`, `start of 0 1` with items, `start parent`, `queue user`, `admit`, `time over`, `a#1 done`,
-/// `a#1 cancelled user`, `a#1 waits 1`, `a#2 due`, `a gate 1 due`, `a gate 1 approve ann`, `signal go s1`, `cancel
-/// word`.
+/// `a#1 cancelled user`, `a#1 waits 1`, `a#2 due`, `a gate 1 due`, `a gate 1 approve ann`, `signal go s1`, and
+/// `cancel word`.
 fn input(plan: &Plan, words: &str) -> Input {
     let number = |text: &str| text.parse::<u32>().expect("a number");
     let attempt =

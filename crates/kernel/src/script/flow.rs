@@ -86,7 +86,7 @@ impl<'a> Flow<'a> {
         flow
     }
 
-    /// True if a variable can only be a number that the script itself assigned.
+    /// True if a variable can only be a number: it is a number in bash, or the script assigned only numbers.
     pub(super) fn is_number(&self, name: &[u8]) -> bool {
         let is_own = self.assigned.contains(name) && !self.surroundings.gives(name);
         if variables::is_number(name) && !self.surroundings.gives(name) {

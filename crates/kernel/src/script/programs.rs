@@ -46,7 +46,8 @@ enum Operands {
     Anything,
     /// Values come after `--` or after a literal prefix. The first operands must be literal.
     Values { literal: usize, max: usize },
-    /// Like [`Values`](Self::Values) with one literal operand, the remote. A value is a refspec, which `git` checks.
+    /// Like [`Values`](Self::Values) with one literal operand, the remote. The module `git` checks the values, which
+    /// are parts of refspecs.
     Refspecs,
     /// Like [`Values`](Self::Values), but `git` interprets the operands as patterns by default: all of them, or those
     /// after `--`.
