@@ -1,7 +1,7 @@
-//! Deterministic CBOR (RFC 8949, 4.2.1): one value, one sequence of bytes.
+//! Deterministic CBOR (RFC 8949, 4.2.1): each value has exactly one encoding.
 //!
-//! Written by hand because frames are hashed: no other crate of a build may change a byte of them. The reader takes
-//! only what the writer writes, so that nothing has two encodings.
+//! Frames are hashed, so an update of another crate must not change a byte of them; that is why this module does not
+//! use one. The reader accepts only what the writer writes.
 
 use alloc::{
     string::{String, ToString},
@@ -27,7 +27,7 @@ const HALF: u8 = 0xf9;
 const SINGLE: u8 = 0xfa;
 const DOUBLE: u8 = 0xfb;
 
-/// The bytes of a value.
+/// Encodes a value.
 pub fn encode(value: &Value) -> Vec<u8> {
     let count = byte_count(value);
     let mut writer = Writer::with_capacity(count);
@@ -36,7 +36,7 @@ pub fn encode(value: &Value) -> Vec<u8> {
     writer.bytes
 }
 
-/// How many bytes a value takes, without writing it.
+/// Returns the size of an encoded value in bytes, without encoding it.
 pub fn byte_count(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 1,
@@ -79,7 +79,7 @@ fn head_byte_count(argument: u64) -> usize {
     }
 }
 
-/// The value of some bytes, all of them.
+/// Decodes a value. Bytes after the value are an error.
 pub fn decode(bytes: &[u8]) -> Result<Value, CborError> {
     let mut reader = Reader::new(bytes);
     let value = reader.value()?;
@@ -90,16 +90,16 @@ pub fn decode(bytes: &[u8]) -> Result<Value, CborError> {
 /// Writes items one after the other.
 #[derive(Debug, Default)]
 pub struct Writer {
-    /// What was written.
+    /// The bytes written so far.
     pub bytes: Vec<u8>,
 }
 
-/// Bytes that are no deterministic CBOR of ours, and where.
+/// The error for bytes that this module would not have written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CborError {
-    /// The byte at which reading failed.
+    /// Offset of the byte at which reading failed.
     pub at: usize,
-    /// What was expected or is wrong.
+    /// The expected item, or the rule that is violated.
     pub message: &'static str,
 }
 
@@ -110,44 +110,44 @@ impl fmt::Display for CborError {
 }
 
 impl Writer {
-    /// One with room for so many bytes, so that it need not be moved while it grows.
+    /// Creates a writer with capacity for `bytes` bytes.
     pub fn with_capacity(bytes: usize) -> Self {
         Self { bytes: Vec::with_capacity(bytes) }
     }
 
-    /// A whole number from 0.
+    /// Writes an unsigned integer.
     pub fn unsigned(&mut self, number: u64) {
         self.head(UNSIGNED, number);
     }
 
-    /// A byte string.
+    /// Writes a byte string.
     pub fn byte_string(&mut self, bytes: &[u8]) {
         self.head(BYTES, bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// A text.
+    /// Writes a text string.
     pub fn text(&mut self, text: &str) {
         self.head(TEXT, text.len() as u64);
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
-    /// The head of an array; its items follow.
+    /// Writes the head of an array; the caller writes its items.
     pub fn array(&mut self, items: usize) {
         self.head(ARRAY, items as u64);
     }
 
-    /// A truth value.
+    /// Writes a boolean.
     pub fn bool(&mut self, bool: bool) {
         self.bytes.push(if bool { TRUE } else { FALSE });
     }
 
-    /// Null.
+    /// Writes null.
     pub fn null(&mut self) {
         self.bytes.push(NULL);
     }
 
-    /// A value of any kind.
+    /// Writes a value of any kind.
     pub fn value(&mut self, value: &Value) {
         match value {
             Value::Null => self.null(),
@@ -165,7 +165,7 @@ impl Writer {
     fn map(&mut self, map: &Map) {
         self.head(MAP, map.len() as u64);
         let mut entries: Vec<_> = map.iter().collect();
-        // Keys sort by their encoded bytes; the head holds the length, so shorter keys come first.
+        // Keys sort by their encoded bytes. The head encodes the length, so shorter keys come first.
         entries.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
         for (key, value) in entries {
             self.text(key);
@@ -181,7 +181,7 @@ impl Writer {
         }
     }
 
-    /// The shortest of the three floating-point forms that keeps the number.
+    /// Writes the shortest of the three floating-point forms that represents the number exactly.
     fn double(&mut self, number: f64) {
         let single = number as f32;
         if f64::from(single) != number {
@@ -225,52 +225,52 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader at the start of some bytes.
+    /// Creates a reader at the first byte.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    /// An error unless everything was read.
+    /// Returns an error unless all bytes were read.
     pub fn end(&self) -> Result<(), CborError> {
         if self.at == self.bytes.len() { Ok(()) } else { Err(self.error("bytes after the end")) }
     }
 
-    /// A whole number from 0.
+    /// Reads an unsigned integer.
     pub fn unsigned(&mut self) -> Result<u64, CborError> {
         self.head_of(UNSIGNED, "a whole number should be here")
     }
 
-    /// A whole number from 0 that fits into 32 bits.
+    /// Reads an unsigned integer that fits into 32 bits.
     pub fn unsigned_32(&mut self) -> Result<u32, CborError> {
         u32::try_from(self.unsigned()?).map_err(|_| self.error("a whole number below 2^32 should be here"))
     }
 
-    /// A byte string.
+    /// Reads a byte string.
     pub fn byte_string(&mut self) -> Result<&'a [u8], CborError> {
         let length = self.head_of(BYTES, "a byte string should be here")?;
         self.take(length)
     }
 
-    /// A byte string of a fixed length.
+    /// Reads a byte string of length `N`.
     pub fn byte_array<const N: usize>(&mut self) -> Result<[u8; N], CborError> {
         let bytes = self.byte_string()?;
         bytes.try_into().map_err(|_| self.error("a byte string of another length should be here"))
     }
 
-    /// A text.
+    /// Reads a text string.
     pub fn text(&mut self) -> Result<&'a str, CborError> {
         let length = self.head_of(TEXT, "a text should be here")?;
         let bytes = self.take(length)?;
         core::str::from_utf8(bytes).map_err(|_| self.error("a text that is not UTF-8"))
     }
 
-    /// The head of an array: how many items follow.
+    /// Reads the head of an array and returns the number of its items.
     pub fn array(&mut self) -> Result<usize, CborError> {
         let items = self.head_of(ARRAY, "an array should be here")?;
         self.bounded(items)
     }
 
-    /// A truth value.
+    /// Reads a boolean.
     pub fn bool(&mut self) -> Result<bool, CborError> {
         let bool = match self.peek() {
             Some(FALSE) => false,
@@ -281,24 +281,24 @@ impl<'a> Reader<'a> {
         Ok(bool)
     }
 
-    /// Whether a boolean is next.
+    /// True if the next item is a boolean.
     pub fn is_bool(&self) -> bool {
         matches!(self.peek(), Some(FALSE | TRUE))
     }
 
-    /// Whether null is here; it is taken if so.
+    /// Skips the next item if it is null, and returns true if it was.
     pub fn null(&mut self) -> bool {
         let here = self.peek() == Some(NULL);
         self.at += usize::from(here);
         here
     }
 
-    /// A value of any kind.
+    /// Reads a value of any kind.
     pub fn value(&mut self) -> Result<Value, CborError> {
         self.value_at(0)
     }
 
-    /// Passes over one item of any kind, with whatever is in it.
+    /// Skips one item of any kind, with everything nested in it.
     pub fn skip(&mut self) -> Result<(), CborError> {
         let mut items = 1u64;
         while items > 0 {
@@ -406,7 +406,8 @@ impl<'a> Reader<'a> {
         if argument < least { Err(self.error("a number that has a shorter form")) } else { Ok(argument) }
     }
 
-    /// A count of items that can still be here: every item takes a byte. What a hostile head claims is not allocated.
+    /// Checks a number of items against the remaining bytes, since each item takes at least one. Memory is therefore
+    /// never allocated for a length that the input only claims.
     fn bounded(&self, items: u64) -> Result<usize, CborError> {
         let left = self.bytes.len() - self.at;
         usize::try_from(items).ok().filter(|items| *items <= left).ok_or_else(|| self.error("more items than bytes"))
@@ -428,13 +429,13 @@ impl<'a> Reader<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    /// An error at the present byte.
+    /// Creates an error at the current byte.
     pub fn error(&self, message: &'static str) -> CborError {
         CborError { at: self.at, message }
     }
 }
 
-/// The 16-bit form of a number, if it keeps the number.
+/// Converts to the 16-bit form; `None` if that would change the number.
 fn half_of(single: f32) -> Option<u16> {
     let bits = single.to_bits();
     let sign = ((bits >> 16) & 0x8000) as u16;
@@ -442,14 +443,14 @@ fn half_of(single: f32) -> Option<u16> {
     let fraction = bits & 0x007f_ffff;
     let candidate = match exponent {
         -14..=15 => sign | (((exponent + 15) as u16) << 10) | (fraction >> 13) as u16,
-        // Below the normal range: the leading bit becomes visible and everything moves right.
+        // Subnormal: the implicit leading bit becomes explicit, and the fraction shifts right.
         -24..=-15 => sign | ((fraction | 0x0080_0000) >> (-exponent - 1)) as u16,
         _ => return None,
     };
     (single_of(candidate) == single).then_some(candidate)
 }
 
-/// The number of a 16-bit form.
+/// Converts from the 16-bit form.
 fn single_of(half: u16) -> f32 {
     let sign = if half & 0x8000 == 0 { 1.0 } else { -1.0 };
     let exponent = i32::from((half >> 10) & 0x1f);
@@ -481,7 +482,7 @@ mod tests {
         }
     }
 
-    /// What is passed over need not be a value.
+    /// `skip` accepts items that are not values.
     #[test]
     fn whatever_is_there_is_passed_over() {
         for (bytes, length) in [(&[0x82, 0x41, 7, 0xa1, 1, 0x40, 9][..], Some(6)), (&[0xc0, 0], None), (&[0xff], None)]
@@ -492,7 +493,7 @@ mod tests {
         assert!(Reader::new(&[0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]).skip().is_err());
     }
 
-    /// Those of RFC 8949, appendix A, that JSON can say.
+    /// Examples of RFC 8949, appendix A, that JSON can represent.
     #[test]
     fn the_examples_of_the_standard() {
         for (text, bytes) in [

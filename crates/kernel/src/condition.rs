@@ -1,4 +1,4 @@
-//! Conditions as data: no expression strings, so nothing has to be parsed and a form can edit them.
+//! Conditions as structured data. They contain no expression strings, so they need no parser and a form can edit them.
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::cmp::Ordering;
@@ -9,60 +9,60 @@ use crate::{
     value::Value,
 };
 
-/// A question whose answer is yes or no, or an error where it cannot be read.
+/// A condition that is true or false, or an error if it cannot be evaluated.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Condition {
-    /// Yes or no.
+    /// A fixed result.
     Constant(bool),
-    /// A question about what a reference leads to.
+    /// A test of the value of a reference.
     About(Reference, Test),
-    /// A question about a variable, or else about the output variable of that name: whether it equals a value, or
-    /// without one whether it is true.
+    /// A test of a variable, or of the output variable of that name if there is no such variable: equality with the
+    /// given value, or else truthiness.
     Variable(String, Option<Value>),
-    /// Every part must hold.
+    /// True if all parts are true.
     All(Vec<Condition>),
-    /// One part must hold.
+    /// True if at least one part is true.
     Any(Vec<Condition>),
-    /// The part must not hold.
+    /// True if the part is false.
     Not(Box<Condition>),
 }
 
-/// What is asked of a value.
+/// A test of one value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
-    /// Whether it is true; what is missing is not.
+    /// True if the value is truthy. A missing value is not.
     Truth,
-    /// Whether it is there, or is not there.
+    /// True if the value exists, or for `Exists(false)` if it does not.
     Exists(bool),
-    /// One comparison, or the two bounds of a range.
+    /// True if all comparisons are true: one, or the two bounds of a range.
     Compares(Vec<(Operator, Template)>),
 }
 
-/// A comparison.
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operator {
-    /// Deeply and strictly equal: the text `true` is not the value true.
+    /// Deep equality without conversions: the text `true` is not equal to the boolean.
     Equal,
-    /// The opposite.
+    /// Negated equality.
     NotEqual,
-    /// Greater.
+    /// Greater than.
     Greater,
-    /// Greater or equal.
+    /// Greater than or equal.
     GreaterOrEqual,
-    /// Less.
+    /// Less than.
     Less,
-    /// Less or equal.
+    /// Less than or equal.
     LessOrEqual,
-    /// Among the items of a list.
+    /// Contained in a list.
     In,
 }
 
 impl Operator {
-    /// Every operator.
+    /// All operators.
     pub const ALL: [Self; 7] =
         [Self::Equal, Self::NotEqual, Self::Greater, Self::GreaterOrEqual, Self::Less, Self::LessOrEqual, Self::In];
 
-    /// Its key in a definition.
+    /// The key in a definition.
     pub fn name(self) -> &'static str {
         match self {
             Self::Equal => "eq",
@@ -75,12 +75,12 @@ impl Operator {
         }
     }
 
-    /// Whether this bounds a range from below.
+    /// True for lower bounds of a range.
     pub fn is_lower_bound(self) -> bool {
         matches!(self, Self::Greater | Self::GreaterOrEqual)
     }
 
-    /// Whether this bounds a range from above.
+    /// True for upper bounds of a range.
     pub fn is_upper_bound(self) -> bool {
         matches!(self, Self::Less | Self::LessOrEqual)
     }
@@ -100,7 +100,7 @@ impl Operator {
 
 struct NotAList;
 
-/// Numbers with numbers, texts with texts; nothing else has an order.
+/// Orders two numbers or two texts. Values of other or different kinds have no order.
 fn order(a: &Value, b: &Value) -> Option<Ordering> {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => Some(a.cmp(b)),
@@ -109,10 +109,10 @@ fn order(a: &Value, b: &Value) -> Option<Ordering> {
     }
 }
 
-/// A condition that cannot be read.
+/// The error for a condition that cannot be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
-    /// Why, naming the reference.
+    /// The reason, which names the reference.
     pub message: String,
 }
 
@@ -123,7 +123,7 @@ impl From<Miss> for Unreadable {
 }
 
 impl Condition {
-    /// The answer. Every part is read, in order, until the answer is certain.
+    /// Evaluates the condition. Parts are evaluated in order until the result is certain.
     pub fn holds(&self, lookup: &dyn Lookup) -> Result<bool, Unreadable> {
         match self {
             Self::Constant(answer) => Ok(*answer),
@@ -149,7 +149,7 @@ impl Condition {
         }
     }
 
-    /// Every reference, in the order of the text.
+    /// Adds all references, in order of occurrence.
     pub fn references<'a>(&'a self, found: &mut Vec<&'a Reference>) {
         match self {
             Self::Constant(_) | Self::Variable(..) => {}
@@ -195,7 +195,7 @@ fn about(reference: &Reference, test: &Test, lookup: &dyn Lookup) -> Result<bool
     }
 }
 
-/// Among the variables first, where null counts as there.
+/// Looks among the variables first. A variable whose value is null exists.
 fn variable(name: &str, equals: Option<&Value>, lookup: &dyn Lookup) -> Result<bool, Unreadable> {
     match (lookup.variable(name).or_else(|| lookup.output(name)), equals) {
         (value, None) => Ok(value.is_some_and(Value::is_truthy)),

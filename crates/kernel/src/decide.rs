@@ -73,8 +73,8 @@ pub const SIGNAL_BYTES_SINCE: u32 = 4;
 
 /// Version since which:
 ///
-/// - there are limits on child executions, on rounds and skipped steps, on the evaluations of a turn, and on the size of
-///   the values that blocks, returns and gates hold;
+/// - there are limits on child executions, on rounds and skipped steps, on the evaluations of a turn, and on the size
+///   of the values that blocks, returns and gates hold;
 /// - a completing execution waits for its running attempts.
 pub const BOUNDS_SINCE: u32 = 5;
 

@@ -1,6 +1,6 @@
-//! What is wrong with a definition: where, what, and what to write instead.
+//! Diagnostics of the compiler: code, position, message and help text.
 //!
-//! Diagnostics are collected and not thrown: an author hears of all mistakes at once, in the order of the document.
+//! Diagnostics are collected and not thrown, so an author sees all mistakes of a definition at once, in document order.
 
 use alloc::{
     format,
@@ -14,34 +14,34 @@ use crate::{
     value::Value,
 };
 
-/// One finding in a definition.
+/// One error or warning about a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Whether the definition is refused for it.
+    /// Errors reject the definition, warnings do not.
     pub severity: Severity,
-    /// What a program branches on: one of [`CODES`], or a server's own where it depends on who is there.
+    /// Stable identifier for programs: one of [`CODES`], or a code of the server for checks that depend on its members.
     pub code: &'static str,
-    /// The way to the part that it is about.
+    /// Path of the part of the definition.
     pub path: Path,
-    /// Where that part stands, for what was read from text.
+    /// Position of that part in the source text; `None` if the definition was not parsed from text.
     pub place: Option<Place>,
-    /// What is wrong. Text of the author stands in it quoted and cut.
+    /// Description of the mistake. Text of the author is quoted and truncated.
     pub message: String,
-    /// What to write instead; empty where the message says it all.
+    /// Help text: the suggested change. Empty if the message is enough.
     pub mend: String,
 }
 
-/// How much a finding weighs.
+/// Severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The definition is refused.
+    /// The definition is rejected.
     Error,
-    /// The definition is taken as it is.
+    /// The definition is accepted.
     Warning,
 }
 
 impl Severity {
-    /// Its word.
+    /// The name in output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -50,7 +50,7 @@ impl Severity {
     }
 }
 
-/// Every code and what it means. The list is closed: codes are added, and none changes its meaning.
+/// All codes with their meanings. Codes may be added, but none is removed or changes its meaning.
 pub const CODES: [(&str, &str); 29] = [
     (UNREADABLE, "the text is no JSON or YAML of ours"),
     (TOO_LARGE, "more steps, deeper blocks, deeper values or longer names than the limits allow"),
@@ -142,20 +142,20 @@ pub const FOREIGN_REFERENCE: &str = "foreign_reference";
 /// See [`CODES`].
 pub const INEXACT_NUMBER: &str = "inexact_number";
 
-/// Characters of a source line that are shown; a definition may be one line of a megabyte.
+/// Maximum number of characters shown of a source line. A definition may be one line of a megabyte.
 const SHOWN_CHARS_MAX: usize = 100;
 
-/// Characters of an author's text that a message repeats.
+/// Maximum number of characters quoted from an author's text.
 const QUOTED_CHARS_MAX: usize = 60;
 
 impl Diagnostic {
-    /// A finding for which nothing is refused, about a part of a document.
+    /// Creates a warning about a part of a document.
     pub fn warning(code: &'static str, path: Path, document: &Document, message: &str, mend: &str) -> Self {
         let place = document.place(&path);
         Self { severity: Severity::Warning, code, path, place, message: plain(message), mend: plain(mend) }
     }
 
-    /// `{severity, code, path, line, column, message, mend}`; line and column are null without a text.
+    /// Returns `{severity, code, path, line, column, message, mend}`; line and column are null without a position.
     pub fn to_value(&self) -> Value {
         Value::map([
             ("severity", self.severity.name().into()),
@@ -168,8 +168,8 @@ impl Diagnostic {
         ])
     }
 
-    /// The finding with the line of the source that it is about and a caret under the place: several lines of plain
-    /// text, the last one ended. Without a place, or where the source has no such line, the lines are left out.
+    /// Renders the diagnostic as plain text, with the source line and a caret below the position; every line ends with
+    /// a newline. The source line is left out without a position, or if the source has no such line.
     pub fn render(&self, source: &str) -> String {
         let mut out = format!("{}[{}]: {}\n", self.severity.name(), self.code, self.message);
         let excerpt = self.place.and_then(|place| Excerpt::of(source, place).map(|excerpt| (place, excerpt)));
@@ -215,7 +215,7 @@ impl From<ReadError> for Diagnostic {
     }
 }
 
-/// A part of a source line, and what stands under it before the caret.
+/// An excerpt of a source line, and the indentation of the caret below it.
 struct Excerpt {
     line: String,
     indent: String,
@@ -235,7 +235,7 @@ impl Excerpt {
         let mut indent = " ".repeat(before.chars().count());
         for letter in shown.iter().take(caret - start) {
             match letter {
-                // A tab is as wide as the reader's terminal makes it, so the same tab stands under it.
+                // The width of a tab depends on the terminal, so the indentation repeats the tab.
                 '\t' => indent.push('\t'),
                 letter => indent.push_str(&" ".repeat(visible(*letter).chars().count())),
             }
@@ -246,7 +246,7 @@ impl Excerpt {
     }
 }
 
-/// A text of the author inside a message: quoted, escaped, and cut where it is long.
+/// Quotes and escapes an author's text for a message, and truncates it if it is long.
 pub fn quoted(text: &str) -> String {
     if text.chars().nth(QUOTED_CHARS_MAX).is_none() {
         return format!("{text:?}");
@@ -255,7 +255,8 @@ pub fn quoted(text: &str) -> String {
     format!("{:?}", start + "…")
 }
 
-/// No definition steers the terminal of who reads about it.
+/// Escapes control and invisible characters, so that a definition cannot control the terminal that shows its
+/// diagnostics.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(visible).collect()
 }
@@ -264,7 +265,7 @@ fn visible(letter: char) -> String {
     if is_obeyed(letter) && letter != '\t' { letter.escape_unicode().to_string() } else { letter.to_string() }
 }
 
-/// Invisible characters that reorder or hide the text around them or end its line, by their first and last.
+/// Ranges of invisible characters, first and last, that reorder, hide or break the text around them.
 const INVISIBLE: [(char, char); 9] = [
     ('\u{ad}', '\u{ad}'),
     ('\u{61c}', '\u{61c}'),
@@ -277,7 +278,7 @@ const INVISIBLE: [(char, char); 9] = [
     ('\u{e0000}', '\u{e007f}'),
 ];
 
-/// Whether a terminal obeys a character instead of showing it. The one list for everything that people read.
+/// True for characters that a terminal interprets instead of showing. All output for people uses this one list.
 pub fn is_obeyed(letter: char) -> bool {
     letter.is_control()
         || !letter.is_ascii() && INVISIBLE.iter().any(|(first, last)| (*first..=*last).contains(&letter))

@@ -1,4 +1,4 @@
-//! A value together with where each part of it stands in its source text.
+//! Documents: parsed values with the source position of each part, and the memory budget of the parsers.
 
 use alloc::{boxed::Box, format, string::String, sync::Arc, vec::Vec};
 use core::{fmt, mem::size_of};
@@ -8,34 +8,34 @@ use crate::{
     value::Value,
 };
 
-/// A value and the places of its parts. What was not read from text has no places.
+/// A value with the source positions of its parts. A value that was not parsed from text has none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// The value.
     pub value: Value,
-    /// Where it stands, part by part.
+    /// Source positions, as a tree that matches the value.
     pub spot: Option<Spot>,
 }
 
-/// The place of one part, and of the parts inside it. Small, because a document has one for each of its values.
+/// Source position of a value and of the parts inside it. Kept small, because a document has one for each value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spot {
-    /// Where the value begins.
+    /// Position of the first character of the value.
     pub place: Place,
-    /// The places inside it; none for what has nothing inside.
+    /// Positions inside a list or an object; `None` if it is empty, and for other kinds.
     inner: Option<Box<Inner>>,
 }
 
-/// The places inside a value.
+/// The positions inside a value.
 #[derive(Debug, Clone, PartialEq)]
 enum Inner {
-    /// The items of a list.
+    /// Items of a list.
     List(Vec<Spot>),
-    /// The fields of an object, sorted by key.
+    /// Fields of an object, sorted by key.
     Map(Vec<FieldSpot>),
 }
 
-/// The place of a field of an object.
+/// Source positions of a field: its key and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FieldSpot {
     key: String,
@@ -43,52 +43,53 @@ pub(crate) struct FieldSpot {
     spot: Spot,
 }
 
-/// A place in a text: both numbers count from 1, columns in characters.
+/// A position in a text. Lines and columns count from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The line.
+    /// Line, from 1.
     pub line: u32,
-    /// The column.
+    /// Column in characters, from 1.
     pub column: u32,
 }
 
-/// The way to a part of a document, written as `steps[0].then[1].command`.
+/// Path of a part of a document, displayed as `steps[0].then[1].command`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Path(Vec<Segment>);
 
-/// One step of a path.
+/// A segment of a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Segment {
-    /// A field of an object. Shared, because the ways to all parts below it begin with it.
+    /// A field of an object. The key is shared, because the paths of all parts below the field repeat it.
     Key(Arc<str>),
     /// An item of a list, from 0.
     Index(usize),
 }
 
 impl Document {
-    /// A document that was not read from text.
+    /// Creates a document without source positions.
     pub fn placeless(value: Value) -> Self {
         Self { value, spot: None }
     }
 
-    /// The part of the document below one of its fields, with its places.
+    /// Returns a field of the document with its source positions.
     pub fn field(&self, key: &str) -> Option<Document> {
         let value = self.value.get(key)?.clone();
         let spot = self.spot.as_ref().and_then(|spot| spot.inside(&Segment::Key(key.into()))).map(|(_, spot)| spot);
         Some(Document { value, spot: spot.cloned() })
     }
 
-    /// Where a part begins; where the nearest part around it begins, if it is not there.
+    /// Returns the position of a part, or of the nearest part around it if it does not exist.
     pub fn place(&self, path: &Path) -> Option<Place> {
         self.nearest(path).map(|(_, spot)| spot.place)
     }
 
-    /// Where a part's key begins, or the part itself where it has none.
+    /// Returns the position of a part's key, or of the part if it has no key.
     pub fn key_place(&self, path: &Path) -> Option<Place> {
         self.nearest(path).map(|(key_place, spot)| key_place.unwrap_or(spot.place))
     }
 
-    /// The place of the part at the end of a path, with that of its key where it is a field.
+    /// Returns the positions of the key and the value at the end of a path, or as far as the path exists. Items of
+    /// lists have no key.
     fn nearest(&self, path: &Path) -> Option<(Option<Place>, &Spot)> {
         let mut found = (None, self.spot.as_ref()?);
         for segment in &path.0 {
@@ -102,25 +103,25 @@ impl Document {
 }
 
 impl Spot {
-    /// The place of a value that has nothing inside.
+    /// Creates the position of a value without inner parts.
     pub(crate) fn leaf(place: Place) -> Self {
         Self { place, inner: None }
     }
 
-    /// The place of a list.
+    /// Creates the position of a list.
     pub(crate) fn list(place: Place, mut items: Vec<Spot>) -> Self {
         items.shrink_to_fit();
         Self { place, inner: (!items.is_empty()).then(|| Box::new(Inner::List(items))) }
     }
 
-    /// The place of an object; its fields in any order, each key once.
+    /// Creates the position of an object. The fields may be in any order; keys must be unique.
     pub(crate) fn map(place: Place, mut fields: Vec<FieldSpot>) -> Self {
         fields.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         fields.shrink_to_fit();
         Self { place, inner: (!fields.is_empty()).then(|| Box::new(Inner::Map(fields))) }
     }
 
-    /// The place of a part inside, with that of its key where it is a field.
+    /// Returns the positions of a part: of its key, if it is a field, and of its value.
     pub fn inside(&self, segment: &Segment) -> Option<(Option<Place>, &Spot)> {
         match (self.inner.as_deref()?, segment) {
             (Inner::Map(fields), Segment::Key(key)) => {
@@ -140,32 +141,32 @@ impl FieldSpot {
 }
 
 impl Path {
-    /// The way to the whole document.
+    /// The path of the whole document.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// The way on to a field.
+    /// Appends a field.
     pub fn key(&self, key: &str) -> Self {
         self.with(Segment::Key(key.into()))
     }
 
-    /// The way on to an item.
+    /// Appends an item.
     pub fn index(&self, index: usize) -> Self {
         self.with(Segment::Index(index))
     }
 
-    /// The way on to a part of a part.
+    /// Appends another path.
     pub(crate) fn join(&self, rest: &Path) -> Self {
         Self(self.0.iter().chain(&rest.0).cloned().collect())
     }
 
-    /// The segments.
+    /// Returns the segments, outermost first.
     pub fn segments(&self) -> &[Segment] {
         &self.0
     }
 
-    /// About how many bytes it takes when it is shown.
+    /// Returns the approximate length of the displayed path, in bytes.
     pub(crate) fn shown_bytes(&self) -> usize {
         let bytes = |segment: &Segment| match segment {
             Segment::Index(_) => 8,
@@ -202,7 +203,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A key between quotes, cut where it is long: a way is shown with each of the findings below it.
+/// Quotes a key and truncates it if it is long, because every diagnostic below it shows the key.
 fn quoted(key: &str) -> String {
     match key.char_indices().nth(SHOWN_KEY_CHARS_MAX) {
         Some((end, _)) => format!("{:?}", format!("{}…", &key[..end])),
@@ -215,14 +216,14 @@ fn is_plain(key: &str) -> bool {
     !key.is_empty() && key.len() <= SHOWN_KEY_CHARS_MAX && key.bytes().all(is_letter)
 }
 
-/// A text that could not be read, and why.
+/// The error for a text that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadError {
-    /// Where.
+    /// Position of the error.
     pub place: Place,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What to write instead.
+    /// Help text: the suggested change.
     pub mend: String,
 }
 
@@ -232,7 +233,7 @@ impl fmt::Display for ReadError {
     }
 }
 
-/// Finds lines and columns of rising byte offsets without counting from the start each time.
+/// Converts ascending byte offsets to positions in one pass over the text.
 #[derive(Debug)]
 pub(crate) struct Ruler<'a> {
     text: &'a str,
@@ -245,7 +246,7 @@ impl<'a> Ruler<'a> {
         Self { text, offset: 0, place: Place { line: 1, column: 1 } }
     }
 
-    /// The place of a byte offset; offsets never fall from call to call.
+    /// Returns the position of a byte offset. Offsets must not decrease between calls.
     pub(crate) fn place(&mut self, offset: usize) -> Place {
         for letter in self.text[self.offset..offset].chars() {
             if letter == '\n' {
@@ -259,51 +260,51 @@ impl<'a> Ruler<'a> {
     }
 }
 
-/// The memory that reading one text may take, counted before it is taken.
+/// Memory budget for parsing one text, charged before memory is allocated.
 ///
-/// The numbers are those of the standard library's containers, rounded up: a vector holds twice what is in it while it
-/// grows, a B-tree is made of nodes for eleven entries, of which half may be in use.
+/// The sizes are those of the containers of the standard library, rounded up: a growing vector has up to twice the
+/// capacity that it needs, and a B-tree node has room for eleven entries, of which half may be unused.
 #[derive(Debug)]
 pub(crate) struct Room {
     all: usize,
     left: usize,
 }
 
-/// There is no room left for what a text would become.
+/// The error for an exhausted memory budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Full;
 
 impl Room {
-    /// Bytes of one value and its place, as the item of a list that is complete.
+    /// Bytes of a value and its position, as an item of a complete list.
     pub(crate) const ITEM: usize = size_of::<Value>() + size_of::<Spot>();
 
-    /// Bytes of a list or an object beside its items.
+    /// Bytes of a list or an object, without its items.
     pub(crate) const CONTAINER: usize = size_of::<Inner>() + 16;
 
-    /// Bytes of an object's first field: a node of the tree, which is made for eleven.
+    /// Bytes of an object's first field: a B-tree node, which has room for eleven entries.
     const FIRST_FIELD: usize = 12 * (size_of::<String>() + size_of::<Value>());
 
-    /// Bytes of every fifth further field: another node, and its share of those above.
+    /// Bytes of every fifth further field: another node, and its share of the nodes above.
     const FIFTH_FIELD: usize = Self::FIRST_FIELD + 128;
 
-    /// The room of a text of so many bytes.
+    /// Creates the budget for a text of the given length.
     pub(crate) fn of(text_bytes: usize) -> Self {
         let all = text_bytes.saturating_mul(DOCUMENT_BYTES_PER_BYTE).saturating_add(DOCUMENT_BYTES_FREE);
         Self { all, left: all }
     }
 
-    /// Takes so many bytes, if they are there.
+    /// Charges `bytes`; fails if they exceed the remaining budget.
     pub(crate) fn take(&mut self, bytes: usize) -> Result<(), Full> {
         self.left = self.left.checked_sub(bytes).ok_or(Full)?;
         Ok(())
     }
 
-    /// Takes the bytes of a text's letters.
+    /// Charges the characters of a text.
     pub(crate) fn take_text(&mut self, text: &str) -> Result<(), Full> {
         self.take(text.len().saturating_add(16))
     }
 
-    /// Takes the bytes of a field, given how many an object has already.
+    /// Charges another field of an object that has `fields` fields.
     pub(crate) fn take_field(&mut self, key: &str, fields: usize) -> Result<(), Full> {
         let node = match fields {
             0 => Self::FIRST_FIELD,
@@ -313,12 +314,12 @@ impl Room {
         self.take(node + 2 * size_of::<FieldSpot>() + 2 * key.len() + 32)
     }
 
-    /// Gives bytes back that were taken for something which has become smaller.
+    /// Returns bytes to the budget after a container was shrunk.
     pub(crate) fn give_back(&mut self, bytes: usize) {
         self.left = self.left.saturating_add(bytes).min(self.all);
     }
 
-    /// Bytes taken so far.
+    /// Returns the bytes charged so far.
     pub(crate) fn taken(&self) -> usize {
         self.all - self.left
     }

@@ -1,7 +1,8 @@
-//! A turn as it is written: its input, its records, the hash of what was before. The unit of durability.
+//! Frames: the binary form of turns and the unit of durability.
 //!
-//! Frames are deterministic CBOR and name no node. The chain runs over them; payloads stand in them as salted hashes,
-//! with the values beside, so that a value can be erased and the chain still holds.
+//! A frame holds the input and the records of a turn and the hash of the frame before it. It is deterministic CBOR and
+//! does not depend on the node that writes it. Payloads are stored beside the frame, which refers to them by salted
+//! hash. Erasing a payload therefore leaves the hash chain valid.
 
 mod item;
 mod table;
@@ -20,30 +21,30 @@ use crate::{
 
 use item::{Decoder, Encoder, Item};
 
-/// The form of the frames that this build writes.
+/// Version of the frames that this build writes. Each frame states its version.
 pub const FRAME_VERSION: u32 = 1;
 
 /// One turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
-    /// Place in the journal, from 0.
+    /// Position in the journal, from 0.
     pub sequence: u64,
-    /// The hash of the frame before; zeros for the first.
+    /// Hash of the preceding frame; all zeros for the first.
     pub before: Hash,
-    /// The time of the turn, in milliseconds since 1970.
+    /// Time of the turn, in milliseconds since 1970.
     pub now: u64,
-    /// What was taken in.
+    /// The input of the turn.
     pub input: Input,
-    /// What evaluations gave, in the order in which they were asked for.
+    /// Results of evaluations, in the order of the requests.
     pub results: Vec<Evaluated>,
-    /// What came of it.
+    /// Records of the turn, in order.
     pub records: Vec<Record>,
 }
 
-/// A stored frame that cannot be read.
+/// The error for a stored frame that cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameError {
-    /// What is wrong with it.
+    /// Description of the error.
     pub message: String,
 }
 
@@ -60,7 +61,8 @@ impl From<CborError> for FrameError {
 }
 
 impl Frame {
-    /// The stored form and its hash. `salt_of` gives the salt of each payload by its place among the frame's values.
+    /// Encodes the frame and returns it with its hash. `salt_of` returns the salt of a payload, given its index among
+    /// the values of the frame.
     pub fn store(&self, salt_of: &dyn Fn(usize) -> [u8; 16]) -> (StoredFrame, Hash) {
         let mut out = Encoder::salted(salt_of);
         out.writer.array(7);
@@ -76,7 +78,7 @@ impl Frame {
         (StoredFrame { sequence: self.sequence, frame, values }, hash)
     }
 
-    /// Reads a stored frame, and checks every value against its hash. Where the values were erased, the payloads say so.
+    /// Decodes a stored frame and checks the hash of each value. Erased values become erased payloads.
     pub fn read(stored: &StoredFrame) -> Result<(Self, Hash), FrameError> {
         let mut from = Decoder::salted(&stored.frame, &stored.values);
         if from.reader.array()? != 7 {
@@ -101,9 +103,9 @@ impl Frame {
         Ok((Self { sequence, before, now, input, results, records }, Hash::of(&stored.frame)))
     }
 
-    /// The version of what is decided that a journal's first frame names, also where this build cannot read the rest of
-    /// that frame: a newer release may have put into it what is unknown here. It is found by what stays as it is: the
-    /// frame's seven parts, and the beginning of the record `Started`.
+    /// Returns the version of `decide` that the first frame of a journal pins, even if this build cannot decode the
+    /// rest because a newer release wrote it. The result relies only on what never changes: a frame has seven parts,
+    /// and `Started` begins with the same fields.
     pub fn decide_version(first: &StoredFrame) -> Option<u32> {
         let mut from = Reader::new(&first.frame);
         (from.array().ok()? == 7).then_some(())?;
@@ -113,8 +115,8 @@ impl Frame {
         from.unsigned_32().ok()
     }
 
-    /// Places among a stored frame's values that stand in an input or in records for which the caller says so. What
-    /// evaluations gave counts with any record that does: it cannot be told apart.
+    /// Returns the indexes of the values that belong to the input or to records that the callbacks select. Values of
+    /// evaluation results are included if any record is selected, because they cannot be attributed to single records.
     pub fn places(
         stored: &StoredFrame,
         is_input: impl Fn(&Input) -> bool,
@@ -150,21 +152,21 @@ impl Frame {
         Ok(places)
     }
 
-    /// Places among a stored frame's values that were erased.
+    /// Returns the indexes of the erased values of a stored frame.
     pub fn erased(stored: &StoredFrame) -> impl Iterator<Item = usize> + '_ {
         stored.values.iter().enumerate().filter(|(_, value)| value.body.is_none()).map(|(place, _)| place)
     }
 }
 
 impl Input {
-    /// The input by itself, with its payloads in it: how it lies in an inbox.
+    /// Encodes the input alone, with its payloads inline. Inbox messages use this form.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Encoder::inline();
         self.write(&mut out);
         out.finish().0
     }
 
-    /// Reads what [`encode`](Self::encode) wrote.
+    /// Decodes the result of [`encode`](Self::encode).
     pub fn decode(bytes: &[u8]) -> Result<Self, FrameError> {
         let mut from = Decoder::inline(bytes);
         let input = Self::read(&mut from)?;
@@ -173,7 +175,7 @@ impl Input {
     }
 }
 
-/// The hash by which a frame names a payload.
+/// Returns the hash by which a frame refers to a payload.
 fn payload_hash(salt: &[u8; 16], body: &[u8]) -> Hash {
     Hash::of_parts(&[salt, body])
 }

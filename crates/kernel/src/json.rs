@@ -1,4 +1,4 @@
-//! JSON text: read strictly, written plainly or canonically.
+//! JSON text: a strict parser, and writers for the compact, pretty and canonical forms.
 
 mod read;
 mod write;

@@ -1,4 +1,4 @@
-//! References: `@name` and the way into its value. One grammar and one reading for everything that refers.
+//! References: `@name` followed by a path into the value. All templates, conditions and scripts use this one grammar.
 
 use alloc::{
     string::{String, ToString},
@@ -8,52 +8,52 @@ use core::fmt;
 
 use crate::value::{Map, Value};
 
-/// A reference whose name is known to its plan.
+/// A reference whose root is known in its plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// What it begins at.
+    /// The value at which the path starts.
     pub root: Root,
-    /// The way from there.
+    /// The path into that value.
     pub path: Vec<Part>,
-    /// As it was written, without the `@`: what messages name.
+    /// The text of the reference without the `@`, for messages.
     pub text: String,
 }
 
-/// What a reference begins at.
+/// The value at which a reference starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Root {
-    /// The execution's input.
+    /// Input of the execution.
     Input,
-    /// The execution's variables.
+    /// Variables of the execution.
     Variables,
-    /// `executionId`, `attempt` and `now`.
+    /// An object with `executionId`, `attempt` and `now`.
     Context,
-    /// The item of the innermost loop.
+    /// Current item of the innermost loop over a list.
     Item,
-    /// The place of that item in its list, from 0.
+    /// Index of the current round of the innermost loop, from 0.
     Index,
-    /// The output of a step, by its number in the plan.
+    /// Output of a step, by step number in the plan.
     Step(u32),
 }
 
-/// One step of the way into a value.
+/// A segment of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     /// A field of an object.
     Name(String),
-    /// An item of a list from 0, or the field of an object with this number as its name.
+    /// An item of a list, from 0; in an object, the field whose name is this number.
     Index(u32),
 }
 
-/// The properties of `@ctx`.
+/// Properties of `@ctx`.
 pub const CONTEXT_PROPERTIES: [&str; 3] = ["executionId", "attempt", "now"];
 
-/// Words that mean something in references and are no names of steps.
+/// Names that have a fixed meaning in references and cannot be step names.
 pub const RESERVED_NAMES: [&str; 5] = ["input", "vars", "ctx", "item", "index"];
 
-/// How long the reference is that begins at the start of a text (which begins after the `@`): the bytes of its name and
-/// the bytes of all of it; `None` if none begins there. What is not of the grammar is text, so that an `@` in prose and
-/// the full stop after a reference stay what they are.
+/// Measures the reference at the start of `text`, which begins after the `@`. Returns the length of its name and its
+/// total length in bytes; `None` if no reference starts there. Characters outside the grammar end the reference, so an
+/// `@` in prose and a period after a reference remain text.
 pub fn length(text: &str) -> Option<(usize, usize)> {
     let name = name_length(text)?;
     let mut at = name;
@@ -63,7 +63,7 @@ pub fn length(text: &str) -> Option<(usize, usize)> {
     Some((name, at))
 }
 
-/// Whether a text can be the name of a step or a variable: a letter or `_`, then letters, digits, `_` and `-`.
+/// True if `text` can be the name of a step or a variable: a letter or `_`, then letters, digits, `_` and `-`.
 pub fn is_name(text: &str) -> bool {
     name_length(text) == Some(text.len())
 }
@@ -76,7 +76,7 @@ fn name_length(text: &str) -> Option<usize> {
     Some(text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')).count())
 }
 
-/// `.name`, `.0` or `[0]`.
+/// Measures a path segment: `.name`, `.0` or `[0]`.
 fn part_length(text: &str) -> Option<usize> {
     let digits = |text: &str| text.bytes().take_while(|byte| byte.is_ascii_digit()).count();
     if let Some(rest) = text.strip_prefix('.') {
@@ -91,7 +91,7 @@ fn part_length(text: &str) -> Option<usize> {
 }
 
 impl Reference {
-    /// Reads a reference that [`length`] has measured; `None` where its name is not known.
+    /// Parses a reference that [`length`] has measured; `None` if its name is not known.
     pub fn read(text: &str, root_of: &dyn Fn(&str) -> Option<Root>) -> Option<Self> {
         let (name, _) = length(text)?;
         let root = root_of(&text[..name])?;
@@ -104,7 +104,7 @@ impl Reference {
         Some(Self { root, path, text: text.to_string() })
     }
 
-    /// The text of the reference up to the first parts of its path, without the `@`.
+    /// Returns the text of the reference, without the `@`, up to the given number of path segments.
     pub fn begin(&self, parts: usize) -> &str {
         let mut at = name_length(&self.text).unwrap_or_default();
         for _ in 0..parts {
@@ -113,8 +113,8 @@ impl Reference {
         &self.text[..at]
     }
 
-    /// The value that the path leads to, or `None` if it leads nowhere. Paths read data only: no letters of a text, no
-    /// length of a list, nothing below null.
+    /// Follows the path; `None` if it leads nowhere. Paths reach only fields and items: there are no characters of a
+    /// text, no length of a list, and nothing below null.
     pub fn follow<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         self.path.iter().try_fold(value, |value, part| part.of(value))
     }
@@ -122,7 +122,7 @@ impl Reference {
 
 impl Part {
     fn read(text: &str) -> Self {
-        // A number that another text would also give (`007`) is a name, so that nothing has two readings.
+        // A number with leading zeros (`007`) is a name, because only one spelling may denote an index.
         match text.parse::<u32>() {
             Ok(index) if index.to_string() == text => Self::Index(index),
             _ => Self::Name(text.to_string()),
@@ -145,39 +145,39 @@ impl fmt::Display for Reference {
     }
 }
 
-/// What a root stands for at the moment of resolving.
+/// The value of a root at the time of resolution.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found<'a> {
-    /// A value that is kept.
+    /// A stored value.
     Kept(&'a Value),
-    /// A value that is made on the spot.
+    /// A computed value.
     Made(Value),
-    /// A step that was skipped or stands in a branch that was not taken: null on every path.
+    /// The output of a step that was skipped or is in a branch not taken. All paths into it give null.
     Skipped,
-    /// Nothing is known of it.
+    /// The value does not exist.
     Missing,
 }
 
-/// Where roots are looked up.
+/// The source of the values of roots.
 pub trait Lookup {
-    /// What a root stands for.
+    /// Returns the value of a root.
     fn root(&self, root: Root) -> Found<'_>;
 
-    /// Whether a variable of this name is given, null included.
+    /// Returns the variable of this name. A variable whose value is null exists.
     fn variable(&self, name: &str) -> Option<&Value>;
 
-    /// The output that a step stored under this name.
+    /// Returns the output variable of this name.
     fn output(&self, name: &str) -> Option<&Value>;
 }
 
-/// A reference that leads nowhere.
+/// The error for a reference that leads nowhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Miss {
-    /// As it was written, without the `@`.
+    /// The text of the reference without the `@`.
     pub reference: String,
 }
 
-/// The value of a reference.
+/// Resolves a reference to a copy of its value.
 pub fn resolve(reference: &Reference, lookup: &dyn Lookup) -> Result<Value, Miss> {
     let miss = || Miss { reference: reference.text.clone() };
     match lookup.root(reference.root) {
@@ -188,7 +188,7 @@ pub fn resolve(reference: &Reference, lookup: &dyn Lookup) -> Result<Value, Miss
     }
 }
 
-/// The value of `@ctx`.
+/// Builds the value of `@ctx`.
 pub fn context(execution_id: &str, attempt: u32, now_ms: u64) -> Value {
     let values = [execution_id.into(), attempt.into(), crate::time::rfc3339(now_ms).into()];
     Value::Map(CONTEXT_PROPERTIES.iter().map(ToString::to_string).zip(values).collect::<Map>())

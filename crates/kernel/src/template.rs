@@ -1,4 +1,5 @@
-//! Data with references in it: parsed once, resolved once for each step instance.
+//! Templates: values with references in their texts. They are parsed at compile time and resolved once per step
+//! instance.
 
 use alloc::{
     format,
@@ -12,57 +13,58 @@ use crate::{
     value::Value,
 };
 
-/// A value in which texts may refer. Keys are never resolved, and what was put in is not read again.
+/// A value whose texts may contain references. Keys of objects are never resolved, and a resolved value is not parsed
+/// again.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Template {
-    /// Data as it stands.
+    /// A value without references.
     Literal(Value),
-    /// A text that is one whole reference: the value with its type.
+    /// A text that consists of one reference. It resolves to the value itself, of any kind.
     Whole(Reference),
-    /// A text that contains references: their text.
+    /// A text that contains references. It resolves to text.
     Text(Vec<Piece>),
-    /// A list of which some item refers.
+    /// A list with references in some item.
     List(Vec<Template>),
-    /// An object of which some field refers.
+    /// An object with references in some field.
     Map(Vec<(String, Template)>),
 }
 
-/// A piece of a text.
+/// A part of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece {
-    /// As it stands.
+    /// Literal text.
     Plain(String),
-    /// Replaced by the text of what it refers to.
+    /// A reference, replaced by the text form of its value.
     Reference(Reference),
 }
 
-/// A reference that a plan cannot hold.
+/// A reference that is not valid in its plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadReference {
-    /// The way to the text, inside the template.
+    /// Path of the text within the template.
     pub path: crate::document::Path,
-    /// As it was written, without the `@`.
+    /// The text of the reference without the `@`.
     pub reference: String,
-    /// Why not.
+    /// Reason for the rejection.
     pub why: Why,
 }
 
-/// Why a reference is refused.
+/// Reason for which a reference is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// A whole reference to a name that the plan does not know.
+    /// The text is one reference, and the plan has no such name.
     UnknownName,
     /// `@ctx` has no such property.
     UnknownContext,
 }
 
 impl Template {
-    /// Reads a value. Every bad reference is added to `bad`; the result is of use only if there was none.
+    /// Parses a value. Invalid references are added to `bad`; the result is meaningful only if there are none.
     pub fn read(value: &Value, root_of: &dyn Fn(&str) -> Option<Root>, bad: &mut Vec<BadReference>) -> Self {
         Reader { root_of, bad }.value(value, &crate::document::Path::root())
     }
 
-    /// The value with every reference resolved.
+    /// Resolves all references.
     pub fn resolve(&self, lookup: &dyn Lookup) -> Result<Value, Miss> {
         Ok(match self {
             Self::Literal(value) => value.clone(),
@@ -76,7 +78,7 @@ impl Template {
         })
     }
 
-    /// Every reference, in the order of the text.
+    /// Adds all references, in order of occurrence.
     pub fn references<'a>(&'a self, found: &mut Vec<&'a Reference>) {
         match self {
             Self::Literal(_) => {}
@@ -91,7 +93,7 @@ impl Template {
     }
 }
 
-/// How a value stands inside text: null as nothing, objects and lists as compact JSON, one fixed form for each.
+/// Returns the form of a value within text: nothing for null, text as it is, compact JSON for everything else.
 pub fn text_form(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -192,7 +194,8 @@ impl Reader<'_> {
         pieces
     }
 
-    /// A reference to a known name; `None` for text. A known name that can lead nowhere is refused as well.
+    /// Parses a reference to a known name; returns `None` if it is plain text. A reference to an unknown property of
+    /// `@ctx` is reported as well.
     fn reference(&mut self, body: &str, path: &crate::document::Path) -> Option<Reference> {
         let reference = Reference::read(body, self.root_of)?;
         if reference.root == Root::Context
@@ -214,14 +217,14 @@ impl Reader<'_> {
 }
 
 impl Template {
-    /// Whether the template gives exactly the value it was read from.
+    /// True if the template resolves to the value that it was parsed from.
     fn is_as_written(&self) -> bool {
         matches!(self, Self::Literal(_))
     }
 }
 
 impl Why {
-    /// What is wrong and what to write instead.
+    /// Returns the message and the help text for a rejected reference.
     pub fn explain(self, reference: &str) -> (String, String) {
         let name = &reference[..reference::length(reference).map_or(0, |(name, _)| name)];
         match self {

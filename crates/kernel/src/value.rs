@@ -1,4 +1,5 @@
-//! The data that flows through plans: JSON's six kinds, with stated limits and one meaning of equality.
+//! JSON values: the data of inputs, outputs, templates and payloads. Numbers and nesting have fixed limits, and
+//! equality does not depend on how a value was written.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 use core::cmp::Ordering;
@@ -8,7 +9,7 @@ pub type Map = BTreeMap<String, Value>;
 
 /// A JSON value.
 ///
-/// At most [`DEPTH_MAX`](crate::limits::DEPTH_MAX) deep; every reader of the kernel refuses what is deeper.
+/// Its nesting is at most [`DEPTH_MAX`](crate::limits::DEPTH_MAX); all readers of the kernel reject deeper values.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
     /// `null`
@@ -18,7 +19,7 @@ pub enum Value {
     Bool(bool),
     /// A number; see [`Number`] for its range.
     Number(Number),
-    /// Text: Unicode scalar values, without half surrogates.
+    /// Text of Unicode scalar values. Lone surrogates are not possible.
     Text(String),
     /// An ordered list.
     List(Vec<Value>),
@@ -26,10 +27,10 @@ pub enum Value {
     Map(Map),
 }
 
-/// A finite number: a whole number from -2⁶³ to 2⁶⁴-1 exactly, anything else as an IEEE 754 double.
+/// A finite number: an integer from -2⁶³ to 2⁶⁴-1 exactly, anything else as an IEEE 754 double.
 ///
-/// One number has one form: a double that is a whole number in that range is kept as that whole number, and -0 is 0.
-/// So 1, 1.0 and 1e0 are equal and write the same bytes.
+/// Each number has one representation: a double that is an integer in that range is stored as that integer, and -0 as
+/// 0. The texts 1, 1.0 and 1e0 therefore give equal values with equal encodings.
 #[derive(Debug, Clone, Copy)]
 pub struct Number(Form);
 
@@ -40,12 +41,12 @@ enum Form {
 }
 
 impl Number {
-    /// A whole number, or `None` outside -2⁶³..2⁶⁴.
+    /// Creates a number from an integer; `None` outside -2⁶³..2⁶⁴.
     pub fn whole(number: i128) -> Option<Self> {
         (i64::MIN as i128..=u64::MAX as i128).contains(&number).then_some(Self(Form::Whole(number)))
     }
 
-    /// A double, or `None` for what JSON cannot say: NaN and the infinities.
+    /// Creates a number from a double; `None` for NaN and the infinities, which JSON does not have.
     pub fn double(number: f64) -> Option<Self> {
         if !number.is_finite() {
             return None;
@@ -55,7 +56,7 @@ impl Number {
         Some(exact.unwrap_or(Self(Form::Double(number))))
     }
 
-    /// The whole number, if it is one.
+    /// Returns the integer; `None` for other numbers.
     pub fn as_whole(self) -> Option<i128> {
         match self.0 {
             Form::Whole(number) => Some(number),
@@ -63,7 +64,7 @@ impl Number {
         }
     }
 
-    /// The nearest double: what RFC 8785 hashes and what JavaScript sees.
+    /// Returns the nearest double, which RFC 8785 uses for hashes and JavaScript for computation.
     pub fn as_double(self) -> f64 {
         match self.0 {
             Form::Whole(number) => number as f64,
@@ -71,7 +72,7 @@ impl Number {
         }
     }
 
-    /// Whether a double holds this number exactly.
+    /// True if a double represents the number exactly.
     pub fn is_exact_double(self) -> bool {
         match self.0 {
             Form::Whole(number) => (number as f64) as i128 == number,
@@ -105,8 +106,8 @@ impl Ord for Number {
     }
 }
 
-/// Exact, where a conversion to double would call neighbours equal: what is still a double here has a fraction, or is
-/// larger than every whole number we keep.
+/// Compares exactly, where a conversion to double would make neighboring integers equal. The double has a fraction or
+/// is outside the range of integers.
 fn compare_whole_with_double(whole: i128, double: f64) -> Ordering {
     let cut = double as i128;
     whole.cmp(&cut).then_with(|| {
@@ -121,22 +122,22 @@ fn compare_whole_with_double(whole: i128, double: f64) -> Ordering {
 }
 
 impl Value {
-    /// Text.
+    /// Creates a text value.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// An object of the given entries; the last of equal keys wins, so callers give each key once.
+    /// Creates an object. If keys repeat, the last entry wins, so callers should pass each key once.
     pub fn map<K: Into<String>>(entries: impl IntoIterator<Item = (K, Value)>) -> Self {
         Self::Map(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
     }
 
-    /// The field of an object.
+    /// Returns a field, if the value is an object that has it.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_map().and_then(|map| map.get(key))
     }
 
-    /// The text, if it is text.
+    /// Returns the text; `None` for other kinds.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -144,7 +145,7 @@ impl Value {
         }
     }
 
-    /// The boolean, if it is one.
+    /// Returns the boolean; `None` for other kinds.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Self::Bool(bool) => Some(*bool),
@@ -152,7 +153,7 @@ impl Value {
         }
     }
 
-    /// The number, if it is one.
+    /// Returns the number; `None` for other kinds.
     pub fn as_number(&self) -> Option<Number> {
         match self {
             Self::Number(number) => Some(*number),
@@ -160,12 +161,12 @@ impl Value {
         }
     }
 
-    /// The whole number from 0 to 2⁶⁴-1, if it is one.
+    /// Returns the integer if it is from 0 to 2⁶⁴-1; `None` for anything else.
     pub fn as_u64(&self) -> Option<u64> {
         self.as_number().and_then(Number::as_whole).and_then(|number| u64::try_from(number).ok())
     }
 
-    /// The list, if it is one.
+    /// Returns the list; `None` for other kinds.
     pub fn as_list(&self) -> Option<&[Value]> {
         match self {
             Self::List(list) => Some(list),
@@ -173,7 +174,7 @@ impl Value {
         }
     }
 
-    /// The object, if it is one.
+    /// Returns the object; `None` for other kinds.
     pub fn as_map(&self) -> Option<&Map> {
         match self {
             Self::Map(map) => Some(map),
@@ -181,7 +182,7 @@ impl Value {
         }
     }
 
-    /// Whether the value counts as true where a bare question is asked: null, false, 0 and empty text do not.
+    /// True unless the value is null, false, 0 or the empty text. Conditions without an operator use this.
     pub fn is_truthy(&self) -> bool {
         match self {
             Self::Null => false,
@@ -192,7 +193,7 @@ impl Value {
         }
     }
 
-    /// What the value is, in an author's words.
+    /// Returns the kind of the value with its article, for messages to authors.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",

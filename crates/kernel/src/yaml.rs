@@ -1,10 +1,11 @@
-//! YAML text, read as JSON is: the same values, the same limits, the same refusals.
+//! Parses YAML into the same values as JSON, with the same limits and errors.
 //!
-//! The core schema of YAML 1.2: `yes` and `on` are text. Anchors and aliases work within the limits of a document; tags,
-//! several documents in one text and keys that are not text are refused.
+//! Plain scalars follow the core schema of YAML 1.2, so `yes` and `on` are text. Anchors and aliases are supported
+//! within the limits of documents. Tags other than `!!str`, several documents in one text, and keys that are not text
+//! are rejected.
 //!
-//! Memory is bounded by the length of the text (see [`Room`]). What an alias stands for is counted before it is copied,
-//! and so is the copy that an anchor keeps. What the parser reads ahead is bounded by its [`ahead::Ahead`].
+//! Memory is limited by the length of the text (see [`Room`]). An alias is charged before its value is copied, and so
+//! is the copy kept for an anchor. The tokens that the parser reads ahead are limited by [`ahead::Ahead`].
 
 use alloc::{
     borrow::Cow,
@@ -27,10 +28,10 @@ use ahead::{Ahead, Metered};
 
 mod ahead;
 
-/// Reads one YAML document with the places of its parts.
+/// Parses one YAML document with source positions.
 pub fn read(bytes: &[u8]) -> Result<Document, ReadError> {
     let text = core::str::from_utf8(bytes).map_err(|error| json::not_utf8(bytes, error.valid_up_to()))?;
-    // JSON is YAML, and its reader looks nothing ahead.
+    // JSON is valid YAML, and the JSON parser needs no lookahead.
     if text.trim_start().starts_with('{')
         && let Ok(document) = json::read(bytes)
     {
@@ -56,14 +57,14 @@ struct Reader<'a> {
 struct Node {
     value: Value,
     spot: Spot,
-    /// How many values it is.
+    /// Number of values in it, itself included.
     nodes: usize,
     /// Bytes of memory, as [`Room`] counts them.
     bytes: usize,
     depth: usize,
 }
 
-/// Bytes of memory for an anchor, here and in the parser, beside what it stands for.
+/// Bytes of memory of an anchor in this module and in the parser, without its value.
 const ANCHOR_BYTES: usize = 400;
 
 impl<'a> Reader<'a> {
@@ -121,7 +122,7 @@ impl<'a> Reader<'a> {
         Ok(node)
     }
 
-    /// What an alias stands for, counted before it is copied.
+    /// Returns a copy of the value of an alias. The copy is charged before it is made.
     fn alias(&mut self, id: usize, span: Span, depth: usize) -> Result<Node, ReadError> {
         let Some(node) = self.anchors.get(&id) else {
             return Err(error(span, "an alias of what is not complete", "an anchor cannot hold an alias of itself"));
@@ -186,7 +187,7 @@ impl<'a> Reader<'a> {
         Ok(Node { value: Value::Map(map), spot, nodes: 0, bytes: 0, depth: inner_depth })
     }
 
-    /// Counts values and the bytes of memory that they take.
+    /// Counts values and charges their memory.
     fn count(&mut self, nodes: usize, bytes: usize, span: Span) -> Result<(), ReadError> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > DOCUMENT_NODES_MAX {
@@ -221,7 +222,7 @@ fn leaf(value: Value, span: Span) -> Node {
     Node { value, spot: Spot::leaf(place(span.start)), nodes: 1, bytes: 0, depth: 0 }
 }
 
-/// What a scalar says: text where it is quoted, else by the core schema of YAML 1.2.2, 10.3.2.
+/// Returns the value of a scalar: text if it is quoted, otherwise by the core schema of YAML 1.2.2, 10.3.2.
 fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>, span: Span) -> Result<Value, ReadError> {
     let is_text_tag = tag.is_some_and(|tag| tag.is_yaml_core_schema() && tag.suffix == "str");
     if !is_text_tag {
@@ -248,7 +249,7 @@ fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>, span: Span)
     })
 }
 
-/// A text of the parser, without the room that it grew into.
+/// Takes ownership of a text and drops its spare capacity.
 fn owned(text: Cow<'_, str>) -> String {
     let mut text = text.into_owned();
     text.shrink_to_fit();
@@ -261,7 +262,8 @@ enum NumberRead {
     Beyond,
 }
 
-/// Decimal numbers as JSON writes them, also with a leading plus, point or zeros; hexadecimal and octal ones.
+/// Parses decimal numbers as in JSON, which may also have a leading plus, point or zeros, and hexadecimal and octal
+/// integers.
 fn number(text: &str) -> NumberRead {
     let radix = |digits: &str, radix: u32| match i128::from_str_radix(digits, radix).ok().and_then(Number::whole) {
         Some(number) => NumberRead::Number(number),
@@ -284,7 +286,7 @@ fn number(text: &str) -> NumberRead {
     json::number_of_literal(text.strip_prefix('+').unwrap_or(text)).map_or(NumberRead::Beyond, NumberRead::Number)
 }
 
-/// `( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`
+/// Checks for `( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`.
 fn is_decimal(text: &str) -> bool {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
         Some(at) => (&text[..at], Some(&text[at + 1..])),
@@ -317,7 +319,7 @@ fn error(span: Span, message: impl ToString, mend: impl Into<String>) -> ReadErr
     ReadError { place: place(span.start), message: message.to_string(), mend: mend.into() }
 }
 
-/// The parser's own words, with a mend for what people really run into.
+/// Converts a parser error: keeps its message and adds help text for common mistakes.
 fn scan_error(scan: &ScanError, text: &str) -> ReadError {
     let (message, mut place) = (scan.info().to_string(), place(*scan.marker()));
     let rest = rest_at(text, place);
@@ -338,14 +340,15 @@ fn scan_error(scan: &ScanError, text: &str) -> ReadError {
     ReadError { place, message, mend: mend.into() }
 }
 
-/// The line from a place on.
+/// Returns the rest of the line from a position.
 fn rest_at(text: &str, place: Place) -> &str {
     let line = text.lines().nth(place.line.saturating_sub(1) as usize).unwrap_or_default();
     let start = line.char_indices().nth(place.column.saturating_sub(1) as usize).map_or(line.len(), |(at, _)| at);
     &line[start..]
 }
 
-/// The tab that indents the line of a place, or the next one: the parser stops at the text before or after it.
+/// Finds the tab in the indentation of the line of a position or of the next line. The parser reports either of the
+/// two.
 fn tab_from(text: &str, from: Place) -> Option<Place> {
     let lines = text.lines().enumerate().skip(from.line.saturating_sub(1) as usize).take(2);
     lines.into_iter().find_map(|(line, letters)| {

@@ -140,8 +140,8 @@ impl Decider<'_> {
         }
     }
 
-    /// Cancels the step and the execution. A parent that waits for this execution receives the reason code and is canceled
-    /// as well, even if other steps still run there.
+    /// Cancels the step and the execution. A parent that waits for this execution receives the reason code and is
+    /// canceled as well, even if other steps still run there.
     pub(super) fn cancel_for_denial(&mut self, instance: &Instance, reason: &str) -> Result<(), Illegal> {
         self.call_off(instance, reason)?;
         if self.state.ending.is_some() {

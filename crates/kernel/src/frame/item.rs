@@ -1,4 +1,4 @@
-//! How single things stand in a frame, and where payloads go.
+//! Encodes and decodes the items of a frame, and separates payloads from it.
 
 use alloc::{
     collections::{BTreeMap, btree_map::Entry},
@@ -19,16 +19,16 @@ use crate::{
 
 use super::{payload_hash, stored_value};
 
-/// Something that stands in a frame. What is written is read back the same.
+/// A type with a binary form. Decoding an encoded item gives an equal item.
 pub(super) trait Item: Sized {
     fn write(&self, out: &mut Encoder<'_>);
     fn read(from: &mut Decoder<'_>) -> Result<Self, CborError>;
 }
 
-/// What a frame of a few records takes: room for most of them from the beginning.
+/// Initial capacity of the encoder, in bytes: enough for most frames with a few records.
 const FRAME_BYTES_USUAL: usize = 512;
 
-/// Writes items; payloads go beside them, or among them where there is no beside.
+/// Encodes items. Payloads are collected beside the frame; an inline encoder writes them among the items.
 pub(super) struct Encoder<'a> {
     pub(super) writer: Writer,
     beside: Option<Beside<'a>>,
@@ -36,7 +36,7 @@ pub(super) struct Encoder<'a> {
 
 struct Beside<'a> {
     salt_of: &'a dyn Fn(usize) -> [u8; 16],
-    /// By body: the place among the values, the salt, and the hash by which the frame names it.
+    /// For each encoded value: its index, its salt, and the hash by which the frame refers to it.
     values: BTreeMap<Vec<u8>, (usize, [u8; 16], Hash)>,
 }
 
@@ -58,7 +58,8 @@ impl<'a> Encoder<'a> {
         (self.writer.bytes, placed.into_iter().map(|(_, value)| value).collect())
     }
 
-    /// One body has one salt in a frame: an output that is a receipt's result is kept once.
+    /// Equal values in a frame share one salt and are stored once, as with a receipt's result that becomes the output
+    /// of the step.
     fn payload(&mut self, value: &Value) {
         let Some(beside) = &mut self.beside else { return self.writer.value(value) };
         let body = cbor::encode(value);
@@ -76,13 +77,13 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// Reads items, and the payloads beside them.
+/// Decodes items and resolves their payloads.
 pub(super) struct Decoder<'a> {
     pub(super) reader: Reader<'a>,
     values: Option<&'a [StoredValue]>,
-    /// The hashes named so far, each with the place of its value: the order in which they were named.
+    /// Hashes referenced so far, with the index of each value. Indexes follow the order of the first reference.
     named: BTreeMap<Hash, usize>,
-    /// The places of the values that were read since this was emptied; `None` where nobody asks.
+    /// Indexes of the values decoded since the caller last emptied the list; `None` if the caller does not need them.
     pub(super) touched: Option<Vec<usize>>,
 }
 
@@ -179,7 +180,7 @@ impl Item for ExecutionKey {
     }
 }
 
-/// Data of users: a payload wherever it stands.
+/// User data is always encoded as a payload.
 impl Item for Value {
     fn write(&self, out: &mut Encoder<'_>) {
         out.payload(self);
@@ -261,7 +262,7 @@ impl Item for Fault {
             return Err(from.reader.error("a failure has three parts"));
         }
         let (code, class, text) = (Item::read(from)?, Item::read(from)?, Item::read(from)?);
-        // What nobody would read back must not be taken for a failure without a message.
+        // A payload of another form would otherwise be read as a failure without a message.
         let is_text = |text: &Value| {
             let fields = text.as_map().map_or(0, |fields| fields.len());
             fields == 2

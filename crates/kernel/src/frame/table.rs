@@ -1,5 +1,7 @@
-//! The numbers of inputs and records, and the order of their fields. Numbers are never used again; a new field is a new
-//! number.
+//! The numbers of inputs and records in frames, and the order of their fields.
+//!
+//! A number is never reused, and the fields of a number never change, because journals of older releases must stay
+//! readable. A variant that needs another field gets a new number. Structs may get optional fields at their end.
 
 use alloc::boxed::Box;
 
@@ -14,7 +16,7 @@ use crate::{
 
 use super::item::{Decoder, Encoder, Item};
 
-/// Each line: a number, a variant, its fields in the order in which they are written.
+/// Each line has the number of a variant, its name, and its fields in encoding order.
 macro_rules! variants {
     ($type:ident, $($number:literal $variant:ident { $($field:tt $name:ident),* })*) => {
         impl Item for $type {
@@ -41,7 +43,7 @@ macro_rules! variants {
     };
 }
 
-/// Fields in the order in which they are written.
+/// Lists the fields of a struct in encoding order.
 macro_rules! fields {
     ($type:ident { $($field:ident),* }) => {
         impl Item for $type {
@@ -171,7 +173,7 @@ variants! { Decision,
     1 Deny {}
 }
 
-/// The last part came later, and stands only where there is something to say.
+/// The last field was added later. It is encoded only if it has a value, so older policies keep their bytes.
 impl Item for Policy {
     fn write(&self, out: &mut Encoder<'_>) {
         out.writer.array(3 + usize::from(self.max_output_bytes.is_some()));
@@ -196,7 +198,7 @@ impl Item for Policy {
     }
 }
 
-/// The last part came later, and stands only where there is something to say.
+/// The last field was added later. It is encoded only if it has a value, so older lineages keep their bytes.
 impl Item for Lineage {
     fn write(&self, out: &mut Encoder<'_>) {
         out.writer.array(3 + usize::from(self.executions.is_some()));
@@ -225,8 +227,8 @@ fields! { Parent { execution, instance, attempt } }
 
 fields! { Pinned { name, workflow_hash, plan_hash } }
 
-/// The last two parts came later, and stand only where there is something to say: a family's as it is, in front of a queue
-/// also where there is none.
+/// The last two fields were added later. The lineage is encoded if there is one, and as null if only a queue follows;
+/// the queue is encoded only if there is one.
 impl Item for Start {
     fn write(&self, out: &mut Encoder<'_>) {
         let more = if self.queue.is_some() { 2 } else { usize::from(self.lineage.is_some()) };
@@ -276,10 +278,10 @@ impl Item for Start {
     }
 }
 
-/// The parts of a start without a family and a queue.
+/// Number of fields of a start without lineage and queue.
 const START_PARTS: usize = 10;
 
-/// `[succeeded, value or failure, log]`.
+/// Encoded as `[succeeded, value or failure, log]`.
 impl Item for Evaluated {
     fn write(&self, out: &mut Encoder<'_>) {
         out.writer.array(3);
@@ -299,7 +301,7 @@ impl Item for Evaluated {
     }
 }
 
-/// Whether a failure is let through was all there was to say at first: true and false stay what they were.
+/// Encoded as a boolean, true for tolerated, as before `Handled` existed; that variant is the number 2.
 impl Item for FailureFate {
     fn write(&self, out: &mut Encoder<'_>) {
         match self {

@@ -1,4 +1,4 @@
-//! Frames are read back as they were written, and as nothing else.
+//! Frames decode to what was encoded, and damaged frames are rejected.
 
 use alloc::{boxed::Box, format, string::ToString, vec, vec::Vec};
 
@@ -53,7 +53,7 @@ fn start() -> Start {
     }
 }
 
-/// What the first release could write.
+/// Inputs of the first release.
 fn inputs() -> Vec<Input> {
     let receipt = |outcome| Input::Receipt { instance: instance(), attempt: 2, outcome };
     let mut inputs = vec![Input::Start(start().into())];
@@ -143,7 +143,7 @@ fn frame(input: Input) -> Frame {
     Frame { sequence: 4, before, now, input, results, records: records() }
 }
 
-/// What came with loops, graphs, functions and workflows that start others.
+/// Records added with loops, graphs, functions and child executions.
 fn second_frame() -> Frame {
     let parent = Parent { execution: ExecutionKey([9; 16]), instance: instance(), attempt: 2 };
     let pinned = Pinned { name: "child".into(), workflow_hash: Hash::of(b"w"), plan_hash: Hash::of(b"p") };
@@ -168,7 +168,7 @@ fn second_frame() -> Frame {
     Frame { results, records, ..frame(input) }
 }
 
-/// What came with parents that know of the gates of their children.
+/// Inputs and records added with notifications of parents about the gates of their children.
 fn third_frames() -> [Frame; 2] {
     let waits = Input::ChildWaits { instance: instance(), attempt: 2, count: 3 };
     let cancelled = Outcome::Cancelled("reason".into());
@@ -177,7 +177,7 @@ fn third_frames() -> [Frame; 2] {
     [waits, cancelled].map(|input| Frame { records: records.clone(), ..frame(input) })
 }
 
-/// What came with queues.
+/// Inputs and records added with queues.
 fn fourth_frames() -> Vec<Frame> {
     let lineage = || Lineage { parent: None, depth: 0, workflows: Vec::new(), executions: None };
     let start = |queue, lineage| Input::Start(Box::new(Start { lineage, queue: Some(queue), ..start() }));
@@ -205,7 +205,7 @@ fn every_kind_is_read_back() {
     }
 }
 
-/// The bytes of frames are frozen: a journal of today is read by every later release.
+/// The bytes of frames are frozen, because every later release must read the journals of this one.
 #[test]
 fn the_bytes_are_frozen() {
     let hashes: Vec<_> = inputs().into_iter().map(|input| frame(input).store(&salt_of).1.hex()).collect();
@@ -242,7 +242,8 @@ fn every_flipped_byte_is_seen() {
         for place in 0..stored.frame.len() {
             let mut flipped = stored.clone();
             flipped.frame[place] ^= 1 << (place % 8);
-            // The chain sees every flip; what is still readable must at least not be taken for the same frame.
+            // The hash chain detects each flipped bit. A frame with a flipped bit that still decodes must have another
+            // hash.
             assert!(Frame::read(&flipped).is_err() || Frame::read(&flipped).unwrap().1 != hash);
         }
         for place in 0..stored.values.len() {
@@ -292,12 +293,12 @@ fn the_version_of_a_beginning_is_found_whatever_else_is_in_the_frame() {
     *decide_version = 77;
     begins.records.push(Record::Admitted);
     let (mut stored, _) = begins.store(&salt_of);
-    // A record that nobody here knows.
+    // A record that this build does not know.
     *stored.frame.last_mut().unwrap() = 0x63;
     assert!(Frame::read(&stored).unwrap_err().to_string().contains("newer release"));
     assert_eq!(Frame::decide_version(&stored), Some(77));
     for length in 0..stored.frame.len() {
-        // Cut anywhere, it is found or not, and nothing else.
+        // A truncated frame gives the version or nothing, never a wrong version.
         let cut = StoredFrame { frame: stored.frame[..length].to_vec(), ..stored.clone() };
         assert!(matches!(Frame::decide_version(&cut), None | Some(77)));
     }

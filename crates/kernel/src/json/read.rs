@@ -1,4 +1,5 @@
-//! Reads JSON (RFC 8259), and refuses what others guess at: keys twice, half surrogates, numbers without an end.
+//! Parses JSON (RFC 8259) strictly. Duplicate keys, lone surrogates and numbers out of range, on which other parsers
+//! disagree, are errors.
 
 use alloc::{
     format,
@@ -14,21 +15,21 @@ use crate::{
     value::{Map, Number, Value},
 };
 
-/// Reads one JSON text with the places of its parts. Memory is bounded by the length of the text: see
+/// Parses a definition, with source positions. Memory is limited by the length of the text: see
 /// [`DOCUMENT_BYTES_PER_BYTE`](crate::limits::DOCUMENT_BYTES_PER_BYTE).
 pub fn read(bytes: &[u8]) -> Result<Document, ReadError> {
     let (value, spot) = read_with(bytes, |length| Some(Room::of(length)), u64::MAX)?;
     Ok(Document { value, spot: Some(spot) })
 }
 
-/// Reads one JSON text that nobody needs the places of: data, and not a definition. Any text can be read; the memory is
-/// that of its value, at most a hundred times the text (a list of objects of one field each).
+/// Parses data without source positions. The memory of the value is not limited separately; it is at most a hundred
+/// times the text, for a list of objects with one field each.
 pub fn value(bytes: &[u8]) -> Result<Value, ReadError> {
     Ok(read_with(bytes, |_| None, u64::MAX)?.0)
 }
 
-/// Reads the data of a request or of an answer from outside. It takes at most
-/// [`VALUE_MEMORY_BYTES_MAX`] bytes of memory, which is checked before they are taken.
+/// Parses untrusted data of a request or a response, without source positions. The value takes at most
+/// [`VALUE_MEMORY_BYTES_MAX`] bytes of memory, checked before they are allocated.
 pub fn data(bytes: &[u8]) -> Result<Value, ReadError> {
     Ok(read_with(bytes, |_| None, VALUE_MEMORY_BYTES_MAX)?.0)
 }
@@ -71,9 +72,9 @@ struct Reader<'a> {
     at: usize,
     nodes: usize,
     ruler: Ruler<'a>,
-    /// The memory that is left, for a reader that keeps places.
+    /// Remaining memory budget; `None` if source positions are not kept.
     room: Option<Room>,
-    /// The memory that is left for the value.
+    /// Bytes of memory that the value may still take.
     memory_bytes: u64,
 }
 
@@ -107,7 +108,7 @@ impl Reader<'_> {
         Ok((value, Spot::leaf(place)))
     }
 
-    /// The present place; nowhere in particular for a reader that keeps none.
+    /// Returns the current position; zeros if source positions are not kept.
     fn place(&mut self) -> Place {
         if self.room.is_some() { self.ruler.place(self.at) } else { place(0, 0) }
     }
@@ -173,7 +174,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands here is no key, in the words of what people really write.
+    /// Returns the error for a key that is malformed, with help text for common mistakes.
     fn no_key(&mut self) -> ReadError {
         let mend = match self.peek() {
             Some(b'}') => "take the comma before the closing brace away",
@@ -336,12 +337,12 @@ impl Reader<'_> {
     }
 }
 
-/// A number as it was written, for a message.
+/// Truncates a number literal for a message.
 pub(crate) fn cut(literal: &str) -> &str {
     literal.get(..60).unwrap_or(literal)
 }
 
-/// Bytes of the number at the start of a text, by the grammar of RFC 8259, or `None` where none begins.
+/// Measures the number at the start of a text, by the grammar of RFC 8259; `None` if no number starts there.
 pub(crate) fn number_length(text: &[u8]) -> Option<usize> {
     let digits = |from: usize| text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut at = usize::from(text.first() == Some(&b'-'));
@@ -365,15 +366,15 @@ pub(crate) fn number_length(text: &[u8]) -> Option<usize> {
         }
         at += 1 + sign + exponent;
     }
-    // `01` and `1x` are no numbers followed by something: they are no numbers.
+    // `01` and `1x` are malformed as a whole; they are not a number followed by something else.
     match text.get(at) {
         Some(byte) if byte.is_ascii_alphanumeric() || *byte == b'.' => None,
         _ => Some(at),
     }
 }
 
-/// The number that a literal of JSON's grammar stands for: whole numbers exactly where we keep them, all else as the
-/// nearest double, as every reader of JSON in the field takes it; `None` beyond the range of doubles.
+/// Returns the number of a JSON literal: exact for integers in the range of [`Number`], otherwise the nearest double,
+/// as other parsers do. `None` beyond the range of doubles.
 pub(crate) fn number_of_literal(literal: &str) -> Option<Number> {
     if let Some(whole) = literal.parse::<i128>().ok().and_then(Number::whole) {
         return Some(whole);
@@ -381,7 +382,7 @@ pub(crate) fn number_of_literal(literal: &str) -> Option<Number> {
     literal.parse::<f64>().ok().and_then(Number::double)
 }
 
-/// The place of an error in a reader that counts for itself.
+/// Creates a position from a parser's own counts.
 pub(crate) fn place(line: usize, column: usize) -> Place {
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     Place { line: small(line), column: small(column) }

@@ -1,26 +1,26 @@
-//! Writes JSON: canonical by RFC 8785 for what is hashed, compact and pretty for what is read.
+//! Writes JSON: the canonical form of RFC 8785 for hashes, compact and pretty forms for output.
 
 use alloc::{format, string::String, vec::Vec};
 use core::fmt::Write;
 
 use crate::value::{Map, Number, Value};
 
-/// Canonical JSON by RFC 8785: keys in the order of their UTF-16 code units, numbers as ECMAScript prints the nearest
-/// double, the shortest escapes, no spaces. The only form that is hashed.
+/// Writes canonical JSON by RFC 8785: keys in the order of their UTF-16 code units, numbers as ECMAScript prints the
+/// nearest double, the shortest escapes, no white space. Hashes are computed only from this form.
 pub fn canonical(value: &Value) -> String {
     let mut writer = Writer { out: String::new(), numbers: Numbers::AsDoubles, indent: None };
     writer.value(value, 0);
     writer.out
 }
 
-/// The same, but with whole numbers beyond 2⁵³ to the last digit: for data on its way out.
+/// Writes compact JSON. Unlike [`canonical`], integers beyond 2⁵³ keep all digits, so it is the form for data.
 pub fn compact(value: &Value) -> String {
     let mut writer = Writer { out: String::new(), numbers: Numbers::Exact, indent: None };
     writer.value(value, 0);
     writer.out
 }
 
-/// For people: two spaces for each level.
+/// Writes JSON for people, with two spaces per level.
 pub fn pretty(value: &Value) -> String {
     let mut writer = Writer { out: String::new(), numbers: Numbers::Exact, indent: Some(2) };
     writer.value(value, 0);
@@ -63,7 +63,8 @@ impl Writer {
 
     fn map(&mut self, map: &Map, depth: usize) {
         let mut entries: Vec<_> = map.iter().collect();
-        // UTF-8 and UTF-16 order differ only where a key holds a character above U+FFFF and another one above U+DFFF.
+        // The orders of UTF-8 and UTF-16 differ only if one key has a character above U+FFFF and another one above
+        // U+DFFF.
         if entries.iter().any(|(key, _)| !key.is_ascii()) {
             entries.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
         }
@@ -145,7 +146,7 @@ mod tests {
         assert_eq!(canonical(&read(text.as_bytes()).unwrap().value), canonically);
     }
 
-    /// The example of RFC 8785, 3.2.2, and the sorting example of 3.2.3.
+    /// Examples of RFC 8785: 3.2.2, and the sorting example of 3.2.3.
     #[test]
     fn the_examples_of_the_standard() {
         check(
@@ -158,7 +159,7 @@ mod tests {
         );
     }
 
-    /// Appendix B of RFC 8785, as the bits of the double and its text.
+    /// Numbers of RFC 8785, appendix B: the bits of the double and its text.
     #[test]
     fn numbers_of_the_standard() {
         for (bits, text) in [

@@ -1,8 +1,9 @@
-//! Bounds what the parser reads ahead.
+//! Limits the lookahead of the YAML parser.
 //!
-//! A collection in brackets may turn out to be a key, so the parser keeps all of its tokens until the closing bracket
-//! and the sign behind it are read. A token takes a hundred times as much memory as its text. The parser has no bound
-//! for that; this input counts the signs that make tokens, and ends early where there are too many.
+//! A flow collection may turn out to be a key, so the parser keeps all of its tokens until it has read the closing
+//! bracket and the character after it. A token takes a hundred times the memory of its text, and the parser has no
+//! limit for this. The input type in this module counts the characters that make tokens, and ends the text early if
+//! there are too many.
 
 use alloc::{rc::Rc, string::String};
 use core::cell::Cell;
@@ -11,7 +12,7 @@ use saphyr_parser::{Input, StrInput, input::SkipTabs};
 
 use crate::limits::YAML_AHEAD_MAX;
 
-/// How much may still be read ahead, shared by the reader and the input of its parser.
+/// Remaining lookahead, shared by the reader and the input of its parser.
 #[derive(Debug, Clone)]
 pub(super) struct Ahead {
     left: Rc<Cell<Option<usize>>>,
@@ -19,20 +20,20 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// The bound for a text of so many bytes.
+    /// Creates the limit for a text of the given length.
     pub(super) fn of(text_bytes: usize) -> Self {
         let all = YAML_AHEAD_MAX + text_bytes / 10;
         Self { left: Rc::new(Cell::new(Some(all))), all }
     }
 
-    /// The parser is asked for its next event.
+    /// Resets the limit. Called before each event that the parser is asked for.
     pub(super) fn begin(&self) {
         if self.left.get().is_some() {
             self.left.set(Some(self.all));
         }
     }
 
-    /// Whether the bound was met, after which the parser sees the end of the text.
+    /// True if the limit was exceeded; the parser then sees the end of the text.
     pub(super) fn is_exceeded(&self) -> bool {
         self.left.get().is_none()
     }
@@ -43,10 +44,10 @@ impl Ahead {
     }
 }
 
-/// Characters that the parser asks for before it reads a token. `tests/memory.rs` fails if that changes.
+/// Number of characters that the parser requests before it reads a token. `tests/memory.rs` fails if that changes.
 const TOKEN_LOOKAHEAD: usize = 4;
 
-/// A text as the parser sees it, up to what may be read ahead.
+/// Input of the parser: a text that ends when the lookahead limit is exceeded.
 pub(super) struct Metered<'a> {
     input: StrInput<'a>,
     ahead: Ahead,
@@ -59,8 +60,8 @@ impl<'a> Metered<'a> {
 }
 
 impl Input for Metered<'_> {
-    /// The parser asks for this many characters before each token, once it has skipped the space before it. Signs are
-    /// counted and not words, because it asks for as many before each line of a long text, too.
+    /// The parser requests this many characters before each token, after skipping white space. Only indicator
+    /// characters count, because the parser requests as many before each line of a long text, too.
     fn lookahead(&mut self, count: usize) {
         let begins_token = count == TOKEN_LOOKAHEAD && matches!(self.input.peek(), '[' | ']' | '{' | '}' | ',' | ':');
         if begins_token && !self.ahead.spend() {
