@@ -106,7 +106,7 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal>
         Record::EndingBegun { ending } => {
             state.queue = None;
             state.ending = Some(ending.clone());
-            // A completing execution waits for its running attempts, but no longer than until its deadline.
+            // An execution that awaits its running attempts keeps its deadline, so it does not wait longer than that.
             if state.decide_version < BOUNDS_SINCE || state.is_stopping() {
                 set_deadline(state, None);
             }

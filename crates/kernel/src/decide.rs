@@ -56,7 +56,7 @@ use executions::Weights;
 /// produce other records is made under a higher version only, or replays of older journals would fail.
 pub const DECIDE_VERSION: u32 = 6;
 
-/// Version since which:
+/// Decide version that introduced these rules:
 ///
 /// - steps that need no concurrency slot start even if all slots are taken;
 /// - a retry policy applies to interruptions as to any other failure;
@@ -71,14 +71,14 @@ pub const QUEUES_SINCE: u32 = 3;
 /// limits.
 pub const SIGNAL_BYTES_SINCE: u32 = 4;
 
-/// Version since which:
+/// Decide version that introduced these rules:
 ///
 /// - there are limits on child executions, on rounds and skipped steps, on the evaluations of a turn, and on the size
 ///   of the values that blocks, returns and gates hold;
 /// - a completing execution waits for its running attempts.
 pub const BOUNDS_SINCE: u32 = 5;
 
-/// Version since which:
+/// Decide version that introduced these rules:
 ///
 /// - the memory of an execution and the size of its journal are limited;
 /// - a loop ends as soon as its outputs are too large;

@@ -108,7 +108,6 @@ impl Spot {
         Self { place, inner: None }
     }
 
-    /// Creates the position of a list.
     pub(crate) fn list(place: Place, mut items: Vec<Spot>) -> Self {
         items.shrink_to_fit();
         Self { place, inner: (!items.is_empty()).then(|| Box::new(Inner::List(items))) }
@@ -156,7 +155,6 @@ impl Path {
         self.with(Segment::Index(index))
     }
 
-    /// Appends another path.
     pub(crate) fn join(&self, rest: &Path) -> Self {
         Self(self.0.iter().chain(&rest.0).cloned().collect())
     }

@@ -45,7 +45,7 @@ pub enum Outcome {
     Failed(Failure),
     /// The attempt stopped on request. Holds partial results, or null.
     Stopped(Value),
-    /// The executor crashed. It is unknown if the effect took place.
+    /// The executor or its node crashed. It is unknown if the effect took place.
     Interrupted,
     /// The child execution was canceled, for the given reason code.
     Cancelled(String),
@@ -53,7 +53,7 @@ pub enum Outcome {
     Child {
         /// Result of the child.
         end: ChildEnd,
-        /// Number of executions that started: the child itself and its descendants.
+        /// Number of executions used from the budget: the child itself and its descendants.
         executions: u32,
     },
 }

@@ -1,4 +1,4 @@
-//! Notes: signed statements about a journal, stored beside it.
+//! Notes: authenticated statements about a journal, stored beside it.
 //!
 //! A journal is append-only. Two facts cannot become records in it: that a value was erased, and that an operator ended
 //! an execution whose journal cannot be replayed. Each is a note, authenticated with the installation's key. Access to

@@ -52,7 +52,7 @@ pub struct State {
     pub loops: BTreeMap<Instance, LoopState>,
     /// Step instances with a running attempt.
     pub open_attempts: BTreeSet<Instance>,
-    /// Those with a child execution that waits for approvals only.
+    /// The step instances in `open_attempts` whose child execution waits for approvals only.
     pub held_children: BTreeSet<Instance>,
     /// The queue in which the execution waits for admission, if it is queued.
     pub queue: Option<Queue>,
@@ -86,7 +86,7 @@ pub struct State {
     pub executions: u32,
     /// Number of failed steps. Steps that contain other steps are not counted.
     pub node_failures: u32,
-    /// Number of those that used up several attempts.
+    /// Number of failed steps that were allowed several attempts and used all of them.
     pub retries_exhausted: u32,
     /// The failure limit that was reached, if one was.
     pub bound_reached: Option<Fault>,

@@ -138,7 +138,6 @@ impl Decider<'_> {
         }
     }
 
-    /// Returns the failure of a failed step.
     pub(super) fn failure_of(&self, instance: &Instance) -> Failure {
         let failure = self.state.steps.get(instance).and_then(|step| step.failure.clone());
         failure.unwrap_or_else(|| Failure::new(Class::Internal, "lost_failure", "a failure without a reason"))
@@ -180,7 +179,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Fails a container step whose inner steps gave too large an output.
+    /// Fails a container step because the combined output of its inner steps is too large.
     pub(super) fn fail_for_output(&mut self, instance: &Instance, of_its: &str) -> Result<(), Illegal> {
         let id = self.state.plan.id(instance.step);
         let message =

@@ -71,7 +71,7 @@ impl<'s> View<'s> {
         let Some(rounds) = self.rounds.get(..depth) else { return Found::Skipped };
         match self.state.steps.get(&Instance { step, rounds: rounds.to_vec() }) {
             Some(step) if step.status == Status::Completed => Found::Kept(&step.output),
-            // A tolerated failure, of the step or of a block around it, reads as null; no path leads below that.
+            // A tolerated failure, of the step or of a block around it, reads as null. A path into it leads nowhere.
             Some(step) if matches!(step.status, Status::Failed | Status::Cancelled) => Found::Kept(&NULL),
             // The compiler allows references only to steps that have ended, so a step without a state was skipped.
             _ => Found::Skipped,
