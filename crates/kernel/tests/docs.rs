@@ -8,7 +8,7 @@ use mainspring_kernel::{
 };
 
 fn page() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/language.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/language.md");
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 

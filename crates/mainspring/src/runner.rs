@@ -40,7 +40,7 @@ pub(crate) const REACH_HELP: &str = "\
 Environment:
   MAINSPRING_HTTP_ALLOW  Where `http` steps may go beyond the public internet, for each organization:
                          acme=10.20.0.0/16,acme=build.internal:8443. An entry without an
-                         organization is for `default` alone (docs/http.md)";
+                         organization is for `default` alone (docs/reference/http-steps.md)";
 
 /// What [`ALLOW_VARIABLE`] says in this process's environment.
 pub fn http_allow() -> Result<Allow, Refusal> {

@@ -10,7 +10,7 @@ use support::{Answer, Ground, call};
 
 /// Which fields each kind of line has, by the table of the page: fields down, kinds of lines across.
 fn fields() -> BTreeMap<String, BTreeSet<String>> {
-    let page = include_str!("../../../docs/benchmarks.md");
+    let page = include_str!("../../../docs/reference/benchmarks.md");
     let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect();
     let mut rows =
         page.lines().skip_while(|line| !line.starts_with("| field |")).take_while(|line| line.starts_with('|'));

@@ -1,6 +1,6 @@
 //! `mainspring bench`: throughput and latency of this machine, beside the floor under them.
 //!
-//! `docs/benchmarks.md` says what each workload and each field means.
+//! `docs/reference/benchmarks.md` says what each workload and each field means.
 
 mod disk;
 mod drive;

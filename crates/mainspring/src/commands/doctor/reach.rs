@@ -21,7 +21,7 @@ fn of(text: &str, organizations: impl FnOnce() -> Option<Result<Vec<String>, Sto
     let allow: Allow = match text.parse() {
         Ok(allow) => allow,
         Err(error) => {
-            let mend = "mend the entry: nothing that runs `http` steps starts with it (docs/http.md)";
+            let mend = "mend the entry: nothing that runs `http` steps starts with it (docs/reference/http-steps.md)";
             return Check::broken(NAME, format!("{ALLOW_VARIABLE}: {error}"), mend);
         }
     };
