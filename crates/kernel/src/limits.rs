@@ -137,8 +137,8 @@ pub const OUTPUT_BYTES_MAX: usize = 256 * 1024;
 /// Maximum number of signals that one execution keeps until steps consume them.
 pub const SIGNALS_KEPT_MAX: usize = 10_000;
 
-/// Maximum encoded size of the payloads of all kept signals of one execution, in bytes. A state takes a few times as much
-/// memory, on each node that has loaded the execution.
+/// Maximum encoded size of the payloads of all kept signals of one execution, in bytes. A state takes a few times as
+/// much memory, on each node that has loaded the execution.
 pub const SIGNALS_KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Maximum encoded size of the payload of one signal, in bytes. It becomes the output of the step that waits for it.

@@ -212,7 +212,7 @@ pub enum Record {
         instance: Instance,
         /// Failure of the step.
         fault: Fault,
-        /// Effect of the failure on the enclosing block.
+        /// Disposition of the failure.
         fate: FailureFate,
     },
     /// A step was canceled.
@@ -390,7 +390,7 @@ impl SkipReason {
     }
 }
 
-/// Effect of a step's failure on the enclosing block.
+/// Disposition of a step's failure: the consequence for the enclosing block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureFate {
     /// The enclosing block fails.
