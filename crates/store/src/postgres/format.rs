@@ -203,6 +203,6 @@ mod tests {
     #[test]
     fn the_documentation_says_the_format() {
         let said = format!("| PostgreSQL store | {};", super::FORMAT);
-        assert!(include_str!("../../../../docs/journal.md").contains(&said), "{said}");
+        assert!(include_str!("../../../../docs/reference/journal-format.md").contains(&said), "{said}");
     }
 }

@@ -304,6 +304,6 @@ mod tests {
     #[test]
     fn the_documentation_says_the_format() {
         let said = format!("| SQLite store | {FORMAT};");
-        assert!(include_str!("../../../../docs/journal.md").contains(&said), "{said}");
+        assert!(include_str!("../../../../docs/reference/journal-format.md").contains(&said), "{said}");
     }
 }
