@@ -1,7 +1,7 @@
 //! What operators see of a running engine: metrics for Prometheus, traces over OTLP, logs with fields.
 //!
 //! Each is off until it is asked for, and none can hold up the work: metrics and traces have a thread of their own, and
-//! what a collector does not take is dropped and counted. `docs/operating/seeing.md` says how to use them.
+//! what a collector does not take is dropped and counted. `docs/how-to/observe.md` says how to use them.
 
 mod logs;
 mod metrics;

@@ -1,7 +1,7 @@
 //! The numbers that an engine shows of itself: made once, when it begins.
 //!
 //! Nothing is looked up or put together where something is counted; without a recorder every handle does nothing. Values
-//! of labels are words of ours, never a name that somebody gave. `docs/operating/seeing.md` says what each is good for.
+//! of labels are words of ours, never a name that somebody gave. `docs/reference/metrics.md` says what each is good for.
 
 mod described;
 

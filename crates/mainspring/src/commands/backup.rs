@@ -59,7 +59,7 @@ struct Proof {
 pub(crate) fn backup(backup: &Backup, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     let ground = Ground::of(global)?;
     let Ground::Folder(home) = &ground else {
-        let message = "`backup` copies the store of a folder. This store is in PostgreSQL: use `pg_dump`, or `pg_basebackup` with an archive of the log, and stop all nodes before one is restored (docs/operating/stores.md)";
+        let message = "`backup` copies the store of a folder. This store is in PostgreSQL: use `pg_dump`, or `pg_basebackup` with an archive of the log, and stop all nodes before one is restored (docs/how-to/backup-and-restore.md)";
         return Err(Refusal::bad_input("shared_store", message));
     };
     if !home.journal().exists() {
@@ -165,7 +165,7 @@ fn prove(copy: &Path, home: &Home) -> Result<Proof, Refusal> {
         damaged => {
             let damages = if let Checked::Damaged(damages) = damaged { damages.join("; ") } else { String::new() };
             let message = format!(
-                "the store is damaged, and so is every copy of it: {damages}. Nothing was written; `mainspring doctor --deep` looks at the store, and docs/operating/stores.md has how an earlier backup is restored"
+                "the store is damaged, and so is every copy of it: {damages}. Nothing was written; `mainspring doctor --deep` looks at the store, and docs/how-to/backup-and-restore.md has how an earlier backup is restored"
             );
             return Err(Refusal::internal("store_damaged", message));
         }

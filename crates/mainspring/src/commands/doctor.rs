@@ -175,7 +175,7 @@ fn refused(name: &'static str, error: &StoreError) -> Check {
         StoreError::Damaged(_) => {
             // What SQLite says of itself has the mend with it.
             let says = says.split(". Stop the engine").next().unwrap_or_default();
-            let mend = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (of `mainspring backup`, or of the PostgreSQL server; docs/operating/stores.md)";
+            let mend = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (of `mainspring backup`, or of the PostgreSQL server; docs/how-to/backup-and-restore.md)";
             Check::broken(name, says, mend)
         }
         StoreError::Unavailable(_) => Check::broken(name, says, "mend what the sentence names, and look again"),

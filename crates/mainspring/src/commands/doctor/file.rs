@@ -24,7 +24,7 @@ pub(super) fn look(patient: &Patient, is_alone: bool, checks: &mut Vec<Check>) -
     let shown = path.display();
     match fs::metadata(&path) {
         Ok(metadata) if metadata.is_dir() => {
-            let mend = "move it away, and restore the latest backup (`mainspring backup` made it; docs/operating/stores.md says how)";
+            let mend = "move it away, and restore the latest backup (`mainspring backup` made it; docs/how-to/backup-and-restore.md says how)";
             return stop(
                 checks,
                 Check::broken("store", format!("{shown} is a folder where the store should be"), mend),
@@ -33,7 +33,7 @@ pub(super) fn look(patient: &Patient, is_alone: bool, checks: &mut Vec<Check>) -
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             if patient.home.key_check_text().is_some() {
                 let says = format!("work was begun in the folder, and {shown} is gone");
-                let mend = "restore the latest backup (`mainspring backup` made it; docs/operating/stores.md says how); if nothing was ever run here, remove the file `key-check` beside it";
+                let mend = "restore the latest backup (`mainspring backup` made it; docs/how-to/backup-and-restore.md says how); if nothing was ever run here, remove the file `key-check` beside it";
                 return stop(checks, Check::broken("store", says, mend));
             }
             checks.push(Check::skipped("store", "there is none yet; the first start makes it"));
@@ -98,7 +98,7 @@ fn integrity(inspection: &SqliteInspection, is_deep: bool) -> Check {
         }
         Ok(Checked::Damaged(damages)) => {
             let says = format!("the file is damaged: {}", damages.join("; "));
-            let mend = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (`mainspring backup` made it; docs/operating/stores.md says how)";
+            let mend = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (`mainspring backup` made it; docs/how-to/backup-and-restore.md says how)";
             Check::broken("integrity", says, mend)
         }
         Err(error) => refused("integrity", &error),
