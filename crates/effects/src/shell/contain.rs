@@ -1,17 +1,18 @@
-//! Containers for scripts: bubblewrap around them, Landlock and a filter of system calls inside.
+//! Containers for scripts: bubblewrap around them, Landlock and a filter of system calls (seccomp) inside.
 //!
-//! | wall | keeps a script from |
+//! | layer | protects |
 //! |---|---|
-//! | mount namespace | every file but its workspace, the programs of the system and the folders that are allowed |
-//! | process, IPC and host name namespaces | other processes, their memory and signals to them |
-//! | network namespace | all network, unless the configuration gives the host's |
-//! | user namespace without capabilities, no new privileges | rights of root, set-uid programs |
-//! | Landlock | writing anywhere but the workspace, `/tmp` and devices that are safe; sockets outside of the container |
-//! | filter of system calls | mounts, namespaces, tracing, keys, BPF, io_uring, modules, rare socket families |
-//! | limits, [`quota`], [`disk`] and [`cgroup`] | taking all memory, processes, files or disk |
+//! | mount namespace | every file except the workspace, the system's programs and the folders that the configuration allows |
+//! | process, IPC and host name namespaces | other processes: their memory, and delivery of signals to them |
+//! | network namespace | the network, unless the configuration grants the host's |
+//! | user namespace without capabilities, `no_new_privs` | root's privileges, set-uid programs |
+//! | Landlock | files outside of the workspace, `/tmp` and harmless devices against writes; sockets outside of the container |
+//! | filter of system calls | mounts, namespaces, tracing, keys, BPF, io_uring, kernel modules, rare socket families |
+//! | resource limits, [`quota`], [`disk`] and [`cgroup`] | the machine's memory, processes, files and disk against exhaustion |
 //!
-//! The parts: [`arguments`] is the command line of bubblewrap, [`hidden`] what it covers; [`helper`] runs inside, builds the inner walls and becomes
-//! bash; [`order`] is how it is told what to run, after the group was written down.
+//! The parts: [`arguments`] builds the command line of bubblewrap, and [`hidden`] lists the paths that it covers.
+//! [`helper`] runs inside of the container, applies the inner layers and becomes bash. [`order`] is the message that
+//! tells it which script to run, sent after the process group was recorded.
 
 mod arguments;
 mod cgroup;
@@ -45,33 +46,33 @@ pub use helper::{HELPER_ARGUMENT, serve_if_helper};
 use hidden::Hidden;
 use rustix::process::Pid;
 
-/// How the scripts of a node run.
+/// The containment of a node's scripts.
 #[derive(Debug, Clone, Default)]
 pub enum Scripts {
-    /// As the user who runs this process, with all that this user may do.
+    /// As the user who runs this process, with all of that user's permissions.
     #[default]
     Uncontained,
     /// In containers.
     Contained(Arc<Container>),
-    /// Not at all, and why.
+    /// Not at all, with the reason as a sentence.
     Off(String),
 }
 
 /// The network of contained scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Network {
-    /// A loopback interface of their own and nothing else.
+    /// Only a loopback interface of the container's own.
     #[default]
     None,
-    /// The host's: the internet, and also its loopback services, its private network and the metadata address of its cloud.
-    /// Refused where the kernel cannot keep scripts from the host's abstract sockets.
+    /// The host's network: the internet, and also the host's loopback services, its private network and the metadata
+    /// address of its cloud. Rejected where the kernel cannot block the host's abstract sockets.
     Host,
-    /// The same, with the abstract sockets of the host where the kernel cannot keep scripts from them.
+    /// The host's network, including the host's abstract sockets where the kernel cannot block them.
     HostAndSockets,
 }
 
 impl Network {
-    /// Its word in the configuration.
+    /// Returns the value of this network in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -80,8 +81,8 @@ impl Network {
         }
     }
 
-    /// Whether scripts with this network are kept from abstract sockets of the host (unix(7)), which no mount hides: by a
-    /// network of their own, or by the scopes of Landlock. The error is a sentence.
+    /// Checks that scripts with this network cannot reach abstract sockets of the host (unix(7)). No mount hides those:
+    /// it takes a separate network namespace or Landlock's scopes. The error is a sentence.
     fn check(self, landlock: Landlock) -> Result<(), String> {
         match (self, landlock) {
             (Self::Host, Landlock::Partial | Landlock::Missing) => Err(
@@ -95,25 +96,26 @@ impl Network {
     }
 }
 
-/// What containers are made of.
+/// The settings from which containers are built.
 #[derive(Debug, Clone)]
 pub struct ContainerSettings {
-    /// Where bubblewrap is looked for.
+    /// The folders to search for bubblewrap, as in `PATH`.
     pub search_path: OsString,
-    /// The program that becomes the [`helper`] inside when it is called with [`HELPER_ARGUMENT`].
+    /// The executable that becomes the [`helper`] inside when it is called with [`HELPER_ARGUMENT`].
     pub helper: PathBuf,
-    /// Files and folders that scripts may read and execute, beside those of the system.
+    /// Files and folders that scripts may read and execute, in addition to those of the system.
     pub readable: Vec<PathBuf>,
     /// Files and folders that no container shows: state, keys, configuration.
     pub hidden: Vec<PathBuf>,
-    /// The folder of workspaces, which may lie in a hidden one: each script is shown its own.
+    /// The folder of all workspaces. It may lie in a hidden folder, since a container mounts only the workspace of its
+    /// script.
     pub workspaces: PathBuf,
-    /// The network.
+    /// The network of scripts.
     pub network: Network,
-    /// Whether this process works for good, and may move itself to another control group so that those of scripts can be
-    /// limited.
+    /// True for a server, which may move its process to another control group so that the groups of scripts
+    /// can be limited.
     pub may_arrange_cgroups: bool,
-    /// Whether the kernel counts the memory of scripts. [`Container::probe`] finds it out.
+    /// True if the kernel accounts for the memory of scripts. [`Container::probe`] sets it.
     pub is_memory_counted: bool,
 }
 
@@ -127,14 +129,14 @@ pub struct Container {
     walls: Walls,
 }
 
-/// What the helper says of the walls that it has built.
+/// The inner protections that the helper reports as applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Walls {
-    /// How much of Landlock the kernel has: all that is asked for, some, or nothing.
+    /// The degree to which Landlock is enforced.
     pub landlock: Landlock,
 }
 
-/// How much of Landlock is in force.
+/// The degree to which the kernel enforces the requested Landlock rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the words say it")]
 pub enum Landlock {
@@ -162,7 +164,7 @@ impl fmt::Display for Container {
 }
 
 impl Container {
-    /// Builds one container and looks whether all walls stand. The error says what is missing and what to do.
+    /// Builds one container and checks that every layer is in force. The error says what is missing and what to do.
     pub fn probe(settings: ContainerSettings) -> Result<Self, String> {
         let Some(bwrap) = find_program("bwrap", &settings.search_path) else {
             return Err("bubblewrap is not installed (`apt-get install bubblewrap`)".into());
@@ -189,7 +191,7 @@ impl Container {
         Ok(container)
     }
 
-    /// Builds a container without a script, and looks from inside whether the server's own files are seen.
+    /// Builds a container without a script, and checks from inside that the server's own files are not visible.
     fn try_out(&mut self) -> Result<(), String> {
         let mut trial = self.command(None);
         trial.arg(helper::LOOK).args(&self.hidden.paths);
@@ -212,17 +214,17 @@ impl Container {
         }
     }
 
-    /// Whether the kernel counts, and limits, the memory of scripts. Elsewhere it is watched alone.
+    /// Returns whether the kernel accounts for, and limits, the memory of scripts. Elsewhere [`quota`] only polls it.
     pub fn counts_memory(&self) -> bool {
         self.settings.is_memory_counted
     }
 
-    /// Whether a folder of the host is shown to scripts, or one in which it lies.
+    /// Returns whether scripts see this folder of the host, directly or through a parent folder.
     pub(super) fn shows(&self, folder: &Path) -> bool {
         arguments::shown(&self.settings).iter().any(|shown| folder.starts_with(shown))
     }
 
-    /// The walls inside.
+    /// The inner protections in force.
     pub fn walls(&self) -> Walls {
         self.walls
     }
@@ -232,15 +234,16 @@ impl Container {
         self.settings.network
     }
 
-    /// The command that makes a container. Its environment is empty: variables of a step are given inside, where a
-    /// variable like `LD_PRELOAD` reaches nothing that builds the walls.
+    /// Builds the command that makes a container. Its environment is empty: the variables of a step are set inside, so
+    /// that a variable such as `LD_PRELOAD` does not reach a program that sets up the container.
     pub(super) fn command(&self, place: Option<&Place>) -> Command {
         let mut command = Command::new(&self.bwrap);
         command.args(arguments::of(&self.settings, &self.hidden, place)).env_clear().current_dir("/");
         command
     }
 
-    /// The workspace of an attempt and the folder that its script starts in, both by their real paths.
+    /// Resolves the workspace of an attempt and the working directory of its script to their real paths, and checks
+    /// both.
     pub(super) fn place(&self, workspace: &Path, folder: &Path) -> Result<Place, Refusal> {
         let real = |path: &Path| path.canonicalize().map_err(|error| Refusal::NotContained(error.to_string()));
         let given = folder;
@@ -256,24 +259,24 @@ impl Container {
         Ok(Place { workspace, folder })
     }
 
-    /// The control groups of one script, with this process and all that it starts in them. Where the trial could make
-    /// some, a script without them is refused.
+    /// Makes the control groups of one script and moves a process into them; its children follow. A script without
+    /// control groups is rejected if the trial could make some.
     pub(super) fn confine(&self, organization: Option<&str>, name: &str, member: Pid) -> Result<Cgroup, Refusal> {
         let made = self.cgroups.confine(organization, name, member);
         made.map_err(|error| Refusal::NotContained(format!("its control groups cannot be made: {error}")))
     }
 }
 
-/// Where a contained script works.
+/// The folders of a contained script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The folder that it may write to.
+    /// The only folder of the host that the script may write to.
     pub(super) workspace: PathBuf,
-    /// Where it starts, inside of the workspace.
+    /// The working directory, inside of the workspace.
     pub(super) folder: PathBuf,
 }
 
-/// Whether one of the paths is in the other.
+/// Returns whether one of the paths contains the other.
 fn overlaps(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }

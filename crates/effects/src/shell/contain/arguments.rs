@@ -9,16 +9,18 @@ use std::{
 use super::{ContainerSettings, Network, Place, helper, hidden::Hidden};
 use crate::shell::limits::{SHM_BYTES_MAX, TMP_BYTES_MAX};
 
-/// Where the helper is inside. No folder of a system is called so.
+/// The path of the helper inside of the container. No system has a folder of this name.
 const HELPER: &str = "/.mainspring-helper";
 
-/// The home of a contained script: its own, gone when it ends, and no place where an earlier step could leave a profile.
+/// The home folder of a contained script. It is removed with the container, so an earlier step cannot leave a profile
+/// in it.
 pub(crate) const HOME: &str = "/tmp/home";
 
-/// Folders of the system; on most of them all but `/usr` are links into it.
+/// Folders of the system. On most systems all of them except `/usr` are links into it.
 const SYSTEM: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
 
-/// What programs read of `/etc`: names, zones, certificates, libraries. No passwords, keys, profiles or settings.
+/// Files of `/etc` that programs need: names, time zones, certificates, libraries. Passwords, keys, profiles and
+/// settings are left out.
 const ETC: [&str; 23] = [
     "/etc/passwd",
     "/etc/group",
@@ -45,7 +47,7 @@ const ETC: [&str; 23] = [
     "/etc/ca-certificates",
 ];
 
-/// Files of `/proc` that tell of the machine and its memory, and no build asks for.
+/// Files of `/proc` that describe the machine and its memory, and that no build needs.
 const COVERED: [&str; 9] = [
     "/proc/kcore",
     "/proc/kmsg",
@@ -58,16 +60,16 @@ const COVERED: [&str; 9] = [
     "/proc/config.gz",
 ];
 
-/// The file that says where names of hosts are asked for, shown with the host's network.
+/// The configuration of the resolver (resolv.conf(5)), shown only with the host's network.
 const RESOLVER: &str = "/etc/resolv.conf";
 
-/// Everything of the host that a container shows beside the workspace.
+/// Lists all paths of the host that a container shows in addition to the workspace.
 pub(super) fn shown(settings: &ContainerSettings) -> Vec<PathBuf> {
     let system = SYSTEM.iter().chain(&ETC).chain([&RESOLVER]).map(PathBuf::from);
     system.chain(settings.readable.iter().cloned()).collect()
 }
 
-/// The arguments for a script at a place, or for a trial.
+/// Builds the arguments for a script in its folders, or for the trial.
 pub(super) fn of(settings: &ContainerSettings, hidden: &Hidden, place: Option<&Place>) -> Vec<OsString> {
     let mut line = Line(Vec::new());
     for flag in ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"] {
@@ -84,15 +86,16 @@ pub(super) fn of(settings: &ContainerSettings, hidden: &Hidden, place: Option<&P
     if settings.network != Network::None {
         line.add(["--ro-bind-try", RESOLVER, RESOLVER]);
     }
-    // The kernel's settings are files that a process of root's may write without any capability: all of /proc is read-only.
+    // The kernel's settings are files that a process of root may write without any capability, so all of /proc is
+    // read-only.
     line.add(["--proc", "/proc"]);
     for file in COVERED.into_iter().filter(|file| Path::new(file).exists()) {
         line.add(["--ro-bind", "/dev/null", file]);
     }
     line.add(["--remount-ro", "/proc", "--dev", "/dev"]);
     if !settings.is_memory_counted {
-        // A shared mapping of /dev/zero is memory that no process's account has. Zeros can be read from /dev/full as well,
-        // which cannot be mapped.
+        // A shared mapping of /dev/zero is memory that no process is charged for. Programs can read zeros from
+        // /dev/full as well, and it cannot be mapped.
         line.add(["--dev-bind", "/dev/full", "/dev/zero"]);
     }
     line.add(["--remount-ro", "/dev"]);
@@ -134,7 +137,8 @@ impl Line {
         self.add([how.into(), path.into(), path.as_os_str().to_owned()]);
     }
 
-    /// Puts an empty folder over a folder, which only what is bound into it later is in, or an empty file over a file.
+    /// Covers a folder with an empty one, into which later arguments may bind the workspace, or a file with an empty
+    /// file.
     fn cover(&mut self, path: &Path, is_folder: bool) {
         match is_folder {
             true => self.add(["--size", "65536", "--perms", "0555", "--tmpfs"].map(OsStr::new)),
@@ -143,7 +147,7 @@ impl Line {
         self.add([path]);
     }
 
-    /// A folder of the system, or the link that it is.
+    /// Adds a folder of the system, or the link that stands in its place.
     fn system(&mut self, path: &Path) {
         match fs::read_link(path) {
             Ok(target) => self.add(["--symlink".into(), target.into_os_string(), path.as_os_str().to_owned()]),

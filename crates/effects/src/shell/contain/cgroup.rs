@@ -1,8 +1,8 @@
-//! Control groups, where this process may make them: limits that the kernel enforces, behind those that are watched.
+//! Control groups, where this process may make them: limits that the kernel enforces, in addition to the polled quotas.
 //!
-//! All of them are made below the group that this process is in, so that the limits of its service hold for scripts too,
-//! and in one group, which bounds their sum. Version 1 has a tree for each controller, version 2 one for all (cgroups(7)).
-//! An ordinary user can make them only where a service manager has handed its group over (`Delegate=yes`).
+//! All groups are made below the group of this process, so that the limits of its service include scripts, and in one
+//! common group, which bounds their sum. Version 1 has one hierarchy for each controller, version 2 a single one
+//! (cgroups(7)). An ordinary user can make groups only if the service manager delegates its group (`Delegate=yes`).
 
 use std::{
     fs, io,
@@ -20,25 +20,25 @@ use crate::shell::limits::{
     PROCESSES_HARD_MAX,
 };
 
-/// The group that those of all scripts are in, below that of this process.
+/// The common group of all scripts, below the group of this process.
 const OURS: &str = "mainspring-steps";
 
-/// The group that this process moves to: in version 2 a group that hands controllers on has no processes of its own.
+/// The group that this process moves to: in version 2, a group that delegates controllers may not have processes.
 const SERVER: &str = "mainspring-server";
 
-/// A file of a group, and what is written to it.
+/// A file of a group, and the value to write to it.
 type Setting = (&'static str, String);
 
-/// Where the control groups of scripts are made. Without a tree there are none.
+/// The hierarchies in which groups for scripts are made. Without one there are no groups.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cgroups {
     trees: Vec<Tree>,
-    /// Groups that were busy when they were to be removed.
+    /// Groups that were busy when they should have been removed.
     left: Arc<Mutex<Vec<PathBuf>>>,
 }
 
-/// The groups of one tree: of all scripts, in it of each organization, in those of each script. Of each list of limits the
-/// first one must be set; limits of swap, for example, are missing in many kernels.
+/// The groups of one hierarchy: one for all scripts, in it one for each organization, in those one for each script. The
+/// first setting of each list is required; the others may fail, since many kernels lack limits of swap, for example.
 #[derive(Debug, Clone, Default)]
 struct Tree {
     /// The group of all scripts.
@@ -49,17 +49,18 @@ struct Tree {
     counts_memory: bool,
 }
 
-/// The groups of one script. Dropping it removes them, once the script's processes are gone.
+/// The groups of one script. Dropping it removes them after the script's processes have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Cgroup {
-    /// Where they are below that of all scripts.
+    /// The path below the group of all scripts.
     within: PathBuf,
     groups: Vec<PathBuf>,
     left: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 impl Cgroups {
-    /// The trees in which groups can be made and limited. `may_arrange` is whether this process may change its own group.
+    /// Finds the hierarchies in which groups can be made and limited. `may_arrange` allows this process to change its
+    /// own group.
     pub(super) fn find(may_arrange: bool) -> Self {
         let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mounts = mounts::all().unwrap_or_default();
@@ -71,7 +72,7 @@ impl Cgroups {
         if trees.is_empty() {
             for controller in ["memory", "pids", "cpu", "cpuacct"] {
                 let Some((own, _)) = own_group(&groups, &mounts, controller) else { continue };
-                // Several controllers may have one tree.
+                // Several controllers may share one hierarchy.
                 if trees.iter().all(|tree: &Tree| tree.folder != own.join(OURS)) {
                     trees.extend(Tree::of_version_1(controller, &own, total).made());
                 }
@@ -83,19 +84,19 @@ impl Cgroups {
         Self { trees, left: Arc::default() }
     }
 
-    /// Whether the kernel counts, and limits, the memory of scripts.
+    /// Returns whether the kernel accounts for, and limits, the memory of scripts.
     pub(super) fn count_memory(&self) -> bool {
         self.trees.iter().any(|tree| tree.counts_memory)
     }
 
-    /// Makes the groups of a script, and moves a process into them, and with it all that it starts.
+    /// Makes the groups of a script and moves a process into them; its later children follow.
     pub(super) fn confine(&self, organization: Option<&str>, name: &str, member: Pid) -> io::Result<Cgroup> {
-        // Names of organizations are not names of folders.
+        // An organization's name need not be a valid name of a folder.
         let organization = organization.map_or("none".into(), |name| Hash::of_parts(&[name.as_bytes()]).hex());
         let within = Path::new(&organization).join(name);
         let mut made = Cgroup { within: within.clone(), groups: Vec::new(), left: self.left.clone() };
         for tree in &self.trees {
-            // Another process that starts may take an empty group for one that was left.
+            // Another process that starts may remove the empty group as a leftover.
             let make = || tree.make(&within, Some(member));
             let group = (1..CONFINE_TRIES).fold(make(), |group, _| group.or_else(|_| make()));
             made.groups.push(group?);
@@ -105,19 +106,18 @@ impl Cgroups {
 }
 
 impl Cgroup {
-    /// Whether a process is in the groups, which it is if the one that started it was there in time.
+    /// Returns whether a process is in the groups. It is if its parent was moved before starting it.
     pub(crate) fn holds(&self, member: Pid) -> bool {
         let of_member = fs::read_to_string(format!("/proc/{}/cgroup", member.as_raw_pid())).unwrap_or_default();
         of_member.lines().filter(|line| Path::new(line).ends_with(&self.within)).count() >= self.groups.len()
     }
 
-    /// Moves a process into the groups.
     pub(crate) fn hold(&self, member: Pid) -> io::Result<()> {
         self.groups.iter().try_for_each(|group| fs::write(group.join("cgroup.procs"), member.as_raw_pid().to_string()))
     }
 
-    /// Bytes of memory that the kernel counts for the script, without what it can take back at any time; nothing where none
-    /// is counted. Above a bound alone it is worked out how much of it is files that are cached.
+    /// Returns the bytes of memory that the kernel charges to the script, without reclaimable caches, or `None` if it
+    /// does not account for memory. Cached files are subtracted only if the total exceeds `bound`.
     pub(crate) fn memory(&self, bound: u64) -> Option<u64> {
         let whole = self.number(&["memory.current", "memory.usage_in_bytes"])?;
         if whole <= bound {
@@ -131,12 +131,12 @@ impl Cgroup {
         Some(stat.lines().filter_map(own).sum())
     }
 
-    /// Processes and threads of the script.
+    /// Returns the number of processes and threads of the script.
     pub(crate) fn tasks(&self) -> Option<u64> {
         self.number(&["pids.current"])
     }
 
-    /// The time of processors that all of its processes have taken together, of those too that have ended.
+    /// Returns the processor time of all processes of the script, including those that have ended.
     pub(crate) fn computed(&self) -> Option<Duration> {
         if let Some(nanoseconds) = self.number(&["cpuacct.usage"]) {
             return Some(Duration::from_nanos(nanoseconds));
@@ -172,7 +172,7 @@ impl Tree {
             of_script: vec![
                 ("memory.max", MEMORY_BYTES_HARD_MAX.to_string()),
                 ("memory.swap.max", "0".into()),
-                // A script that has lost one of its processes does something that nobody has foreseen.
+                // A script that has lost one of its processes behaves unpredictably, so all are killed.
                 ("memory.oom.group", "1".into()),
                 ("pids.max", PROCESSES_HARD_MAX.to_string()),
             ],
@@ -208,7 +208,7 @@ impl Tree {
         }
     }
 
-    /// Makes the group of all scripts with its limits, and tries one for a script.
+    /// Makes the group of all scripts with its limits, and makes and removes a group for a script as a trial.
     fn made(self) -> Option<Self> {
         create(&self.folder).ok()?;
         hand_on_all(&self.folder);
@@ -219,7 +219,7 @@ impl Tree {
         Some(self)
     }
 
-    /// Makes the group of a script, and that of its organization.
+    /// Makes the group of a script and that of its organization.
     fn make(&self, within: &Path, member: Option<Pid>) -> io::Result<PathBuf> {
         let group = self.folder.join(within);
         if let Some(organization) = group.parent() {
@@ -243,22 +243,23 @@ impl Tree {
     }
 }
 
-/// Limits of memory, as texts.
+/// Memory limits, formatted.
 struct Sums {
     all: String,
     of_organization: String,
 }
 
 impl Sums {
-    /// Of what this process and all scripts may take together: one organization has half of what all have, and room for one
-    /// script in any case.
+    /// Divides the memory of the server: all scripts share a part, and one organization gets half of it, but never less
+    /// than one script needs.
     fn of(total: u64) -> Self {
         let all = total / ALL_MEMORY_SHARE.1 * ALL_MEMORY_SHARE.0;
         Self { all: all.to_string(), of_organization: (all / 2).max(MEMORY_BYTES_HARD_MAX.min(all)).to_string() }
     }
 }
 
-/// Removes the groups in a group that are left of earlier processes. One that has a process cannot be removed.
+/// Removes groups that earlier processes have left in a group. A group with a process in it cannot be removed and
+/// stays.
 fn sweep(group: &Path) {
     for entry in fs::read_dir(group).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -269,7 +270,8 @@ fn sweep(group: &Path) {
 }
 
 impl Drop for Cgroup {
-    /// A group may be busy for a moment after its last process has ended: it is removed with a later one.
+    /// A group may stay busy for a moment after its last process has ended. It is then removed when a later one is
+    /// dropped.
     fn drop(&mut self) {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.append(&mut self.groups);
@@ -287,7 +289,7 @@ fn create(group: &Path) -> io::Result<()> {
     }
 }
 
-/// Sets limits, of which the first one must be there.
+/// Sets limits, of which the first one is required.
 fn set(group: &Path, limits: &[Setting]) -> io::Result<()> {
     let mut set = limits.iter().map(|(file, value)| fs::write(group.join(file), value));
     let first = set.next().unwrap_or(Ok(()));
@@ -295,23 +297,23 @@ fn set(group: &Path, limits: &[Setting]) -> io::Result<()> {
     first
 }
 
-/// Hands controllers on to the groups below one, which is needed, and there, in version 2 alone.
+/// Delegates controllers to the groups below. Only version 2 needs it, and only there the file exists.
 fn hand_on_all(group: &Path) {
     let file = group.join("cgroup.subtree_control");
     let _ = fs::write(&file, "+memory +pids");
-    // Not every group is given that of processors.
+    // The processor controller is not delegated to every group.
     let _ = fs::write(file, "+cpu");
 }
 
-/// The least limit of memory of a group of version 2 and of those above it, as far as they are shown.
+/// Returns the lowest memory limit of a group of version 2 and of its visible ancestors.
 fn memory_max(own: &Path, root: &Path) -> u64 {
     let groups = own.ancestors().take_while(|group| group.starts_with(root));
     let most = groups.filter_map(|group| fs::read_to_string(group.join("memory.max")).ok()?.trim().parse::<u64>().ok());
     most.min().unwrap_or(u64::MAX)
 }
 
-/// The folder of the group that this process is in, and where its tree is mounted: of a controller of version 1, or without
-/// one of version 2.
+/// Returns the folder of this process's group and the mount point of its hierarchy, for a controller of version 1 or,
+/// if `controller` is empty, for version 2.
 fn own_group(groups: &str, mounts: &[Mount], controller: &str) -> Option<(PathBuf, PathBuf)> {
     let path = groups.lines().find_map(|line| {
         let (_, line) = line.split_once(':')?;
@@ -323,12 +325,12 @@ fn own_group(groups: &str, mounts: &[Mount], controller: &str) -> Option<(PathBu
         _ => mount.kind == "cgroup" && mount.options.split(',').any(|one| one == controller),
     };
     let mount = mounts.iter().find(is_wanted)?;
-    // A group outside of the namespace of this process begins with `/..`, and no folder shows it.
+    // A group outside of the namespace of this process starts with `/..`, and no folder shows it.
     let within = Path::new(path).strip_prefix(&mount.root).ok()?;
     (!path.contains("/..")).then(|| (mount.point.join(within), mount.point.clone()))
 }
 
-/// Whether a group of version 2 hands memory and processes on to those below it, or can be made to.
+/// Returns whether a group of version 2 delegates memory and processes to its children, or can be made to.
 fn hands_on(own: &Path, may_arrange: bool) -> bool {
     let has = |file: &str| {
         let words = fs::read_to_string(own.join(file)).unwrap_or_default();
@@ -355,7 +357,7 @@ fn hands_on(own: &Path, may_arrange: bool) -> bool {
         && hand_on()
 }
 
-/// Bytes of memory of this machine (`MemTotal` of proc_meminfo(5)).
+/// Returns the bytes of memory of this machine (`MemTotal` of proc_meminfo(5)).
 fn total_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

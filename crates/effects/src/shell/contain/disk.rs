@@ -1,7 +1,8 @@
-//! The files of a workspace: counted, reduced to what is allowed, removed.
+//! The files of a workspace: counting them, reducing them to the quota, removing them.
 //!
-//! Each folder is opened by its name in the open one above it, and never a link: no path is too long, and none leads
-//! outside however a script moves its folders meanwhile. A folder that its owner may not read is made readable.
+//! Each folder is opened by its name relative to its open parent, and never through a link. So no path is too long, and
+//! none leads outside of the workspace, however a script moves its folders at the same time. A folder that its owner
+//! may not read is made readable.
 
 use std::{
     collections::HashSet,
@@ -31,11 +32,11 @@ use crate::shell::limits::{
     WORKSPACE_DISK_SHARE, WORKSPACE_ENTRIES_MAX,
 };
 
-/// What the files of a workspace take.
+/// Disk usage of the files of a workspace.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Taken {
     pub(super) bytes: u64,
-    /// Files and folders.
+    /// Number of files and folders.
     pub(super) entries: u64,
 }
 
@@ -44,17 +45,16 @@ impl Taken {
         Self { bytes: self.bytes.saturating_add(bytes), entries: self.entries + 1 }
     }
 
-    /// Both together.
     pub(super) fn and(self, other: Self) -> Self {
         Self { bytes: self.bytes.saturating_add(other.bytes), entries: self.entries.saturating_add(other.entries) }
     }
 
-    /// The same with less room, of which something else has taken so much.
+    /// Subtracts bytes that something else has used, down to zero.
     pub(super) fn without(self, bytes: u64) -> Self {
         Self { bytes: self.bytes.saturating_sub(bytes), ..self }
     }
 
-    /// A sentence on the limit that is passed.
+    /// Returns a sentence about an exceeded limit.
     pub(super) fn excess(self, most: Self) -> Option<String> {
         if self.bytes > most.bytes {
             let mib = |bytes: u64| bytes >> 20;
@@ -64,10 +64,10 @@ impl Taken {
     }
 }
 
-/// How much a workspace may hold at most.
+/// The quota of a workspace.
 const MOST: Taken = Taken { bytes: WORKSPACE_BYTES_MAX, entries: WORKSPACE_ENTRIES_MAX };
 
-/// How much a workspace may hold on its disk, of which it has no more than a share.
+/// The quota of a workspace on its disk, of which it may use no more than a share.
 pub(super) fn most(workspace: &Path) -> Taken {
     let Ok(disk) = statvfs(workspace) else { return MOST };
     let share = |whole: u64| if whole == 0 { u64::MAX } else { whole / WORKSPACE_DISK_SHARE };
@@ -75,16 +75,16 @@ pub(super) fn most(workspace: &Path) -> Taken {
     Taken { bytes: MOST.bytes.min(bytes), entries: MOST.entries.min(share(disk.f_files)) }
 }
 
-/// A folder on the way, its name in the one above, and whether it counts as new.
+/// A folder that the walk is in, its name in its parent, and whether it counts as new.
 struct Level {
     folder: Dir,
     name: CString,
     is_new: bool,
 }
 
-/// What a walk does with an entry.
+/// An entry as the walk presents it.
 enum Entry<'a> {
-    /// A folder that is entered next, or one that lies too deep to be.
+    /// A folder that is entered next, unless it lies too deep.
     Folder { is_too_deep: bool },
     /// Anything else.
     File,
@@ -92,22 +92,23 @@ enum Entry<'a> {
     Left(&'a Level),
 }
 
-/// Bytes that an entry takes on the disk.
+/// Returns the bytes that an entry occupies on the disk.
 fn bytes_of(stat: &Stat) -> u64 {
     u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512)
 }
 
-/// What is done with folders: the rights that their owner needs.
+/// Permissions of a folder that its owner needs, by operation.
 const COUNTING: u32 = 0o500;
 const REMOVING: u32 = 0o700;
 
-/// Opens a folder of a folder. Rights that its owner lacks for that are given; root needs none.
+/// Opens a folder inside of a folder. Permissions that the owner lacks are added; root needs none.
 fn open(at: BorrowedFd<'_>, name: &CStr, needed: u32) -> io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = match openat(at, name, flags | OFlags::RDONLY, Mode::empty()) {
         Err(Errno::ACCESS) => {
             let handle = openat(at, name, flags | OFlags::PATH, Mode::empty())?;
-            // A handle without rights cannot be changed but by this path, which is that file's whatever its name is now.
+            // A descriptor opened with `O_PATH` can change the mode only through this path, which names the same file
+            // even if it was renamed.
             let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
             fs::set_permissions(path, Permissions::from_mode(0o700))?;
             openat(at, name, flags | OFlags::RDONLY, Mode::empty())?
@@ -121,8 +122,9 @@ fn open(at: BorrowedFd<'_>, name: &CStr, needed: u32) -> io::Result<OwnedFd> {
     Ok(folder)
 }
 
-/// Walks through a folder without following links, and without what is mounted in it. Each entry is shown with the folder
-/// that it is in, its name and its state; false from `each` ends the walk. What goes away meanwhile is passed over.
+/// Walks through a folder without following links or entering mounts. `each` gets every entry with its parent folder,
+/// its name and its metadata, and ends the walk by returning false. Entries that are removed at the same time are
+/// skipped.
 fn walk(
     root: OwnedFd,
     needed: u32,
@@ -174,7 +176,7 @@ fn walk(
     Ok(())
 }
 
-/// Whether something was removed, or is no folder any more.
+/// Returns whether the error means that an entry was removed or is no folder any more.
 fn is_gone(error: &io::Error) -> bool {
     [Errno::NOENT, Errno::NOTDIR, Errno::LOOP].iter().any(|gone| error.raw_os_error() == Some(gone.raw_os_error()))
 }
@@ -184,7 +186,7 @@ fn open_root(workspace: &Path, needed: u32) -> io::Result<OwnedFd> {
     open(CWD, &name, needed)
 }
 
-/// Counts the entries that are not passed over. A file with several names counts once.
+/// Counts the entries that `counts` selects, up to the first excess. A file with several names counts once.
 fn count_those(workspace: &Path, most: Taken, counts: impl Fn(&Stat) -> bool) -> io::Result<(Taken, Option<String>)> {
     let (mut taken, mut excess) = (Taken::default(), None);
     let mut named = HashSet::new();
@@ -208,12 +210,13 @@ fn count_those(workspace: &Path, most: Taken, counts: impl Fn(&Stat) -> bool) ->
     Ok((taken, excess))
 }
 
-/// A sentence on what a workspace has too much of. A workspace that cannot be looked through has too much.
+/// Returns a sentence about what exceeds the quota of a workspace. A workspace that cannot be scanned counts as an
+/// excess.
 pub(super) fn excess(workspace: &Path, most: Taken) -> Option<String> {
     counted(workspace, most).1
 }
 
-/// The same with what was counted until then.
+/// As [`excess`], with the usage that was counted until then.
 pub(super) fn counted(workspace: &Path, most: Taken) -> (Taken, Option<String>) {
     let excess = match count_those(workspace, most, |_| true) {
         Ok(counted) => return counted,
@@ -223,27 +226,27 @@ pub(super) fn counted(workspace: &Path, most: Taken) -> (Taken, Option<String>) 
     (Taken::default(), excess)
 }
 
-/// A sentence where the disk has less than so many times what the server needs, in bytes or in files.
+/// Returns a sentence if the disk has less free space, in bytes or files, than `times` the server's reserve.
 pub(super) fn full(workspace: &Path, times: u64) -> Option<String> {
     let disk = statvfs(workspace).ok()?;
     let (shown, mib) = (workspace.display(), (times * DISK_FREE_BYTES_MIN) >> 20);
     if disk.f_bavail.saturating_mul(disk.f_frsize) < times * DISK_FREE_BYTES_MIN {
         return Some(format!("the disk of {shown} has less than {mib} MiB left, which the server needs"));
     }
-    // Some file systems have no such number.
+    // Some file systems report no number of files.
     let files = times * DISK_FREE_FILES_MIN.min(disk.f_files / 20);
     (disk.f_favail < files)
         .then(|| format!("the disk of {shown} has room for less than {files} more files, which the server needs"))
 }
 
-/// What is free on the disk of a workspace.
+/// Returns the free space on the disk of a workspace.
 pub(super) fn free(workspace: &Path) -> Option<Taken> {
     let disk = statvfs(workspace).ok()?;
     Some(Taken { bytes: disk.f_bavail.saturating_mul(disk.f_frsize), entries: disk.f_favail })
 }
 
-/// Removes files of the largest workspaces in a folder where its disk has no room for a store to be opened: of executions that
-/// may go on, but no execution goes on where the server cannot start. Gives what lost some.
+/// Removes files of the largest workspaces if their disk has no room to open a store, and returns the workspaces that
+/// lost files. Their executions may still need the files, but no execution resumes while the server cannot start.
 pub fn make_room(workspaces: &Path) -> Vec<PathBuf> {
     let free = || free(workspaces).map_or(u64::MAX, |free| free.bytes);
     if free() >= START_BYTES_MIN { Vec::new() } else { make_room_of(workspaces, 2 * START_BYTES_MIN, free) }
@@ -269,19 +272,19 @@ fn make_room_of(workspaces: &Path, wanted: u64, free: impl Fn() -> u64) -> Vec<P
     reduced
 }
 
-/// The time that the file system gives to what is changed now, which is not exactly that of any clock.
+/// Returns the time that the file system gives to a change made now, which need not equal any system clock.
 pub(crate) fn stamp(workspace: &Path) -> Option<Timespec> {
     let _readable = open_root(workspace, REMOVING).ok()?;
     let file = tempfile_in(workspace).ok()?;
     fstat(file).ok().map(|stat| changed(&stat))
 }
 
-/// When a file or its attributes were changed last. No program can choose that time.
+/// Returns the last change of a file or of its attributes (ctime), which no program can set.
 fn changed(stat: &Stat) -> Timespec {
     Timespec { tv_sec: stat.st_ctime, tv_nsec: i64::try_from(stat.st_ctime_nsec).unwrap_or(i64::MAX) }
 }
 
-/// A new file without a name; of a file system that has none such, the folder itself.
+/// Makes a file without a name, or opens the folder itself where the file system has no such files.
 fn tempfile_in(folder: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     match openat(CWD, folder, flags, Mode::RUSR) {
@@ -290,8 +293,8 @@ fn tempfile_in(folder: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// Removes files that have changed since a time until an eighth of what is allowed is free, or any where the others alone do
-/// not fit. The next script has room by that. No file is removed from a workspace that fits.
+/// Removes files of a workspace that exceeds its quota until an eighth of the quota is free, so that the next script
+/// has room. Files that changed since `since` go first; the others follow only if they exceed the quota alone.
 pub(super) fn reduce(workspace: &Path, since: Option<Timespec>, most: Taken) -> io::Result<()> {
     let is_new = |stat: &Stat| match since {
         Some(since) => changed(stat) >= since,
@@ -310,7 +313,8 @@ pub(super) fn reduce(workspace: &Path, since: Option<Timespec>, most: Taken) -> 
     }
 }
 
-/// What goes away meanwhile, as a parallel step may remove it too, is passed over. What cannot be removed is told at the end.
+/// Removes files that `is_new` selects until the rest fits. Entries that a parallel step removes at the same time are
+/// skipped. The first error is returned at the end.
 fn remove_beyond(workspace: &Path, kept: Taken, most: Taken, is_new: impl Fn(&Stat) -> bool) -> io::Result<()> {
     let (mut kept, mut failed) = (kept, None);
     let root = open_root(workspace, REMOVING)?;
@@ -325,7 +329,7 @@ fn remove_beyond(workspace: &Path, kept: Taken, most: Taken, is_new: impl Fn(&St
                 keep_error(&mut failed, unlinkat(at, name, AtFlags::empty()).map_err(Into::into));
             }
             Entry::Left(level) if level.is_new && !fits => {
-                // One that is not empty keeps what was kept in it.
+                // A folder that is not empty stays with its remaining content.
                 let _ = unlinkat(at, name, AtFlags::REMOVEDIR);
             }
             Entry::File | Entry::Left(_) if is_new(stat) => kept = kept.with(bytes_of(stat)),
@@ -337,7 +341,7 @@ fn remove_beyond(workspace: &Path, kept: Taken, most: Taken, is_new: impl Fn(&St
     failed.map_or(Ok(()), Err)
 }
 
-/// Keeps the first error that is one: what is gone is what was wanted.
+/// Keeps the first error, except for entries that are gone already.
 fn keep_error(failed: &mut Option<io::Error>, result: io::Result<()>) {
     if let Err(error) = result
         && !is_gone(&error)
@@ -346,7 +350,7 @@ fn keep_error(failed: &mut Option<io::Error>, result: io::Result<()>) {
     }
 }
 
-/// Removes a folder and all that is in it, however deep and without following links.
+/// Removes a folder with all of its content, at any depth and without following links.
 pub fn remove(folder: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -358,7 +362,7 @@ pub fn remove(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a folder. Folders that lie too deep in it are moved to `aside` first, and removed from there.
+/// Removes a folder. Subfolders that lie too deep are first moved to `aside` and removed there.
 fn remove_through(at: BorrowedFd<'_>, name: &CStr, aside: BorrowedFd<'_>) -> io::Result<()> {
     let mut moved = Vec::new();
     remove_level(at, name, aside, &mut moved)?;
@@ -370,7 +374,7 @@ fn remove_through(at: BorrowedFd<'_>, name: &CStr, aside: BorrowedFd<'_>) -> io:
 
 fn remove_level(at: BorrowedFd<'_>, name: &CStr, aside: BorrowedFd<'_>, moved: &mut Vec<CString>) -> io::Result<()> {
     let mut failed = None;
-    // A folder that loses entries while it is read may show fewer than it has.
+    // A folder that loses entries while it is read may return fewer than it has.
     for _ in 0..REMOVE_ROUNDS_MAX {
         failed = None;
         let each = |at: BorrowedFd<'_>, name: &CStr, _: &Stat, entry: Entry<'_>| {
@@ -400,14 +404,14 @@ fn remove_level(at: BorrowedFd<'_>, name: &CStr, aside: BorrowedFd<'_>, moved: &
     Err(failed.unwrap_or_else(|| Errno::NOTEMPTY.into()))
 }
 
-/// Moves a folder to a name that nobody can know before, and that nothing has.
+/// Moves a folder to an unused name that a script cannot predict.
 fn move_aside(at: BorrowedFd<'_>, name: &CStr, aside: BorrowedFd<'_>) -> io::Result<CString> {
     let random = || CString::new(format!("{REMOVED}{:016x}", RandomState::new().hash_one(name)));
     loop {
         let moved = random()?;
         match renameat_with(at, name, aside, &moved, RenameFlags::NOREPLACE) {
             Err(Errno::EXIST) => {}
-            // Some file systems cannot look whether something has the name.
+            // Some file systems do not support `RENAME_NOREPLACE`.
             Err(Errno::INVAL) => {
                 return renameat_with(at, name, aside, &moved, RenameFlags::empty())
                     .map(|()| moved)
@@ -418,11 +422,11 @@ fn move_aside(at: BorrowedFd<'_>, name: &CStr, aside: BorrowedFd<'_>) -> io::Res
     }
 }
 
-/// How names of folders begin that lay too deep and are being removed. What a server that ended meanwhile has left of them in
-/// the folder of the workspaces is removed with the workspaces.
+/// Prefix of the names of folders that lay too deep and are being removed. Leftovers of a server that ended during a
+/// removal are removed together with the workspaces.
 const REMOVED: &str = ".mainspring-removed-";
 
-/// How often a folder is looked through again that has entries after all of them were removed.
+/// Rounds of removal for a folder that still has entries after all of them were removed.
 const REMOVE_ROUNDS_MAX: u32 = 16;
 
 #[cfg(test)]
@@ -442,7 +446,7 @@ mod tests {
         fs::write(workspace.join(name), vec![1; mib << 20]).unwrap();
     }
 
-    /// Folders in each other, by names that make a path longer than the system takes.
+    /// Makes nested folders with names that add up to a path longer than the system accepts.
     fn nest(workspace: &Path, depth: usize) {
         let mut at = open_root(workspace, COUNTING).unwrap();
         let name = CString::new(vec![b'd'; 200]).unwrap();
@@ -488,7 +492,7 @@ mod tests {
         assert!(!workspace.exists());
     }
 
-    /// Names that a script can guess, and folders in the way, stop no removal.
+    /// Neither names that a script can guess nor folders in the way stop a removal.
     #[test]
     fn nothing_in_the_way_stops_a_removal() {
         let (root, workspace) = place();
@@ -555,7 +559,7 @@ mod tests {
     fn what_is_new_goes_before_what_was_there() {
         let (_root, workspace) = place();
         write(&workspace, "old", 6);
-        // The next change has a later time only when the clock of the file system has ticked.
+        // The next change gets a later time only after the clock of the file system has ticked.
         let before = stamp(&workspace).unwrap();
         while stamp(&workspace).unwrap() == before {
             std::thread::yield_now();

@@ -1,7 +1,7 @@
-//! The system calls that a contained script is refused.
+//! The system calls that a contained script may not use.
 //!
-//! A list of what is refused, and not of what is allowed: any program may run here, and the walls around do not need this
-//! one. It takes away the parts of the kernel in which most ways out of containers were found.
+//! This is a deny list, not an allow list: any program may run here, and the other layers do not depend on this one. It
+//! removes the parts of the kernel in which most container escapes were found.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule as Rule, apply_filter, sock_filter,
 };
 
-/// Refused with EPERM whatever their arguments are.
+/// Refused with EPERM for any arguments.
 const REFUSED: &[libc::c_long] = &[
     // Other processes: their memory, their descriptors.
     libc::SYS_ptrace,
@@ -70,7 +70,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_lookup_dcookie,
 ];
 
-/// Those that only this architecture has.
+/// The same, for calls that only this architecture has.
 #[cfg(target_arch = "x86_64")]
 const REFUSED_HERE: &[libc::c_long] =
     &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt, libc::SYS_uselib, libc::SYS_ustat, libc::SYS_sysfs];
@@ -88,39 +88,40 @@ const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWCGROUP,
 ];
 
-/// Families of sockets that programs need. Others are rarely used and little tested, or, as AF_VSOCK, know no namespaces.
+/// Socket families that programs need. The others are rarely used and little tested or, like AF_VSOCK, not separated by
+/// namespaces.
 const FAMILIES: [libc::c_int; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
-/// Requests of ioctl(2) that put characters into a terminal's input.
+/// Requests of ioctl(2) that insert characters into a terminal's input.
 const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541c];
 
-/// Types of requests of ioctl(2) for file systems, each with those that are allowed. The others allocate space as
-/// fallocate(2) does (`FS_IOC_RESVSP`, which no limit of a file's size bounds), freeze a file system, or make subvolumes,
-/// which a look through a workspace does not enter (ioctl_list(2), linux/fs.h, linux/btrfs.h).
+/// Types of file system requests of ioctl(2), each with the requests that are allowed. The others allocate space like
+/// fallocate(2) (`FS_IOC_RESVSP`, which the limit of a file's size does not bound), freeze a file system, or make
+/// subvolumes, which a scan of a workspace does not enter (ioctl_list(2), linux/fs.h, linux/btrfs.h).
 const FILE_SYSTEM_REQUESTS: &[(u64, &[u64])] = &[
-    // 'X', of XFS first, of every file system today.
+    // 'X': introduced by XFS, used by every file system today.
     (0x58, &[]),
-    // 'f': attributes of files, read and set, and where a file's blocks are.
+    // 'f': reads and sets attributes of files, and maps a file's blocks.
     (0x66, &[0x8008_6601, 0x4008_6602, 0x8004_6601, 0x4004_6602, 0xc020_660b]),
-    // That of btrfs: FICLONE, FICLONERANGE, FIDEDUPERANGE, which every file system with shared blocks has.
+    // btrfs: allowed are FICLONE, FICLONERANGE and FIDEDUPERANGE, which every file system with shared blocks has.
     (0x94, &[0x4004_9409, 0x4020_940d, 0xc018_9436]),
-    // That of f2fs.
+    // f2fs.
     (0xf5, &[]),
 ];
 
-/// The bits of a request that are its type.
+/// The bits of a request that hold its type.
 const REQUEST_TYPE: u64 = 0xff00;
 
-/// The first number of a system call that nobody has looked at for this list: it and all above are missing to scripts, as
-/// they are on an older kernel. The x32 calls of x86-64 are among them (bit 30), and numbers are the same on all
-/// architectures from 424 on.
+/// The lowest number of a system call that this list was not reviewed for. It and all higher numbers fail with ENOSYS,
+/// as on an older kernel. They include the x32 calls of x86-64 (bit 30), and numbers are the same on all architectures
+/// from 424 on.
 const FIRST_UNKNOWN: u32 = 467;
 
-/// Bits of a mode that let a program run with the rights of its file's owner or group. Such files outlive the container,
-/// and where the server is root they are root's.
+/// Mode bits that let a program run with the permissions of its file's owner or group. Such files outlive the
+/// container, and they belong to root where the server runs as root.
 const SET_ID: [u64; 2] = [0o4000, 0o2000];
 
-/// Calls with a mode, and the place of that among their arguments.
+/// Calls with a mode, and the index of that argument.
 const MODES: &[(libc::c_long, u8)] =
     &[(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2), (libc::SYS_mknodat, 2)];
 #[cfg(target_arch = "x86_64")]
@@ -128,37 +129,38 @@ const MODES_HERE: &[(libc::c_long, u8)] = &[(libc::SYS_chmod, 1), (libc::SYS_cre
 #[cfg(not(target_arch = "x86_64"))]
 const MODES_HERE: &[(libc::c_long, u8)] = &[];
 
-/// Calls with a mode that counts only with one of [`MAKING`], and the place of the flags, behind which it stands.
+/// Calls whose mode counts only with a flag of [`MAKING`], and the index of the flags; the mode is the next argument.
 #[cfg(target_arch = "x86_64")]
 const OPENING: &[(libc::c_long, u8)] = &[(libc::SYS_openat, 2), (libc::SYS_open, 1)];
 #[cfg(not(target_arch = "x86_64"))]
 const OPENING: &[(libc::c_long, u8)] = &[(libc::SYS_openat, 2)];
 
-/// Flags of open(2) that make a file. That of `O_TMPFILE` is the one bit that it does not share with `O_DIRECTORY`.
+/// Flags of open(2) that make a file. For `O_TMPFILE` it is the one bit that it does not share with `O_DIRECTORY`.
 const MAKING: [u64; 2] = [libc::O_CREAT as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64];
 
-/// The same number on every architecture.
+/// Numbers that are the same on every architecture.
 const FCHMODAT2: libc::c_long = 452;
 const MEMFD_SECRET: libc::c_long = 447;
 const STATMOUNT: libc::c_long = 457;
 const LISTMOUNT: libc::c_long = 458;
 
-/// Bytes of one segment of shared memory (shmget(2)) where nothing counts those that nobody has attached. There are at most
-/// 4,096 in a container.
+/// Largest segment of shared memory (shmget(2)), in bytes, where the kernel does not account for unattached segments. A
+/// container has at most 4,096 segments.
 const SEGMENT_BYTES_MAX: u64 = 64 * 1024;
 
-/// Semaphores of one set (semget(2)) where nothing counts them. There are at most 32,000 sets in a container.
+/// Largest set of semaphores (semget(2)) where the kernel does not account for them. A container has at most 32,000
+/// sets.
 const SEMAPHORES_MAX: u64 = 32;
 
 type Rules = BTreeMap<i64, Vec<Rule>>;
 
-/// Filters this thread's system calls, and those of all that it starts, for good. Calls of another architecture end the
-/// process.
+/// Installs the filter for this thread and all that it starts; it cannot be removed. A call of another architecture
+/// kills the process.
 pub(super) fn install(is_memory_counted: bool) -> Result<(), String> {
     programs(is_memory_counted)?.iter().try_for_each(|program| apply_filter(program)).map_err(|error| error.to_string())
 }
 
-/// One program for each error.
+/// Compiles one program for each error.
 fn programs(is_memory_counted: bool) -> Result<Vec<BpfProgram>, String> {
     let mut tables =
         vec![(refused(), libc::EPERM), (missing(is_memory_counted), libc::ENOSYS), (unsupported(), libc::EOPNOTSUPP)];
@@ -170,9 +172,9 @@ fn programs(is_memory_counted: bool) -> Result<Vec<BpfProgram>, String> {
     made.map_err(|error: seccompiler::BackendError| error.to_string())
 }
 
-/// Calls that a program finds missing. Instead of clone3(2) and openat2(2) it uses clone(2) and openat(2), whose flags a
-/// filter can see. The contexts of io_setup(2) are counted for the whole machine. Memory without a process that has it is
-/// counted by control groups or by nobody.
+/// Calls that fail with ENOSYS. Programs then use clone(2) and openat(2), whose flags a filter can see, instead of
+/// clone3(2) and openat2(2). The contexts of io_setup(2) are limited for the whole machine. Memory that belongs to no
+/// process is charged to control groups only, so without them the calls that allocate it are missing too.
 fn missing(is_memory_counted: bool) -> Result<Rules, seccompiler::BackendError> {
     let whole = [libc::SYS_clone3, libc::SYS_openat2, libc::SYS_io_setup];
     let mut rules: Rules = whole.into_iter().map(|number| (number, Vec::new())).collect();
@@ -187,7 +189,7 @@ fn missing(is_memory_counted: bool) -> Result<Rules, seccompiler::BackendError> 
     Ok(rules)
 }
 
-/// A disk that is taken by one call is full before anybody looks. Programs write zeros where this is refused.
+/// Calls that fail with EOPNOTSUPP: one such call can fill the disk between two polls. Programs write zeros instead.
 fn unsupported() -> Result<Rules, seccompiler::BackendError> {
     let others = |(kind, allowed): &(u64, &[u64])| {
         let is_type = Condition::new(1, Length::Dword, Compare::MaskedEq(REQUEST_TYPE), kind << 8);
@@ -198,19 +200,19 @@ fn unsupported() -> Result<Rules, seccompiler::BackendError> {
     Ok(Rules::from([(libc::SYS_fallocate, Vec::new()), (libc::SYS_ioctl, requests)]))
 }
 
-/// Memory that is in no process's account once its pages are let go of: anonymous and shared.
+/// Memory that is charged to no process once its pages are unmapped: anonymous shared mappings.
 fn uncounted() -> Result<Rules, seccompiler::BackendError> {
     let flags = u64::from((libc::MAP_SHARED | libc::MAP_ANONYMOUS).cast_unsigned());
     let shared = Condition::new(3, Length::Dword, Compare::MaskedEq(flags), flags)?;
     Ok(Rules::from([(libc::SYS_mmap, vec![Rule::new(vec![shared])?])]))
 }
 
-/// A program that refuses all numbers from [`FIRST_UNKNOWN`] on.
+/// Builds a program that refuses all numbers from [`FIRST_UNKNOWN`] on.
 fn without_unknown() -> BpfProgram {
     let statement = |code: u32, jt: u8, jf: u8, k: u32| sock_filter { code: code as u16, jt, jf, k };
     let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
     vec![
-        // The number of the call is the first word of what a program sees (seccomp(2)).
+        // The number of the call is the first word of the data that a program sees (seccomp(2)).
         statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
         statement(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, FIRST_UNKNOWN),
         statement(libc::BPF_RET | libc::BPF_K, 0, 0, refuse),
@@ -254,7 +256,7 @@ fn program(rules: Rules, errno: libc::c_int) -> Result<BpfProgram, seccompiler::
 mod tests {
     use super::*;
 
-    /// The errors that the programs answer a call with, worked out as the kernel does (classic BPF over `struct
+    /// Returns the errors with which the programs answer a call, evaluated as the kernel does (classic BPF over `struct
     /// seccomp_data`).
     fn errors(is_memory_counted: bool, number: i64, arguments: [u64; 4]) -> Vec<i32> {
         let mut data = [0u8; 64];

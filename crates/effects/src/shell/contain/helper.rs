@@ -1,4 +1,4 @@
-//! The process inside of a container that builds the inner walls and then becomes bash.
+//! The process inside of a container that applies the inner protections and then becomes bash.
 
 use std::{
     convert::Infallible,
@@ -28,26 +28,28 @@ use crate::shell::limits::{
     PROCESSES_HARD_MAX, READY_BYTES,
 };
 
-/// The hidden argument with which an executable of ours becomes the helper. Folders that may be written to follow it.
+/// The hidden argument with which an executable of this project becomes the helper. The kind of memory accounting and
+/// the writable folders follow it.
 pub const HELPER_ARGUMENT: &str = "contain-for-parent";
 
-/// The first argument behind it: whether the kernel counts the memory of the script, or the parent watches it alone.
+/// The next argument: whether the kernel accounts for the memory of the script, or only the parent polls it.
 pub(super) const MEMORY_COUNTED: &str = "memory-counted";
 pub(super) const MEMORY_WATCHED: &str = "memory-watched";
 
-/// The argument of a trial. Paths follow it, and the helper tells which files it sees there.
+/// The argument of the trial. Paths follow, and the helper reports the identities of the files that it sees there.
 pub(super) const LOOK: &str = "--look";
 
-/// What the helper says once all walls stand: this, a digit for Landlock, a line feed. Its parent sends the order then.
+/// The helper's report that all protections are in force: these bytes, a digit for Landlock, a line feed. The parent
+/// sends the script after it.
 const READY: &[u8] = b"mainspring contains: ";
 
-/// The place of the workspace among the folders that may be written to.
+/// The index of the workspace in the list of writable folders.
 const WORKSPACE: usize = 2;
 
 const _: () = assert!(READY.len() + 2 == READY_BYTES);
 
-/// Runs as the helper, if that is what this process was started for. Returns only when that fails, with an exit code: the
-/// process has become bash otherwise.
+/// Runs as the helper if this process was started as one. Returns an exit code only on failure: on success the process
+/// has become bash.
 pub fn serve_if_helper(mut arguments: impl Iterator<Item = OsString>) -> Option<u8> {
     if arguments.nth(1)? != HELPER_ARGUMENT {
         return None;
@@ -74,7 +76,7 @@ fn failed(why: String) -> u8 {
     126
 }
 
-/// Tells the identity of each file that is seen, and a hyphen for each other one.
+/// Prints the identity of each visible file, and a hyphen for each other path.
 fn tell(paths: &[PathBuf]) -> io::Result<()> {
     let mut stdout = io::stdout();
     for path in paths {
@@ -86,7 +88,7 @@ fn tell(paths: &[PathBuf]) -> io::Result<()> {
     stdout.flush()
 }
 
-/// What a helper has told of so many paths.
+/// Parses what a helper has printed about `count` paths.
 pub(super) fn seen(told: &[u8], count: usize) -> Option<Vec<Option<Identity>>> {
     let line = |line: &str| match line.split_once(':') {
         Some((device, number)) => Some(Some((device.parse().ok()?, number.parse().ok()?))),
@@ -96,7 +98,7 @@ pub(super) fn seen(told: &[u8], count: usize) -> Option<Vec<Option<Identity>>> {
     seen.filter(|seen| seen.len() == count)
 }
 
-/// Builds the walls, and says that they stand.
+/// Applies the protections and reports them to the parent.
 fn build(writable: &[PathBuf], is_memory_counted: bool) -> Result<(), String> {
     let landlock = restrict(writable).map_err(|error| format!("Landlock: {error}"))?;
     limit(writable.get(WORKSPACE))?;
@@ -119,8 +121,8 @@ fn serve(writable: &[PathBuf], is_memory_counted: bool) -> Result<Infallible, St
     Err(format!("{} cannot be run in the container: {error}", order.bash))
 }
 
-/// Reading and executing is for everything that the container shows, writing for the given folders alone. No device can be
-/// made anywhere; sockets without a path and signals reach processes of this container only.
+/// Allows reading and executing of all that the container shows, and writing to the given folders only. Devices cannot
+/// be made anywhere; abstract sockets and signals reach only processes of this container.
 fn restrict(writable: &[PathBuf]) -> Result<Landlock, landlock::RulesetError> {
     let abi = ABI::V6;
     let made: BitFlags<AccessFs> = AccessFs::MakeChar | AccessFs::MakeBlock;
@@ -138,14 +140,14 @@ fn restrict(writable: &[PathBuf]) -> Result<Landlock, landlock::RulesetError> {
     })
 }
 
-/// Limits of each process; those of all together are the parent's to watch. No file may be larger than what is free on the
-/// disk now.
+/// Sets the limits of each process; the parent watches the sums. A file may not grow larger than the space that is free
+/// on the disk now.
 fn limit(workspace: Option<&PathBuf>) -> Result<(), String> {
     let free = workspace.and_then(|workspace| statvfs(workspace).ok());
     let free = free.map_or(FILE_BYTES_MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
     let file = free.saturating_sub(DISK_FREE_BYTES_MIN).clamp(FILE_BYTES_MIN, FILE_BYTES_MAX);
     let limits = [
-        // Unlike 0, this also keeps a crash from a program that the host runs for its memory (`core_pattern`, core(5)).
+        // Unlike 0, a limit of 1 also prevents that the host pipes a crash to its handler (`core_pattern`, core(5)).
         (Resource::Core, 1),
         (Resource::Fsize, file),
         (Resource::Nofile, FILES_MAX),
@@ -155,7 +157,7 @@ fn limit(workspace: Option<&PathBuf>) -> Result<(), String> {
         (Resource::Msgqueue, 0),
     ];
     for (resource, most) in limits {
-        // A limit that is lower already stays.
+        // A lower limit stays in force.
         let most = Some(getrlimit(resource).maximum.map_or(most, |hard| hard.min(most)));
         let set = setrlimit(resource, Rlimit { current: most, maximum: most });
         set.map_err(|error| format!("the limit {resource:?} cannot be set: {error}"))?;
@@ -171,7 +173,7 @@ fn digit(landlock: Landlock) -> u8 {
     }
 }
 
-/// The walls that a helper has told of.
+/// Parses the helper's report.
 pub(crate) fn walls(told: &[u8]) -> Option<Walls> {
     let landlock = match told.strip_prefix(READY)?.strip_suffix(b"\n")? {
         b"2" => Landlock::Full,

@@ -1,7 +1,8 @@
-//! The server's own files, kept out of containers wherever they lie.
+//! Keeps the server's own files out of containers.
 //!
-//! A folder of the server below one that scripts are shown (`/usr/local/data`) is covered by an empty one. A single file
-//! cannot be covered for good, as the cover goes away when the file is replaced: it is refused.
+//! A folder of the server inside of a folder that scripts see (`/usr/local/data`) is covered by an empty folder. A
+//! single file cannot be covered safely, since the cover disappears when the file is replaced, so such a configuration
+//! is rejected.
 
 use std::{
     fs, io,
@@ -11,21 +12,21 @@ use std::{
 
 use super::mounts::{self, Mount};
 
-/// The device and the number of a file: its identity, by whatever path.
+/// Device and inode number of a file: its identity under every path.
 pub(super) type Identity = (u64, u64);
 
-/// Paths of the server's own files, and which of them are covered in containers.
+/// Paths of the server's own files, and those of them that containers cover.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Hidden {
-    /// Every real path of every file and folder, by bind mounts too.
+    /// Every real path of every file and folder, including the paths through bind mounts.
     pub(super) paths: Vec<PathBuf>,
-    /// Paths inside of a container that are to be covered, none of them in another one.
+    /// Paths inside of a container to cover, none of them inside of another one.
     covered: Vec<PathBuf>,
-    /// Of the files and folders that exist.
+    /// The identities of those files and folders that exist.
     identities: Vec<Identity>,
 }
 
-/// The real path of a file, also of one that is not there yet.
+/// Resolves the real path of a file, also if the file does not exist yet.
 pub(super) fn real(path: &Path) -> PathBuf {
     match (path.canonicalize(), path.parent(), path.file_name()) {
         (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => real(parent).join(name),
@@ -33,13 +34,14 @@ pub(super) fn real(path: &Path) -> PathBuf {
     }
 }
 
-/// The identity of a file, or nothing where there is none.
+/// Returns the identity of a file, or `None` if it does not exist.
 pub(super) fn identity(path: &Path) -> Option<Identity> {
     fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 impl Hidden {
-    /// What is to be hidden from containers that are shown these paths. The error is a sentence on what cannot be hidden.
+    /// Computes which paths to cover in containers that show the paths `shown`. The error is a sentence about a path
+    /// that cannot be covered.
     pub(super) fn of(hidden: &[PathBuf], shown: &[PathBuf]) -> Result<Self, String> {
         Self::with(hidden, shown, &mounts::all()?)
     }
@@ -66,7 +68,7 @@ impl Hidden {
             }
         }
         found.covered.sort();
-        // The folder itself comes before what is in it.
+        // Sorting puts a folder before its content.
         let covered = std::mem::take(&mut found.covered);
         for path in covered {
             if !found.covered.last().is_some_and(|folder| path.starts_with(folder)) {
@@ -83,17 +85,18 @@ impl Hidden {
         }
     }
 
-    /// The folders, and the files, that are covered now. One that is not there yet shows nothing.
+    /// Lists the covered paths that exist now, each with whether it is a folder. A path that does not exist yet shows
+    /// nothing.
     pub(super) fn covered(&self) -> impl Iterator<Item = (&Path, bool)> {
         self.covered.iter().filter_map(|path| Some((path.as_path(), fs::metadata(path).ok()?.is_dir())))
     }
 
-    /// Whether a path is, contains or lies in what is hidden.
+    /// Returns whether a path is a hidden one, contains one or lies in one.
     pub(super) fn overlaps(&self, path: &Path) -> bool {
         self.paths.iter().any(|hidden| path.starts_with(hidden) || hidden.starts_with(path))
     }
 
-    /// Of what was seen inside of a container, the first that is the server's own.
+    /// Returns the first of the server's own files among those seen inside of a container.
     pub(super) fn leaked(&self, seen: &[Option<Identity>]) -> Option<&Path> {
         let seen = self.paths.iter().zip(seen);
         let own = |(_, identity): &(_, &Option<Identity>)| identity.is_some_and(|one| self.identities.contains(&one));

@@ -1,7 +1,7 @@
 //! The thread that starts containers.
 //!
 //! The kernel ends a container when the thread that started it ends, not when the process does (`PR_SET_PDEATHSIG`,
-//! prctl(2)). Threads of a runtime come and go; this one lives as long as the executor.
+//! prctl(2)). Threads of an async runtime come and go; this one lives as long as the executor.
 
 use std::{io, sync::mpsc, thread};
 
@@ -29,14 +29,14 @@ impl Launcher {
         thread::Builder::new().name("container launcher".into()).spawn(move || {
             while let Ok(Launch { mut command, runtime, started }) = launches.recv() {
                 let _entered = runtime.enter();
-                // One that nobody waits for any more ends by itself: its order never comes.
+                // A container whose caller is gone ends by itself, since it never receives a script.
                 drop(started.send(command.spawn()));
             }
         })?;
         Ok(Self(sender))
     }
 
-    /// Starts a container. The command is dropped with the ends of pipes that it holds.
+    /// Starts a container. The command is dropped afterwards, which closes the ends of pipes that it holds.
     pub(crate) async fn start(&self, command: Command) -> io::Result<Child> {
         let (started, child) = oneshot::channel();
         let gone = || io::Error::other("the thread that starts containers is gone");

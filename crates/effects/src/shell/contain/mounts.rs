@@ -7,22 +7,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mount {
     /// `major:minor` of the device, the same for all mounts of one file system.
     pub(super) device: String,
     /// The folder of the file system that is mounted.
     pub(super) root: PathBuf,
-    /// Where it is mounted.
+    /// The path of the mount point.
     pub(super) point: PathBuf,
-    /// The kind of file system.
+    /// The type of the file system, such as `ext4`.
     pub(super) kind: String,
     /// The options of the file system, separated by commas.
     pub(super) options: String,
 }
 
-/// All mounts of this process, in the order in which they were made. An error is a reason to refuse.
+/// Reads all mounts of this process, in the order in which they were made. A caller rejects its request on an error.
 pub(super) fn all() -> Result<Vec<Mount>, String> {
     let text = fs::read("/proc/self/mountinfo").map_err(|error| format!("/proc/self/mountinfo: {error}"))?;
     let mounts: Option<Vec<_>> = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(parse).collect();
@@ -42,7 +41,7 @@ fn parse(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// Spaces, tabs, line feeds and backslashes are written as a backslash and three octal digits.
+/// Decodes a field in which spaces, tabs, line feeds and backslashes are a backslash and three octal digits.
 fn unescaped(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -62,10 +61,11 @@ fn unescaped(field: &[u8]) -> PathBuf {
     OsString::from_vec(bytes).into()
 }
 
-/// Every path that shows a file: bind mounts give one file several. The path is a real one, and comes first.
+/// Returns every path under which a file is visible, since bind mounts give one file several. `real` must be a real
+/// path.
 pub(super) fn paths_of(real: &Path, mounts: &[Mount]) -> Vec<PathBuf> {
     let mut paths = vec![real.to_owned()];
-    // Of several mounts at one point the last one is seen.
+    // The last of several mounts at one point covers the others.
     let holder = mounts
         .iter()
         .filter(|mount| real.starts_with(&mount.point))
@@ -80,7 +80,7 @@ pub(super) fn paths_of(real: &Path, mounts: &[Mount]) -> Vec<PathBuf> {
             paths.push(mount.point.clone());
         }
     }
-    // `join` of an empty path leaves a slash at the end, which comparing by components ignores.
+    // `join` of an empty path leaves a slash at the end, which a comparison by components ignores.
     paths.sort();
     paths.dedup();
     paths

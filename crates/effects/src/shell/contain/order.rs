@@ -1,4 +1,6 @@
-//! How the helper is told what to run: on its standard input, and not in arguments, which every user of a machine can read.
+//! The message that tells the helper which script to run.
+//!
+//! It is sent on standard input and not in arguments, which every user of a machine can read.
 
 /// A script with its environment. No text contains a NUL character.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,12 +9,13 @@ pub(crate) struct Order {
     pub(crate) bash: String,
     /// The script.
     pub(crate) command: String,
-    /// The whole environment; later ones win.
+    /// The whole environment; the last value of a repeated name wins.
     pub(crate) variables: Vec<(String, String)>,
 }
 
 impl Order {
-    /// The length in four bytes, little-endian, then the texts, each ended by NUL: bash, the script, `NAME=value`.
+    /// Encodes the length in four bytes, little-endian, then the texts, each terminated by NUL: bash, the script,
+    /// `NAME=value`.
     pub(crate) fn encode(&self) -> Option<Vec<u8>> {
         let mut bytes = vec![0; 4];
         let mut add = |text: &str| bytes.extend(text.bytes().chain([0]));
@@ -24,7 +27,7 @@ impl Order {
         Some(bytes)
     }
 
-    /// The order, if it came whole: a parent that died amid it has ordered nothing.
+    /// Decodes a complete message. An incomplete one comes from a parent that died while it wrote, and runs nothing.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (length, rest) = bytes.split_first_chunk::<4>()?;
         if u32::from_le_bytes(*length) as usize != rest.len() {

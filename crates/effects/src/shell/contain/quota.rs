@@ -1,7 +1,7 @@
-//! What all processes of a contained script use together, watched: memory, processes, disk.
+//! Polls the sums of what all processes of a contained script use: memory, processes, disk.
 //!
-//! Limits of single processes bound none of these, and control groups are not to be had everywhere. A script that takes
-//! more than it may is ended.
+//! Limits of single processes bound none of these sums, and control groups are not available everywhere. A script that
+//! exceeds a quota is ended.
 
 use std::{
     collections::BTreeSet,
@@ -41,39 +41,40 @@ use crate::shell::{
     refusal::Refusal,
 };
 
-/// What a script used when it was looked at, beside its files.
+/// Usage of a script at one poll, without its files.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Used {
     processes: u64,
     threads: u64,
     memory: u64,
-    /// Time of processors.
+    /// Processor time.
     computed: Duration,
 }
 
-/// Watches one script.
+/// Polls the usage of one script.
 #[derive(Debug)]
 pub(crate) struct Quota {
     /// The first process of the container.
     init: Option<Pid>,
     cgroup: Arc<Cgroup>,
     workspace: PathBuf,
-    /// Whose script it is; an empty text where nobody has said so.
+    /// The organization of the execution, or an empty text if it has none.
     organization: String,
-    /// When it began, by the clock of the file system.
+    /// The start of the script, by the clock of the file system.
     since: Option<Timespec>,
-    /// Bytes that were free on the disk at the last look.
+    /// Free bytes of the disk at the last poll.
     free: Arc<AtomicU64>,
     most: Taken,
 }
 
-/// Workspaces that are looked through at a time, by all scripts of this process: looking takes files and processors.
+/// Bounds the workspaces that are scanned at the same time for all scripts of this process, since a scan uses file
+/// descriptors and processors.
 static WALKS: Semaphore = Semaphore::const_new(DISK_WALKS_AT_A_TIME);
 
-/// Scripts whose processes are looked at at a time.
+/// Bounds the scripts whose processes are read at the same time.
 static LOOKS: Semaphore = Semaphore::const_new(LOOKS_AT_A_TIME);
 
-/// The disk as it was when a workspace was last looked through.
+/// The state of the disk at the last scan of a workspace.
 struct Seen {
     at: Instant,
     took: Duration,
@@ -81,8 +82,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether it is time to look again: at once where much was written since, else after a time that is bounded whatever
-    /// the last look took.
+    /// Returns whether the next scan is due: after a bounded multiple of the last scan's duration, or as soon as much
+    /// was written since.
     fn is_due(&self, free: u64) -> bool {
         let elapsed = self.at.elapsed();
         let usual = (self.took * DISK_LOOK_SHARE).clamp(DISK_LOOK_MIN, DISK_LOOK_MAX);
@@ -92,8 +93,8 @@ impl Seen {
 }
 
 impl Quota {
-    /// Bounds a script that begins now, by control groups that the process which makes its container is moved to. What it
-    /// does may take some milliseconds, in which the container is made.
+    /// Sets up the quota of a script before it starts: moves the process that makes its container to control groups.
+    /// The work takes some milliseconds and runs while the container is built.
     pub(crate) async fn new(
         container: Arc<Container>,
         (organization, name): (Option<String>, String),
@@ -113,7 +114,8 @@ impl Quota {
         prepared.unwrap_or_else(|error| Err(Refusal::NotContained(error.to_string())))
     }
 
-    /// The container stands: its first process, and the one that becomes the script, which is in all groups from now on.
+    /// Takes over a container that is ready: its first process, and the one that becomes the script. Returns after the
+    /// latter is in all control groups.
     pub(crate) async fn begin(&mut self, init: Pid, helper: Pid) -> Result<(), Refusal> {
         self.init = Some(init);
         if self.cgroup.holds(helper) {
@@ -125,16 +127,16 @@ impl Quota {
             .map_err(|why| Refusal::NotContained(format!("it cannot be moved to its control groups: {why}")))
     }
 
-    /// Returns when the script has taken more than it may, with a sentence on what.
+    /// Returns when the script has exceeded a quota, with a sentence about it.
     pub(crate) async fn exceeded(&self) -> String {
-        // Apart, so that a long look through files hides nothing else.
+        // Separate polls, so that a long scan of files does not delay the others.
         tokio::select! {
             why = self.taken() => why,
             why = self.written() => why,
         }
     }
 
-    /// Looks at processes, memory and the disk as a whole, on threads that nothing else waits for.
+    /// Polls processes, memory and the disk as a whole, on blocking threads that nothing else waits for.
     async fn taken(&self) -> String {
         let mut pause = QUOTA_LOOK;
         loop {
@@ -156,7 +158,7 @@ impl Quota {
         }
     }
 
-    /// Looks through the workspace, now and again.
+    /// Scans the workspace at intervals.
     async fn written(&self) -> String {
         let mut seen = Seen { at: Instant::now(), took: Duration::ZERO, free: self.free.load(Relaxed) };
         loop {
@@ -181,7 +183,8 @@ impl Quota {
         }
     }
 
-    /// Looks once more when the script has ended, and removes what is too much. The sentence says what that was.
+    /// Scans once more after the script has ended, and removes files beyond the quota. Returns a sentence about the
+    /// excess.
     pub(crate) async fn settle(&self) -> Option<String> {
         let (workspace, since, most) = (self.workspace.clone(), self.since, self.most);
         let organization = self.organization.clone();
@@ -198,7 +201,7 @@ impl Quota {
     }
 
     async fn walk(&self, look: impl FnOnce() -> Option<String> + Send + 'static) -> Option<String> {
-        // First one of the organization's, so that it holds up nobody else while it waits for another one of its own.
+        // First a permit of the organization, so that an organization that waits for its own scans blocks no other one.
         let turns = stock::turns_of(&self.organization);
         let _turn = turns.acquire().await;
         let _one = WALKS.acquire().await;
@@ -210,7 +213,8 @@ fn free_bytes(workspace: &Path) -> u64 {
     disk::free(workspace).map_or(u64::MAX, |free| free.bytes)
 }
 
-/// A sentence where the disk is full, or is that soon by the workspaces of this organization.
+/// Returns a sentence if the disk is full, or if it is nearly full and mostly used by the workspaces of this
+/// organization.
 fn crowded(workspace: &Path, organization: &str, share: u64) -> Option<String> {
     let nearly = disk::full(workspace, share)?;
     disk::full(workspace, 1).or_else(|| {
@@ -220,7 +224,7 @@ fn crowded(workspace: &Path, organization: &str, share: u64) -> Option<String> {
     })
 }
 
-/// A sentence on the first limit that is passed.
+/// Returns a sentence about the first exceeded limit.
 fn judge(used: &Used) -> Option<String> {
     let mib = |bytes: u64| bytes >> 20;
     if used.processes > PROCESSES_MAX {
@@ -242,11 +246,11 @@ fn judge(used: &Used) -> Option<String> {
     None
 }
 
-/// What a script uses, by its control groups as far as they count it.
+/// Returns the usage of a script, from its control groups as far as they account for it.
 fn used(init: Pid, cgroup: &Cgroup) -> Used {
     let (tasks, memory, computed) = (cgroup.tasks(), cgroup.memory(MEMORY_BYTES_MAX), cgroup.computed());
     match (tasks, memory, computed) {
-        // Threads are tasks as processes are.
+        // The pids controller counts threads as tasks, as it does processes.
         (Some(tasks), Some(memory), Some(computed)) if tasks <= PROCESSES_MAX => {
             Used { processes: tasks, threads: tasks, memory, computed }
         }
@@ -258,7 +262,7 @@ fn used(init: Pid, cgroup: &Cgroup) -> Used {
     }
 }
 
-/// What the processes of a container use, up to the first limit that is passed.
+/// Sums the usage of the processes of a container, and stops at the first exceeded limit.
 fn used_by_processes(init: Pid) -> Used {
     let (mut used, mut found, mut next) = (Used::default(), vec![init], 0);
     while let Some(pid) = found.get(next).copied() {
@@ -278,8 +282,8 @@ fn used_by_processes(init: Pid) -> Used {
     used
 }
 
-/// Bytes of memory that only this process and others of its container have, in memory or swapped out, with those of the kernel
-/// that tell where they are.
+/// Returns the bytes of memory that only this process and others of its container use, resident or swapped out, with
+/// those of its page tables.
 fn memory_of(member: Pid) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", member.as_raw_pid())).unwrap_or_default();
     let kib = |name: &str| {
@@ -290,7 +294,7 @@ fn memory_of(member: Pid) -> u64 {
     1024 * names.iter().filter_map(|name| kib(name)).sum::<u64>()
 }
 
-/// Bytes of memory of the files in the folders of a container that are in memory.
+/// Returns the bytes of memory that the files in a container's tmpfs folders use.
 fn memory_of_files(init: Pid) -> u64 {
     let of = |folder: &str| {
         let disk = statvfs(format!("/proc/{}/root{folder}", init.as_raw_pid())).ok()?;
@@ -300,7 +304,7 @@ fn memory_of_files(init: Pid) -> u64 {
     ["/tmp", "/dev/shm"].iter().filter_map(|folder| of(folder)).sum()
 }
 
-/// Bytes of open files that have no name any more, or never had one, as far as they are found in a bounded time.
+/// Returns the bytes of open files that have no name (unlinked or `O_TMPFILE`), among a bounded number of descriptors.
 fn nameless(members: &[Pid]) -> u64 {
     let (mut bytes, mut seen) = (0, BTreeSet::new());
     let open = members.iter().flat_map(|member| fs::read_dir(format!("/proc/{}/fd", member.as_raw_pid())));

@@ -1,5 +1,6 @@
-//! What the workspaces of each organization hold, as far as this process has counted them: where the disk is nearly full,
-//! whoever holds most of it makes room first.
+//! Disk usage of the workspaces of each organization, as last counted by this process.
+//!
+//! When the disk is nearly full, the scripts of an organization that uses more than half of it are ended first.
 
 use std::{
     collections::BTreeMap,
@@ -12,28 +13,28 @@ use tokio::sync::Semaphore;
 use super::disk::Taken;
 use crate::shell::limits::DISK_WALKS_OF_ORGANIZATION;
 
-/// Workspaces with what they held when they were counted last.
+/// Each workspace with its organization and its usage at the last count.
 static STOCK: Mutex<BTreeMap<PathBuf, (String, Taken)>> = Mutex::new(BTreeMap::new());
 
-/// Turns at looking through workspaces, of organizations that wait for one or have one.
+/// The semaphores that bound parallel scans of workspaces, for each organization that waits for a scan or runs one.
 static TURNS: Mutex<BTreeMap<String, Weak<Semaphore>>> = Mutex::new(BTreeMap::new());
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A workspace was counted.
+/// Records the usage of a workspace that was counted.
 pub(super) fn note(workspace: &Path, organization: &str, taken: Taken) {
     locked(&STOCK).insert(workspace.to_owned(), (organization.to_owned(), taken));
 }
 
-/// A workspace is gone.
+/// Forgets a workspace that was removed.
 pub(super) fn forget(workspace: &Path) {
     locked(&STOCK).remove(workspace);
 }
 
-/// Whether an organization's workspaces hold more than half of what all workspaces hold and what is free, in bytes or in
-/// files.
+/// Returns whether an organization's workspaces hold more than half of the sum of all workspaces and the free space, in
+/// bytes or in files.
 pub(super) fn has_most(organization: &str, free: Taken) -> bool {
     let stock = locked(&STOCK);
     let sum = |is_meant: &dyn Fn(&str) -> bool| {
@@ -44,7 +45,7 @@ pub(super) fn has_most(organization: &str, free: Taken) -> bool {
     own.bytes > all.bytes / 2 || own.entries > all.entries / 2
 }
 
-/// What an organization takes its turn at.
+/// Returns the semaphore that bounds the parallel scans of an organization's workspaces.
 pub(super) fn turns_of(organization: &str) -> Arc<Semaphore> {
     let mut turns = locked(&TURNS);
     if let Some(turns) = turns.get(organization).and_then(Weak::upgrade) {
