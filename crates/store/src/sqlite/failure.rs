@@ -7,7 +7,8 @@ use rusqlite::{Error, ErrorCode, ffi};
 use crate::{CommitError, StoreError};
 
 /// What to do about a file that cannot be mended.
-pub(super) const RESTORE: &str = "restore the latest backup (a file of `mainspring backup`; docs/how-to/backup-and-restore.md)";
+pub(super) const RESTORE: &str =
+    "restore the latest backup (a file of `mainspring backup`; docs/how-to/backup-and-restore.md)";
 
 /// What an error of any verb but `commit` means.
 pub(super) fn of_store(path: &Path, error: &Error) -> StoreError {
