@@ -119,8 +119,6 @@ pub struct Shard {
     room: flight::Room,
     refusals: refusals::Refusals,
     sharing: tenants::Sharing,
-    /// The organization that the last commit began with.
-    first_in_flight: Tenant,
     flights: u64,
     evaluations: u64,
     loads: u64,
@@ -175,7 +173,6 @@ impl Shard {
             room: flight::Room::default(),
             refusals: refusals::Refusals::default(),
             sharing: tenants::Sharing::default(),
-            first_in_flight: Tenant::default(),
             flights: 0,
             evaluations: 0,
             loads: 0,

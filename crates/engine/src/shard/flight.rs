@@ -104,8 +104,7 @@ impl Shard {
         passengers.reserve(room);
         parts.reserve(room);
         let (mut bytes, mut later, alone) = (0, Vec::new(), self.next_suspect());
-        let mut picks = Picks::of(&self.dirty, self.first_in_flight, self.sharing.is_shared());
-        self.first_in_flight = picks.tenant().unwrap_or_default();
+        let mut picks = Picks::of(&self.dirty, self.sharing.is_shared());
         while parts.len() < PARTS_MAX
             && bytes < BATCH_BYTES_MAX
             && let Some(execution) = self.next_dirty(alone, &mut picks, &mut later)

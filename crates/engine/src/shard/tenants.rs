@@ -109,6 +109,8 @@ impl Sharing {
 pub(super) struct Dirty {
     tenants: BTreeMap<Tenant, BTreeSet<ExecutionKey>>,
     of: BTreeMap<ExecutionKey, Tenant>,
+    /// The organization that was served last.
+    served: Tenant,
 }
 
 impl Dirty {
@@ -147,6 +149,7 @@ impl Dirty {
             self.tenants.remove(&tenant);
         }
         self.of.remove(&execution?);
+        self.served = tenant;
         execution
     }
 
@@ -172,19 +175,14 @@ pub(super) struct Picks {
 }
 
 impl Picks {
-    /// Begins behind the organization that the last commit began with.
-    pub(super) fn of(dirty: &Dirty, last: Tenant, is_shared: bool) -> Self {
+    /// Begins behind the organization that was served last: a commit may be full before all have had their share.
+    pub(super) fn of(dirty: &Dirty, is_shared: bool) -> Self {
         let mut later: Vec<Tenant> = dirty.tenants.keys().copied().collect();
-        let behind = later.partition_point(|tenant| *tenant <= last);
+        let behind = later.partition_point(|tenant| *tenant <= dirty.served);
         later.rotate_left(behind);
         later.reverse();
         let tenant = later.pop();
         Self { later, tenant, is_shared, parts: 0, bytes: 0 }
-    }
-
-    /// The organization that is served now.
-    pub(super) fn tenant(&self) -> Option<Tenant> {
-        self.tenant
     }
 
     /// The next execution, without any beyond the share of its organization.
@@ -253,21 +251,41 @@ mod tests {
         dirty.insert(key(many), b);
         dirty.insert(key(many), b);
         assert_eq!(dirty.len(), usize::from(many) + 1);
-        let take = |dirty: &mut Dirty, last, is_shared, bytes| {
-            let (mut picks, mut taken) = (Picks::of(dirty, last, is_shared), Vec::new());
+        let take = |dirty: &mut Dirty, is_shared, bytes| {
+            let (mut picks, mut taken) = (Picks::of(dirty, is_shared), Vec::new());
             while let Some(execution) = picks.next(dirty) {
                 picks.took(bytes);
                 taken.push(execution);
             }
             taken
         };
-        let first = take(&mut dirty, b, true, 1);
+        let first = take(&mut dirty, true, 1);
         assert_eq!((first.len(), first.contains(&key(many))), (SHARED_PARTS_MAX + 1, true));
         dirty.insert(key(many), b);
-        let large = take(&mut dirty, a, true, SHARED_BYTES_MAX);
+        let large = take(&mut dirty, true, SHARED_BYTES_MAX);
         assert_eq!(large.len(), 2, "one of each, however large it is");
-        assert_eq!(take(&mut dirty, a, false, SHARED_BYTES_MAX).len(), 9, "alone, the rest");
+        assert_eq!(take(&mut dirty, false, SHARED_BYTES_MAX).len(), 9, "alone, the rest");
         assert!(dirty.is_empty() && dirty.tenants.is_empty());
+    }
+
+    /// A commit is full before all have had their share.
+    #[test]
+    fn the_next_commit_begins_behind_the_last_organization_that_was_served() {
+        let (mut dirty, mut served) = (Dirty::default(), Vec::new());
+        let tenants: Vec<Tenant> = ["a", "b", "c", "d", "e"].map(Tenant::of).into();
+        for (number, tenant) in (0..20).zip(tenants.iter().cycle()) {
+            dirty.insert(key(number), *tenant);
+        }
+        for _ in 0..5 {
+            let mut picks = Picks::of(&dirty, true);
+            for _ in 0..2 {
+                served.push(picks.next(&mut dirty).map(|execution| execution.0[0] % 5));
+                picks.took(SHARED_BYTES_MAX);
+            }
+        }
+        let (first, second) = served.split_at(5);
+        assert_eq!(first.iter().collect::<BTreeSet<_>>().len(), 5, "each is served once: {served:?}");
+        assert_eq!(first, second, "and again in the same order");
     }
 
     #[test]
