@@ -27,14 +27,23 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads for long turns, as many as half of the processors. Organizations take turns. They begin with the first turn and end
 /// with the driver.
-#[derive(Default)]
 pub(super) struct Deciders {
     shared: Arc<Shared>,
-    has_begun: bool,
+    threads: usize,
+    threads_max: usize,
+    /// Starts a thread.
+    start: fn(Arc<Shared>) -> std::io::Result<()>,
+}
+
+impl Default for Deciders {
+    fn default() -> Self {
+        let threads_max = std::thread::available_parallelism().map_or(1, NonZero::get).div_ceil(2);
+        Self { shared: Arc::default(), threads: 0, threads_max, start }
+    }
 }
 
 #[derive(Default)]
-struct Shared {
+pub(super) struct Shared {
     jobs: Mutex<Jobs>,
     changed: Condvar,
 }
@@ -46,18 +55,25 @@ struct Jobs {
 }
 
 impl Deciders {
+    /// Where the system has no thread to give, the driver decides the turn itself: the first turn comes when the machine is
+    /// busy, and a driver that panics takes all executions with it.
     fn push(&mut self, tenant: Tenant, job: Job) {
-        if !std::mem::replace(&mut self.has_begun, true) {
-            let threads = std::thread::available_parallelism().map_or(1, NonZero::get).div_ceil(2);
-            for _ in 0..threads {
-                let shared = self.shared.clone();
-                let thread = std::thread::Builder::new().name("decide".into()).spawn(move || shared.work());
-                drop(thread.expect("a process can start a thread"));
+        if self.threads < self.threads_max {
+            match (self.start)(self.shared.clone()) {
+                Ok(()) => self.threads += 1,
+                Err(error) => tracing::debug!(%error, "a thread that decides long turns could not be started"),
             }
+        }
+        if self.threads == 0 {
+            return job();
         }
         self.shared.jobs().waiting.push(tenant, job);
         self.shared.changed.notify_one();
     }
+}
+
+fn start(shared: Arc<Shared>) -> std::io::Result<()> {
+    std::thread::Builder::new().name("decide".into()).spawn(move || shared.work()).map(drop)
 }
 
 impl Drop for Deciders {
@@ -141,5 +157,32 @@ impl Rim {
             });
         };
         self.deciders.push(tenant, Box::new(decide));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn turns_are_decided_also_where_no_thread_can_be_started() {
+        let (sender, receiver) = mpsc::channel();
+        let job = |number: u32| -> Job {
+            let sender = sender.clone();
+            Box::new(move || sender.send(number).expect("the test listens"))
+        };
+        let no_thread = |_| Err(std::io::ErrorKind::WouldBlock.into());
+        let mut deciders = Deciders::default();
+        (deciders.start, deciders.threads_max) = (no_thread, 2);
+        deciders.push(Tenant::default(), job(1));
+        assert_eq!(receiver.try_recv(), Ok(1));
+        deciders.start = start;
+        deciders.push(Tenant::default(), job(2));
+        assert_eq!(receiver.recv(), Ok(2));
+        deciders.start = no_thread;
+        deciders.push(Tenant::default(), job(3));
+        assert_eq!((receiver.recv(), deciders.threads), (Ok(3), 1), "one thread is enough");
     }
 }
