@@ -144,10 +144,16 @@ pub enum Begun {
 /// The state after a turn, and the turn; or a fault of ours, and what it is.
 pub type Finished = (State, Result<Decision, String>);
 
+/// What comes of a turn that was abandoned. The shard does not wait for it.
+const ABANDONED: &str = "nobody waits for this turn any more";
+
 impl Suspended {
-    /// Decides what needs no evaluation.
+    /// Decides what needs no evaluation. An abandoned turn is not decided.
     pub fn begin(self) -> Begun {
         let Self { mut state, rest, abandoned } = self;
+        if abandoned.load(Ordering::Relaxed) {
+            return Begun::Finished(Box::new((state, Err(ABANDONED.into()))));
+        }
         let whole = match rest {
             Rest::Paused(_) => return Begun::Paused(Box::new(Self { state, rest, abandoned })),
             Rest::Whole(whole) => whole,
@@ -174,7 +180,7 @@ impl Suspended {
                 Decided::Paused(mut paused) => {
                     let results = evaluate_all(&paused.evaluations().collect::<Vec<_>>(), evaluator, &abandoned);
                     if abandoned.load(Ordering::Relaxed) {
-                        return (state, Err("nobody waits for this turn any more".into()));
+                        return (state, Err(ABANDONED.into()));
                     }
                     if is_over() {
                         paused.yield_after();

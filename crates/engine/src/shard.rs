@@ -41,7 +41,7 @@ use mainspring_kernel::{
 use mainspring_store::{Expected, Fence, RemoteAttempt, StoredPlan};
 
 use crate::{
-    evaluator::{Finished, Rest, Suspended, tenant_of},
+    evaluator::{Finished, Rest, Suspended},
     inbox,
     intake::Charge,
     lease::Leases,
@@ -236,7 +236,7 @@ impl Shard {
     /// The organization that an execution in memory belongs to; empty if it has none or is not in memory.
     pub fn tenant(&self, execution: ExecutionKey) -> &str {
         match self.cells.get(&execution) {
-            Some(Cell::Live(live)) => tenant_of(&live.state),
+            Some(Cell::Live(live)) => live.organization(),
             Some(Cell::Evaluating(out)) => &out.tenant,
             Some(Cell::Loading(_)) | None => "",
         }
@@ -412,16 +412,16 @@ impl Shard {
     /// A turn waits for evaluations, or is decided elsewhere: it goes out with the state, and whatever comes meanwhile waits
     /// for it.
     fn suspend(&mut self, execution: ExecutionKey, queued: Queued, rest: Rest) {
-        self.weigh(execution);
+        self.weigh_before(execution, &queued.input);
         let Some(Cell::Live(mut live)) = self.cells.remove(&execution) else { return };
         self.timers.set(execution, live.tenant, live.state.deadline);
         self.evaluations += 1;
         let number = self.evaluations;
         let nothing = State::new(execution, live.state.plan.clone());
+        let tenant = live.organization().to_owned();
         let state = std::mem::replace(&mut live.state, nothing);
         // Its place in the queue of split turns is passed over meanwhile: the commit of this turn queues it again.
         live.is_queued = false;
-        let tenant = tenant_of(&state).to_owned();
         let (waiting, adopted) = (Vec::new(), Vec::new());
         let abandoned = Arc::new(AtomicBool::new(false));
         let (live, is_overdue) = (*live, false);
@@ -546,6 +546,9 @@ impl Shard {
         let mut waiting = std::mem::take(waiting);
         self.cells.remove(&execution);
         let is_known = !matches!(answer, LoadAnswer::Unavailable(_));
+        if is_known && !matches!(answer, LoadAnswer::Journal(_)) {
+            self.memory.let_in(execution);
+        }
         let untold = if is_known { self.untold.remove(&execution).unwrap_or_default() } else { Vec::new() };
         match answer {
             LoadAnswer::Journal(mut journal) => {

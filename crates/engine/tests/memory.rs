@@ -25,11 +25,14 @@ use mainspring_kernel::{
     state::ExecutionStatus,
     value::Value,
 };
-use mainspring_store::{Batch, Catalogue, Fence, Most, Store, memory::MemoryStore};
+use mainspring_store::{Batch, Catalogue, Fence, Most, Noted, Release, Store, memory::MemoryStore};
 
 const START: u64 = 1_767_225_600_000;
 const BUSY: &str = r#"{"steps":[{"type":"bash","id":"a","command":"true"}]}"#;
 const WAITS: &str = r#"{"steps":[{"type":"signal","id":"s","signal":"go"},{"type":"bash","id":"a","command":"true"}]}"#;
+/// Its first turn is decided beside the driver, and has as many records as one turn may have.
+const SPLITS: &str = r#"{"constraints":{"maxSteps":1000000},"steps":[{"type":"loop","id":"spin","while":true,
+    "maxRounds":1000000,"steps":[{"type":"conditional","id":"c","condition":true,"then":[]}]}]}"#;
 const THINKS: &str = r#"{"steps":[{"type":"code","id":"f","code":"export default () => 1"}]}"#;
 
 /// A node whose commits and loads are answered at once, and whose attempts end when a test says so.
@@ -66,6 +69,7 @@ impl Bench {
 
     fn submit_plan(&mut self, number: u8, plan: Arc<Plan>, organization: &str, bytes: u64) {
         let mut request = Request::new(plan.clone(), "me");
+        request.bounds.max_steps = Some(1_000_000);
         request.input = Value::from("x".repeat(bytes as usize));
         request.trigger = Value::map([(ORGANIZATION_IN_TRIGGER, organization.into())]);
         let stored_plans = request.stored_plans();
@@ -122,6 +126,13 @@ impl Bench {
                 }
             }
         }
+    }
+
+    /// Decides the first of the turns that are out.
+    fn decide_next(&mut self) {
+        let (execution, evaluation, suspended) = self.evaluations.remove(0);
+        let finished = Box::new(suspended.finish(&InProcess, &mut || false));
+        self.handle(Event::Evaluated { execution, evaluation, finished });
     }
 
     fn commit(&self, flight: u64, batch: &Batch) -> Event {
@@ -294,4 +305,89 @@ fn a_state_that_is_out_with_an_abandoned_evaluation_counts_until_that_ends() {
     bench.handle(Event::Evaluated { execution, evaluation, finished });
     bench.pass(HELD_BACK_LOOK_MS);
     assert_eq!(bench.performed.last(), Some(&key(3)));
+}
+
+/// Nothing of the execution is decided yet, and its organization is the one that its row names.
+#[test]
+fn an_execution_whose_first_turn_is_out_counts_against_its_organization() {
+    let mut bench = Bench::new(4 << 20);
+    bench.submit(0, WAITS, "a", 2 << 20);
+    bench.shard.share_always();
+    bench.submit(1, SPLITS, "a", 3 << 20);
+    assert_eq!((bench.evaluations.len(), bench.shard.tenant(key(1))), (1, "a"));
+    let loads = bench.loads;
+    bench.signal(0);
+    bench.pass(HELD_BACK_LOOK_MS);
+    assert_eq!((bench.loads, bench.performed.len()), (loads + 1, 0), "there is no room for its journal");
+    // The largest is canceled, and the cancel waits for the turn.
+    bench.submit(2, BUSY, "a", 2 << 20);
+    assert_eq!(bench.performed, [key(2)]);
+    bench.decide_next();
+    assert_eq!(bench.status(1), ExecutionStatus::Cancelled);
+    assert_eq!(bench.status(2), ExecutionStatus::Running);
+    // Nothing of it is left in the sums.
+    bench.finish(2);
+    bench.pass(HELD_BACK_LOOK_MS);
+    assert_eq!(bench.performed.last(), Some(&key(0)));
+    bench.submit(3, BUSY, "a", (2 << 20) - 8 * EXECUTION_BYTES_MIN);
+    assert_eq!(bench.status(3), ExecutionStatus::Running);
+}
+
+/// The cancel of an execution for memory waits for a turn that is out, and another input goes before it.
+#[test]
+fn an_execution_that_is_to_be_canceled_costs_no_other_execution_its_life() {
+    let mut bench = Bench::new(4 * EXECUTION_BYTES_MIN);
+    bench.submit(0, BUSY, "a", 10);
+    bench.submit(1, BUSY, "a", 10);
+    bench.shard.share_always();
+    bench.submit(2, SPLITS, "a", 10);
+    bench.signal(2);
+    for child in [3, 4] {
+        bench.parents.insert(child, 0);
+        bench.submit(child, BUSY, "a", 10);
+    }
+    // The youngest root is 2: its cancel waits behind the signal. Then another one begins in a place that was left.
+    bench.finish(3);
+    bench.submit(5, BUSY, "a", 10);
+    while !bench.evaluations.is_empty() {
+        bench.decide_next();
+    }
+    assert_eq!(bench.canceled(6), [2]);
+}
+
+/// The end of an execution's time waits for no room, as a cancel does not.
+#[test]
+fn an_execution_whose_time_is_over_is_read_back_although_there_is_no_room_for_it() {
+    let mut bench = Bench::new(4 << 20);
+    for number in [1, 2] {
+        bench.submit(number, BUSY, "a", 1 << 20);
+        bench.take(number, Input::Cancel { reason: "why".into(), by: "me".into() });
+    }
+    bench.submit(0, &THINKS.replacen('{', r#"{"constraints":{"timeoutMs":5000},"#, 1), "a", 3 << 20);
+    while bench.evaluations.is_empty() {
+        bench.pass(1);
+    }
+    bench.submit(3, BUSY, "a", 1 << 19);
+    bench.submit(4, BUSY, "a", 1 << 18);
+    bench.pass(5_000);
+    assert_eq!(bench.status(0), ExecutionStatus::Failed);
+}
+
+/// How long a journal waits for room is counted anew when its execution was quarantined meanwhile.
+#[test]
+fn a_journal_is_held_back_again_after_its_execution_was_released_from_quarantine() {
+    let mut bench = Bench::new(4 << 20);
+    bench.submit(0, WAITS, "a", 2 << 20);
+    bench.submit(1, BUSY, "a", 3 << 20);
+    bench.signal(0);
+    bench.store.quarantine(key(0), "a fault").unwrap();
+    bench.pass(HELD_BACK_MS_MAX);
+    assert_eq!((bench.loads, bench.performed.len()), (2, 1), "it is read, and quarantined");
+    let noted = Noted { notes: &[], audit: &[], sealing: [1; 32] };
+    bench.store.release(&Release { execution: key(0), parent: None, noted }).unwrap();
+    bench.signal(0);
+    assert_eq!((bench.loads, bench.performed.len()), (3, 1), "there is no room for it");
+    bench.finish(1);
+    bench.pass(HELD_BACK_LOOK_MS);
+    assert_eq!(bench.performed.last(), Some(&key(0)));
 }

@@ -320,5 +320,9 @@ fn what_ends_an_execution_is_never_decided_beside_the_driver() {
         bench.land_all();
         assert_eq!((bench.out.len(), bench.loads.len()), (1, 0), "it is read back once");
         assert!(bench.state(2).ending.is_some(), "cancel: {is_cancel}");
+        // The turn waits for a thread still. It is not decided for nobody.
+        let (_, _, suspended) = bench.out.pop_front().unwrap();
+        let Begun::Finished(finished) = suspended.begin() else { panic!("it waits for a function") };
+        assert!(finished.1.is_err(), "cancel: {is_cancel}");
     }
 }

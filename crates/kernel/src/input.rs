@@ -6,7 +6,9 @@
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use crate::{effect::Outcome, hash::Hash, instance::Instance, key::ExecutionKey, plan::Decision, value::Value};
+use crate::{
+    apply::size, effect::Outcome, hash::Hash, instance::Instance, key::ExecutionKey, plan::Decision, value::Value,
+};
 
 /// An input of one execution. Each is processed once.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,6 +124,13 @@ pub struct Start {
     pub lineage: Option<Lineage>,
     /// The queue in which it waits for admission. `None` if it runs at once.
     pub queue: Option<Queue>,
+}
+
+impl Start {
+    /// Bytes of memory that its values take, counted as those of a state are.
+    pub fn memory_bytes(&self) -> u64 {
+        size::of_values(&self.input, &self.variables, &self.trigger)
+    }
 }
 
 /// The concurrency limit for which a queued execution waits.

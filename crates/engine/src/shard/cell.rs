@@ -286,6 +286,14 @@ impl Live {
         })
     }
 
+    /// The id of its organization; empty if it has none. Its row names it before the first turn is decided.
+    pub(super) fn organization(&self) -> &str {
+        match (&self.state.start, &self.draft.row) {
+            (None, Some(row)) => row.organization.as_deref().unwrap_or_default(),
+            _ => tenant_of(&self.state),
+        }
+    }
+
     /// Whether nothing of it is going on: nothing is out, nothing waits to be written.
     pub(super) fn is_idle(&self) -> bool {
         self.on_the_way == 0 && self.draft.is_empty() && !self.state.has_work_out() && !self.state.is_split

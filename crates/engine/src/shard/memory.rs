@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak, atomic::AtomicBool};
 
 use mainspring_kernel::{
     cbor,
-    input::{Input, Parent},
+    input::{Input, Parent, Start, Timer},
     instance::Instance,
     key::ExecutionKey,
     state::State,
@@ -43,14 +43,29 @@ impl Shard {
 
     /// Notes how much memory an execution takes after a turn, or after its journal was read.
     pub(super) fn weigh(&mut self, execution: ExecutionKey) {
+        self.weigh_with(execution, None);
+    }
+
+    /// The same before a turn that is out. An execution that begins takes the memory of what it begins with.
+    pub(super) fn weigh_before(&mut self, execution: ExecutionKey, input: &Input) {
+        match input {
+            Input::Start(start) => self.weigh_with(execution, Some(start)),
+            _ => self.weigh(execution),
+        }
+    }
+
+    fn weigh_with(&mut self, execution: ExecutionKey, start: Option<&Start>) {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
-        let tenant = tenant_of(&live.state);
+        let (state, tenant) = (&live.state, live.organization());
         // The user of a command line answers for all of the machine.
         if tenant.is_empty() {
             return;
         }
-        let parent = live.state.lineage.parent.as_ref().map(|Parent { execution, .. }| *execution);
-        self.memory.weigh(execution, tenant, live.state.memory_bytes, parent, live.state.is_stopping());
+        let start = start.filter(|_| state.start.is_none());
+        let lineage = start.map_or(Some(&state.lineage), |start| start.lineage.as_ref());
+        let parent = lineage.and_then(|lineage| lineage.parent.as_ref()).map(|Parent { execution, .. }| *execution);
+        let bytes = state.memory_bytes + start.map_or(0, Start::memory_bytes);
+        self.memory.weigh(execution, tenant, bytes, parent, state.is_stopping());
     }
 
     /// Cancels executions of organizations that are above the bound, until none is.
@@ -111,7 +126,7 @@ impl Shard {
     /// organization above the bound, and somebody else would be canceled for it. What ends an execution waits for nothing.
     pub(super) fn hold_back(&mut self, now: u64, state: &State, waiting: &mut Vec<Queued>) -> bool {
         let (execution, tenant) = (state.key, tenant_of(state));
-        let is_ending = state.is_stopping() || waiting.iter().any(is_cancel);
+        let is_ending = state.is_stopping() || waiting.iter().any(ends);
         if tenant.is_empty() || is_ending || !self.memory.hold_back(execution, tenant, state.memory_bytes, now) {
             self.memory.let_in(execution);
             return false;
@@ -131,7 +146,7 @@ impl Shard {
         execution: ExecutionKey,
         queued: Vec<Queued>,
     ) -> Option<Vec<Queued>> {
-        if queued.iter().any(is_cancel) || !self.memory.is_held_back(execution, now) {
+        if queued.iter().any(ends) || !self.memory.is_held_back(execution, now) {
             return Some(queued);
         }
         if !queued.is_empty() {
@@ -147,8 +162,9 @@ impl Shard {
     }
 }
 
-fn is_cancel(queued: &Queued) -> bool {
-    matches!(queued.input, Input::Cancel { .. })
+/// Whether an input ends its execution.
+fn ends(queued: &Queued) -> bool {
+    matches!(queued.input, Input::Cancel { .. } | Input::Timer(Timer::Deadline))
 }
 
 const _: () = assert!(HELD_BACK_LOOK_MS < HELD_BACK_MS_MAX);

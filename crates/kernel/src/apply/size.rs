@@ -69,7 +69,12 @@ pub(crate) fn of_field(key: &str, fields: usize) -> u64 {
 
 /// Bytes of memory of the values that an execution started with.
 pub(super) fn of_start(start: &Started) -> u64 {
-    of_value(&start.input) + of_value(&start.variables) + of_value(&start.trigger)
+    of_values(&start.input, &start.variables, &start.trigger)
+}
+
+/// The same before anything is decided.
+pub(crate) fn of_values(input: &Value, variables: &Value, trigger: &Value) -> u64 {
+    of_value(input) + of_value(variables) + of_value(trigger)
 }
 
 /// Bytes of memory of an output variable.

@@ -47,6 +47,8 @@ struct Weight {
     bytes: u64,
     parent: Option<ExecutionKey>,
     is_canceled: bool,
+    /// Whether it was chosen to be canceled. The cancel may wait behind other inputs.
+    is_asked: bool,
 }
 
 #[derive(Debug)]
@@ -95,10 +97,10 @@ impl Memory {
     ) {
         // In whole floors, so that what a small execution does changes no sum.
         let bytes = bytes.max(1).next_multiple_of(EXECUTION_BYTES_MIN);
-        let is_canceled = is_ending || parent.is_some_and(|parent| self.is_canceled(parent));
-        if let Some(weight) = self.weights.get(&execution)
-            && (weight.bytes, weight.is_canceled) == (bytes, is_canceled)
-        {
+        let known = self.weights.get(&execution);
+        let is_asked = known.is_some_and(|weight| weight.is_asked);
+        let is_canceled = is_ending || is_asked || parent.is_some_and(|parent| self.is_canceled(parent));
+        if known.is_some_and(|known| (known.bytes, known.parent, known.is_canceled) == (bytes, parent, is_canceled)) {
             return;
         }
         let tenant = match self.organizations.get_key_value(tenant) {
@@ -106,7 +108,7 @@ impl Memory {
             None => Arc::from(tenant),
         };
         self.take_out(execution);
-        self.put(execution, Weight { tenant, bytes, parent, is_canceled });
+        self.put(execution, Weight { tenant, bytes, parent, is_canceled, is_asked });
     }
 
     fn is_canceled(&self, execution: ExecutionKey) -> bool {
@@ -165,15 +167,16 @@ impl Memory {
         Some(Victim { execution, bytes, total_bytes, bytes_max, is_largest: largest.is_some() })
     }
 
-    /// An execution is about to be canceled: it counts as canceled until it is weighed again, and so does whatever it waits
-    /// for. Its turn may wait for an evaluation, and its children hear of it with a message.
-    pub(super) fn asked(&mut self, execution: ExecutionKey) {
-        let mut all = vec![execution];
+    /// An execution is about to be canceled: it counts as canceled until it leaves memory, as its turn may wait for an
+    /// evaluation. Its children count as canceled until they are weighed again: they hear of it with a message.
+    pub(super) fn asked(&mut self, victim: ExecutionKey) {
+        let mut all = vec![victim];
         while let Some(execution) = all.pop() {
             let (first, last) = ((execution, ExecutionKey([0; 16])), (execution, ExecutionKey([0xff; 16])));
             all.extend(self.children.range(first..=last).map(|(_, child)| *child));
             if let Some(weight) = self.take_out(execution) {
-                self.put(execution, Weight { is_canceled: true, ..weight });
+                let is_asked = weight.is_asked || execution == victim;
+                self.put(execution, Weight { is_canceled: true, is_asked, ..weight });
             }
         }
     }
@@ -217,7 +220,7 @@ impl Memory {
     }
 
     /// An execution waits for no room any more.
-    pub(super) fn let_in(&mut self, execution: ExecutionKey) {
+    pub(in crate::shard) fn let_in(&mut self, execution: ExecutionKey) {
         self.held_back.remove(&execution);
     }
 
