@@ -1,5 +1,5 @@
-//! What a shell step costs: fifty times `echo hi`, as a step and as `bash -lc` alone. Prints CPU time (user and system,
-//! ours and our children's) and elapsed time of one run; it is a measurement, not a test.
+//! Measures the cost of a shell step: fifty times `echo hi`, as a step and as `bash -lc` alone. Prints the CPU time
+//! (user and system, with children) and the elapsed time of one run. It is a measurement, not a test.
 
 use std::{
     fs,
@@ -70,7 +70,7 @@ fn report(round: &str, what: &str, cpu: Duration, elapsed: Duration) {
     println!("{round} {what:>8}: {:>5.1?} CPU, {:>5.1?} elapsed", cpu / RUNS, elapsed / RUNS);
 }
 
-/// The CPU time of this process and of the children that it has reaped, in steps of the clock tick of 10 ms.
+/// Returns the CPU time of this process and of its reaped children, in units of the clock tick of 10 ms.
 fn cpu_time() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").expect("/proc is there");
     let fields = stat.rsplit_once(") ").expect("a name in parentheses").1.split_whitespace();

@@ -1,4 +1,4 @@
-//! What an executor is, and the wrapper that every crossing goes through.
+//! The interface of executors: [`Executor`], the cancel signal, and [`Executors`], which dispatches attempts to them.
 
 use std::{
     future::Future,
@@ -16,41 +16,43 @@ use mainspring_kernel::{
 };
 use tokio::sync::Notify;
 
-/// A future without a name.
+/// A boxed future.
 pub type Work<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Performs attempts of the effects it knows.
+/// Performs the attempts of one kind of effect.
 pub trait Executor: Send + Sync {
-    /// Whether this attempt is for this executor.
+    /// Returns whether this executor performs the attempt.
     fn performs(&self, attempt: &Attempt) -> bool;
 
-    /// Does the work and says what became of it. Answers soon after `stop` is asked for, whatever the work does.
+    /// Performs the attempt and returns its outcome. Returns soon after `stop` is requested, in every state of the
+    /// attempt.
     fn perform<'a>(&'a self, attempt: &'a Attempt, stop: Stop) -> Work<'a, Outcome>;
 
-    /// Says what became of an attempt that an earlier process was to perform, after ending whatever it left running.
+    /// Recovers an attempt that an earlier process had started or was about to start: ends its remaining processes, and
+    /// returns what is known about it.
     fn adopt<'a>(&'a self, attempt: &'a Attempt) -> Work<'a, Adopted>;
 
-    /// The attempt's receipt is durable: what was written down to find it again may go.
+    /// Removes the recovery data of an attempt whose receipt is durable.
     fn forget(&self, attempt: AttemptName<'_>);
 }
 
-/// What an executor knows of an attempt that it does not perform itself.
+/// The state of an attempt that this process has not performed itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Adopted {
-    /// It was certainly never begun: it may be performed as if nothing had happened.
+    /// It was certainly never started, so it may be performed as if for the first time.
     NeverStarted,
-    /// It was begun, or may have been, and does not run any more. Its outcome is unknown.
+    /// It was started, or may have been, and no longer runs. Its outcome is unknown.
     Interrupted,
 }
 
-/// Which attempt.
+/// The identity of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttemptName<'a> {
     /// The execution.
     pub execution: ExecutionKey,
     /// The step instance.
     pub step: &'a str,
-    /// Which try.
+    /// The number of the attempt.
     pub number: u32,
 }
 
@@ -60,15 +62,15 @@ impl<'a> From<&'a Attempt> for AttemptName<'a> {
     }
 }
 
-/// Tells running work to stop; the other end of [`Stop`]. Dropping it does not ask for anything.
+/// The sender of the cancel signal; [`Stop`] receives it. Dropping it does not cancel.
 #[derive(Debug)]
 pub struct Stopper(Arc<Wish>);
 
-/// Asked by running work whether it is to stop.
+/// The receiver of the cancel signal, polled by a running attempt.
 #[derive(Debug, Clone)]
 pub struct Stop(Arc<Wish>);
 
-/// What both ends share. There is one for every attempt, so it is small.
+/// The shared state of both ends. Each attempt has one, so it is small.
 #[derive(Debug, Default)]
 struct Wish {
     is_uttered: AtomicBool,
@@ -78,19 +80,19 @@ struct Wish {
 }
 
 impl Stopper {
-    /// Both ends.
+    /// Makes both ends.
     pub fn pair() -> (Self, Stop) {
         let wish = Arc::new(Wish::default());
         (Self(wish.clone()), Stop(wish))
     }
 
-    /// Asks the work to stop. Asking twice is asking once.
+    /// Requests cancellation. Repeated requests have no further effect.
     pub fn stop(&self) {
         self.0.is_uttered.store(true, Ordering::SeqCst);
         self.0.uttered.notify_waiters();
     }
 
-    /// Ends the work without a time of grace: somebody else is about to do it again.
+    /// Requests the end without a grace period, because another attempt of the same work is about to start.
     pub fn kill(&self) {
         self.0.is_killed.store(true, Ordering::SeqCst);
         self.0.killed.notify_waiters();
@@ -99,12 +101,12 @@ impl Stopper {
 }
 
 impl Stop {
-    /// Whether stopping was asked for already.
+    /// Returns whether cancellation was requested.
     pub fn is_requested(&self) -> bool {
         self.0.is_uttered.load(Ordering::SeqCst)
     }
 
-    /// Returns once the work is to end without a time of grace.
+    /// Returns once the attempt must end without a grace period.
     pub async fn killed(&self) {
         let killed = self.0.killed.notified();
         if !self.0.is_killed.load(Ordering::SeqCst) {
@@ -112,9 +114,9 @@ impl Stop {
         }
     }
 
-    /// Returns once stopping was asked for; never if it cannot be asked for any more.
+    /// Returns once cancellation was requested; never if the sender is gone.
     pub async fn requested(&mut self) {
-        // A waiter counts from here on, also before it is polled: a wish between the question and the wait is heard.
+        // A `Notified` counts from its creation, so a request between the check and the wait is not lost.
         let uttered = self.0.uttered.notified();
         if !self.is_requested() {
             uttered.await;
@@ -122,17 +124,17 @@ impl Stop {
     }
 }
 
-/// All executors of a node. Nothing succeeds by default: an attempt that nobody performs fails.
+/// All executors of a node. An attempt that none of them performs fails; nothing succeeds by default.
 #[derive(Clone, Default)]
 pub struct Executors(Vec<Arc<dyn Executor>>);
 
 impl Executors {
-    /// The first that performs an attempt is asked.
+    /// Takes the executors. The first one that performs an attempt gets it.
     pub fn new(executors: Vec<Arc<dyn Executor>>) -> Self {
         Self(executors)
     }
 
-    /// Does the work of an attempt.
+    /// Performs an attempt with its executor.
     pub async fn perform(&self, attempt: &Attempt, stop: Stop) -> Outcome {
         match self.executor_of(attempt) {
             Some(executor) => executor.perform(attempt, stop).await,
@@ -140,8 +142,8 @@ impl Executors {
         }
     }
 
-    /// See [`Executor::adopt`]. Of an attempt that nobody performs here nothing is known: a process with other executors may
-    /// have begun it.
+    /// See [`Executor::adopt`]. Nothing is known about an attempt without an executor here, since a process with other
+    /// executors may have started it.
     pub async fn adopt(&self, attempt: &Attempt) -> Adopted {
         match self.executor_of(attempt) {
             Some(executor) => executor.adopt(attempt).await,
@@ -161,7 +163,7 @@ impl Executors {
     }
 }
 
-/// The failure of an attempt that nobody performs: not retried, because nobody will come by waiting.
+/// The failure of an attempt without an executor. It is not retried, since waiting does not add an executor.
 fn no_executor(attempt: &Attempt) -> Failure {
     let what = match attempt.params.get("tool").and_then(|tool| tool.as_text()) {
         Some(tool) => format!("the tool `{tool}`"),

@@ -1,6 +1,6 @@
-//! Who does the work: executors, each performing one kind of effect.
+//! Executors: each performs one kind of effect, such as a shell script or an HTTP request.
 //!
-//! An executor never errors: failing is an outcome. It knows nothing of journals.
+//! An executor does not return errors, since a failure is an outcome. It does not read or write journals.
 
 mod contract;
 #[cfg(feature = "http")]

@@ -1,12 +1,13 @@
-//! The executor of `bash` steps: scripts in process groups that are written down before they start.
+//! The executor of `bash` steps: scripts in process groups that are recorded before they start.
 //!
-//! A script is started behind a gate, in a group of its own. The group is noted in a file, then the gate is opened, so
-//! that a later process finds and ends whatever we leave behind. An attempt is over when bash itself has ended; what it
-//! left in the background is ended before the outcome is told, so that no group outlives its receipt. Processes that
-//! make a group of their own (`setsid`, `set -m`) are daemons by their author's will and are not followed; those that made
-//! a session of their own are reaped when they end.
+//! A script starts behind a start barrier, in its own process group. The group is recorded in a file, then the barrier
+//! is opened, so that a later process finds and ends everything that this one leaves behind. An attempt is over when
+//! bash itself has ended. Its background processes are ended before the outcome is returned, so that no group outlives
+//! its receipt. Processes that make their own group (`setsid`, `set -m`) are daemons by choice of their author and are
+//! not tracked; those with their own session are reaped when they end.
 //!
-//! Linux 5.3 or later, with `/proc`: process handles (pidfds) tell of the end of processes without reaping them.
+//! Requires Linux 5.3 or later, with `/proc`: process handles (pidfds) report the end of processes without reaping
+//! them.
 
 mod adopt;
 pub mod contain;
@@ -45,26 +46,27 @@ use script::Script;
 pub use adopt::end_leftovers;
 pub use limits::{GRACE_DEFAULT, STREAM_BYTES_MAX};
 
-/// How a [`Shell`] works.
+/// The settings of a [`Shell`].
 #[derive(Debug, Clone)]
 pub struct ShellOptions {
-    /// The folder in which running groups are written down; made when it is first needed. Of one node only, and kept over
-    /// restarts of the process.
+    /// The folder of the process records, made when it is first needed. It belongs to one node and survives restarts of
+    /// the process.
     pub notes: PathBuf,
-    /// Whether this process runs in the same boot of the machine as the one before it. Without that, a missing note says
-    /// nothing: notes are not synced to the disk.
+    /// True if the previous process ran in the same boot of the machine. Otherwise a missing record proves nothing,
+    /// since records are not synced to the disk.
     pub same_boot: bool,
-    /// Of attempts that were handed out before this time, in milliseconds since 1970, a missing note says nothing either.
+    /// A missing record proves nothing for attempts dispatched before this time, in milliseconds since 1970.
     pub untrusted_before_ms: u64,
-    /// Variables of our environment that scripts do not get.
+    /// Variables of this process's environment that scripts do not inherit.
     pub hidden_env: Vec<String>,
     /// The time between SIGTERM and SIGKILL; usually [`GRACE_DEFAULT`].
     pub grace: Duration,
-    /// Whether scripts are told which trace they belong to (`TRACEPARENT`).
+    /// True if scripts get the trace context (`TRACEPARENT`).
     pub traces: bool,
-    /// Whether scripts run in containers, or at all.
+    /// The containment of scripts.
     pub scripts: Scripts,
-    /// Whether only scripts run whose execution has a workspace. A server gives one to those who may run scripts.
+    /// True if only executions with a workspace may run scripts. A server assigns a workspace to executions whose
+    /// starter has the permission.
     pub needs_workspace: bool,
 }
 
@@ -72,26 +74,25 @@ pub struct ShellOptions {
 #[derive(Debug)]
 pub struct Shell {
     options: ShellOptions,
-    /// Where bash is looked for.
+    /// The `PATH` in which bash is searched.
     search_path: OsString,
-    /// Begins with the first script; nothing where the system does not let us hear of the end of children.
+    /// Started with the first script; `None` where the system does not deliver SIGCHLD.
     orphans: OnceLock<Option<Orphans>>,
-    /// Begins with the first contained script. Containers end with it.
+    /// Started with the first contained script. Containers end with it.
     launcher: OnceLock<Option<Launcher>>,
 }
 
-/// The bash that scripts of this process are given to, if there is one.
+/// Returns the path of the bash that runs scripts, if there is one.
 pub fn bash() -> Option<PathBuf> {
     script::find_program("bash", &search_path())
 }
 
-/// Where programs are looked for.
 fn search_path() -> OsString {
     env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
 }
 
 impl Shell {
-    /// An executor. It makes this process the one that orphans of its scripts come to.
+    /// Makes an executor. Orphans of its scripts become children of this process.
     pub fn new(options: ShellOptions) -> Self {
         become_subreaper();
         Self { options, search_path: search_path(), orphans: OnceLock::new(), launcher: OnceLock::new() }
@@ -108,7 +109,7 @@ impl Shell {
         let script = Script::of(attempt, &mark, &self.search_path, (self.options.traces, is_contained))?;
         let begun = Instant::now();
         let mut running = self.start(script, attempt, mark).await?;
-        // In this order: a script that has ended before it was asked to stop has ended by itself.
+        // In this order: a script that ends before the cancellation has ended by itself.
         let end = tokio::select! {
             biased;
             () = running.leader.ended() => End::Itself,
@@ -119,7 +120,7 @@ impl Shell {
         let grace = if matches!(end, End::Exceeded(_)) { Duration::ZERO } else { self.options.grace };
         let mut ended = Ended::All;
         if end != End::Itself {
-            // What a script says while it is being ended is part of its output.
+            // Output during the grace period belongs to the result.
             ended = end_group(&mut running, grace, &stop).await;
         }
         running.streams.drain();
@@ -128,7 +129,7 @@ impl Shell {
             ended = end_group(&mut running, grace, &stop).await;
         }
         let status = running.reap().await?;
-        // However it ended, its workspace is to fit now.
+        // The workspace must fit its quota after every kind of end.
         let excess = match &running.quota {
             Some(quota) => quota.settle().await,
             None => None,
@@ -147,7 +148,7 @@ impl Shell {
         })
     }
 
-    /// Whether scripts of this attempt may run here.
+    /// Checks that scripts of this attempt may run here.
     fn check(&self, attempt: &Attempt) -> Result<(), Refusal> {
         match &self.options.scripts {
             Scripts::Off(why) => Err(Refusal::ScriptsOff(why.clone())),
@@ -174,7 +175,7 @@ impl Shell {
     }
 }
 
-/// How a script came to its end.
+/// The reason of a script's end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum End {
     Itself,
@@ -182,7 +183,7 @@ enum End {
     Exceeded(String),
 }
 
-/// Returns when a contained script has taken more than it may.
+/// Returns when a contained script has exceeded a quota.
 async fn exceeded(quota: Option<&Quota>) -> String {
     match quota {
         Some(quota) => quota.exceeded().await,
@@ -190,8 +191,8 @@ async fn exceeded(quota: Option<&Quota>) -> String {
     }
 }
 
-/// Ends all of a script's processes, and reads on meanwhile: one that has something to print in its last moments is
-/// not to hang on a full pipe.
+/// Ends all processes of a script, and keeps reading its output, so that a process that prints during the grace period
+/// does not block on a full pipe.
 async fn end_group(running: &mut Running, grace: Duration, stop: &Stop) -> Ended {
     let at_once = async {
         stop.killed().await;
@@ -211,12 +212,13 @@ impl Executor for Shell {
     }
 
     /// The result is `{exitCode, stdout, stderr, durationMs, truncated}`, with `stdoutBytes` and `stderrBytes` if
-    /// `truncated`. Failures: `bash_exit_code:N` (class `failed`, details as the result), `bash_missing_command`,
+    /// `truncated`.
+    ///
+    /// Failures: `bash_exit_code:N` (class `failed`, details as the result), `bash_missing_command`,
     /// `bash_command_invalid`, `bash_environment_invalid`, `bash_missing_workspace`, `bash_missing_cwd`,
     /// `bash_too_large` (all `invalid`), `bash_missing`, `bash_not_started`, `disk_full` and `script_not_contained`
-    /// (`unavailable`),
-    /// `scripts_off`, `scripts_not_permitted`, `workspace_not_containable`, `cwd_outside_workspace` and
-    /// `script_limit_exceeded` (`policy`).
+    /// (`unavailable`), `scripts_off`, `scripts_not_permitted`, `workspace_not_containable`, `cwd_outside_workspace`
+    /// and `script_limit_exceeded` (`policy`).
     fn perform<'a>(&'a self, attempt: &'a Attempt, stop: Stop) -> Work<'a, Outcome> {
         Box::pin(async move {
             match self.run(attempt, stop).await {
@@ -228,7 +230,8 @@ impl Executor for Shell {
 
     fn adopt<'a>(&'a self, attempt: &'a Attempt) -> Work<'a, Adopted> {
         let ShellOptions { notes, same_boot, untrusted_before_ms, grace, .. } = &self.options;
-        // All are asked: the mark of the last boot may have been renewed by a process that did not look at this attempt.
+        // `same_boot` alone does not suffice: an earlier process of this boot may have updated the stored boot id without
+        // recovering this attempt.
         let is_trusted = *same_boot
             && attempt.handed_out_at >= *untrusted_before_ms
             && process::booted_at_ms().is_some_and(|booted| attempt.handed_out_at >= booted);
@@ -240,8 +243,8 @@ impl Executor for Shell {
     }
 }
 
-/// Makes orphans of our scripts come to us, where their group is swept, and not to the first process of the machine,
-/// which in a container is often one that reaps nobody. Where the system refuses, zombies stay until it cares for them;
+/// Makes orphans of scripts children of this process, where their group is reaped, and not of the machine's first
+/// process, which in a container often reaps nothing. Without permission, zombies stay until the system reaps them;
 /// they do not count as alive here.
 fn become_subreaper() {
     static ONCE: Once = Once::new();

@@ -1,4 +1,4 @@
-//! Executors as a whole: what is said of attempts that none of them performs.
+//! Tests of [`Executors`] for attempts that no executor performs.
 
 use mainspring_effects::{Adopted, Executors, Stopper};
 use mainspring_kernel::{
@@ -8,7 +8,7 @@ use mainspring_kernel::{
     value::Value,
 };
 
-/// Another process of the same store may have had an executor for it.
+/// Another process of the same store may have had an executor for the attempt.
 #[tokio::test]
 async fn what_nobody_performs_here_may_have_been_begun_elsewhere() {
     let attempt = Attempt {

@@ -1,4 +1,4 @@
-//! The shell executor with real processes.
+//! Tests of the shell executor with real processes.
 
 use std::{
     fs,
@@ -26,13 +26,12 @@ use tokio::{
     net::unix::pipe,
 };
 
-/// A grace that no test survives: SIGTERM alone has to do.
+/// A grace period longer than any test, so that SIGTERM alone must suffice.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// A grace for what ignores SIGTERM.
+/// A grace period for processes that ignore SIGTERM.
 const SHORT: Duration = Duration::from_millis(50);
 
-/// A node's folders.
 struct Place {
     root: tempfile::TempDir,
 }
@@ -61,7 +60,7 @@ impl Place {
     }
 
     fn shell_with(&self, grace: Duration, scripts: Scripts, needs_workspace: bool) -> Shell {
-        // The second of these is set by cargo for every test.
+        // Cargo sets the second of these variables for every test.
         let hidden_env = vec!["NOT_SET_AT_ALL".into(), "CARGO_MANIFEST_DIR".into()];
         Shell::new(ShellOptions {
             notes: self.notes(),
@@ -96,14 +95,14 @@ impl Place {
         self.attempt([("command", command.into())])
     }
 
-    /// A named pipe in the workspace, for what scripts tell each other.
+    /// Makes a named pipe in the workspace for messages between scripts.
     fn make_fifo(&self, name: &str) -> PathBuf {
         let path = self.workspace().join(name);
         mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
         path
     }
 
-    /// A named pipe on which a script tells us what has happened.
+    /// Makes a named pipe on which a script reports to the test.
     fn fifo(&self, name: &str) -> Fifo {
         // Open for writing too, so that it does not end with its first writer.
         let receiver = pipe::OpenOptions::new().read_write(true).open_receiver(self.make_fifo(name)).unwrap();
@@ -130,7 +129,7 @@ async fn perform(shell: &Shell, attempt: &Attempt) -> Outcome {
     shell.perform(attempt, stop).await
 }
 
-/// Performs a script with patience, in a place of its own.
+/// Performs a script with the long grace period, in its own folders.
 async fn run(command: &str) -> Outcome {
     let place = Place::new();
     perform(&place.shell(LONG), &place.script(command)).await
@@ -172,7 +171,7 @@ fn stat(pid: Pid) -> String {
     fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).unwrap_or_default()
 }
 
-/// Whether a process has ended, reaped or not.
+/// Returns whether a process has ended, reaped or not.
 fn has_ended(pid: Pid) -> bool {
     let stat = stat(pid);
     stat.is_empty() || stat.contains(") Z ")
@@ -184,7 +183,7 @@ fn assert_gone(pid: Pid) {
     assert!(test_kill_process(pid).is_err(), "it lives, or nobody reaped it: {}", stat(pid));
 }
 
-/// Starts a script, waits for the process ids that it tells on the pipe `told`, asks it to stop.
+/// Starts a script, waits for the process ids that it writes to the pipe `told`, and cancels it.
 async fn stop_after_telling(command: &str, pids_count: usize, grace: Duration) -> (Outcome, Vec<Pid>) {
     let place = Place::new();
     let (mut told, attempt, shell) = (place.fifo("told"), place.script(command), place.shell(grace));
@@ -388,7 +387,7 @@ mod output {
         let before_kib = peak_kib();
         let result = done(run("head -c 200000000 /dev/zero").await);
         assert_eq!(result.get("stdoutBytes"), Some(&Value::from(200_000_000u64)));
-        // Other tests of this process run beside this one; what they need together is less than a tenth, too.
+        // Other tests run in this process at the same time; together they need less than a tenth of the bound, too.
         let after_kib = peak_kib();
         assert!(after_kib - before_kib < 20_000, "{before_kib} KiB before, {after_kib} KiB after");
     }
@@ -419,7 +418,7 @@ mod stopping {
         assert_eq!(place.notes_count(), 0);
     }
 
-    /// The stop meets the gate, the start of bash, its profile, the script.
+    /// The cancellation arrives at the start barrier, at the start of bash, in its profile, in the script.
     #[tokio::test]
     async fn a_stop_while_it_starts_leaves_nothing() {
         let place = Place::new();
@@ -455,7 +454,7 @@ mod stopping {
         pids.into_iter().for_each(assert_gone);
     }
 
-    /// Also amid the time of grace that a stop before it gave.
+    /// Also during the grace period of an earlier cancellation.
     #[tokio::test]
     async fn who_kills_waits_for_no_grace() {
         for is_stopping in [false, true] {
@@ -509,7 +508,7 @@ mod stopping {
 mod leftovers {
     use super::*;
 
-    /// Performs a script that tells of a background process; nothing of it is left after the outcome.
+    /// Performs a script that reports a background process, which must be gone after the outcome.
     async fn finishes_and_ends(command: &str, grace: Duration) -> Value {
         let place = Place::new();
         let (mut told, attempt, shell) = (place.fifo("told"), place.script(command), place.shell(grace));
@@ -546,7 +545,7 @@ mod leftovers {
         assert!(stdout(&result).len() <= STREAM_BYTES_MAX);
     }
 
-    /// A child that prints a lot before it ends would hang on a full pipe if nobody read on.
+    /// A child that prints a lot before it ends would block on a full pipe without a reader.
     #[tokio::test]
     async fn what_children_print_while_they_are_ended_is_read_and_not_kept() {
         let place = Place::new();
@@ -576,7 +575,7 @@ mod leftovers {
 mod notes {
     use super::*;
 
-    /// As if the process had died: the work is dropped when the script has told of the processes to look at.
+    /// Simulates the death of the process: the attempt is dropped when the script has reported its processes.
     async fn abandon(place: &Place, command: &str) -> (Attempt, Pid, Pid) {
         let (mut told, attempt, shell) = (place.fifo("told"), place.script(command), place.shell(LONG));
         let (_stopper, stop) = Stopper::pair();
@@ -629,7 +628,7 @@ mod notes {
         assert!(has_ended(child));
     }
 
-    /// The gate waits already when its note cannot be written.
+    /// The process at the start barrier exists already when its record cannot be written.
     #[tokio::test]
     async fn what_cannot_be_written_down_is_not_run() {
         let place = Place::new();
@@ -640,7 +639,7 @@ mod notes {
     }
 }
 
-/// Asks until something is so. The bound only turns what would hang into a failure.
+/// Polls until a condition holds. The bound only turns a hang into a failure.
 async fn until(is_so: impl Fn() -> bool) {
     let asking = async {
         while !is_so() {
@@ -650,8 +649,8 @@ async fn until(is_so: impl Fn() -> bool) {
     tokio::time::timeout(Duration::from_secs(60), asking).await.expect("it never comes to be so");
 }
 
-/// A daemon outlives its script, comes to us, and ends while nothing else happens. Children of others in this process that
-/// have ended as well are left to those who wait for them.
+/// A daemon outlives its script, becomes a child of this process, and ends while nothing else happens. Ended children
+/// of other code in this process are left to that code.
 #[tokio::test]
 async fn a_daemon_that_ends_leaves_no_zombie_and_nobody_is_robbed() {
     let place = Place::new();
@@ -676,7 +675,7 @@ async fn a_daemon_that_ends_leaves_no_zombie_and_nobody_is_robbed() {
     }
 }
 
-/// A node that runs no scripts, and an execution that was started without the right to run some.
+/// A node that runs no scripts, and an execution that was started without the permission to run them.
 #[tokio::test]
 async fn scripts_that_are_not_permitted_are_not_run() {
     let place = Place::new();

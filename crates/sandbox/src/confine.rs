@@ -1,27 +1,27 @@
-//! What a worker takes from itself before it reads strangers' code.
+//! The privileges that a worker drops before it reads untrusted code.
 //!
-//! Nothing here is needed for the code to be held: that is the interpreter's doing. This is for the day when the
-//! interpreter has a defect.
+//! The interpreter alone is meant to contain the code. This is defense in depth, for the case that the interpreter has
+//! a defect.
 
 use crate::limits::{ADDRESS_SPACE_BYTES_MAX, FILES_MAX, NICE};
 
-/// What holds a worker. Where the kernel refuses something, the worker goes on without and says so here.
+/// The restrictions in force for a worker. A worker runs without those that the kernel rejects, and reports them here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confinement {
-    /// Limits of memory, files, file sizes and core dumps.
+    /// Limits of memory, open files, file sizes and core dumps.
     pub resource_limits: bool,
-    /// No program that it could start would have more rights than it has.
+    /// No program that it could start has more privileges than it has (`no_new_privs`).
     pub no_new_privileges: bool,
-    /// Only a short list of system calls is left.
+    /// A filter allows only a short list of system calls.
     pub system_calls: bool,
-    /// The kernel ends it when its parent ends.
+    /// The kernel kills it when its parent ends.
     pub ends_with_parent: bool,
-    /// It has no capability; one that was started by root runs as nobody, with an empty folder as its root.
+    /// It has no capability. A worker started by root runs as `nobody`, with an empty folder as its root.
     pub no_capabilities: bool,
 }
 
 impl Confinement {
-    /// As a JSON object.
+    /// Formats the restrictions as a JSON object.
     pub fn to_json(&self) -> String {
         format!(
             r#"{{"resourceLimits":{},"noNewPrivileges":{},"systemCalls":{},"endsWithParent":{},"noCapabilities":{}}}"#,
@@ -34,12 +34,13 @@ impl Confinement {
     }
 }
 
-/// Confines this process for the rest of its life.
+/// Confines this process until it ends.
 pub fn confine() -> Confinement {
     platform::end_first();
-    // Where it is refused, the worker runs like any other process.
+    // Without permission, the worker keeps its priority.
     let _ = rustix::process::setpriority_process(None, NICE);
-    // In the order of the fields here. Another user's process has to be told anew what ends it (prctl(2)).
+    // The order is that of the calls: changing the user clears the signal for the parent's death, which is set after it
+    // (prctl(2)).
     Confinement {
         no_capabilities: platform::drop_rights(),
         ends_with_parent: platform::end_with_parent(),
@@ -53,7 +54,7 @@ fn limit_resources() -> bool {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let limits = [
         (Resource::As, ADDRESS_SPACE_BYTES_MAX),
-        // Unlike 0, this also keeps a crash from a program that the host runs for its memory (`core_pattern`, core(5)).
+        // Unlike 0, a limit of 1 also prevents that the host pipes a crash to its handler (`core_pattern`, core(5)).
         (Resource::Core, 1),
         (Resource::Fsize, 0),
         (Resource::Nofile, FILES_MAX),
@@ -63,14 +64,14 @@ fn limit_resources() -> bool {
     set.iter().all(Result::is_ok)
 }
 
-/// Lets the kernel end this process when it computes for longer than this from now. A parent ends it sooner; this is
-/// for a parent that is gone.
+/// Makes the kernel end this process when it computes for longer than this from now on. A parent ends it sooner; the
+/// limit covers a parent that is gone.
 pub(crate) fn limit_computing(wall_ms_max: u64) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     use rustix::time::{ClockId, clock_gettime};
     let used = clock_gettime(ClockId::ProcessCPUTime).tv_sec.unsigned_abs();
     let current = Some(used + wall_ms_max.div_ceil(1_000) + 2);
-    // Where it is refused, the parent is still there.
+    // Without permission, the parent's own limit remains.
     let _ = setrlimit(Resource::Cpu, Rlimit { current, maximum: getrlimit(Resource::Cpu).maximum });
 }
 
@@ -86,11 +87,11 @@ mod platform {
     use std::env::consts::ARCH;
     use std::process;
 
-    /// `nobody`, by the number that it has on Linux.
+    /// The user `nobody`, by its usual number on Linux.
     const NOBODY: u32 = 65_534;
 
-    /// What is left: read and write what is open, memory, the clock, waking threads, ending. Of what only some
-    /// architectures have, nothing is needed.
+    /// The allowed calls: reading and writing open files, memory, the clock, waking threads, exiting. Calls that only
+    /// some architectures have are not needed.
     const SYSTEM_CALLS: [libc::c_long; 26] = [
         libc::SYS_read,
         libc::SYS_write,
@@ -120,7 +121,7 @@ mod platform {
         libc::SYS_gettimeofday,
     ];
 
-    /// Where memory runs out, the kernel ends this process before the one that it works for (proc_pid_oom_score_adj(5)).
+    /// Makes the kernel kill this process before its parent when memory runs out (proc_pid_oom_score_adj(5)).
     pub(super) fn end_first() {
         let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     }
@@ -133,13 +134,13 @@ mod platform {
         rustix::thread::set_no_new_privs(true).is_ok()
     }
 
-    /// As root: an empty root folder, and nobody's rights in all threads. Only where the parent, who has the same rights now,
-    /// can end another user's process.
+    /// Drops root's privileges in all threads: an empty root folder, and the user `nobody`. The user changes only if
+    /// the parent, which has the same capabilities, can still kill a process of another user.
     pub(super) fn drop_rights() -> bool {
         let Ok(CapabilitySets { effective, .. }) = capabilities(None) else { return false };
         let needed = CapabilitySet::KILL | CapabilitySet::SETUID | CapabilitySet::SETGID;
         if effective.contains(CapabilitySet::SYS_CHROOT) {
-            // A folder of the process's own, which nobody can write to, and which is empty once it has ended.
+            // A folder of this process that cannot be written to, and that is empty after the process has ended.
             let _ = rustix::process::chroot("/proc/self/fdinfo").and_then(|()| rustix::process::chdir("/"));
         }
         if effective.contains(needed) {
@@ -151,7 +152,7 @@ mod platform {
         capabilities(None).is_ok_and(|left| left.effective.is_empty() && left.permitted.is_empty())
     }
 
-    /// What is left of some calls: signals to this process, limits of this process, memory that is not executed.
+    /// Restricts some calls: signals to this process, limits of this process, memory that is not executable.
     fn conditions() -> Option<Vec<(libc::c_long, SeccompRule)>> {
         let only = |argument, length, operator, value| {
             SeccompRule::new(vec![SeccompCondition::new(argument, length, operator, value).ok()?]).ok()
@@ -167,8 +168,8 @@ mod platform {
         ])
     }
 
-    /// Everything else fails with EPERM rather than ending the process: a C library of another day that asks for
-    /// something new shall find it missing, and not break every call.
+    /// Installs the filter. Other calls fail with EPERM and do not kill the process, so that a later C library that
+    /// tries a new call falls back instead of breaking every worker.
     pub(super) fn filter_system_calls() -> bool {
         program().is_some_and(|program| apply_filter_all_threads(&program).is_ok())
     }
@@ -183,7 +184,7 @@ mod platform {
     }
 }
 
-/// Elsewhere a worker is a process of its own, and no more than that.
+/// On other systems a worker is only a separate process.
 #[cfg(not(target_os = "linux"))]
 mod platform {
     pub(super) fn end_first() {}
@@ -209,7 +210,7 @@ mod platform {
 mod tests {
     use super::platform::program;
 
-    /// The answer of the filter to a call, worked out as the kernel does (classic BPF over `struct seccomp_data`).
+    /// Evaluates the filter for a call as the kernel does (classic BPF over `struct seccomp_data`).
     fn allows(number: libc::c_long, arguments: [u64; 3]) -> bool {
         let mut data = [0u8; 64];
         data[..4].copy_from_slice(&u32::try_from(number).unwrap().to_ne_bytes());

@@ -1,4 +1,4 @@
-//! What an earlier process left running of an attempt, and the end of it.
+//! Recovery of attempts of an earlier process: finds and ends the processes that it left running.
 
 use std::{path::Path, time::Duration};
 
@@ -11,11 +11,12 @@ use super::{
 };
 use crate::Adopted;
 
-/// Ends whatever is left of an attempt and says what is known of it.
+/// Ends the remaining processes of an attempt and returns what is known about it.
 ///
-/// A missing note is trusted of an attempt of this boot in a store that was not restored since. Notes say their boot.
+/// A missing record proves that the attempt was never started only if the attempt is of this boot and the store was not
+/// restored since (`is_trusted`). A record states its own boot.
 ///
-/// | note | trusted, or of this boot | what is ended | answer |
+/// | record | trusted, or of this boot | ended processes | answer |
 /// |---|---|---|---|
 /// | none | yes | nothing | never started |
 /// | none | no | nothing | interrupted |
@@ -42,14 +43,14 @@ pub(super) async fn adopt(notes: &Path, mark: &Mark, is_trusted: bool, grace: Du
         leftovers.end(grace).await;
     }
     if is_of_this_boot {
-        // The kernel has ended a container with the process that started it, unless one of its processes hangs.
+        // The kernel ends a container with the process that started it, unless one of its processes hangs.
         Members::With(mark.container()).end(Duration::ZERO).await;
     }
     Adopted::Interrupted
 }
 
-/// Ends whatever is written down of any attempt, and forgets it. For whoever holds the folder of the notes and will not
-/// be asked about all of these attempts: others may go on with them.
+/// Ends the processes of all recorded attempts, and removes the records. The caller owns the folder of the records and
+/// will not recover all of these attempts itself: another node may resume them.
 pub async fn end_leftovers(notes: &Path, grace: Duration) {
     let mut ends = JoinSet::new();
     for mark in Note::all(notes) {
@@ -62,9 +63,9 @@ pub async fn end_leftovers(notes: &Path, grace: Duration) {
     while ends.join_next().await.is_some() {}
 }
 
-/// The group that a note names, unless its number has passed to strangers. It has not if its leader is the process that
-/// was written down, or if a member carries the attempt's mark: a number stays with a group until its last member is
-/// gone.
+/// Returns the group that a record names, unless its number was reused. The group is the recorded one if its leader has
+/// the recorded start time, or if a member carries the attempt's mark: a number stays with a group until its last
+/// member has ended.
 fn group_of(note: &Note) -> Option<Members> {
     let group = Members::OfGroup(note.leader);
     let is_same_leader = || Stat::of(note.leader).is_some_and(|stat| stat.started_ticks == note.started_ticks);
@@ -85,19 +86,20 @@ mod tests {
         process::{Child, Command},
     };
 
-    /// A grace that no test survives, so that SIGTERM alone has to do.
+    /// A grace period longer than any test, so that SIGTERM alone must suffice.
     const LONG: Duration = Duration::from_secs(3600);
 
     fn mark(number: u32) -> Mark {
         Mark::of(AttemptName { execution: ExecutionKey([9; 16]), step: "adopt", number })
     }
 
-    /// A process that runs in a group of its own, with the mark or without.
+    /// Starts a process in its own group, with the mark or without.
     fn sleeper(mark: Option<&Mark>) -> Child {
         let mut command = Command::new("sleep");
         command.arg("300").process_group(0).envs(mark.map(|mark| ("MAINSPRING_MARK", mark.text())));
         let child = command.spawn().unwrap();
-        // Spawning returns a moment before the child has memory of its own: until then it shows our environment.
+        // Spawning returns a moment before the child has its own memory. Until then it shows this process's
+        // environment.
         let is_ready = |mark: &Mark| process::has_variable(Pid::from_child(&child), &mark.assignment());
         while mark.is_some_and(|mark| !is_ready(mark)) {
             std::thread::yield_now();
@@ -111,7 +113,7 @@ mod tests {
         Note { mark: mark.clone(), leader, started_ticks, boot: boot_id().unwrap() }
     }
 
-    /// Adopts the attempt that a living process is written down for, and says whether the process lives on.
+    /// Recovers the attempt that a living process is recorded for, and returns whether the process survives.
     async fn survives(number: u32, is_marked: bool, damage: impl FnOnce(&mut Note)) -> bool {
         let (folder, mark) = (tempfile::tempdir().unwrap(), mark(number));
         let mut child = sleeper(is_marked.then_some(&mark));

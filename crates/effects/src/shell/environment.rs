@@ -1,4 +1,4 @@
-//! The variables that an attempt's processes find in their environment, beside those that they inherit.
+//! The variables that the processes of an attempt get, in addition to the inherited ones.
 
 use std::{env, ffi::OsString, path::Path};
 
@@ -9,21 +9,23 @@ use super::{
     refusal::Refusal,
 };
 
-/// Names and values, in the order in which they are set: later ones win.
+/// Names and values in the order in which they are set: the last value of a name wins.
 pub(super) type Variables = Vec<(String, String)>;
 
-/// What a script's own spans hang on, where traces are written (OpenTelemetry, "Environment Variables as Context
-/// Propagation Carriers"). A step may set another one.
+/// The parent of a script's own spans, set where traces are enabled (OpenTelemetry, "Environment Variables as Context
+/// Propagation Carriers"). A step may override it.
 const TRACE_VARIABLE: &str = "TRACEPARENT";
 
-/// Variables of this process that contained scripts inherit: languages, zones, terminals. Everything else may be a secret.
+/// Variables of this process that contained scripts inherit: languages, time zones, terminals. Any other may be a
+/// secret.
 const INHERITED: [&str; 5] = ["PATH", "LANG", "LANGUAGE", "TZ", "TERM"];
 
-/// Where programs are looked for in a container, if this process has no `PATH`.
+/// The `PATH` in a container if this process has none.
 const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The environment of a contained script, without what its attempt and its step give. `HOME` is a folder of its own.
-/// Folders of `PATH` that the container does not show tell of the host, and are left out.
+/// Builds the environment of a contained script, without the variables of its attempt and step. `HOME` is private to
+/// the container. Folders of `PATH` that the container does not show are left out, since they would reveal names of the
+/// host.
 pub(super) fn contained(
     inherited: impl Iterator<Item = (OsString, OsString)>,
     home: &str,
@@ -43,7 +45,7 @@ pub(super) fn contained(
     variables
 }
 
-/// Our own variables of an attempt, then those that its step gives.
+/// Returns the variables of the engine for an attempt, followed by those of its step.
 pub(super) fn variables_of(attempt: &Attempt, mark: &Mark, traces: bool) -> Result<Variables, Refusal> {
     let mut variables = vec![
         ("MAINSPRING_EXECUTION_ID".to_owned(), attempt.execution_id.clone()),
@@ -86,7 +88,7 @@ fn checked(name: &str, value: &Value) -> Result<String, Refusal> {
     }
 }
 
-/// A name as POSIX defines it (Base Definitions, 3.216). The shell drops any other.
+/// Returns whether this is a name as POSIX defines it (Base Definitions, 3.216). The shell drops any other.
 fn is_identifier(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|byte| byte == b'_' || byte.is_ascii_alphabetic())

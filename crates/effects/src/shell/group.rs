@@ -1,4 +1,4 @@
-//! Processes that belong together, and how they are ended: SIGTERM, a time of grace, SIGKILL.
+//! Sets of related processes, and how they are ended: SIGTERM, a grace period, SIGKILL.
 
 use std::time::Duration;
 
@@ -13,52 +13,53 @@ use super::{
 /// Processes that are ended together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Members {
-    /// Those of a process group. Whoever makes this value knows that the group is ours, and that its number stays so:
-    /// the kernel gives it to nobody else while the leader is not reaped or a member lives.
+    /// The members of a process group. The code that makes this value knows that the group belongs to a script, and
+    /// that its number stays valid: the kernel does not reuse it before the leader is reaped and the last member has
+    /// ended.
     OfGroup(Pid),
-    /// Those that were started with this `NAME=value` in their environment, whatever their group.
+    /// The processes that were started with this `NAME=value` in their environment, in any group.
     With(String),
-    /// A container: bubblewrap outside, and the first process inside, with which the kernel ends all others in there.
+    /// A container: bubblewrap outside, and the first process inside, at whose end the kernel ends all others in there.
     Container {
-        /// Ours to reap; its number is not given out again before.
+        /// A child of this process; its number is not reused before it is reaped.
         outer: Pid,
         /// The leader of the session and of the group inside.
         init: Pid,
     },
 }
 
-/// What became of processes that were to end.
+/// The result of ending processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
     /// None is left.
     All,
-    /// Some hang inside the kernel, or belong to another user: a receipt that says they had ended would be a lie.
+    /// Some hang inside the kernel, or belong to another user. A receipt must not claim that they have ended.
     StillRunning,
 }
 
-/// What [`end`] needs to know and do.
+/// The operations that [`end`] needs.
 trait Ending {
-    /// The members that live.
+    /// Lists the living members.
     fn living(&self) -> Vec<Pid>;
     fn signal(&self, signal: Signal);
-    /// Returns when one of the members that live now has ended.
+    /// Returns when one of the living members has ended.
     async fn changed(&self);
 }
 
-/// Ends members and returns once none is left, or when those that are left have ignored SIGKILL for [`KILLED_WAIT_MAX`].
+/// Ends members. Returns once none is left, or when the remaining ones have ignored SIGKILL for [`KILLED_WAIT_MAX`].
 async fn end(members: &impl Ending, grace: Duration) -> Ended {
     if members.living().is_empty() {
         return Ended::All;
     }
     let gone = async |signal: Option<Signal>| {
         while !members.living().is_empty() {
-            // Again in every round: what was forked while single processes were signalled is met in the next one.
+            // Repeated in every round, to reach children forked while single processes were signaled.
             signal.iter().for_each(|signal| members.signal(*signal));
             members.changed().await;
         }
     };
     members.signal(Signal::TERM);
-    // A stopped process takes SIGTERM only when it goes on.
+    // A stopped process handles SIGTERM only after it was continued.
     members.signal(Signal::CONT);
     if timeout(grace, gone(None)).await.is_ok() {
         return Ended::All;
@@ -70,12 +71,13 @@ async fn end(members: &impl Ending, grace: Duration) -> Ended {
 }
 
 impl Members {
-    /// Ends the members: SIGTERM, the time of grace, SIGKILL.
+    /// Ends the members: SIGTERM, the grace period, SIGKILL.
     pub(super) async fn end(&self, grace: Duration) -> Ended {
         end(self, grace).await
     }
 
-    /// Reaps those of the dead that came to us as orphans, and lists the living. The leader is not ours to reap.
+    /// Reaps dead members that became children of this process as orphans, and lists the living ones. The leader is
+    /// left to its own parent.
     pub(super) fn sweep(&self) -> Vec<Pid> {
         let candidates: Box<dyn Iterator<Item = Pid>> = match self {
             Self::Container { outer, init } => Box::new([*outer, *init].into_iter()),
@@ -88,13 +90,14 @@ impl Members {
             Self::With(_) => false,
         };
         for orphan in dead.into_iter().filter(|pid| !is_leader(pid)) {
-            // Fails for those that have a living parent elsewhere, whose business they are.
+            // Fails for members with a living parent elsewhere, which reaps them.
             let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
         }
         living
     }
 
-    /// Whether a process is a member, also one that runs as another user (set-uid programs) and that we cannot signal.
+    /// Returns whether a process is a member, including one that runs as another user (set-uid programs) and cannot be
+    /// signaled.
     fn contains(&self, pid: Pid) -> bool {
         match self {
             Self::OfGroup(group) => process::group_of(pid) == Some(group.as_raw_pid()),
@@ -105,23 +108,24 @@ impl Members {
         }
     }
 
-    /// Of another group with the number of one that has ended, no process is ours: its leader is looked at once more.
+    /// Checks the leader once more before it signals the group, since its number may have been reused by a foreign
+    /// group.
     fn signal_container(&self, outer: Pid, init: Pid, signal: Signal) {
         if signal == Signal::KILL {
             self.signal_one(init, signal);
             self.signal_one(outer, signal);
         } else if Stat::of(init).is_some_and(|stat| stat.parent == outer.as_raw_pid()) {
-            // The first process of a container ignores what it has no handler for.
+            // The first process of a container ignores signals for which it has no handler.
             let _ = kill_process_group(init, signal);
         }
     }
 
-    /// By a handle and not by number, looked at once more: between two calls a number may pass to a stranger.
+    /// Signals through a handle after another check of membership, since the number may be reused between two calls.
     fn signal_one(&self, pid: Pid, signal: Signal) {
         if let Ok(watch) = Watch::open(pid)
             && self.contains(pid)
         {
-            let _ = pidfd_send_signal(watch, signal); // Fails if it has ended, which is what is wanted.
+            let _ = pidfd_send_signal(watch, signal); // Fails if it has ended, which is the goal.
         }
     }
 }
@@ -131,11 +135,11 @@ impl Ending for Members {
         self.sweep()
     }
 
-    /// A group is signalled as a whole, so that none of its members can fork away meanwhile.
+    /// A group is signaled as a whole, so that no member can escape by forking in between.
     fn signal(&self, signal: Signal) {
         match self {
             Self::OfGroup(group) => {
-                let _ = kill_process_group(*group, signal); // Fails if all have ended, which is what is wanted.
+                let _ = kill_process_group(*group, signal); // Fails if all have ended, which is the goal.
             }
             Self::Container { outer, init } => self.signal_container(*outer, *init, signal),
             Self::With(_) => {
@@ -159,7 +163,7 @@ mod tests {
     use super::*;
     use std::{cell::Cell, os::unix::process::CommandExt, process::Command};
 
-    /// A process that no signal ends for so long.
+    /// A process that ignores every signal until a given time.
     struct Stuck {
         until: tokio::time::Instant,
         signals: Cell<Option<Signal>>,
@@ -214,7 +218,7 @@ mod tests {
         let leader = Pid::from_child(&child);
         let group = Members::OfGroup(leader);
         assert_eq!(group.sweep(), [leader]);
-        // A grace that no test survives: SIGTERM alone has to do.
+        // With this grace period, only SIGTERM can end it before the test times out.
         group.end(Duration::from_secs(3600)).await;
         assert!(Stat::of(leader).unwrap().is_dead, "it is left to its parent to reap");
         assert!(group.sweep().is_empty());
@@ -227,7 +231,7 @@ mod tests {
             |mark: &str| Command::new("sleep").arg("300").env("GROUP_TEST", mark).process_group(0).spawn().unwrap();
         let (mut a, mut b, mut stranger) = (spawn("x1"), spawn("x1"), spawn("x11"));
         let marked = Members::With("GROUP_TEST=x1".into());
-        // Spawning returns when the program is being executed, which is a moment before its environment can be read.
+        // Spawning returns when the program is being executed, a moment before its environment can be read.
         while marked.sweep().len() < 2 {
             std::thread::yield_now();
         }

@@ -1,4 +1,5 @@
-//! What is written down of an attempt before its script starts, so that a later process finds what it left running.
+//! Process records: a file for each attempt, written before its script starts, by which a later process finds what it
+//! left running.
 
 use std::{
     fs::{self, File},
@@ -21,51 +22,52 @@ pub(super) const MARK_VARIABLE: &str = "MAINSPRING_MARK";
 /// The variable in which the processes that make a container carry the attempt's mark.
 pub(super) const CONTAINER_VARIABLE: &str = "MAINSPRING_CONTAINER";
 
-/// One attempt's group of processes.
+/// The process group of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Note {
     /// The attempt's mark.
     pub(super) mark: Mark,
     /// The first process, whose number is also its group's.
     pub(super) leader: Pid,
-    /// When it started: a number alone may have passed to a stranger.
+    /// Its start time: the number alone may have been reused.
     pub(super) started_ticks: u64,
-    /// In which boot: in another one nothing of it is left.
+    /// The boot in which it started. After a reboot none of its processes is left.
     pub(super) boot: String,
 }
 
-/// What tells one attempt from all others, in file names and environments: step names are long and have brackets.
+/// The identity of an attempt in file names and environments, hashed since the names of steps are long and contain
+/// brackets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark(String);
 
-/// What is in the place of a note.
+/// The result of reading a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// The attempt's script was certainly not started, or the note was forgotten.
+    /// There is no record: the attempt's script was certainly not started, or the record was removed.
     Nothing,
-    /// Something that is no note of this attempt, or cannot be read.
+    /// The file is not a record of this attempt, or cannot be read.
     Damaged,
-    /// The note.
     Note(Note),
 }
 
-/// Sixty-four hexadecimal digits.
+/// A SHA-256 hash in hexadecimal digits.
 const MARK_CHARS: usize = 64;
 
 impl Mark {
-    /// The same for the same attempt, always: it must be known when the note is not readable.
+    /// Returns the mark of an attempt. It depends only on the attempt, since it is needed where the record is not
+    /// readable.
     pub(super) fn of(attempt: AttemptName<'_>) -> Self {
-        // What has a fixed length comes first, so that no two attempts give the same bytes.
+        // Parts of fixed length come first, so that no two attempts give the same bytes.
         let number = attempt.number.to_be_bytes();
         Self(Hash::of_parts(&[b"attempt", &attempt.execution.0, &number, attempt.step.as_bytes()]).hex())
     }
 
-    /// As the environment has it.
+    /// Returns the assignment in the environment of the attempt's processes.
     pub(super) fn assignment(&self) -> String {
         format!("{MARK_VARIABLE}={}", self.0)
     }
 
-    /// As the environment of a container's first processes has it, which no script inside can change.
+    /// Returns the assignment in the environment of a container's outer processes, which no script inside can change.
     pub(super) fn container(&self) -> String {
         format!("{CONTAINER_VARIABLE}={}", self.0)
     }
@@ -85,14 +87,14 @@ impl Mark {
 }
 
 impl Note {
-    /// Of a child of ours that has just been started.
+    /// Makes the record of a child that was just started.
     pub(super) fn of(mark: Mark, leader: Pid) -> io::Result<Self> {
         let stat = Stat::of(leader).ok_or_else(|| io::Error::other("/proc does not show a child"))?;
         Ok(Self { mark, leader, started_ticks: stat.started_ticks, boot: boot_id()? })
     }
 
-    /// Writes the note, all of it or nothing. Not synced: a process does not outlive the boot, and within one the file is
-    /// there for every other process when this returns.
+    /// Writes the record atomically. It is not synced: no process outlives the boot, and within one boot every other
+    /// process sees the file as soon as this returns.
     pub(super) fn write(&self, notes: &Path) -> io::Result<()> {
         let unfinished = self.mark.path_of_unfinished_in(notes);
         match fs::write(&unfinished, self.text()) {
@@ -105,7 +107,6 @@ impl Note {
         fs::rename(unfinished, self.mark.path_in(notes))
     }
 
-    /// Reads the note of an attempt.
     pub(super) fn read(notes: &Path, mark: &Mark) -> Found {
         let file = match File::open(mark.path_in(notes)) {
             Ok(file) => file,
@@ -119,7 +120,7 @@ impl Note {
         }
     }
 
-    /// The attempts that notes are there for, finished or not, damaged or not.
+    /// Lists the attempts with a complete record, whether readable or damaged.
     pub(super) fn all(notes: &Path) -> Vec<Mark> {
         let files = fs::read_dir(notes).into_iter().flatten().flatten();
         let names = files.filter_map(|file| file.file_name().into_string().ok());
@@ -127,7 +128,7 @@ impl Note {
         names.filter(is_mark).map(Mark).collect()
     }
 
-    /// Removes the note of an attempt. Where that fails the note stays, which costs a look at the next start.
+    /// Removes the record of an attempt. On failure it stays, which costs one recovery at the next start.
     pub(super) fn forget(notes: &Path, mark: &Mark) {
         let _ = fs::remove_file(mark.path_in(notes));
         let _ = fs::remove_file(mark.path_of_unfinished_in(notes));
@@ -138,7 +139,7 @@ impl Note {
         format!("mark {}\nleader {}\nstarted {started_ticks}\nboot {boot}\n", mark.0, leader.as_raw_pid())
     }
 
-    /// Only what [`text`](Self::text) writes is a note: by anything else nothing is killed.
+    /// Accepts only the output of [`text`](Self::text), since a process is killed on the word of a record.
     fn parse(text: &str, mark: &Mark) -> Option<Self> {
         let mut lines = text.lines();
         let mut value_of = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');

@@ -1,13 +1,14 @@
-//! Orphans that left their script's group: nobody waits for them but us, to whom they come.
+//! Reaps orphans that left the process group of their script and became children of this process.
 //!
-//! | child of ours that has ended | whose it is |
+//! | child that has ended | owner |
 //! |---|---|
-//! | in our session | of whoever started it: the leader of a script, a program that some other part of this process runs |
-//! | in another session | an orphan |
+//! | in the session of this process | the code that started it: a script's leader, or another program of this process |
+//! | in another session | none: an orphan |
 //!
-//! What this process starts itself stays in its session: only the child could leave it, and the leader of a group (as
-//! every script's is) is refused that. An orphan that made a group of its own and no session (`set -m`) cannot be told from
-//! a child that somebody waits for, and stays a zombie until this process ends.
+//! Children that this process starts stay in its session: only the child itself could leave it, and the kernel forbids
+//! that to the leader of a group, which every script's first process is. An orphan with its own group but no session
+//! (`set -m`) cannot be distinguished from a child that other code waits for, and stays a zombie until this process
+//! ends.
 
 use std::io;
 
@@ -22,13 +23,13 @@ use super::{
     process::{self, Stat},
 };
 
-/// Reaps orphans as long as it is there.
+/// Reaps orphans until it is dropped.
 #[derive(Debug)]
 pub(super) struct Orphans(JoinHandle<()>);
 
 impl Orphans {
-    /// From now on, in this runtime. All processes of the machine have to be looked at, so that those that end one after
-    /// the other are reaped together.
+    /// Starts reaping in this runtime. A sweep reads all processes of the machine, so orphans that end in short
+    /// succession are reaped together.
     pub(super) fn reap() -> io::Result<Self> {
         let mut ended = signal(SignalKind::child())?;
         Ok(Self(tokio::spawn(async move {
@@ -51,7 +52,7 @@ fn sweep() {
     let Some(ours) = Stat::of(us) else { return };
     let is_orphan = |stat: &Stat| stat.is_dead && stat.parent == us.as_raw_pid() && stat.session != ours.session;
     for orphan in process::all().filter(|pid| Stat::of(*pid).is_some_and(|stat| is_orphan(&stat))) {
-        // Ours to reap and of nobody else, so that its number has not passed to another process since it was looked at.
+        // An orphan can only be reaped here, so its number has not been reused since it was read.
         let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
     }
 }

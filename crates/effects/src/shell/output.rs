@@ -1,4 +1,4 @@
-//! What a script prints: read as it comes, kept up to a bound, counted beyond it.
+//! The output of a script: read as it arrives, kept up to a bound, counted beyond it.
 
 use std::{convert::Infallible, io, os::fd::OwnedFd};
 
@@ -14,7 +14,7 @@ pub(super) struct Streams {
     stderr: Stream,
 }
 
-/// One pipe that is read.
+/// One pipe and the output read from it.
 #[derive(Debug)]
 struct Stream {
     pipe: Receiver,
@@ -23,7 +23,7 @@ struct Stream {
     is_kept: bool,
 }
 
-/// What is kept of one stream: its beginning, a little of its end, its length.
+/// The kept part of a stream: its beginning, the end of the rest, and its total length.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     head: Vec<u8>,
@@ -31,31 +31,30 @@ pub(super) struct Kept {
     bytes: u64,
 }
 
-/// A stream as a result shows it.
+/// A stream as it appears in a result.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Text {
     /// At most [`STREAM_BYTES_MAX`] bytes.
     pub(super) text: String,
-    /// How many bytes there were.
+    /// The total number of bytes of the stream.
     pub(super) bytes: u64,
-    /// Whether some of them are missing in the text.
+    /// True if the text lacks some of them.
     pub(super) is_truncated: bool,
 }
 
 impl Streams {
-    /// Reads from these pipes.
     pub(super) fn new(stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Self> {
         Ok(Self { stdout: Stream::new(stdout)?, stderr: Stream::new(stderr)? })
     }
 
-    /// The first bytes of stdout, which are no part of what is kept.
+    /// Reads the first bytes of stdout, which are not kept.
     pub(super) async fn beginning<const COUNT: usize>(&mut self) -> io::Result<[u8; COUNT]> {
         let mut bytes = [0; COUNT];
         self.stdout.pipe.read_exact(&mut bytes).await?;
         Ok(bytes)
     }
 
-    /// The last line of stderr, or that there is none.
+    /// Returns the last line of stderr, or a message that there is none.
     pub(super) fn last_error(mut self) -> String {
         self.stderr.drain();
         match self.stderr.kept.last_line() {
@@ -64,21 +63,20 @@ impl Streams {
         }
     }
 
-    /// Reads both streams at the same time for as long as it is polled. May be dropped at any point: what was read is
-    /// kept.
+    /// Reads both streams concurrently for as long as it is polled. Cancel-safe: bytes that were read are kept.
     pub(super) async fn read(&mut self) -> Infallible {
         tokio::join!(self.stdout.read(), self.stderr.read());
         std::future::pending().await
     }
 
-    /// Reads what is in the pipes already, without waiting for those who still hold them. What comes later is no part of
-    /// the result any more.
+    /// Reads the bytes that are already in the pipes, without waiting for processes that still hold them open. Later
+    /// output is not part of the result.
     pub(super) fn drain(&mut self) {
         self.stdout.drain();
         self.stderr.drain();
     }
 
-    /// What was kept of stdout and of stderr.
+    /// Returns the kept parts of stdout and stderr.
     pub(super) fn into_kept(self) -> (Kept, Kept) {
         (self.stdout.kept, self.stderr.kept)
     }
@@ -96,7 +94,7 @@ impl Stream {
         }
     }
 
-    /// Asks the pipe itself: the runtime's own idea of what is readable may be older than the last write.
+    /// Reads the pipe directly, since the runtime's readiness may be older than the last write.
     fn drain(&mut self) {
         let mut left = DRAIN_BYTES_MAX;
         while left > 0 {
@@ -120,7 +118,7 @@ impl Stream {
 }
 
 impl Kept {
-    /// Takes in the next bytes.
+    /// Appends the next bytes.
     pub(super) fn take(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         let (head, rest) = bytes.split_at(bytes.len().min(STREAM_BYTES_MAX - self.head.len()));
@@ -130,8 +128,8 @@ impl Kept {
         self.tail.extend_from_slice(rest);
     }
 
-    /// The text of the beginning. What is not UTF-8 becomes U+FFFD, which takes more room than the byte it stands for, so
-    /// that the bound is kept here once more. A character that was cut in two by the bound is left out.
+    /// Decodes the beginning. Invalid UTF-8 becomes U+FFFD, which is longer than the byte it replaces, so the bound
+    /// applies once more. A character that the bound cuts in two is left out.
     pub(super) fn text(&self) -> Text {
         let is_cut = self.bytes > self.head.len() as u64;
         let mut text = Text { text: String::new(), bytes: self.bytes, is_truncated: is_cut };
@@ -146,7 +144,7 @@ impl Kept {
         text
     }
 
-    /// The last line with anything on it, shortened; empty if there is none.
+    /// Returns the last line that is not blank, shortened; empty if there is none.
     pub(super) fn last_line(&self) -> String {
         let mut end = self.head[self.head.len().saturating_sub(TAIL_BYTES_MAX)..].to_vec();
         end.extend_from_slice(&self.tail);
@@ -157,7 +155,7 @@ impl Kept {
 }
 
 impl Text {
-    /// Appends what fits and says whether that was all.
+    /// Appends as much as fits and returns whether that was all.
     fn push(&mut self, more: &str) -> bool {
         let room = STREAM_BYTES_MAX - self.text.len();
         self.text.push_str(&more[..more.floor_char_boundary(room)]);
@@ -175,7 +173,7 @@ fn is_beginning_of_character(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Takes in `bytes` in pieces of several sizes, which must not matter, and gives what is kept.
+    /// Takes in `bytes` in pieces of several sizes, which must not matter, and returns the kept part.
     fn kept(bytes: &[u8]) -> Kept {
         let keep = |size: usize| {
             let mut kept = Kept::default();
@@ -211,9 +209,9 @@ mod tests {
         let mut bytes = vec![b'a'; STREAM_BYTES_MAX - 2];
         bytes.extend("€".bytes());
         assert!(check(&bytes, STREAM_BYTES_MAX - 2, true).ends_with('a'));
-        // The stream itself may end inside a character: that is the stream's fault and is shown.
+        // A stream that itself ends inside a character is invalid, and the result shows it.
         assert_eq!(check(b"a\xe2\x82", 4, false), "a\u{fffd}");
-        // And a fault in the middle stays one when the end is cut.
+        // An error in the middle remains one when the end is cut.
         let mut faulty = b"\xe2x".to_vec();
         faulty.extend(vec![b'a'; STREAM_BYTES_MAX]);
         assert!(check(&faulty, STREAM_BYTES_MAX, true).starts_with("\u{fffd}x"));

@@ -1,4 +1,4 @@
-//! What `/proc` and pidfds tell of single processes.
+//! Information on single processes from `/proc` and pidfds.
 
 use std::{
     fs, io,
@@ -10,33 +10,34 @@ use tokio::io::{Interest, unix::AsyncFd};
 
 use super::limits::{LOAD_LOOK_AGAIN, LOAD_LOOKS_MAX};
 
-/// What we need of `/proc/PID/stat` (proc_pid_stat(5)).
+/// The fields of `/proc/PID/stat` that are used here (proc_pid_stat(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
-    /// When it started, in clock ticks since boot: with the process id, the identity of a process within one boot.
+    /// Start time in clock ticks since boot; together with the process id it identifies a process within one boot.
     pub(super) started_ticks: u64,
-    /// The number of its parent; 0 for one outside our container.
+    /// The parent's process id; 0 for one outside of this container.
     pub(super) parent: i32,
-    /// The number of its session, which is 0 as that of a group is.
+    /// The session id; 0 as for the group.
     pub(super) session: i32,
-    /// The number of its group; 0 for threads of the kernel and groups from outside our container.
+    /// The process group id; 0 for kernel threads and groups from outside of this container.
     pub(super) group: i32,
-    /// How many threads it has.
+    /// The number of threads.
     pub(super) threads: u64,
-    /// How long it has computed, with its children that were waited for, in clock ticks.
+    /// Processor time in clock ticks, including that of reaped children.
     pub(super) computed_ticks: u64,
-    /// Whether it has ended and only waits for its parent to notice.
+    /// True if it has ended and its parent has not reaped it yet.
     pub(super) is_dead: bool,
 }
 
 impl Stat {
-    /// The stat of a process, or nothing if there is none.
+    /// Reads the fields of a process, or `None` if it does not exist.
     pub(super) fn of(pid: Pid) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?)
     }
 
-    /// The name of a process stands in parentheses, unquoted, and may contain spaces and parentheses: the fields begin
-    /// behind the last one. A leader whose other threads still run is shown as a zombie too, but it is not dead.
+    /// Parses the file. The name of the process is in parentheses, unquoted, and may contain spaces and parentheses, so
+    /// the fields start after the last one. A leader whose other threads still run is shown as a zombie too, but is not
+    /// dead.
     fn parse(text: &str) -> Option<Self> {
         let fields: Vec<&str> = text.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
         let [state, parent, group, session] = [fields.first()?, fields.get(1)?, fields.get(2)?, fields.get(3)?];
@@ -55,20 +56,20 @@ impl Stat {
     }
 }
 
-/// A process number from text that may be anything, where the library takes a negative one for a mistake of ours.
+/// Parses a process id from any text. `Pid::from_raw` treats a negative number as a bug of its caller.
 pub(super) fn pid_of(text: &str) -> Option<Pid> {
     Pid::from_raw(text.parse().ok().filter(|number| *number > 0)?)
 }
 
-/// All processes that we may see.
+/// Lists all visible processes.
 pub(super) fn all() -> impl Iterator<Item = Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| pid_of(entry.file_name().to_str()?))
 }
 
-/// A process and all that it and its children have started, as far as they live, and little more than a number of them. The
-/// kernel lists the children of each thread where it is built so (`CONFIG_PROC_CHILDREN`, as those of distributions are),
-/// else all processes are looked at.
+/// Lists a process and its living descendants, and stops soon after `most` of them. The kernel lists the children of
+/// each thread if it was built with `CONFIG_PROC_CHILDREN`, as those of distributions are; otherwise all processes are
+/// read.
 pub(super) fn descendants(first: Pid, most: u64) -> Vec<Pid> {
     let mut found = vec![first];
     let mut next = 0;
@@ -80,7 +81,7 @@ pub(super) fn descendants(first: Pid, most: u64) -> Vec<Pid> {
     found
 }
 
-/// The children of a process.
+/// Lists the children of a process.
 pub(super) fn children(parent: Pid) -> Vec<Pid> {
     let Ok(threads) = fs::read_dir(format!("/proc/{}/task", parent.as_raw_pid())) else { return Vec::new() };
     let lists: Result<Vec<String>, _> =
@@ -94,17 +95,17 @@ pub(super) fn children(parent: Pid) -> Vec<Pid> {
     }
 }
 
-/// The number of a process's group; 0 for threads of the kernel and groups from outside our container. All processes of
-/// the machine are asked for each script that ends: this is one call to the kernel, a [`Stat`] is three and a text.
+/// Returns the process group id; 0 for kernel threads and groups from outside of this container. It is called for all
+/// processes of the machine whenever a script ends: it takes one system call, while a [`Stat`] takes three and parsing.
 pub(super) fn group_of(pid: Pid) -> Option<i32> {
     let pid = nix::unistd::Pid::from_raw(pid.as_raw_pid());
     nix::unistd::getpgid(Some(pid)).ok().map(nix::unistd::Pid::as_raw)
 }
 
-/// Whether the environment that a process was started with has this `NAME=value`. False for the dead, which have none.
+/// Returns whether the environment with which a process was started has this `NAME=value`. Dead processes have none.
 ///
-/// The kernel shows no environment while a process loads its program (execve(2)). Such a process is asked again until it
-/// shows one, at most [`LOAD_LOOKS_MAX`] times.
+/// The kernel shows an empty environment while a process loads its program (execve(2)). Such a process is read again
+/// until it shows one, at most [`LOAD_LOOKS_MAX`] times.
 pub(super) fn has_variable(pid: Pid, assignment: &str) -> bool {
     let file = format!("/proc/{}/environ", pid.as_raw_pid());
     for _ in 0..LOAD_LOOKS_MAX {
@@ -117,8 +118,9 @@ pub(super) fn has_variable(pid: Pid, assignment: &str) -> bool {
     false
 }
 
-/// Whether a process has no variables and will show none: it has no program, as threads of the kernel and the dead, or its
-/// program was started with an empty environment. While a program is loaded, the end of its environment is 0.
+/// Returns whether a process has no variables and will not get any. It has no program, as kernel threads and dead
+/// processes, or its program was started with an empty environment. While a program is loaded, the end of its
+/// environment is 0.
 fn has_no_variables(pid: Pid) -> bool {
     let number = pid.as_raw_pid();
     let has_program = fs::read_link(format!("/proc/{number}/exe")).is_ok();
@@ -128,24 +130,24 @@ fn has_no_variables(pid: Pid) -> bool {
     !has_program || (start == end && end != Some("0"))
 }
 
-/// Which boot of the machine this is.
+/// Returns the id of this boot of the machine.
 pub(super) fn boot_id() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim_end().to_owned())
 }
 
-/// When this boot of the machine began, in milliseconds since 1970 (proc(5), `btime`).
+/// Returns the time of this boot in milliseconds since 1970 (proc(5), `btime`).
 pub(super) fn booted_at_ms() -> Option<u64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
     seconds.trim().parse::<u64>().ok()?.checked_mul(1000)
 }
 
-/// A handle on one process that outlives its number.
+/// A handle of one process that stays valid when its number is reused.
 #[derive(Debug)]
 pub(super) struct Watch(AsyncFd<OwnedFd>);
 
 impl Watch {
-    /// Opens a handle on the process that has this number now.
+    /// Opens a handle of the process that has this number now.
     #[expect(
         deprecated,
         reason = "its successor is unsafe, for types whose descriptor may change; an OwnedFd's cannot"
@@ -155,10 +157,10 @@ impl Watch {
         Ok(Self(AsyncFd::with_interest(pidfd, Interest::READABLE)?))
     }
 
-    /// Returns once the process has ended, without taking its exit status away from whoever waits for it.
+    /// Returns once the process has ended, without taking its exit status from its parent.
     pub(super) async fn ended(&self) {
         if self.0.readable().await.is_err() {
-            std::future::pending::<()>().await; // The runtime is shutting down and will drop us.
+            std::future::pending::<()>().await; // The runtime is shutting down and drops this future.
         }
     }
 }
@@ -216,7 +218,7 @@ mod tests {
         assert_eq!(boot_id().unwrap().len(), 36);
     }
 
-    /// Bash tells of a child before the child has loaded its program. The low priority, which scripts have, makes it late.
+    /// Bash reports a child before the child has loaded its program. The low priority, which scripts have, delays it.
     #[test]
     fn a_process_that_loads_its_program_is_waited_for() {
         let script = "for i in {1..30}; do sleep 300 & echo $!; done; wait";

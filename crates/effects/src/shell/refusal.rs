@@ -1,56 +1,56 @@
-//! Why a script could not be started, each reason with its code and its mend.
+//! Reasons why a script could not be started, each with its code and a remedy.
 
 use std::{io, path::PathBuf};
 
 use mainspring_kernel::failure::{Class, Failure};
 
-/// A reason not to start. No message shows a command or the value of a variable: they may be secret.
+/// A reason not to start. No message contains a command or the value of a variable, since both may be secret.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// There is no command, or nothing in it.
+    /// The command is missing or blank.
     MissingCommand,
-    /// The command cannot be an argument of a program.
+    /// The command contains a NUL character, so it cannot be an argument.
     CommandInvalid,
-    /// Something is wrong with this variable.
+    /// A variable is invalid.
     EnvironmentInvalid {
         /// Its name, or `env` itself.
         name: String,
-        /// What.
+        /// The rule that it breaks, with a remedy.
         why: &'static str,
     },
     /// The working folder cannot be entered.
     FolderMissing {
-        /// Who named it.
+        /// The setting that named it.
         named_by: FolderSource,
-        /// Which.
+        /// The path.
         folder: PathBuf,
-        /// What the system said.
+        /// The system's message.
         why: String,
     },
-    /// More than the system takes for arguments and environment together.
+    /// The arguments and the environment together exceed the system's limit.
     TooLarge,
-    /// No bash in the search path.
+    /// The search path has no bash.
     BashMissing,
-    /// The system did not start a process, or it could not be written down.
+    /// The system did not start a process, or the process could not be recorded.
     NotStarted(io::Error),
-    /// This node runs no scripts, and why.
+    /// This node runs no scripts, for the given reason.
     ScriptsOff(String),
-    /// The execution was started without the right to run scripts.
+    /// The execution was started without the permission to run scripts.
     NotPermitted,
-    /// No container could be made for it.
+    /// No container could be made for the script.
     NotContained(String),
-    /// The workspace is, or contains, what no script is to see.
+    /// The workspace is, or contains, a folder that scripts must not see.
     WorkspaceNotContainable(PathBuf),
-    /// The working folder, as it was given, is not in the workspace.
+    /// The working folder, as given, is not in the workspace.
     CwdOutside(PathBuf),
     /// The disk of the workspace has too little left, as the sentence says.
     DiskFull(String),
 }
 
-/// Who named a folder.
+/// The setting that named a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FolderSource {
-    /// The session.
+    /// The execution's workspace.
     Workspace,
     /// The step's `cwd`.
     Cwd,
@@ -129,7 +129,7 @@ impl From<Refusal> for Failure {
     }
 }
 
-/// What starting a process says when it fails.
+/// Maps an error of starting a process.
 impl From<io::Error> for Refusal {
     fn from(error: io::Error) -> Self {
         match error.kind() {

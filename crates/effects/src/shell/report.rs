@@ -1,4 +1,4 @@
-//! What is told of a script that has run: its result, or the failure that carries it.
+//! Builds the outcome of a script that has run: its result, or the failure that carries it.
 
 use std::{os::unix::process::ExitStatusExt, process::ExitStatus, time::Duration};
 
@@ -10,16 +10,14 @@ use mainspring_kernel::{
 
 use super::output::Kept;
 
-/// What a script did.
+/// The facts about a script that has run.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// What it printed.
     pub(super) stdout: Kept,
-    /// What it printed as errors.
     pub(super) stderr: Kept,
-    /// How long it ran.
+    /// The time from its start to the end of its last process.
     pub(super) duration: Duration,
-    /// Whether some of its processes hang inside the kernel, so that not even SIGKILL has ended them.
+    /// True if some of its processes hang inside the kernel, so that not even SIGKILL has ended them.
     pub(super) still_running: bool,
 }
 
@@ -42,19 +40,19 @@ impl Report {
         Outcome::Failed(Failure::new(Class::Failed, format!("bash_exit_code:{code}"), message).with_details(result))
     }
 
-    /// The outcome of a script that was ended because it took more than it may.
+    /// The outcome of a script that was ended because it exceeded a quota.
     pub(super) fn exceeded(&self, why: &str) -> Outcome {
         let message = format!("the script took more than it may: {why}");
         Outcome::Failed(Failure::new(Class::Policy, "script_limit_exceeded", message).with_details(self.to_value(None)))
     }
 
-    /// The outcome of a script that was ended, or never started, because it was asked to stop.
+    /// The outcome of a script that was ended, or never started, because of a cancellation.
     pub(super) fn stopped(&self) -> Outcome {
         Outcome::Stopped(self.to_value(None))
     }
 
-    /// `{exitCode, stdout, stderr, durationMs, truncated}`, and the full lengths of the streams if one was truncated;
-    /// `stillRunning` only where that is so.
+    /// Builds `{exitCode, stdout, stderr, durationMs, truncated}`, with the full lengths of the streams if one was
+    /// truncated, and with `stillRunning` if that is true.
     fn to_value(&self, exit_code: Option<u32>) -> Value {
         let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
         let is_truncated = stdout.is_truncated || stderr.is_truncated;
@@ -75,7 +73,7 @@ impl Report {
     }
 }
 
-/// The exit code as a shell would show it: 128 and the number of the signal for what was killed.
+/// Returns the exit code as a shell shows it: 128 plus the number of the signal for a killed process.
 fn exit_code(status: ExitStatus) -> u32 {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
     u32::try_from(code).unwrap_or_default()

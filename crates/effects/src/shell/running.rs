@@ -1,4 +1,4 @@
-//! Starting a script behind a gate, and the script while it runs.
+//! Starting a script behind a start barrier, and the script while it runs.
 
 use std::{
     io::{self, PipeWriter, Write},
@@ -27,31 +27,31 @@ use super::{
     script::Script,
 };
 
-/// Waits for a line before it becomes bash. If we die before we send it, `read` meets the end of the pipe and nothing
-/// runs. Program and script are arguments and never part of this text; `--` lets a script begin with a hyphen.
+/// Waits for a line before it becomes bash. If this process dies first, `read` reaches the end of the pipe and nothing
+/// runs. Program and script are arguments and never part of this text; `--` allows a script that starts with a hyphen.
 const GATE: &str = r#"read -r go && exec "$1" -lc -- "$2" </dev/null"#;
 
-/// The shell of the gate: POSIX has it here, and a small one starts in a fraction of bash's time.
+/// The shell of the start barrier: POSIX requires it at this path, and a small one starts in a fraction of bash's time.
 const GATE_SHELL: &str = "/bin/sh";
 
-/// A script that runs.
+/// A running script.
 #[derive(Debug)]
 pub(super) struct Running {
-    /// All of its processes that have not left its group. Ours alone until [`reap`](Self::reap): the number of a group
-    /// is not given out again while its leader is not reaped.
+    /// All of its processes that have not left its group. The kernel does not reuse the number of a group before its
+    /// leader is reaped, so it is safe to signal until [`reap`](Self::reap).
     pub(super) group: Members,
-    /// Tells when bash itself has ended, and leaves it unreaped.
+    /// Reports the end of bash itself, without reaping it.
     pub(super) leader: Watch,
-    /// What it prints.
+    /// The output of the script.
     pub(super) streams: Streams,
-    /// What watches a contained script.
+    /// The quota of a contained script.
     pub(super) quota: Option<Quota>,
     child: Child,
 }
 
 impl Running {
-    /// Starts a script in a container, after its group was written down in `notes`. The container waits for its order: if
-    /// we die before we have sent all of it, nothing runs.
+    /// Starts a script in a container, after its group was recorded in `notes`. The container waits for its message: if
+    /// this process dies before all of it was sent, nothing runs.
     pub(super) async fn start_contained(
         script: Script,
         (container, place): (&Arc<Container>, &Place),
@@ -63,7 +63,7 @@ impl Running {
             Contained::spawn(container, place, launcher, &mark).await?;
         let leader = pid_of_child(&child)?;
         let bounds = (organization.map(ToOwned::to_owned), mark.text().to_owned());
-        // The kernel takes its time for moving a process: meanwhile the container is made.
+        // The kernel needs some time to move a process to other control groups; the container is built in parallel.
         let quota = Quota::new(container.clone(), bounds, leader, place.workspace.clone());
         let made = async {
             Note::of(mark, leader)?.write(notes)?;
@@ -91,11 +91,11 @@ impl Running {
         }
     }
 
-    /// Starts a script, after its group was written down in `notes`.
+    /// Starts a script, after its group was recorded in `notes`.
     pub(super) fn start(script: &Script, hidden_env: &[String], mark: Mark, notes: &Path) -> io::Result<Self> {
         let gate = Gate::spawn(script, hidden_env)?;
         let leader = gate.leader()?;
-        // From here to the opening an error drops the gate, which then ends without having run anything.
+        // From here until the barrier opens, an error drops it, and it ends without having run anything.
         Note::of(mark, leader)?.write(notes)?;
         let running = Self {
             group: Members::OfGroup(leader),
@@ -105,13 +105,13 @@ impl Running {
             quota: None,
         };
         let mut opener = gate.opener;
-        // Fails if the gate was killed from elsewhere, of which its exit status will tell.
+        // Fails if the process was killed from elsewhere, which its exit status reports.
         let _ = opener.write_all(b"go\n");
         Ok(running)
     }
 
-    /// Takes the exit status of a leader that has ended; nothing of one that hangs inside the kernel. The group's number is
-    /// free after that.
+    /// Takes the exit status of a leader that has ended; `None` for one that hangs inside the kernel. The number of the
+    /// group can be reused afterwards.
     pub(super) async fn reap(&mut self) -> io::Result<Option<ExitStatus>> {
         match tokio::time::timeout(KILLED_WAIT_MAX, self.child.wait()).await {
             Ok(status) => status.map(Some),
@@ -120,7 +120,7 @@ impl Running {
     }
 }
 
-/// A script that waits to be let through.
+/// A script behind its start barrier.
 struct Gate {
     child: Child,
     opener: PipeWriter,
@@ -129,7 +129,8 @@ struct Gate {
 }
 
 impl Gate {
-    /// Our copies of the ends that the child uses are dropped with the command, without which no pipe would ever end.
+    /// Starts the process. Dropping the command closes this process's copies of the child's pipe ends, so that the
+    /// pipes can reach their end.
     fn spawn(script: &Script, hidden_env: &[String]) -> io::Result<Self> {
         let ((stdin, opener), (stdout, stdout_end), (stderr, stderr_end)) = (io::pipe()?, io::pipe()?, io::pipe()?);
         let mut command = Command::new(GATE_SHELL);
@@ -156,19 +157,19 @@ fn pid_of_child(child: &Child) -> io::Result<Pid> {
     pid.ok_or_else(|| io::Error::other("a new child has no process id"))
 }
 
-/// A container that stands, before its script is let in.
+/// A container that is set up and has not got its script yet.
 struct Walled {
     /// The first process of the container.
     init: Pid,
-    /// The one that becomes the script.
+    /// The process that becomes the script.
     helper: Pid,
     streams: Streams,
 }
 
 impl Walled {
-    /// Waits for the helper's word, and compares the walls with those of the trial.
+    /// Waits for the helper's report, and compares the protections in force with those of the trial.
     async fn of(container: &Container, mut streams: Streams, leader: Pid) -> Result<Self, Refusal> {
-        // What it starts later takes that over; what it has started already is told below.
+        // Later children inherit it; those that exist already are set below.
         let _ = priority::end_first(leader);
         let ready = tokio::time::timeout(CONTAINER_START_MAX, streams.beginning::<READY_BYTES>()).await;
         let first_child = |parent: Pid| process::children(parent).into_iter().next();
@@ -191,7 +192,7 @@ impl Walled {
     }
 }
 
-/// A container that waits for its order.
+/// A container process that waits for its message.
 struct Contained {
     child: Child,
     opener: PipeWriter,
@@ -211,11 +212,11 @@ impl Contained {
     }
 }
 
-/// Sends an order, which may be larger than a pipe holds, while the script's streams are read already.
+/// Sends the message in the background, since it may be larger than a pipe holds.
 fn send(opener: PipeWriter, order: Vec<u8>) -> io::Result<()> {
     let mut pipe = Sender::from_owned_fd(OwnedFd::from(opener))?;
     tokio::spawn(async move {
-        // Fails if the container was killed from elsewhere, of which its exit status will tell.
+        // Fails if the container was killed from elsewhere, which its exit status reports.
         let _ = pipe.write_all(&order).await;
     });
     Ok(())
@@ -225,7 +226,7 @@ fn send(opener: PipeWriter, order: Vec<u8>) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Waits for the end of a gate, so that what it should not have run would have run by then.
+    /// Waits for the end of the barrier's process, so that a script which should not run would have done so.
     async fn passes(is_opened: bool) -> bool {
         let folder = tempfile::tempdir().unwrap();
         let command = "touch ran".to_owned();

@@ -1,4 +1,4 @@
-//! What an attempt asks to be run, read from its parameters and checked against the machine.
+//! The script that an attempt runs: read from its parameters and checked against the machine.
 
 use std::{
     env,
@@ -22,22 +22,22 @@ use super::{
     refusal::{FolderSource, Refusal},
 };
 
-/// A script, ready to be started.
+/// A script that is ready to start.
 #[derive(Debug)]
 pub(super) struct Script {
-    /// The program that runs it.
+    /// The path of bash.
     pub(super) bash: PathBuf,
-    /// The text of the script, as it was given.
+    /// The text of the script, as given.
     pub(super) command: String,
-    /// Where it runs; nothing for where we are.
+    /// The working folder, or `None` for that of this process.
     pub(super) folder: Option<PathBuf>,
-    /// What is added to its environment, or all of it in a container.
+    /// The variables added to its environment, or the whole environment in a container.
     pub(super) variables: Variables,
 }
 
 impl Script {
-    /// The script of an attempt. `search_path` is where bash is looked for; the working folder of a contained script is in
-    /// its workspace.
+    /// Reads the script of an attempt. `search_path` is the `PATH` in which bash is searched. The working folder of a
+    /// contained script must be in its workspace.
     pub(super) fn of(
         attempt: &Attempt,
         mark: &Mark,
@@ -55,12 +55,12 @@ impl Script {
 }
 
 impl Script {
-    /// As the helper of a container is told.
+    /// Encodes the message for the helper of a container.
     pub(super) fn into_order(self) -> Result<Vec<u8>, Refusal> {
         let bash = self.bash.into_os_string().into_string();
         let bash = bash.map_err(|bash| io::Error::other(format!("the path of bash, {bash:?}, is not UTF-8")))?;
         let order = Order { bash, command: self.command, variables: self.variables };
-        // Where bash cannot be started because of its arguments, nobody would be told why.
+        // The helper could not report that the arguments are too large for bash, so they are checked here.
         let longest = order.variables.iter().map(|(name, value)| name.len() + value.len() + 2);
         let longest = longest.chain([order.command.len() + 1]).max().unwrap_or(0);
         let bytes = order.encode().filter(|bytes| bytes.len() <= TEXTS_BYTES_MAX && longest <= TEXT_BYTES_MAX);
@@ -95,12 +95,13 @@ fn cwd_of(attempt: &Attempt) -> Result<Option<&Path>, Refusal> {
 fn folder_of(attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
     let workspace = workspace_of(attempt)?;
     let Some(cwd) = cwd_of(attempt)? else { return Ok(workspace) };
-    // An absolute `cwd` replaces what it is joined to.
+    // An absolute `cwd` replaces the path that it is joined to.
     enterable(workspace.unwrap_or_default().join(cwd), FolderSource::Cwd).map(Some)
 }
 
-/// The working folder in a workspace. A `cwd` that leads outside is refused in the same words wherever it leads and whether
-/// something is there: its author may put links into the workspace, and is told nothing of the host.
+/// Returns the working folder of a contained script. A `cwd` outside of the workspace is rejected with the same message
+/// whether or not the folder exists: the author can put links into the workspace, and must not learn about the host's
+/// files.
 fn contained_folder_of(attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
     let (Some(workspace), Some(cwd)) = (workspace_of(attempt)?, cwd_of(attempt)?) else {
         return workspace_of(attempt);
@@ -117,7 +118,7 @@ fn contained_folder_of(attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
     let root = openat(CWD, &real, flags, Mode::empty()).map_err(|error| Refusal::NotContained(error.to_string()))?;
     match openat2(&root, within, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
         Ok(_) => enterable(real.join(within), FolderSource::Cwd).map(Some),
-        // An absolute link into the workspace itself is what scripts make by `ln -s "$PWD/a" b`.
+        // Scripts make absolute links into their own workspace with `ln -s "$PWD/a" b`.
         Err(Errno::XDEV) => match real.join(within).canonicalize() {
             Ok(folder) if folder.starts_with(&real) => enterable(folder, FolderSource::Cwd).map(Some),
             _ => Err(outside()),
@@ -129,7 +130,8 @@ fn contained_folder_of(attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
     }
 }
 
-/// Looked at before, because a failed start does not say whether the program or its folder was missing.
+/// Checks the folder before the start, because a failed start does not tell whether the program or its folder is
+/// missing.
 fn enterable(folder: PathBuf, named_by: FolderSource) -> Result<PathBuf, Refusal> {
     let enter = || match fs::metadata(&folder)?.is_dir() {
         true => access(&folder, Access::EXEC_OK).map_err(io::Error::from),
@@ -141,12 +143,12 @@ fn enterable(folder: PathBuf, named_by: FolderSource) -> Result<PathBuf, Refusal
     }
 }
 
-/// Looked for by us, so that a missing bash is told apart from a script that ends with 127.
+/// Finds a program before the start, so that a missing bash is distinguished from a script that exits with 127.
 pub(super) fn find_program(name: &str, search_path: &OsStr) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
     };
-    // A relative folder would mean another place inside the workspace, and be the workspace's choice of program.
+    // A relative folder would be resolved in the workspace, which could then supply the program.
     env::split_paths(search_path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).find(is_program)
 }
 
