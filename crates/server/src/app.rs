@@ -1,4 +1,5 @@
-//! What all requests share.
+//! State shared by all requests: the [`App`] that axum passes to handlers, and the settings of the server. Blocking
+//! work goes through [`App::run`] or [`App::look`], so that it takes a request slot and has a compile budget.
 
 use std::{
     path::PathBuf,
@@ -27,42 +28,42 @@ use crate::{
     slots::{Kind, Slot, Slots, WAIT_MAX, current},
 };
 
-/// What the server is told when it starts.
+/// Settings of the server, fixed at its start.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where people reach it, as `http://127.0.0.1:7300`: what links begin with.
+    /// External base URL, as `http://127.0.0.1:7300`; links begin with it.
     pub base: String,
-    /// The folder of the workspaces of executions that it starts.
+    /// Folder of the workspaces of the executions that this server starts.
     pub workspaces: PathBuf,
-    /// The release, as `doctor` and `/api/health` say it.
+    /// The release that `doctor` and `/api/health` report.
     pub release: &'static str,
-    /// How many requests may come.
+    /// Rate limits of requests.
     pub rates: Rates,
-    /// Connections at a time; more wait where the system keeps them.
+    /// Most open connections; further ones wait in the listen queue of the system.
     pub connections_max: usize,
-    /// Who vouches for people, if somebody does.
+    /// The OpenID Connect provider, if one is set up.
     pub oidc: Option<Arc<Provider>>,
-    /// How far each audit log was seen to reach; `None` where there is no place to keep that.
+    /// The highest audit entry seen per organization; `None` without a folder to store it in.
     pub marks: Option<Arc<Marks>>,
 }
 
-/// The server: cheap to clone, all clones are one.
+/// Handle on the server. Cloning is cheap, and all clones share one state.
 #[derive(Clone)]
 pub struct App {
     shared: Arc<Shared>,
-    /// What compiling may cost, for the work of one request.
+    /// Compile budget of the current request.
     budget: Option<Arc<Budget>>,
-    /// The kind of slots that the work of this request takes.
+    /// Kind of slot that the current request takes.
     kind: Option<Kind>,
 }
 
-/// What is behind an [`App`].
+/// The state that all clones of an [`App`] share.
 pub struct Shared {
-    /// Who runs executions.
+    /// Runs executions.
     pub engine: Arc<Engine>,
-    /// Who looks into functions and schemas.
+    /// Checks functions and schemas in the sandbox.
     pub evaluator: Arc<dyn Evaluator>,
-    /// What it was told.
+    /// Settings of the server.
     pub settings: Settings,
     pub(crate) plans: Plans,
     pub(crate) feeds: Feeds,
@@ -79,7 +80,7 @@ pub struct Shared {
 }
 
 impl App {
-    /// A server on an engine that runs.
+    /// Builds a server on a running engine.
     pub fn new(engine: Arc<Engine>, evaluator: Arc<dyn Evaluator>, settings: Settings) -> Self {
         let (plans, bus) = (Plans::default(), Bus::default());
         let feeds = Feeds::of_connections(settings.connections_max);
@@ -108,36 +109,36 @@ impl App {
         Self { shared: Arc::new(shared), budget: None, kind: None }
     }
 
-    /// What is listed and searched.
+    /// The catalogue of the store. Changes made through it invalidate the credential cache.
     pub fn catalogue(&self) -> &dyn Catalogue {
         &self.watched
     }
 
-    /// The same server for the work of one request, which has a budget of its own to compile.
+    /// The same server with a new compile budget, for one request.
     fn for_one_request(&self) -> Self {
         Self { shared: self.shared.clone(), budget: Some(Arc::default()), kind: Some(current().kind) }
     }
 
-    /// Whether the work of this request has a permit to compile.
+    /// True if the slot of this request permits compiling.
     pub(crate) fn may_compile(&self) -> bool {
         self.kind.is_none_or(|kind| kind == Kind::Compiling)
     }
 
-    /// What compiling may cost; a new one outside of a request.
+    /// The compile budget of this request; a new one outside of a request.
     pub(crate) fn budget(&self) -> Arc<Budget> {
         self.budget.clone().unwrap_or_default()
     }
 
-    /// Does what uses the store or the sandbox on a thread of its own, in a slot of the current task's account.
-    ///
+    /// Runs blocking work (store or sandbox) on a thread of the blocking pool. The work takes a slot of the current
+    /// task's account.
     /// # Errors
-    /// Fails with 503 if there is no slot in time.
+    /// Fails with 503 if no slot is free in time.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Answer<T> + Send + 'static) -> Answer<T> {
         let app = self.for_one_request();
         let broke_off =
             |why: String| Problem::new(Code::InternalError, format!("The work on this request broke off: {why}."));
         let slot = self.slot().await?;
-        // The slot is the thread's: it goes on also where nobody waits for it any more.
+        // The slot belongs to the thread: the work continues if the client disconnects, and still counts.
         let done = tokio::task::spawn_blocking(move || {
             let done = work(&app);
             drop(slot);
@@ -146,8 +147,8 @@ impl App {
         done.await.map_err(|error| broke_off(error.to_string()))?
     }
 
-    /// A slot, once the organization has taken most of the responses that were made for it. What ends an overload does not
-    /// wait for that.
+    /// Waits for a slot, and for the account to have room for the response. Reserved work skips the wait for room,
+    /// because it ends an overload.
     async fn slot(&self) -> Answer<Slot> {
         let account = current();
         if account.kind == Kind::Reserved {
@@ -157,7 +158,7 @@ impl App {
             loop {
                 self.responses.room(&account).await;
                 let slot = self.slots.take().await?;
-                // Many may have waited for the same room.
+                // Several requests may have waited for the same room.
                 if self.responses.has_room(&account) {
                     return Ok(slot);
                 }
@@ -166,8 +167,8 @@ impl App {
         timeout(WAIT_MAX, asked).await.unwrap_or_else(|_| Err(untaken()))
     }
 
-    /// Reads some single things: here and now where the store has them at hand, as another thread would cost several times
-    /// what they do, and else as [`run`](Self::run).
+    /// Runs a few point reads: on the current thread if such a read of the store takes microseconds and the account has
+    /// room, because a hop to another thread costs several times as much; otherwise as [`run`](Self::run).
     pub async fn look<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Answer<T> + Send + 'static) -> Answer<T> {
         let account = current();
         let is_free = account.kind == Kind::Reserved || self.responses.has_room(&account);

@@ -1,6 +1,6 @@
-//! Whether those whom a gate asks can decide there. Whoever is no member, or has a role that decides nothing, cannot; and a
-//! gate that asks for more than can waits until its time is over. That is told, and nothing is refused for it: who is
-//! missing may come.
+//! Approvers of a gate: finds gates at which too few members can decide. Users who are not members, or whose role may
+//! not decide, cannot. Such a gate waits until it times out. The result is a warning and never an error, because
+//! missing members may still be added.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,25 +28,25 @@ use crate::{
     shelf::Shelf,
 };
 
-/// The code of a warning: somebody who is named cannot decide.
+/// Warning code: a named approver cannot decide.
 pub(crate) const CANNOT_DECIDE: &str = "approver_cannot_decide";
 
-/// The other one: fewer can decide than must approve.
+/// Warning code: fewer members can decide than must approve.
 pub(crate) const TOO_FEW: &str = "too_few_approvers";
 
-/// Warnings of this kind in one answer: a definition has room for a hundred thousand names.
+/// Most warnings in one response. A definition can name a hundred thousand approvers.
 const WARNINGS_MAX: usize = 100;
 
-/// Members looked up one by one for a request. With more all of them are read at once, so that what a request costs is
-/// bounded by who is there and not by who is named.
+/// Most members that a request reads one by one. Beyond that it reads all members once, so that the cost is bounded by
+/// the size of the organization and not by the number of named approvers.
 const LOOKS_MAX: usize = 200;
 
-/// Owners, and admins, looked at for a request: a page of each, and more than any gate asks for.
+/// Most owners, and most admins, that a request reads: one page of each, and more than any gate asks for.
 const ADMINS_MAX: usize = PAGE_MAX;
 
 const _: () = assert!(ADMINS_MAX > APPROVAL_COUNT_MAX as usize, "the admins looked at must be enough for every gate");
 
-/// Bytes of what is said of somebody whom a gate names, beside the name: of a hundred thousand short names it is most.
+/// Bytes of an approver in a response beside the name. With a hundred thousand short names this is the larger part.
 const APPROVER_BYTES: usize = 80;
 
 /// Somebody whom a gate names.
@@ -64,13 +64,13 @@ pub struct Approver {
 }
 
 impl Approver {
-    /// Bytes of content that it brings onto a page.
+    /// Bytes that it adds to a page.
     pub(crate) fn byte_count(&self) -> usize {
         self.user_id.len() + APPROVER_BYTES
     }
 }
 
-/// The members of an organisation, as far as a request asks for them.
+/// The members of an organization, read from the catalogue on demand and remembered for one request.
 pub(crate) struct Members<'a> {
     shelf: Shelf<'a>,
     shows_roles: bool,
@@ -79,12 +79,12 @@ pub(crate) struct Members<'a> {
     admins: Option<BTreeSet<String>>,
 }
 
-/// Whose execution a gate belongs to.
+/// The user who starts the execution of a gate. This user may decide if the gate names no approvers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Starter<'a> {
-    /// This one's.
+    /// A known user.
     Known(&'a str),
-    /// That of whoever will start it.
+    /// Not known yet: the gate is in a definition.
     Anybody,
 }
 
@@ -94,13 +94,13 @@ impl<'a> Members<'a> {
         Self { shows_roles, ..Self::in_catalogue(app.catalogue(), &caller.organization) }
     }
 
-    /// Those of an organization, for whoever may see all of them.
+    /// All members, with their roles, for a caller who may read them.
     pub(crate) fn in_catalogue(catalogue: &'a dyn Catalogue, organization: &'a str) -> Self {
         let shelf = Shelf::of(catalogue, organization);
         Self { shelf, shows_roles: true, known: BTreeMap::new(), is_whole: false, admins: None }
     }
 
-    /// What a member is; `None` for a name that no member has.
+    /// The role of a member; `None` for a user who is not a member.
     fn role(&mut self, user: &str) -> Answer<Option<Role>> {
         if let Some(role) = self.known.get(user) {
             return Ok(*role);
@@ -138,7 +138,7 @@ impl<'a> Members<'a> {
         Ok(self.admins.get_or_insert_default())
     }
 
-    /// How many of those whom a gate asks can decide there and have not.
+    /// Counts the users whom a gate asks, who can decide, and who have not approved yet.
     fn able(&mut self, approvers: &[String], starter: Starter<'_>, approved_by: &[String]) -> Answer<usize> {
         let mut able = 0;
         if !approvers.is_empty() {
@@ -158,7 +158,7 @@ impl<'a> Members<'a> {
         Ok(able)
     }
 
-    /// Those whom an open gate names.
+    /// The approvers whom an open gate names.
     pub(crate) fn named(&mut self, open: &OpenGate) -> Answer<Vec<Approver>> {
         let gate = &open.gate;
         let each = |user: &String| {
@@ -170,7 +170,7 @@ impl<'a> Members<'a> {
         gate.approvers.iter().map(each).collect()
     }
 
-    /// Whether as many can still approve at an open gate as have to.
+    /// True if enough members can still approve at an open gate.
     pub(crate) fn are_enough(&mut self, row: &ExecutionRow, open: &OpenGate) -> Answer<bool> {
         let gate = &open.gate;
         let starter = Starter::Known(row.initiator_user_id.as_deref().unwrap_or_default());
@@ -179,35 +179,35 @@ impl<'a> Members<'a> {
     }
 }
 
-/// A definition with the ways to its parts.
+/// A definition with the paths to its parts.
 #[derive(Clone, Copy)]
 pub(crate) struct Written<'a> {
     pub plan: &'a Plan,
-    /// The steps at which people are asked or workflows are started, as [`asking`] finds them.
+    /// The steps that ask people or start workflows, as [`asking`] finds them.
     pub asking: &'a [(u32, Path)],
-    /// Where its text has them; a document without places where there is no text.
+    /// Source positions for diagnostics; without positions if there is no text.
     pub document: &'a Document,
 }
 
-/// The steps of a plan at which people are asked, or at which a workflow is started that may ask some, with the ways there.
+/// The steps of a plan that ask people or start a workflow that may ask people, with their paths.
 pub(crate) fn asking(plan: &Plan, paths: &[Path]) -> Vec<(u32, Path)> {
     let asks = |number: u32| matches!(plan.step(number).work, Work::Approval(_) | Work::Subworkflow { .. });
     let numbered = (0..).zip(paths).filter(|(number, _)| asks(*number));
     numbered.map(|(number, path)| (number, path.clone())).collect()
 }
 
-/// What is found of who can decide, in a definition and in those that it starts.
+/// Warnings collected from a definition and from the workflows that it starts.
 struct Findings<'a> {
     app: &'a App,
     members: Members<'a>,
-    /// By whose names workflows are called.
+    /// The owner of the definition. Names of child workflows are resolved for this user.
     owner: &'a str,
     starter: Starter<'a>,
     coming: &'a Coming<'a>,
     found: Vec<Diagnostic>,
 }
 
-/// Warns of gates at which too few can decide as the organisation stands: in a definition of this owner, and in those that
+/// Warns of gates at which too few current members can decide: in a definition of this owner, and in the workflows that
 /// it starts.
 pub(crate) fn warnings(
     app: &App,
@@ -237,19 +237,19 @@ pub(crate) fn warnings(
     Ok(findings.found)
 }
 
-/// A warning before its place is known: code, path, message, mend.
+/// A warning without a source position: code, path, message, help.
 type Finding = (&'static str, Path, String, String);
 
 impl Findings<'_> {
-    /// What a gate asks for and does not get.
+    /// The warnings of one gate.
     fn gate(&mut self, gate: &Gate, path: &Path) -> Answer<Vec<Finding>> {
         let Gate { approvers, count, .. } = gate;
         let mut found = Vec::new();
-        // There is nothing to look up: an organisation has an owner.
+        // Needs no lookup: every organization has an owner.
         if self.found.len() >= WARNINGS_MAX || approvers.is_empty() && *count <= 1 {
             return Ok(found);
         }
-        // What matters most comes first: the rest may be cut off.
+        // The more important warning comes first, because the list may be truncated.
         let able = self.members.able(approvers, self.starter, &[])?;
         if able < *count as usize {
             let (key, whom) = match approvers.as_slice() {
@@ -276,7 +276,7 @@ impl Findings<'_> {
         Ok(found)
     }
 
-    /// Why somebody cannot decide, as far as the caller may know who is there; and what helps.
+    /// Message and help for an approver who cannot decide. The role is named only if the caller may read members.
     fn cannot(&mut self, user: &str) -> Answer<(String, String)> {
         let role = self.members.role(user)?;
         let user = quoted(user);
@@ -295,8 +295,8 @@ impl Findings<'_> {
         })
     }
 
-    /// The same of a workflow that is started at a step, and of those that it starts; a step is told of each once. One that
-    /// is not there, or does not compile, says so itself where it is to start.
+    /// Adds the warnings of a workflow that a step starts, and of the workflows that it starts in turn. Each is
+    /// reported once per step. A workflow that is missing or does not compile is reported by the checks of the start.
     fn started(&mut self, name: &str, way: &Path, document: &Document, seen: &mut BTreeSet<Hash>) -> Answer<()> {
         let mut names = vec![name.to_string()];
         let mut looks = 0;
@@ -327,17 +327,16 @@ impl Findings<'_> {
     }
 }
 
-/// What the author of a workflow that is to be saved should know, as the organisation stands and the change leaves what it
-/// starts.
+/// Warnings for the author of a workflow that is about to be saved, with the pending change applied to the workflows
+/// that it starts.
 pub(crate) fn of_saved(app: &App, caller: &Caller, workflow: &Workflow, coming: &Coming<'_>) -> Answer<Vec<Data>> {
-    // One of before that does not compile any more can be renamed and disabled; it says so itself where it is to start.
+    // A stored workflow that no longer compiles can still be renamed and disabled. The start reports its errors.
     let Ok(made) = plan_of(app, &caller.organization, workflow) else { return Ok(Vec::new()) };
     let found = of_made(app, caller, &workflow.user, Starter::Anybody, coming, &made)?;
     Ok(shown(made.warnings.iter().chain(&found)))
 }
 
-/// What whoever starts a stored workflow should know of those who are to decide: the organisation may have changed since
-/// it was saved.
+/// Warnings for a caller who starts a stored workflow: members may have changed since it was saved.
 pub(crate) fn of_start(app: &App, caller: &Caller, workflow: &Workflow) -> Answer<Vec<Diagnostic>> {
     let (made, coming) = (plan_of(app, &caller.organization, workflow)?, Coming::default());
     of_made(app, caller, &workflow.user, Starter::Known(&caller.user), &coming, &made)
@@ -351,7 +350,7 @@ fn of_made(
     coming: &Coming<'_>,
     made: &Made,
 ) -> Answer<Vec<Diagnostic>> {
-    // What is stored has no text, and nothing in it a line.
+    // A stored definition has no text, so that warnings carry no lines.
     let document = Document::placeless(Value::Null);
     warnings(
         app,
@@ -363,7 +362,7 @@ fn of_made(
     )
 }
 
-/// Warnings as answers have them.
+/// Warnings as they appear in responses.
 pub(crate) fn shown<'d>(warnings: impl IntoIterator<Item = &'d Diagnostic>) -> Vec<Data> {
     warnings.into_iter().map(|warning| Data(warning.to_value())).collect()
 }

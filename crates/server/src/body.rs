@@ -1,4 +1,4 @@
-//! Bodies: JSON that is refused where it is not what the route takes, and values on their way in and out.
+//! Request and response bodies: strict JSON, kernel values, and the ETag conditions of resources.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::problem::{Answer, Code, Problem};
 
-/// A JSON body. Fields that the type does not know are refused by the type.
+/// Extractor of a JSON body. The type rejects unknown fields (`deny_unknown_fields`).
 #[derive(Debug, Clone)]
 pub struct Body<T>(pub T);
 
@@ -31,7 +31,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
-/// Reads a body; one that is empty is read as an empty object.
+/// Reads a body; an empty one counts as an empty object.
 fn read<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8]) -> Result<T, Problem> {
     if bytes.is_empty() {
         return parse(b"{}");
@@ -52,8 +52,8 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     })
 }
 
-/// A value of the kernel inside of JSON. It is read and written by the kernel's own hand, so that its limits hold and its
-/// numbers stay what they are.
+/// A kernel value inside of JSON. The kernel's own parser and writer convert it, so that its limits hold and numbers
+/// keep their exact form.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Data(pub Value);
 
@@ -70,18 +70,18 @@ impl<'de> Deserialize<'de> for Data {
     }
 }
 
-/// A value as it goes out, so that how much there is of it is known before.
+/// A value that is already serialized, so that its size is known before the response is built.
 #[derive(Debug, Clone)]
 pub(crate) struct Written(Box<RawValue>);
 
 impl Written {
-    /// A value, written.
+    /// Serializes a value.
     pub(crate) fn of(value: &Value) -> Answer<Self> {
         let broken = |error| Problem::new(Code::InternalError, format!("A value cannot be written: {error}."));
         RawValue::from_string(json::compact(value)).map(Self).map_err(broken)
     }
 
-    /// Bytes of it.
+    /// Length in bytes.
     pub(crate) fn byte_count(&self) -> usize {
         self.0.get().len()
     }
@@ -93,22 +93,22 @@ impl Serialize for Written {
     }
 }
 
-/// Reads a field that may be null and may be left out, which says something else: `Some(None)` and `None`.
+/// Tells a field that is null (`Some(None)`) from a field that is absent (`None`).
 pub(crate) fn stated<'de, T: Deserialize<'de>, D: Deserializer<'de>>(field: D) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(field).map(Some)
 }
 
-/// A thing with the tag that `If-Match` takes.
+/// A resource with its ETag.
 #[derive(Debug, Clone)]
 pub struct Tagged<T> {
-    /// The thing.
+    /// The resource.
     pub body: T,
-    /// Its tag.
+    /// Its ETag.
     pub tag: Tag,
 }
 
-/// Which state of a thing. Versions begin anew where a thing is deleted and made again under the same name: since when it is
-/// there tells the two apart.
+/// The ETag of one state of a resource. Version numbers restart when a resource is deleted and created again under the
+/// same name; the time of creation tells the two apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tag {
     version: u64,
@@ -116,7 +116,7 @@ pub struct Tag {
 }
 
 impl Tag {
-    /// Of a version of a thing, and the time at which it was made, in milliseconds.
+    /// Builds a tag from a version and the time of creation in milliseconds since 1970.
     pub fn new(version: u64, created_at: u64) -> Self {
         Self { version, created_at }
     }
@@ -124,7 +124,7 @@ impl Tag {
     fn read(text: &str) -> Option<Self> {
         let (version, created_at) = text.strip_prefix('"')?.strip_suffix('"')?.split_once('-')?;
         let tag = Self { version: version.parse().ok()?, created_at: u64::from_str_radix(created_at, 16).ok()? };
-        // One thing has one tag, and no other text is it.
+        // Each state has exactly one spelling; others are rejected.
         (tag.to_string() == text).then_some(tag)
     }
 }
@@ -141,7 +141,7 @@ impl<T: Serialize> IntoResponse for Tagged<T> {
     }
 }
 
-/// What the caller has seen, if it says so: one strong tag. `*` is whichever there is.
+/// The tag in `If-Match`, if there is one. Accepts a single strong tag; `*` matches any state.
 pub fn if_match(headers: &HeaderMap) -> Result<Option<Tag>, Problem> {
     let Some(given) = headers.get("if-match") else { return Ok(None) };
     let text = given.to_str().unwrap_or_default().trim();
@@ -152,13 +152,13 @@ pub fn if_match(headers: &HeaderMap) -> Result<Option<Tag>, Problem> {
     Tag::read(text).map(Some).ok_or_else(unknown)
 }
 
-/// Refuses a condition where there is no one thing that it could be about.
+/// Rejects `If-Match` on requests that concern several resources.
 pub(crate) fn no_if_match(headers: &HeaderMap) -> Answer<()> {
     let message = "there is no ETag of all workflows together: leave it out, or save them one by one";
     if headers.contains_key("if-match") { Err(Problem::field("If-Match", message)) } else { Ok(()) }
 }
 
-/// Refuses an edit of what is not as the caller has seen it; `None` is what is not there.
+/// Rejects a change if the resource is not in the state that the caller has seen; a missing resource has no tag.
 pub(crate) fn check_seen(seen: Option<Tag>, tag: Option<Tag>) -> Answer<()> {
     if seen.is_none() || seen == tag { Ok(()) } else { Err(Problem::stale()) }
 }

@@ -1,7 +1,8 @@
-//! Bounds of compiling: time and patterns of one request, however many definitions, functions and schemas it sends.
+//! Compile budget of one request: time, regular expressions and worker crashes, over all definitions, functions and
+//! schemas that the request sends.
 //!
-//! The time that counts is that of the answers. The wait for a worker is the fault of nobody who sends a definition: it has a
-//! bound of its own, and a request that reaches that is answered with 503.
+//! Only the time of the evaluation counts against a definition. The wait for a worker has a bound of its own, because
+//! the author of a definition does not cause it; a request that reaches it gets 503.
 
 use std::{
     collections::HashMap,
@@ -14,20 +15,21 @@ use mainspring_kernel::hash::Hash;
 use mainspring_sandbox::{Answer, Call, Console, Fault, FaultKind, Request};
 use serde_json::Value;
 
-/// How long the functions and schemas of one request are looked into, all together. Each of them alone may take as long.
+/// Most evaluation time for the functions and schemas of one request, in sum. A single one may use all of it.
 const COMPILING_MAX: Duration = Duration::from_secs(10);
 
-/// How long one request waits for workers, all together: as long as for a slot. It holds one meanwhile.
+/// Most time that one request waits for workers, in sum: as long as for a slot, since it occupies one during the wait.
 const WAITING_MAX: Duration = Duration::from_secs(10);
 
-/// Regular expressions in the schemas of one request: each takes some milliseconds and up to a MiB to compile, and a
+/// Most regular expressions in the schemas of one request. Each takes milliseconds and up to a MiB to compile, and a
 /// hand-written definition has a few.
 const PATTERNS_MAX: u32 = 1_000;
 
-/// Calls of one request at which a worker may die: one may be an accident of the machine, more are the definition's.
+/// Worker crashes that one request may cause. One may be an accident of the machine; a second is blamed on the
+/// definition.
 const CRASHES_MAX: u32 = 1;
 
-/// The budget of one request, used up by each compile.
+/// The budget of one request, consumed by each compilation.
 #[derive(Debug, Default)]
 pub(crate) struct Budget(Mutex<Spent>);
 
@@ -37,26 +39,26 @@ struct Spent {
     waiting: Duration,
     patterns: u32,
     crashes: u32,
-    /// No worker was free in time.
+    /// True after no worker was free in time.
     is_late: bool,
-    /// Answers by the hash of what was asked: a request that is tried again after a race asks the same.
+    /// Cached answers by the hash of the call: a retry after a write conflict repeats the same calls.
     answers: HashMap<Hash, Answer>,
 }
 
-/// An evaluator that keeps to a budget. A call beyond it is refused as a fault of the definition, and no worker is asked.
+/// An evaluator that enforces a budget. A call beyond it fails as an error of the definition, without a worker.
 pub(crate) struct Within<'e> {
-    /// Answers the requests.
+    /// The evaluator that performs the calls.
     pub evaluator: &'e dyn Evaluator,
-    /// The organization whose definition is compiled.
+    /// The organization that sends the definition.
     pub tenant: &'e str,
-    /// What they may cost.
+    /// The budget of the request.
     pub budget: &'e Budget,
-    /// True for definitions that are stored already: a bound that came later does not stop them.
+    /// True for stored definitions: a bound that was added later does not stop them.
     pub is_stored: bool,
 }
 
 impl Budget {
-    /// Whether a call was not answered because no worker was free: then the definition is neither right nor wrong.
+    /// True if a call failed because no worker was free. The definition is then neither valid nor invalid.
     pub(crate) fn is_late(&self) -> bool {
         self.spent().is_late
     }
@@ -80,7 +82,7 @@ impl Spent {
         Err(Fault::new(FaultKind::SourceTooLarge, message))
     }
 
-    /// The time that a call may take, or why it is refused.
+    /// The time left for a call, or the reason for its rejection.
     fn room(&mut self, request: &Request) -> Result<Duration, Fault> {
         if let Call::CheckSchema { schema } = &request.call {
             self.take_patterns(schema)?;
@@ -95,7 +97,7 @@ impl Spent {
         })
     }
 
-    /// Counts what an answer took.
+    /// Counts the cost of an answer.
     fn answered(&mut self, answer: &Answer, took: Duration, waited: Duration) -> Result<(), Fault> {
         self.waiting += waited;
         self.compiling += took.saturating_sub(waited);
@@ -108,7 +110,7 @@ impl Spent {
     }
 }
 
-/// Regular expressions of a schema.
+/// Counts the regular expressions of a schema.
 fn patterns(schema: &Value) -> u32 {
     match schema {
         Value::Object(fields) => {
@@ -128,7 +130,7 @@ fn refused(fault: Fault) -> Answer {
     Answer { result: Err(fault), console: Console::default(), ticks: 0 }
 }
 
-/// Names a call by what is asked, without its limits.
+/// Cache key of a call: its content without its limits.
 fn name(call: &Call) -> Option<Hash> {
     match call {
         Call::CheckSchema { schema } => Some(Hash::of(&[b"schema ", schema.as_bytes()].concat())),
@@ -182,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts its calls, and fails each with a kind.
+    /// Counts its calls, and fails each with the given kind.
     struct Counting(AtomicUsize, Option<FaultKind>);
 
     impl Evaluator for Counting {
@@ -194,7 +196,7 @@ mod tests {
         }
     }
 
-    /// A pool whose workers are free after some time, and never after more than ten seconds.
+    /// A pool with a free worker after the given time, and never after more than ten seconds.
     struct Busy(Duration);
 
     impl Evaluator for Busy {
@@ -214,7 +216,7 @@ mod tests {
         Within { evaluator, tenant: "acme", budget, is_stored: false }
     }
 
-    /// A schema with so many patterns; the title makes it another one.
+    /// A schema with the given number of patterns; the title makes it distinct.
     fn schema(patterns: u32, title: &str) -> Request {
         let properties: serde_json::Map<_, _> =
             (0..patterns).map(|number| (number.to_string(), serde_json::json!({ "pattern": "a" }))).collect();

@@ -1,24 +1,25 @@
-//! What has happened, for whoever in this process wants to know: the names of the specifications' event bus.
+//! Events inside of this process, with the names of the specifications' event bus.
 //!
-//! A hint, as a bell is: what it says is durable already, and who misses it finds the same in the store.
+//! An event is only a hint. The fact is already durable when it is published, and a listener that misses it finds the
+//! same in the store.
 
 use tokio::sync::broadcast;
 
-/// Events kept for a listener that is behind.
+/// Events buffered for a slow listener.
 const KEPT: usize = 1024;
 
-/// Something that has happened.
+/// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Happened {
-    /// What, as `workflow.execution.enqueued`.
+    /// Name, as `workflow.execution.enqueued`.
     pub name: &'static str,
-    /// In which organisation.
+    /// The organization of the subject.
     pub organization: String,
-    /// To what, by its id.
+    /// The id of the subject.
     pub subject: String,
 }
 
-/// Where it is told.
+/// Broadcasts events to the listeners in this process.
 #[derive(Debug, Clone)]
 pub(crate) struct Bus(broadcast::Sender<Happened>);
 
@@ -29,12 +30,12 @@ impl Default for Bus {
 }
 
 impl Bus {
-    /// Tells it to whoever listens, if anybody does.
+    /// Publishes an event, if there are listeners.
     pub(crate) fn publish(&self, name: &'static str, organization: &str, subject: &str) {
         let _ = self.0.send(Happened { name, organization: organization.into(), subject: subject.into() });
     }
 
-    /// Hears everything from now on.
+    /// Subscribes to all later events.
     #[cfg_attr(not(test), expect(dead_code, reason = "the issues that follow listen"))]
     pub(crate) fn listen(&self) -> broadcast::Receiver<Happened> {
         self.0.subscribe()

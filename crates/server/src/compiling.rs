@@ -1,4 +1,4 @@
-//! Definitions to plans, once for each.
+//! Compiles definitions to plans, caches the plans, and resolves the names of workflows.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,13 +30,14 @@ use crate::{
     shelf::{Held, Listing, Shelf},
 };
 
-/// Plans kept. Beyond it, the organization with the most begins anew, which costs it time and nothing else.
+/// Most cached plans. Beyond that, the plans of the organization with the most are evicted; they compile again on
+/// demand.
 const PLANS_MAX: usize = 1024;
 
-/// Plans kept of one organization: eight busy ones have all of them.
+/// Most cached plans per organization: eight busy organizations fill the cache.
 const PLANS_OF_ORGANIZATION_MAX: usize = 128;
 
-/// Plans by organization and by the hash of their definitions.
+/// Plan cache, by organization and by the hash of the definition.
 #[derive(Default)]
 pub(crate) struct Plans(Mutex<BTreeMap<String, BTreeMap<String, Made>>>);
 
@@ -63,14 +64,14 @@ impl Plans {
     }
 }
 
-/// A definition, compiled: cheap to clone.
+/// A compiled definition. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Made {
     pub plan: Arc<Plan>,
     pub stored: StoredPlan,
-    /// Where people are asked, or workflows started that may ask some.
+    /// The steps that ask people or start workflows that may ask people.
     pub asking: Arc<[(u32, Path)]>,
-    /// What its author should know, whoever is there to decide.
+    /// Warnings of the compiler. They do not depend on the members of the organization.
     pub warnings: Arc<[Diagnostic]>,
 }
 
@@ -82,11 +83,11 @@ impl From<Compiled> for Made {
     }
 }
 
-/// Why there is no plan.
+/// The reason for a missing plan.
 pub(crate) enum Uncompiled {
-    /// The definition is wrong: every diagnostic.
+    /// The definition is invalid: all diagnostics.
     Wrong(Vec<Diagnostic>),
-    /// No worker was free to look into it.
+    /// No worker was free to check it.
     Late,
 }
 
@@ -108,7 +109,7 @@ impl From<Uncompiled> for Problem {
     }
 }
 
-/// Compiles a definition that an organization sends, with its functions and schemas looked into.
+/// Compiles a definition that an organization sends, and checks its functions and schemas in the sandbox.
 pub(crate) fn compile(app: &App, organization: &str, document: &Document) -> Result<Compiled, Uncompiled> {
     debug_assert!(app.may_compile(), "add this route to those that compile, in `slots`");
     compile_within(app, organization, document, false)
@@ -121,7 +122,7 @@ fn compile_within(app: &App, tenant: &str, document: &Document, is_stored: bool)
     if budget.is_late() { Err(Uncompiled::Late) } else { compiled.map_err(Uncompiled::Wrong) }
 }
 
-/// The answer to a definition that does not compile: every diagnostic.
+/// The response to a definition that does not compile, with all diagnostics.
 fn invalid(diagnostics: &[Diagnostic]) -> Problem {
     let mut errors = diagnostics.iter().filter(|found| found.severity == Severity::Error);
     let count = errors.clone().count();
@@ -141,28 +142,28 @@ pub(crate) fn plan_of(app: &App, organization: &str, workflow: &Workflow) -> Ans
     Ok(keep(app, organization, compile_within(app, organization, &document, true)?))
 }
 
-/// Keeps what a definition compiles to, so that it is not compiled again when it is started.
+/// Caches a compiled definition, so that a start does not compile it again.
 pub(crate) fn keep(app: &App, organization: &str, compiled: Compiled) -> Made {
     let (hash, made) = (compiled.workflow_hash.prefixed(), Made::from(compiled));
     app.plans.keep(organization, hash, made.clone());
     made
 }
 
-/// Whether to prepare a start of it takes little more than a look: its plan is known, it starts no others, nobody is named
-/// whom it asks, and neither the sandbox nor a folder is needed for it.
+/// True if a start is cheap to prepare: the plan is cached, starts no other workflows, names no approvers, and needs
+/// neither the sandbox nor a workspace.
 pub(crate) fn is_light(app: &App, organization: &str, workflow: &Workflow) -> bool {
     let Some(Made { plan, .. }) = app.plans.get(organization, &workflow.hash) else { return false };
     let is_light = |step: &Step| match &step.work {
         Work::Effect { effect, .. } => effect != "bash",
         Work::Subworkflow { .. } => false,
-        // Whether those whom it asks can decide is looked up.
+        // Named approvers and higher counts need a lookup of members.
         Work::Approval(gate) => gate.approvers.is_empty() && gate.count <= 1,
         _ => true,
     };
     plan.input_schema.is_none() && plan.steps.iter().all(is_light)
 }
 
-/// What starts a workflow, with all that it may start itself.
+/// Builds the request that starts a workflow, with the plans of all workflows that it may start in turn.
 pub(crate) fn request_of(app: &App, shelf: Shelf<'_>, workflow: &Workflow, by: &str) -> Answer<Request> {
     let Made { plan, stored, .. } = plan_of(app, shelf.organization(), workflow)?;
     let mut known = Map::new();
@@ -188,7 +189,7 @@ pub(crate) fn request_of(app: &App, shelf: Shelf<'_>, workflow: &Workflow, by: &
     Ok(request)
 }
 
-/// What the trigger of an execution says of its workflow, as the catalogue has it.
+/// The entries of an execution's trigger that identify its workflow in the catalogue.
 pub(crate) fn said_of(workflow: &Held<Workflow>) -> [(&'static str, Value); 3] {
     [
         (WORKFLOW_IN_TRIGGER, workflow.id.as_str().into()),
@@ -197,8 +198,9 @@ pub(crate) fn said_of(workflow: &Held<Workflow>) -> [(&'static str, Value); 3] {
     ]
 }
 
-/// Refuses a workflow that starts itself by way of others whatever their inputs are, as the change leaves them. What it
-/// starts and is not there, or does not compile, says so itself where it is to start. One that is disabled starts nothing.
+/// Rejects a workflow that starts itself through other workflows regardless of their inputs, with the pending change
+/// applied. A child workflow that is missing or does not compile is reported at the start. A disabled workflow starts
+/// nothing.
 pub(crate) fn check_circle(app: &App, shelf: Shelf<'_>, workflow: &Workflow, coming: &Coming<'_>) -> Answer<()> {
     if !workflow.enabled {
         return Ok(());
@@ -221,8 +223,8 @@ pub(crate) fn check_circle(app: &App, shelf: Shelf<'_>, workflow: &Workflow, com
     }
 }
 
-/// The workflow that a name means to a member: a slug of their own, an id, or somebody's slug, if only one has it. What
-/// others name theirs never changes what a member's own slugs mean.
+/// Resolves a name for a member: a slug of their own, then an id, then a slug of another member if it is unique. Slugs
+/// of other members never change the meaning of a member's own slugs.
 pub(crate) fn named(shelf: Shelf<'_>, user: &str, name: &str) -> Answer<Option<Held<Workflow>>> {
     if let Some(found) = own(shelf, user, name, &Coming::default())? {
         return Ok(Some(found));
@@ -236,7 +238,7 @@ pub(crate) fn named(shelf: Shelf<'_>, user: &str, name: &str) -> Answer<Option<H
     Ok(found.pop())
 }
 
-/// The same, without what only others call so.
+/// Resolves a slug of the member's own or an id.
 fn own(shelf: Shelf<'_>, user: &str, name: &str, coming: &Coming<'_>) -> Answer<Option<Held<Workflow>>> {
     if let Some(put) = coming.by_slug.get(&(user, name)) {
         return Ok(Some((*put).clone()));
@@ -251,18 +253,18 @@ fn own(shelf: Shelf<'_>, user: &str, name: &str, coming: &Coming<'_>) -> Answer<
     }
 }
 
-/// Workflows as a change leaves them that is about to be made: what they start is what is there afterwards.
+/// A change of workflows that is about to be committed. Names resolve to the state after it.
 #[derive(Default)]
 pub(crate) struct Coming<'a> {
     kept: BTreeMap<&'a str, &'a Held<Workflow>>,
-    /// Those of an owner with a slug, which is one, and with what people call it.
+    /// Workflows that the change saves, by owner and slug (at most one), and by owner and name.
     by_slug: BTreeMap<(&'a str, &'a str), &'a Held<Workflow>>,
     by_name: BTreeMap<(&'a str, &'a str), Vec<&'a Held<Workflow>>>,
     gone: BTreeSet<&'a str>,
 }
 
 impl<'a> Coming<'a> {
-    /// Those that are put, and the ids of those that are taken away.
+    /// Builds the view from the workflows that the change saves and the ids that it deletes.
     pub(crate) fn of(kept: impl IntoIterator<Item = &'a Held<Workflow>>, gone: &'a [String]) -> Self {
         let mut coming = Self { gone: gone.iter().map(String::as_str).collect(), ..Self::default() };
         for held in kept {
@@ -274,13 +276,13 @@ impl<'a> Coming<'a> {
         coming
     }
 
-    /// What is stored, unless the change replaces it or takes it away.
+    /// True if the change neither replaces nor deletes a stored workflow.
     fn stays(&self, stored: &Held<Workflow>) -> bool {
         !self.kept.contains_key(stored.id.as_str()) && !self.gone.contains(stored.id.as_str())
     }
 }
 
-/// The workflow that a step means which starts one: as its owner names it, also by what the owner calls it.
+/// Resolves the name in a step that starts a workflow: as for the owner of the workflow, and also by display name.
 pub(crate) fn started(
     shelf: Shelf<'_>,
     owner: &str,
@@ -304,7 +306,7 @@ pub(crate) fn started(
     }
 }
 
-/// Why a workflow's family is not whole.
+/// The reason for a missing or ambiguous child workflow.
 struct Unfound(Problem);
 
 impl From<String> for Unfound {
@@ -345,7 +347,7 @@ mod tests {
 
     type Named = (&'static str, Option<&'static str>, &'static str);
 
-    /// A workflow of an id, a slug and a name; its hash tells which of its states it is.
+    /// A workflow with an id, a slug and a name; its hash encodes the given state.
     fn held((id, slug, name): Named, state: &str, version: u64) -> Held<Workflow> {
         let body = Workflow {
             user: "ada".into(),
@@ -364,7 +366,7 @@ mod tests {
         Held { id: id.into(), version, body }
     }
 
-    /// What a workflow of this id may be called; nothing where it is not there.
+    /// The possible names of the workflow with this id; `None` for a missing one.
     fn states(id: &'static str) -> Vec<Option<Named>> {
         let slugs = [None, Some("a"), Some("b")];
         let all = slugs.into_iter().flat_map(|slug| ["a", "b", "c"].map(|name| Some((id, slug, name))));
@@ -390,7 +392,7 @@ mod tests {
                 let was = before.map(|named| held(named, "before", 1));
                 first.puts.extend(was.iter().map(|was| shelf.put(&was.id, &was.body, 0).unwrap()));
                 match after {
-                    // What is called the same is not in the change.
+                    // A workflow with the same name is not part of the change.
                     Some(_) if after == before => {}
                     Some(named) => {
                         let (put, version) = (held(named, "after", 2), u64::from(was.is_some()));

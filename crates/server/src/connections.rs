@@ -1,8 +1,11 @@
-//! Which connections stay open when more are asked for than there are.
+//! Limits of connections per address, organization and token, and the choice of connections to close when a limit is
+//! reached.
 //!
-//! A connection is unproven until a credential was let in on it, and then counts for the organization and the token of that
-//! credential. Each address, organization and token has a share. A connection beyond the share closes the one of the same
-//! share that has been idle for longest. Proven connections never take all of them, so that an operator, another
+//! A connection is unproven until a request on it authenticates. It then counts for the organization and the token of
+//! that credential. Each address, organization and token has a share. A connection beyond a share closes the connection
+//! of the same share that has been idle for longest. Proven connections never use up all connections, so that an
+//! operator, another organization or a readiness probe always gets one: a new connection without a free place closes an
+//! unproven one.
 //! organization and a readiness probe always get in: a new connection that finds none left closes an unproven one.
 
 use std::{
@@ -15,20 +18,20 @@ use tokio::sync::Notify;
 
 use crate::problem::{Code, Problem};
 
-/// The part of all connections that one address has for unproven ones on which no request is open: 1 of so many.
+/// Divisor: the fraction of all connections that one address may have unproven and without an open request.
 const IDLE_SHARES: usize = 8;
 
-/// The part of all connections that one address has for unproven ones: 1 of so many.
+/// Divisor: the fraction of all connections that one address may have unproven.
 const ADDRESS_SHARES: usize = 4;
 
-/// Unproven connections of an address at the least: a browser opens six at once.
+/// Lower bound of the share of an address: a browser opens six connections at once.
 const SHARE_MIN: usize = 8;
 
-/// The part of all connections that one token has: 1 of so many. One organization has a half, so that one of its tokens leaves
-/// connections to its other members.
+/// Divisor: the fraction of all connections that one token may have. One organization may have half of them, so that a
+/// single token leaves connections to the other members.
 const TOKEN_SHARES: usize = 4;
 
-/// Connections that proven ones leave free. A credential is proven within milliseconds, so that these few serve many.
+/// Connections that proven ones leave free. Authentication takes milliseconds, so that a few serve many clients.
 const RESERVE: usize = 16;
 
 /// The connections of a node.
@@ -38,26 +41,26 @@ pub(crate) struct Connections {
     table: Mutex<Table>,
 }
 
-/// One connection, until it is dropped.
+/// One open connection. Dropping it removes it from its shares.
 #[derive(Debug)]
 pub(crate) struct Connection {
     of: Arc<Connections>,
     number: u64,
-    /// Is notified when the connection is to be closed for another one.
+    /// Notified when the connection is to be closed in favor of another one.
     pub(crate) closed: Arc<Notify>,
 }
 
-/// Marks a response to a caller whose credential was let in.
+/// Response extension: the caller was authenticated.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Admitted;
 
-/// The organization and the token of a credential that was let in.
+/// The organization and the token of an authenticated request.
 #[derive(Debug, Clone)]
 pub(crate) struct Holder<'a> {
     pub organization: &'a str,
     pub token: &'a str,
-    /// Operators, and requests that end work or take access away, are never refused. A connection beyond its share stays
-    /// unproven for them.
+    /// True for operators, and for requests that end work or revoke access: they are never refused. Beyond its share,
+    /// their connection stays unproven.
     pub is_exempt: bool,
 }
 
@@ -69,7 +72,7 @@ enum Share {
     Token(String),
 }
 
-/// The connections of a share by number, those without an open request also by the time since when.
+/// The connections of a share by number; idle ones are ordered by the tick at which they became idle.
 #[derive(Debug, Default)]
 struct Members {
     busy: BTreeSet<u64>,
@@ -79,7 +82,8 @@ struct Members {
 #[derive(Debug)]
 struct Row {
     address: IpAddr,
-    /// Trusted proxies speak for many: their address has no share, and a connection is proven while a request is open.
+    /// True for trusted proxies, which serve many clients: their address has no share, and a connection is proven only
+    /// while a request is open.
     is_proxy: bool,
     shares: Vec<Share>,
     idle_since: Option<u64>,
@@ -88,7 +92,7 @@ struct Row {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// The next number of a connection, and of a moment: only their order counts.
+    /// Counter of connection numbers and of ticks; only their order matters.
     next: u64,
     rows: HashMap<u64, Row>,
     shares: HashMap<Share, Members>,
@@ -96,12 +100,12 @@ struct Table {
 }
 
 impl Connections {
-    /// Shares of so many connections.
+    /// Shares of the given number of connections.
     pub(crate) fn of(max: usize) -> Self {
         Self { max, table: Mutex::default() }
     }
 
-    /// Counts a new connection, and closes another one of its address if there are too many.
+    /// Registers a new connection, and closes another one if its address is over its share.
     pub(crate) fn add(self: &Arc<Self>, address: IpAddr, is_proxy: bool) -> Connection {
         let closed = Arc::new(Notify::new());
         let mut table = self.table();
@@ -113,7 +117,7 @@ impl Connections {
         Connection { of: self.clone(), number, closed }
     }
 
-    /// Closes an unproven connection, of the address that has the most.
+    /// Closes an unproven connection of the address with the most connections.
     pub(crate) fn make_room(&self) {
         let mut table = self.table();
         let of_address = table.shares.iter().filter(|(share, _)| matches!(share, Share::Address(_)));
@@ -123,7 +127,7 @@ impl Connections {
         }
     }
 
-    /// Keeps an address to its share, at the expense of other connections than this one.
+    /// Enforces the share of an address by closing another connection than the given one.
     fn bound(&self, table: &mut Table, number: u64, address: IpAddr, is_proxy: bool) {
         let Some(members) = table.shares.get(&Share::Address(address)).filter(|_| !is_proxy) else { return };
         let is_over = members.idle.len() > (self.max / IDLE_SHARES).max(SHARE_MIN)
@@ -133,9 +137,9 @@ impl Connections {
         }
     }
 
-    /// Room for one more proven connection in both shares, after an idle one was closed if need be.
+    /// True if both shares have room for one more proven connection, if need be after closing an idle one.
     fn has_room(&self, table: &mut Table, organization: &Share, token: &Share) -> bool {
-        // As many as are free: a half for one organization, a third each for two.
+        // The bound is the number of free connections: one organization gets a half, two get a third each.
         let free = self.max.saturating_sub(RESERVE + table.proven);
         let is_over = |(share, most): (&Share, usize)| table.count(share) >= most;
         let bounds = [(token, self.max / TOKEN_SHARES), (organization, free)];
@@ -150,12 +154,12 @@ impl Connections {
 }
 
 impl Connection {
-    /// A request begins where none was open.
+    /// A request starts on an idle connection.
     pub(crate) fn busy(&self) {
         self.of.table().change(self.number, |row| row.idle_since = None);
     }
 
-    /// No request is open any more.
+    /// The last open request has ended.
     pub(crate) fn idle(&self) {
         let mut table = self.of.table();
         let now = table.tick();
@@ -170,22 +174,22 @@ impl Connection {
         }
     }
 
-    /// The connection has ended. Requests that are still being worked on do not count for it.
+    /// The connection has ended. Requests that are still being processed do not count for it.
     pub(crate) fn end(&self) {
         self.of.table().take(self.number);
     }
 
-    /// A credential was let in: the connection counts for its organization and its token from now on.
+    /// A request was authenticated: the connection counts for its organization and its token from now on.
     ///
     /// # Errors
-    /// Fails with 503 if the share of either is used up and none of its connections is idle.
+    /// Fails with 503 if one of the two shares is used up and none of its connections is idle.
     pub(crate) fn prove(&self, holder: &Holder<'_>) -> Result<(), Problem> {
         let mut table = self.of.table();
         let (organization, token) =
             (Share::Organization(holder.organization.into()), Share::Token(holder.token.into()));
         let Some(row) = table.rows.get(&self.number) else { return Ok(()) };
         let is_proven = row.shares.len() > 1;
-        // Requests of several callers share a connection of a proxy: it counts for the first that is open.
+        // Requests of several callers share a proxy's connection: it counts for the first open one.
         if row.shares == [organization.clone(), token.clone()] || row.is_proxy && is_proven {
             return Ok(());
         }
@@ -217,7 +221,7 @@ impl Members {
         self.busy.len() + self.idle.len()
     }
 
-    /// The one that was idle for longest, or else the one that was opened first.
+    /// The connection that was idle for longest, otherwise the oldest one.
     fn oldest_beside(&self, number: u64) -> Option<u64> {
         self.idle.values().chain(&self.busy).copied().find(|other| *other != number)
     }
@@ -293,7 +297,7 @@ mod tests {
             self.of.table().rows.contains_key(&self.number)
         }
 
-        /// Whether no request is open on it.
+        /// True if no request is open on it.
         pub(crate) fn is_idle(&self) -> bool {
             self.of.table().rows[&self.number].idle_since.is_some()
         }
@@ -303,7 +307,7 @@ mod tests {
         }
     }
 
-    /// As many connections as a token gets, each with an open request.
+    /// Opens as many connections as a token gets, each with an open request.
     fn held(all: &Arc<Connections>, organization: &str, token: &str) -> Vec<Connection> {
         let mut held = Vec::new();
         loop {
@@ -325,7 +329,7 @@ mod tests {
         assert!(held.iter().all(Connection::is_open), "an eighth is not too many");
         let next = all.add(address(1), false);
         assert!(!held[0].is_open() && held[1..].iter().chain([&other, &next]).all(Connection::is_open));
-        // A request that is open counts for the larger share.
+        // An open request counts for the larger share.
         held[1].busy();
         let another = all.add(address(1), false);
         assert!(held[1..].iter().all(Connection::is_open));
@@ -362,14 +366,15 @@ mod tests {
         assert!(held(&all, "acme", "t3").is_empty());
         let others = held(&all, "globex", "t4");
         assert_eq!(others.len(), 32, "half of what is left");
-        // Another organization is let in however many take all they can get, and so is an operator.
+        // However many organizations use all that they can, another one still gets a connection, and so does an
+        // operator.
         let _more: Vec<_> = (0..9).map(|number| held(&all, &format!("o{number}"), &format!("u{number}"))).collect();
         let last = all.add(address(1), false);
         assert!(all.table().proven <= 144 - RESERVE);
         assert_eq!(last.prove(&holder("late", "t5")), Ok(()));
         assert_eq!(last.prove(&Holder { is_exempt: true, ..holder("acme", "t1") }), Ok(()));
         assert_eq!(last.prove(&holder("acme", "t1")).unwrap_err().code, Code::Unavailable);
-        // An idle one makes room.
+        // Closing an idle connection makes room.
         one[3].of.table().change(one[3].number, |row| row.idle_since = Some(1));
         assert_eq!(last.prove(&holder("acme", "t1")), Ok(()));
         assert!(!one[3].is_open());
@@ -381,7 +386,7 @@ mod tests {
         let one = all.add(address(1), false);
         one.busy();
         one.prove(&holder("acme", "t1")).unwrap();
-        // Another request of it ends that needed no credential.
+        // A second request, which needed no credential, ends.
         one.idle();
         let _many: Vec<_> = (0..40).map(|_| all.add(address(1), false)).collect();
         assert!(one.is_open());

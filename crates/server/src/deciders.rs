@@ -1,4 +1,4 @@
-//! Who can decide at gates, for whoever has the store in hand and is no caller of the server.
+//! Approvers of open gates, for commands that read the store directly and not through the server.
 
 use mainspring_engine::{EngineError, family::OpenGate, load::Loader};
 use mainspring_kernel::key::ExecutionKey;
@@ -11,47 +11,48 @@ use crate::{
 
 pub use crate::approvers::Approver;
 
-/// Whether as many as have to can still approve at an open gate, by the members that a catalogue has; `None` for an
-/// execution of no organization, where whoever has the folder decides.
+/// True if enough members in the catalogue can still approve at an open gate. `None` for an execution without an
+/// organization, where access to the data folder is the permission.
 pub fn are_enough(catalogue: &dyn Catalogue, row: &ExecutionRow, open: &OpenGate) -> Answer<Option<bool>> {
     let organization = row.organization.as_deref();
     organization.map(|organization| Members::in_catalogue(catalogue, organization).are_enough(row, open)).transpose()
 }
 
-/// Those whom an open gate names, as they stand now; `None` for an execution of no organization.
+/// The named approvers of an open gate with their current roles; `None` for an execution without an organization.
 pub fn named(catalogue: &dyn Catalogue, row: &ExecutionRow, open: &OpenGate) -> Answer<Option<Vec<Approver>>> {
     let organization = row.organization.as_deref();
     organization.map(|organization| Members::in_catalogue(catalogue, organization).named(open)).transpose()
 }
 
-/// A gate that waits for people.
+/// An open gate.
 pub struct Pending {
-    /// How it is listed.
+    /// Its row in the list of pending approvals.
     pub listed: GateRow,
     /// Its execution.
     pub row: ExecutionRow,
-    /// What is asked, and of whom.
+    /// The question and its approvers.
     pub open: OpenGate,
 }
 
-/// A page of gates that wait.
+/// One page of open gates.
 #[derive(Default)]
 pub struct PendingPage {
-    /// Those that could be read: of a journal that is broken the execution itself tells.
+    /// The gates of readable journals.
     pub gates: Vec<Pending>,
-    /// The executions whose journals are broken, by their names.
+    /// Ids of executions with broken journals. Their gates are missing in `gates`.
     pub broken: Vec<String>,
-    /// The place of the last gate that was looked at, where there may be more behind it.
+    /// Cursor: the last gate of this page, if there may be more.
     pub next: Option<Place>,
 }
 
-/// The place of a gate in the list: its execution, its step, its number.
+/// Cursor in the list of gates: execution, step, number of the gate.
 pub type Place = (ExecutionKey, String, u32);
 
-/// Reads gates that wait, of all organizations and of none, from behind a place on: those of the newest execution first.
+/// Reads a page of open gates behind a cursor, of all organizations and of none. Gates of the newest execution come
+/// first.
 ///
 /// # Errors
-/// Fails where the store does not answer.
+/// Fails if the store cannot be read.
 pub fn pending(
     store: &dyn Store,
     loader: &Loader,
@@ -77,7 +78,7 @@ pub fn pending(
         };
         let open: Vec<OpenGate> = mainspring_engine::family::own_gates(key, &state).collect();
         for listed in gates {
-            // One that was decided since is not there any more.
+            // A gate that was decided since the list was read is no longer open.
             let is_it = |open: &&OpenGate| open.step == listed.step && open.gate.number == listed.gate;
             if let Some(open) = open.iter().find(is_it) {
                 page.gates.push(Pending { listed: listed.clone(), row: row.clone(), open: open.clone() });

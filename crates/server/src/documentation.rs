@@ -1,4 +1,4 @@
-//! The API as people read it: a page made from the description, so that it says no more and no less.
+//! The API documentation as an HTML page, generated from the OpenAPI description.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use utoipa::openapi::OpenApi;
 
 use crate::html::Html;
 
-/// The page of a description, and where people reach it.
+/// Renders the page of a description; `base` is the external URL of the server.
 pub(crate) fn page(description: &OpenApi, base: &str) -> Html {
     let whole = serde_json::to_value(description).unwrap_or_default();
     let mut tags: BTreeMap<String, Vec<Html>> = BTreeMap::new();
@@ -34,7 +34,7 @@ pub(crate) fn page(description: &OpenApi, base: &str) -> Html {
     page.markup("<h2 id=\"shapes\">shapes</h2>").all(shapes)
 }
 
-/// Sends whoever comes without a place to the page, until there is a console.
+/// Redirects the root path to the documentation, until there is a console.
 pub(crate) async fn begin() -> Response {
     (StatusCode::SEE_OTHER, [("location", "/docs")], "See /docs.\n").into_response()
 }
@@ -47,7 +47,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A link to a place of this page.
+/// A link to an anchor on this page.
 fn linked(place: &str) -> Html {
     Html::default().markup("<a href=\"#").text(place).markup("\">").text(place).markup("</a>")
 }
@@ -98,7 +98,7 @@ fn answer(status: &str, answer: &Value) -> Html {
     row.text(text(&answer["description"])).markup("</tr>")
 }
 
-/// The type of a value in a few words, with a link to its shape if it has a name.
+/// A short name of a schema's type, linked if the schema is named.
 fn type_of(schema: &Value) -> Html {
     if let Some(name) = named(schema) {
         return linked(name);
@@ -123,7 +123,7 @@ fn named(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.strip_prefix("#/components/schemas/")
 }
 
-/// What an object has, or which words there are.
+/// The fields of an object, or the values of an enum.
 fn shape(name: &str, schema: &Value) -> Html {
     let title = Html::default().markup("<h3 id=\"").text(name).markup("\">").text(name).markup("</h3>");
     let parts = schema["allOf"].as_array().cloned().unwrap_or_else(|| vec![schema.clone()]);
@@ -150,7 +150,7 @@ fn shape(name: &str, schema: &Value) -> Html {
     page
 }
 
-/// A call as it is typed, with a body that has what must be there.
+/// An example call with `curl`, whose body has the required fields.
 fn curl(whole: &Value, method: &str, path: &str, operation: &Value, base: &str) -> String {
     let mut line = format!("curl -X {method} '{base}{path}'");
     if text(&operation["x-permission"]) != "public" {
@@ -168,9 +168,9 @@ fn curl(whole: &Value, method: &str, path: &str, operation: &Value, base: &str) 
     line
 }
 
-/// A value of a schema: of an object the fields that must be there.
+/// An example value of a schema; objects have their required fields.
 fn example(whole: &Value, schema: &Value, depth: usize) -> Value {
-    /// Shapes that hold themselves end somewhere.
+    /// Bounds the nesting of recursive schemas.
     const DEPTH_MAX: usize = 4;
     if let Some(name) = named(schema) {
         let shape = &whole["components"]["schemas"][name];
