@@ -8,7 +8,7 @@ const TEST: [&str; 8] = ["test", "-p", "mainspring", "--test", "server", "outsid
 
 /// The program that asks, and what brings it.
 const PROGRAM: &str = "schemathesis";
-const MEND: &str = "python3 -m pip install schemathesis";
+const INSTALL: &str = "python3 -m pip install schemathesis";
 
 /// Runs the test with so many cases for each operation and run.
 pub(crate) fn run(root: &Path, cases: u32) -> Result<String, String> {
@@ -16,7 +16,7 @@ pub(crate) fn run(root: &Path, cases: u32) -> Result<String, String> {
     let version = Command::new(&program).arg("--version").output();
     if !version.is_ok_and(|output| output.status.success()) {
         return Err(format!(
-            "`{program}` is missing (it makes up the requests): {MEND}, or name it by MAINSPRING_SCHEMATHESIS."
+            "`{program}` is missing (it makes up the requests): {INSTALL}, or name it by MAINSPRING_SCHEMATHESIS."
         ));
     }
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());

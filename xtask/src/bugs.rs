@@ -49,7 +49,7 @@ fn look_for(copy: &Copy, row: &Row) -> Result<Option<Found>, String> {
     hunt::first(&program, 0..SEEDS_MAX)
 }
 
-/// What is to be done about a bug; `None` if it was found as the table says.
+/// The remedy for a bug; `None` if it was found as the table says.
 fn verdict(row: &Row, found: Option<&Found>) -> Option<String> {
     let name = &row.name;
     match found {

@@ -1,5 +1,5 @@
-//! Real processes under blows, for as long as somebody likes: several nodes with a real PostgreSQL, and one server on an
-//! embedded store.
+//! Real processes under faults, for a chosen time: several nodes with a real PostgreSQL, and one server on an embedded
+//! store.
 
 use std::path::Path;
 use std::process::Command;

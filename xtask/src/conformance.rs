@@ -1,6 +1,6 @@
 //! Compares `conformance/` with another copy of the cases, byte for byte.
 //!
-//! The cases are the measure, so nobody here may bend them: what is checked in is what was given.
+//! The cases are the measure and are never edited here: the checked-in files equal the given ones.
 
 use crate::repository::UNCOVERED;
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    /// What is said of these files in `conformance/` when [`GIVEN`] was given.
+    /// Compares these files of `conformance/` with [`GIVEN`].
     #[track_caller]
     fn check(ours: &[(&str, &str)], expected: Result<&str, &[&str]>) {
         let temporary = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a check has to say: a place, and a sentence that tells what is wrong there and how to mend it.
+//! The result of a check: a place, and a sentence that tells what is wrong there and how to fix it.
 
 use std::fmt;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// The variable that names the folder with the given conformance cases.
 const CASES_VARIABLE: &str = "MAINSPRING_CASES";
 
-/// Where they are when the variable says nothing, from the root of the repository.
+/// The folder with the cases when the variable is not set, from the root of the repository.
 const CASES_DEFAULT: &str = "../shared/cases";
 
 /// One step of a landing.
@@ -18,7 +18,7 @@ struct Step {
     work: Work,
 }
 
-/// What a step does.
+/// The work of a step.
 enum Work {
     /// Cargo with these arguments.
     Cargo(&'static [&'static str]),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_ends_it_and_says_how_to_go_on() {
+    fn the_first_failure_ends_it_and_says_how_to_continue() {
         for (index, name) in step_names().into_iter().enumerate() {
             let (run, said) = run_where_it_fails(Some(name));
             assert_eq!(run, step_names()[..=index]);

@@ -1,5 +1,5 @@
-//! `cargo xtask`: the one tool of this repository. What must hold before a change lands is written here as data and
-//! code, and not as a pile of shell.
+//! `cargo xtask`: the one tool of this repository. The rules for a change that lands are data and code here, and not a pile of
+//! shell.
 //!
 //! | command | answers |
 //! |---|---|
@@ -21,10 +21,12 @@ mod landing;
 mod limited;
 mod mutants;
 mod need;
+mod prose;
 mod repository;
 mod schemas;
 mod tidy;
 mod token;
+mod words;
 
 use clap::{Parser, Subcommand, builder::PossibleValuesParser};
 use std::path::{Path, PathBuf};
@@ -45,6 +47,10 @@ enum Command {
         /// Bring the numbers in xtask/ratchet.txt down to what is measured now. No number is ever raised.
         #[arg(long)]
         lower: bool,
+        /// Print every place that a number in xtask/ratchet.txt counts: the entries that begin with this text, as
+        /// `openers`, `term crates/engine` or `openers docs/server.md`.
+        #[arg(long, value_name = "ENTRY", conflicts_with = "lower")]
+        list: Option<String>,
     },
     /// Run everything that a landing needs, in order, up to the first failure.
     ///
@@ -79,7 +85,7 @@ enum Command {
     },
     /// Ask a running server whatever its description allows, and hold every answer against it, by Schemathesis.
     Api {
-        /// How many requests are made up for each operation, in each of three runs; 120 are more than ten thousand in all.
+        /// The number of requests for each operation, in each of three runs; 120 are more than ten thousand in all.
         #[arg(value_name = "CASES", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=100_000))]
         cases: u32,
     },
@@ -96,8 +102,9 @@ enum Command {
 fn main() -> ExitCode {
     let root = repository_root();
     let outcome = match CommandLine::parse().command {
-        Command::Tidy { lower: false } => tidy::run(&root),
-        Command::Tidy { lower: true } => tidy::lower(&root),
+        Command::Tidy { list: Some(entry), .. } => tidy::list(&root, &entry),
+        Command::Tidy { lower: false, .. } => tidy::run(&root),
+        Command::Tidy { lower: true, .. } => tidy::lower(&root),
         Command::Test { only } => landing::run(&root, only.as_deref()),
         Command::Conformance { against } => conformance::run(&root, &against),
         Command::Schemas => schemas::run(&root),

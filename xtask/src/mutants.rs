@@ -9,10 +9,10 @@ const OUTPUT: &str = "target/mutants";
 
 const INSTALL: &str = "cargo install --locked cargo-mutants";
 
-/// What is broken if nothing is named, as globs: what decides and what applies, on which every journal stands.
+/// The files that are broken if none is named, as globs: deciding and applying, on which every journal stands.
 const USUAL_FILES: [&str; 2] = ["crates/kernel/src/{apply,decide}.rs", "crates/kernel/src/{apply,decide}/*.rs"];
 
-/// What the kernel does is seen by its own tests and by the simulator's; every other file is its own crate's to test.
+/// The kernel is tested by its own tests and by the simulator's; every other file by its own crate's.
 const KERNEL: &str = "crates/kernel/";
 const THOROUGH_TESTS: [&str; 3] = ["--iterate", "--test-package=mainspring-kernel", "--test-package=mainspring-sim"];
 
@@ -49,7 +49,7 @@ pub(crate) fn run(root: &Path, files: &[String]) -> Result<String, String> {
     if is_kernel {
         let quick =
             ask(Command::new(&cargo).args(arguments(files, &QUICK_TESTS)).env(QUICK_SEEDS.0, QUICK_SEEDS.1), root)?;
-        // What it missed is looked at again; what it did not look at is not.
+        // A mutant that the quick run missed is tried again; one that it did not reach is not.
         if !matches!(quick, Some(0 | 2 | 3)) {
             return verdict(quick, "");
         }
@@ -82,7 +82,7 @@ fn verdict(code: Option<i32>, missed: &str) -> Result<String, String> {
         (Some(2 | 3), count) => Err(format!(
             "{missed}mutants: {count} not noticed by any test. Each is a missing test, unless {EXPLAINED} says why it changes nothing."
         )),
-        (Some(4), _) => Err("mutants: tests fail already without a break; mend them first.".to_owned()),
+        (Some(4), _) => Err("mutants: tests fail already without a break; fix them first.".to_owned()),
         (code, _) => {
             let code = code.map_or("a signal".to_owned(), |code| format!("code {code}"));
             Err(format!("mutants: cargo mutants ended with {code}; what it wrote above says why."))

@@ -1,4 +1,4 @@
-//! What a machine must have before the tests mean anything, and how to get what is missing.
+//! The programs that a machine needs before the tests mean anything, and how to install a missing one.
 
 use std::path::PathBuf;
 
@@ -9,40 +9,40 @@ pub(crate) struct Need {
     pub(crate) why: &'static str,
     /// Programs that will do; one of them is enough.
     programs: &'static [&'static str],
-    /// What brings it on Debian and Ubuntu, or anywhere if apt has no package for it.
-    pub(crate) mend: &'static str,
+    /// Installs it on Debian and Ubuntu, or anywhere if apt has no package for it.
+    pub(crate) remedy: &'static str,
 }
 
 const RUSTUP: &str = "install Rust as https://rustup.rs says; `rust-version` in Cargo.toml tells which";
 
 /// Everything that `cargo xtask test` needs.
 const NEEDS: [Need; 8] = [
-    Need { what: "bash", why: "shell steps run in it", programs: &["bash"], mend: "apt-get install bash" },
+    Need { what: "bash", why: "shell steps run in it", programs: &["bash"], remedy: "apt-get install bash" },
     Need {
         what: "bubblewrap",
         why: "scripts of servers run in it",
         programs: &["bwrap"],
-        mend: "apt-get install bubblewrap",
+        remedy: "apt-get install bubblewrap",
     },
-    Need { what: "git", why: "it applies patches", programs: &["git"], mend: "apt-get install git" },
-    Need { what: "cargo", why: "it builds", programs: &["cargo"], mend: RUSTUP },
-    Need { what: "a C compiler", why: "it builds SQLite", programs: &["cc"], mend: "apt-get install gcc libc6-dev" },
+    Need { what: "git", why: "it applies patches", programs: &["git"], remedy: "apt-get install git" },
+    Need { what: "cargo", why: "it builds", programs: &["cargo"], remedy: RUSTUP },
+    Need { what: "a C compiler", why: "it builds SQLite", programs: &["cc"], remedy: "apt-get install gcc libc6-dev" },
     Need {
         what: "rustfmt",
         why: "the first step asks it",
         programs: &["cargo-fmt"],
-        mend: "rustup component add rustfmt",
+        remedy: "rustup component add rustfmt",
     },
     Need {
         what: "a PostgreSQL server",
         why: "tests start one of their own",
         programs: &["initdb"],
-        mend: "apt-get install postgresql",
+        remedy: "apt-get install postgresql",
     },
-    Need { what: "clippy", why: "a step asks it", programs: &["cargo-clippy"], mend: "rustup component add clippy" },
+    Need { what: "clippy", why: "a step asks it", programs: &["cargo-clippy"], remedy: "rustup component add clippy" },
 ];
 
-/// What this machine lacks, one sentence to each; empty when nothing is.
+/// The needs that this machine lacks, one sentence each.
 pub(crate) fn missing() -> Vec<String> {
     let mut folders: Vec<PathBuf> =
         std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
@@ -50,7 +50,7 @@ pub(crate) fn missing() -> Vec<String> {
     missing_where(&|program| folders.iter().any(|folder| folder.join(program).is_file()))
 }
 
-/// Where Debian keeps the server's programs, one folder for each version.
+/// Debian's folders with the server's programs, one for each version.
 fn postgres_folders() -> Vec<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     versions.map(|version| version.path().join("bin")).collect()
@@ -58,7 +58,7 @@ fn postgres_folders() -> Vec<PathBuf> {
 
 fn missing_where(is_there: &dyn Fn(&str) -> bool) -> Vec<String> {
     let lacking = NEEDS.iter().filter(|need| !need.programs.iter().any(|program| is_there(program)));
-    lacking.map(|need| format!("{} is missing ({}): {}", need.what, need.why, need.mend)).collect()
+    lacking.map(|need| format!("{} is missing ({}): {}", need.what, need.why, need.remedy)).collect()
 }
 
 #[cfg(test)]
@@ -66,12 +66,12 @@ mod tests {
     use super::{NEEDS, missing_where};
 
     #[test]
-    fn each_need_is_asked_for_and_named_with_its_mend() {
+    fn each_need_is_asked_for_and_named_with_its_remedy() {
         assert_eq!(missing_where(&|_| true), Vec::<String>::new());
         for need in &NEEDS {
             let said = missing_where(&|program| !need.programs.contains(&program));
             assert_eq!(said.len(), 1, "{said:?}");
-            assert!(said[0].contains(need.what) && said[0].contains(need.mend), "{said:?}");
+            assert!(said[0].contains(need.what) && said[0].contains(need.remedy), "{said:?}");
         }
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! It is read once; every check is then a function of it, and a test of a check makes a small one of its own.
 
-use crate::token::{self, Token};
+use crate::token::{self, Comment, Token};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::{fs, io};
 
-/// Folders that are made by tools and belong to nobody.
+/// Folders that are made by tools and are not checked in.
 const FOLDERS_PASSED_OVER: [&str; 5] = [GIT, "target", "dist", "node_modules", "mutants.out"];
 
 /// A folder, or in a second worktree of a repository a file that says where that folder is.
@@ -20,25 +20,32 @@ pub(crate) const CASES: &str = "conformance/";
 /// The one file among the cases that is ours.
 pub(crate) const UNCOVERED: &str = "conformance/uncovered.txt";
 
+/// The number of commits that are read: more than one change has, and few enough that an old slip is forgotten.
+const COMMITS_READ: &str = "-30";
+
 /// The files and the crates of a checkout.
 #[derive(Debug, Default)]
 pub(crate) struct Repository {
     /// In order of their paths.
     pub(crate) files: Vec<File>,
     pub(crate) packages: Vec<Package>,
+    /// The last ones; none where there is no history.
+    pub(crate) commits: Vec<Commit>,
 }
 
-/// One file.
+/// One file of the checkout.
 #[derive(Debug)]
 pub(crate) struct File {
     /// From the root of the repository, with `/`.
     pub(crate) path: String,
     /// Empty for a file that is not text.
     pub(crate) text: String,
-    /// Whether its owner may run it.
+    /// True if its owner may run it.
     pub(crate) may_be_run: bool,
     /// Empty for a file that is not Rust.
     pub(crate) tokens: Vec<Token>,
+    /// Empty for a file that is not Rust.
+    pub(crate) comments: Vec<Comment>,
     /// The line at which a Rust file cannot be read.
     pub(crate) unreadable_at: Option<usize>,
 }
@@ -51,6 +58,15 @@ pub(crate) struct Package {
     pub(crate) uses: BTreeSet<String>,
 }
 
+/// A commit, as `git log` shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Commit {
+    /// Its first eight digits.
+    pub(crate) hash: String,
+    /// The first line of its message.
+    pub(crate) subject: String,
+}
+
 impl Repository {
     /// Reads a checkout. Fails with a sentence when a file cannot be read or cargo cannot describe the workspace.
     pub(crate) fn read(root: &Path) -> Result<Repository, String> {
@@ -60,7 +76,7 @@ impl Repository {
         {
             files.push(File::read(root, &path).map_err(|error| format!("The file {path} cannot be read: {error}."))?);
         }
-        Ok(Repository::of(files, packages(root)?))
+        Ok(Repository { commits: commits(root), ..Repository::of(files, packages(root)?) })
     }
 
     /// Puts the files in order and marks those that are tests as a whole.
@@ -74,7 +90,7 @@ impl Repository {
                 file.tokens.iter_mut().for_each(|token| token.in_test = true);
             }
         }
-        Repository { files, packages }
+        Repository { files, packages, commits: Vec::new() }
     }
 
     pub(crate) fn file(&self, path: &str) -> Option<&File> {
@@ -94,11 +110,12 @@ impl File {
             text: text.to_owned(),
             may_be_run: false,
             tokens: Vec::new(),
+            comments: Vec::new(),
             unreadable_at: None,
         };
         if file.is_rust() {
             match token::tokens(text) {
-                Ok(tokens) => file.tokens = tokens,
+                Ok((tokens, comments)) => (file.tokens, file.comments) = (tokens, comments),
                 Err(line) => file.unreadable_at = Some(line),
             }
         }
@@ -121,9 +138,24 @@ impl File {
         self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 
-    /// Whether it was given from outside.
+    /// True for a conformance case, which was given from outside.
     pub(crate) fn is_given(&self) -> bool {
         self.path.starts_with(CASES) && self.path != UNCOVERED
+    }
+
+    /// The crate it belongs to, as `crates/engine`; elsewhere the folder of the root, or the root's file itself.
+    pub(crate) fn area(&self) -> &str {
+        let depth = if self.path.starts_with("crates/") { 2 } else { 1 };
+        let end = self.path.match_indices('/').nth(depth - 1).map_or(self.path.len(), |(end, _)| end);
+        &self.path[..end]
+    }
+
+    /// True for a comment that stands behind a part of a test, or above it.
+    pub(crate) fn is_of_test(&self, comment: &Comment) -> bool {
+        let first = if comment.is_trailing { comment.before - 1 } else { comment.before };
+        // The sign of an attribute stands before the words that say for what it is.
+        let mut rest = self.tokens.iter().skip(first).skip_while(|token| token.text == "#" || token.text == "!");
+        rest.next().or(self.tokens.last()).is_some_and(|token| token.in_test)
     }
 
     fn is_rust(&self) -> bool {
@@ -164,10 +196,22 @@ fn may_be_run(metadata: &fs::Metadata) -> bool {
     metadata.permissions().mode() & 0o100 != 0
 }
 
-/// Where files have no run bit, none is missing.
+/// A system without run bits misses none.
 #[cfg(not(unix))]
 fn may_be_run(_: &fs::Metadata) -> bool {
     true
+}
+
+/// The last commits. A copy of the files without git has none.
+fn commits(root: &Path) -> Vec<Commit> {
+    let arguments = ["log", "--no-merges", "--abbrev=8", COMMITS_READ, "--format=%h%x09%s"];
+    let output = Command::new("git").args(arguments).current_dir(root).output();
+    let log = output.ok().filter(|output| output.status.success()).map(|output| output.stdout).unwrap_or_default();
+    let commit = |line: &str| {
+        let (hash, subject) = line.split_once('\t')?;
+        Some(Commit { hash: hash.to_owned(), subject: subject.to_owned() })
+    };
+    String::from_utf8_lossy(&log).lines().filter_map(commit).collect()
 }
 
 /// The crates of the workspace, as cargo reports them.

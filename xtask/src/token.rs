@@ -1,87 +1,92 @@
-//! Rust source as a flat list of tokens, each with its line.
+//! Rust source as a flat list of tokens, each with its line, and the comments between them.
 //!
 //! Checks read tokens and not text, so that a word in a comment or in a message is never taken for code. They read
 //! tokens and not a parsed tree, because a tree ends at macros, and half of our tests stand inside of one.
 
-use proc_macro2::{Delimiter, Group, LexError, TokenStream, TokenTree};
+use ra_ap_rustc_lexer::{FrontmatterAllowed, LiteralKind, TokenKind, tokenize};
 
 /// A word, a sign, a literal as it was written, or one of the brackets `(`, `)`, `[`, `]`, `{`, `}`.
 ///
-/// Comments are left out, and so are doc comments, although the compiler takes those for attributes.
+/// `#[doc = "…"]` is left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) text: String,
     /// Counted from 1.
     pub(crate) line: usize,
-    /// How many brackets are open around it; an opening bracket and its closing one have the same depth.
+    /// The number of brackets that are open around it; an opening bracket and its closing one have the same depth.
     pub(crate) depth: usize,
-    /// Whether it stands under `#[cfg(test)]`, `#[test]` or an attribute like them.
+    /// True if it stands under `#[cfg(test)]`, `#[test]` or an attribute like them.
     pub(crate) in_test: bool,
 }
 
-/// The tokens of one source text; on failure the line at which it stops being Rust.
-pub(crate) fn tokens(source: &str) -> Result<Vec<Token>, usize> {
-    let stream: TokenStream = source.parse().map_err(|error: LexError| error.span().start().line)?;
-    let mut found = Vec::new();
-    flatten(stream, 0, false, &mut found);
-    Ok(found)
+/// Line comments of one style on consecutive lines. The style: `//`, `///` or `//!`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Comment {
+    pub(crate) style: Style,
+    /// The first line, counted from 1.
+    pub(crate) line: usize,
+    /// One line for each line of the source, without the slashes and the space behind them.
+    pub(crate) text: String,
+    /// The index of the token that follows.
+    pub(crate) before: usize,
+    /// True if it begins behind a token on the same line.
+    pub(crate) is_trailing: bool,
 }
 
-/// Whether the tokens from `start` on read exactly like this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// `//`
+    Plain,
+    /// `///`: documents the item that follows.
+    Outer,
+    /// `//!`: documents the item that it stands in.
+    Inner,
+}
+
+/// The tokens and the comments of one source text; on failure the line at which it stops being Rust.
+pub(crate) fn tokens(source: &str) -> Result<(Vec<Token>, Vec<Comment>), usize> {
+    let mut reader = Reader { scopes: vec![Scope::default()], ..Reader::default() };
+    let (mut start, mut line) = (0, 1);
+    for token in tokenize(source, FrontmatterAllowed::No) {
+        let text = &source[start..start + token.len as usize];
+        reader.take(token.kind, text, line).ok_or(line)?;
+        start += text.len();
+        line += text.matches('\n').count();
+    }
+    match reader.scopes.pop() {
+        Some(open) if !reader.scopes.is_empty() => Err(reader.tokens[open.open].line),
+        _ => Ok((reader.tokens, reader.comments)),
+    }
+}
+
+/// True if the tokens from `start` on read exactly like this.
 pub(crate) fn reads(tokens: &[Token], start: usize, words: &[&str]) -> bool {
     tokens.get(start..start + words.len()).is_some_and(|found| found.iter().map(|token| &token.text).eq(words))
 }
 
-/// Where the bracket opened at `open` is closed.
+/// The index of the bracket that closes the one at `open`.
 pub(crate) fn closing(tokens: &[Token], open: usize) -> usize {
     let depth = tokens[open].depth;
     let rest = &tokens[open + 1..];
-    open + 1 + rest.iter().position(|token| token.depth == depth).expect("the lexer has matched the brackets")
+    open + 1 + rest.iter().position(|token| token.depth == depth).expect("the reader has matched the brackets")
 }
 
-fn flatten(stream: TokenStream, depth: usize, inherited: bool, found: &mut Vec<Token>) {
-    let mut in_test = inherited;
-    // A test attribute holds for the item behind it, which ends with a block or a semicolon.
-    let mut item_is_test = false;
-    for tree in stream {
-        match tree {
-            TokenTree::Group(group) => {
-                let attribute = attribute_before(&group, found, depth);
-                if attribute.is_some() && begins_with(&group, "doc") {
-                    remove_attribute_signs(found, attribute);
-                    continue;
-                }
-                match attribute {
-                    Some(Attribute::Inner) => in_test |= is_test_attribute(&group),
-                    Some(Attribute::Outer) => item_is_test |= is_test_attribute(&group),
-                    None => {}
-                }
-                let ends_item = attribute.is_none() && group.delimiter() == Delimiter::Brace;
-                flatten_group(&group, depth, in_test || item_is_test, found);
-                item_is_test &= !ends_item;
-            }
-            leaf => {
-                let text = leaf.to_string();
-                let ends_item = text == ";";
-                let line = leaf.span().start().line;
-                found.push(Token { text, line, depth, in_test: in_test || item_is_test });
-                item_is_test &= !ends_item;
-            }
-        }
-    }
+#[derive(Default)]
+struct Reader {
+    tokens: Vec<Token>,
+    comments: Vec<Comment>,
+    /// The file, and every bracket that is open.
+    scopes: Vec<Scope>,
 }
 
-fn flatten_group(group: &Group, depth: usize, in_test: bool, found: &mut Vec<Token>) {
-    let (open, close) = match group.delimiter() {
-        Delimiter::Parenthesis => ("(", ")"),
-        Delimiter::Bracket => ("[", "]"),
-        Delimiter::Brace => ("{", "}"),
-        Delimiter::None => return flatten(group.stream(), depth, in_test, found),
-    };
-    let bracket = |text: &str, line| Token { text: text.to_owned(), line, depth, in_test };
-    found.push(bracket(open, group.span_open().start().line));
-    flatten(group.stream(), depth + 1, in_test, found);
-    found.push(bracket(close, group.span_close().start().line));
+#[derive(Default)]
+struct Scope {
+    /// The index of the bracket.
+    open: usize,
+    attribute: Option<Attribute>,
+    in_test: bool,
+    /// A test attribute holds for the item behind it, which ends with a block or a semicolon.
+    item_is_test: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,47 +97,135 @@ enum Attribute {
     Outer,
 }
 
-fn attribute_before(group: &Group, found: &[Token], depth: usize) -> Option<Attribute> {
-    if group.delimiter() != Delimiter::Bracket {
-        return None;
+impl Reader {
+    /// None where the source is no Rust.
+    fn take(&mut self, kind: TokenKind, text: &str, line: usize) -> Option<()> {
+        match kind {
+            TokenKind::Whitespace | TokenKind::BlockComment { terminated: true, .. } => {}
+            TokenKind::LineComment { .. } => self.comment(text, line),
+            TokenKind::BlockComment { .. } | TokenKind::Unknown => return None,
+            TokenKind::Literal { kind, .. } if !is_terminated(kind) => return None,
+            TokenKind::OpenParen | TokenKind::OpenBracket | TokenKind::OpenBrace => self.open(text, line),
+            TokenKind::CloseParen | TokenKind::CloseBracket | TokenKind::CloseBrace => return self.close(text, line),
+            TokenKind::Semi => {
+                self.push(text, line);
+                self.scope().item_is_test = false;
+            }
+            _ => self.push(text, line),
+        }
+        Some(())
     }
-    let before = |distance: usize| {
-        let token = found.len().checked_sub(distance).map(|index| &found[index]);
-        token.filter(|token| token.depth == depth).map(|token| token.text.as_str())
-    };
-    match (before(2), before(1)) {
-        (_, Some("#")) => Some(Attribute::Outer),
-        (Some("#"), Some("!")) => Some(Attribute::Inner),
-        _ => None,
+
+    fn comment(&mut self, text: &str, line: usize) {
+        let (style, text) = match text.trim_start_matches("//") {
+            rest if rest.starts_with('!') => (Style::Inner, &rest[1..]),
+            rest if rest.starts_with('/') && text.len() == rest.len() + 2 => (Style::Outer, &rest[1..]),
+            rest => (Style::Plain, rest.trim_start_matches('/')),
+        };
+        let text = text.strip_prefix(' ').unwrap_or(text).trim_end();
+        let before = self.tokens.len();
+        let is_trailing = self.tokens.last().is_some_and(|token| token.line == line);
+        match self.comments.last_mut() {
+            Some(last) if last.style == style && last.before == before && !is_trailing && last.ends_above(line) => {
+                last.text.push('\n');
+                last.text.push_str(text);
+            }
+            _ => self.comments.push(Comment { style, line, text: text.to_owned(), before, is_trailing }),
+        }
+    }
+
+    fn open(&mut self, text: &str, line: usize) {
+        let open = self.tokens.len();
+        let attribute = self.attribute_before(text);
+        self.push(text, line);
+        let in_test = self.tokens[open].in_test;
+        self.scopes.push(Scope { open, attribute, in_test, item_is_test: false });
+    }
+
+    fn close(&mut self, text: &str, line: usize) -> Option<()> {
+        let closed = self.scopes.pop()?;
+        let opened = self.tokens.get(closed.open).filter(|_| !self.scopes.is_empty())?;
+        if !["()", "[]", "{}"].contains(&format!("{}{text}", opened.text).as_str()) {
+            return None;
+        }
+        self.push(text, line);
+        let scope = self.scopes.last_mut()?;
+        match closed.attribute {
+            Some(attribute) => {
+                let words = &mut self.tokens[closed.open..];
+                if words[1].text == "doc" {
+                    self.tokens.truncate(closed.open - if attribute == Attribute::Inner { 2 } else { 1 });
+                } else if is_test_attribute(words) {
+                    words.iter_mut().for_each(|token| token.in_test = true);
+                    scope.in_test |= attribute == Attribute::Inner;
+                    scope.item_is_test |= attribute == Attribute::Outer;
+                }
+            }
+            None => scope.item_is_test &= text != "}",
+        }
+        Some(())
+    }
+
+    fn attribute_before(&self, text: &str) -> Option<Attribute> {
+        let depth = self.scopes.len() - 1;
+        let before = |distance: usize| {
+            let token = self.tokens.len().checked_sub(distance).map(|index| &self.tokens[index]);
+            token.filter(|token| token.depth == depth).map(|token| token.text.as_str())
+        };
+        match (text, before(2), before(1)) {
+            ("[", _, Some("#")) => Some(Attribute::Outer),
+            ("[", Some("#"), Some("!")) => Some(Attribute::Inner),
+            _ => None,
+        }
+    }
+
+    fn push(&mut self, text: &str, line: usize) {
+        let depth = self.scopes.len() - 1;
+        let scope = self.scope();
+        let in_test = scope.in_test || scope.item_is_test;
+        self.tokens.push(Token { text: text.to_owned(), line, depth, in_test });
+    }
+
+    fn scope(&mut self) -> &mut Scope {
+        self.scopes.last_mut().expect("the file is a scope that nothing closes")
     }
 }
 
-fn remove_attribute_signs(found: &mut Vec<Token>, attribute: Option<Attribute>) {
-    let signs = if attribute == Some(Attribute::Inner) { 2 } else { 1 };
-    found.truncate(found.len() - signs);
+impl Comment {
+    fn ends_above(&self, line: usize) -> bool {
+        self.line + self.text.matches('\n').count() + 1 == line
+    }
 }
 
-fn begins_with(group: &Group, word: &str) -> bool {
-    matches!(group.stream().into_iter().next(), Some(TokenTree::Ident(first)) if first == word)
+fn is_terminated(kind: LiteralKind) -> bool {
+    match kind {
+        LiteralKind::Int { .. } | LiteralKind::Float { .. } => true,
+        LiteralKind::Char { terminated }
+        | LiteralKind::Byte { terminated }
+        | LiteralKind::Str { terminated }
+        | LiteralKind::ByteStr { terminated }
+        | LiteralKind::CStr { terminated } => terminated,
+        LiteralKind::RawStr { n_hashes } | LiteralKind::RawByteStr { n_hashes } | LiteralKind::RawCStr { n_hashes } => {
+            n_hashes.is_some()
+        }
+    }
 }
 
 /// `test`, `tokio::test`, `cfg(test)`, `cfg(all(test, unix))`; not `cfg(not(test))`.
-fn is_test_attribute(group: &Group) -> bool {
-    let mut words = Vec::new();
-    flatten(group.stream(), 0, false, &mut words);
+fn is_test_attribute(words: &[Token]) -> bool {
     let has = |word: &str| words.iter().any(|token| token.text == word);
     has("test") && !has("not")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{closing, tokens};
+    use super::{Style, closing, tokens};
 
     /// The words of a source, those of tests in angle brackets.
     #[track_caller]
     fn check(source: &str, expected: &str) {
         let mark = |in_test: bool, text: &str| if in_test { format!("<{text}>") } else { text.to_owned() };
-        let found = tokens(source).expect("a source that can be read");
+        let found = tokens(source).expect("a source that can be read").0;
         let words: Vec<String> = found.iter().map(|token| mark(token.in_test, &token.text)).collect();
         assert_eq!(words.join(" "), expected);
     }
@@ -160,7 +253,7 @@ mod tests {
 
     #[test]
     fn brackets_know_their_partners_and_lines() {
-        let found = tokens("fn a() {\n  { x }\n}\nfn b() {}").unwrap();
+        let found = tokens("fn a() {\n  { x }\n}\nfn b() {}").unwrap().0;
         let open = found.iter().position(|token| token.text == "{").unwrap();
         let close = closing(&found, open);
         assert_eq!((found[close].text.as_str(), found[close].line), ("}", 3));
@@ -168,6 +261,44 @@ mod tests {
 
     #[test]
     fn a_source_that_is_not_rust_names_the_line() {
-        assert_eq!(tokens("fn a() {}\nfn b( {}\n").unwrap_err(), 2);
+        for source in ["fn a() {}\nfn b( {}\n", "\n}", "\n(]", "\nlet a = \"b", "\n/* a"] {
+            assert_eq!(tokens(source).unwrap_err(), 2, "{source}");
+        }
+    }
+
+    /// The comments of a source: style, line, text, and the token that follows.
+    #[track_caller]
+    fn check_comments(source: &str, expected: &[(Style, usize, &str, &str)]) {
+        let (tokens, comments) = tokens(source).expect("a source that can be read");
+        let next = |before: usize| tokens.get(before).map(|token| token.text.as_str()).unwrap_or_default();
+        let found: Vec<(Style, usize, &str, &str)> = comments
+            .iter()
+            .map(|comment| (comment.style, comment.line, comment.text.as_str(), next(comment.before)))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn comments_on_consecutive_lines_are_one() {
+        check_comments(
+            "//! a\n//!\n//!   b\n\n/// c\n// d\nfn e() {} // f\n// g\n",
+            &[
+                (Style::Inner, 1, "a\n\n  b", "fn"),
+                (Style::Outer, 5, "c", "fn"),
+                (Style::Plain, 6, "d", "fn"),
+                (Style::Plain, 7, "f\ng", ""),
+            ],
+        );
+        check_comments("a; // b\nc; // d\n", &[(Style::Plain, 1, "b", "c"), (Style::Plain, 2, "d", "")]);
+        check_comments("// a\n\n// b\n", &[(Style::Plain, 1, "a", ""), (Style::Plain, 3, "b", "")]);
+        check_comments("//// a\n", &[(Style::Plain, 1, "a", "")]);
+    }
+
+    #[test]
+    fn text_that_looks_like_a_comment_is_none() {
+        check_comments(
+            "let a = \"// b\n// c\"; let d = r#\"\n// e\"#; let f = '\"'; // g",
+            &[(Style::Plain, 3, "g", "")],
+        );
     }
 }

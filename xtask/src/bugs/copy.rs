@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What is built, and beside it the copy.
+/// The build folder, and beside it the copy.
 const TARGET: &str = "target/bugs";
 const COPY: &str = "repository";
 
@@ -37,7 +37,7 @@ impl<'a> Copy<'a> {
         Ok(Self { root, target, folder })
     }
 
-    /// Makes the copy what the repository is. What is the same is not touched: cargo goes by the times of files.
+    /// Makes the copy what the repository is. Equal files are not touched: cargo goes by their times.
     pub(super) fn renew(&self) -> Result<(), String> {
         mirror(self.root, &self.folder)
             .map_err(|error| format!("{} cannot be written: {error}.", self.folder.display()))
@@ -115,7 +115,7 @@ mod tests {
     const PATCH: &str = "--- a/b/one.txt\n+++ b/b/one.txt\n@@ -1 +1 @@\n-one\n+two\n";
 
     #[test]
-    fn a_copy_is_broken_and_mended_and_the_repository_is_not_touched() {
+    fn a_copy_is_broken_and_restored_and_the_repository_is_not_touched() {
         let root = tempfile::tempdir().unwrap();
         let (from, to) = (root.path().join("from"), root.path().join("to"));
         fs::create_dir_all(from.join("b")).unwrap();

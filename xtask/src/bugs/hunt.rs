@@ -44,7 +44,7 @@ pub(super) fn first(program: &Path, seeds: Range<u64>) -> Result<Option<Found>, 
     Ok(None)
 }
 
-/// Why a seed fails; `None` if it passes.
+/// The failure of a seed; `None` if it passes.
 fn run(command: &mut Command, seed: u64, at_most: Duration) -> Result<Option<String>, String> {
     let failed = |error: std::io::Error| format!("The simulator cannot be run: {error}.");
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(failed)?;
@@ -53,7 +53,7 @@ fn run(command: &mut Command, seed: u64, at_most: Duration) -> Result<Option<Str
     let reader = thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = stdout.read_to_end(&mut bytes);
-        // Nobody listens any more if it took too long.
+        // The receiver is gone if it took too long.
         let _ = sender.send(read.map(|_| String::from_utf8_lossy(&bytes).into_owned()));
     });
     let said = receiver.recv_timeout(at_most);

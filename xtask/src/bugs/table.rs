@@ -1,6 +1,6 @@
 //! The table of the bugs, as people read it and as it is compared with what is found.
 
-/// Where the patches and their table are.
+/// The patches and their table.
 pub(crate) const FOLDER: &str = "crates/sim/bugs/";
 pub(crate) const TABLE: &str = "crates/sim/bugs/README.md";
 pub(crate) const PATCH: &str = ".patch";

@@ -7,7 +7,7 @@ use crate::repository::{File, Repository};
 const ROOT: &str = "Cargo.toml";
 const SECTION: &str = "workspace.dependencies";
 
-/// Where the root of a workspace of one crate says what it uses.
+/// The section in which the root of a workspace of one crate names its dependencies.
 const SECTION_OF_OWN: &str = "dependencies";
 
 pub(super) fn look(repository: &Repository) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! Which crate may use which: the table of layers, compared with what cargo reports and with `ARCHITECTURE.md`.
+//! The layers of crates: a table, compared with what cargo reports and with `ARCHITECTURE.md`.
 
 use crate::finding::Finding;
 use crate::repository::{File, Package, Repository};
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_do_not_know_each_other() {
+    fn neighbors_do_not_know_each_other() {
         check_edge("mainspring-kernel", "mainspring-sandbox", Some("layer 0a"));
         check_edge("mainspring-effects", "mainspring-store", Some("layer 0b"));
     }

@@ -10,10 +10,10 @@ const WORDS: [&str; 3] = [concat!("FIX", "ME"), concat!("X", "XX"), concat!("HA"
 /// Macros by name; the exclamation mark comes from the tokens.
 const MACROS: [&str; 3] = ["todo", "unimplemented", "dbg"];
 
-/// Where the files of one person's machine begin. In two halves for the same reason.
+/// Folders in which one person's files lie. In two halves for the same reason.
 const MACHINE_PATHS: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/ro", "ot/")];
 
-/// What waits on the wall clock: a function of these modules, by these names.
+/// Functions that wait on the wall clock: these modules, these names.
 const CLOCKS: [&str; 2] = ["thread", "time"];
 const SLEEPS: [&str; 3] = ["sleep", "sleep_ms", "sleep_until"];
 
@@ -54,16 +54,16 @@ fn machine_paths(file: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether the path stands at its beginning and not inside of a longer one, and goes on with a name.
+/// True if the path stands by itself and not inside of a longer one, with a name behind it.
 fn names_path(line: &str, path: &str) -> bool {
     let continues = |letter: char| letter.is_alphanumeric() || ['.', '_', '-', '~', '}', ')', '*'].contains(&letter);
     line.match_indices(path).any(|(start, _)| {
-        let goes_on = line[start + path.len()..].starts_with(|letter: char| letter.is_alphanumeric() || letter == '.');
-        goes_on && !line[..start].ends_with(continues)
+        let has_name = line[start + path.len()..].starts_with(|letter: char| letter.is_alphanumeric() || letter == '.');
+        has_name && !line[..start].ends_with(continues)
     })
 }
 
-/// What is wrong with the code that begins at this token.
+/// The fault of the code that begins at this token.
 fn at_token(tokens: &[Token], start: usize) -> Option<String> {
     let token = &tokens[start];
     let name = token.text.as_str();
@@ -83,7 +83,7 @@ fn at_token(tokens: &[Token], start: usize) -> Option<String> {
     None
 }
 
-/// Whether a path goes on with a sleep, alone or in the braces of a `use`.
+/// True if a path ends in a sleep, alone or in the braces of a `use`.
 fn names_sleep(tokens: &[Token], start: usize) -> bool {
     let Some(next) = tokens.get(start) else { return false };
     let last = if next.text == "{" { token::closing(tokens, start) } else { start };

@@ -1,10 +1,11 @@
-//! How long files and functions are. A file has one noun, and a function fits a screen.
+//! The lengths of files and functions. A file has one subject, and a function fits a screen.
 
-use super::ratchet::Measure;
+use super::measure::Measure;
+use crate::finding::Finding;
 use crate::repository::{File, Repository};
 use crate::token::{self, Token};
 
-/// Where a file has grown a second noun; most have one half of it.
+/// A longer file has grown a second subject; most have half as many lines.
 const FILE_LINES_MAX: usize = 800;
 
 /// The lines of a screen.
@@ -15,18 +16,17 @@ pub(super) fn measure(repository: &Repository) -> Vec<Measure> {
     repository
         .rust()
         .flat_map(|file| functions(file).into_iter().chain([whole(file)]))
-        .filter(|found| found.is_too_much())
+        .filter(Measure::is_too_much)
         .collect()
 }
 
 fn whole(file: &File) -> Measure {
     Measure {
         key: format!("file {}", file.path),
-        path: file.path.clone(),
-        line: 0,
         number: file.text.lines().count(),
         limit: FILE_LINES_MAX,
-        unit: "lines of a file; split it by noun",
+        unit: "lines of a file; split it by subject".to_owned(),
+        places: vec![Finding::of_file(&file.path, "")],
     }
 }
 
@@ -38,18 +38,17 @@ fn functions(file: &File) -> Vec<Measure> {
         let line = tokens[start].line;
         Measure {
             key: format!("function {}::{}", file.path, tokens[start + 1].text),
-            path: file.path.clone(),
-            line,
             number: tokens[token::closing(tokens, open)].line + 1 - line,
             limit: FUNCTION_LINES_MAX,
-            unit: "lines of a function; branch in the parent, compute in the leaves",
+            unit: "lines of a function; branch in the parent, compute in the leaves".to_owned(),
+            places: vec![Finding::at(&file.path, line, "")],
         }
     });
     measured.collect()
 }
 
-/// Where the body of the function opens whose `fn` stands here. None for what is no function, like the type `fn(u8)`,
-/// and for a function of a trait that has no body.
+/// The index of the brace that opens the function whose `fn` stands here. None for the type `fn(u8)`, and for a function of
+/// a trait that has no body.
 fn body(tokens: &[Token], start: usize) -> Option<usize> {
     let is_name = |token: &Token| token.text.starts_with(|letter: char| letter.is_alphabetic() || letter == '_');
     if tokens[start].text != "fn" || !is_name(tokens.get(start + 1)?) {

@@ -1,43 +1,32 @@
 //! The exceptions from the limits, each with its number, in a file of their own. A number only goes down.
 //!
-//! | measured | in the file | what is said |
+//! | measured | in the file | the answer |
 //! |---|---|---|
 //! | within the limit | no | nothing |
-//! | too much | no | mend it |
+//! | too much | no | each place is a finding |
 //! | too much | the same | nothing |
-//! | too much | less | it has grown: mend it |
-//! | too much | more | lower the number |
-//! | within the limit | yes | strike the entry |
+//! | too much | less | a finding: it has grown |
+//! | too much | more | a note: the number can be lowered |
+//! | within the limit | yes | a note: the entry can go |
+//!
+//! A number that is too high is a note and no finding: two changes that each lower one would fail together.
 
-use super::{lengths, uncovered};
+use super::measure::Measure;
+use super::{circles, echoes, fields, lengths, links, subjects, terms, uncovered, voice};
 use crate::finding::Finding;
 use crate::repository::Repository;
 use std::collections::BTreeMap;
 
 pub(super) const PATH: &str = "xtask/ratchet.txt";
 
-/// Something that may be too much.
-#[derive(Debug, Clone)]
-pub(super) struct Measure {
-    /// What is measured and where, as it stands in the file: `function crates/a/src/b.rs::c`. Functions of one name in
-    /// one file share a key, and the longest of them counts.
-    pub(super) key: String,
-    pub(super) path: String,
-    /// Counted from 1; 0 for a whole file.
-    pub(super) line: usize,
-    pub(super) number: usize,
-    pub(super) limit: usize,
-    /// What the number counts, and how to mend it.
-    pub(super) unit: &'static str,
+/// The answer to all measures: breaches, and how many entries allow more than they need to.
+#[derive(Default)]
+pub(super) struct Comparison {
+    pub(super) findings: Vec<Finding>,
+    pub(super) lowerable: usize,
 }
 
-impl Measure {
-    pub(super) fn is_too_much(&self) -> bool {
-        self.number > self.limit
-    }
-}
-
-pub(super) fn look(repository: &Repository) -> Vec<Finding> {
+pub(super) fn look(repository: &Repository) -> Comparison {
     let text = repository.file(PATH).map(|file| file.text.as_str()).unwrap_or_default();
     compare(text, &measure(repository))
 }
@@ -45,7 +34,18 @@ pub(super) fn look(repository: &Repository) -> Vec<Finding> {
 /// All that is too much, by key.
 pub(super) fn measure(repository: &Repository) -> BTreeMap<String, Measure> {
     let mut largest: BTreeMap<String, Measure> = BTreeMap::new();
-    for measure in lengths::measure(repository).into_iter().chain(uncovered::measure(repository)) {
+    let measures: [fn(&Repository) -> Vec<Measure>; 9] = [
+        lengths::measure,
+        uncovered::measure,
+        fields::measure,
+        circles::measure,
+        voice::measure,
+        terms::measure,
+        echoes::measure,
+        links::measure,
+        subjects::measure,
+    ];
+    for measure in measures.into_iter().flat_map(|measure| measure(repository)).filter(Measure::is_too_much) {
         if largest.get(&measure.key).is_none_or(|known| known.number < measure.number) {
             largest.insert(measure.key.clone(), measure);
         }
@@ -62,32 +62,45 @@ pub(super) fn lowered(text: &str, measured: &BTreeMap<String, Measure>) -> Strin
     text.lines().filter_map(line_after).collect()
 }
 
-fn compare(text: &str, measured: &BTreeMap<String, Measure>) -> Vec<Finding> {
-    let mut findings = Vec::new();
+fn compare(text: &str, measured: &BTreeMap<String, Measure>) -> Comparison {
+    let mut comparison = Comparison::default();
     let mut unexcused = measured.clone();
     for (line, number) in text.lines().zip(1..) {
-        let message = match entry(line) {
-            Line::Comment => continue,
-            Line::Unreadable => "An entry is `what where number`.".to_owned(),
+        match entry(line) {
+            Line::Comment => {}
+            Line::Unreadable => comparison.findings.push(Finding::at(PATH, number, "An entry is `what where number`.")),
             Line::Entry(key, allowed) => match unexcused.remove(key) {
-                Some(measure) if measure.number > allowed => {
-                    let message = format!("{} and the ratchet allows {allowed}: {}.", measure.number, measure.unit);
-                    findings.push(Finding::at(&measure.path, measure.line, message));
-                    continue;
-                }
-                Some(measure) if measure.number == allowed => continue,
-                Some(measure) => format!("{key} is down to {}; run `cargo xtask tidy --lower`.", measure.number),
-                None => format!("{key} needs no entry any more; run `cargo xtask tidy --lower`."),
+                Some(measure) if measure.number > allowed => comparison.findings.push(grown(&measure, allowed, number)),
+                Some(measure) if measure.number == allowed => {}
+                _ => comparison.lowerable += 1,
             },
-        };
-        findings.push(Finding::at(PATH, number, message));
+        }
     }
-    let too_much = unexcused.values().map(|measure| {
-        let message = format!("{} where {} are allowed: {}.", measure.number, measure.limit, measure.unit);
-        Finding::at(&measure.path, measure.line, message)
-    });
-    findings.extend(too_much);
-    findings
+    comparison.findings.extend(unexcused.values().flat_map(unallowed));
+    comparison
+}
+
+/// One finding: which of many places is the new one cannot be told.
+fn grown(measure: &Measure, allowed: usize, line: usize) -> Finding {
+    let Measure { key, number, unit, .. } = measure;
+    match measure.places.as_slice() {
+        [place] => Finding { message: format!("{number} and the ratchet allows {allowed}: {unit}."), ..place.clone() },
+        _ => {
+            let message = format!(
+                "`{key}` is {number} and the ratchet allows {allowed}: {unit}. Places: `cargo xtask tidy --list '{key}'`."
+            );
+            Finding::at(PATH, line, message)
+        }
+    }
+}
+
+/// A finding for each place.
+fn unallowed(measure: &Measure) -> impl Iterator<Item = Finding> {
+    let Measure { number, limit, unit, .. } = measure;
+    measure.places.iter().map(move |place| {
+        let shown = if place.message.is_empty() { String::new() } else { format!(" ({})", place.message) };
+        Finding { message: format!("{number} where {limit} are allowed: {unit}.{shown}"), ..place.clone() }
+    })
 }
 
 enum Line<'a> {
@@ -109,40 +122,61 @@ fn entry(line: &str) -> Line<'_> {
 #[cfg(test)]
 mod tests {
     use super::{Measure, PATH, compare, lowered, measure};
+    use crate::finding::Finding;
     use crate::tidy::tests::{assert_found, repository};
     use std::collections::BTreeMap;
 
     const KEY: &str = "function a.rs::b";
 
-    fn measured(number: usize) -> BTreeMap<String, Measure> {
-        let found = Measure { key: KEY.to_owned(), path: "a.rs".to_owned(), line: 7, number, limit: 70, unit: "lines" };
+    fn measured(number: usize, limit: usize) -> BTreeMap<String, Measure> {
+        let places = vec![Finding::at("a.rs", 7, "")];
+        let found = Measure { key: KEY.to_owned(), number, limit, unit: "lines".to_owned(), places };
         if found.is_too_much() { [(KEY.to_owned(), found)].into() } else { BTreeMap::new() }
     }
 
-    /// One row of the table at the top of this file.
+    /// One row of the table at the top of this file: what is found, whether there is a note, and the entry afterwards.
     #[track_caller]
-    fn check(number: usize, allowed: Option<usize>, expected: &[(&str, usize, &str)], after: Option<usize>) {
+    fn check(
+        number: usize,
+        allowed: Option<usize>,
+        expected: &[(&str, usize, &str)],
+        lowerable: usize,
+        after: Option<usize>,
+    ) {
         let text = |entry: Option<usize>| entry.map(|number| format!("# why\n{KEY} {number}\n")).unwrap_or_default();
         let before = text(allowed);
-        assert_found(compare(&before, &measured(number)), expected);
+        let comparison = compare(&before, &measured(number, 70));
+        assert_found(comparison.findings, expected);
+        assert_eq!(comparison.lowerable, lowerable);
         let kept = if allowed.is_some() && after.is_none() { "# why\n".to_owned() } else { text(after) };
-        assert_eq!(lowered(&before, &measured(number)), kept);
+        assert_eq!(lowered(&before, &measured(number, 70)), kept);
     }
 
     #[test]
     fn every_row_of_the_table() {
-        check(70, None, &[], None);
-        check(71, None, &[("a.rs", 7, "71 where 70 are allowed")], None);
-        check(80, Some(80), &[], Some(80));
-        check(81, Some(80), &[("a.rs", 7, "81 and the ratchet allows 80")], Some(80));
-        check(75, Some(80), &[(PATH, 2, "down to 75")], Some(75));
-        check(70, Some(80), &[(PATH, 2, "no entry any more")], None);
+        check(70, None, &[], 0, None);
+        check(71, None, &[("a.rs", 7, "71 where 70 are allowed")], 0, None);
+        check(80, Some(80), &[], 0, Some(80));
+        check(81, Some(80), &[("a.rs", 7, "81 and the ratchet allows 80")], 0, Some(80));
+        check(75, Some(80), &[], 1, Some(75));
+        check(70, Some(80), &[], 1, None);
     }
 
     #[test]
-    fn an_entry_that_nobody_can_read_is_said_and_kept() {
+    fn a_count_shows_its_places_or_says_how_to_see_them() {
+        let mut count = Measure::count("openers a".to_owned(), "openers");
+        [1, 5].into_iter().for_each(|line| count.add(Finding::at("a.rs", line, "What.")));
+        let measured = BTreeMap::from([(count.key.clone(), count)]);
+        let of = |text: &str| compare(text, &measured).findings;
+        assert_found(of(""), &[("a.rs", 1, "(What.)"), ("a.rs", 5, "(What.)")]);
+        assert_found(of("openers a 1\n"), &[(PATH, 1, "--list 'openers a'")]);
+        assert_found(of("openers a 2\n"), &[]);
+    }
+
+    #[test]
+    fn an_unreadable_entry_is_a_finding_and_is_kept() {
         assert_found(
-            compare("b 3\nfunction a.rs::b many\n", &BTreeMap::new()),
+            compare("b 3\nfunction a.rs::b many\n", &BTreeMap::new()).findings,
             &[(PATH, 1, "entry"), (PATH, 2, "entry")],
         );
         assert_eq!(lowered("b 3\n", &BTreeMap::new()), "b 3\n");

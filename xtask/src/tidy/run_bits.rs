@@ -1,11 +1,11 @@
-//! What is called as a program has its run bit: a checkout without it fails only on the machine that calls it.
+//! Programs have their run bit: a checkout without it fails only on the machine that calls them.
 
 use crate::finding::Finding;
 use crate::repository::Repository;
 
 const CALLED: [&str; 1] = [".ci/run"];
 
-/// What marks a file as a program of its own, wherever it lies.
+/// Marks a file as a program of its own in any folder.
 const INTERPRETER: &str = "#!/";
 
 pub(super) fn look(repository: &Repository) -> Vec<Finding> {

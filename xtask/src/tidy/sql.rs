@@ -7,7 +7,7 @@ use crate::token::Token;
 const STORE: &str = "crates/store/";
 const BINARY_TESTS: &str = "crates/mainspring/tests/";
 
-/// How statements begin that could hide in a text.
+/// The first words of statements that could hide in a text.
 const STATEMENTS: [&[&str]; 5] =
     [&["SELECT"], &["INSERT"], &["DELETE", "FROM"], &["CREATE", "TABLE"], &["ALTER", "TABLE"]];
 
@@ -27,7 +27,7 @@ fn texts(file: &File) -> Vec<Finding> {
     found.map(|token| Finding::at(&file.path, token.line, "SQL in a Rust text; put it into a .sql file.")).collect()
 }
 
-/// Whether the keywords of a statement stand in the text with something behind them.
+/// True if the keywords of a statement stand in the text with something behind them.
 fn is_statement(text: &str) -> bool {
     let words: Vec<&str> =
         text.split(|letter: char| letter.is_whitespace() || letter == '"' || letter == '(').collect();

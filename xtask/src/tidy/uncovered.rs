@@ -1,8 +1,8 @@
 //! The list of conformance cases that this build does not cover: each entry names one case, once.
 //!
-//! That the list only shrinks is the ratchet's affair; the number of its entries is measured here.
+//! The number of its entries is a ratchet: the list only shrinks.
 
-use super::ratchet::Measure;
+use super::measure::Measure;
 use crate::finding::Finding;
 use crate::repository::{CASES, File, Repository, UNCOVERED};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 const SEPARATOR: &str = " :: ";
 
-/// What a case is called by: scenarios have names, vectors have ids.
+/// The keys that name a case: scenarios have names, vectors have ids.
 const NAMES: [&str; 2] = ["name", "id"];
 
 pub(super) fn look(repository: &Repository) -> Vec<Finding> {
@@ -31,17 +31,13 @@ pub(super) fn look(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// How many cases are uncovered. None would be right, so every one is too much and needs the ratchet's leave.
-pub(super) fn measure(repository: &Repository) -> Option<Measure> {
-    let measure = Measure {
-        key: format!("cases {UNCOVERED}"),
-        path: UNCOVERED.to_owned(),
-        line: 0,
-        number: entries(repository.file(UNCOVERED)?).count(),
-        limit: 0,
-        unit: "uncovered cases; what was covered once stays covered",
-    };
-    measure.is_too_much().then_some(measure)
+/// The number of uncovered cases. Each of them needs the ratchet's leave.
+pub(super) fn measure(repository: &Repository) -> Vec<Measure> {
+    let Some(list) = repository.file(UNCOVERED) else { return Vec::new() };
+    let unit = "uncovered cases; a case that was covered once stays covered";
+    let mut measure = Measure::count(format!("cases {UNCOVERED}"), unit);
+    entries(list).for_each(|(number, entry)| measure.add(Finding::at(UNCOVERED, number, entry)));
+    vec![measure]
 }
 
 fn entries(list: &File) -> impl Iterator<Item = (usize, &str)> {
@@ -82,8 +78,8 @@ mod tests {
 
     #[test]
     fn every_entry_counts() {
-        let number = |list: &str| measure(&with_list(list)).map(|measure| measure.number);
-        assert_eq!(number("# why\n\nvectors/b.json :: b-1\nvectors/b.json :: b-2\n"), Some(2));
-        assert_eq!(number("# why\n"), None);
+        let number = |list: &str| measure(&with_list(list))[0].number;
+        assert_eq!(number("# why\n\nvectors/b.json :: b-1\nvectors/b.json :: b-2\n"), 2);
+        assert_eq!(number("# why\n"), 0);
     }
 }
