@@ -1,4 +1,5 @@
-//! The door: which permission a route asks for, and who stands before it.
+//! Authentication middleware: identifies the caller, checks the permission that the OpenAPI description of the route
+//! requires, applies rate limits, and records refused requests. Rules beyond a route's permission are in the handlers.
 
 use std::{
     collections::BTreeMap,
@@ -39,37 +40,37 @@ use crate::{
     slots::{Account, Kind as SlotKind, on_account},
 };
 
-/// The extension of OpenAPI by which a route says what it asks for: a permission, [`CREDENTIAL`], or `public`.
+/// OpenAPI extension with the requirement of a route: the name of a permission, [`CREDENTIAL`], or `public`.
 pub(crate) const EXTENSION: &str = "x-permission";
 
-/// What a route says that asks for a credential and for no permission.
+/// Requirement of routes that need authentication and no permission.
 pub(crate) const CREDENTIAL: &str = "credential";
 
-/// The header by which whoever runs the server finds the line of the log about a request that failed.
+/// Response header with the id of the log line about a failed request, for operators.
 const REQUEST_ID: &str = "x-request-id";
 
-/// How far the time of a credential's last use may be behind.
+/// Longest lag of the stored time of last use, so that not every request writes to the store.
 const LAST_USED_STEP_MS: u64 = 60_000;
 
-/// What each route asks for, by method and path.
+/// Requirements of all routes, by method and path.
 #[derive(Debug, Default)]
 pub(crate) struct Rights(BTreeMap<(String, String), Need>);
 
-/// What a route asks for.
+/// Requirement of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Need {
-    /// Nothing, however often: who asks after the health of a node must not be told to wait.
+    /// None, and no rate limit: health probes must never be throttled.
     Health,
-    /// Nothing: anybody may call it.
+    /// None: the route is public.
     Public,
-    /// A credential, whatever it carries.
+    /// An authenticated caller, without a permission.
     Credential,
-    /// A credential with this permission.
+    /// An authenticated caller with this permission.
     Permission(Permission),
 }
 
 impl Rights {
-    /// As the description of the routes says.
+    /// Reads the requirements from the OpenAPI description.
     pub(crate) fn of(description: &OpenApi) -> Self {
         let mut rights = BTreeMap::new();
         for (path, item) in &description.paths.paths {
@@ -105,16 +106,16 @@ fn need(operation: &Operation) -> Option<Need> {
     }
 }
 
-/// Whether an operation is one of those that are never told to wait.
+/// True for operations that are never rate-limited.
 pub(crate) fn is_health(operation: &Operation) -> bool {
     operation.tags.iter().flatten().any(|tag| tag == "health")
 }
 
-/// From where a request comes, for routes that write it down.
+/// Request extension: the client address, for routes that put it into the audit log.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CameFrom(pub IpAddr);
 
-/// Lets a request through to its route, or answers it.
+/// Middleware of all API routes: authenticates, authorizes and limits a request before it reaches its route.
 pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_string()).unwrap_or_default();
     let need = app.rights.get().and_then(|rights| rights.need(request.method(), &path));
@@ -151,7 +152,7 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     let asked = Asked { method: request.method().clone(), path: path.clone(), from, token };
     let (mut parts, body) = request.into_parts();
     let entered = match admitted {
-        // Those who only ask have nothing to send.
+        // Safe methods have no body.
         Ok(caller) if is_safe(&parts.method) => Ok((caller, body, None)),
         Ok(caller) => receive(&app.bodies, body, &account).await.map(|(body, held)| (caller, body, held)),
         Err(problem) => Err(problem),
@@ -182,7 +183,7 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     response
 }
 
-/// The answer to a request that does not come to its route: JSON, or a page where people are.
+/// The response to a request that is refused before it reaches its route: JSON for the API, a page for browser routes.
 fn turned_away(app: &App, problem: Problem, path: &str, parts: &Parts) -> Response {
     let code = problem.code;
     let mut response = if path.starts_with(links::PLACE) || path == links::SIGN_IN {
@@ -196,7 +197,7 @@ fn turned_away(app: &App, problem: Problem, path: &str, parts: &Parts) -> Respon
     response
 }
 
-/// The caller of a request whose connection and whose response have room.
+/// Returns the caller if the connection and the response have room.
 fn with_room(app: &App, account: &Account, request: &Request, caller: Option<Caller>) -> Answer<Option<Caller>> {
     match (&caller, request.extensions().get::<Arc<Clock>>()) {
         (Some(Caller { organization, token, is_operator, .. }), Some(clock)) => {
@@ -211,7 +212,7 @@ fn with_room(app: &App, account: &Account, request: &Request, caller: Option<Cal
     Ok(caller)
 }
 
-/// Counts the bytes of a response until the other end has taken them. One for which there is no room is not handed out.
+/// Counts the bytes of a response until the client has received them. A response without room is replaced by a 503.
 fn hold(app: &App, account: &Account, mut response: Response) -> Response {
     let bytes = response.body().size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0);
     if bytes == 0 || response.extensions().get::<Static>().is_some() {
@@ -225,7 +226,8 @@ fn hold(app: &App, account: &Account, mut response: Response) -> Response {
     response
 }
 
-/// What the log says of a request: its route and no more of its path, and the id of its credential, which lets nobody in.
+/// A request as it appears in logs: the route pattern instead of the path, and the credential's id, which is not
+/// secret.
 struct Asked {
     method: Method,
     path: String,
@@ -233,7 +235,7 @@ struct Asked {
     token: Option<String>,
 }
 
-/// Logs a request that was turned away, and not each of many.
+/// Logs a refused request, with a limit on lines per caller.
 fn log_refusal(app: &App, asked: &Asked, whose: Option<&Whose>, response: &Response) {
     if !matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
         return;
@@ -254,8 +256,8 @@ fn log_refusal(app: &App, asked: &Asked, whose: Option<&Whose>, response: &Respo
     );
 }
 
-/// Counts an answer that is an error. It is an entry in the audit log of whose credential it was, if that has ended, or lets in
-/// and may not do this.
+/// Counts an error response. Returns an audit entry for 401 and 403 if the credential identifies an organization: one
+/// that has expired or was revoked, or one that lacks the permission.
 fn refused(app: &App, asked: Asked, whose: Option<Whose>, response: &Response) -> Option<Refused> {
     let code = response.extensions().get::<Code>().copied()?;
     app.refusals.count(code);
@@ -268,7 +270,8 @@ fn refused(app: &App, asked: Asked, whose: Option<Whose>, response: &Response) -
     Some(Refused { whose: whose?, action, target: format!("{method} {path}"), code, from: Some(from) })
 }
 
-/// Writes a refused request down. The request is refused also where nobody can, which the entry after it tells.
+/// Writes the audit entry of a refused request. The request stays refused if the write fails; the next entry reports
+/// the missing ones.
 async fn write_down(app: &App, from: IpAddr, refused: Refused) {
     let write = app.run(move |app| {
         record(app, &refused);
@@ -277,8 +280,8 @@ async fn write_down(app: &App, from: IpAddr, refused: Refused) {
     let _ = on_account(Account::anonymous(from), write).await;
 }
 
-/// Logs a request that was answered with 500 or 503, and not each of many: an organization that keeps its slots busy gets as
-/// many as it sends requests. The caller gets the id of the line and not the reason that stands there.
+/// Logs a request that was answered with 500 or 503, with a limit on lines per account, because an organization with
+/// busy slots gets as many as it sends requests. The caller receives the id of the log line and not the cause.
 fn log_failure(app: &App, account: &Account, asked: &Asked, response: &mut Response) {
     let Some(Failed(why)) = response.extensions_mut().remove::<Failed>() else { return };
     let Some(is_last) = app.refusals.line(&format!("failed/{}/{}", response.status(), account.key)) else { return };
@@ -292,8 +295,8 @@ fn log_failure(app: &App, account: &Account, asked: &Asked, response: &mut Respo
     }
 }
 
-/// The headers of every answer. The connection of a request that was turned away is closed, so that it takes no place. HTTP/1
-/// alone has a header for that: one of HTTP/2 is closed after some.
+/// Sets the headers of every response. The connection of a rejected request is closed to free its place. HTTP/1 has a
+/// header for that; an HTTP/2 connection is closed after several rejections.
 fn finish(version: Version, is_admitted: bool, clock: Option<&Clock>, response: &mut Response) {
     let status = response.status();
     let is_turned_away =
@@ -305,7 +308,7 @@ fn finish(version: Version, is_admitted: bool, clock: Option<&Clock>, response: 
         _ => {}
     }
     let headers = response.headers_mut();
-    // RFC 9111, 5.2.2.5: what somebody may see is in no cache, and nothing is taken for another type than it says.
+    // RFC 9111, 5.2.2.5: responses may depend on the caller, so that no cache stores them. `nosniff` fixes their type.
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.entry(X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));
     if status == StatusCode::UNAUTHORIZED {
@@ -316,7 +319,8 @@ fn finish(version: Version, is_admitted: bool, clock: Option<&Clock>, response: 
     }
 }
 
-/// The same where there is nothing to call: what anybody may ask for, and what is not there.
+/// Middleware of paths outside of the API: public files and unknown paths. Applies the rate limit of anonymous
+/// requests.
 pub(crate) async fn count(State(app): State<App>, request: Request, next: Next) -> Response {
     let version = request.version();
     let (from, clock) = (address(&app, &request), request.extensions().get::<Arc<Clock>>().cloned());
@@ -333,7 +337,7 @@ pub(crate) async fn count(State(app): State<App>, request: Request, next: Next) 
     response
 }
 
-/// What a bucket says, in the headers that clients know (draft-ietf-httpapi-ratelimit-headers-07, and RFC 9110).
+/// Adds the rate limit headers (draft-ietf-httpapi-ratelimit-headers-07) and `Retry-After` (RFC 9110).
 fn tell(verdict: &Verdict, headers: &mut HeaderMap) {
     if verdict.limit == 0 {
         return;
@@ -347,7 +351,7 @@ fn tell(verdict: &Verdict, headers: &mut HeaderMap) {
     told.into_iter().chain(wait).for_each(|(name, value)| drop(headers.insert(name, value.into())));
 }
 
-/// Takes a request into a bucket's account.
+/// Turns the verdict of a rate limit into an error if the request is over it.
 fn spend(verdict: Verdict, whose: &str) -> (Verdict, Answer<()>) {
     let refused = || {
         let message = format!("Too many requests {whose}: there is room for the next in {} s.", verdict.wait_s);
@@ -360,7 +364,7 @@ fn stranger(app: &App, address: IpAddr) -> (Verdict, Answer<()>) {
     spend(app.limiter.stranger(address), "without a credential that lets in from this address")
 }
 
-/// From where a request comes.
+/// The client address of a request, behind trusted proxies.
 fn address(app: &App, request: &Request) -> IpAddr {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |ConnectInfo(peer)| peer.ip());
@@ -372,13 +376,13 @@ fn unauthorized() -> Problem {
     Problem::new(Code::Unauthorized, "Send a token that is known and has not expired: `Authorization: Bearer msp_…`.")
 }
 
-/// What is known of who sends a request.
+/// Result of authentication.
 struct Identified {
-    /// What their bucket says.
+    /// State of the rate limit that the request was charged to.
     verdict: Verdict,
-    /// Who they are, if they are let in.
+    /// The caller, or the reason for the refusal.
     caller: Answer<Caller>,
-    /// Whose credential it was, if it has ended.
+    /// Owner of the credential, if it is genuine and has ended.
     ended: Option<Whose>,
 }
 
@@ -388,14 +392,15 @@ impl From<(Verdict, Answer<Caller>)> for Identified {
     }
 }
 
-/// Who sends a request, and what their bucket says. A credential that has not let in of late is looked up at the expense
-/// of its address, which gets back what it has spent on one that lets in: so guessing is slow, and nothing else is.
+/// Authenticates a request and charges it to a rate limit. A credential that was not valid recently is looked up at the
+/// expense of its address, which gets the charge back if the credential is valid. So guessing is slow, and valid
+/// callers do not pay for others behind their address.
 async fn identify(app: &App, method: &Method, headers: &HeaderMap, address: IpAddr) -> Identified {
     let Some(credential) = credential(app, headers) else {
         let (verdict, room) = stranger(app, address);
         return (verdict, room.and(Err(unauthorized()))).into();
     };
-    // Browsers send cookies by themselves: what another site has made them send is nobody's wish.
+    // Browsers attach cookies on their own: the origin check rejects requests that another site triggered.
     let is_wished = match &credential {
         Credential::Cookie(_) if !is_safe(method) => check_origin(&app.settings.base, headers, true),
         _ => Ok(()),
@@ -435,22 +440,22 @@ async fn identify(app: &App, method: &Method, headers: &HeaderMap, address: IpAd
     }
 }
 
-/// What a request shows to be let in.
+/// The credential of a request.
 pub(crate) enum Credential {
     /// A token.
     Bearer(TokenText),
-    /// A cookie that stands for one.
+    /// A session cookie, which is bound to a token.
     Cookie(TokenText),
 }
 
 impl Credential {
-    /// The id of its row, if it is one.
+    /// Id of the token.
     fn id(&self) -> &str {
         let (Self::Bearer(text) | Self::Cookie(text)) = self;
         &text.id
     }
 
-    /// By which it is remembered that it has let in.
+    /// Key under which caches remember the credential, so that they do not keep the secret.
     fn proof(&self) -> Hash {
         match self {
             Self::Bearer(text) => Hash::of(text.reveal().as_bytes()),
@@ -459,8 +464,7 @@ impl Credential {
     }
 }
 
-/// The credential of a request, if it has the form of one. Whoever shows a token means that one, whatever cookies there
-/// are.
+/// The credential of a request, if it is well-formed. A token in `Authorization` takes precedence over cookies.
 fn credential(app: &App, headers: &HeaderMap) -> Option<Credential> {
     let Some(given) = headers.get(AUTHORIZATION) else {
         return cookie(&app.settings.base, headers).map(Credential::Cookie);
@@ -470,17 +474,17 @@ fn credential(app: &App, headers: &HeaderMap) -> Option<Credential> {
     token.map(Credential::Bearer)
 }
 
-/// What a credential turns out to be.
+/// Result of looking up a credential.
 pub(crate) enum Found {
-    /// It lets in.
+    /// Valid.
     In(Box<Caller>),
-    /// It did once: it was revoked, its time is over, or its member was removed. The secret is right.
+    /// Genuine, but no longer valid: it was revoked or has expired, or its member was removed.
     Ended(Whose),
-    /// It is none.
+    /// Unknown, or the secret is wrong.
     Nobody,
 }
 
-/// Whose a credential is, if it is one and still lets in.
+/// The caller of a credential; `None` if it is not valid.
 pub(crate) fn caller_of(app: &App, credential: &Credential) -> Answer<Option<Caller>> {
     Ok(match find(app, credential)? {
         Found::In(caller) => Some(*caller),
@@ -488,7 +492,7 @@ pub(crate) fn caller_of(app: &App, credential: &Credential) -> Answer<Option<Cal
     })
 }
 
-/// Looks a credential up.
+/// Looks a credential up in the catalogue.
 pub(crate) fn find(app: &App, credential: &Credential) -> Answer<Found> {
     let (Credential::Bearer(text) | Credential::Cookie(text)) = credential;
     let installation = Shelf::of(app.catalogue(), "");
@@ -537,16 +541,16 @@ pub(crate) fn find(app: &App, credential: &Credential) -> Answer<Found> {
     if token.last_used_at.is_none_or(|at| now.saturating_sub(at) >= LAST_USED_STEP_MS) {
         let used = Token { last_used_at: Some(now), ..token.clone() };
         let puts = vec![installation.put(&held.id, &used, held.version)?];
-        // Somebody who uses it at the same moment has written the same; a store that is busy misses a minute. It goes past
-        // those who watch for changes: this one lets nobody in and shuts nobody out.
+        // The result is ignored: a concurrent request writes the same, and a busy store loses a minute of precision.
+        // The write bypasses the catalogue watch, because it changes nothing that authentication depends on.
         let _ = app.engine.store().catalogue().change(&Change { puts, ..Change::default() });
     }
     Ok(Found::In(Box::new(caller)))
 }
 
-/// The admin who knows the secret of a credential beside its member. Of one that was made before this was kept, it is the
-/// maker, also one who was demoted or removed since: a member who makes a credential for another was an admin then. A maker
-/// who was never a member had the store in hand.
+/// The admin who knows the secret of a credential in addition to its member. Credentials from before this was stored
+/// fall back to their maker, even if the maker was demoted or removed since: creating one for another member required
+/// the admin role. A maker who was never a member had access to the data folder.
 fn known_to(catalogue: &dyn Catalogue, token: &Token) -> Answer<Option<String>> {
     let is_told = token.known_to.is_some() || token.is_by_owner;
     let Some(maker) = token.other_maker().filter(|_| !is_told) else { return Ok(token.known_to.clone()) };
@@ -558,22 +562,22 @@ fn known_to(catalogue: &dyn Catalogue, token: &Token) -> Answer<Option<String>> 
     Ok(is_counted.then(|| maker.to_string()))
 }
 
-/// Whether a credential that was let in lets in still, with a permission that it had.
+/// True if an earlier authenticated credential is still valid and still has a permission that it had.
 pub(crate) fn is_still_in(app: &App, caller: &Caller, permission: Permission) -> Answer<bool> {
     Ok(as_of_now(app, caller)?.is_some_and(|now| now.has(permission)))
 }
 
-/// Somebody who was let in a while ago and has waited since, with the role and the scopes of now.
+/// The caller of a request that has waited, with the current role and scopes.
 ///
 /// # Errors
-/// Fails with 401 where the credential lets in nobody any more, and with 403 where it lacks a permission by now.
+/// Fails with 401 if the credential is no longer valid, and with 403 if it no longer has the permission.
 pub(crate) fn let_in_still(app: &App, caller: &Caller, permission: Permission) -> Answer<Caller> {
     let now = as_of_now(app, caller)?.ok_or_else(unauthorized)?;
     now.require(permission)?;
     Ok(now)
 }
 
-/// Somebody who was let in, with the role and the scopes of now; `None` where the credential lets in nobody any more.
+/// An authenticated caller with the current role and scopes; `None` if the credential is no longer valid.
 pub(crate) fn as_of_now(app: &App, caller: &Caller) -> Answer<Option<Caller>> {
     let token = Shelf::of(app.catalogue(), "").get::<Token>(&caller.token)?;
     let member = Shelf::of(app.catalogue(), &caller.organization).get::<Member>(&caller.user)?;

@@ -1,10 +1,11 @@
-//! An organisation's audit log as a file, and what such a file proves to somebody who has nothing else.
+//! Audit log exports: writes an organization's log to a file, and verifies such a file without a store.
 //!
-//! NDJSON: the first line is a [`Head`], each other one an [`Entry`], from the first entry of the log to the one that the
-//! head names. The hash of an entry is the SHA-256 of the canonical CBOR (RFC 8949, 4.2.1) of `["mainspring audit 1",
-//! hash before, number, organizationId, at in milliseconds, actor, action, target, detailCbor]`, hashes and detail as byte
-//! strings, 32 zero bytes before the first. The seal is HMAC-SHA-256 with the installation's key over the CBOR of
-//! `["mainspring audit head 1", organizationId, number, hash]`.
+//! The file is NDJSON. The first line is a [`Head`]; every other line is an [`Entry`], from the first entry of the log
+//! to the one that the head names. The hash of an entry is the SHA-256 of the canonical CBOR (RFC 8949, 4.2.1) of
+//! `["mainspring audit 1", previous hash, number, organizationId, at in milliseconds, actor, action, target,
+//! detailCbor]`. Hashes and detail are byte strings, and the previous hash of the first entry is 32 zero bytes. The
+//! seal is HMAC-SHA-256 with the installation's key over the CBOR of `["mainspring audit head 1", organizationId,
+//! number, hash]`.
 
 use std::io::{BufRead, Read};
 
@@ -19,13 +20,13 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{body::Data, marks::Marks, nouns::Organization, page::PAGE_MAX, shelf::Noun};
 
-/// What the first line says that it is.
+/// Value of `format` in the first line.
 const FORMAT: &str = "mainspring-audit-export/1";
 
-/// Bytes of a line: an entry has no payloads.
+/// Most bytes of a line. Entries carry no payloads, so that this is ample.
 const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// The first line.
+/// The first line of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Head {
@@ -35,7 +36,7 @@ pub struct Head {
     head: Option<Sealed>,
 }
 
-/// Where the log ended when it was exported.
+/// The sealed end of the log at the time of the export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Sealed {
@@ -44,7 +45,7 @@ struct Sealed {
     seal: String,
 }
 
-/// Any other line.
+/// An audit entry, one per line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Entry {
@@ -59,7 +60,7 @@ pub struct Entry {
 }
 
 impl Head {
-    /// Of a log that ends like this.
+    /// The first line of an export of a log with this head.
     pub fn new(organization: &str, now_ms: u64, head: Option<&AuditHead>) -> Self {
         let sealed =
             |head: &AuditHead| Sealed { number: head.number, hash: head.hash.prefixed(), seal: head.seal.prefixed() };
@@ -85,7 +86,7 @@ impl From<&AuditRow> for Entry {
 }
 
 impl Entry {
-    /// The row that the line says; what it shows to people must be what the hash is of.
+    /// Converts a line to a stored row. The readable `detail` must equal the hashed `detailCbor`.
     fn row(self, organization: &str) -> Result<AuditRow, String> {
         let at = parse_rfc3339(&self.at).ok_or("`at` is no time")?;
         let mut detail = vec![0; self.detail_cbor.len() / 2];
@@ -103,24 +104,24 @@ impl Entry {
     }
 }
 
-/// A line of the file.
+/// Serializes one line of the file.
 pub(crate) fn line(of: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(of).unwrap_or_default();
     line.push(b'\n');
     line
 }
 
-/// Entries that follow each other.
+/// Verifies that entries form a hash chain.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chain {
-    /// The last entry's number; 0 before the first.
+    /// Number of the last entry; 0 before the first.
     pub number: u64,
-    /// Its hash.
+    /// Hash of the last entry.
     pub hash: Hash,
 }
 
 impl Chain {
-    /// Takes the next entry, if it is that.
+    /// Accepts the next entry, or says why it does not continue the chain.
     pub(crate) fn take(&mut self, row: &AuditRow) -> Result<(), String> {
         if row.number != self.number + 1 || !row.follows(self.hash) {
             return Err(format!("entry {} is not what was written", self.number + 1));
@@ -130,8 +131,8 @@ impl Chain {
     }
 }
 
-/// Proves an organisation's log where it lies: how many entries were looked at, and what is wrong, if anything is. With
-/// `marks` also that it reaches as far as this node has seen it reach: a seal of an earlier head is a seal still.
+/// Verifies an organization's log in the store: the number of verified entries, and the first defect found. With
+/// `marks` it also detects a rollback to an earlier head, whose seal is still valid.
 pub fn prove(
     catalogue: &dyn Catalogue,
     key: &[u8; 32],
@@ -146,13 +147,13 @@ pub fn prove(
     Ok((entries, wrong))
 }
 
-/// Proves that entries follow each other up to a sealed head.
+/// Verifies the hash chain up to the sealed head.
 fn prove_chain(
     catalogue: &dyn Catalogue,
     key: &[u8; 32],
     organization: &str,
 ) -> Result<(u64, Option<String>), StoreError> {
-    // The head is read first: what is added meanwhile is of another moment.
+    // Reads the head first: entries that are added during the verification lie behind it.
     let head = catalogue.audit_head(organization)?;
     let mut chain = Chain::default();
     let Some(head) = head else {
@@ -160,7 +161,7 @@ fn prove_chain(
         if stray {
             return Ok((0, Some("the log has entries and no head".into())));
         }
-        // The log of an organization begins with what made it.
+        // A log is never empty: its first entry is the creation of the organization.
         let exists = catalogue.item(Organization::NOUN, "", organization)?.is_some();
         return Ok((0, exists.then(|| "the organization exists, and its log is empty: it was deleted".into())));
     };
@@ -182,23 +183,23 @@ fn prove_chain(
     Ok((chain.number, (!fits).then(|| format!("entry {} is not the one that the head names", chain.number))))
 }
 
-/// What a file proves: that its entries follow each other, from the first to the one that its head names. With the key,
-/// also that the installation wrote that head for this organisation; without, somebody could have written all of it.
+/// The facts that a file proves: its entries form a chain from the first to the one that its head names. With the key,
+/// also that this installation wrote the head for this organization. Without the key, the whole file may be forged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
-    /// Whose log it is.
+    /// Id of the organization.
     pub organization: String,
-    /// When it was exported, as the file says; nothing proves it.
+    /// Time of the export as the file states it; not proven.
     pub exported_at: String,
-    /// How many entries there are.
+    /// Number of entries.
     pub entries: u64,
-    /// The hash of the last one; `None` of an empty log, of which nothing is proven.
+    /// Hash of the last entry; `None` for an empty log, which proves nothing.
     pub head: Option<String>,
-    /// Whether the seal was looked at, and is the installation's.
+    /// True if the seal was verified with the installation's key.
     pub is_sealed: bool,
 }
 
-/// Proves a file, with the installation's key if it is at hand. The error says what is wrong, and in which line.
+/// Verifies a file, with the installation's key if it is given. The error names the defect and its line.
 pub fn verify(mut file: impl BufRead, key: Option<&[u8; 32]>) -> Result<Proof, String> {
     let mut line = 1;
     let at = |line: u64, why: String| format!("line {line}: {why}");
@@ -234,7 +235,7 @@ pub fn verify(mut file: impl BufRead, key: Option<&[u8; 32]>) -> Result<Proof, S
     Ok(proof)
 }
 
-/// The next line.
+/// Reads the next line.
 fn next<T: DeserializeOwned>(file: &mut impl BufRead) -> Result<Option<T>, String> {
     let mut line = Vec::new();
     let read = file.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
@@ -256,7 +257,7 @@ mod tests {
 
     const KEY: [u8; 32] = [7; 32];
 
-    /// A log of some entries as a file.
+    /// The export of a log with the given number of entries.
     fn exported(entries: u64) -> String {
         let (mut head, mut lines) = (None, String::new());
         for number in 0..entries {
@@ -321,7 +322,7 @@ mod tests {
         assert!(of(&[lines[1], lines[2], lines[3]]).is_err());
         assert!(proven(&file[..file.len() - 1], None).unwrap_err().contains("line 4: it breaks off"));
         assert!(proven("", None).is_err());
-        // Cut off with its head: only the key tells.
+        // Truncated together with its head: only the key reveals it.
         let shorter = exported(2);
         let forged = shorter.replace(
             shorter.lines().next().unwrap().split("\"seal\":").nth(1).unwrap(),

@@ -1,4 +1,4 @@
-//! What stands in a request's line, refused in our own words where it cannot be read.
+//! Extractors for the query and the path of a request, which reject invalid values with an error in this API's format.
 
 use axum::{
     extract::{FromRequestParts, Path, Query},
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::{Code, Problem};
 
-/// The query of a request. What the type does not know is refused by the type.
+/// Query parameters. The type rejects unknown ones (`deny_unknown_fields`).
 #[derive(Debug, Clone)]
 pub(crate) struct Asked<T>(pub T);
 
@@ -22,7 +22,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
     }
 }
 
-/// The names in a request's path.
+/// Path parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Named<T>(pub T);
 
@@ -31,7 +31,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Named<T
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = Path::<T>::from_request_parts(parts, state).await;
-        // What is no text names nothing.
+        // A path parameter that cannot be decoded names no resource.
         path.map(|Path(path)| Self(path)).map_err(|_| Problem::new(Code::NotFound, "There is no such thing."))
     }
 }

@@ -1,7 +1,8 @@
-//! What happens in an execution, event by event, for as many as want to see it.
+//! Event feeds of executions, shared by all watchers of an execution.
 //!
-//! One task for each execution that is watched puts its events into a ring that all watchers read. What has left the ring
-//! is in the journal, where every event has the same place: a watcher that comes back says the last one it has seen.
+//! One task per watched execution puts its events into a ring buffer that all watchers read. Evicted events are read
+//! from the journal, where every event has the same position: a reconnecting watcher sends the position of the last
+//! event it has seen.
 
 mod pump;
 
@@ -25,19 +26,19 @@ use crate::{
     slots::{current, on_account},
 };
 
-/// Events of an execution that are kept for those who read along.
+/// Most events in the ring of an execution.
 const RING: usize = 1024;
 
-/// Bytes of these: some of the largest outputs. Whoever is further behind reads the journal.
+/// Most bytes of these: some of the largest outputs. A watcher that is further behind reads the journal.
 const RING_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bytes of all rings of a node, beyond which each keeps less.
+/// Bytes of all rings of a node beyond which each ring keeps less.
 const RINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Bytes of a ring where all together have too many.
+/// Most bytes of a ring while all rings together exceed their bound.
 const CROWDED_RING_BYTES_MAX: usize = 16 * 1024;
 
-/// The place of an event: which frame, and which of its events, from 0.
+/// Position of an event: the sequence number of its frame, and its index in the frame, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     sequence: u64,
@@ -59,26 +60,26 @@ impl FromStr for Place {
     }
 }
 
-/// An event.
+/// An event, encoded for streams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// Where it stands in the journal.
+    /// Position in the journal.
     pub place: Place,
-    /// What it is, as `step.started`.
+    /// Type, as `step.started`.
     pub kind: String,
-    /// All of it, as JSON, for everybody who watches.
+    /// The event as JSON, without data that only some watchers may see.
     pub data: String,
-    /// What opens the gate, where it tells of one.
+    /// The resume token, for events that open a gate.
     pub opens: Option<Opens>,
 }
 
-/// What opens a gate, and whom the gate names: it is told to those who may decide there, each watcher looked at for
-/// itself. It is in this process's memory alone.
+/// The resume token of a gate and the approvers whom the gate names. Each watcher gets the token only if they may
+/// decide there. It exists in memory only.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Opens {
     /// The resume token.
     pub token: String,
-    /// Who may decide; empty for the owner and the admins.
+    /// The named approvers; empty for the owner and the admins.
     pub approvers: Vec<String>,
 }
 
@@ -88,16 +89,16 @@ impl fmt::Debug for Opens {
     }
 }
 
-/// What a watcher finds.
+/// The result of reading a feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// The event after the last one.
+    /// The next event.
     Told(Arc<Told>),
-    /// It has left the ring: the journal has it.
+    /// The next event was evicted from the ring; the journal has it.
     Behind,
-    /// There is none yet.
+    /// No event yet.
     None,
-    /// There will be none: the execution has ended.
+    /// The execution has ended; no more events follow.
     Over,
 }
 
@@ -106,7 +107,7 @@ pub(crate) enum Next {
 pub(crate) struct Feed {
     log: Mutex<Log>,
     grown: watch::Sender<u64>,
-    /// Bytes in all rings.
+    /// Bytes in all rings, shared by all feeds.
     all: Arc<AtomicUsize>,
 }
 
@@ -115,18 +116,18 @@ struct Log {
     ring: VecDeque<Arc<Told>>,
     /// Bytes of the events in the ring.
     bytes: usize,
-    /// The last event that has left the ring.
+    /// The last evicted event.
     dropped: Option<Place>,
     is_over: bool,
 }
 
 impl Feed {
-    /// One whose bytes count among those of all rings.
+    /// A feed that adds its bytes to the shared count.
     fn new(all: Arc<AtomicUsize>) -> Self {
         Self { log: Mutex::default(), grown: watch::Sender::new(0), all }
     }
 
-    /// What stands after a place; after none, the first.
+    /// The event after a position; the first one without a position.
     pub(crate) fn next(&self, after: Option<Place>) -> Next {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         if log.dropped.is_some_and(|dropped| after.is_none_or(|after| after < dropped)) {
@@ -140,7 +141,7 @@ impl Feed {
         }
     }
 
-    /// Somebody who wants to know when there is more.
+    /// Subscribes to growth of the feed.
     pub(crate) fn reader(&self) -> Reader {
         Reader(self.grown.subscribe())
     }
@@ -173,52 +174,53 @@ impl Drop for Feed {
     }
 }
 
-/// Somebody who wants to know when there is more.
+/// Waits for growth of a feed.
 pub(crate) struct Reader(watch::Receiver<u64>);
 
 impl Reader {
-    /// Waits until something has happened since the last look. False if nothing will any more.
+    /// Waits until the feed has grown since the last call. False if it will not grow any more.
     pub(crate) async fn changed(&mut self) -> bool {
         self.0.changed().await.is_ok()
     }
 }
 
-/// The feeds that somebody reads.
+/// The feeds of all watched executions.
 #[derive(Debug)]
 pub(crate) struct Feeds {
     feeds: Mutex<BTreeMap<ExecutionKey, Weak<Feed>>>,
-    /// How many watch, by member and by organization.
+    /// Number of watchers, by member and by organization.
     watching: Arc<Mutex<HashMap<Watcher, usize>>>,
-    /// Watchers of a member.
+    /// Most watchers per member.
     watchers_max: usize,
     /// Bytes in all rings.
     bytes: Arc<AtomicUsize>,
 }
 
-/// Who watches: one member of an organization, or all of its members.
+/// Key of a watcher count.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Watcher {
     Member(String, String),
     Organization(String),
 }
 
-/// Watchers of one member at a time with all of its tokens, however many connections there are.
+/// Upper bound of the watchers of one member over all tokens, however many connections the server has.
 const WATCHERS_MAX: usize = 4096;
 
-/// The part of all connections that the watchers of one member may take: 1 of so many, half of what one token has.
+/// Divisor: the fraction of all connections that the watchers of one member may use, half of the share of a token.
 const WATCHERS_SHARES: usize = 8;
 
-/// Watchers of an organization, in multiples of those of a member: less than the half of all connections that one may have.
+/// Watchers of an organization in multiples of those of a member: less than the half of all connections that an
+/// organization may have.
 const WATCHERS_OF_ORGANIZATION: usize = 3;
 
 impl Feeds {
-    /// No feeds yet, at a server with so many connections.
+    /// An empty set, with bounds for the given number of connections.
     pub(crate) fn of_connections(connections_max: usize) -> Self {
         let watchers_max = (connections_max / WATCHERS_SHARES).clamp(1, WATCHERS_MAX);
         Self { feeds: Mutex::default(), watching: Arc::default(), watchers_max, bytes: Arc::default() }
     }
 
-    /// The feed of an execution; it lives as long as somebody has it.
+    /// The feed of an execution. It exists as long as a watcher holds it.
     pub(crate) fn of(&self, app: &App, key: ExecutionKey) -> Arc<Feed> {
         let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(feed) = feeds.get(&key).and_then(Weak::upgrade) {
@@ -231,7 +233,7 @@ impl Feeds {
         feed
     }
 
-    /// A watcher's place among those of its member and its organization.
+    /// Reserves a place among the watchers of a member and of an organization.
     pub(crate) fn place(&self, caller: &Caller) -> Answer<Watching> {
         let (organization, user) = (caller.organization.clone(), caller.user.clone());
         let own = [
@@ -254,7 +256,7 @@ impl Feeds {
     }
 }
 
-/// A watcher's place, until it is dropped.
+/// A reserved place among the watchers. Dropping it releases the place.
 pub(crate) struct Watching {
     all: Arc<Mutex<HashMap<Watcher, usize>>>,
     of: [Watcher; 2],

@@ -1,4 +1,5 @@
-//! The first start: an organisation, its owner and a token, in one change.
+//! The first start: creates an organization, its owner and a token in one change. Also the creation of later
+//! organizations.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +14,13 @@ use crate::{
     shelf::{Listing, Shelf},
 };
 
-/// The id of the organisation that a server begins with.
+/// Id of the organization that the first start creates.
 pub const ORGANIZATION: &str = "default";
 
-/// The member that a server begins with.
+/// Id of the member that the first start creates.
 pub const OWNER: &str = "owner";
 
-/// Makes the first organisation, if there is none: its owner's token, which is shown once.
+/// Creates the first organization unless one exists. Returns its owner's token, which is shown once.
 pub fn begin(catalogue: &dyn Catalogue, sealing: &[u8; 32]) -> Answer<Option<String>> {
     if !Shelf::of(catalogue, "")
         .list::<Organization>(Listing { most: Most::of(1), ..Listing::default() })?
@@ -29,31 +30,31 @@ pub fn begin(catalogue: &dyn Catalogue, sealing: &[u8; 32]) -> Answer<Option<Str
         return Ok(None);
     }
     let token = TokenText::new()?;
-    // Whoever starts a server starts workflows in it at once.
+    // The first organization can start workflows at once.
     let features = BTreeMap::from([(RUNTIME_FEATURE.to_string(), true)]);
     let new = New { id: ORGANIZATION, name: "My organization", owner: OWNER, features };
     let change = organization(catalogue, new, &token, sealing, None)?;
     match catalogue.change(&change)? {
         Changed::Done => Ok(Some(token.reveal())),
-        // Another node of the same store was quicker, and has shown its token.
+        // Another node of the same store was faster, and has shown its token.
         Changed::Conflict { .. } | Changed::NameTaken { .. } => Ok(None),
     }
 }
 
-/// An organisation that is to be.
+/// An organization to create.
 pub(crate) struct New<'a> {
     /// Its id.
     pub id: &'a str,
-    /// What people call it.
+    /// Its display name.
     pub name: &'a str,
-    /// Its first member, who owns it.
+    /// The id of its first member, an owner.
     pub owner: &'a str,
-    /// Features by name; one that is not here is off.
+    /// Features by name; a missing one is off.
     pub features: BTreeMap<String, bool>,
 }
 
-/// The change that makes an organisation with its owner and a token of theirs; `by` is the caller who makes it, `None` at the
-/// first start.
+/// The change that creates an organization with its owner and their token. `by` is the caller; `None` at the first
+/// start.
 pub(crate) fn organization(
     catalogue: &dyn Catalogue,
     new: New<'_>,
@@ -69,7 +70,7 @@ pub(crate) fn organization(
         user: owner.into(),
         name: "first".into(),
         hash: token.hash().hex(),
-        // Qualified: a member of the new organization may have the same name.
+        // Qualified, because a member of the new organization may have the same id.
         made_by: by.map_or_else(|| owner.to_string(), |caller| format!("installation/{}", caller.user)),
         scopes: Vec::new(),
         session_of: None,
@@ -87,7 +88,7 @@ pub(crate) fn organization(
         own.put(owner, &member, 0)?,
         installation.put(&token.id, &body, 0)?,
     ];
-    // The log of the new organization names who made it, and by which credential of theirs.
+    // The log of the new organization names its creator and the credential used.
     let maker = by.map(|caller| ("by", Value::from(caller.token.as_str())));
     let made = [("owner", owner.into()), ("token", token.id.as_str().into())];
     let detail = Value::map(made.into_iter().chain(maker));
@@ -102,7 +103,7 @@ pub(crate) fn organization(
     Ok(Change { puts, audit, sealing: *sealing, ..Change::default() })
 }
 
-/// Whether a text can be the id of a member: as [`check_id`], without colons, which stand between ids in keys.
+/// Validates the id of a member: as [`check_id`], without colons, which separate ids in keys.
 pub(crate) fn check_member_id(field: &str, id: &str) -> Answer<()> {
     if id.contains(':') {
         return Err(Problem::field(field, "it must have no colon"));
@@ -110,8 +111,7 @@ pub(crate) fn check_member_id(field: &str, id: &str) -> Answer<()> {
     check_id(field, id)
 }
 
-/// Whether a text can be an id of what people name themselves: a letter or digit, then up to 127 letters, digits and
-/// `. _ : @ + -`.
+/// Validates an id chosen by a client: a letter or digit, then up to 127 letters, digits and `. _ : @ + -`.
 pub(crate) fn check_id(field: &str, id: &str) -> Answer<()> {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "._:@+-".contains(letter);
     let begins = id.chars().next().is_some_and(|first| first.is_ascii_alphanumeric());

@@ -1,4 +1,4 @@
-//! Pages for people: HTML without scripts, of which every text is escaped and nothing comes from elsewhere.
+//! HTML pages for browsers: no scripts, no external content, and all text escaped.
 
 use axum::{
     Extension,
@@ -9,28 +9,28 @@ use axum::{
 
 use crate::responses::Static;
 
-/// What a page may do: have our style, send forms back to us, and be in nobody's frame.
+/// Content security policy: our own style, forms to this server, no frames.
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Where the style of all pages is.
+/// Path of the style sheet.
 pub(crate) const STYLE_PATH: &str = "/style.css";
 
-/// The style of all pages.
+/// The style sheet of all pages.
 const STYLE: &str = include_str!("html/style.css");
 
-/// HTML that is safe to show: text comes in by [`Html::text`] alone.
+/// HTML that is safe to show: dynamic text enters only through [`Html::text`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Html(String);
 
 impl Html {
-    /// Markup that is written in the program, and nowhere else.
+    /// Adds static markup from the source code.
     pub(crate) fn markup(mut self, markup: &'static str) -> Self {
         self.0 += markup;
         self
     }
 
-    /// Text from anywhere, also between the quotes of an attribute.
+    /// Adds text from any source, escaped; also valid between the quotes of an attribute.
     pub(crate) fn text(mut self, text: &str) -> Self {
         for letter in text.chars() {
             match letter {
@@ -39,7 +39,7 @@ impl Html {
                 '>' => self.0 += "&gt;",
                 '"' => self.0 += "&quot;",
                 '\'' => self.0 += "&#39;",
-                // What turns the order of letters around could show another text than the one that is decided on.
+                // Bidirectional controls could make a question look like another one.
                 '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => self.0.extend(letter.escape_unicode()),
                 letter => self.0.push(letter),
             }
@@ -47,33 +47,33 @@ impl Html {
         self
     }
 
-    /// More of it.
+    /// Appends HTML.
     pub(crate) fn add(mut self, more: Self) -> Self {
         self.0 += &more.0;
         self
     }
 
-    /// One after the other.
+    /// Appends several pieces of HTML.
     pub(crate) fn all(self, more: impl IntoIterator<Item = Self>) -> Self {
         more.into_iter().fold(self, Self::add)
     }
 
-    /// An element without attributes around it.
+    /// Wraps content in an element without attributes.
     pub(crate) fn within(name: &'static str, content: Self) -> Self {
         Self(format!("<{name}>{}</{name}>", content.0))
     }
 
-    /// A text in an element.
+    /// An element with escaped text.
     pub(crate) fn of(name: &'static str, text: &str) -> Self {
         Self::within(name, Self::default().text(text))
     }
 
-    /// The page with this in it. It is nobody's to keep: what it shows may be for one reader.
+    /// Response with the page, not cacheable, because pages may be for one reader.
     pub(crate) fn page(self, status: StatusCode, title: &str) -> Response {
         page_of(status, self.document(title))
     }
 
-    /// The text of the page with this in it.
+    /// The complete HTML document.
     pub(crate) fn document(self, title: &str) -> Bytes {
         let head = Self::default()
             .markup("<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">")
@@ -85,20 +85,20 @@ impl Html {
     }
 }
 
-/// The response that shows the text of a page.
+/// Response with an HTML document.
 pub(crate) fn page_of(status: StatusCode, document: Bytes) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        // Not `no-referrer`: with that, browsers send our own forms without an origin.
+        // With `no-referrer`, browsers would send our own forms without an origin.
         (header::REFERRER_POLICY, "same-origin"),
         (header::CACHE_CONTROL, "no-store"),
     ];
     (status, headers, document).into_response()
 }
 
-/// The style of all pages.
+/// Handler of the style sheet.
 pub(crate) async fn style() -> impl IntoResponse {
     let headers = [(header::CONTENT_TYPE, "text/css; charset=utf-8"), (header::CACHE_CONTROL, "max-age=3600")];
     (Extension(Static), headers, Bytes::from_static(STYLE.as_bytes()))

@@ -1,7 +1,7 @@
-//! Whose credentials have just let in, so that not every request looks for them in the store.
+//! Credential cache: callers of recently authenticated requests, so that not every request reads the store.
 //!
-//! What is remembered is right at once on this node: whatever changes a credential or a member here is seen on its way to
-//! the store, and all is forgotten then. What another node changes is seen when the memory ends.
+//! A change on this node takes effect at once: [`Watched`] sees every change of a credential or a member on its way to
+//! the store and invalidates the whole cache. A change on another node takes effect when the cached entry expires.
 
 use std::{
     collections::HashMap,
@@ -23,19 +23,19 @@ use crate::{
     shelf::Noun,
 };
 
-/// How long a credential is believed that somebody may have revoked at another node.
+/// Lifetime of a cached credential, and the longest that a revocation on another node takes effect late.
 pub(crate) const BELIEVED_US: u64 = 1_000_000;
 
-/// Credentials remembered; with more, all are forgotten, which costs a look for each.
+/// Most cached credentials. Beyond that the cache is cleared, which costs one read for each.
 const KNOWN_MAX: usize = 16_384;
 
-/// The callers that have just been let in.
+/// The cached callers, by a hash of the credential.
 pub(crate) struct Known {
     clock: Clock,
     entries: Mutex<HashMap<Hash, Entry>>,
 }
 
-/// Who a credential was, when, and how many changes there had been.
+/// A cached caller, its expiry, and the number of changes at the lookup.
 struct Entry {
     caller: Caller,
     until_us: u64,
@@ -43,12 +43,12 @@ struct Entry {
 }
 
 impl Known {
-    /// Nobody yet.
+    /// An empty cache.
     pub(crate) fn new(clock: Clock) -> Self {
         Self { clock, entries: Mutex::default() }
     }
 
-    /// Whose a credential is, if that was looked up of late and nothing has changed since.
+    /// The caller of a credential, unless it expired or was invalidated.
     pub(crate) fn get(&self, credential: &Hash, changes: u64) -> Option<Caller> {
         let entries = self.entries();
         let entry = entries.get(credential)?;
@@ -57,7 +57,7 @@ impl Known {
         (lasts && is_in).then(|| entry.caller.clone())
     }
 
-    /// Remembers whose a credential is. `changes` is as many as there had been before that was looked up.
+    /// Caches a caller. `changes` is the number of changes before the lookup.
     pub(crate) fn set(&self, credential: Hash, caller: Caller, changes: u64) {
         let until_us = (self.clock)() + BELIEVED_US;
         let mut entries = self.entries();
@@ -72,14 +72,14 @@ impl Known {
     }
 }
 
-/// The catalogue of the store, and how often something was changed in it that credentials depend on.
+/// The catalogue of the store, with a counter of the changes that concern credentials.
 pub(crate) struct Watched {
     engine: Arc<Engine>,
     changes: AtomicU64,
     followed: Mutex<HashMap<Followed, watch::Sender<()>>>,
 }
 
-/// What a credential depends on, by the id of its row.
+/// A row that a credential depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Followed {
     Token(String),
@@ -96,7 +96,7 @@ impl Followed {
     }
 }
 
-/// Changes of a credential and of its member, for as long as something depends on both.
+/// Follows the changes of a credential and of its member.
 pub(crate) struct Follower {
     token: watch::Receiver<()>,
     member: watch::Receiver<()>,
@@ -111,7 +111,7 @@ impl Follower {
         }
     }
 
-    /// Whether one of them has changed since the last call.
+    /// True if one of them has changed since the last call.
     pub(crate) fn has_changed(&mut self) -> bool {
         let changed = |one: &watch::Receiver<()>| one.has_changed().unwrap_or(true);
         let has_changed = changed(&self.token) || changed(&self.member);
@@ -122,17 +122,17 @@ impl Follower {
 }
 
 impl Watched {
-    /// That of an engine's store.
+    /// Wraps the catalogue of an engine's store.
     pub(crate) fn of(engine: Arc<Engine>) -> Self {
         Self { engine, changes: AtomicU64::new(0), followed: Mutex::default() }
     }
 
-    /// How many changes there have been.
+    /// Number of changes that concerned credentials.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::SeqCst)
     }
 
-    /// Follows the credential of a caller, as it changes at this node.
+    /// Follows the credential of a caller and its member, for changes on this node.
     pub(crate) fn follow(&self, caller: &Caller) -> Follower {
         let mut followed = self.followed();
         followed.retain(|_, sender| sender.receiver_count() > 0);
@@ -163,7 +163,7 @@ impl Watched {
     }
 }
 
-/// Whether a credential may be another's, or nobody's, after a change.
+/// True if a change may invalidate a credential.
 fn concerns_credentials(change: &Change) -> bool {
     let put = change.puts.iter().map(|put| &put.item.noun);
     let mut nouns = put.chain(change.removals.iter().map(|removal| &removal.noun));
@@ -173,7 +173,8 @@ fn concerns_credentials(change: &Change) -> bool {
 impl Catalogue for Watched {
     fn change(&self, change: &Change) -> Result<Changed, StoreError> {
         let changed = self.inner().change(change);
-        // Also after an error: it may have been written. And before it is answered to whoever has asked for it.
+        // Also after an error, since the change may have been written; and before the response, so that the caller sees
+        // its effect.
         if concerns_credentials(change) {
             self.changes.fetch_add(1, Ordering::SeqCst);
             self.tell(change);

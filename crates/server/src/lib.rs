@@ -1,7 +1,8 @@
-//! Who asks: the routes of `mainspring up`, what they take and answer, and who may call them.
+//! The HTTP API of `mainspring up`: routes, authentication, authorization, and the services behind them. It contains no
+//! SQL, and it decides nothing about executions; both belong to the store and the engine.
 //!
-//! Every route is described where it is answered, with the permission that it asks for. The description is the OpenAPI
-//! file, and it is also what the door reads: a route that says nothing is closed.
+//! Each route is described next to its handler, including the permission that it requires. This description is served
+//! as the OpenAPI document, and the authentication middleware reads it: a route without a requirement is closed.
 
 pub mod app;
 mod approvers;

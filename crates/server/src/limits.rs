@@ -1,4 +1,4 @@
-//! How much of an organisation may run at a time, for the node that counts it.
+//! Concurrency limits of organizations, for the node that enforces them.
 
 use mainspring_engine::{
     admission::{Bounds, Limits},
@@ -11,7 +11,7 @@ use crate::{
     shelf::Shelf,
 };
 
-/// The limits that organisations have set. Where the runtime is turned off, nothing that waits begins.
+/// The limits that organizations have set. A disabled runtime feature keeps all queued executions from starting.
 #[derive(Debug)]
 pub struct InForce;
 

@@ -1,9 +1,9 @@
-//! How far each audit log has been seen to reach, kept outside of the store.
+//! Rollback detection for audit logs: stores the last seen head of each log in a file outside of the store.
 //!
-//! A seal proves that a head was written by this installation; it does not prove that it is the latest. Where rows are
-//! deleted and an older head is put back, everything in the store fits together. So each node writes down the number and
-//! the hash of every head that it has seen, in a file beside the installation's key, and compares. The file lags behind the
-//! log by [`NOTED_EVERY`] at most.
+//! A seal proves that this installation wrote a head, but not that the head is the latest. A store in which rows were
+//! deleted and an older head was restored is consistent in itself. So each node writes the number and the hash of every
+//! head that it has seen into a file beside the installation's key, and compares. The file lags behind the log by at
+//! most [`NOTED_EVERY`].
 
 use std::{
     collections::BTreeMap,
@@ -27,24 +27,24 @@ use crate::{
     shelf::Shelf,
 };
 
-/// How often heads are written down: entries of the last moments before a crash of the machine may be missing in the file, and
-/// one write of a small file does not matter at this rate.
+/// Interval of writing heads. After a machine crash the file may lack the latest entries, and a small write at this
+/// rate costs nothing.
 const NOTED_EVERY: Duration = Duration::from_secs(10);
 
-/// Bytes of the file that are read: some hundred thousand organizations.
+/// Most bytes of the file that are read: some hundred thousand organizations.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// The format of the file.
+/// Format of the file.
 const FORMAT: &str = "mainspring-audit-heads/1";
 
-/// The heads that were seen, in a file.
+/// The last seen heads, in a file.
 #[derive(Debug)]
 pub struct Marks {
     path: PathBuf,
-    /// Where earlier processes of this store may have left marks: read, and never written.
+    /// Files in which earlier processes of this store may have written; read only.
     others: Vec<PathBuf>,
     key: [u8; 32],
-    /// What this process has seen, so that a file that goes meanwhile is written again.
+    /// Heads that this process has seen, so that a deleted file is written again.
     seen: Mutex<BTreeMap<String, Mark>>,
 }
 
@@ -52,9 +52,9 @@ pub struct Marks {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mark {
-    /// The number of the last entry.
+    /// Number of the last entry.
     pub number: u64,
-    /// Its hash.
+    /// Hash of the last entry.
     pub hash: String,
 }
 
@@ -63,38 +63,38 @@ pub struct Mark {
 struct Stored {
     format: String,
     organizations: BTreeMap<String, Mark>,
-    /// HMAC-SHA-256 with the installation's key over both.
+    /// HMAC-SHA-256 over both with the installation's key.
     seal: String,
 }
 
-/// What a comparison of all logs came to.
+/// Result of comparing all logs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Compared {
-    /// The number of the last entry, by organization.
+    /// Number of the last entry, by organization.
     pub heads: BTreeMap<String, u64>,
-    /// What is wrong, by organization.
+    /// Defects, by organization.
     pub wrong: BTreeMap<String, String>,
 }
 
 impl Marks {
-    /// Marks in a file; it is made with the first of them. `store` tells stores of one key apart: the path of a folder, or an
-    /// address.
+    /// Marks in a file below `folder`, created with the first head. `store` tells stores that share a key apart: the
+    /// path of a folder, or an address.
     pub fn of(folder: &Path, store: &str, key: [u8; 32]) -> Self {
         Self { path: file(folder, store), others: Vec::new(), key, seen: Mutex::default() }
     }
 
-    /// With marks that may lie elsewhere too: the highest of an organization counts.
+    /// Adds marks from another file. The highest head of an organization counts.
     pub fn and_in(mut self, folder: &Path, store: &str) -> Self {
         self.others.push(file(folder, store));
         self
     }
 
-    /// Where they are kept.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether a log reaches as far as it was seen to: the error says what is missing, and what to do.
+    /// Compares one log with its last seen head. Returns the defect and its remedy, or `None`.
     pub fn check(&self, catalogue: &dyn Catalogue, organization: &str) -> Result<Option<String>, StoreError> {
         match self.all() {
             Ok(all) => self.compare(catalogue, organization, all.get(organization)),
@@ -125,21 +125,21 @@ impl Marks {
         Ok(if is_same { None } else { wrong(format!("entry {number} is another one")) })
     }
 
-    /// Compares all logs with what was seen, and writes down how far they reach. A mark is never lowered.
+    /// Compares all logs with the last seen heads, and writes the current heads. A mark is never lowered.
     ///
     /// # Errors
-    /// Fails if the store does not answer or the file cannot be written.
+    /// Fails if the store cannot be read or the file cannot be written.
     pub fn note(&self, catalogue: &dyn Catalogue) -> Answer<Compared> {
         let failed =
             |why: String| Problem::new(Code::InternalError, "The marks of audit logs cannot be kept.").because(why);
         let unwritten = |error: io::Error| failed(format!("{}: {error}", self.path.display()));
-        // Another process of this store may write the same file: neither must lower what the other has noted.
+        // Another process of this store may use the same file; the lock keeps each from lowering the other's marks.
         let _locked = self.locked().map_err(unwritten)?;
         let mut all = self.all().map_err(failed)?;
         let (before, mut compared) = (all.clone(), Compared::default());
         for held in Shelf::of(catalogue, "").all::<Organization>(None) {
             let id = held?.id;
-            // The head is read before the comparison, so that what is noted has been compared.
+            // Reads the head before the comparison, so that only compared heads are written.
             let head = catalogue.audit_head(&id)?;
             if let Some(wrong) = self.compare(catalogue, &id, all.get(&id))? {
                 compared.wrong.insert(id, wrong);
@@ -156,7 +156,7 @@ impl Marks {
             let gone = || "the organization is not in the store any more, and its audit log was seen".to_string();
             compared.wrong.entry(id.clone()).or_insert_with(gone);
         }
-        // Not what this process has seen: somebody may have put back an older file.
+        // Compares with the file instead of memory: an older file may have been restored.
         if read(&self.path, &self.key).map_err(failed)? != Some(all.clone()) {
             self.write(&all).map_err(unwritten)?;
         }
@@ -164,7 +164,7 @@ impl Marks {
         Ok(compared)
     }
 
-    /// What the files say and what this process has seen; the error says why a file is not to be believed.
+    /// The union of the files and of this process's heads. The error says why a file is not valid.
     fn all(&self) -> Result<BTreeMap<String, Mark>, String> {
         let mut all = read(&self.path, &self.key)?.unwrap_or_default();
         let mut add = |more: &BTreeMap<String, Mark>| {
@@ -181,7 +181,7 @@ impl Marks {
         Ok(all)
     }
 
-    /// Makes the folder, and keeps other processes from writing to it until the file is dropped.
+    /// Creates the folder, and locks it against other processes until the returned file is dropped.
     fn locked(&self) -> io::Result<File> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -194,7 +194,7 @@ impl Marks {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Written whole under another name, then renamed: a crash leaves the file before or the file after.
+    /// Writes a temporary file and renames it: a crash leaves either the old file or the new one.
     fn write(&self, organizations: &BTreeMap<String, Mark>) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         let seal = seal(&self.key, organizations).prefixed();
@@ -216,13 +216,13 @@ impl Marks {
     }
 }
 
-/// The file of a store's marks in a folder.
+/// Path of a store's marks in a folder.
 fn file(folder: &Path, store: &str) -> PathBuf {
     let name = Hash::of(store.as_bytes()).hex();
     folder.join("audit-heads").join(format!("{}.json", &name[..16]))
 }
 
-/// What a file says; `None` if there is none. The error says why it is not to be believed.
+/// Reads and verifies a file; `None` if it does not exist. The error says why it is not valid.
 fn read(path: &Path, key: &[u8; 32]) -> Result<Option<BTreeMap<String, Mark>>, String> {
     let failed = |why: String| {
         let path = path.display();
@@ -250,7 +250,7 @@ fn seal(key: &[u8; 32], organizations: &BTreeMap<String, Mark>) -> Hash {
     Hash::keyed(key, &[FORMAT.as_bytes(), &text])
 }
 
-/// Notes heads until the task is dropped. What is wrong is an error in the log, once for each organization and reason.
+/// Writes heads periodically until the task is dropped. Logs each defect once per organization and reason.
 pub async fn keep(engine: Arc<Engine>, marks: Arc<Marks>) {
     let mut told = BTreeMap::new();
     let mut look = tokio::time::interval(NOTED_EVERY);
@@ -261,7 +261,7 @@ pub async fn keep(engine: Arc<Engine>, marks: Arc<Marks>) {
     }
 }
 
-/// Notes heads once, and logs the number of each: at the start and at the stop of a node.
+/// Writes heads once and logs the number of each, at the start and at the stop of a node.
 pub async fn note_and_tell(engine: &Arc<Engine>, marks: &Arc<Marks>) {
     for (organization, number) in note(engine, marks, &mut BTreeMap::new()).await.heads {
         tracing::info!(organization, number, "the audit log ends with this entry");
@@ -298,7 +298,7 @@ mod tests {
 
     const KEY: [u8; 32] = [7; 32];
 
-    /// A store with an organization, whose log has so many entries; `name` makes them differ.
+    /// A store with an organization whose log has the given number of entries; `name` makes their content differ.
     fn store(entries: u64, name: &str) -> MemoryStore {
         let store = MemoryStore::new();
         let body =
@@ -339,7 +339,7 @@ mod tests {
             let noted = marks(folder.path()).note(&store).unwrap();
             assert!(noted.wrong.contains_key("acme"), "{says}");
         }
-        // None of these has lowered the mark.
+        // No defect has lowered the mark.
         assert_eq!(check(&store(5, "ada")), None);
         assert!(check(&store(4, "ada")).is_some());
     }

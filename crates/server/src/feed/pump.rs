@@ -1,5 +1,5 @@
-//! Who fills a feed: from the journal what has happened, from the engine what happens, and from the store what happens at
-//! other nodes.
+//! Fills a feed: past events from the journal, new events from the engine, and events of other nodes by polling the
+//! store.
 
 use std::{
     sync::{Arc, Weak},
@@ -28,24 +28,24 @@ use tokio::time;
 use super::{Feed, Opens, Place, RING, RING_BYTES_MAX, Told};
 use crate::{app::App, problem::Answer};
 
-/// How often it is looked whether anybody still reads, and whether the execution goes on at another node.
+/// Interval of two checks: whether the feed still has watchers, and whether the execution continues on another node.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What happened in one frame.
+/// The records of one frame.
 struct Happened {
     sequence: u64,
     now: u64,
     records: Vec<Record>,
 }
 
-/// An execution's journal from a frame on.
+/// The frames of an execution from a sequence number on, and its state after them.
 struct Journal {
     state: State,
     frames: Vec<Happened>,
     next: u64,
 }
 
-/// Fills a feed until the execution has ended or nobody reads any more.
+/// Fills a feed until the execution has ended or the feed has no watchers.
 pub(super) async fn run(app: App, key: ExecutionKey, feed: Weak<Feed>) {
     let Some(begun) = begun(&app, key, &feed).await else { return };
     let (id, plan) = (name(&begun.state), begun.state.plan.clone());
@@ -54,7 +54,7 @@ pub(super) async fn run(app: App, key: ExecutionKey, feed: Weak<Feed>) {
     if !tell(&feed, &mut teller, &begun) {
         return;
     }
-    // What happens before it is watched is found by the first look, which comes at once.
+    // Events from before the subscription are found by the first poll, which happens at once.
     let mut moments = app.engine.watch_in_time(key);
     let mut is_watched = true;
     let mut look = time::interval(LOOK);
@@ -62,8 +62,8 @@ pub(super) async fn run(app: App, key: ExecutionKey, feed: Weak<Feed>) {
     loop {
         let moment = tokio::select! {
             moment = moments.recv(), if is_watched => {
-                // An engine that has set the execution aside, or has stopped, tells nothing more; nor does one that has told
-                // faster than was read here.
+                // The engine closes the subscription when it quarantines the execution, when it stops, and when this
+                // task reads too slowly.
                 is_watched = moment.is_some();
                 moment
             }
@@ -99,7 +99,7 @@ pub(super) async fn run(app: App, key: ExecutionKey, feed: Weak<Feed>) {
     }
 }
 
-/// The journal as soon as there is one: an execution that another node has yet to begin has none.
+/// Waits for the journal: an execution that another node has yet to start has none.
 async fn begun(app: &App, key: ExecutionKey, feed: &Weak<Feed>) -> Option<Journal> {
     let mut look = time::interval(LOOK);
     loop {
@@ -137,10 +137,10 @@ fn name(state: &State) -> String {
     state.start.as_ref().map_or_else(|| state.key.to_string(), |start| start.execution_id.clone())
 }
 
-/// False if nobody reads any more, or nothing more will come.
+/// False if the feed has no watchers or will not grow any more.
 fn push(feed: &Weak<Feed>, told: Vec<Told>, is_over: bool) -> bool {
     let Some(feed) = feed.upgrade() else { return false };
-    // Also where there is nothing to tell: who waits for a status looks at it again.
+    // An empty list is pushed too: watchers that wait for a status check it again.
     feed.push(told, is_over);
     !is_over
 }
@@ -159,7 +159,7 @@ fn of_moment(teller: &mut Teller<'_>, moment: &Moment) -> Vec<Told> {
     teller.of_frame(&Happened { sequence: *sequence, now: *now, records: records.clone() })
 }
 
-/// A page of the events of the journal behind a place: what fits into a ring.
+/// One page of events of the journal behind a position, as many as fit into a ring.
 pub(crate) fn catch_up(app: &App, key: ExecutionKey, after: Option<Place>) -> Answer<Vec<Told>> {
     let Some(found) = journal(app, key, 0)? else { return Ok(Vec::new()) };
     let (id, plan) = (name(&found.state), found.state.plan.clone());
@@ -173,7 +173,7 @@ pub(crate) fn catch_up(app: &App, key: ExecutionKey, after: Option<Place>) -> An
     Ok(page_behind(told, after))
 }
 
-/// The events behind a place, as many as fit into a ring: one at the least. No more of them are made than that.
+/// The events behind a position, as many as fit into a ring and at least one. The iterator is not read further.
 fn page_behind(told: impl Iterator<Item = Told>, after: Option<Place>) -> Vec<Told> {
     let (mut page, mut bytes) = (Vec::new(), 0);
     for told in told.filter(|told| after.is_none_or(|after| told.place > after)) {
@@ -186,13 +186,13 @@ fn page_behind(told: impl Iterator<Item = Told>, after: Option<Place>) -> Vec<To
     page
 }
 
-/// Puts records into the words of events, with their places.
+/// Encodes records as events with their positions.
 struct Teller<'a> {
     events: Events<'a>,
     id: &'a str,
     key: [u8; 32],
     opened: Opened<'a>,
-    /// How many events a frame has had so far, for the frame that was told last.
+    /// The last frame and the number of its events so far.
     last: (u64, u32),
 }
 
@@ -218,7 +218,8 @@ impl<'a> Teller<'a> {
         told
     }
 
-    /// What opens a gate that a record opens, made from what is asked there. Where that was erased nobody can decide by it.
+    /// The resume token of a gate that a record opens, derived from its question. An erased question yields no token,
+    /// because the gate cannot be decided with it.
     fn opens(&self, record: &Record) -> Option<Opens> {
         let Record::GateOpened { instance, gate, question, approvers, .. } = record else { return None };
         let prompt = question.value().get("prompt").and_then(Value::as_text)?;
@@ -227,7 +228,7 @@ impl<'a> Teller<'a> {
         Some(Opens { token, approvers: approvers.clone() })
     }
 
-    /// A gate, without what opens it: that is for those who may decide, and put in for each of them.
+    /// The event of an opened gate. It lacks the resume token, which is added per watcher.
     fn gate(&self, record: &Record, now: u64) -> Value {
         let step = record.instance().map(|instance| instance.name(self.events.plan())).unwrap_or_default();
         let mut map = Map::from([
@@ -262,7 +263,7 @@ impl<'a> Teller<'a> {
 mod tests {
     use super::*;
 
-    /// So many events, three to a frame.
+    /// The given number of events, three per frame.
     fn events(count: usize) -> impl Iterator<Item = Told> {
         (0..count).map(|number| {
             let place = Place { sequence: number as u64 / 3, index: number as u32 % 3 };
